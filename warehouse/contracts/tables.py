@@ -1,0 +1,305 @@
+"""Every table, once: what a row is, its key, its columns."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Table
+
+# ---- landed: what sources read, in our names, UTC and SI units; nothing dropped, nothing joined
+
+JOB_RECORDS = Table(
+    name="job_records",
+    layer="landed",
+    grain="one row per record of a job log",
+    key=("source_file", "line"),
+    columns=(
+        c.CLUSTER.optional(),
+        c.JOB_ID,
+        c.USER.optional(),
+        c.ACCOUNT.optional(),
+        c.JOB_NAME.optional(),
+        c.PARTITION.optional(),
+        c.NODE_COUNT.optional(),
+        c.TASK_COUNT.optional(),
+        c.SUBMITTED_AT.optional(),
+        c.STARTED_AT.optional(),
+        c.ENDED_AT.optional(),
+        c.STATE.optional(),
+        c.CANCELLED_BY.optional(),
+        c.EXIT_CODE.optional(),
+        c.NODE_LIST.optional(),
+        c.COMMENT.optional(),
+        c.SOURCE_FILE,
+        c.LINE,
+    ),
+    is_published=False,
+)
+
+POLLS = Table(
+    name="polls",
+    layer="landed",
+    grain="one row per poll of a controller",
+    key=("filesystem", "controller", "polled_at"),
+    columns=(
+        c.POLLED_AT,
+        c.FILESYSTEM,
+        c.CONTROLLER,
+        c.INTERVAL_S,
+        c.READ_BYTES_PER_S.optional(),
+        c.WRITE_BYTES_PER_S.optional(),
+        c.READ_IOPS.optional(),
+        c.WRITE_IOPS.optional(),
+        c.GAP_REASON.optional(),
+    ),
+    is_published=False,
+)
+
+SERIES = Table(
+    name="series",
+    layer="landed",
+    grain="one row per interval of a subject's own series and direction",
+    key=("subject_id", "direction", "time_s"),
+    columns=(
+        c.SUBJECT_ID,
+        c.DIRECTION,
+        c.TIME_S,
+        c.INTERVAL_S,
+        c.BYTES_PER_S.optional(),
+        c.GAP_REASON.optional(),
+        c.NODE_COUNT.optional(),
+    ),
+    is_published=False,
+)
+
+REJECTS = Table(
+    name="rejects",
+    layer="landed",
+    grain="one row per refused input row, or per file that cannot be read at all",
+    key=("landing_id", "source_file", "line", "reason"),
+    columns=(c.LANDING_ID, c.SOURCE_FILE, c.LINE.optional(), c.REASON, c.REMEDY, c.RAW.optional()),
+)
+
+# ---- stage: one truth per thing
+
+JOBS = Table(
+    name="jobs",
+    layer="stage",
+    grain="one row per run of a job, array task or step",
+    key=("cluster", "job_id", "started_at"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.PARENT_JOB_ID.optional(),
+        c.JOB_KIND,
+        c.IS_APPLICATION_RUN,
+        c.USER.optional(),
+        c.ACCOUNT.optional(),
+        c.APPLICATION.optional(),
+        c.PARTITION.optional(),
+        c.FILESYSTEM.optional(),
+        c.NODE_COUNT.optional(),
+        c.TASK_COUNT.optional(),
+        c.SUBMITTED_AT.optional(),
+        c.STARTED_AT.optional(),
+        c.ENDED_AT.optional(),
+        c.STATE.optional(),
+        c.DURATION_S.optional(),
+        c.SOURCE_FILE,
+        c.LINE,
+    ),
+    partition="ended_on",
+)
+
+POLL_DAYS = Table(
+    name="poll_days",
+    layer="stage",
+    grain="one row per file system and UTC day of polls",
+    key=("filesystem", "polled_on"),
+    columns=(
+        c.POLLED_ON,
+        c.FILESYSTEM,
+        c.INTERVAL_S,
+        c.CONTROLLER_COUNT,
+        c.POLL_COUNT,
+        c.EXPECTED_POLL_COUNT,
+        c.MISSING_RATIO,
+        c.GAP_POLL_COUNT,
+        c.DUPLICATE_POLL_COUNT,
+        c.CONFLICTING_POLL_COUNT,
+        c.IMPLAUSIBLE_POLL_COUNT,
+        c.READ_BYTES,
+        c.WRITTEN_BYTES,
+        c.PEAK_BYTES_PER_S,
+    ),
+    partition="polled_on",
+)
+
+TICKS = Table(
+    name="ticks",
+    layer="stage",
+    grain="one row per file system and poll instant, all its controllers together",
+    key=("filesystem", "polled_at", "interval_s"),
+    columns=(
+        c.POLLED_ON,
+        c.FILESYSTEM,
+        c.POLLED_AT,
+        c.INTERVAL_S,
+        c.CONTROLLER_COUNT,
+        c.EXPECTED_CONTROLLER_COUNT,
+        c.READ_BYTES,
+        c.WRITTEN_BYTES,
+    ),
+    partition="polled_on",
+)
+
+# ---- samples: each run's cut out of its file system's traffic
+
+JOB_IO = Table(
+    name="job_io",
+    layer="samples",
+    grain="one row per application run, file system and direction",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.FILESYSTEM.optional(),
+        c.DIRECTION,
+        c.JOB_IO_OUTCOME,
+        c.VOLUME_BYTES.optional(),
+        c.MEAN_BYTES_PER_S.optional(),
+        c.PEAK_BYTES_PER_S.optional(),
+        c.POLL_COUNT,
+        c.MISSING_RATIO.optional(),
+        c.CONCURRENT_JOB_COUNT,
+    ),
+    partition="ended_on",
+)
+
+SAMPLES = Table(
+    name="samples",
+    layer="samples",
+    grain="one row per application run, file system and direction that polls cover",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.APPLICATION_ID.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        c.GRID_STARTED_AT,
+        c.INTERVAL_S,
+        c.STEP_COUNT,
+        c.SAMPLE_BYTES_PER_S,
+        c.REPORTED_RATIOS,
+    ),
+    partition="ended_on",
+)
+
+APPLICATIONS = Table(
+    name="applications",
+    layer="samples",
+    grain="one row per application of one user at one node count",
+    key=("application_id",),
+    columns=(
+        c.APPLICATION_ID,
+        c.USER,
+        c.APPLICATION,
+        c.NODE_COUNT,
+        c.SAMPLE_COUNT,
+        c.FIRST_AT,
+        c.LAST_AT,
+    ),
+)
+
+CLASSES = Table(
+    name="classes",
+    layer="transforms",
+    grain="one row per job or series, file system and direction",
+    key=("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.SUBJECT_KIND,
+        c.CLUSTER.optional(),
+        c.SUBJECT_ID,
+        c.STARTED_AT.optional(),
+        c.FILESYSTEM.optional(),
+        c.DIRECTION,
+        c.SOURCE,
+        c.IS_SHARED_TRAFFIC,
+        c.CLASS_OUTCOME,
+        c.LABEL.optional(),
+        c.SECTION_BYTES.optional(),
+        c.COV.optional(),
+        c.VOLUME_BYTES.optional(),
+        c.NODE_COUNT.optional(),
+        c.DURATION_S.optional(),
+        c.MISSING_RATIO.optional(),
+    ),
+    partition="ended_on",
+)
+
+# ---- quality and history
+
+QUALITY = Table(
+    name="quality",
+    layer="quality",
+    grain="one row per table and expectation of the release's checks",
+    key=("table_name", "expectation"),
+    columns=(c.TABLE_NAME, c.EXPECTATION, c.SEVERITY, c.SUCCESS, c.OBSERVED, c.UNEXPECTED_COUNT),
+)
+
+QUARANTINE = Table(
+    name="quarantine",
+    layer="quality",
+    grain="one row per row that broke a rule and was taken out, and rule",
+    key=("table_name", "rule", "row_json"),
+    columns=(c.DAY.optional(), c.TABLE_NAME, c.RULE, c.ROW_JSON),
+    partition="day",
+)
+
+RELEASES = Table(
+    name="releases",
+    layer="quality",
+    grain="one row per release",
+    key=("release_id", "created_at"),
+    columns=(
+        c.RELEASE_ID,
+        c.CREATED_AT,
+        c.RELEASE_KIND,
+        c.PARENT_RELEASE_ID.optional(),
+        c.CODE_VERSION,
+        c.DATES,
+        c.INPUTS,
+        c.PARAMETERS,
+        c.SNAPSHOTS,
+        c.VERDICT,
+    ),
+)
+
+TABLES: tuple[Table, ...] = (
+    JOB_RECORDS,
+    POLLS,
+    SERIES,
+    REJECTS,
+    JOBS,
+    POLL_DAYS,
+    TICKS,
+    JOB_IO,
+    SAMPLES,
+    APPLICATIONS,
+    CLASSES,
+    QUALITY,
+    QUARANTINE,
+    RELEASES,
+)
+
+
+def table(name: str) -> Table:
+    """Return the table of that name, or raise KeyError."""
+    for candidate in TABLES:
+        if candidate.name == name:
+            return candidate
+    raise KeyError(f"no table is called {name}")

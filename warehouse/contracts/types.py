@@ -1,0 +1,60 @@
+"""The two declarations from which every schema, check, comment and page of the dictionary derives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Dtype = Literal["text", "int", "real", "bool", "instant", "date", "reals"]
+Layer = Literal["landed", "stage", "samples", "transforms", "quality"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One quantity, declared once: what it is called, what it holds, in which unit, within which bounds.
+
+    `low` and `high` are inclusive; `choices` is a closed list. For `reals` (a list of numbers, one
+    per step of a grid, NULL where nothing was measured) the bounds hold for each element.
+    """
+
+    name: str
+    dtype: Dtype
+    doc: str
+    unit: str | None = None
+    nullable: bool = False
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def optional(self) -> Column:
+        """Return the same column where a table may leave it NULL."""
+        return replace(self, nullable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table, declared once: what a row is, which columns tell rows apart, what the columns are.
+
+    `partition` names the date column by which the table is rewritten, a day at a time; None means
+    that the whole table is rewritten. `is_published` tables are part of every release.
+    """
+
+    name: str
+    layer: Layer
+    grain: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    partition: str | None = None
+    is_published: bool = True
+
+    def column(self, name: str) -> Column:
+        """Return the column of that name, or raise KeyError."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"{self.name} has no column {name}")
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return tuple(column.name for column in self.columns)

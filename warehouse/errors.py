@@ -1,0 +1,42 @@
+"""What can go wrong that a user can mend; each kind has its exit code."""
+
+from __future__ import annotations
+
+
+class IosigError(Exception):
+    """A fault to be shown without a traceback: what is wrong and what to do about it."""
+
+    exit_code = 1
+
+
+class ContractError(IosigError):
+    """Rows or columns that differ from the table's contract: a bug on our side, never cast away."""
+
+
+class UsageError(IosigError):
+    """A request that cannot be carried out as it was put."""
+
+    exit_code = 2
+
+
+class InputRefused(IosigError):
+    """An input that cannot be read at all: the whole file is refused, the others go on."""
+
+    exit_code = 3
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason} {remedy}")
+        self.reason = reason
+        self.remedy = remedy
+
+
+class GateFailed(IosigError):
+    """A critical expectation that does not hold: nothing is released."""
+
+    exit_code = 4
+
+
+class NothingToDo(IosigError):
+    """All that was asked for is done already."""
+
+    exit_code = 5

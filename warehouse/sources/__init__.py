@@ -1,0 +1,107 @@
+"""Input formats, one module each; a module here that has a `SOURCE` is a format that iosig can land.
+
+A source recognizes its format from the content (`sniff`) and reads it into landed tables (`read`). It
+yields frames that match the contract; a row that cannot be read becomes a row of `rejects`, with its
+line, reason and remedy, and the rest goes on. A file that cannot be read at all raises `InputRefused`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.errors import InputRefused, UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from warehouse.contracts import Table
+
+RAW_LIMIT_CHARS = 2000
+HEAD_BYTES = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the user or the settings say about an input beyond its content.
+
+    `columns` maps our column names to the input's (`{"polled_at": "ts"}`); `time_zone` is the IANA name
+    for naive local times (None: they are UTC); `direction` and `value` serve bare series: `value` is
+    `counter` (cumulative bytes), `rate` (bytes per second) or `volume` (bytes in the interval).
+    """
+
+    filesystem: str | None = None
+    time_zone: str | None = None
+    direction: str | None = None
+    value: str | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of one landed table, of exactly its schema."""
+
+    table: Table
+    rows: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The start of an input, decompressed: what `sniff` decides upon."""
+
+    name: str
+    start: bytes
+
+    @property
+    def text(self) -> str:
+        """The start as text, whatever its bytes."""
+        return self.start.decode("utf-8", "replace")
+
+    @property
+    def lines(self) -> list[str]:
+        """The whole lines of the start, or its only line."""
+        lines = self.text.splitlines()
+        return lines[:-1] if len(lines) > 1 and len(self.start) >= HEAD_BYTES else lines
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One input format: its name, one line about it, how to recognize it, how to read it."""
+
+    name: str
+    doc: str
+    sniff: Callable[[Head], bool]
+    read: Callable[[Path, Reading], Iterator[Batch]]
+    #: formats whose content could also pass for a looser one are asked first
+    precedence: int = 0
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    """Return every source of this package, the strictest first."""
+    modules = (importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__))
+    found = [module.SOURCE for module in modules if hasattr(module, "SOURCE")]
+    return tuple(sorted(found, key=lambda source: (-source.precedence, source.name)))
+
+
+def named(name: str) -> Source:
+    """Return the source of that name, or raise UsageError with the names there are."""
+    for source in sources():
+        if source.name == name:
+            return source
+    raise UsageError(f"No format is called {name!r}; there are: {', '.join(sorted(s.name for s in sources()))}.")
+
+
+def recognize(head: Head) -> Source:
+    """Return the first source that recognizes the content, or raise InputRefused."""
+    for source in sources():
+        if source.sniff(head):
+            return source
+    raise InputRefused(
+        "The content fits no known format.", "Name it with --format; `iosig land --help` lists the formats."
+    )

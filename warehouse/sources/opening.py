@@ -1,0 +1,88 @@
+"""Opening inputs: plain or compressed, recognized by content, never by name."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+import zstandard
+
+from warehouse.errors import InputRefused
+from warehouse.sources import HEAD_BYTES, Head
+
+_CHUNK_BYTES = 1 << 20
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def compression(path: Path) -> str | None:
+    """Return `gzip`, `bzip2`, `xz` or `zstd` by the file's first bytes; None if it is plain."""
+    with path.open("rb") as file:
+        start = file.read(6)
+    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a plain or compressed file for reading its decompressed bytes."""
+    kind = compression(path)
+    if kind == "gzip":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    if kind == "bzip2":
+        return cast(IO[bytes], bz2.open(path, "rb"))
+    if kind == "xz":
+        return cast(IO[bytes], lzma.open(path, "rb"))
+    if kind == "zstd":
+        return cast(IO[bytes], zstandard.open(path, "rb"))
+    return path.open("rb")
+
+
+#: what a damaged compressed file raises while it is read
+DAMAGE = (EOFError, OSError, lzma.LZMAError, zstandard.ZstdError, ValueError)
+
+
+def read_head(path: Path) -> Head:
+    """Read the start of a file, decompressed; refuse what is empty, no file, or damaged."""
+    if not path.is_file():
+        raise InputRefused("This is no file.", "Give the path of a file, or of a folder of files.")
+    try:
+        with open_bytes(path) as file:
+            start = file.read(HEAD_BYTES)
+    except DAMAGE as error:
+        raise InputRefused(f"The file cannot be read: {error}.", "Fetch or decompress it anew.") from error
+    if not start:
+        raise InputRefused("The file is empty.", "Check the export that made it.")
+    return Head(path.name, start)
+
+
+def content_hash(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes as they lie on disk, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
+    """Yield (line number from 1, text, raw) for each line of a text file; text is None if it is not UTF-8.
+
+    Line ends are CR LF or LF. A damaged compressed file yields all lines before the damage, then raises
+    InputRefused.
+    """
+    number = 0
+    try:
+        with open_bytes(path) as file:
+            for number, line in enumerate(file, start=1):
+                stripped = line.rstrip(b"\r\n")
+                if number == 1:
+                    stripped = stripped.removeprefix(b"\xef\xbb\xbf")
+                try:
+                    text = stripped.decode("utf-8")
+                    yield number, None if "\x00" in text else text, text
+                except UnicodeDecodeError:
+                    yield number, None, stripped.decode("utf-8", "backslashreplace")
+    except DAMAGE as error:
+        raise InputRefused(
+            f"The file is damaged after line {number}: {error}.", "Fetch or compress it anew; nothing of it was landed."
+        ) from error
