@@ -78,11 +78,11 @@ READ_IOPS = Column("read_iops", "real", "Read operations per second over the int
 WRITE_IOPS = Column("write_iops", "real", "Write operations per second over the interval.", unit="1/s", low=0)
 READ_BYTES = Column("read_bytes", "int", "Bytes read in the interval.", unit="B", low=0)
 WRITTEN_BYTES = Column("written_bytes", "int", "Bytes written in the interval.", unit="B", low=0)
-GAP_REASON = Column(
-    "gap_reason",
+FLAG = Column(
+    "flag",
     "text",
-    "Why the interval has no value: the counter was reset or fell, the poll is marked missing, "
-    "nothing was recorded any more, or the reported bytes were taken back later.",
+    "Why the interval has no value (the counter was reset or fell, the poll is marked missing, nothing was "
+    "recorded any more), or a corrected one (retracted: bytes that the counter took back later are not counted).",
     choices=("reset", "decrease", "missing", "not_recorded", "retracted"),
 )
 DIRECTION = Column("direction", "text", "Which way the bytes went, seen from the application.", choices=DIRECTIONS)

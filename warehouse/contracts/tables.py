@@ -47,7 +47,7 @@ POLLS = Table(
         c.WRITE_BYTES_PER_S.optional(),
         c.READ_IOPS.optional(),
         c.WRITE_IOPS.optional(),
-        c.GAP_REASON.optional(),
+        c.FLAG.optional(),
     ),
     is_published=False,
 )
@@ -63,7 +63,7 @@ SERIES = Table(
         c.TIME_S,
         c.INTERVAL_S,
         c.BYTES_PER_S.optional(),
-        c.GAP_REASON.optional(),
+        c.FLAG.optional(),
         c.NODE_COUNT.optional(),
     ),
     is_published=False,
