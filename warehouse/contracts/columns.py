@@ -199,6 +199,7 @@ PARENT_RELEASE_ID = Column("parent_release_id", "text", "The release on which it
 RELEASE_KIND = Column("kind", "text", "How it came about.", choices=("run", "rollback"))
 DATES = Column("dates", "text", "The days that were computed anew, as JSON.")
 INPUTS = Column("inputs", "text", "The landings that are new since the parent release, as JSON.")
+REMOVED_INPUTS = Column("removed_inputs", "text", "The landings that were replaced since the parent release, as JSON.")
 PARAMETERS = Column("parameters", "text", "The settings that the results depend on, as JSON.")
 SNAPSHOTS = Column("snapshots", "text", "The snapshot of every table, as JSON.")
 VERDICT = Column("verdict", "text", "What the checks said.", choices=("passed", "warned"))

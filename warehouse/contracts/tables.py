@@ -273,6 +273,7 @@ RELEASES = Table(
         c.CODE_VERSION,
         c.DATES,
         c.INPUTS,
+        c.REMOVED_INPUTS,
         c.PARAMETERS,
         c.SNAPSHOTS,
         c.VERDICT,

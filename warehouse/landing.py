@@ -1,0 +1,195 @@
+"""Landing: an input becomes landed tables once, whole or not at all, with its refused rows beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warehouse.contracts import Table, tables
+from warehouse.errors import InputRefused
+from warehouse.sources import Batch, Reading, named, recognize
+from warehouse.store import Store, moved_into_place, sweep_temporaries, write_json, write_parquet
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ID_DIGITS = 16
+_MANIFEST = "landing.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One Parquet file of a landing: its table, its path within the warehouse, its UTC day if it has one."""
+
+    table: str
+    path: str
+    day: str | None
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """What is known of one landed input; `generation` counts how often it was landed anew."""
+
+    landing_id: str
+    generation: int
+    source_file: str
+    content_sha256: str
+    format: str
+    landed_at: str
+    refused_count: int
+    parts: tuple[Part, ...]
+
+    def row_count(self) -> int:
+        """Rows landed, the refused ones apart."""
+        return sum(part.row_count for part in self.parts if part.table != tables.REJECTS.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What one call of `land` did with one input: landed now, landed before, or refused whole."""
+
+    landing: Landing
+    is_new: bool
+
+
+def ledger(store: Store) -> list[Landing]:
+    """Return every landing that counts, the latest generation of each content, in the order of landing."""
+    latest: dict[str, Landing] = {}
+    for manifest in store.landed.glob(f"*/{_MANIFEST}"):
+        landing = _read_manifest(manifest)
+        known = latest.get(landing.content_sha256)
+        if known is None or known.generation < landing.generation:
+            latest[landing.content_sha256] = landing
+    return sorted(latest.values(), key=lambda landing: (landing.landed_at, landing.landing_id))
+
+
+def _read_manifest(path: Path) -> Landing:
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    parts = tuple(Part(**part) for part in document.pop("parts"))
+    return Landing(**document, parts=parts)
+
+
+def find(store: Store, landing_id: str) -> Landing | None:
+    """Return the landing of that id, be it replaced since or not; None where there is none."""
+    manifest = store.landed / landing_id / _MANIFEST
+    return _read_manifest(manifest) if manifest.is_file() else None
+
+
+def _generations(store: Store, content_sha256: str) -> list[Landing]:
+    found = store.landed.glob(f"{content_sha256[:_ID_DIGITS]}*/{_MANIFEST}")
+    return sorted((_read_manifest(path) for path in found), key=lambda landing: landing.generation)
+
+
+def land(store: Store, path: Path, reading: Reading, *, format_name: str | None = None, replace: bool = False) -> Landed:
+    """Land one file unless its content is landed already.
+
+    `replace` lands it anew, with other options; so does a file of which no row was landed before. Raises InputRefused where the file cannot be read at all: then its reason is landed
+    as one row of `rejects`.
+    """
+    from warehouse.sources.opening import content_hash, read_head
+
+    sha256 = content_hash(path)
+    earlier = _generations(store, sha256)
+    if earlier and earlier[-1].row_count() and not replace:
+        return Landed(earlier[-1], is_new=False)
+    try:
+        head = read_head(path)
+        source = named(format_name) if format_name else recognize(head)
+        batches = source.read(path, reading)
+        landing = _write(store, path.name, sha256, source.name, len(earlier), batches)
+    except InputRefused as refusal:
+        if not earlier:
+            _write(store, path.name, sha256, format_name or "unknown", 0, iter([_whole_file(refusal)]))
+        raise
+    return Landed(landing, is_new=True)
+
+
+def _whole_file(refusal: InputRefused) -> Batch:
+    from warehouse.sources.rejects import rejects
+
+    return rejects([(None, refusal.reason, refusal.remedy, None)])
+
+
+def land_batches(store: Store, source_file: str, format_name: str, batches: list[Batch]) -> Landed:
+    """Land rows that come from no file (a database), told apart by the hash of their content."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    for batch in batches:
+        digest.update(batch.table.name.encode())
+        digest.update(batch.rows.hash_rows().to_numpy().tobytes())
+    earlier = _generations(store, digest.hexdigest())
+    if earlier:
+        return Landed(earlier[-1], is_new=False)
+    return Landed(_write(store, source_file, digest.hexdigest(), format_name, 0, iter(batches)), is_new=True)
+
+
+def _write(
+    store: Store, source_file: str, sha256: str, format_name: str, generation: int, batches: Iterator[Batch]
+) -> Landing:
+    suffix = f"-{generation}" if generation else ""
+    landing_id = sha256[:_ID_DIGITS] + suffix
+    store.landed.mkdir(parents=True, exist_ok=True)
+    with moved_into_place(store.landed / landing_id) as folder:
+        folder.mkdir()
+        parts = list(_write_parts(folder, landing_id, source_file, batches))
+        landing = Landing(
+            landing_id=landing_id,
+            generation=generation,
+            source_file=source_file,
+            content_sha256=sha256,
+            format=format_name,
+            landed_at=datetime.now(UTC).isoformat(timespec="microseconds"),
+            refused_count=sum(part.row_count for part in parts if part.table == tables.REJECTS.name),
+            parts=tuple(parts),
+        )
+        write_json(dataclasses.asdict(landing), folder / _MANIFEST)
+    return landing
+
+
+def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Iterator[Batch]) -> Iterator[Part]:
+    counts: Counter[str] = Counter()
+    for batch in batches:
+        if batch.rows.is_empty():
+            continue
+        for day, rows in _by_day(batch.table, _signed(batch.rows, landing_id, source_file)):
+            name = f"{batch.table.name}-{day or 'undated'}-{counts[batch.table.name]}.parquet"
+            counts[batch.table.name] += 1
+            write_parquet(rows, batch.table, folder / name)
+            yield Part(batch.table.name, f"landed/{landing_id}/{name}", day, rows.height)
+
+
+def _signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFrame:
+    import polars as pl
+
+    known = {"landing_id": landing_id, "source_file": source_file}
+    return rows.with_columns(pl.lit(value).alias(name) for name, value in known.items() if name in rows.columns)
+
+
+def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.DataFrame]]:
+    """Polls are kept by UTC day, sorted by time and controller; everything else as it comes."""
+    import polars as pl
+
+    if table != tables.POLLS:
+        yield None, rows
+        return
+    ordered = rows.sort("polled_at", "controller")
+    days = ordered["polled_at"].dt.date()
+    if days[0] == days[-1]:
+        yield days[0].isoformat(), ordered
+        return
+    for (day,), piece in ordered.with_columns(day=pl.col("polled_at").dt.date()).group_by("day", maintain_order=True):
+        yield day.isoformat(), piece.drop("day")  # type: ignore[union-attr]
+
+
+def sweep(store: Store) -> None:
+    """Remove what killed landings left; call it only under the warehouse's lock."""
+    if store.landed.is_dir():
+        sweep_temporaries(store.landed)

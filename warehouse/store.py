@@ -1,0 +1,145 @@
+"""The warehouse's folder: where things lie, and how a file comes into being whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warehouse.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from warehouse.contracts import Table
+
+DEFAULT_ROOT = Path(__file__).resolve().parent / "data"
+_ROW_GROUP_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The folder of one warehouse; it can be moved or copied, since nothing in it holds its own path."""
+
+    root: Path
+
+    @property
+    def landed(self) -> Path:
+        """One folder per landing."""
+        return self.root / "landed"
+
+    @property
+    def tables(self) -> Path:
+        """The Iceberg tables' data and metadata."""
+        return self.root / "tables"
+
+    @property
+    def builds(self) -> Path:
+        """What a run has built and not yet released, one folder per plan."""
+        return self.root / "builds"
+
+    @property
+    def catalogue(self) -> Path:
+        """The Iceberg catalogue, an SQLite file."""
+        return self.root / "catalogue.sqlite"
+
+    @property
+    def data_docs(self) -> Path:
+        """The pages of the last run's checks."""
+        return self.root / "data_docs"
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever landed or released here."""
+        return self.landed.is_dir() or self.catalogue.is_file()
+
+
+@contextmanager
+def moved_into_place(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`; on leaving without error it becomes `path` in one step.
+
+    What lay at `path` is replaced (a file) or must not exist (a folder). After an error nothing is left.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        yield temporary
+        _flush(temporary)
+        os.replace(temporary, path)
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Have the bytes on disk before the name points to them."""
+    if path.is_dir():
+        for child in path.rglob("*"):
+            if child.is_file():
+                _flush(child)
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sweep_temporaries(folder: Path) -> None:
+    """Remove what killed writers left in a folder; call it only under the warehouse's lock."""
+    for left in folder.glob(".*.tmp"):
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+
+
+def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
+    """Write a frame that meets the table's contract as one Parquet file, units and docs in its metadata.
+
+    Raises ContractError, and writes nothing, if the frame differs from the contract.
+    """
+    import pyarrow.parquet as pq
+
+    from warehouse.contracts import arrow, frames
+
+    rows = frames.require(frame, table).to_arrow().cast(arrow.schema(table))
+    with moved_into_place(path) as temporary:
+        pq.write_table(
+            rows,
+            temporary,
+            compression="zstd",
+            row_group_size=_ROW_GROUP_ROWS,
+            use_dictionary=[column.name for column in table.columns if column.dtype in ("text", "date")],
+        )
+    return path
+
+
+def write_json(document: Any, path: Path) -> Path:
+    """Write a JSON document, keys sorted, in one step."""
+    with moved_into_place(path) as temporary:
+        temporary.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return path
+
+
+@contextmanager
+def locked(store: Store) -> Iterator[None]:
+    """Hold the warehouse for one writer of releases; a second one is told so at once."""
+    store.root.mkdir(parents=True, exist_ok=True)
+    with (store.root / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(
+                f"Another run is writing to {store.root}. Wait for it, or give this one its own --warehouse."
+            ) from error
+        yield
