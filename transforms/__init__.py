@@ -1,0 +1,1 @@
+"""HOW: pure functions on arrays and frames."""

@@ -1,0 +1,1 @@
+"""WHERE: contracts, sources, the store, the catalogue and its releases."""

@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, In, IsNull, Or
@@ -88,32 +89,33 @@ def replace(
     *,
     base_snapshot: int | None,
     fingerprint: str,
-) -> int:
+) -> int | None:
     """Replace a table's days (the whole table, if it has no partition) by built files, on top of a snapshot.
 
     `built` maps a day to its Parquet file (no file where the day has no rows). The files become the
-    table's own. What a crashed run left above `base_snapshot` is dropped. Returns the new snapshot's id.
+    table's own. What a crashed run left above `base_snapshot` is dropped. Returns the new snapshot's id, None
+    where the table has never had a row.
     """
     iceberg = ensure(catalogue, table)
     head = iceberg.current_snapshot()
     if base_snapshot is not None and head is not None and head.snapshot_id != base_snapshot:
         iceberg.manage_snapshots().set_current_snapshot(base_snapshot).commit()
         iceberg = catalogue.load_table((NAMESPACE, table.name))
-    locations = [_adopt(store, table, day, path, fingerprint) for day, path in built.items() if path.is_file()]
+    locations = [_adopt(store, table, day, path, fingerprint) for day, path in built.items() if _has_rows(path)]
     properties = {_FINGERPRINT: fingerprint}
     with iceberg.transaction() as transaction:
         if iceberg.current_snapshot() is not None:
             whole = table.partition is None or base_snapshot is None
             scope = AlwaysTrue() if whole else _days(table, list(built))
             transaction.delete(scope, snapshot_properties=properties)
-        # A snapshot is needed even for no rows: it is what the release points to.
         if locations:
             transaction.add_files(locations, snapshot_properties=properties)
-        else:
-            transaction.append(arrow.schema(table).empty_table(), snapshot_properties=properties)
     snapshot = iceberg.current_snapshot()
-    assert snapshot is not None  # noqa: S101 - the transaction above made one
-    return snapshot.snapshot_id
+    return snapshot.snapshot_id if snapshot else None
+
+
+def _has_rows(path: Path) -> bool:
+    return path.is_file() and pq.read_metadata(path).num_rows > 0
 
 
 def _days(table: Table, days: list[date | None]) -> BooleanExpression:
@@ -142,7 +144,7 @@ def snapshot_files(catalogue: SqlCatalog, table_name: str, snapshot_id: int) -> 
     """
     table = catalogue.load_table((NAMESPACE, table_name))
     tasks = list(table.scan(snapshot_id=snapshot_id).plan_files())
-    assert not any(task.delete_files for task in tasks)  # noqa: S101 - only whole files are ever dropped
+    assert not any(task.delete_files for task in tasks)
     return sorted(task.file.file_path.removeprefix(SCHEME) for task in tasks)
 
 

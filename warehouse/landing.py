@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table, tables
 from warehouse.errors import InputRefused
-from warehouse.sources import Batch, Reading, named, recognize
+from warehouse.sources import Batch, Reading, Source, named, recognize
 from warehouse.store import Store, moved_into_place, sweep_temporaries, write_json, write_parquet
 
 if TYPE_CHECKING:
@@ -21,16 +22,24 @@ if TYPE_CHECKING:
 
 _ID_DIGITS = 16
 _MANIFEST = "landing.json"
+_POLL_ORDER = ("polled_at", "controller", "filesystem")
+_PollKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One Parquet file of a landing: its table, its path within the warehouse, its UTC day if it has one."""
+    """One Parquet file of a landing: its table, its path within the warehouse, its UTC day if it has one.
+
+    A part of polls is sorted; `first` and `last` are its first and last (time, controller, file system),
+    and None where two of its polls are of one controller and instant.
+    """
 
     table: str
     path: str
     day: str | None
     row_count: int
+    first: tuple[str, str, str] | None = None
+    last: tuple[str, str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +81,21 @@ def ledger(store: Store) -> list[Landing]:
 
 def _read_manifest(path: Path) -> Landing:
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    parts = tuple(Part(**part) for part in document.pop("parts"))
+    parts = tuple(_part(part) for part in document.pop("parts"))
     return Landing(**document, parts=parts)
+
+
+def _part(document: dict[str, Any]) -> Part:
+    edges = {name: tuple(document[name]) if document[name] else None for name in ("first", "last")}
+    return Part(**document | edges)
+
+
+def may_repeat(parts: Sequence[Part]) -> bool:
+    """Return whether any two polls of these parts may be of one controller and instant."""
+    ordered = sorted(parts, key=lambda part: part.first or ("", "", ""))
+    if any(part.first is None for part in ordered):
+        return True
+    return any(before.last >= after.first for before, after in pairwise(ordered))  # type: ignore[operator]
 
 
 def find(store: Store, landing_id: str) -> Landing | None:
@@ -87,8 +109,15 @@ def _generations(store: Store, content_sha256: str) -> list[Landing]:
     return sorted((_read_manifest(path) for path in found), key=lambda landing: landing.generation)
 
 
-def land(store: Store, path: Path, reading: Reading, *, format_name: str | None = None, replace: bool = False) -> Landed:
-    """Land one file unless its content is landed already.
+def land(
+    store: Store,
+    path: Path,
+    reading_of: Callable[[Source], Reading],
+    *,
+    format_name: str | None = None,
+    replace: bool = False,
+) -> Landed:
+    """Land one file unless its content is landed already; `reading_of` says how its format is to be read.
 
     `replace` lands it anew, with other options; so does a file of which no row was landed before. Raises InputRefused where the file cannot be read at all: then its reason is landed
     as one row of `rejects`.
@@ -102,7 +131,7 @@ def land(store: Store, path: Path, reading: Reading, *, format_name: str | None 
     try:
         head = read_head(path)
         source = named(format_name) if format_name else recognize(head)
-        batches = source.read(path, reading)
+        batches = source.read(path, reading_of(source))
         landing = _write(store, path.name, sha256, source.name, len(earlier), batches)
     except InputRefused as refusal:
         if not earlier:
@@ -163,7 +192,20 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
             name = f"{batch.table.name}-{day or 'undated'}-{counts[batch.table.name]}.parquet"
             counts[batch.table.name] += 1
             write_parquet(rows, batch.table, folder / name)
-            yield Part(batch.table.name, f"landed/{landing_id}/{name}", day, rows.height)
+            first, last = _edges(rows) if batch.table == tables.POLLS else (None, None)
+            yield Part(batch.table.name, f"landed/{landing_id}/{name}", day, rows.height, first, last)
+
+
+def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
+    """Return the first and last key of sorted polls, or twice None where a key comes twice."""
+    import polars as pl
+
+    keys = polls.select(_POLL_ORDER)
+    repeats = keys.select(pl.all_horizontal(pl.all() == pl.all().shift(1)).any()).item()
+    if repeats:
+        return None, None
+    (at, controller, filesystem), (last_at, last_controller, last_filesystem) = keys.row(0), keys.row(-1)
+    return (at.isoformat(), controller, filesystem), (last_at.isoformat(), last_controller, last_filesystem)
 
 
 def _signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFrame:
@@ -180,7 +222,7 @@ def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.D
     if table != tables.POLLS:
         yield None, rows
         return
-    ordered = rows.sort("polled_at", "controller")
+    ordered = rows.sort(_POLL_ORDER)
     days = ordered["polled_at"].dt.date()
     if days[0] == days[-1]:
         yield days[0].isoformat(), ordered

@@ -92,7 +92,10 @@ def _read_rows(store: Store) -> list[Release]:
     rows = open_catalogue(store).load_table((NAMESPACE, tables.RELEASES.name)).scan().to_arrow().to_pylist()
     as_json = {"dates", "inputs", "removed_inputs", "snapshots"}
     documents = [
-        {field.name: json.loads(row[field.name]) if field.name in as_json else row[field.name] for field in fields(Release)}
+        {
+            field.name: json.loads(row[field.name]) if field.name in as_json else row[field.name]
+            for field in fields(Release)
+        }
         | {"created_at": row["created_at"].isoformat()}
         for row in rows
     ]
@@ -142,6 +145,12 @@ def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     return {name: _files(store, name, snapshot) for name, snapshot in release.snapshots.items()}
 
 
+def day_of(path: Path) -> date | None:
+    """Return the day of a published data file, None for one without a day."""
+    start = path.name[: len("2018-02-09")]
+    return None if start.startswith("undated") else date.fromisoformat(start)
+
+
 def _files(store: Store, table_name: str, snapshot_id: int) -> list[Path]:
     known = store.root / "snapshot_files" / f"{table_name}-{snapshot_id}.json"
     if not known.is_file():
@@ -163,15 +172,11 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[date | None,
     snapshots = dict(parent.snapshots) if parent else {}
     catalogue = open_catalogue(store)
     for name, days in built.items():
-        snapshots[name] = replace(
-            catalogue,
-            store,
-            contract(name),
-            days,
-            base_snapshot=snapshots.get(name),
-            fingerprint=draft.fingerprint,
-        )
-        remember_files(store, name, snapshots[name], snapshot_files(catalogue, name, snapshots[name]))
+        base = snapshots.get(name)
+        snapshot = replace(catalogue, store, contract(name), days, base_snapshot=base, fingerprint=draft.fingerprint)
+        if snapshot is not None:
+            snapshots[name] = snapshot
+            remember_files(store, name, snapshot, snapshot_files(catalogue, name, snapshot))
     release = Release(
         release_id=draft.release_id,
         created_at=_now(),

@@ -39,8 +39,12 @@ JOB_KIND = Column(
 USER = Column("user", "text", "The user who submitted the job.")
 ACCOUNT = Column("account", "text", "The account or project that pays for the job.")
 JOB_NAME = Column("job_name", "text", "The name of the job or step, as the log has it.")
-APPLICATION = Column("application", "text", "The program that ran: the job's or step's name, after the site's own rule.")
-APPLICATION_ID = Column("application_id", "text", "One application of one user at one size: user/application/node_count.")
+APPLICATION = Column(
+    "application", "text", "The program that ran: the job's or step's name, after the site's own rule."
+)
+APPLICATION_ID = Column(
+    "application_id", "text", "One application of one user at one size: user/application/node_count."
+)
 PARTITION = Column("partition", "text", "The scheduler's partition or queue.")
 NODE_COUNT = Column("node_count", "int", "Nodes that the job was given.", unit="nodes", low=0)
 TASK_COUNT = Column("task_count", "int", "Tasks (MPI ranks) that the job was given.", unit="tasks", low=0)
@@ -59,20 +63,28 @@ IS_APPLICATION_RUN = Column(
 SUBMITTED_AT = Column("submitted_at", "instant", "When the job was submitted.", unit="UTC")
 STARTED_AT = Column("started_at", "instant", "When the job started.", unit="UTC")
 ENDED_AT = Column("ended_at", "instant", "When the job ended.", unit="UTC")
-ENDED_ON = Column("ended_on", "date", "The UTC day on which the job or series ended; NULL where it is not known.", unit="UTC")
+ENDED_ON = Column(
+    "ended_on", "date", "The UTC day on which the job or series ended; NULL where it is not known.", unit="UTC"
+)
 DURATION_S = Column("duration_s", "real", "How long it lasted, from start to end.", unit="s", low=0)
 POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.", unit="UTC")
 POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.", unit="UTC")
-INTERVAL_S = Column("interval_s", "real", "The length of the interval that a poll or grid step covers.", unit="s", low=1e-6)
+INTERVAL_S = Column(
+    "interval_s", "real", "The length of the interval that a poll or grid step covers.", unit="s", low=1e-6
+)
 TIME_S = Column(
     "time_s", "real", "The right edge of the interval: seconds since 1970 UTC, or since the series' own zero.", unit="s"
 )
 
 # ---- what storage moved
-FILESYSTEM = Column("filesystem", "text", "The file system; `default` where neither the input nor the command names it.")
+FILESYSTEM = Column(
+    "filesystem", "text", "The file system; `default` where neither the input nor the command names it."
+)
 CONTROLLER = Column("controller", "text", "The storage controller, server or target that was polled.")
 READ_BYTES_PER_S = Column("read_bytes_per_s", "real", "Bytes read per second over the interval.", unit="B/s", low=0)
-WRITE_BYTES_PER_S = Column("write_bytes_per_s", "real", "Bytes written per second over the interval.", unit="B/s", low=0)
+WRITE_BYTES_PER_S = Column(
+    "write_bytes_per_s", "real", "Bytes written per second over the interval.", unit="B/s", low=0
+)
 BYTES_PER_S = Column("bytes_per_s", "real", "Bytes per second over the interval.", unit="B/s", low=0)
 READ_IOPS = Column("read_iops", "real", "Read operations per second over the interval.", unit="1/s", low=0)
 WRITE_IOPS = Column("write_iops", "real", "Write operations per second over the interval.", unit="1/s", low=0)
@@ -94,13 +106,34 @@ EXPECTED_CONTROLLER_COUNT = Column(
 )
 POLL_COUNT = Column("poll_count", "int", "Polls that hold a value.", unit="polls", low=0)
 EXPECTED_POLL_COUNT = Column(
-    "expected_poll_count", "int", "Polls that the interval and the controllers of the day make due.", unit="polls", low=0
+    "expected_poll_count",
+    "int",
+    "Polls that the interval and the controllers of the day make due.",
+    unit="polls",
+    low=0,
 )
-MISSING_RATIO = Column("missing_ratio", "real", "Share of the expected polls that hold no value.", unit="1", low=0, high=1)
+GRID_PHASE_S = Column(
+    "grid_phase_s",
+    "real",
+    "Where in the interval the polls fall: seconds since 1970 modulo the interval.",
+    unit="s",
+    low=0,
+)
+MISSING_RATIO = Column(
+    "missing_ratio", "real", "Share of the expected polls that hold no value.", unit="1", low=0, high=1
+)
 GAP_POLL_COUNT = Column("gap_poll_count", "int", "Polls that are flagged as gaps.", unit="polls", low=0)
 DUPLICATE_POLL_COUNT = Column(
-    "duplicate_poll_count", "int", "Polls that repeat another one of the same controller and instant.", unit="polls", low=0
+    "duplicate_poll_count",
+    "int",
+    "Polls that repeat another one of the same controller and instant.",
+    unit="polls",
+    low=0,
 )
+STEP_US = Column("step_us", "int", "The length of a grid step.", unit="us", low=1)
+PHASE_US = Column("phase_us", "int", "Where in the step the grid's edges lie.", unit="us", low=0)
+FIRST_STEP = Column("first_step", "int", "The run's first grid step, counted from 1970.", unit="steps")
+LAST_STEP = Column("last_step", "int", "The run's last grid step, counted from 1970.", unit="steps")
 CONFLICTING_POLL_COUNT = Column(
     "conflicting_poll_count",
     "int",
@@ -119,7 +152,7 @@ MEAN_BYTES_PER_S = Column("mean_bytes_per_s", "real", "Volume over the time that
 CONCURRENT_JOB_COUNT = Column(
     "concurrent_job_count",
     "int",
-    "Other application runs on the same file system that overlap in time.",
+    "Other application runs on the same file system that overlap in time, of those known when the row was made.",
     unit="jobs",
     low=0,
 )
@@ -129,9 +162,7 @@ JOB_IO_OUTCOME = Column(
     "Whether polls of the job's file system were there to measure it.",
     choices=("measured", "no_polls"),
 )
-GRID_STARTED_AT = Column(
-    "grid_started_at", "instant", "The left edge of the sample's first grid step.", unit="UTC"
-)
+GRID_STARTED_AT = Column("grid_started_at", "instant", "The left edge of the sample's first grid step.", unit="UTC")
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.", unit="steps", low=0)
 SAMPLE_BYTES_PER_S = Column(
     "sample_bytes_per_s",
@@ -148,12 +179,20 @@ REPORTED_RATIOS = Column(
     low=0,
     high=1,
 )
-SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.", unit="samples", low=0)
+STEP = Column("step", "int", "The grid step, counted from 1970.", unit="steps")
+REPORTED_RATIO = Column(
+    "reported_ratio", "real", "The share of the controllers that reported in the step.", unit="1", low=0, high=1
+)
+SAMPLE_COUNT = Column(
+    "sample_count", "int", "Samples, which are runs with a known end, in the set.", unit="samples", low=0
+)
 FIRST_AT = Column("first_at", "instant", "When the first run started.", unit="UTC")
 LAST_AT = Column("last_at", "instant", "When the last run ended.", unit="UTC")
 
 # ---- classes
-SUBJECT_KIND = Column("subject_kind", "text", "What the row is about.", choices=("job", "series", "trace", "application"))
+SUBJECT_KIND = Column(
+    "subject_kind", "text", "What the row is about.", choices=("job", "series", "trace", "application")
+)
 SUBJECT_ID = Column("subject_id", "text", "The job's id, or the series' name.")
 SOURCE = Column(
     "source",
@@ -186,7 +225,10 @@ TABLE_NAME = Column("table_name", "text", "The table that was checked.")
 EXPECTATION = Column("expectation", "text", "The expectation, by its name in the table's suite.")
 RULE = Column("rule", "text", "The rule that the row breaks, by its name in the table's suite.")
 SEVERITY = Column(
-    "severity", "text", "What a failure means: critical stops the release, warning marks it.", choices=("critical", "warning", "info")
+    "severity",
+    "text",
+    "What a failure means: critical stops the release, warning marks it.",
+    choices=("critical", "warning", "info"),
 )
 SUCCESS = Column("success", "bool", "Whether the expectation holds.")
 OBSERVED = Column("observed", "text", "What was observed, as JSON.")

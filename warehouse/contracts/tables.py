@@ -109,6 +109,81 @@ JOBS = Table(
     partition="ended_on",
 )
 
+STALE_DAYS = Table(
+    name="stale_days",
+    layer="stage",
+    grain="one row per UTC day whose runs or series must be computed anew, NULL for those without an end",
+    key=("ended_on",),
+    columns=(c.ENDED_ON.optional(),),
+    is_published=False,
+)
+
+SERIES_INTERVALS = Table(
+    name="series_intervals",
+    layer="stage",
+    grain="one row per subject, direction and interval of the subject's own series",
+    key=("subject_id", "direction", "time_s"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.SUBJECT_ID,
+        c.DIRECTION,
+        c.TIME_S,
+        c.INTERVAL_S,
+        c.BYTES_PER_S.optional(),
+        c.FLAG.optional(),
+        c.NODE_COUNT.optional(),
+    ),
+    partition="ended_on",
+)
+
+REPEATED_POLLS = Table(
+    name="repeated_polls",
+    layer="stage",
+    grain="one row per controller and instant of which several polls were landed, with the one that counts",
+    key=("filesystem", "controller", "polled_at"),
+    columns=(
+        c.FILESYSTEM,
+        c.CONTROLLER,
+        c.POLLED_AT,
+        c.INTERVAL_S,
+        c.READ_BYTES_PER_S.optional(),
+        c.WRITE_BYTES_PER_S.optional(),
+        c.DUPLICATE_POLL_COUNT,
+        c.CONFLICTING_POLL_COUNT,
+    ),
+    is_published=False,
+)
+
+FAULTY_POLLS = Table(
+    name="faulty_polls",
+    layer="stage",
+    grain="one row per poll that is kept out of every sum, and rule that it breaks",
+    key=("table_name", "rule", "row_json"),
+    columns=(c.DAY.optional(), c.TABLE_NAME, c.RULE, c.ROW_JSON),
+    is_published=False,
+)
+
+POLL_TICKS = Table(
+    name="poll_ticks",
+    layer="stage",
+    grain="one row per file system, poll instant and interval, with what befell its polls",
+    key=("filesystem", "polled_at", "interval_s"),
+    columns=(
+        c.POLLED_ON,
+        c.FILESYSTEM,
+        c.POLLED_AT,
+        c.INTERVAL_S,
+        c.CONTROLLER_COUNT,
+        c.READ_BYTES.optional(),
+        c.WRITTEN_BYTES.optional(),
+        c.GAP_POLL_COUNT,
+        c.DUPLICATE_POLL_COUNT,
+        c.CONFLICTING_POLL_COUNT,
+        c.IMPLAUSIBLE_POLL_COUNT,
+    ),
+    is_published=False,
+)
+
 POLL_DAYS = Table(
     name="poll_days",
     layer="stage",
@@ -118,6 +193,7 @@ POLL_DAYS = Table(
         c.POLLED_ON,
         c.FILESYSTEM,
         c.INTERVAL_S,
+        c.GRID_PHASE_S,
         c.CONTROLLER_COUNT,
         c.POLL_COUNT,
         c.EXPECTED_POLL_COUNT,
@@ -126,9 +202,9 @@ POLL_DAYS = Table(
         c.DUPLICATE_POLL_COUNT,
         c.CONFLICTING_POLL_COUNT,
         c.IMPLAUSIBLE_POLL_COUNT,
-        c.READ_BYTES,
-        c.WRITTEN_BYTES,
-        c.PEAK_BYTES_PER_S,
+        c.READ_BYTES.optional(),
+        c.WRITTEN_BYTES.optional(),
+        c.PEAK_BYTES_PER_S.optional(),
     ),
     partition="polled_on",
 )
@@ -145,13 +221,53 @@ TICKS = Table(
         c.INTERVAL_S,
         c.CONTROLLER_COUNT,
         c.EXPECTED_CONTROLLER_COUNT,
-        c.READ_BYTES,
-        c.WRITTEN_BYTES,
+        c.READ_BYTES.optional(),
+        c.WRITTEN_BYTES.optional(),
     ),
     partition="polled_on",
 )
 
 # ---- samples: each run's cut out of its file system's traffic
+
+RUNS = Table(
+    name="runs",
+    layer="samples",
+    grain="one row per application run and file system that it may have used, with the grid of its sample",
+    key=("cluster", "job_id", "started_at", "filesystem"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.APPLICATION_ID.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.ENDED_AT.optional(),
+        c.FILESYSTEM.optional(),
+        c.INTERVAL_S.optional(),
+        c.STEP_US.optional(),
+        c.PHASE_US.optional(),
+        c.EXPECTED_CONTROLLER_COUNT.optional(),
+        c.FIRST_STEP.optional(),
+        c.LAST_STEP.optional(),
+    ),
+    is_published=False,
+)
+
+GRID_STEPS = Table(
+    name="grid_steps",
+    layer="samples",
+    grain="one row per file system, grid and step of it that some run needs, gaps included",
+    key=("filesystem", "step_us", "phase_us", "step"),
+    columns=(
+        c.FILESYSTEM,
+        c.STEP_US,
+        c.PHASE_US,
+        c.STEP,
+        c.READ_BYTES_PER_S.optional(),
+        c.WRITE_BYTES_PER_S.optional(),
+        c.REPORTED_RATIO,
+    ),
+    is_published=False,
+)
 
 JOB_IO = Table(
     name="job_io",
@@ -285,9 +401,16 @@ TABLES: tuple[Table, ...] = (
     POLLS,
     SERIES,
     REJECTS,
+    STALE_DAYS,
     JOBS,
+    SERIES_INTERVALS,
+    REPEATED_POLLS,
+    FAULTY_POLLS,
+    POLL_TICKS,
     POLL_DAYS,
     TICKS,
+    RUNS,
+    GRID_STEPS,
     JOB_IO,
     SAMPLES,
     APPLICATIONS,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from warehouse.errors import InputRefused, UsageError
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from warehouse.contracts import Table
+
+#: what an input tells of: it chooses the section of the settings that holds for it
+Kind = Literal["jobs", "polls", "series"]
 
 RAW_LIMIT_CHARS = 2000
 HEAD_BYTES = 65536
@@ -71,10 +74,11 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One input format: its name, one line about it, how to recognize it, how to read it."""
+    """One input format: its name, one line about it, what it tells of, how to recognize and how to read it."""
 
     name: str
     doc: str
+    kind: Kind
     sniff: Callable[[Head], bool]
     read: Callable[[Path, Reading], Iterator[Batch]]
     #: formats whose content could also pass for a looser one are asked first

@@ -45,9 +45,7 @@ DAMAGE = (EOFError, OSError, lzma.LZMAError, zstandard.ZstdError, ValueError)
 
 
 def read_head(path: Path) -> Head:
-    """Read the start of a file, decompressed; refuse what is empty, no file, or damaged."""
-    if not path.is_file():
-        raise InputRefused("This is no file.", "Give the path of a file, or of a folder of files.")
+    """Read the start of a file, decompressed; refuse what is empty or damaged."""
     try:
         with open_bytes(path) as file:
             start = file.read(HEAD_BYTES)
@@ -59,7 +57,11 @@ def read_head(path: Path) -> Head:
 
 
 def content_hash(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes as they lie on disk, in hex."""
+    """Return the SHA-256 of a file's bytes as they lie on disk, in hex; of its name, if it holds none."""
+    if not path.is_file():
+        raise InputRefused("This is no file.", "Give the path of a file, or of a folder of files.")
+    if path.stat().st_size == 0:
+        return hashlib.sha256(path.name.encode("utf-8", "backslashreplace")).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,0 +1,188 @@
+"""Suites: what a table is expected to be.
+
+What a contract says (`implied`) is not written down twice; what only the domain knows (`declared`) stands
+in `<table>.json` beside this module, in Great Expectations' own form. `meta` holds what that form lacks:
+each rule's name, one sentence about it, what to do when it breaks, and whether its rows are taken out;
+and each parameter that the rules refer to, with its default.
+
+Lists reach Great Expectations as their lengths: the bounds of their elements are held by the contract
+when a table is written, not here. So is what a column's type implies, as that a real number is finite.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from warehouse.contracts import TABLES, Column, Table, table
+
+Severity = Literal["critical", "warning", "info"]
+
+#: where the JSON suites are
+FOLDER = Path(__file__).parent
+
+_CONTRACT_REMEDY = "What writes the table breaks its contract: report it with the inputs of the run."
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A value that rules compare with; the settings give it, else its default holds, if it has one."""
+
+    name: str
+    doc: str
+    unit: str
+    default: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One expectation: Great Expectations' `type` and `kwargs`, and what a failure means.
+
+    `is_quarantine` rules are about single rows: the rows that break them are taken out of the table.
+    """
+
+    name: str
+    type: str
+    kwargs: Mapping[str, Any]
+    severity: Severity
+    doc: str
+    remedy: str
+    is_quarantine: bool = False
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The parameters that must be known before the rule can be checked."""
+        values = (value for value in self.kwargs.values() if isinstance(value, dict))
+        return tuple(value["$PARAMETER"] for value in values if "$PARAMETER" in value)
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the rule in Great Expectations' own form."""
+        return {
+            "type": self.type,
+            "kwargs": dict(self.kwargs),
+            "severity": self.severity,
+            "meta": {"name": self.name, "doc": self.doc, "remedy": self.remedy},
+        }
+
+
+def checked_tables() -> tuple[Table, ...]:
+    """Return the tables that have a suite: all published ones but the records of quality and history."""
+    return tuple(table for table in TABLES if table.is_published and table.layer != "quality")
+
+
+def implied(table: Table) -> tuple[Rule, ...]:
+    """Return the rules that a table's contract implies, all critical."""
+    return (
+        _columns(table),
+        _key(table),
+        *(rule for column in table.columns for rule in (*_presence(column), *_bounds(column), *_choices(column))),
+    )
+
+
+def declared(table: Table) -> tuple[Rule, ...]:
+    """Return the rules of a table's JSON suite; none, if it has no suite."""
+    return tuple(_rule(expectation) for expectation in _suite(table.name).get("expectations", ()))
+
+
+def rules(table: Table) -> tuple[Rule, ...]:
+    """Return all the rules of a table: the contract's, then the domain's."""
+    return implied(table) + declared(table)
+
+
+def rule(table_name: str, name: str) -> Rule:
+    """Return the rule of that table and name, or raise KeyError."""
+    for candidate in rules(table(table_name)):
+        if candidate.name == name:
+            return candidate
+    raise KeyError(f"{table_name} has no rule {name}")
+
+
+def parameters(table: Table) -> tuple[Parameter, ...]:
+    """Return the parameters to which a table's rules refer."""
+    found = _suite(table.name).get("meta", {}).get("parameters", {})
+    return tuple(Parameter(name=name, **described) for name, described in found.items())
+
+
+def values(table: Table, settings: Mapping[str, float]) -> dict[str, float]:
+    """Return the known values of a table's parameters: those of the settings, else the defaults."""
+    defaults = {parameter.name: parameter.default for parameter in parameters(table)}
+    known = {name: settings.get(name, default) for name, default in defaults.items()}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _columns(table: Table) -> Rule:
+    return _implied(
+        "columns_as_declared",
+        "expect_table_columns_to_match_ordered_list",
+        "The table has the columns of its contract, in order.",
+        column_list=list(table.column_names),
+    )
+
+
+def _key(table: Table) -> Rule:
+    doc = f"No two rows have the same {', '.join(table.key)}."
+    if len(table.key) == 1:
+        return _implied("key_unique", "expect_column_values_to_be_unique", doc, column=table.key[0])
+    return _implied(
+        "key_unique",
+        "expect_compound_columns_to_be_unique",
+        doc,
+        column_list=list(table.key),
+        ignore_row_if="never",
+    )
+
+
+def _presence(column: Column) -> list[Rule]:
+    if column.nullable:
+        return []
+    doc = f"{column.name} is never NULL."
+    return [_implied(f"{column.name}_not_null", "expect_column_values_to_not_be_null", doc, column=column.name)]
+
+
+def _bounds(column: Column) -> list[Rule]:
+    limits = {"min_value": column.low, "max_value": column.high}
+    stated = {name: limit for name, limit in limits.items() if limit is not None}
+    if not stated or column.dtype == "reals":
+        return []
+    words = [f"at least {column.low:g}"] if column.low is not None else []
+    words += [f"at most {column.high:g}"] if column.high is not None else []
+    doc = f"{column.name} is {' and '.join(words)}."
+    kwargs = {"column": column.name, **stated}
+    return [_implied(f"{column.name}_in_bounds", "expect_column_values_to_be_between", doc, **kwargs)]
+
+
+def _choices(column: Column) -> list[Rule]:
+    if not column.choices:
+        return []
+    doc = f"{column.name} is one of {', '.join(column.choices)}."
+    kwargs = {"column": column.name, "value_set": list(column.choices)}
+    return [_implied(f"{column.name}_known", "expect_column_values_to_be_in_set", doc, **kwargs)]
+
+
+def _implied(name: str, type_: str, doc: str, **kwargs: Any) -> Rule:
+    return Rule(name, type_, kwargs, "critical", doc, _CONTRACT_REMEDY)
+
+
+def _rule(expectation: Mapping[str, Any]) -> Rule:
+    meta = expectation["meta"]
+    return Rule(
+        name=meta["name"],
+        type=expectation["type"],
+        kwargs=expectation["kwargs"],
+        severity=expectation["severity"],
+        doc=meta["doc"],
+        remedy=meta["remedy"],
+        is_quarantine=meta.get("quarantine", False),
+    )
+
+
+@cache
+def _suite(table_name: str) -> dict[str, Any]:
+    path = FOLDER / f"{table_name}.json"
+    if not path.is_file():
+        return {}
+    return cast(dict[str, Any], json.loads(path.read_text(encoding="utf-8")))

@@ -1,0 +1,104 @@
+"""The command itself: which subcommands there are, and how faults become messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from warehouse.errors import IosigError
+from warehouse.store import DEFAULT_ROOT, Store
+
+#: subcommand -> the module that has it; imported only when it is called, so that help is quick
+SUBCOMMANDS = {
+    "classify": "flows.command.classify",
+    "demo": "flows.command.demo",
+    "diff": "flows.command.releases",
+    "export": "flows.command.query",
+    "land": "flows.command.land",
+    "releases": "flows.command.releases",
+    "rollback": "flows.command.releases",
+    "run": "flows.command.run",
+    "serve": "flows.command.serve",
+    "sql": "flows.command.query",
+}
+_SUMMARIES = {
+    "classify": "Classify one series, without a warehouse.",
+    "demo": "Run the whole night on a synthetic site and print what came of it.",
+    "diff": "Compare two releases, table by table.",
+    "export": "Write one table of a release as a plain file.",
+    "land": "Land job logs, polls and series, each file once.",
+    "releases": "List the releases.",
+    "rollback": "Make an earlier release the current one again.",
+    "run": "Run the night: stage, samples, transforms, checks, release.",
+    "serve": "Run the nightly schedule, as a Prefect deployment.",
+    "sql": "Query a release in SQL.",
+}
+_EPILOG = "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, 1 a bug."
+
+
+class _Lazy(click.Group):
+    """A group whose subcommands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(SUBCOMMANDS[cmd_name]), f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _SUMMARIES[name]) for name in self.list_commands(ctx)])
+
+
+@click.group(
+    cls=_Lazy, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.option(
+    "--warehouse",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="IOSIG_WAREHOUSE",
+    default=DEFAULT_ROOT,
+    show_default="warehouse/data of the checkout",
+    help="Folder of the warehouse; also IOSIG_WAREHOUSE.",
+)
+@click.option(
+    "--settings",
+    "settings_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="IOSIG_SETTINGS",
+    help="The site's settings; else iosig.toml in the warehouse or here. Also IOSIG_SETTINGS.",
+)
+@click.version_option(package_name="iosig", prog_name="iosig")
+@click.pass_context
+def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> None:
+    """Find what each application does to storage, from the logs that a computing centre keeps anyway."""
+    ctx.obj = (Store(warehouse), settings_path)
+
+
+def main() -> None:
+    """Run the command; a fault that the user can mend is told in a sentence, without a traceback."""
+    try:
+        outcome: Any = iosig.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except IosigError as error:
+        click.echo(f"iosig: {error}", err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    else:
+        code = outcome if isinstance(outcome, int) else 0
+    sys.exit(code)

@@ -1,0 +1,82 @@
+"""`iosig run`."""
+
+from __future__ import annotations
+
+import os
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from warehouse.errors import UsageError
+from warehouse.store import Store
+
+if TYPE_CHECKING:
+    from warehouse.releases import Release
+
+_DAY = click.DateTime(["%Y-%m-%d"])
+
+
+@click.command("run")
+@click.option("--date", "day", type=_DAY, help="Compute this UTC day anew.")
+@click.option("--since", type=_DAY, help="Compute the days from this one on anew.")
+@click.option("--until", type=_DAY, help="Compute the days up to this one anew.")
+@click.option(
+    "--inline/--prefect",
+    "inline",
+    default=None,
+    help="Run in this process, or as a Prefect flow; Prefect if PREFECT_API_URL is set.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def run_command(
+    obj: tuple[Store, Path | None],
+    day: datetime | None,
+    since: datetime | None,
+    until: datetime | None,
+    inline: bool | None,
+    as_json: bool,
+) -> int:
+    """Run the night on what was landed since the last release, or on the days that are named.
+
+    Stages jobs and polls, cuts the samples, classifies, checks everything, and publishes one release. A run
+    that was killed goes on where it stopped.
+    """
+    from flows.settings import load
+
+    if day and (since or until):
+        raise UsageError("Give --date, or --since and --until.")
+    store, settings_path = obj
+    first, last = _day(day or since), _day(day or until)
+    if inline is None:
+        inline = not os.environ.get("PREFECT_API_URL")
+    settings = load(settings_path, store.root)
+    if inline:
+        from flows.command.printing import progress
+        from flows.night import run_inline
+        from flows.planning import make_plan
+
+        release = run_inline(store, settings, make_plan(store, settings, first, last), progress)
+    else:
+        from flows.nightly import nightly
+
+        release = nightly(str(store.root), str(settings_path) if settings_path else None, first, last)
+    _show(store, release, as_json)
+    return 0
+
+
+def _day(instant: datetime | None) -> date | None:
+    return instant.date() if instant else None
+
+
+def _show(store: Store, release: Release, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from flows.command.printing import show_json
+    from flows.command.summary import show_summary
+
+    if as_json:
+        show_json(asdict(release) | {"warehouse": str(store.root)})
+    else:
+        show_summary(store, release)

@@ -1,0 +1,128 @@
+"""What a release holds, for people: counts, samples, classes, checks, and where it lies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from flows.command.printing import bytes_text, show
+from warehouse.reading import opened, published
+from warehouse.releases import Release
+from warehouse.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+_TOP = 20
+
+
+def show_summary(store: Store, release: Release) -> None:
+    """Print a release's tables, applications, classes and failed checks, and how to go on."""
+    with opened(store, release) as connection:
+        _show_tables(connection)
+        _show_applications(connection)
+        _show_classes(connection)
+        _show_checks(connection)
+        notes = missing_inputs(connection)
+    for note in notes:
+        click.echo(f"- {note}")
+    click.echo(f"Release {release.release_id} ({release.verdict}) in {store.root}")
+    click.echo(f"Checks: {store.data_docs / 'index.html'}")
+    click.echo('Query it: iosig sql "select * from job_io limit 5"')
+
+
+def _show_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    rows = []
+    for table in published():
+        (count,) = connection.sql(f'select count(*) from "{table.name}"').fetchall()[0]
+        rows.append((table.name, count, table.grain))
+    show("Tables", ("table", "rows", "what a row is"), rows)
+
+
+def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
+    query = """
+        select
+            applications.application_id,
+            applications.sample_count,
+            job_io.direction,
+            median(job_io.volume_bytes) as volume_bytes,
+            max(job_io.peak_bytes_per_s) as peak_bytes_per_s
+        from applications
+        inner join jobs
+            on applications.user = jobs.user
+            and applications.application = jobs.application
+            and applications.node_count = jobs.node_count
+        inner join job_io using (cluster, job_id, started_at)
+        where job_io.outcome = 'measured'
+        group by all
+        order by applications.sample_count desc, applications.application_id, job_io.direction
+        limit $top
+    """
+    rows = connection.sql(query, params={"top": _TOP}).fetchall()
+    if rows:
+        shown = [
+            (name, count, way, bytes_text(volume), f"{bytes_text(peak)}/s") for name, count, way, volume, peak in rows
+        ]
+        columns = ("application", "samples", "direction", "median volume", "peak")
+        show("Sample sets (server-side samples hold other jobs' traffic too)", columns, shown)
+
+
+def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:
+    query = """
+        select source, direction, coalesce(label, outcome) as verdict, count(*) as subject_count
+        from classes
+        group by all
+        order by source, direction, subject_count desc, verdict
+    """
+    rows = connection.sql(query).fetchall()
+    if rows:
+        show("Classes", ("measured at", "direction", "class", "jobs or series"), rows)
+
+
+def _show_checks(connection: duckdb.DuckDBPyConnection) -> None:
+    query = """
+        select table_name, expectation, severity, unexpected_count
+        from quality
+        where not success and severity <> 'info'
+        order by severity, table_name, expectation
+    """
+    rows = connection.sql(query).fetchall()
+    if rows:
+        show("Checks that do not hold", ("table", "expectation", "severity", "rows"), rows)
+
+
+def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return, as sentences, what the release could not hold for want of an input or a setting."""
+    counts = {
+        name: connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]
+        for name in ("jobs", "poll_days", "series_intervals", "rejects")
+    }
+    notes = []
+    if not counts["jobs"]:
+        notes.append("No job log is landed: there are no samples, no applications and no classes of jobs.")
+    if not counts["poll_days"]:
+        notes.append("No polls are landed: nothing is known of what storage moved while jobs ran.")
+    if counts["jobs"] and counts["poll_days"]:
+        notes += _unmatched_filesystems(connection)
+    if counts["rejects"]:
+        notes.append(f"{counts['rejects']:,} input rows or files were refused; iosig sql 'from rejects' lists them.")
+    return notes
+
+
+def _unmatched_filesystems(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    query = """
+        select filesystem, count(*)
+        from jobs
+        where is_application_run
+            and filesystem is not null
+            and filesystem not in (select distinct filesystem from poll_days)
+        group by all
+        order by filesystem
+    """
+    known = connection.sql("select string_agg(distinct filesystem, ', ') from poll_days").fetchall()[0][0]
+    return [
+        f"{count:,} runs used file system {name}, of which no polls are landed (landed: {known}); "
+        f"if it has another name there, say so in the settings under [filesystems]."
+        for name, count in connection.sql(query).fetchall()
+    ]

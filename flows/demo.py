@@ -1,0 +1,159 @@
+"""The demo's site: a simulated machine's logs, written as the files that a real one would have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from transforms import classes
+from transforms.synthetic import DIRECTIONS, Site, signature
+
+FILESYSTEM = "widow1"
+#: what a site's nightly script asks of sacct: all jobs of the day, whatever their state
+SACCT_FIELDS = (
+    "JobID", "JobName", "User", "Account", "Partition", "Cluster", "NNodes", "NTasks", "Submit", "Start", "End",
+    "State", "ExitCode",
+)  # fmt: skip
+#: a torn file ends here: its first part is as it should be, its footer is missing
+_TORN_RATIO = 0.6
+
+
+def write_site(site: Site, into: Path, *, with_faults: bool = False) -> tuple[Path, ...]:
+    """Write a site's logs: a job log each night, and a file of polls for each day.
+
+    `jobs/sacct_<day>.txt` is sacct's `--parsable2` with a header, in UTC; a job that is still running at
+    midnight is in the logs of both days. `polls/polls_<day>.parquet` has the polls that arrived on that
+    day, in the order in which they did. `with_faults` adds what happens to files: the last job log has a
+    line that was cut, and the first day's polls are there a second time, torn.
+
+    Returns the files, those of jobs first, each kind by day.
+    """
+    jobs, polls = into / "jobs", into / "polls"
+    jobs.mkdir(parents=True, exist_ok=True)
+    polls.mkdir(parents=True, exist_ok=True)
+    logs = [_write_log(site, day, jobs) for day in _days(site)]
+    files = [_write_polls(day, rows, polls) for day, rows in _arrived(site)]
+    if with_faults:
+        with logs[-1].open("a", encoding="utf-8") as log:
+            log.write("4999999|xgc|u1234|prj0\n")
+        whole = files[0].read_bytes()
+        torn = polls / f"{files[0].stem}.part.parquet"
+        torn.write_bytes(whole[: int(len(whole) * _TORN_RATIO)])
+        files.append(torn)
+    return (*logs, *files)
+
+
+# ---- job logs
+
+
+def _days(site: Site) -> list[date]:
+    first, last = site.traffic["polled_at"].item(0), site.traffic["polled_at"].item(-1)
+    return [first.date() + timedelta(days=number) for number in range((last.date() - first.date()).days + 1)]
+
+
+def _write_log(site: Site, day: date, folder: Path) -> Path:
+    midnight = datetime.combine(day, time(), UTC)
+    lines = sacct_lines(site.jobs, midnight, midnight + timedelta(days=1))
+    path = folder / f"sacct_{day}.txt"
+    path.write_text("\n".join(["|".join(SACCT_FIELDS), *lines, ""]), encoding="utf-8")
+    return path
+
+
+def sacct_lines(jobs: pl.DataFrame, since: datetime, until: datetime) -> list[str]:
+    """Return what sacct prints at `until` of the jobs that were there since `since`; their batch steps too.
+
+    What lies ahead is not known yet: a job that ends later is RUNNING, one that starts later is PENDING.
+    """
+    known = jobs.filter(pl.col("submitted_at") < until, pl.col("ended_at").is_null() | (pl.col("ended_at") >= since))
+    is_pending = pl.col("started_at") >= until
+    is_open = pl.col("ended_at").is_null() | (pl.col("ended_at") >= until)
+    state = (
+        pl.when(pl.col("cancelled_by").is_null()).then("state").otherwise(pl.format("CANCELLED by {}", "cancelled_by"))
+    )
+    now = known.with_columns(
+        started_at=pl.when(~is_pending).then("started_at"),
+        ended_at=pl.when(~is_open).then("ended_at"),
+        said=pl.when(is_pending).then(pl.lit("PENDING")).when(is_open).then(pl.lit("RUNNING")).otherwise(state),
+        exit_code=pl.when(is_open).then(pl.lit("0:0")).otherwise("exit_code"),
+    )
+    steps = now.filter(pl.col("started_at").is_not_null()).with_columns(
+        job_id=pl.col("job_id") + ".batch",
+        job_name=pl.lit("batch"),
+        user=pl.lit(""),
+        partition=pl.lit(""),
+        node_count=pl.lit(1, pl.Int64),
+        task_count=pl.lit(1, pl.Int64),
+        # a step is submitted when it starts, and only its job says who cancelled it
+        submitted_at=pl.col("started_at"),
+        said=pl.col("said").str.replace(r" by .*", ""),
+    )
+    cells = [
+        pl.col("job_id", "job_name", "user", "account", "partition", "cluster"),
+        pl.col("node_count", "task_count").cast(pl.String),
+        pl.col("submitted_at", "started_at", "ended_at").dt.to_string("%Y-%m-%dT%H:%M:%S").fill_null("Unknown"),
+        pl.col("said", "exit_code"),
+    ]
+    both = pl.concat([now, steps]).sort("job_id")
+    return both.select(pl.concat_str(cells, separator="|")).to_series().to_list()
+
+
+# ---- polls
+
+
+def _arrived(site: Site) -> Iterator[tuple[date, pl.DataFrame]]:
+    """Yield each day's polls: a poll arrives no earlier than those that came before it."""
+    polls = site.polls.with_columns(arrived_on=pl.col("polled_at").cum_max().dt.date())
+    for (day,), rows in polls.group_by("arrived_on", maintain_order=True):
+        yield (
+            day,
+            rows.select(
+                "polled_at",
+                "controller",
+                pl.lit(FILESYSTEM).alias("filesystem"),
+                "read_bytes_per_s",
+                "write_bytes_per_s",
+            ),
+        )
+
+
+def _write_polls(day: date, rows: pl.DataFrame, folder: Path) -> Path:
+    path = folder / f"polls_{day}.parquet"
+    rows.write_parquet(path, compression="zstd")
+    return path
+
+
+# ---- truth
+
+
+def classes_truth(site: Site) -> pl.DataFrame:
+    """Return each application's class, alone on the machine: what shared traffic ought not to hide.
+
+    Columns: application, user, node_count, direction, and those of `transforms.classes.classify`; one row
+    per application and direction.
+    """
+    subjects = [(application, direction) for application in site.applications for direction in DIRECTIONS]
+    signatures = [signature(application, direction) for application, direction in subjects]
+    lengths = np.array([len(rates) for rates in signatures])
+    node_count = np.array([float(application.node_count) for application, _ in subjects])
+    start = np.zeros(len(subjects))
+    sections = classes.grid_sections(
+        np.concatenate([np.empty(0), *signatures]),
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        grid_started_s=start,
+        interval_s=start + 1.0,
+        started_s=start,
+        ended_s=lengths.astype(np.float64),
+    )
+    names = pl.DataFrame(
+        [
+            (application.name, application.user, application.node_count, direction)
+            for application, direction in subjects
+        ],
+        schema={"application": pl.String, "user": pl.String, "node_count": pl.Int64, "direction": pl.String},
+        orient="row",
+    )
+    return pl.concat([names, classes.classify(sections, node_count)], how="horizontal")

@@ -1,0 +1,116 @@
+"""Landing many inputs: files, folders and databases, each on its own, so that a bad one costs only itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flows.settings import Settings
+from warehouse import landing
+from warehouse.errors import InputRefused
+from warehouse.landing import Landed
+from warehouse.sources import Reading, Source
+from warehouse.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the user says about the inputs of one call; it goes before the settings."""
+
+    filesystem: str | None = None
+    time_zone: str | None = None
+    direction: str | None = None
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What became of one input: landed now or before, or refused whole with the reason."""
+
+    name: str
+    landed: Landed | None
+    refusal: InputRefused | None
+
+    @property
+    def has_refusals(self) -> bool:
+        """Whether any of the input was refused, now or when it was landed."""
+        return self.refusal is not None or (self.landed is not None and self.landed.landing.refused_count > 0)
+
+
+def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
+    """Return how a format is to be read: by what the user says, else by the settings for its kind."""
+    if source.kind == "jobs":
+        known = Reading(time_zone=settings.jobs.time_zone)
+    elif source.kind == "polls":
+        polls = settings.polls
+        known = Reading(filesystem=polls.filesystem, time_zone=polls.time_zone, columns=dict(polls.columns))
+    else:
+        series = settings.series
+        known = Reading(time_zone=series.time_zone, direction=series.direction, value=series.value)
+    return replace(
+        known,
+        filesystem=told.filesystem or known.filesystem,
+        time_zone=told.time_zone or known.time_zone,
+        direction=told.direction or known.direction,
+        value=told.value or known.value,
+    )
+
+
+def land_paths(
+    store: Store,
+    settings: Settings,
+    paths: Iterable[str],
+    told: Told,
+    *,
+    format_name: str | None = None,
+    replace: bool = False,
+) -> Iterator[Arrival]:
+    """Land files, the files within folders in the order of their names, and database URLs."""
+    for path in _expanded(paths):
+        name = str(path) if isinstance(path, Path) else _without_secret(path)
+        try:
+            if isinstance(path, Path):
+                landed = landing.land(
+                    store,
+                    path,
+                    lambda source: reading_of(source, settings, told),
+                    format_name=format_name,
+                    replace=replace,
+                )
+            else:
+                landed = _land_database(store, settings, path, told)
+        except InputRefused as refusal:
+            yield Arrival(name, None, refusal)
+        else:
+            yield Arrival(name, landed, None)
+
+
+def _expanded(paths: Iterable[str]) -> Iterator[Path | str]:
+    for text in paths:
+        path = Path(text)
+        if "://" in text and not path.exists():
+            yield text
+        elif path.is_dir():
+            yield from sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
+        else:
+            yield path
+
+
+def _land_database(store: Store, settings: Settings, url: str, told: Told) -> Landed:
+    from warehouse.sources import lmt_database
+
+    reading = reading_of(lmt_database.SOURCE, settings, told)
+    batches = list(lmt_database.read_url(url, reading))
+    return landing.land_batches(store, _without_secret(url), lmt_database.SOURCE.name, batches)
+
+
+def _without_secret(url: str) -> str:
+    """Return a database URL without its password: it is shown and kept."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except ArgumentError:
+        return url.split("://", 1)[0] + "://…"

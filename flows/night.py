@@ -1,0 +1,103 @@
+"""The night's order: which step follows which, inline or under Prefect alike."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from flows import planning
+from flows.settings import Settings
+from flows.steps import checks, classes, release, samples, stage
+from flows.steps.run import Run
+from warehouse import landing
+from warehouse.releases import Release
+from warehouse.store import Store, locked, write_json
+
+#: told as work goes on: what was done, how many rows came of it, how many seconds it took
+Report = Callable[[str, int, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the night: its name, and what it does piece by piece, each with the rows that came of it."""
+
+    name: str
+    work: Callable[[Run], Iterator[tuple[str, int]]]
+
+
+def _jobs(run: Run) -> Iterator[tuple[str, int]]:
+    yield from _once(run, "stage jobs", lambda: stage.stage_jobs(run))
+
+
+def _polls(run: Run) -> Iterator[tuple[str, int]]:
+    for day in run.plan.poll_days:
+        yield from _once(run, f"stage polls {day}", lambda day=day: stage.stage_polls(run, day))  # type: ignore[misc]
+
+
+def _samples(run: Run) -> Iterator[tuple[str, int]]:
+    for day in run.plan.job_days:
+        if day is not None:
+            yield from _once(run, f"samples {day}", lambda day=day: samples.cut_samples(run, day))  # type: ignore[misc]
+    yield from _once(run, "applications", lambda: samples.count_applications(run))
+
+
+def _classes(run: Run) -> Iterator[tuple[str, int]]:
+    for day in run.plan.job_days:
+        yield from _once(run, f"classes {day or 'undated'}", lambda day=day: classes.classify(run, day))  # type: ignore[misc]
+
+
+def _checks(run: Run) -> Iterator[tuple[str, int]]:
+    yield from _once(run, "quarantine", lambda: checks.gather_quarantine(run))
+    yield from _once(run, "rejects", lambda: checks.gather_rejects(run))
+    yield from _once(run, "checks", lambda: checks.check(run))
+
+
+STEPS = (
+    Step("stage jobs", _jobs),
+    Step("stage polls", _polls),
+    Step("samples", _samples),
+    Step("classes", _classes),
+    Step("checks", _checks),
+)
+
+
+def _once(run: Run, name: str, work: Callable[[], int]) -> Iterator[tuple[str, int]]:
+    """Do a piece of work unless its mark says that it is done; leave the mark last."""
+    mark = run.folder / "done" / f"{name.replace(' ', '-')}.json"
+    if mark.is_file():
+        return
+    count = work()
+    write_json({"rows": count}, mark)
+    yield name, count
+
+
+def open_run(store: Store, settings: Settings, plan: planning.Plan) -> Run:
+    """Make ready to work on a plan: what other plans have left unfinished is removed."""
+    run = Run(store, settings, plan)
+    if store.builds.is_dir():
+        for left in store.builds.iterdir():
+            if left != run.folder:
+                shutil.rmtree(left, ignore_errors=True)
+    landing.sweep(store)
+    run.folder.mkdir(parents=True, exist_ok=True)
+    return run
+
+
+def run_inline(store: Store, settings: Settings, plan: planning.Plan, report: Report) -> Release:
+    """Do all steps of a plan in this process and publish the release.
+
+    Raises GateFailed where a critical expectation does not hold: then nothing is released.
+    """
+    with locked(store):
+        run = open_run(store, settings, plan)
+        for step in STEPS:
+            began = time.perf_counter()
+            for name, count in step.work(run):
+                report(name, count, time.perf_counter() - began)
+                began = time.perf_counter()
+        began = time.perf_counter()
+        published = release.release(run)
+        report("release", len(published.snapshots), time.perf_counter() - began)
+        return published

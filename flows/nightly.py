@@ -1,0 +1,114 @@
+"""The nightly flow under Prefect: the same steps as inline, as a handful of chunky tasks.
+
+A piece of work that is done has left a mark in the plan's folder; that is the cache, so it holds inline
+too, and it cannot outlive the files that it speaks of. A task that finds all its work done says `Cached`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, get_run_logger, task
+from prefect.artifacts import create_table_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.schedules import Cron
+from prefect.states import Completed
+
+from flows.landing import Arrival, Told, land_paths
+from flows.night import STEPS, Step, open_run
+from flows.planning import Plan, make_plan
+from flows.settings import Settings, load
+from flows.steps import release as release_step
+from flows.steps.run import Run
+from warehouse.errors import NothingToDo
+from warehouse.reading import opened, published
+from warehouse.releases import Release
+from warehouse.store import Store, locked
+
+
+@task(name="land", cache_policy=NO_CACHE)
+def land_inbox(store: Store, settings: Settings, inbox: Path) -> list[Arrival]:
+    """Land what is new in the inbox; what was landed before costs its hash."""
+    logger = get_run_logger()
+    arrivals = []
+    for arrival in land_paths(store, settings, [str(inbox)], Told()):
+        arrivals.append(arrival)
+        if arrival.refusal:
+            logger.warning("%s: refused. %s", arrival.name, arrival.refusal)
+        elif arrival.landed and arrival.landed.is_new:
+            landing = arrival.landed.landing
+            logger.info("%s: %s rows, %s refused", arrival.name, landing.row_count(), landing.refused_count)
+    return arrivals
+
+
+@task(name="plan", cache_policy=NO_CACHE)
+def plan_run(store: Store, settings: Settings, since: date | None, until: date | None) -> Plan | None:
+    """Find what is stale; None if nothing is."""
+    try:
+        return make_plan(store, settings, since, until)
+    except NothingToDo as nothing:
+        get_run_logger().info("%s", nothing)
+        return None
+
+
+@task(cache_policy=NO_CACHE, task_run_name="{step.name}")
+def do_step(run: Run, step: Step) -> Any:
+    """Do one step of the night."""
+    logger = get_run_logger()
+    pieces = 0
+    for name, count in step.work(run):
+        logger.info("%s: %s rows", name, count)
+        pieces += 1
+    return pieces if pieces else Completed(name="Cached", message="All of it was done before.", data=0)
+
+
+@task(name="release", cache_policy=NO_CACHE)
+def publish(run: Run) -> Release:
+    """Publish the release and tell of it in an artifact."""
+    release = release_step.release(run)
+    with opened(run.store, release) as connection:
+        table = [
+            {"table": name, "rows": connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]}
+            for name in (table.name for table in published())
+        ]
+    create_table_artifact(key="iosig-release", table=table, description=f"{release.release_id} ({release.verdict})")
+    return release
+
+
+@flow(name="iosig-nightly", flow_run_name="nightly-{warehouse}", validate_parameters=False)
+def nightly(
+    warehouse: str, settings_path: str | None = None, since: date | None = None, until: date | None = None
+) -> Release | None:
+    """Land the inbox, then stage, cut samples, transform, check and release; None if there was nothing to do."""
+    store = Store(Path(warehouse))
+    settings = load(Path(settings_path) if settings_path else None, store.root)
+    if settings.schedule.inbox:
+        land_inbox(store, settings, settings.schedule.inbox)
+    with locked(store):
+        plan = plan_run(store, settings, since, until)
+        if plan is None:
+            return None
+        run = open_run(store, settings, plan)
+        _do(run, STEPS)
+        return publish(run)
+
+
+def _do(run: Run, steps: Iterable[Step]) -> None:
+    for step in steps:
+        do_step(run, step)
+
+
+def serve(store: Store, settings_path: Path | None, cron: str, time_zone: str) -> None:
+    """Serve the nightly flow on its schedule from this process, until it is stopped."""
+    nightly.serve(
+        name="nightly",
+        schedule=Cron(cron, timezone=time_zone),
+        limit=1,
+        parameters={
+            "warehouse": str(store.root.resolve()),
+            "settings_path": str(settings_path.resolve()) if settings_path else None,
+        },
+    )

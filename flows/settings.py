@@ -1,0 +1,131 @@
+"""What a site says about itself: one TOML file, read once, never changed."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from warehouse.errors import UsageError
+
+FILE_NAME = "iosig.toml"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class JobSettings(_Section):
+    """How job logs are read."""
+
+    time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    filesystem_pattern: str = Field(
+        r"\bfs=(\w+)", description="regular expression whose first group is the file system named in a job's comment"
+    )
+    application_pattern: str = Field(
+        "^(.*)$", description="regular expression whose first group is the application within a job's name"
+    )
+
+
+class PollSettings(_Section):
+    """How polls are read, and what a controller can do at most."""
+
+    time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    filesystem: str | None = Field(None, description="file system of polls that do not name theirs")
+    columns: dict[str, str] = Field({}, description="our column name = the column's name in the site's poll files")
+    controller_limit_bytes_per_s: float | None = Field(
+        None, gt=0, description="rates above it are implausible and kept out of every sum [B/s]"
+    )
+
+
+class SeriesSettings(_Section):
+    """How series of a job's or node's own are read."""
+
+    time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    value: str | None = Field(None, description="what two bare columns hold: counter, rate or volume")
+    direction: str | None = Field(None, description="which way the bytes of two bare columns went: read or write")
+
+
+class QualitySettings(_Section):
+    """What the checks hold against the data."""
+
+    machine_node_count: int | None = Field(None, gt=0, description="nodes of the machine; a job with more is faulty")
+    max_job_duration_s: float = Field(60 * 86400.0, gt=0, description="a job that lasts longer is marked [s]")
+    max_missing_ratio: float = Field(0.1, ge=0, le=1, description="a day with more polls missing is marked")
+
+
+class ClassSettings(_Section):
+    """Thresholds of the classifier; the defaults are the paper's (PEARC'18, section 4.1)."""
+
+    no_usage_bytes: float = Field(1e6, ge=0, description="less than this per node is no usage [B]")
+    uniform_cov: float = Field(0.25, ge=0, description="a lower coefficient of variation is uniform")
+    min_duration_s: float = Field(600.0, ge=0, description="a shorter run is not classified [s]")
+    max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a run with more gaps is not classified")
+
+
+class ScheduleSettings(_Section):
+    """When the nightly flow runs and where new files appear."""
+
+    cron: str = Field("30 2 * * *", description="cron line of the nightly flow")
+    time_zone: str = Field("UTC", description="IANA zone of the cron line")
+    inbox: Path | None = Field(None, description="folder whose files the nightly flow lands")
+
+
+class EngineSettings(_Section):
+    """What a run may take of the machine."""
+
+    memory_limit: str = Field("1GB", description="DuckDB's memory; beyond it, it spills to disk")
+
+
+class Settings(_Section):
+    """All that a site can set; every field has a default."""
+
+    jobs: JobSettings = JobSettings()
+    polls: PollSettings = PollSettings()
+    series: SeriesSettings = SeriesSettings()
+    filesystems: dict[str, str] = Field({}, description="name in the job log = name in the polls")
+    partitions: dict[str, list[str]] = Field({}, description="partition = the file systems that its jobs use")
+    quality: QualitySettings = QualitySettings()
+    classes: ClassSettings = ClassSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    engine: EngineSettings = EngineSettings()
+
+    def parameters(self) -> str:
+        """Return, as JSON, the settings on which results depend: a change of them makes every day stale."""
+        return json.dumps(
+            self.model_dump(
+                include={
+                    "jobs": {"filesystem_pattern", "application_pattern"},
+                    "polls": {"controller_limit_bytes_per_s"},
+                    "filesystems": True,
+                    "partitions": True,
+                    "quality": True,
+                    "classes": True,
+                }
+            ),
+            sort_keys=True,
+        )
+
+
+def load(path: Path | None, warehouse: Path) -> Settings:
+    """Read the settings file: the one given, else `iosig.toml` in the warehouse, else the one here, else none.
+
+    Raises UsageError naming the file and the field that is wrong.
+    """
+    candidates = [path] if path else [warehouse / FILE_NAME, Path(FILE_NAME)]
+    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if found is None:
+        if path:
+            raise UsageError(f"There is no settings file {path}.")
+        return Settings()
+    try:
+        document: dict[str, Any] = tomllib.loads(found.read_text(encoding="utf-8"))
+        return Settings.model_validate(document)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{found} is not TOML: {error}") from error
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise UsageError(f"{found}: {faults}") from error

@@ -1,0 +1,81 @@
+"""Checks: every built table is held to its suite; what was taken out or refused is gathered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from flows.settings import Settings
+from flows.steps.run import Run, daily, write_days
+from warehouse import models, releases
+from warehouse.contracts import Table, frames, tables
+from warehouse.store import write_json, write_parquet
+
+if TYPE_CHECKING:
+    from expectations.gate import Checked
+
+
+def limits(settings: Settings) -> dict[str, float]:
+    """Return the parameters of the suites that the settings give."""
+    return {name: value for name, value in settings.quality.model_dump().items() if value is not None}
+
+
+def keep_verdict(run: Run, table: Table, checked: Checked) -> None:
+    """Keep what a check found, until all tables are checked."""
+    write_parquet(checked.verdicts, tables.QUALITY, run.folder / "verdicts" / f"{table.name}.parquet")
+    write_json(checked.validation, run.folder / "verdicts" / f"{table.name}.json")
+
+
+def check(run: Run) -> int:
+    """Hold every built table to its suite, and decide. Returns the expectations that do not hold.
+
+    Raises GateFailed where a critical expectation does not hold; the verdicts stay in the plan's folder.
+    """
+    from expectations import docs, gate
+
+    for table, days in ((tables.APPLICATIONS, (None,)), *daily(run)):
+        if table != tables.JOBS:
+            built = [path for path in run.built(table, days).values() if path.is_file()]
+            keep_verdict(run, table, gate.check(table, _scalars(table, built), limits(run.settings)))
+    verdicts = pl.concat([pl.read_parquet(path) for path in sorted((run.folder / "verdicts").glob("*.parquet"))])
+    validations = [json.loads(path.read_text()) for path in sorted((run.folder / "verdicts").glob("*.json"))]
+    docs.build(validations, run.store.data_docs)
+    write_json({"verdict": gate.decide(verdicts)}, run.folder / "verdict.json")
+    write_parquet(verdicts, tables.QUALITY, run.path(tables.QUALITY, None))
+    return int((~verdicts["success"]).sum())
+
+
+def _scalars(table: Table, files: Sequence[Path]) -> pl.DataFrame:
+    """Read built files, lists as their lengths: all that the suites look at."""
+    import polars.selectors as cs
+
+    if not files:
+        return frames.empty(table)
+    return pl.scan_parquet(files).with_columns(cs.list().list.len().cast(pl.Int64)).collect()
+
+
+def gather_quarantine(run: Run) -> int:
+    """Gather what was taken out of jobs and polls, by day. Returns the rows."""
+    pieces = [pl.read_parquet(run.folder / "faulty_jobs.parquet")]
+    pieces += [pl.read_parquet(run.path(tables.FAULTY_POLLS, day)) for day in run.plan.poll_days]
+    base = releases.files_of(run.store, run.plan.base).get(tables.QUARANTINE.name, []) if run.plan.base else []
+    # A day whose jobs are computed anew and whose polls are not keeps what was taken out of its polls.
+    kept = [
+        path for path in base if (day := releases.day_of(path)) in run.plan.job_days and day not in run.plan.poll_days
+    ]
+    pieces += [pl.read_parquet(path).filter(pl.col("table_name") == tables.POLLS.name) for path in kept]
+    gathered = pl.concat(pieces)
+    write_days(run, tables.QUARANTINE, gathered, run.plan.days)
+    return gathered.height
+
+
+def gather_rejects(run: Run) -> int:
+    """Gather the refused rows of every landing. Returns the rows."""
+    with run.engine() as connection:
+        run.expose_landed(connection, tables.REJECTS)
+        path = models.build(connection, tables.REJECTS, run.path(tables.REJECTS, None))
+    return int(pl.scan_parquet(path).select(pl.len()).collect().item())

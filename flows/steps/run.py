@@ -1,0 +1,106 @@
+"""A plan at work: where it reads, what it was told, where it builds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from flows.planning import Plan
+from flows.settings import Settings
+from warehouse import models, releases
+from warehouse.contracts import Table, tables
+from warehouse.store import Store, write_parquet
+
+if TYPE_CHECKING:
+    import duckdb
+
+Day = date | None
+
+#: tables of one file per day that every run rebuilds for its days of polls, and for its days of jobs
+OF_POLL_DAYS = (tables.POLL_DAYS, tables.TICKS)
+OF_JOB_DAYS = (tables.JOBS, tables.SERIES_INTERVALS, tables.SAMPLES, tables.JOB_IO, tables.CLASSES)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A plan at work: where it reads, what it was told, where it builds."""
+
+    store: Store
+    settings: Settings
+    plan: Plan
+
+    @property
+    def folder(self) -> Path:
+        """The plan's own folder."""
+        return self.store.builds / self.plan.fingerprint
+
+    def path(self, table: Table, day: Day) -> Path:
+        """Return where a day of a table is built."""
+        return self.folder / table.name / f"{day.isoformat() if day else 'undated'}.parquet"
+
+    def built(self, table: Table, days: Sequence[Day]) -> dict[Day, Path]:
+        """Return the files of a table's days, be there any rows or not."""
+        return {day: self.path(table, day) for day in days}
+
+    def live(self, table: Table, days: Sequence[Day], within: tuple[date, date] | None = None) -> list[Path]:
+        """Return the table as it will be: the base release's other days, and these days as they are built.
+
+        `within` limits it to the days of a range, both ends included.
+        """
+        base = releases.files_of(self.store, self.plan.base).get(table.name, []) if self.plan.base else []
+        kept = {day: path for path in base if (day := releases.day_of(path)) not in days}
+        found = kept | {day: path for day, path in self.built(table, days).items() if path.is_file()}
+        if within is None:
+            return list(found.values())
+        return [path for day, path in found.items() if day is not None and within[0] <= day <= within[1]]
+
+    @contextmanager
+    def engine(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open DuckDB with the settings that models join as tables."""
+        aliases = list(self.settings.filesystems.items())
+        pairs = [(name, place) for name, places in self.settings.partitions.items() for place in places]
+        with models.engine(self.folder / "spill", self.settings.engine.memory_limit) as connection:
+            models.expose_frame(connection, "settings", "filesystem_aliases", _pairs(aliases, "name"))
+            models.expose_frame(connection, "settings", "partition_filesystems", _pairs(pairs, "partition"))
+            yield connection
+
+    def expose_landed(self, connection: duckdb.DuckDBPyConnection, table: Table, day: Day = None) -> None:
+        """Make a landed table readable, of one day if it is given."""
+        parts = self.plan.parts(table.name, day)
+        files = [self.store.root / part.path for _, part in parts]
+        models.expose_landed(connection, table, files, [lot.landing_id for lot, _ in parts])
+
+    def parameters(self, days: Sequence[Day]) -> dict[str, Any]:
+        """Return what the SQL models may ask for."""
+        return {
+            "days": [day for day in days if day is not None],
+            "has_undated": None in days,
+            "application_pattern": self.settings.jobs.application_pattern,
+            "filesystem_pattern": self.settings.jobs.filesystem_pattern,
+            "controller_limit_bytes_per_s": self.settings.polls.controller_limit_bytes_per_s,
+        }
+
+
+def _pairs(pairs: Sequence[tuple[str, str]], first: str) -> pl.DataFrame:
+    return pl.DataFrame(pairs, schema={first: pl.String, "filesystem": pl.String}, orient="row")
+
+
+def write_days(run: Run, table: Table, frame: pl.DataFrame, days: Sequence[Day]) -> None:
+    """Write a frame as one file per day that has rows, by the table's partition column."""
+    assert table.partition
+    for day in days:
+        rows = frame.filter(pl.col(table.partition).eq_missing(pl.lit(day, pl.Date)))
+        if not rows.is_empty():
+            write_parquet(rows, table, run.path(table, day))
+
+
+def daily(run: Run) -> Iterator[tuple[Table, Sequence[Day]]]:
+    """Return the tables that are kept by day, with the days that the run rebuilds."""
+    yield from ((table, run.plan.poll_days) for table in OF_POLL_DAYS)
+    yield from ((table, run.plan.job_days) for table in OF_JOB_DAYS)

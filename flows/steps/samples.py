@@ -1,0 +1,87 @@
+"""Samples: each run's piece of its file system's traffic, and the applications that the runs are of."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from flows.steps.arrays import floats, list_column
+from flows.steps.run import OF_POLL_DAYS, Run
+from transforms import samples
+from warehouse import models
+from warehouse.contracts import frames, tables
+from warehouse.store import write_parquet
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def cut_samples(run: Run, day: date) -> int:
+    """Cut the samples of the runs that ended on a day out of their file systems' traffic. Returns the samples."""
+    with run.engine() as connection:
+        _expose_runs(run, connection, day)
+        for table in (tables.RUNS, tables.GRID_STEPS):
+            models.build(connection, table, run.path(table, day), run.parameters([day]))
+            models.expose(connection, "samples", table, [run.path(table, day)])
+        cut = _cut(pl.read_parquet(run.path(tables.RUNS, day)), pl.read_parquet(run.path(tables.GRID_STEPS, day)), day)
+        write_parquet(cut, tables.SAMPLES, run.path(tables.SAMPLES, day))
+        models.expose(connection, "samples", tables.SAMPLES, [run.path(tables.SAMPLES, day)])
+        models.build(connection, tables.JOB_IO, run.path(tables.JOB_IO, day), run.parameters([day]))
+    return cut.height
+
+
+def _expose_runs(run: Run, connection: duckdb.DuckDBPyConnection, day: date) -> None:
+    """Make the jobs readable, and the polls of all days on which a run of this day was there."""
+    models.expose(connection, "stage", tables.JOBS, run.live(tables.JOBS, run.plan.job_days))
+    jobs = pl.scan_parquet(run.path(tables.JOBS, day)) if run.path(tables.JOBS, day).is_file() else None
+    first = None if jobs is None else jobs.select(pl.col("started_at").min().dt.date()).collect().item()
+    # The last poll of a run that ends at midnight is the next day's.
+    within = (first or day, date.fromordinal(day.toordinal() + 1))
+    for table in OF_POLL_DAYS:
+        models.expose(connection, "stage", table, run.live(table, run.plan.poll_days, within))
+
+
+def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: date) -> pl.DataFrame:
+    """Cut each run's steps out of its grid, both directions; runs without any poll have no sample."""
+    grid = ("filesystem", "step_us", "phase_us")
+    wanted = runs.filter(pl.col("ended_on") == day, pl.col("step_us").is_not_null()).with_row_index("run")
+    places = (
+        grid_steps.with_row_index("place")
+        .group_by(grid, maintain_order=True)
+        .agg(pl.col("place").first().cast(pl.Int64), pl.col("step").first().alias("grid_first_step"))
+    )
+    placed = wanted.join(places, on=grid, how="left").sort("run")
+    first = (placed["place"] + placed["first_step"] - placed["grid_first_step"]).to_numpy()
+    last = first + (placed["last_step"] - placed["first_step"]).to_numpy()
+    columns = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
+    ratios = list_column(samples.cut(grid_steps["reported_ratio"].to_numpy(), first, last))
+    cut = [
+        placed.with_columns(
+            direction=pl.lit(direction),
+            sample_bytes_per_s=list_column(samples.cut(floats(grid_steps[column]), first, last)),
+            reported_ratios=ratios,
+        )
+        for direction, column in columns.items()
+    ]
+    grid_started_us = (pl.col("first_step") - 1) * pl.col("step_us") + pl.col("phase_us")
+    return (
+        pl.concat(cut)
+        .filter(pl.col("sample_bytes_per_s").list.drop_nulls().list.len() > 0)
+        .with_columns(
+            grid_started_at=grid_started_us.cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
+            step_count=pl.col("last_step") - pl.col("first_step") + 1,
+        )
+        .select(tables.SAMPLES.column_names)
+        .sort("application_id", "cluster", "job_id", "started_at", "filesystem", "direction")
+    )
+
+
+def count_applications(run: Run) -> int:
+    """Count the samples of every application over all days. Returns the applications."""
+    with run.engine() as connection:
+        models.expose(connection, "stage", tables.JOBS, run.live(tables.JOBS, run.plan.job_days))
+        models.expose(connection, "samples", tables.JOB_IO, run.live(tables.JOB_IO, run.plan.job_days))
+        path = models.build(connection, tables.APPLICATIONS, run.path(tables.APPLICATIONS, None))
+    return int(pl.scan_parquet(path).select(pl.len()).collect().item())

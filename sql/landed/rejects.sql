@@ -1,0 +1,10 @@
+-- landed.rejects: one row per refused input row, or per file that cannot be read at all
+select
+    landing_id,
+    source_file,
+    line,
+    reason,
+    remedy,
+    raw
+from landed.rejects
+order by landing_id, line, reason

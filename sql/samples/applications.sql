@@ -1,0 +1,34 @@
+-- samples.applications: one row per application of one user at one node count
+with
+
+jobs as (
+    select * from stage.jobs
+    where is_application_run and ended_at >= started_at
+),
+
+job_io as (
+    select * from samples.job_io
+),
+
+measured as (
+    select distinct
+        cluster,
+        job_id,
+        started_at
+    from job_io
+    where outcome = 'measured'
+)
+
+select
+    jobs.user || '/' || jobs.application || '/' || jobs.node_count as application_id,
+    jobs.user,
+    jobs.application,
+    jobs.node_count,
+    count(measured.job_id) as sample_count,
+    min(jobs.started_at) as first_at,
+    max(jobs.ended_at) as last_at
+from jobs
+left join measured using (cluster, job_id, started_at)
+where jobs.user is not null and jobs.application is not null and jobs.node_count is not null
+group by all
+order by application_id

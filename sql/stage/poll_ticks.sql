@@ -1,0 +1,61 @@
+-- stage.poll_ticks: one row per file system, poll instant and interval, with what befell its polls
+with
+
+polls as (
+    select * from landed.polls
+),
+
+repeated_polls as (
+    select * from stage.repeated_polls
+),
+
+distinct_polls as (
+    select
+        filesystem,
+        polled_at,
+        interval_s,
+        read_bytes_per_s,
+        write_bytes_per_s,
+        0 as duplicate_poll_count,
+        0 as conflicting_poll_count
+    from polls
+    anti join repeated_polls using (filesystem, controller, polled_at)
+    union all by name
+    select
+        filesystem,
+        polled_at,
+        interval_s,
+        read_bytes_per_s,
+        write_bytes_per_s,
+        duplicate_poll_count,
+        conflicting_poll_count
+    from repeated_polls
+),
+
+judged as (
+    select
+        *,
+        read_bytes_per_s is null and write_bytes_per_s is null as is_gap,
+        coalesce(
+            greatest(coalesce(read_bytes_per_s, 0), coalesce(write_bytes_per_s, 0)) > $controller_limit_bytes_per_s,
+            false
+        ) as is_implausible
+    from distinct_polls
+)
+
+-- whole bytes, so that every sum is exact whatever its order
+select
+    (polled_at at time zone 'UTC')::date as polled_on,
+    filesystem,
+    polled_at,
+    interval_s,
+    count(*) filter (where not is_gap and not is_implausible) as controller_count,
+    sum(round(read_bytes_per_s * interval_s)::bigint) filter (where not is_implausible)::bigint as read_bytes,
+    sum(round(write_bytes_per_s * interval_s)::bigint) filter (where not is_implausible)::bigint as written_bytes,
+    count(*) filter (where is_gap) as gap_poll_count,
+    sum(duplicate_poll_count)::bigint as duplicate_poll_count,
+    sum(conflicting_poll_count)::bigint as conflicting_poll_count,
+    count(*) filter (where is_implausible) as implausible_poll_count
+from judged
+group by all
+order by filesystem, polled_at, interval_s

@@ -1,0 +1,674 @@
+"""The gate on frames that break one rule each, and the Data Docs of what it found.
+
+All that needs Great Expectations is in this module: its import costs seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import settings as bounded
+from hypothesis import strategies as st
+
+from expectations import docs, gate, suites
+from expectations.gate import Checked
+from warehouse.contracts import Column, Table, frames, table, tables
+from warehouse.errors import GateFailed
+
+# Great Expectations asks pandas for values in a way that pandas 4 will change.
+pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
+
+DAY = date(2018, 2, 9)
+NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> &amp; \"'$styling ${x}"
+
+NO_POLLS = {"outcome": "no_polls", "poll_count": 0, "missing_ratio": None}
+NO_VALUES = {"volume_bytes": None, "mean_bytes_per_s": None, "peak_bytes_per_s": None}
+
+
+def of_year(year: int) -> dict[str, Any]:
+    """When the good job was submitted, started and ended, in another year."""
+    moved = {name: GOOD["jobs"][name].replace(year=year) for name in ("submitted_at", "started_at", "ended_at")}
+    return moved | {"ended_on": DAY.replace(year=year)}
+
+
+#: a row of each table that breaks no rule; what is not said here is filled by `row_of`
+GOOD: dict[str, dict[str, Any]] = {
+    "rejects": {"reason": "It is no number.", "remedy": "Mend it."},
+    "jobs": {
+        "ended_on": DAY,
+        "submitted_at": NOON - HOUR,
+        "started_at": NOON,
+        "ended_at": NOON + HOUR,
+        "duration_s": 3600.0,
+        "node_count": 4,
+        "state": "COMPLETED",
+    },
+    "series_intervals": {"bytes_per_s": 5.0},
+    "poll_days": {
+        "polled_on": DAY,
+        "controller_count": 2,
+        "poll_count": 95,
+        "expected_poll_count": 100,
+        "missing_ratio": 0.05,
+        "duplicate_poll_count": 0,
+        "conflicting_poll_count": 0,
+        "implausible_poll_count": 0,
+        "read_bytes": 10,
+        "written_bytes": 0,
+        "peak_bytes_per_s": 5.0,
+    },
+    "ticks": {"polled_on": DAY, "polled_at": NOON, "controller_count": 2, "expected_controller_count": 2},
+    "job_io": {
+        "outcome": "measured",
+        "volume_bytes": 10.0,
+        "mean_bytes_per_s": 1.0,
+        "peak_bytes_per_s": 1.0,
+        "poll_count": 10,
+        "missing_ratio": 0.0,
+    },
+    "samples": {
+        "started_at": NOON,
+        "grid_started_at": NOON - timedelta(seconds=1),
+        "interval_s": 2.0,
+        "step_count": 3,
+        "sample_bytes_per_s": [1.0, None, 2.0],
+        "reported_ratios": [1.0, 0.0, 1.0],
+    },
+    "applications": {"sample_count": 1, "first_at": NOON, "last_at": NOON + HOUR},
+    "classes": {
+        "subject_kind": "job",
+        "started_at": NOON,
+        "outcome": "classified",
+        "label": "START",
+        "section_bytes": [4.0, 1.0, 0.0, 0.0],
+        "source": "server",
+        "is_shared_traffic": True,
+    },
+}
+
+#: what any row of a table breaks: a note, no fault of the row
+NOTED = {"rejects": {"nothing_refused"}}
+#: what a table without rows breaks, where nothing is configured
+EMPTY = {
+    "jobs": {"has_rows", "nodes_within_machine"},
+    "poll_days": {"has_rows", "all_controllers_reported"},
+    "ticks": {"has_rows"},
+    "job_io": {"some_runs_measured"},
+}
+SETTINGS = {"machine_node_count": 10, "min_controller_count": 2}
+
+#: what makes the good row break which rules about rows, and none but these
+BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
+    ("rejects", {"reason_given"}, {"reason": ""}),
+    ("rejects", {"remedy_given"}, {"remedy": ""}),
+    ("rejects", {"raw_is_cut"}, {"raw": "x" * 2001}),
+    ("jobs", {"ends_after_start"}, {"ended_at": NOON - HOUR, "duration_s": None}),
+    ("jobs", {"nodes_within_machine"}, {"node_count": 11}),
+    ("jobs", {"submitted_before_start"}, {"submitted_at": NOON + timedelta(seconds=1)}),
+    (
+        "jobs",
+        {"duration_plausible"},
+        {"ended_at": NOON + 61 * 24 * HOUR, "duration_s": 61 * 86400.0, "ended_on": DAY + timedelta(61)},
+    ),
+    ("jobs", {"duration_matches_times"}, {"duration_s": 3601.0}),
+    ("jobs", {"duration_matches_times"}, {"duration_s": None}),
+    ("jobs", {"queue_wait_plausible"}, {"submitted_at": NOON - 367 * 24 * HOUR}),
+    ("jobs", {"finished_runs_have_ends"}, {"ended_at": None, "ended_on": None, "duration_s": None}),
+    ("jobs", {"ended_on_is_end_day"}, {"ended_on": DAY + timedelta(1)}),
+    ("jobs", {"ended_on_is_end_day"}, {"ended_on": None}),
+    ("series_intervals", {"flagged_gap_has_no_value"}, {"flag": "reset"}),
+    ("series_intervals", {"most_intervals_measured"}, {"bytes_per_s": None, "flag": "missing"}),
+    ("poll_days", {"enough_polls"}, {"missing_ratio": 0.11}),
+    ("poll_days", {"has_polls"}, {"poll_count": 0}),
+    ("poll_days", {"all_controllers_reported"}, {"controller_count": 1}),
+    ("poll_days", {"no_implausible_polls"}, {"implausible_poll_count": 1}),
+    ("poll_days", {"no_conflicting_polls"}, {"conflicting_poll_count": 1}),
+    ("poll_days", {"no_duplicate_polls"}, {"duplicate_poll_count": 1}),
+    ("poll_days", {"no_more_polls_than_due"}, {"poll_count": 101}),
+    ("poll_days", {"peak_where_bytes"}, {"peak_bytes_per_s": 0.0}),
+    ("poll_days", {"peak_where_bytes"}, {"peak_bytes_per_s": None}),
+    ("ticks", {"controllers_mostly_complete"}, {"controller_count": 1}),
+    ("ticks", {"polled_on_is_poll_day"}, {"polled_on": DAY - timedelta(1)}),
+    ("job_io", {"peak_at_least_mean"}, {"mean_bytes_per_s": 1.00001}),
+    ("job_io", {"volume_agrees_with_rates"}, {"volume_bytes": 0.0}),
+    ("job_io", {"volume_agrees_with_rates"}, {"mean_bytes_per_s": 0.0}),
+    ("job_io", {"measured_has_polls"}, {"poll_count": 0}),
+    ("job_io", {"few_gaps"}, {"missing_ratio": 0.51}),
+    ("samples", {"steps_match_rates"}, {"sample_bytes_per_s": [1.0, 2.0]}),
+    ("samples", {"steps_match_ratios"}, {"reported_ratios": [1.0, 1.0]}),
+    ("samples", {"grid_starts_with_run"}, {"grid_started_at": NOON - timedelta(seconds=3)}),
+    ("samples", {"has_steps"}, {"step_count": 0, "sample_bytes_per_s": [], "reported_ratios": []}),
+    ("applications", {"has_samples"}, {"sample_count": 0}),
+    ("applications", {"first_before_last"}, {"last_at": NOON - HOUR}),
+    ("classes", {"unclassified_has_no_label"}, {"outcome": "too_short"}),
+    ("classes", {"classified_has_label"}, {"label": None}),
+    ("classes", {"classified_has_sections"}, {"section_bytes": None}),
+    ("classes", {"four_sections"}, {"section_bytes": [1.0, 2.0, 3.0]}),
+    ("classes", {"server_traffic_is_shared"}, {"is_shared_traffic": False}),
+    ("classes", {"job_has_start"}, {"started_at": None}),
+    ("jobs", {"start_year_plausible", "end_year_plausible", "start_year_near_others"}, of_year(1970)),
+    ("jobs", {"start_year_plausible", "end_year_plausible", "start_year_near_others"}, of_year(2106)),
+    ("jobs", {"start_year_near_others"}, of_year(2029)),
+    ("jobs", set(), of_year(2027)),
+    ("series_intervals", {"gap_has_flag", "most_intervals_measured"}, {"bytes_per_s": None}),
+    ("ticks", {"controllers_within_expected", "controllers_mostly_complete"}, {"controller_count": 3}),
+    ("job_io", {"measured_has_values", "volume_agrees_with_rates"}, {"peak_bytes_per_s": None}),
+    ("job_io", {"unmeasured_has_no_values"}, NO_POLLS),
+    ("job_io", {"unmeasured_has_no_polls"}, NO_POLLS | NO_VALUES | {"poll_count": 1}),
+    ("job_io", set(), NO_POLLS | NO_VALUES),
+    ("job_io", set(), {"mean_bytes_per_s": 1.0 + 1e-12}),
+    ("applications", {"one_id_per_application"}, {"user": "same"}),
+    ("applications", {"one_id_per_application"}, {"user": "same"}),
+]
+
+#: rules about the whole table, which name no rows
+OF_TABLE = {"expect_table_row_count_to_be_between", "expect_column_distinct_values_to_contain_set"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def connections() -> Iterator[list[Any]]:
+    """Every attempt to connect while Great Expectations is imported, checks and draws."""
+    attempts: list[Any] = []
+
+    def refuse(_: socket.socket, address: Any) -> None:
+        attempts.append(address)
+        raise ConnectionRefusedError(address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", refuse)
+        patch.setattr(socket.socket, "connect_ex", refuse)
+        gate.preload()
+        yield attempts
+
+
+@pytest.fixture
+def only_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what contracts imply: it is checked apart, and costs time."""
+    monkeypatch.setattr(suites, "rules", suites.declared)
+
+
+def some(column: Column) -> Any:
+    """Any value that the contract allows."""
+    if column.nullable:
+        return None
+    return {
+        "text": column.choices[0] if column.choices else "x",
+        "int": int(max(column.low or 0, 1)),
+        "real": float(max(column.low or 0, 0.5)),
+        "bool": True,
+        "instant": NOON,
+        "date": DAY,
+        "reals": [],
+    }[column.dtype]
+
+
+def row_of(found: Table, **changes: Any) -> dict[str, Any]:
+    return {column.name: some(column) for column in found.columns} | GOOD[found.name] | changes
+
+
+def rows_of(found: Table, *changes: dict[str, Any]) -> pl.DataFrame:
+    rows = [row_of(found, **change) for change in changes]
+    return pl.DataFrame(rows, schema=frames.schema(found), orient="row")
+
+
+def failed(checked: Checked) -> set[str]:
+    return set(checked.verdicts.filter(~pl.col("success"))["expectation"])
+
+
+def verdict(checked: Checked, name: str) -> dict[str, Any]:
+    (found,) = checked.verdicts.filter(expectation=name).iter_rows(named=True)
+    return found
+
+
+# ---- the domain's rules
+
+
+@pytest.mark.parametrize("name", sorted(GOOD))
+def test_a_good_row_breaks_no_rule(name: str) -> None:
+    found = table(name)
+    frame = rows_of(found, {})
+
+    checked = gate.check(found, frame, SETTINGS)
+
+    assert failed(checked) == NOTED.get(name, set())
+    assert checked.good.equals(frame)
+    assert checked.quarantined.is_empty()
+    frames.require(checked.verdicts, tables.QUALITY)
+    frames.require(checked.quarantined, tables.QUARANTINE)
+    assert checked.verdicts["expectation"].sort().to_list() == sorted(rule.name for rule in suites.rules(found))
+
+
+@pytest.mark.parametrize("name", sorted(GOOD))
+def test_a_row_breaks_the_rules_that_it_should_and_no_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rule about rows takes its rows out here, so that the quarantine tells which rows break it."""
+    found = table(name)
+    about_rows = [replace(rule, is_quarantine=True) for rule in suites.declared(found) if rule.type not in OF_TABLE]
+    monkeypatch.setattr(suites, "rules", lambda _: about_rows)
+    cases = [(set(), {}), *((rules, change) for of, rules, change in BROKEN if of == name)]
+    told_apart = [{"user": f"user {place}"} if name == "applications" else {} for place in range(len(cases))]
+    frame = rows_of(found, *(own | change for own, (_, change) in zip(told_apart, cases, strict=True)))
+    encoded = frame.select(pl.struct(pl.all()).struct.json_encode()).to_series().to_list()
+
+    checked = gate.check(found, frame, SETTINGS)
+
+    taken = sorted(checked.quarantined.select("rule", "row_json").rows())
+    assert taken == sorted((rule, encoded[place]) for place, (rules, _) in enumerate(cases) for rule in rules)
+    assert set(checked.quarantined["rule"]) == {rule.name for rule in about_rows}
+    assert checked.good.equals(frame[[place for place, (rules, _) in enumerate(cases) if not rules]])
+
+
+@pytest.mark.usefixtures("only_declared")
+@pytest.mark.parametrize(("incomplete", "broken"), [(1, set()), (2, {"controllers_mostly_complete"})])
+def test_one_instant_of_ten_may_be_incomplete(incomplete: int, broken: set[str]) -> None:
+    frame = rows_of(tables.TICKS, *[{"controller_count": 1}] * incomplete, *[{}] * (10 - incomplete))
+
+    assert failed(gate.check(tables.TICKS, frame, {})) == broken
+
+
+@pytest.mark.usefixtures("only_declared")
+@pytest.mark.parametrize(("gaps", "broken"), [(1, set()), (2, {"most_intervals_measured"})])
+def test_half_of_a_series_may_be_gaps(gaps: int, broken: set[str]) -> None:
+    frame = rows_of(tables.SERIES_INTERVALS, {}, *[{"bytes_per_s": None, "flag": "missing"}] * gaps)
+
+    assert failed(gate.check(tables.SERIES_INTERVALS, frame, {})) == broken
+
+
+@pytest.mark.usefixtures("only_declared")
+def test_a_night_without_any_measured_run_is_noted() -> None:
+    checked = gate.check(tables.JOB_IO, rows_of(tables.JOB_IO, NO_POLLS | NO_VALUES), {})
+
+    assert failed(checked) == {"some_runs_measured"}
+    assert gate.decide(checked.verdicts) == "passed"
+
+
+# ---- what contracts imply
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"application": None}, "application_not_null"),
+        ({"sample_count": -1}, "sample_count_in_bounds"),
+        ({}, "key_unique"),
+    ],
+)
+def test_a_row_that_breaks_the_contract_is_critical(change: dict[str, Any], rule: str) -> None:
+    frame = rows_of(tables.APPLICATIONS, {}, {"user": "y"} | change)
+    if change:
+        frame = frame.with_columns(application_id=pl.Series(["a", "b"]))
+
+    checked = gate.check(tables.APPLICATIONS, frame, {})
+
+    assert failed(checked) - {"has_samples"} == {rule}
+    assert verdict(checked, rule)["severity"] == "critical"
+    assert verdict(checked, rule)["unexpected_count"] == (1 if change else 2)
+
+
+def test_a_value_outside_the_closed_list_is_critical_and_shown() -> None:
+    checked = gate.check(tables.JOBS, rows_of(tables.JOBS, {"state": HOSTILE}, {"job_id": "2"}), SETTINGS)
+
+    assert failed(checked) == {"state_known"}
+    assert json.loads(verdict(checked, "state_known")["observed"]) == {
+        "row_count": 2,
+        "unexpected_percent": 50.0,
+        "examples": [HOSTILE],
+    }
+
+
+def test_a_key_with_null_in_it_is_a_key() -> None:
+    pending = {"state": "PENDING", "started_at": None, "ended_at": None, "ended_on": None, "duration_s": None}
+
+    checked = gate.check(tables.JOBS, rows_of(tables.JOBS, pending, pending), SETTINGS)
+
+    assert failed(checked) == {"key_unique"}
+
+
+def test_columns_out_of_order_are_critical() -> None:
+    frame = rows_of(tables.TICKS, {})
+
+    checked = gate.check(tables.TICKS, frame.select(reversed(frame.columns)), {})
+
+    assert failed(checked) == {"columns_as_declared"}
+
+
+def test_an_expectation_that_cannot_be_evaluated_is_critical() -> None:
+    frame = rows_of(tables.POLL_DAYS, {}).drop("missing_ratio")
+
+    checked = gate.check(tables.POLL_DAYS, frame, SETTINGS)
+
+    assert failed(checked) == {
+        "columns_as_declared",
+        "missing_ratio_not_null",
+        "missing_ratio_in_bounds",
+        "enough_polls",
+    }
+    found = verdict(checked, "enough_polls")
+    assert found["severity"] == "critical"
+    assert "missing_ratio" in json.loads(found["observed"])["error"]
+    with pytest.raises(GateFailed, match=r"poll_days.enough_polls could not be checked \(.*missing_ratio"):
+        gate.decide(checked.verdicts)
+
+
+def test_a_quarantine_rule_that_cannot_be_evaluated_takes_no_row_and_is_critical() -> None:
+    frame = rows_of(tables.JOBS, {}).with_columns(node_count=pl.lit("many"))
+
+    checked = gate.check(tables.JOBS, frame, SETTINGS)
+
+    assert verdict(checked, "nodes_within_machine")["severity"] == "critical"
+    assert checked.good.equals(frame)
+    assert checked.quarantined.is_empty()
+
+
+def test_a_table_without_a_suite_is_held_to_its_contract() -> None:
+    checked = gate.check(tables.QUALITY, frames.empty(tables.QUALITY), {})
+
+    assert set(checked.verdicts["expectation"]) == {rule.name for rule in suites.implied(tables.QUALITY)}
+    assert failed(checked) == set()
+
+
+# ---- frames as they come
+
+
+@pytest.mark.parametrize("found", suites.checked_tables(), ids=lambda found: found.name)
+def test_an_empty_frame_is_checked(found: Table) -> None:
+    checked = gate.check(found, frames.empty(found), {})
+
+    assert failed(checked) == EMPTY.get(found.name, set())
+    assert gate.decide(checked.verdicts) == "passed"
+
+
+@pytest.mark.usefixtures("only_declared")
+@pytest.mark.parametrize("found", suites.checked_tables(), ids=lambda found: found.name)
+def test_nulls_wherever_they_are_allowed_break_no_check(found: Table) -> None:
+    blank = {column.name: some(column) for column in found.columns}
+    frame = pl.DataFrame([blank], schema=frames.schema(found), orient="row")
+
+    checked = gate.check(found, frame, SETTINGS)
+
+    assert checked.verdicts.filter(pl.col("observed").str.contains('"error"')).is_empty()
+
+
+def test_lists_may_come_as_their_lengths() -> None:
+    frame = rows_of(tables.SAMPLES, {}, {"job_id": "2", "reported_ratios": [1.0]})
+    lengths = frame.with_columns(pl.col("sample_bytes_per_s", "reported_ratios").list.len().cast(pl.Int64))
+
+    checked = gate.check(tables.SAMPLES, lengths, {})
+
+    assert checked.verdicts.equals(gate.check(tables.SAMPLES, frame, {}).verdicts)
+    assert failed(checked) == {"steps_match_ratios"}
+
+
+def test_a_check_says_the_same_twice() -> None:
+    frame = rows_of(tables.JOBS, {}, {"job_id": "2", "ended_at": NOON - HOUR, "duration_s": None})
+
+    first, second = (gate.check(tables.JOBS, frame, SETTINGS) for _ in range(2))
+
+    assert first.verdicts.equals(second.verdicts)
+    assert first.quarantined.equals(second.quarantined)
+    assert first.validation == second.validation
+
+
+def test_a_rule_without_its_parameter_is_left_out_and_says_so() -> None:
+    frame = rows_of(tables.JOBS, {"node_count": 10**6})
+
+    checked = gate.check(tables.JOBS, frame, {})
+
+    assert failed(checked) == {"nodes_within_machine"}
+    found = verdict(checked, "nodes_within_machine")
+    assert (found["severity"], found["unexpected_count"]) == ("info", 0)
+    assert json.loads(found["observed"]) == {"not_configured": ["machine_node_count"]}
+    assert gate.decide(checked.verdicts) == "passed"
+    assert checked.good.equals(frame)
+
+
+# ---- quarantine
+
+
+def test_a_row_that_breaks_two_rules_is_taken_out_once_and_recorded_under_each() -> None:
+    both = {"job_id": HOSTILE, "node_count": 11, "ended_at": NOON - HOUR, "duration_s": None}
+    frame = rows_of(tables.JOBS, {}, both, {"job_id": "3"})
+
+    checked = gate.check(tables.JOBS, frame, SETTINGS)
+
+    assert checked.good.equals(frame[[0, 2]])
+    assert checked.quarantined.schema == frames.schema(tables.QUARANTINE)
+    assert checked.quarantined["rule"].to_list() == ["ends_after_start", "nodes_within_machine"]
+    assert checked.quarantined["row_json"].n_unique() == 1
+    assert checked.quarantined["day"].to_list() == [DAY, DAY]
+    taken = json.loads(checked.quarantined["row_json"][0])
+    assert list(taken) == list(tables.JOBS.column_names)
+    assert (taken["job_id"], taken["node_count"], taken["account"]) == (HOSTILE, 11, None)
+    assert datetime.fromisoformat(taken["ended_at"]) == NOON - HOUR
+    assert verdict(checked, "ends_after_start")["unexpected_count"] == 1
+    assert checked.validation["meta"]["quarantined_count"] == 1
+    assert gate.decide(checked.verdicts) == "warned"
+
+
+def test_all_the_bad_rows_are_taken_out_however_many() -> None:
+    changes = [{"job_id": str(place), "node_count": 5 + place % 7} for place in range(700)]
+    frame = rows_of(tables.JOBS, *changes)
+
+    checked = gate.check(tables.JOBS, frame, SETTINGS)
+
+    assert checked.good.equals(frame.filter(pl.col("node_count") <= 10))
+    assert checked.quarantined.height == verdict(checked, "nodes_within_machine")["unexpected_count"] == 100
+
+
+instants = st.none() | st.integers(0, 5).map(lambda hour: NOON + hour * HOUR)
+runs = st.lists(st.tuples(instants, instants, st.none() | st.integers(8, 12)), max_size=12)
+
+
+@given(runs)
+@bounded(max_examples=25, deadline=None)
+def test_rows_are_kept_or_taken_out_never_lost(found: list[tuple[Any, Any, Any]]) -> None:
+    """The naive twin asks one row after another."""
+    changes = [
+        {"job_id": str(place), "started_at": start, "ended_at": end, "node_count": nodes}
+        for place, (start, end, nodes) in enumerate(found)
+    ]
+    frame = pl.DataFrame([row_of(tables.JOBS, **change) for change in changes], schema=frames.schema(tables.JOBS))
+    inverted = [n for n, (start, end, _) in enumerate(found) if start and end and end < start]
+    too_large = [n for n, (_, _, nodes) in enumerate(found) if nodes and nodes > 10]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(suites, "rules", lambda jobs: [rule for rule in suites.declared(jobs) if rule.is_quarantine])
+        checked = gate.check(tables.JOBS, frame, SETTINGS)
+
+    assert checked.good.equals(frame[[n for n in range(len(found)) if n not in {*inverted, *too_large}]])
+    taken = [(rule, int(json.loads(row)["job_id"])) for _, _, rule, row in checked.quarantined.iter_rows()]
+    assert taken == [("ends_after_start", n) for n in inverted] + [("nodes_within_machine", n) for n in too_large]
+
+
+# ---- the decision
+
+
+def verdicts(*rows: tuple[str, str, str, bool, int]) -> pl.DataFrame:
+    full = [(name, rule, severity, success, "{}", count) for name, rule, severity, success, count in rows]
+    return pl.DataFrame(full, schema=frames.schema(tables.QUALITY), orient="row")
+
+
+@pytest.mark.parametrize(
+    ("severity", "success", "decision"),
+    [
+        ("info", False, "passed"),
+        ("warning", True, "passed"),
+        ("critical", True, "passed"),
+        ("warning", False, "warned"),
+    ],
+)
+def test_the_decision_is_that_of_the_worst_failure(severity: str, success: bool, decision: str) -> None:
+    held = ("ticks", "has_rows", "info", True, 0)
+
+    assert gate.decide(verdicts(held, ("jobs", "key_unique", severity, success, 1))) == decision
+
+
+def test_no_verdicts_pass() -> None:
+    assert gate.decide(verdicts()) == "passed"
+
+
+def test_a_critical_failure_stops_the_release_and_says_what_to_do() -> None:
+    found = verdicts(
+        ("ticks", "controllers_within_expected", "critical", False, 1),
+        ("jobs", "key_unique", "critical", False, 1200),
+        ("jobs", "columns_as_declared", "critical", False, 0),
+        ("jobs", "ends_after_start", "warning", False, 7),
+    )
+
+    with pytest.raises(GateFailed) as refused:
+        gate.decide(found)
+
+    report = "report it with the inputs of the run."
+    assert str(refused.value).splitlines() == [
+        "Nothing is released: 3 critical expectations do not hold.",
+        "- jobs.columns_as_declared: The table has the columns of its contract, in order. "
+        f"What writes the table breaks its contract: {report}",
+        "- jobs.key_unique in 1,200 rows: No two rows have the same cluster, job_id, started_at. "
+        f"What writes the table breaks its contract: {report}",
+        "- ticks.controllers_within_expected in 1 row: No more controllers report at an instant than on the whole day. "
+        f"The model that writes the table has a fault: {report}",
+    ]
+    assert refused.value.exit_code == 4
+
+
+# ---- Great Expectations itself
+
+
+@pytest.mark.parametrize("found", suites.checked_tables(), ids=lambda found: found.name)
+def test_the_json_is_a_suite_of_great_expectations(found: Table) -> None:
+    from great_expectations import ExpectationSuite
+
+    stored = json.loads((suites.FOLDER / f"{found.name}.json").read_text())
+    loaded: Any = ExpectationSuite(**stored).to_json_dict()
+
+    assert loaded["expectations"] == stored["expectations"]
+    assert loaded["meta"]["parameters"] == stored["meta"]["parameters"]
+
+
+def test_a_rule_that_takes_rows_out_is_about_rows() -> None:
+    from great_expectations import expectations
+    from great_expectations.expectations import expectation as kinds
+
+    rows = (kinds.ColumnMapExpectation, kinds.ColumnPairMapExpectation, kinds.MulticolumnMapExpectation)
+    for found in suites.checked_tables():
+        for rule in suites.declared(found):
+            name = "".join(part.capitalize() for part in rule.type.split("_"))
+            assert not rule.is_quarantine or issubclass(getattr(expectations, name), rows)
+
+
+# ---- Data Docs
+
+
+class Page(HTMLParser):
+    """What a page holds: its tags, what they point at, its text."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.handlers: list[str] = []
+        self.targets: list[str] = []
+        self.text = ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        self.targets += [value or "" for name, value in attrs if name in ("href", "src", "action")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def validations() -> list[dict[str, Any]]:
+    """Validations with hostile values in every kind of result, as they come back from a file."""
+    hostile = {"job_id": HOSTILE, "user": HOSTILE, "state": HOSTILE}
+    jobs = rows_of(tables.JOBS, hostile, hostile, {"ended_at": NOON - HOUR, "duration_s": None})
+    rejects = rows_of(tables.REJECTS, {"raw": HOSTILE * 40, "reason": HOSTILE})
+    misnamed = rows_of(tables.APPLICATIONS, {}).rename({"user": HOSTILE})
+    checked = [
+        gate.check(tables.JOBS, jobs, {}),
+        gate.check(tables.REJECTS, rejects, {}),
+        gate.check(tables.APPLICATIONS, misnamed, {}),
+        gate.check(tables.TICKS, rows_of(tables.TICKS, {}), {}),
+    ]
+    return [json.loads(json.dumps(found.validation)) for found in checked]
+
+
+@pytest.fixture(scope="module")
+def pages(validations: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
+    index = docs.build(validations, tmp_path_factory.mktemp("docs") / "run")
+    assert index.name == "index.html"
+    return {path.name: Page(path) for path in index.parent.iterdir()}
+
+
+def test_the_docs_have_a_page_per_table_and_an_index(pages: dict[str, Page]) -> None:
+    assert set(pages) == {"index.html", "jobs.html", "rejects.html", "applications.html", "ticks.html"}
+
+
+def test_pages_point_only_at_each_other(pages: dict[str, Page]) -> None:
+    for page in pages.values():
+        assert all(target in pages or target.startswith("#") for target in page.targets)
+        assert not page.tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "svg"}
+        assert not page.handlers
+
+
+def test_what_the_data_say_is_shown_and_is_no_markup(pages: dict[str, Page]) -> None:
+    assert HOSTILE in pages["jobs.html"].text
+    assert HOSTILE in pages["rejects.html"].text
+    assert "<script>alert(1)</script>" in pages["applications.html"].text
+
+
+def test_pages_say_what_fails_and_what_to_do(pages: dict[str, Page]) -> None:
+    assert "A run ends no earlier than it starts. (ends_after_start, warning)" in pages["jobs.html"].text
+    index = pages["index.html"].text
+    assert re.search(r"jobs\.ends_after_start\s+warning\s+1\s+A run ends no earlier than it starts\.", index)
+    assert "no value is given for machine_node_count" in index
+    assert "What writes the table breaks its contract" in index
+    assert not re.search(r"ticks\.\w+\s+(critical|warning|info)", index)
+
+
+def test_docs_of_a_clean_run_say_that_everything_holds(tmp_path: Path) -> None:
+    checked = gate.check(tables.TICKS, rows_of(tables.TICKS, {}), {})
+
+    assert "Everything holds." in Page(docs.build([checked.validation], tmp_path / "run")).text
+
+
+def test_docs_are_replaced_whole_or_not_at_all(
+    validations: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = docs.build(validations, tmp_path / "run")
+    before = {path.name: path.read_text() for path in index.parent.iterdir()}
+
+    def fail(_: Any) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(docs, "_index", fail)
+        with pytest.raises(KeyboardInterrupt):
+            docs.build(validations[:1], tmp_path / "run")
+    assert {path.name: path.read_text() for path in index.parent.iterdir()} == before
+
+    docs.build(validations[:1], tmp_path / "run")
+    assert {path.name for path in index.parent.iterdir()} == {"index.html", "jobs.html"}
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_nothing_calls_out(connections: list[Any], validations: list[dict[str, Any]], tmp_path: Path) -> None:
+    docs.build(validations, tmp_path / "run")
+
+    assert os.environ["GX_ANALYTICS_ENABLED"] == "false"
+    assert connections == []

@@ -1,0 +1,27 @@
+"""Reading a log to its end, as landing does, with what every batch must hold to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.contracts import frames, tables
+from warehouse.sources import Reading, Source
+
+
+def read_log(source: Source, path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return all job records and all rejects of a log, each batch checked against its contract."""
+    rows = [frames.empty(tables.JOB_RECORDS)]
+    refused = [frames.empty(tables.REJECTS)]
+    for batch in source.read(path, reading or Reading()):
+        frames.require(batch.rows, batch.table)
+        assert not batch.rows.is_empty()
+        (rows if batch.table == tables.JOB_RECORDS else refused).append(batch.rows)
+    return pl.concat(rows).sort("line"), pl.concat(refused).sort("line")
+
+
+def content_lines(content: bytes) -> set[int]:
+    """Return the numbers of the lines that hold more than white space."""
+    lines = enumerate(content.split(b"\n"), start=1)
+    return {number for number, line in lines if line.rstrip(b"\r").decode("utf-8", "backslashreplace").strip()}

@@ -1,0 +1,163 @@
+"""Reading a release: DuckDB over its Parquet files, read-only, without any Iceberg library."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse import releases
+from warehouse.contracts import TABLES, Dtype, Table
+from warehouse.contracts import table as contract
+from warehouse.errors import UsageError
+from warehouse.releases import Release
+from warehouse.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+_DUCKDB_TYPES: dict[Dtype, str] = {
+    "text": "varchar",
+    "int": "bigint",
+    "real": "double",
+    "bool": "boolean",
+    "instant": "timestamptz",
+    "date": "date",
+    "reals": "double[]",
+}
+#: statements that only read; all else is refused before it runs
+_READING = {"SELECT", "EXPLAIN", "PRAGMA", "RELATION"}
+
+
+def published() -> list[Table]:
+    """Return the tables that a release holds."""
+    return [table for table in TABLES if table.is_published and table.name != "releases"]
+
+
+@contextmanager
+def opened(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open DuckDB on the views of a release: one per table, with the columns' docs as comments.
+
+    If `query` is given, only the tables that it may mean are opened: reading the footers of a long
+    history's files takes time. The connection can reach no file but the release's.
+    """
+    import duckdb
+
+    files = releases.files_of(store, release)
+    with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        for table in published():
+            if query is None or _may_mean(query, table):
+                _view(connection, table, files.get(table.name, []))
+        _list_releases(connection, store)
+        _confine(connection, [path for paths in files.values() for path in paths])
+        yield connection
+
+
+def _may_mean(query: str, table: Table) -> bool:
+    text = query.lower()
+    return table.name in text or re.search(r"show|describe|information_schema|duckdb_|pragma", text) is not None
+
+
+def _view(connection: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) -> None:
+    _rows(connection, table, files).create_view(table.name)
+    _comment(connection, "view", table)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) -> duckdb.DuckDBPyRelation:
+    """Return the rows of Parquet files, with all of the contract's columns even where old files lack some."""
+    columns = ", ".join(f'null::{_DUCKDB_TYPES[column.dtype]} as "{column.name}"' for column in table.columns)
+    empty = f"select {columns} where false"
+    if not files:
+        return connection.sql(empty)
+    return connection.sql(
+        f"{empty} union all by name from read_parquet($paths, union_by_name = true)",
+        params={"paths": [str(path) for path in files]},
+    )
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> None:
+    connection.execute(f'comment on {kind} "{table.name}" is {_quoted(table.grain)}')
+    for column in table.columns:
+        text = f"{column.doc} [{column.unit}]" if column.unit else column.doc
+        connection.execute(f'comment on column "{table.name}"."{column.name}" is {_quoted(text)}')
+
+
+def _quoted(text: str) -> str:
+    """Quote a text of our own declarations: DuckDB takes no parameter in a comment."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _list_releases(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
+    """Make the table `releases`, from the rows that are read already."""
+    table = contract("releases")
+    _rows(connection, table, []).create(table.name)
+    _comment(connection, "table", table)
+    for release in releases.history(store):
+        values = [getattr(release, name) for name in table.column_names]
+        row = [json.dumps(value, sort_keys=True) if isinstance(value, tuple | dict) else value for value in values]
+        connection.execute(f"insert into releases values ({', '.join('?' * len(row))})", row)
+
+
+def _confine(connection: duckdb.DuckDBPyConnection, files: list[Path]) -> None:
+    """Let the connection reach the release's files and nothing else, for good."""
+    connection.execute("set allowed_paths = $paths", {"paths": [str(path) for path in files]})
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+
+
+def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    """Raise UsageError unless the text is one statement that only reads."""
+    import duckdb
+
+    try:
+        statements = connection.extract_statements(query)
+    except duckdb.Error as error:
+        raise UsageError(str(error)) from error
+    if len(statements) != 1:
+        raise UsageError("Give one SQL statement.")
+    kind = str(statements[0].type).rsplit(".", 1)[-1]
+    if kind not in _READING:
+        raise UsageError(f"A release is read-only: this is a {kind} statement.")
+
+
+def count_differences(store: Store, before: Release, after: Release) -> list[tuple[str, int, int, int, int]]:
+    """Compare two releases, table by table.
+
+    Returns (table, rows before, rows added, rows removed, rows changed) of every table in either: a row is
+    changed if its key is in both and anything else of it differs.
+    """
+    import duckdb
+
+    found = []
+    files = [releases.files_of(store, release) for release in (before, after)]
+    for table in published():
+        if before.snapshots.get(table.name) == after.snapshots.get(table.name):
+            continue
+        with duckdb.connect() as connection:
+            for name, sides in zip(("before", "after"), files, strict=True):
+                _rows(connection, table, sides.get(table.name, [])).create_view(f"{name}_rows")
+            counts = connection.execute(_difference(table)).fetchone()
+        assert counts is not None
+        found.append((table.name, *counts))
+    return found
+
+
+def _difference(table: Table) -> str:
+    key = ", ".join(f'"{name}"' for name in table.key)
+    same_key = " and ".join(f'b."{name}" is not distinct from a."{name}"' for name in table.key)
+    return f"""
+        with
+        b as (select {key}, hash(t) as content from before_rows as t),
+        a as (select {key}, hash(t) as content from after_rows as t),
+        pairs as (select b.content as old, a.content as new from b full join a on {same_key})
+        select
+            (select count(*) from b),
+            count(*) filter (where old is null),
+            count(*) filter (where new is null),
+            count(*) filter (where old <> new)
+        from pairs
+    """

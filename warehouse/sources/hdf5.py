@@ -1,0 +1,169 @@
+"""What the HDF5 archives of Lustre throughput hold, read by h5py; runs in a child process, see `child`.
+
+Both layouts come out as one: first the grid (`controllers` (k,), `filesystems` (k,), `times_s` (n,),
+`recorded_count` (1,): the steps up to the last one at which anything was recorded), then blocks of `first_step`
+(1,), `read` and `write` (m, k), NaN where a poll is missing, and `is_volume` (1,): bytes instead of bytes per
+second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warehouse.errors import InputRefused
+
+Arrays = dict[str, npt.NDArray[Any]]
+Reals = npt.NDArray[np.float64]
+
+#: cells of a block, in each direction
+BLOCK_CELLS = 1_000_000
+#: no archive is as large; a file that says so lies
+MOST_STEPS = 20_000_000
+MOST_CELLS = 4_000_000_000
+_REMEDY = "Check that the file is whole and of a known version."
+# What h5py is known to raise on content that is damaged or of another shape than expected.
+_DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
+
+
+def _refusing_damage(read: Callable[[str], Iterator[Arrays]]) -> Callable[[str], Iterator[Arrays]]:
+    @wraps(read)
+    def guarded(path: str) -> Iterator[Arrays]:
+        try:
+            yield from read(path)
+        except _DAMAGE as error:
+            raise InputRefused(f"The HDF5 content cannot be read: {error}.", "Fetch the file anew.") from error
+
+    return guarded
+
+
+def _open(path: str) -> Any:
+    import h5py
+
+    # Archives often lie on file systems that are read-only or know no locks.
+    return h5py.File(path, "r", locking=False)
+
+
+def _dataset(file: Any, name: str, dimension_count: int) -> Any:
+    import h5py
+
+    found = file.get(name)
+    if not isinstance(found, h5py.Dataset):
+        raise InputRefused(f"The HDF5 file has no dataset {name}.", _REMEDY)
+    if found.ndim != dimension_count or found.dtype.kind not in "iuf":
+        raise InputRefused(f"The dataset {name} is not a {dimension_count}-dimensional array of numbers.", _REMEDY)
+    if found.shape[-1] > MOST_STEPS or found.shape[0] > MOST_STEPS or found.size > MOST_CELLS:
+        raise InputRefused(f"The dataset {name} claims {found.size} cells, more than any archive holds.", _REMEDY)
+    return found
+
+
+def _names(dataset: Any, attribute: str, count: int) -> list[str]:
+    given = dataset.attrs.get(attribute)
+    if given is None or np.ndim(given) != 1 or len(given) != count:
+        raise InputRefused(f"{dataset.name} does not name its {count} targets in {attribute}.", _REMEDY)
+    names = [name.decode("utf-8") if isinstance(name, bytes) else str(name) for name in given]
+    if len(set(names)) < count or not all(names):
+        raise InputRefused(f"{dataset.name} gives several targets the same name, or none, in {attribute}.", _REMEDY)
+    return names
+
+
+def _order(names: list[str], others: list[str]) -> list[int]:
+    if sorted(names) != sorted(others):
+        raise InputRefused("The read and the write datasets do not name the same targets.", _REMEDY)
+    place = {name: index for index, name in enumerate(others)}
+    return [place[name] for name in names]
+
+
+def _grid(names: list[str], filesystem: str, times: Reals, recorded_count: int) -> Arrays:
+    prefixes = [name.rpartition("-OST")[0] for name in names]
+    return {
+        "controllers": np.array(names, np.str_),
+        "filesystems": np.array([filesystem or prefix for prefix in prefixes], np.str_),
+        "times_s": times,
+        "recorded_count": np.array([recorded_count]),
+    }
+
+
+def _steps(step_count: int, controller_count: int) -> Iterator[tuple[int, int]]:
+    size = max(1, BLOCK_CELLS // max(1, controller_count))
+    for first in range(0, step_count, size):
+        yield first, min(first + size, step_count)
+
+
+def _recorded_count(datasets: list[Any], step_count: int) -> int:
+    """Steps up to the last one at which any dataset, with time along its last axis, is not zero."""
+    for first, end in reversed(list(_steps(step_count, 64))):
+        live = np.zeros(end - first, np.bool_)
+        for dataset in datasets:
+            values = dataset[..., first:end].reshape(-1, end - first)
+            live |= ((values != 0) & (values == values)).any(axis=0)
+        if live.any():
+            return first + int(np.flatnonzero(live)[-1]) + 1
+    return 0
+
+
+@_refusing_damage
+def pylmt(path: str) -> Iterator[Arrays]:
+    """Read a pyLMT archive; times are right edges, values are rates, arrays lie (target, time).
+
+    A cell that the archive marks missing is missing unless it holds bytes: then some poll did report them.
+    """
+    with _open(path) as file:
+        times = _dataset(file, "FSStepsGroup/FSStepsDataSet", 1)
+        read = _dataset(file, "OSTReadGroup/OSTBulkReadDataSet", 2)
+        write = _dataset(file, "OSTWriteGroup/OSTBulkWriteDataSet", 2)
+        mark = (
+            _dataset(file, "FSMissingGroup/FSMissingDataSet", 2) if "FSMissingGroup/FSMissingDataSet" in file else None
+        )
+        if any(dataset.shape != (read.shape[0], times.size) for dataset in (read, write, mark) if dataset is not None):
+            raise InputRefused("The datasets of the pyLMT archive do not have the same shape.", _REMEDY)
+        names = _names(read, "OSTNames", read.shape[0])
+        order = _order(names, _names(write, "OSTNames", write.shape[0]))
+        loads = [file[name] for name in ("OSSCPUGroup/OSSCPUDataSet", "MDSCPUGroup/MDSCPUDataSet") if name in file]
+        loads = [load for load in loads if load.ndim in (1, 2) and load.shape[-1] == times.size]
+        filesystem = times.attrs.get("fs", "")
+        if isinstance(filesystem, bytes):
+            filesystem = filesystem.decode("utf-8")
+        yield _grid(
+            names, str(filesystem), times[:].astype(np.float64), _recorded_count([read, write, *loads], times.size)
+        )
+        for first, end in _steps(times.size, len(names)):
+            rates = [dataset[:, first:end].astype(np.float64).T for dataset in (read, write)]
+            rates[1] = rates[1][:, order]
+            if mark is not None:
+                is_missing = (mark[:, first:end].T != 0) & (rates[0] == 0) & (rates[1] == 0)
+                rates = [np.where(is_missing, np.nan, rate) for rate in rates]
+            yield {"first_step": np.array([first]), "is_volume": np.array([False]), "read": rates[0], "write": rates[1]}
+
+
+@_refusing_damage
+def tokio(path: str) -> Iterator[Arrays]:
+    """Read a TOKIO time series archive; times are left edges, arrays lie (time, target), -0.0 is missing.
+
+    The dataset's name says what it holds: `readrates` bytes per second, `readbytes` bytes. Its `units` do not:
+    real archives have `bytes/sec` on both.
+    """
+    with _open(path) as file:
+        is_volume = "datatargets/readrates" not in file
+        kind = "bytes" if is_volume else "rates"
+        times = _dataset(file, "datatargets/timestamps", 1)
+        read, write = (_dataset(file, f"datatargets/{direction}{kind}", 2) for direction in ("read", "write"))
+        if any(dataset.shape != (times.size, read.shape[1]) for dataset in (read, write)):
+            raise InputRefused("The datasets of the TOKIO archive do not have the same shape.", _REMEDY)
+        names = _names(read, "columns", read.shape[1])
+        order = _order(names, _names(write, "columns", write.shape[1]))
+        yield _grid(names, "", times[:].astype(np.float64), times.size)
+        for first, end in _steps(times.size, len(names)):
+            cells = [dataset[first:end].astype(np.float64) for dataset in (read, write)]
+            cells[1] = cells[1][:, order]
+            cells = [np.where((cell == 0) & np.signbit(cell), np.nan, cell) for cell in cells]
+            yield {
+                "first_step": np.array([first]),
+                "is_volume": np.array([is_volume]),
+                "read": cells[0],
+                "write": cells[1],
+            }

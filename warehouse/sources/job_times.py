@@ -1,0 +1,138 @@
+"""Times in job logs: from text to UTC instants and durations, where nothing is guessed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import polars as pl
+
+from warehouse.errors import UsageError
+
+#: what logs write where there is no time (yet)
+NO_TIME = ("", "unknown", "none", "n/a", "invalid")
+#: instants outside do not survive the nanosecond clocks of other programs
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(2262, 1, 1, tzinfo=UTC)
+
+# Rust's \d also takes non-Latin digits, which no cast takes: hence [0-9] throughout.
+_ISO = (
+    r"^(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})[T ](?P<clock>[0-9]{2}:[0-9]{2}:[0-5][0-9])"
+    r"(?:[.,](?P<fraction>[0-9]{1,9}))? ?(?P<offset>Z|z|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])?$"
+)
+# Nine or ten digits are the seconds from 1973 to 2286; milliseconds and bare dates have other lengths.
+_EPOCH = r"^(?P<seconds>[0-9]{9,10})(?:\.(?P<part>[0-9]{1,9}))?$"
+_ELAPSED = (
+    r"^(?:(?P<days>[0-9]{1,5})-)?(?P<hours>[0-9]{1,4}):(?P<minutes>[0-5][0-9]):(?P<seconds>[0-5][0-9])"
+    r"(?:\.(?P<part>[0-9]{1,6}))?$"
+)
+_SHOWN_CHARS = 60
+_FORM_REMEDY = "Write times as YYYY-MM-DDTHH:MM:SS, with or without an offset, or as epoch seconds."
+_ZONE_REMEDY = "Export the log in UTC or as epoch seconds (for sacct: SLURM_TIME_FORMAT=%s)."
+
+
+def require_zone(name: str | None) -> str:
+    """Return the IANA name of a time zone (`UTC` for None), or raise UsageError if there is no such zone."""
+    zone = name or "UTC"
+    try:
+        pl.Series([datetime(2000, 1, 1)]).dt.replace_time_zone(zone)
+    except pl.exceptions.ComputeError as error:
+        raise UsageError(f"No time zone is called {zone!r}; give an IANA name such as Europe/Berlin.") from error
+    return zone
+
+
+def in_range(instant: pl.Expr) -> pl.Expr:
+    """Return whether an instant lies in the years that every reader of our tables can hold; NULL for NULL."""
+    return instant.is_between(EARLIEST, LATEST, closed="left")
+
+
+def _text(texts: pl.Series) -> pl.DataFrame:
+    text = pl.col("text").cast(pl.String).str.strip_chars()
+    no_time = text.str.to_lowercase().is_in(NO_TIME)
+    return texts.alias("text").to_frame().select(text=pl.when(~no_time).then(text))
+
+
+def _microseconds(fraction: pl.Expr) -> pl.Expr:
+    return fraction.str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64).fill_null(0)
+
+
+def _offset(text: pl.Expr) -> pl.Expr:
+    hours = text.str.slice(1, 2).cast(pl.Int64, strict=False)
+    minutes = text.str.tail(2).cast(pl.Int64, strict=False)
+    ahead = pl.duration(minutes=(hours * 60 + minutes).fill_null(0))
+    return pl.when(text.str.starts_with("-")).then(-ahead).otherwise(ahead)
+
+
+def parse(texts: pl.Series, time_zone: str, label: str) -> pl.DataFrame:
+    """Turn the texts of one column into UTC instants.
+
+    Understood are ISO 8601 with T or a blank (fraction, `Z` and offset optional; finer than a microsecond is
+    cut) and epoch seconds of nine or ten digits. Empty, `Unknown` and `None` give NULL. A time without offset
+    is local in `time_zone`; one that the clock change skips or repeats there is a fault, as is one outside
+    1970 to 2261. `label` says in a reason which time it is (`start`).
+
+    Returns the columns `instant`, and `reason` and `remedy`, which are NULL where there is no fault.
+    """
+    local = (pl.col("date") + "T" + pl.col("clock")).str.to_datetime(
+        "%Y-%m-%dT%H:%M:%S", time_unit="us", strict=False
+    ) + pl.duration(microseconds=_microseconds(pl.col("fraction")))
+    epoch = (pl.col("seconds").cast(pl.Int64) * 1_000_000 + _microseconds(pl.col("part"))).cast(pl.Datetime("us"))
+    frame = (
+        _text(texts)
+        .with_columns(pl.col("text").str.extract_groups(_ISO).alias("iso"))
+        .unnest("iso")
+        .with_columns(pl.col("text").str.extract_groups(_EPOCH).alias("epoch"))
+        .unnest("epoch")
+        .select("text", "offset", local=local, epoch=epoch.dt.replace_time_zone("UTC"))
+    )
+    there = pl.col("local").dt.replace_time_zone(time_zone, ambiguous="null", non_existent="null")
+    given = (pl.col("local") - _offset(pl.col("offset"))).dt.replace_time_zone("UTC")
+    here = pl.when(pl.col("offset").is_null()).then(there.dt.convert_time_zone("UTC")).otherwise(given)
+    # A repeated time has an earliest reading, a skipped one has none: that tells the two apart.
+    repeated = pl.col("local").dt.replace_time_zone(time_zone, ambiguous="earliest", non_existent="null").is_not_null()
+    frame = frame.with_columns(instant=pl.coalesce("epoch", here), repeated=repeated)
+    return _with_faults(frame, time_zone, label)
+
+
+def _with_faults(frame: pl.DataFrame, time_zone: str, label: str) -> pl.DataFrame:
+    said = pl.format("The {} time {}", pl.lit(label), pl.col("text").str.slice(0, _SHOWN_CHARS))
+    no_instant, no_form = pl.col("instant").is_null(), pl.col("local").is_null()
+    reason = (
+        pl.when(pl.col("text").is_null())
+        .then(None)
+        .when(no_instant & no_form)
+        .then(pl.format("{} is not a time.", said))
+        .when(no_instant & pl.col("repeated"))
+        .then(pl.format("{} occurs twice in {}: the clock goes back.", said, pl.lit(time_zone)))
+        .when(no_instant)
+        .then(pl.format("{} does not exist in {}: the clock skips it.", said, pl.lit(time_zone)))
+        .when(~in_range(pl.col("instant")))
+        .then(pl.format("{} lies outside 1970 to 2261.", said))
+    )
+    remedy = pl.when(no_instant & ~no_form).then(pl.lit(_ZONE_REMEDY)).otherwise(pl.lit(_FORM_REMEDY))
+    return frame.with_columns(reason=reason).select(
+        pl.when(pl.col("reason").is_null()).then("instant").alias("instant"),
+        "reason",
+        pl.when(pl.col("reason").is_not_null()).then(remedy).alias("remedy"),
+    )
+
+
+def parse_durations(texts: pl.Series) -> pl.DataFrame:
+    """Turn texts of the form `[DD-]HH:MM:SS[.mmm]` (Slurm's), or whole seconds, into durations.
+
+    Returns the columns `duration` and `is_fault`; empty, `Unknown` and `INVALID` give NULL and no fault.
+    """
+    part = [pl.col(name).cast(pl.Int64).fill_null(0) for name in ("days", "hours", "minutes", "seconds")]
+    clock = pl.duration(days=part[0], hours=part[1], minutes=part[2], seconds=part[3])
+    whole = pl.duration(seconds=pl.col("text").str.extract(r"^([0-9]{1,9})$", 1).cast(pl.Int64))
+    return (
+        _text(texts)
+        .with_columns(pl.col("text").str.extract_groups(_ELAPSED).alias("elapsed"))
+        .unnest("elapsed")
+        .with_columns(
+            duration=pl.when(pl.col("minutes").is_not_null())
+            .then(clock + pl.duration(microseconds=_microseconds(pl.col("part"))))
+            .otherwise(whole)
+            .cast(pl.Duration("us"))
+        )
+        .select("duration", is_fault=pl.col("text").is_not_null() & pl.col("duration").is_null())
+    )
