@@ -182,7 +182,7 @@ def _finding(rule: Rule, outcome: Any) -> _Finding:
         return _Finding(replace(rule, severity="critical"), False, {"error": _plain(errors[0])})
     kept = {name: _plain(outcome.result[name]) for name in _KEPT if name in outcome.result}
     rows = outcome.result.get("unexpected_index_list") or () if rule.is_quarantine else ()
-    return _Finding(rule, bool(outcome.success), kept, rows)
+    return _Finding(rule, bool(outcome.success) and not rows, kept, rows)
 
 
 def _errors(exception_info: Mapping[str, Any] | None) -> Iterator[str]:

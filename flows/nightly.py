@@ -6,7 +6,6 @@ too, and it cannot outlive the files that it speaks of. A task that finds all it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -92,13 +91,9 @@ def nightly(
         if plan is None:
             return None
         run = open_run(store, settings, plan)
-        _do(run, STEPS)
+        for step in STEPS:
+            _ = do_step(run, step)
         return publish(run)
-
-
-def _do(run: Run, steps: Iterable[Step]) -> None:
-    for step in steps:
-        do_step(run, step)
 
 
 def serve(store: Store, settings_path: Path | None, cron: str, time_zone: str) -> None:

@@ -21,7 +21,7 @@ DIRECTIONS: tuple[Direction, ...] = ("read", "write")
 
 GB = 1e9
 DAY_S = 86400.0
-#: a burst rises, holds and ebbs: shares of its volume, and of its peak (drawn after IOSI's figure 4)
+#: a burst rises, holds and ebbs: shares of its volume, and of its peak (ours)
 PROFILE = ((0.05, 0.5), (0.80, 1.0), (0.15, 0.6))
 _PROFILE_S = sum(volume / peak for volume, peak in PROFILE)
 #: the pieces of a plan that only mark an instant: a job's start and its end
@@ -94,7 +94,7 @@ def bursts(
 
 
 #: The volumes and steps of the three IOR jobs are section 6's, at its 2 to 3 GB/s; they make 25 bursts
-#: in all, as in 6.1. S3D stands for short tall bursts of uneven height (figure 15). The others are ours:
+#: in all, as in 6.1. S3D stands for short tall bursts of uneven height (6.2). The others are ours:
 #: one without a period, and shapes that give the classifier something to tell apart.
 APPLICATIONS: tuple[Application, ...] = (
     Application("ior_a", "ana", "prj101", 16, 1520.0, bursts(240, 300, [128] * 5, [2.7], "write")),
@@ -122,8 +122,8 @@ APPLICATIONS: tuple[Application, ...] = (
         "dora",
         "prj104",
         32,
-        2040.0,
-        (*bursts(15, 30, [9] * 65, [0.8], "read"), *bursts(1970, 40, [60], [2.4], "write")),
+        2200.0,
+        (*bursts(15, 30, [9] * 69, [0.8], "read"), Burst(2075, 320 * GB, 4.0 * GB)),
     ),
     Application(
         "milc",
@@ -131,7 +131,7 @@ APPLICATIONS: tuple[Application, ...] = (
         "prj105",
         512,
         2520.0,
-        (Burst(20, 180 * GB, 3.0 * GB, "read"), Burst(140, 45 * GB, 2.2 * GB), Burst(2440, 50 * GB, 2.2 * GB)),
+        (Burst(20, 180 * GB, 3.0 * GB, "read"), Burst(140, 250 * GB, 2.6 * GB), Burst(2380, 260 * GB, 2.6 * GB)),
     ),
     Application(
         "gromacs",
@@ -139,7 +139,7 @@ APPLICATIONS: tuple[Application, ...] = (
         "prj106",
         64,
         2400.0,
-        (Burst(8, 2 * GB, 0.6 * GB, "read"), *bursts(720, 110, [20] * 9, [1.8], "write")),
+        (Burst(8, 40 * GB, 2.0 * GB, "read"), *bursts(720, 110, [60] * 9, [2.4], "write")),
     ),
 )
 
@@ -152,9 +152,9 @@ class Workload:
     """How much is going on.
 
     seed, span_s: what is drawn, for how long. foreign_level: other users' activity as a multiple of the
-    usual. drift_ratio: how much the computing between bursts differs from run to run, and half of what the speed
-    of bursts does. stop_ratio: runs that
-    do not come to their end. storm_bytes_per_s: what a storm reaches alone.
+    usual. drift_ratio: how much the computing between bursts differs from run to run, and half of what the
+    speed of bursts does. stop_ratio: runs that do not come to their end. storm_bytes_per_s: what a storm
+    reaches alone.
     """
 
     seed: int
@@ -316,9 +316,9 @@ class _Foreign:
         """Draw what an application of that name does."""
         rng = stream(seed, "foreign", name)
         every = float(rng.choice([60, 90, 180, 300, 450, 600, 900, 1200, 1800]))
-        # IOSI, 5.3: applications keep their I/O to 5 to 10 percent of the run
+        # IOSI, 5.3: applications keep their I/O to 5 to 10 percent of the run, and there are lighter ones
         peak = rng.uniform(0.5, 2.5) * GB
-        volume = every * rng.uniform(0.04, 0.12) * peak
+        volume = every * rng.uniform(0.03, 0.10) * peak
         return cls(
             name, f"u{rng.integers(1000, 9999)}", f"prj{rng.integers(1, 99):03d}", int(2 ** rng.integers(3, 11)),
             every, (volume,) if rng.random() < 0.6 else (volume, volume / 4), peak,
@@ -341,11 +341,11 @@ class _Foreign:
 
 
 def _foreign(workload: Workload) -> Iterator[Plan]:
-    """Plan foreign jobs: about 40 a day, of a dozen applications."""
+    """Plan foreign jobs: about 30 a day, of a dozen applications."""
     known = [_Foreign.draw(name, workload.seed) for name in _FOREIGN_NAMES]
     for day in workload.days:
         rng = stream(workload.seed, "foreign-day", day)
-        for at in np.sort(rng.uniform(0.0, DAY_S, rng.poisson(40 * workload.foreign_level))):
+        for at in np.sort(rng.uniform(0.0, DAY_S, rng.poisson(30 * workload.foreign_level))):
             yield known[int(rng.integers(len(known)))].run(day * DAY_S + float(at), rng)
 
 

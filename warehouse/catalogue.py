@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression, In, IsNull, Or
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, In, IsNull, Or
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table as IcebergTable
@@ -119,13 +119,10 @@ def _has_rows(path: Path) -> bool:
 
 
 def _days(table: Table, days: list[date | None]) -> BooleanExpression:
-    column = table.partition or ""
     dated = [day for day in days if day is not None]
-    undated = IsNull(column) if None in days else None
-    among = In(column, dated) if dated else None
-    if undated is not None and among is not None:
-        return Or(among, undated)
-    return undated or among or AlwaysTrue()
+    column = table.partition or ""
+    among: BooleanExpression = In(column, dated) if dated else AlwaysFalse()  # type: ignore[call-arg, misc]
+    return Or(among, IsNull(column)) if None in days else among  # type: ignore[call-arg, misc]
 
 
 def _adopt(store: Store, table: Table, day: date | None, path: Path, fingerprint: str) -> str:

@@ -228,7 +228,7 @@ def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.D
         yield days[0].isoformat(), ordered
         return
     for (day,), piece in ordered.with_columns(day=pl.col("polled_at").dt.date()).group_by("day", maintain_order=True):
-        yield day.isoformat(), piece.drop("day")  # type: ignore[union-attr]
+        yield day.isoformat(), piece.drop("day")
 
 
 def sweep(store: Store) -> None:

@@ -28,7 +28,10 @@ def engine(spill: Path, memory_limit: str) -> Iterator[duckdb.DuckDBPyConnection
     import duckdb
 
     spill.mkdir(parents=True, exist_ok=True)
-    config = {"memory_limit": memory_limit, "temp_directory": str(spill)}
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": memory_limit,
+        "temp_directory": str(spill),
+    }
     with duckdb.connect(config=config) as connection:
         connection.execute("set TimeZone = 'UTC'")
         yield connection
@@ -87,7 +90,8 @@ def select(
     """Run a table's SQL model and return its result."""
     query = model_path(table).read_text(encoding="utf-8")
     wanted = {name: value for name, value in (parameters or {}).items() if f"${name}" in query}
-    return connection.sql(query, params=wanted).pl()
+    found: pl.DataFrame = connection.sql(query, params=wanted).pl()
+    return found
 
 
 def build(

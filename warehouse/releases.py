@@ -83,7 +83,8 @@ def _releases_metadata(store: Store) -> str | None:
 
 def _from_document(document: dict[str, Any]) -> Release:
     listed = ("dates", "inputs", "removed_inputs")
-    return Release(**{name: tuple(value) if name in listed else value for name, value in document.items()})
+    fields_of: dict[str, Any] = {name: tuple(value) if name in listed else value for name, value in document.items()}
+    return Release(**fields_of)
 
 
 def _read_rows(store: Store) -> list[Release]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from warehouse.errors import UsageError
+from warehouse.errors import NothingToDo, UsageError
 from warehouse.store import Store
 
 if TYPE_CHECKING:
@@ -61,7 +61,10 @@ def run_command(
     else:
         from flows.nightly import nightly
 
-        release = nightly(str(store.root), str(settings_path) if settings_path else None, first, last)
+        outcome = nightly(str(store.root), str(settings_path) if settings_path else None, first, last)
+        if outcome is None:
+            raise NothingToDo("Nothing new since the last release.")
+        release = outcome
     _show(store, release, as_json)
     return 0
 

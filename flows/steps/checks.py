@@ -55,7 +55,7 @@ def _scalars(table: Table, files: Sequence[Path]) -> pl.DataFrame:
 
     if not files:
         return frames.empty(table)
-    return pl.scan_parquet(files).with_columns(cs.list().list.len().cast(pl.Int64)).collect()
+    return pl.scan_parquet(list(files)).with_columns(cs.list().list.len().cast(pl.Int64)).collect()
 
 
 def gather_quarantine(run: Run) -> int:

@@ -10,6 +10,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
@@ -116,7 +117,7 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("rejects", {"reason_given"}, {"reason": ""}),
     ("rejects", {"remedy_given"}, {"remedy": ""}),
     ("rejects", {"raw_is_cut"}, {"raw": "x" * 2001}),
-    ("jobs", {"ends_after_start"}, {"ended_at": NOON - HOUR, "duration_s": None}),
+    ("jobs", {"ends_after_start", "duration_matches_times"}, {"ended_at": NOON - HOUR, "duration_s": None}),
     ("jobs", {"nodes_within_machine"}, {"node_count": 11}),
     ("jobs", {"submitted_before_start"}, {"submitted_at": NOON + timedelta(seconds=1)}),
     (
@@ -402,6 +403,7 @@ def test_nulls_wherever_they_are_allowed_break_no_check(found: Table) -> None:
     assert checked.verdicts.filter(pl.col("observed").str.contains('"error"')).is_empty()
 
 
+@pytest.mark.usefixtures("only_declared")
 def test_lists_may_come_as_their_lengths() -> None:
     frame = rows_of(tables.SAMPLES, {}, {"job_id": "2", "reported_ratios": [1.0]})
     lengths = frame.with_columns(pl.col("sample_bytes_per_s", "reported_ratios").list.len().cast(pl.Int64))
@@ -412,6 +414,7 @@ def test_lists_may_come_as_their_lengths() -> None:
     assert failed(checked) == {"steps_match_ratios"}
 
 
+@pytest.mark.usefixtures("only_declared")
 def test_a_check_says_the_same_twice() -> None:
     frame = rows_of(tables.JOBS, {}, {"job_id": "2", "ended_at": NOON - HOUR, "duration_s": None})
 
@@ -422,6 +425,20 @@ def test_a_check_says_the_same_twice() -> None:
     assert first.validation == second.validation
 
 
+@pytest.mark.usefixtures("only_declared")
+def test_checks_in_several_threads_do_not_mix() -> None:
+    names = ["jobs", "ticks", "applications", "classes"]
+
+    def answer(name: str) -> pl.DataFrame:
+        return gate.check(table(name), rows_of(table(name), *[{}] * (1 + names.index(name))), SETTINGS).verdicts
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        together = list(pool.map(answer, names))
+
+    assert all(mixed.equals(answer(name)) for name, mixed in zip(names, together, strict=True))
+
+
+@pytest.mark.usefixtures("only_declared")
 def test_a_rule_without_its_parameter_is_left_out_and_says_so() -> None:
     frame = rows_of(tables.JOBS, {"node_count": 10**6})
 
@@ -438,6 +455,7 @@ def test_a_rule_without_its_parameter_is_left_out_and_says_so() -> None:
 # ---- quarantine
 
 
+@pytest.mark.usefixtures("only_declared")
 def test_a_row_that_breaks_two_rules_is_taken_out_once_and_recorded_under_each() -> None:
     both = {"job_id": HOSTILE, "node_count": 11, "ended_at": NOON - HOUR, "duration_s": None}
     frame = rows_of(tables.JOBS, {}, both, {"job_id": "3"})
@@ -458,6 +476,7 @@ def test_a_row_that_breaks_two_rules_is_taken_out_once_and_recorded_under_each()
     assert gate.decide(checked.verdicts) == "warned"
 
 
+@pytest.mark.usefixtures("only_declared")
 def test_all_the_bad_rows_are_taken_out_however_many() -> None:
     changes = [{"job_id": str(place), "node_count": 5 + place % 7} for place in range(700)]
     frame = rows_of(tables.JOBS, *changes)
@@ -473,7 +492,7 @@ runs = st.lists(st.tuples(instants, instants, st.none() | st.integers(8, 12)), m
 
 
 @given(runs)
-@bounded(max_examples=25, deadline=None)
+@bounded(max_examples=15, deadline=None)
 def test_rows_are_kept_or_taken_out_never_lost(found: list[tuple[Any, Any, Any]]) -> None:
     """The naive twin asks one row after another."""
     changes = [

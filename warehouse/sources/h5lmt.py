@@ -15,9 +15,13 @@ from warehouse.sources.grids import read_grid
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
+# HDF5 puts names where there is room: of a day's archive only some lie in what is looked at.
+_NAMES = (b"FSStepsDataSet", b"FSStepsGroup", b"FSMissingDataSet", b"OSTReadGroup", b"OSTBulkReadDataSet")
+
+
 def sniff(head: Head) -> bool:
-    """Return whether the content is HDF5 with the groups of pyLMT."""
-    return head.start.startswith(HDF5_MAGIC) and b"FSStepsGroup" in head.start and b"OSTReadGroup" in head.start
+    """Return whether the content is HDF5 with names that only pyLMT uses."""
+    return head.start.startswith(HDF5_MAGIC) and any(name in head.start for name in _NAMES)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:

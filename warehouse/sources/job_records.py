@@ -54,6 +54,7 @@ _NO_NODES = ("none assigned", "(null)", "(unknown)")
 _STATE = r"^(?P<word>\S+)(?:\s+(?i:by)\s+(?P<by>\S.*))?$"
 _COUNT = r"^(?P<digits>[0-9]{1,12})(?P<unit>[KMkm]?)$"
 _SHOWN_CHARS = 60
+INSTANT = frames.POLARS_DTYPES["instant"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,13 @@ def _states(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(cancelled_by=cancelled_by).drop("word", "by", "said")
 
 
+def _is_absent(frame: pl.DataFrame, name: str) -> bool:
+    return frame[name].null_count() == frame.height
+
+
 def _count(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
+    if _is_absent(frame, name):
+        return frame
     unit = pl.col("unit").str.to_uppercase().replace_strict({"K": 1024, "M": 1024**2}, default=1)
     empty = pl.col(name).is_null() | pl.col(name).eq("")
     said = pl.format("The number of {} is given as {}.", pl.lit(label), pl.col(name).str.slice(0, _SHOWN_CHARS))
@@ -148,6 +155,8 @@ def _count(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
 
 
 def _time(frame: pl.DataFrame, name: str, label: str, time_zone: str) -> pl.DataFrame:
+    if _is_absent(frame, name):
+        return frame.with_columns(pl.lit(None, INSTANT).alias(name))
     if isinstance(frame.schema[name], pl.Datetime):
         said = pl.format("The {} time lies outside 1970 to 2261.", pl.lit(label))
         return _refuse(frame, ~job_times.in_range(pl.col(name)), said, "Check the log's own clock.")
@@ -161,6 +170,8 @@ def _time(frame: pl.DataFrame, name: str, label: str, time_zone: str) -> pl.Data
 
 def _ends(frame: pl.DataFrame) -> pl.DataFrame:
     """Work out the end of final runs whose log gives the elapsed time instead."""
+    if _is_absent(frame, "elapsed"):
+        return frame
     elapsed = job_times.parse_durations(frame["elapsed"])
     suspended = job_times.parse_durations(frame["suspended"])
     frame = frame.with_columns(

@@ -65,16 +65,17 @@ def _list(value: object, name: str) -> list[object]:
 
 def _text(value: object, name: str) -> str | None:
     """Return a text or number as text; NULL for null and empty."""
-    if value is None or isinstance(value, str):
-        text = value or ""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        text = value
     elif isinstance(value, int | float) and not isinstance(value, bool):
         text = str(value)
     else:
         raise _MalformedError(f"{name} is no text")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise _MalformedError(f"{name} is no valid Unicode text") from error
+    # JSON can spell half characters, which no column can hold.
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise _MalformedError(f"{name} is no valid Unicode text")
     return text or None
 
 

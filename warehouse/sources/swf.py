@@ -11,10 +11,9 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts.frames import POLARS_DTYPES
 from warehouse.errors import InputRefused
 from warehouse.sources import Batch, Head, Reading, Source
-from warehouse.sources.job_records import settle
+from warehouse.sources.job_records import INSTANT, settle
 from warehouse.sources.log_lines import blocks
 from warehouse.sources.rejects import reject_frame
 
@@ -127,7 +126,7 @@ def _cells(frame: pl.DataFrame, header: Mapping[str, str]) -> pl.DataFrame:
     }
     sound = pl.col("reason").is_null()
     instants = {
-        name: pl.when(sound).then((value * 1e6).round()).cast(pl.Int64, strict=False).cast(POLARS_DTYPES["instant"])
+        name: pl.when(sound).then((value * 1e6).round()).cast(pl.Int64, strict=False).cast(INSTANT)
         for name, value in times.items()
     }
     return frame.select(

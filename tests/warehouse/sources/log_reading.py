@@ -17,6 +17,7 @@ def read_log(source: Source, path: Path, reading: Reading | None = None) -> tupl
     for batch in source.read(path, reading or Reading()):
         frames.require(batch.rows, batch.table)
         assert not batch.rows.is_empty()
+        assert batch.rows["line"].is_sorted()
         (rows if batch.table == tables.JOB_RECORDS else refused).append(batch.rows)
     return pl.concat(rows).sort("line"), pl.concat(refused).sort("line")
 

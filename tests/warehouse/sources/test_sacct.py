@@ -508,7 +508,7 @@ def good_log() -> bytes:
     states = ["COMPLETED", "CANCELLED by 12", "FAILED", "TIMEOUT", "NF"]
     lines = [
         f"{1000 + n}_{n}|user{n}|{states[n % 5]}|2020-01-{n % 28 + 1:02}T00:00:00|2020-02-01T10:00:00|{n % 9}|n[1-{n}]"
-        for n in range(40)
+        for n in range(24)
     ]
     return "\n".join(["JobID|User|State|Start|End|NNodes|NodeList", *lines, ""]).encode()
 
@@ -530,7 +530,7 @@ def mutated(content: bytes, seed: int) -> bytes:
     return bytes(damaged[: dice.randint(len(damaged) // 2, len(damaged))] if seed % 3 == 0 else damaged)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_every_line_of_a_damaged_log_lands_or_is_refused(tmp_path: Path, seed: int) -> None:
     content = mutated(good_log(), seed)
     path = tmp_path / "log"
@@ -543,10 +543,10 @@ def test_every_line_of_a_damaged_log_lands_or_is_refused(tmp_path: Path, seed: i
 
 
 def test_mutations_do_damage() -> None:
-    assert len({mutated(good_log(), seed) for seed in range(40)}) == 40
+    assert len({mutated(good_log(), seed) for seed in range(24)}) == 24
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_damaged_compressed_log_is_read_or_refused(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "log.gz"
     path.write_bytes(mutated(gzip.compress(good_log()), seed))

@@ -223,9 +223,8 @@ def test_unset_and_infinite_numbers_are_null(tmp_path: Path) -> None:
     assert rows.select("job_id", "started_at", "node_count").rows() == [("1", None, None), ("2", None, 7)]
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
+def test_malformed_jobs_are_refused_and_the_others_land(tmp_path: Path) -> None:
+    changes: list[tuple[Json, str]] = [
         ({"time": "soon"}, "time is no object"),
         ({"steps": 5}, "steps is no list"),
         ({"name": ["a"]}, "name is no text"),
@@ -240,16 +239,15 @@ def test_unset_and_infinite_numbers_are_null(tmp_path: Path) -> None:
         ({"state": {"current": ["EXPLODED"]}}, "The state EXPLODED is none of Slurm's."),
         ({"job_id": None}, "The record has no job id."),
         ({"job_id": ""}, "The record has no job id."),
-    ],
-)
-def test_a_malformed_job_is_refused_and_the_others_land(tmp_path: Path, change: Json, reason: str) -> None:
-    job = {key: value for key, value in JOB_21_08.items() if key != "steps"} | change
-    rows, refused = read_jobs(tmp_path, JOB_24_05, job, JOB_21_08)
+    ]
+    plain = {key: value for key, value in JOB_21_08.items() if key != "steps"}
+    rows, refused = read_jobs(tmp_path, JOB_24_05, *(plain | change for change, _ in changes), JOB_21_08)
     assert rows.height == 5
-    assert refused["line"].to_list() == [3]
-    assert reason in refused["reason"][0]
+    assert refused["line"].to_list() == list(range(3, 3 + len(changes)))
+    for said, (_, reason) in zip(refused["reason"], changes, strict=True):
+        assert reason in said
     assert refused["remedy"].null_count() == 0
-    assert refused["raw"][0].startswith('{"account": ')
+    assert refused["raw"].str.starts_with('{"account": ').all()
 
 
 @pytest.mark.parametrize("job", [5, None, "job", [1]])
@@ -317,7 +315,7 @@ def damaged(value: Any, dice: random.Random) -> Any:
     return value
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_every_record_of_a_damaged_export_lands_or_is_refused(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     jobs = [damaged(copy.deepcopy(dice.choice([JOB_21_08, JOB_23_02, JOB_24_05])), dice) for _ in range(30)]
@@ -348,10 +346,10 @@ def test_any_json_is_read_or_refused_record_by_record(tmp_path: Path, jobs: list
     assert rows.height + refused.height >= len(jobs)
 
 
-def test_twenty_thousand_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write(tmp_path, {"jobs": [JOB_24_05] * 20_000})
+def test_five_thousand_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, {"jobs": [JOB_24_05] * 5_000})
     started = time.perf_counter()
     batches = list(SOURCE.read(path, Reading()))
     with capsys.disabled():
-        print(f"\nsacct-json: 40,000 records in {time.perf_counter() - started:.2f} s")
-    assert sum(batch.rows.height for batch in batches) == 40_000
+        print(f"\nsacct-json: 10,000 records in {time.perf_counter() - started:.2f} s")
+    assert sum(batch.rows.height for batch in batches) == 10_000

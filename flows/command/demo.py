@@ -1,0 +1,133 @@
+"""`iosig demo`."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from warehouse.errors import UsageError
+from warehouse.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from warehouse.releases import Release
+
+_MARK = ".iosig-demo"
+
+
+@click.command("demo")
+@click.option("--seed", default=1, show_default=True, help="The site's seed.")
+@click.option("--days", default=3, show_default=True, type=click.IntRange(1, 31), help="Days of logs.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the site's files and the warehouse; a scratch folder if not given.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
+    """Make up a site whose applications are known, run the whole night on its logs, and compare.
+
+    A few days of a Spider-like system: job logs as sacct prints them and polls every 2 s, with foreign
+    bursts, contention, failed runs and gaps. One log has a torn line and one file of polls is cut: both are
+    refused, the rest goes on.
+    """
+    from flows.command.printing import progress, show_json
+    from flows.command.summary import show_summary
+    from flows.demo import classes_truth, write_site
+    from flows.landing import Told, land_paths
+    from flows.night import run_inline
+    from flows.planning import make_plan
+    from flows.settings import Settings
+    from transforms.synthetic import SiteParams, simulate
+
+    folder = _fresh(into)
+    click.echo(f"A site of {days} days, seed {seed}, in {folder}", err=True)
+    site = simulate(SiteParams(seed=seed, days=days))
+    write_site(site, folder / "site", with_faults=True)
+    store, settings = Store(folder / "warehouse"), Settings()
+    for arrival in land_paths(store, settings, [str(folder / "site")], Told()):
+        if arrival.refusal:
+            click.echo(f"{Path(arrival.name).name}: refused. {arrival.refusal}", err=True)
+        elif arrival.landed:
+            progress(f"land {arrival.landed.landing.source_file}", arrival.landed.landing.row_count(), None)
+    release = run_inline(store, settings, make_plan(store, settings), progress)
+    compared = compare_classes(store, release, classes_truth(site))
+    if as_json:
+        show_json({"release_id": release.release_id, "warehouse": str(store.root), "classes": compared.to_dicts()})
+        return 0
+    show_summary(store, release)
+    _show_comparison(compared)
+    click.echo(f'Look around: iosig --warehouse {store.root} sql "show tables"')
+    return 0
+
+
+def _fresh(into: Path | None) -> Path:
+    """Return an empty folder; an earlier demo's own is emptied, anything else is left alone."""
+    if into is None:
+        return Path(tempfile.mkdtemp(prefix="iosig-demo-"))
+    if into.is_dir() and any(into.iterdir()):
+        if not (into / _MARK).is_file():
+            raise UsageError(f"{into} is not empty. Give a folder of its own to the demo.")
+        shutil.rmtree(into)
+    into.mkdir(parents=True, exist_ok=True)
+    (into / _MARK).touch()
+    return into
+
+
+def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.DataFrame:
+    """Compare each application's most common class, from shared traffic, with its class alone.
+
+    Returns application, direction, true_class, found_class, agreeing_ratio (of its classified runs) and
+    run_count.
+    """
+    import polars as pl
+
+    from warehouse.reading import opened
+
+    query = """
+        select jobs.application, classes.direction, classes.label, count(*) as run_count
+        from classes
+        inner join jobs
+            on classes.cluster = jobs.cluster
+            and classes.subject_id = jobs.job_id
+            and classes.started_at = jobs.started_at
+        where classes.outcome = 'classified'
+        group by all
+    """
+    with opened(store, release) as connection:
+        found = connection.sql(query).pl()
+    keys = ("application", "direction")
+    per_application = found.sort("run_count", "label", descending=[True, False]).group_by(keys, maintain_order=True)
+    wanted = truth.select(*keys, pl.col("label").alias("true_class"))
+    matched = found.join(wanted, on=keys).filter(pl.col("label") == pl.col("true_class"))
+    return (
+        wanted.join(per_application.agg(pl.col("label").first().alias("found_class")), on=keys, how="left")
+        .join(found.group_by(keys).agg(pl.col("run_count").sum()), on=keys, how="left")
+        .join(matched.select(*keys, pl.col("run_count").alias("agreeing")), on=keys, how="left")
+        .with_columns(agreeing_ratio=pl.col("agreeing").fill_null(0) / pl.col("run_count"))
+        .drop("agreeing")
+        .sort(keys)
+    )
+
+
+def _show_comparison(compared: pl.DataFrame) -> None:
+    from flows.command.printing import show
+
+    rows = [
+        (
+            row["application"],
+            row["direction"],
+            row["true_class"],
+            row["found_class"],
+            row["run_count"],
+            None if row["agreeing_ratio"] is None else f"{row['agreeing_ratio']:.0%}",
+        )
+        for row in compared.iter_rows(named=True)
+    ]
+    columns = ("application", "direction", "class alone", "class found in shared traffic", "runs", "runs that agree")
+    show("Found beside the truth", columns, rows)
