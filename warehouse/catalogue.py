@@ -7,6 +7,7 @@ catalogue lies now, so a warehouse can be moved or copied as a whole.
 from __future__ import annotations
 
 import os
+import warnings
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,7 +104,9 @@ def replace(
         iceberg = catalogue.load_table((NAMESPACE, table.name))
     locations = [_adopt(store, table, day, path, fingerprint) for day, path in built.items() if _has_rows(path)]
     properties = {_FINGERPRINT: fingerprint}
-    with iceberg.transaction() as transaction:
+    with warnings.catch_warnings(), iceberg.transaction() as transaction:
+        # A day that is new has nothing to be deleted.
+        warnings.filterwarnings("ignore", "Delete operation did not match any records")
         if iceberg.current_snapshot() is not None:
             whole = table.partition is None or base_snapshot is None
             scope = AlwaysTrue() if whole else _days(table, list(built))

@@ -15,7 +15,7 @@ def classify(run: Run, day: Day) -> int:
     """Classify the runs and series that ended on a day. Returns the rows."""
     params = classes.ClassParams(**run.settings.classes.model_dump())
     pieces = [frames.empty(tables.CLASSES)]
-    if run.path(tables.SAMPLES, day).is_file():
+    if run.path(tables.SAMPLES, day).is_file() and run.path(tables.JOBS, day).is_file():
         pieces.append(_job_classes(run, day, params))
     if run.path(tables.SERIES_INTERVALS, day).is_file():
         pieces.append(series_classes(pl.read_parquet(run.path(tables.SERIES_INTERVALS, day)), params))

@@ -67,7 +67,7 @@ def _received(
     while True:
         with _patience(process, patience_s) as is_silent:
             header = pipe.readline()
-            message = json.loads(header) if header.endswith(b"\n") else {"lost": True}
+            message: dict[str, Any] = json.loads(header) if header.endswith(b"\n") else {"lost": True}
             arrays = {entry["name"]: _receive(pipe, entry) for entry in message.get("arrays", [])}
         if "lost" in message or any(array is None for array in arrays.values()):
             raise _lost(process, said, is_ready=is_ready, is_silent=is_silent.is_set())

@@ -95,7 +95,7 @@ def _steps(step_count: int, controller_count: int) -> Iterator[tuple[int, int]]:
 
 
 def _recorded_count(datasets: list[Any], step_count: int) -> int:
-    """Steps up to the last one at which any dataset, with time along its last axis, is not zero."""
+    """Count the steps up to the last one at which any dataset, its last axis being time, is not zero."""
     for first, end in reversed(list(_steps(step_count, 64))):
         live = np.zeros(end - first, np.bool_)
         for dataset in datasets:

@@ -45,6 +45,7 @@ FINAL_STATES = (
     "REVOKED",
     "TIMEOUT",
 )
+INSTANT = frames.POLARS_DTYPES["instant"]
 _TEXTS = ("cluster", "job_id", "user", "account", "job_name", "partition", "exit_code", "node_list", "comment")
 _COUNTS = {"node_count": "nodes", "task_count": "tasks"}
 _TIMES = {"submitted_at": "submit", "started_at": "start", "ended_at": "end"}
@@ -54,7 +55,6 @@ _NO_NODES = ("none assigned", "(null)", "(unknown)")
 _STATE = r"^(?P<word>\S+)(?:\s+(?i:by)\s+(?P<by>\S.*))?$"
 _COUNT = r"^(?P<digits>[0-9]{1,12})(?P<unit>[KMkm]?)$"
 _SHOWN_CHARS = 60
-INSTANT = frames.POLARS_DTYPES["instant"]
 
 
 @dataclass(frozen=True, slots=True)

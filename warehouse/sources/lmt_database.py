@@ -111,8 +111,8 @@ def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
 def _targets(connection: sa.Connection) -> list[_Target]:
     data, info = _table("OST_DATA"), _table("OST_INFO")
     filesystem_of, name_of = _names(connection, "OSS_INFO"), _names(connection, "FILESYSTEM_INFO")
-    columns = (info.c["OST_ID"], info.c["OST_NAME"], info.c["OSS_ID"])
-    known = {row[0]: (row[1], name_of.get(filesystem_of.get(row[2]))) for row in connection.execute(sa.select(*columns))}
+    rows = connection.execute(sa.select(info.c["OST_ID"], info.c["OST_NAME"], info.c["OSS_ID"]))
+    known = {ost_id: (name, name_of.get(filesystem_of.get(oss_id))) for ost_id, name, oss_id in rows}
     ids = connection.execute(sa.select(data.c["OST_ID"]).distinct().order_by(data.c["OST_ID"])).scalars()
     found = [(ost_id, *known.get(ost_id, (None, None))) for ost_id in ids]
     return [_Target(ost_id, _text(name), _text(filesystem)) for ost_id, name, filesystem in found]
@@ -139,7 +139,7 @@ def _readings(connection: sa.Connection, target: _Target, instants: pl.DataFrame
 def _faults(target: _Target) -> list[Fault]:
     no_counter = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in _DIRECTIONS.values())
     given = [
-        (pl.lit(target.controller is None), "The target has no name in OST_INFO.", "Export OST_INFO with the readings."),
+        (pl.lit(target.controller is None), "The target has no name in OST_INFO.", "Export OST_INFO as well."),
         (pl.col("instant").is_null(), "The poll has no time in TIMESTAMP_INFO.", "Export TIMESTAMP_INFO as well."),
         (no_counter, "A byte counter is no number of at least 0.", "Repair the reading, or leave it out."),
     ]
@@ -175,9 +175,7 @@ def polls_of(readings: pl.DataFrame) -> pl.DataFrame:
     frame = readings.select("instant", interval.alias("interval_s")).with_columns(
         *(pl.Series(name, counters.rises(value)) for name, value in values.items()), counters.words(either)
     )
-    rates = [
-        pl.when(pl.col("flag").is_null()).then(pl.col(name) / pl.col("interval_s")).alias(name) for name in values
-    ]
+    rates = [pl.when(pl.col("flag").is_null()).then(pl.col(name) / pl.col("interval_s")).alias(name) for name in values]
     return frame.slice(1).select("instant", "interval_s", *rates, "flag")
 
 

@@ -113,13 +113,14 @@ def _values(frame: pl.DataFrame) -> pl.DataFrame:
 def _chunk_count(name: str) -> pl.Expr:
     """Add up the counts of a request such as `4:ppn=8+2:ppn=4` or `cn01+cn02`; a chunk without count is one."""
     count = pl.element().str.extract(r"^([0-9]{1,9})(?::|$)", 1).cast(pl.Int64).fill_null(1)
-    return pl.col(name).str.split("+").list.eval(count).list.sum()
+    total = pl.col(name).str.split("+").list.eval(count).list.sum()
+    return pl.when(~pl.col(name).str.contains(r"(?:^|\+)[0-9]{10}")).then(total)
 
 
 def _host_count(name: str) -> pl.Expr:
     """Count the different hosts of `cn01/0*8+cn01/1+cn02/0-7`; NULL where a range hides them."""
     hosts = pl.col(name).str.split("+").list.eval(pl.element().str.extract(r"^([^/]+)", 1))
-    return pl.when(~pl.col(name).str.contains(r"[\[,]")).then(hosts.list.n_unique())
+    return pl.when(~pl.col(name).str.contains(r"[\[,]")).then(hosts.list.drop_nulls().list.n_unique())
 
 
 def _first_text(*counts: pl.Expr | str) -> pl.Expr:

@@ -21,7 +21,7 @@ OPTIONAL = ("filesystem", "interval_s", "read_iops", "write_iops")
 NUMBERS = ("interval_s", "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops")
 
 #: rows that wait in memory for their interval; an input with more of them is read a second time
-HELD_ROWS = 6_000_000
+HELD_ROWS = 5_000_000
 _GIVEN = "given_"
 _US_PER_S = 1_000_000
 _LATEST_S = job_times.LATEST.timestamp()
@@ -51,6 +51,8 @@ def _text_instants(texts: pl.Series, zone: str) -> pl.DataFrame:
         read.with_columns(value=distinct), on="value", how="left", maintain_order="left", nulls_equal=True
     )
     times = found.select(pl.col("instant").alias("polled_at"), "reason", "remedy")
+    if times["reason"].null_count() == times.height:
+        times = times.select("polled_at")
     if times.height == len(texts):
         return times
     return times[np.repeat(np.arange(times.height), found["len"].to_numpy())]
@@ -77,7 +79,7 @@ def instants(times: pl.Series, zone: str) -> pl.DataFrame:
     """Read poll times, of whatever type, into UTC.
 
     Texts are ISO 8601 or epoch seconds, numbers are epoch seconds, and what has no zone is local in `zone`.
-    Returns the columns polled_at, and reason and remedy, which are NULL where there is no fault.
+    Returns the column polled_at, and if any has a fault, reason and remedy, which are NULL where there is none.
     """
     if times.dtype == pl.String:
         return _text_instants(times, zone)
@@ -95,10 +97,11 @@ def instants(times: pl.Series, zone: str) -> pl.DataFrame:
     )
 
 
-def _faults(given: Collection[str]) -> list[Fault]:
+def _faults(times: pl.DataFrame, given: Collection[str]) -> list[Fault]:
     time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
     numbers = [no_number(_GIVEN + name, name) for name in given]
-    return [time, *numbers, *of_contract(tables.POLLS, but=("interval_s_not_null",))]
+    contract = of_contract(tables.POLLS, but=("interval_s_not_null",))
+    return [*([time] if "reason" in times.columns else []), *numbers, *contract]
 
 
 def _text_column(rows: pl.DataFrame, name: str) -> pl.Expr:
@@ -124,8 +127,9 @@ def typed(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Faul
     given = [name for name in NUMBERS if name in rows.columns and rows.schema[name] != pl.Float64]
     filesystem = pl.coalesce(_text_column(rows, "filesystem"), pl.lit(reading.filesystem or DEFAULT_FILESYSTEM))
     is_missing = pl.any_horizontal(_number_column(rows, name).is_null() for name in REQUIRED[2:])
+    times = instants(rows["polled_at"], zone)
     frame = rows.select(
-        *instants(rows["polled_at"], zone).get_columns(),
+        *times.get_columns(),
         filesystem.alias("filesystem"),
         _text_column(rows, "controller").alias("controller"),
         *(_number_column(rows, name) for name in NUMBERS),
@@ -133,7 +137,7 @@ def typed(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Faul
         *(pl.col(name).alias(_GIVEN + name) for name in given),
         pl.col(LINE, RAW) if RAW in rows.columns else pl.col(LINE),
     )
-    return frame, _faults(given)
+    return frame, _faults(times, given)
 
 
 def sifted(frame: pl.DataFrame, faults: list[Fault]) -> Sifted:
@@ -162,7 +166,7 @@ class _Steps:
         return _Steps(pl.concat([self.seen, new]).unique())
 
     def intervals(self) -> pl.DataFrame:
-        """The most common distance between neighbouring instants, the least of them at a tie."""
+        """Return each file system's most common distance [s] between neighbouring instants, at a tie the least."""
         distance = pl.col("polled_at").sort().diff().dt.total_microseconds()
         return (
             self.seen.group_by("filesystem")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import IO, cast
 
 import polars as pl
 
@@ -20,8 +22,9 @@ from warehouse.sources.faults import Sifted
 from warehouse.sources.opening import DAMAGE, open_bytes
 
 #: text that is read at once: larger blocks are no faster, smaller ones make more files
-BLOCK_BYTES = 96 << 20
+BLOCK_BYTES = 64 << 20
 LONGEST_LINE_BYTES = 1 << 20
+_THREADS = 2
 _DELIMITERS = (",", ";", "\t", "|")
 _BOM = b"\xef\xbb\xbf"
 
@@ -37,9 +40,10 @@ class _Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Whole lines of the text, and the number of the first."""
+    """Whole lines of the text, the number of the first, and how many they are."""
 
     first_line: int
+    line_count: int
     content: bytes
 
 
@@ -68,10 +72,11 @@ def _layout(line: bytes, reading: Reading) -> _Layout:
     return _Layout(header, delimiter, columns)
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
-    """Yield the header line, then the other lines in blocks."""
+def _contents(path: Path) -> Iterator[bytes]:
+    """Yield the header line, then the other lines, many at a time."""
     try:
-        with open_bytes(path) as raw, io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20) as file:
+        with open_bytes(path) as raw, io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20) as buffered:
+            file = cast(IO[bytes], buffered)
             content = file.readline(LONGEST_LINE_BYTES)
             while content:
                 yield content
@@ -82,11 +87,19 @@ def _blocks(path: Path) -> Iterator[bytes]:
         raise InputRefused(f"The file is damaged: {error}.", "Fetch or compress it anew.") from error
 
 
-def _rest_of_line(file: io.BufferedReader) -> bytes:
+def _rest_of_line(file: IO[bytes]) -> bytes:
     rest = file.readline(LONGEST_LINE_BYTES)
     if len(rest) == LONGEST_LINE_BYTES and not rest.endswith(b"\n"):
         raise InputRefused("A line is longer than 1 MiB.", "Check that the file is a table of polls.")
     return rest
+
+
+def _numbered(contents: Iterator[bytes]) -> Iterator[_Block]:
+    first = 2
+    for content in contents:
+        count = content.count(b"\n") + (not content.endswith(b"\n"))
+        yield _Block(first, count, content)
+        first += count
 
 
 def _sound(block: _Block, layout: _Layout, reading: Reading) -> Sifted | None:
@@ -105,7 +118,9 @@ def _sound(block: _Block, layout: _Layout, reading: Reading) -> Sifted | None:
         cells = pl.read_csv(content, has_header=False, schema=schema, columns=used, separator=layout.delimiter)
     except pl.exceptions.PolarsError:
         return None
-    if not _is_whole(cells.height, content, layout):
+    # Polars fills a line that is cut short with NULLs, and takes line ends within quotes.
+    delimiter_count = content.count(layout.delimiter.encode())
+    if cells.height != block.line_count or delimiter_count != cells.height * (len(layout.header) - 1):
         return None
     lines = pl.int_range(block.first_line, block.first_line + cells.height, dtype=pl.Int64, eager=True).alias(LINE)
     frame, faults = polls.typed(cells.with_columns(lines), reading)
@@ -118,13 +133,6 @@ def _is_utf8(content: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _is_whole(row_count: int, content: bytes, layout: _Layout) -> bool:
-    # Polars fills a line that is cut short with NULLs, and takes line ends within quotes.
-    if b'"' in content and row_count != content.count(b"\n") + (not content.endswith(b"\n")):
-        return False
-    return content.count(layout.delimiter.encode()) == row_count * (len(layout.header) - 1)
 
 
 def _careful(block: _Block, layout: _Layout, reading: Reading) -> Iterator[Sifted]:
@@ -146,19 +154,29 @@ def _careful(block: _Block, layout: _Layout, reading: Reading) -> Iterator[Sifte
             )
 
 
+def _ahead(
+    parse: Callable[[_Block], Sifted | None], blocks: Iterator[_Block]
+) -> Iterator[tuple[_Block, Sifted | None]]:
+    """Parse blocks in threads, a few ahead of what is asked for, and yield them in order."""
+    with ThreadPoolExecutor(_THREADS) as threads:
+        ahead: deque[tuple[_Block, Future[Sifted | None]]] = deque()
+        for block in blocks:
+            ahead.append((block, threads.submit(parse, block)))
+            if len(ahead) > _THREADS:
+                first, parsed = ahead.popleft()
+                yield first, parsed.result()
+        for first, parsed in ahead:
+            yield first, parsed.result()
+
+
 def _pieces(path: Path, reading: Reading) -> Iterator[Sifted]:
-    blocks = _blocks(path)
-    layout = _layout(next(blocks, b""), reading)
-    first_line = 2
-    for content in blocks:
-        block = _Block(first_line, content)
-        sound = _sound(block, layout, reading)
+    contents = _contents(path)
+    layout = _layout(next(contents, b""), reading)
+    for block, sound in _ahead(partial(_sound, layout=layout, reading=reading), _numbered(contents)):
         if sound is not None:
             yield sound
-            first_line += sound.rows.height
         else:
             yield from _careful(block, layout, reading)
-            first_line += content.count(b"\n")
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:

@@ -69,7 +69,9 @@ def _is_header(text: str) -> bool:
 
 
 def _is_headerless(text: str) -> bool:
-    cells = text.removesuffix("|").split("|", len(FORM_26) - 1)
+    cells = text.split("|", len(FORM_26) - 1)
+    if len(cells) == len(FORM_21) + 1 and not cells[-1].strip():
+        cells.pop()
     layout = {len(FORM_26): FORM_26, len(FORM_21): FORM_21}.get(len(cells))
     if layout is None:
         return False

@@ -28,6 +28,8 @@ DIRECTIONS = ("read", "write", "unstated")
 _TIMES = ("time_s", "time")
 _RATES = {"read_bytes_per_s": "read", "write_bytes_per_s": "write"}
 _BYTES = {"read_bytes": "read", "write_bytes": "write"}
+_KNOWN = {*_TIMES, *_RATES, *_BYTES}
+_DELIMITERS = (",", ";", "\t", " ")
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+)?)?"
 _ISO_BLANK = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9:.]+(?:Z|[+-][0-9:]+)?"
@@ -99,16 +101,17 @@ def _is_header(names: tuple[str, ...]) -> bool:
 def sniff(head: Head) -> bool:
     """Return whether the content has a header of series, or nothing but lines of a time and a number."""
     lines = [line.removeprefix("\ufeff") for line in head.lines if line.strip()][:_SNIFFED_LINES]
-    if lines and any(_is_header(_header_names(lines[0], mark)) for mark in (",", ";", "\t", " ")):
+    if lines and any(_is_header(_header_names(lines[0], mark)) for mark in _DELIMITERS):
         return True
     return len(lines) >= _LEAST_LINES and any(all(map(form.fullmatch, lines)) for form in _BARE.values())
 
 
 def _named_layout(line: str, reading: Reading) -> _Layout | None:
     ours = {theirs: ours for ours, theirs in reading.columns.items()}
-    for delimiter in (",", ";", "\t", " "):
-        given = _header_names(line, delimiter)
-        names = tuple(ours.get(name, name) for name in given)
+    for delimiter in _DELIMITERS:
+        given = [ours.get(name, name) for name in _header_names(line, delimiter)]
+        # The names of other columns do not matter, and may be doubled.
+        names = tuple(name if name in _KNOWN else f"column {index}" for index, name in enumerate(given))
         if not _is_header(names):
             continue
         if len(set(names)) < len(names):
@@ -116,7 +119,8 @@ def _named_layout(line: str, reading: Reading) -> _Layout | None:
         counted = "volume" if reading.value == "volume" else "counter"
         measures = [_Measure(name, _RATES[name], "rate") for name in names if name in _RATES]
         taken = {measure.direction for measure in measures}
-        measures += [_Measure(name, _BYTES[name], counted) for name in names if _BYTES.get(name, "") not in taken | {""}]
+        counters_there = [name for name in names if name in _BYTES and _BYTES[name] not in taken]
+        measures += [_Measure(name, _BYTES[name], counted) for name in counters_there]
         return _Layout(names, delimiter, 1, next(name for name in _TIMES if name in names), tuple(measures))
     return None
 
@@ -144,11 +148,10 @@ def _layout(path: Path, reading: Reading) -> _Layout:
 def _seconds(times: pl.Series, zone: str) -> pl.DataFrame:
     """Read times into seconds: numbers as they are, or else ISO times as seconds since 1970.
 
-    The first time decides which of the two the file has. Returns time_s, reason and remedy.
+    Most times decide which of the two the file has. Returns time_s, reason and remedy.
     """
     number = times.cast(pl.Float64, strict=False)
-    first = times.drop_nulls().head(1)
-    if number.filter(times.is_not_null()).head(1).null_count() == 0 and len(first):
+    if number.count() * 2 >= times.count():
         reason = pl.format("The time `{}` is no number of seconds.", times.str.slice(0, 60))
         bad = times.is_null() | number.is_null() | ~number.is_finite()
         remedy = pl.lit("Write all times of a file in the same way.")

@@ -1,6 +1,7 @@
 """The Standard Workload Format, version 2.2: 18 numbers a job, `;` comments with a header.
 
-Source: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
+Source: the Parallel Workloads Archive's definition (Chapin et al. 1999, doi:10.1007/3-540-47954-6_4; Feitelson,
+Tsafrir and Krakov 2014, doi:10.1016/j.jpdc.2014.06.013).
 """
 
 from __future__ import annotations

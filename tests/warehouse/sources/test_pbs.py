@@ -135,6 +135,8 @@ def test_sizes_come_from_what_was_given_before_what_was_asked(tmp_path: Path) ->
         "Resource_List.nodect=4 Resource_List.nodes=9": (4, None),
         "Resource_List.nodes=4:ppn=8+2:ppn=4+cn07:ppn=1": (7, None),
         "Resource_List.nodes=cn01+cn02": (2, None),
+        "Resource_List.nodes=12345678901+cn02": (None, None),
+        "exec_host=n1/0+ Resource_List.nodect=9": (1, None),
         "Resource_List.select=3:ncpus=4:mpiprocs=2+1:ncpus=1": (4, None),
         "Resource_List.mpiprocs=48 total_execution_slots=64 Resource_List.ncpus=96": (None, 48),
         "total_execution_slots=64": (None, 64),

@@ -29,6 +29,12 @@ FORM_21_LINE = (
     "cn[01-02]|relax|02:00:00|3000Mc"
 )
 
+FORM_26_LINE = (
+    "165381|165381|phillips|crumpet|qos|chaff|chaff|45789|chaff|196224|2016-12-27T20:12:01|2016-12-27T20:12:01|"
+    "2016-12-27T20:12:01|2017-01-01T20:12:27|5-00:00:26|1:0|TIMEOUT|8|64|64|8000Mn|cpu=64|billing=64|5-00:00:00|"
+    "cpn-[01-08]|my"
+)
+
 
 def write(folder: Path, *lines: str, name: str = "log") -> Path:
     path = folder / name
@@ -115,6 +121,10 @@ def test_all_11704_pozidriv_jobs_land(shared_data: Path) -> None:
         ("State|JobIDRaw|\nCOMPLETED|1|\n", True),
         ("sacct: warning: clock skew\njobid|state\n1|CD\n", True),
         (FORM_21_LINE + "\n", True),
+        (FORM_21_LINE + "|\n", True),
+        (FORM_26_LINE + "\n", True),
+        (FORM_26_LINE.rpartition("|")[0] + "|\n", True),
+        (FORM_26_LINE + "|more\n", True),
         (FORM_21_LINE.replace("1500000100", "Unknown").replace("COMPLETED", "CANCELLED by 7") + "\n", True),
         (FORM_21_LINE.replace("COMPLETED", "17") + "\n", False),
         (FORM_21_LINE.replace("1500000100", "fast") + "\n", False),
@@ -190,12 +200,9 @@ def test_processors_are_not_tasks(tmp_path: Path) -> None:
 
 
 def test_the_26_and_21_field_forms_may_be_mixed_and_followed_by_a_header(tmp_path: Path) -> None:
-    line_26 = (
-        "165381|165381|phillips|crumpet|qos|chaff|chaff|45789|chaff|196224|2016-12-27T20:12:01|2016-12-27T20:12:01|"
-        "2016-12-27T20:12:01|2017-01-01T20:12:27|5-00:00:26|1:0|TIMEOUT|8|64|64|8000Mn|cpu=64|billing=64|5-00:00:00|"
-        "cpn-[01-08]|my|odd|name"
+    rows, refused = read_lines(
+        tmp_path, FORM_21_LINE, FORM_26_LINE + "|odd|name", HEADER, "1|bob|RUNNING|2020-01-01T00:00:00|Unknown"
     )
-    rows, refused = read_lines(tmp_path, FORM_21_LINE, line_26, HEADER, "1|bob|RUNNING|2020-01-01T00:00:00|Unknown")
     assert refused.is_empty()
     assert rows["job_id"].to_list() == ["3456", "165381", "1"]
     assert rows["job_name"].to_list() == ["relax", "my|odd|name", None]

@@ -187,6 +187,12 @@ def test_an_array_task_of_slurm_23_with_object_step_ids(tmp_path: Path) -> None:
     ]
 
 
+def test_who_asked_for_the_end_matters_only_for_cancelled_jobs(tmp_path: Path) -> None:
+    rows, refused = read_jobs(tmp_path, {"job_id": 1, "state": {"current": ["COMPLETED"]}, "kill_request_user": "root"})
+    assert refused.is_empty()
+    assert rows.select("state", "cancelled_by").rows() == [("COMPLETED", None)]
+
+
 def test_a_het_job_of_slurm_24_that_still_runs(tmp_path: Path) -> None:
     rows, refused = read_jobs(tmp_path, JOB_24_05)
     assert refused.is_empty()

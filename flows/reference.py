@@ -1,0 +1,267 @@
+"""The reference pages under `docs/`, made from the declarations that they describe: `python -m flows.reference`."""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from expectations import suites
+from flows.command.main import iosig
+from flows.settings import FILE_NAME, Settings
+from warehouse.contracts import TABLES, Column, Dtype, Table
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+#: the complete example of a settings file; written by hand, it stands in the page of the settings
+EXAMPLE = DOCS / FILE_NAME
+
+_DTYPES: dict[Dtype, str] = {
+    "text": "UTF-8 text",
+    "int": "64-bit integer",
+    "real": "64-bit floating point; never NaN or infinite",
+    "bool": "true or false",
+    "instant": "time stamp in UTC, to the microsecond",
+    "date": "calendar day",
+    "reals": "list of `real`, whose elements may be NULL",
+}
+_TYPE_WORDS: dict[object, str] = {str: "text", int: "whole number", float: "number", Path: "path"}
+_SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+
+
+def _page(*blocks: str) -> str:
+    note = "<!-- Made by `python -m flows.reference`: edit the declarations, not this page. -->"
+    return "\n\n".join([note, *(block for block in blocks if block)]) + "\n"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Lay out a Markdown table; whatever would end a cell is escaped."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '\\|').replace('\n', ' ') for cell in line)} |" for line in lines)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`"
+
+
+# ---- the data dictionary
+
+
+def dictionary() -> str:
+    """Return the page about every published and every landed table."""
+    published = [table for table in TABLES if table.is_published]
+    landed = [table for table in TABLES if table.layer == "landed" and not table.is_published]
+    inner = [table for table in TABLES if table not in published and table not in landed]
+    return _page(
+        "# Data dictionary",
+        "Every table of a release, and what lands. Bytes, seconds and UTC throughout; the unit is in the column's name. "
+        "An interval's time stamp is its right edge. Where there is no answer there is NULL, and a column beside it says "
+        "why.",
+        "A table with a partition is rewritten by its days, any other as a whole. Rows that break a rule marked "
+        "`quarantine` are taken out of the table and kept in [`quarantine`](#quarantine).",
+        _table(("type", "what it holds"), ((_code(name), words) for name, words in _DTYPES.items())),
+        "## Tables of a release",
+        _index(published),
+        "## Landed tables",
+        "What sources read, in our names and units; nothing dropped, nothing joined. They are not part of a release; what "
+        "could not be read is in [`rejects`](#rejects).",
+        _index(landed),
+        "## Tables within a run",
+        "They are made and used by one run, and are in no release.",
+        _table(("table", "a row is"), ((_code(table.name), table.grain) for table in inner)),
+        *(block for table in (*published, *landed) for block in _describe(table)),
+    )
+
+
+def _index(tables: Iterable[Table]) -> str:
+    rows = ((f"[`{table.name}`](#{table.name})", table.layer, table.grain) for table in tables)
+    return _table(("table", "layer", "a row is"), rows)
+
+
+def _describe(table: Table) -> Iterator[str]:
+    yield f"## {table.name}"
+    key = ", ".join(map(_code, table.key))
+    partition = f" Partition: {_code(table.partition)}." if table.partition else ""
+    yield f"{table.grain[0].upper()}{table.grain[1:]}. Key: {key}.{partition}"
+    yield _table(("column", "type", "unit", "NULL", "values", "meaning"), map(_column_cells, table.columns))
+    rules = suites.declared(table)
+    if rules:
+        yield "Checks beyond the contract:"
+        yield _table(("check", "severity", "what holds", "where it does not"), map(_rule_cells, rules))
+    parameters = suites.parameters(table)
+    if parameters:
+        yield f"They compare with these values of the [settings](settings.md#quality), section `[quality]`: {
+            ', '.join(_code(parameter.name) for parameter in parameters)
+        }."
+
+
+def _column_cells(column: Column) -> tuple[str, ...]:
+    is_null = "may be" if column.nullable else ""
+    return (_code(column.name), column.dtype, column.unit or "", is_null, _values(column), column.doc)
+
+
+def _values(column: Column) -> str:
+    if column.choices:
+        return ", ".join(map(_code, column.choices))
+    bounds = (("≥", column.low), ("≤", column.high))
+    return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+
+
+def _rule_cells(rule: suites.Rule) -> tuple[str, ...]:
+    severity = f"{rule.severity}, quarantine" if rule.is_quarantine else rule.severity
+    return (_code(rule.name), severity, rule.doc, rule.remedy)
+
+
+# ---- the command
+
+
+def command_line() -> str:
+    """Return the page about the command, its subcommands and their options."""
+    context = click.Context(iosig, info_name="iosig")
+    subcommands = [iosig.get_command(context, name) for name in iosig.list_commands(context)]
+    return _page(
+        "# The command",
+        "Results go to stdout, progress to stderr. Every subcommand answers to `--help`.",
+        str(iosig.epilog),
+        *_describe_command(iosig, context, "iosig"),
+        *(
+            block
+            for command in subcommands
+            if command
+            for block in _describe_command(command, click.Context(command, parent=context, info_name=command.name), "")
+        ),
+    )
+
+
+def _describe_command(command: click.Command, context: click.Context, title: str) -> Iterator[str]:
+    yield f"## {title or f'iosig {command.name}'}"
+    yield f"```\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```"
+    yield command.help or ""
+    options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    if options:
+        yield _table(("option", "what it does"), (_option_cells(option, context) for option in options))
+
+
+def _option_cells(option: click.Option, context: click.Context) -> tuple[str, str]:
+    names = " / ".join(_code(name) for name in (*option.opts, *option.secondary_opts))
+    value = "" if option.is_flag else f" {_code(option.make_metavar(context))}"
+    words = [option.help or ""]
+    if option.required:
+        words.append("Required.")
+    if option.show_default:
+        words.append(f"Default: {option.show_default if isinstance(option.show_default, str) else option.default}.")
+    return names + value, " ".join(words)
+
+
+# ---- the settings
+
+
+def settings() -> str:
+    """Return the page about the settings file: every section, every field, and a complete example."""
+    sections = {name: field for name, field in Settings.model_fields.items() if _model(field)}
+    tables = {name: field for name, field in Settings.model_fields.items() if name not in sections}
+    recomputed = json.loads(Settings().parameters())
+    return _page(
+        "# The settings file",
+        f"`{FILE_NAME}` says what iosig cannot know about a site. It is TOML; every field has a default, and a field that "
+        "does not exist is an error. `--settings FILE` or `IOSIG_SETTINGS` names it; else it is looked for in the "
+        "warehouse's folder, then in the folder where the command runs. What the command line says goes first.",
+        "A change of a field marked ⟳ makes every day stale: the next run computes all of them anew. Fields about how "
+        "input is read hold for what lands from then on; `iosig land --replace` reads a landed file once more.",
+        *(block for name, field in sections.items() for block in _describe_section(name, field, recomputed)),
+        *(block for name, field in tables.items() for block in _describe_map(name, field, recomputed)),
+        "## A complete example",
+        f"```toml\n{EXAMPLE.read_text(encoding='utf-8').strip()}\n```",
+    )
+
+
+def _model(field: FieldInfo) -> type[BaseModel] | None:
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def _describe_section(name: str, field: FieldInfo, recomputed: dict[str, Any]) -> Iterator[str]:
+    model = _model(field)
+    assert model is not None
+    yield f"## {name}"
+    yield f"Section `[{name}]`. {model.__doc__ or ''}"
+    rows = (
+        (
+            _code(key) + (" ⟳" if key in recomputed.get(name, {}) else ""),
+            _type_words(value.annotation) + _bound_words(value),
+            _default_words(value),
+            value.description or "",
+        )
+        for key, value in model.model_fields.items()
+    )
+    yield _table(("field", "type", "default", "meaning"), rows)
+
+
+def _describe_map(name: str, field: FieldInfo, recomputed: dict[str, Any]) -> Iterator[str]:
+    yield f"## {name}"
+    mark = " ⟳" if name in recomputed else ""
+    yield f"Section `[{name}]`{mark}. Each line: {field.description}. Empty if not given."
+
+
+def _type_words(kind: Any) -> str:
+    """Return a field's type in words; that it may be left out is said by its default."""
+    if typing.get_origin(kind) in (types.UnionType, typing.Union):
+        (kind,) = (part for part in typing.get_args(kind) if part is not type(None))
+    if typing.get_origin(kind) is dict:
+        return f"table of {_type_words(typing.get_args(kind)[1])}"
+    return _TYPE_WORDS[kind]
+
+
+def _bound_words(field: FieldInfo) -> str:
+    """Return a field's bounds, as `, ≥ 0, ≤ 1`."""
+    found = ((sign, getattr(limit, name, None)) for limit in field.metadata for name, sign in _SIGNS.items())
+    return "".join(f", {sign} {bound:g}" for sign, bound in found if bound is not None)
+
+
+def _default_words(field: FieldInfo) -> str:
+    value = field.default
+    if value is None or value == {}:
+        return "none"
+    if isinstance(value, float):
+        return _code(f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}")
+    return _code(f"'{value}'" if isinstance(value, str) else str(value))
+
+
+# ---- writing them
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": command_line,
+    "dictionary.md": dictionary,
+    "settings.md": settings,
+}
+
+
+def stale(folder: Path = DOCS) -> list[str]:
+    """Return the names of the pages in a folder that differ from what the code declares, or are missing."""
+    return [
+        name
+        for name, page in PAGES.items()
+        if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != page()
+    ]
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if a page is stale.")
+def write(check: bool) -> None:
+    """Write the reference pages under docs/ that differ from what the code declares."""
+    names = stale()
+    for name in names:
+        if not check:
+            (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
+        click.echo(f"docs/{name}: {'stale; run `uv run python -m flows.reference`' if check else 'written'}")
+    raise SystemExit(1 if check and names else 0)
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,58 @@
+"""A small site for the flows: two days, two controllers, three applications; landed once, copied for each test."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flows.landing import Told, land_paths
+from flows.settings import Settings
+from warehouse.store import Store
+
+_MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
+_STEP_S = 10
+
+
+def write_small_site(folder: Path) -> None:
+    """Write a job log and a day's polls around midnight, as text; two jobs end on each day."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["JobID|User|JobName|Partition|NNodes|Start|End|State"]
+    for number, start_min in enumerate((-100, -60, 5, 40)):
+        started = _MIDNIGHT + timedelta(minutes=start_min)
+        ended = started + timedelta(minutes=30)
+        name = ("ior", "s3d")[number % 2]
+        lines.append(f"{100 + number}|ann|{name}|batch|8|{started:%FT%T}|{ended:%FT%T}|COMPLETED")
+    (folder / "jobs.sacct").write_text("\n".join(lines) + "\n")
+    edges = range(-7200 + _STEP_S, 7200 + _STEP_S, _STEP_S)
+    polls = [
+        (_MIDNIGHT + timedelta(seconds=second), f"c{controller}", 1e6 * (controller + 1), 2e6 + second * 10.0)
+        for second in edges
+        for controller in range(2)
+    ]
+    columns = ["polled_at", "controller", "read_bytes_per_s", "write_bytes_per_s"]
+    frame = pl.DataFrame(polls, schema=columns, orient="row").with_columns(
+        polled_at=pl.col("polled_at").dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+    )
+    frame.write_csv(folder / "polls.csv")
+
+
+@pytest.fixture(scope="session")
+def landed_site(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A warehouse into which the small site is landed; not to be changed."""
+    root = tmp_path_factory.mktemp("small-site")
+    write_small_site(root / "site")
+    store = Store(root / "warehouse")
+    arrivals = list(land_paths(store, Settings(), [str(root / "site")], Told()))
+    assert [arrival.has_refusals for arrival in arrivals] == [False, False]
+    return store
+
+
+@pytest.fixture
+def site(landed_site: Store, tmp_path: Path) -> Store:
+    """A copy of the small site's warehouse, to be changed at will."""
+    shutil.copytree(landed_site.root, tmp_path / "warehouse")
+    return Store(tmp_path / "warehouse")

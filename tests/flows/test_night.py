@@ -1,0 +1,307 @@
+"""The night as a whole: what it makes, that it can be repeated, and that it survives being killed anywhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import expectations.docs
+import expectations.gate
+import warehouse.catalogue
+import warehouse.releases
+import warehouse.store
+from flows import night
+from flows.landing import Told, land_paths
+from flows.planning import make_plan
+from flows.settings import Settings
+from warehouse import releases
+from warehouse.contracts import frames, tables
+from warehouse.errors import GateFailed, NothingToDo, UsageError
+from warehouse.reading import count_differences, opened, published
+from warehouse.releases import Release
+from warehouse.store import Store
+
+DAYS = (date(2026, 3, 2), date(2026, 3, 3))
+
+
+def run(store: Store, settings: Settings | None = None, **days: date) -> Release:
+    settings = settings or Settings()
+    return night.run_inline(store, settings, make_plan(store, settings, **days), lambda *_: None)
+
+
+def contents(store: Store, release: Release) -> dict[str, Any]:
+    """Every row of every table of a release, in an order of its own."""
+    found = {}
+    with opened(store, release) as connection:
+        for table in published():
+            found[table.name] = sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
+    return found
+
+
+@pytest.fixture
+def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every check pass at once: for tests that are about the order of writes, not about quality."""
+
+    def check(table: Any, frame: pl.DataFrame, _: Any) -> expectations.gate.Checked:
+        verdicts = pl.DataFrame(
+            [(table.name, "checked", "info", True, "{}", 0)], schema=frames.schema(tables.QUALITY), orient="row"
+        )
+        return expectations.gate.Checked(frame, frames.empty(tables.QUARANTINE), verdicts, {"suite_name": table.name})
+
+    monkeypatch.setattr(expectations.gate, "check", check)
+    monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
+    monkeypatch.setattr(night, "warm_up", lambda: None)
+
+
+# ---- what it makes
+
+
+def test_a_night_makes_every_table(site: Store) -> None:
+    release = run(site)
+    assert release.verdict == "warned", "two hours are too few polls for a day"
+    assert release.dates == tuple(day.isoformat() for day in DAYS)
+    with opened(site, release) as connection:
+        io = connection.sql("from job_io order by job_id, direction").pl()
+        samples = connection.sql("from samples").pl()
+        applications = connection.sql("from applications order by application_id").pl()
+        failed = connection.sql("select table_name, expectation from quality where not success and severity <> 'info'")
+        assert {row[0] for row in failed.fetchall()} == {"poll_days"}
+    assert io["outcome"].unique().to_list() == ["measured"]
+    reads = io.filter(pl.col("direction") == "read")
+    # 30 minutes from a step's edge: the right edges from started_at on, and one beyond the end
+    assert reads["volume_bytes"].to_list() == [3e6 * 10 * 181] * 4
+    assert reads["missing_ratio"].to_list() == [0.0] * 4
+    assert samples["step_count"].to_list() == [181] * 8
+    assert applications["application_id"].to_list() == ["ann/ior/8", "ann/s3d/8"]
+    assert applications["sample_count"].to_list() == [2, 2]
+
+
+def test_classes_come_from_the_samples(site: Store) -> None:
+    with opened(site, run(site)) as connection:
+        labels = connection.sql("select distinct label, source, is_shared_traffic from classes").fetchall()
+    assert labels == [("UNIFORM", "server", True)]
+
+
+@pytest.mark.usefixtures("quick_checks")
+class TestRepeated:
+    def test_a_second_run_has_nothing_to_do(self, site: Store) -> None:
+        release = run(site)
+        with pytest.raises(NothingToDo, match=release.release_id):
+            run(site)
+        assert releases.history(site) == [release]
+
+    def test_other_settings_make_every_day_anew(self, site: Store) -> None:
+        first = run(site)
+        settings = Settings.model_validate({"classes": {"min_duration_s": 7200}})
+        second = run(site, settings)
+        assert second.dates == first.dates
+        with opened(site, second) as connection:
+            assert connection.sql("select distinct outcome from classes").fetchall() == [("too_short",)]
+        changed = {name: changed for name, _, _, _, changed in count_differences(site, first, second)}
+        assert changed["classes"] == 8
+        assert changed["job_io"] == 0
+
+    def test_a_range_leaves_the_rest_for_the_next_run(self, site: Store) -> None:
+        first = run(site, until=DAYS[0])
+        assert first.dates == (DAYS[0].isoformat(),)
+        assert first.inputs == (), "both files hold the second day too"
+        second = run(site)
+        assert second.dates == tuple(day.isoformat() for day in DAYS)
+        assert len(second.inputs) == 2
+
+    def test_one_day_at_a_time_gives_what_both_days_give(self, site: Store, tmp_path: Path) -> None:
+        shutil.copytree(site.root, tmp_path / "other")
+        other = Store(tmp_path / "other")
+        run(other, until=DAYS[0])
+        both, apart = contents(site, run(site)), contents(other, run(other, since=DAYS[1]))
+        both.pop("quality"), apart.pop("quality")
+        assert both == apart
+
+    def test_late_polls_renew_only_what_they_concern(self, site: Store, tmp_path: Path) -> None:
+        first = run(site)
+        late = tmp_path / "late.csv"
+        late.write_text(
+            "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n"
+            "2026-03-03T00:10:00Z,c9,10,5000000,0\n"
+        )
+        list(land_paths(site, Settings(), [str(late)], Told()))
+        second = run(site)
+        assert second.dates == (DAYS[1].isoformat(),)
+        assert second.parent_release_id == first.release_id
+        with opened(site, second) as connection:
+            query = "select volume_bytes from job_io where direction = 'read' order by job_id"
+            volumes = [volume for (volume,) in connection.sql(query).fetchall()]
+        assert volumes == [5430e6, 5430e6, 5480e6, 5430e6]
+
+    def test_two_runs_at_once_are_refused(self, site: Store) -> None:
+        with warehouse.store.locked(site), pytest.raises(UsageError, match="Another run"):
+            run(site)
+
+    def test_nothing_landed_is_told(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="iosig land"):
+            run(Store(tmp_path / "empty"))
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("jobs.sacct", {"jobs": 4}), ("polls.csv", {"poll_days": 2})])
+@pytest.mark.usefixtures("quick_checks")
+def test_each_kind_of_input_is_optional(
+    kind: str, rows: dict[str, int], landed_site: Store, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "warehouse")
+    list(land_paths(store, Settings(), [str(landed_site.root.parent / "site" / kind)], Told()))
+    found = contents(store, run(store))
+    assert {name: len(found[name]) for name in rows} == rows
+    assert found["samples"] == []
+
+
+# ---- the gate
+
+
+def test_rows_that_break_a_rule_are_in_quarantine(site: Store, tmp_path: Path) -> None:
+    log = tmp_path / "wrong.sacct"
+    log.write_text(
+        "JobID|User|JobName|NNodes|Start|End|State\n"
+        "900|ann|ior|8|2026-03-03T01:00:00|2026-03-03T00:00:00|COMPLETED\n"
+    )
+    list(land_paths(site, Settings(), [str(log)], Told()))
+    with opened(site, run(site)) as connection:
+        assert connection.sql("select count(*) from jobs where job_id = '900'").fetchall() == [(0,)]
+        taken = connection.sql("select table_name, rule, row_json from quarantine").fetchall()
+    assert [row[:2] for row in taken] == [("jobs", "ends_after_start")]
+    assert '"900"' in taken[0][2]
+
+
+def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_path: Path) -> None:
+    polls = tmp_path / "wrong.csv"
+    polls.write_text(
+        "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n"
+        "2026-03-03T00:10:00Z,c0,10,7,7\n"
+        "2026-03-03T00:10:00Z,c8,10,5e12,0\n"
+    )
+    list(land_paths(site, Settings(), [str(polls)], Told()))
+    settings = Settings.model_validate({"polls": {"controller_limit_bytes_per_s": 1e10}})
+    with opened(site, run(site, settings)) as connection:
+        rules = connection.sql("select rule from quarantine order by rule").fetchall()
+        volume = connection.sql("select max(volume_bytes) from job_io where direction = 'read'").fetchall()
+    assert rules == [("polls_agree",), ("rate_within_limit",)]
+    assert volume == [(5430e6,)]
+
+
+def test_a_critical_failure_stops_the_release(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = expectations.gate.check
+
+    def broken(table: Any, frame: pl.DataFrame, parameters: Any) -> expectations.gate.Checked:
+        return check(table, pl.concat([frame, frame]) if table == tables.JOB_IO else frame, parameters)
+
+    monkeypatch.setattr(expectations.gate, "check", broken)
+    with pytest.raises(GateFailed, match="job_io"):
+        run(site)
+    assert releases.history(site) == []
+    assert (site.data_docs / "index.html").is_file()
+    monkeypatch.undo()
+    release = run(site)
+    assert releases.history(site) == [release]
+
+
+# ---- killed
+
+
+class Killed(BaseException):
+    """What a kill is to the code below it: nothing after it runs."""
+
+
+@contextmanager
+def killed_at(monkeypatch: pytest.MonkeyPatch, write: int) -> Iterator[list[str]]:
+    """Kill whatever runs just before the n-th file or folder is moved into place; nothing is tidied up."""
+    moved: list[str] = []
+    replace = warehouse.store.os.replace
+
+    def counted(source: Any, target: Any) -> None:
+        if len(moved) == write:
+            raise Killed
+        moved.append(Path(target).name)
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(warehouse.store.os, "replace", counted)
+        patch.setattr(warehouse.store.shutil, "rmtree", lambda *_, **__: None)
+        patch.setattr(warehouse.store.Path, "unlink", lambda *_, **__: None)
+        yield moved
+
+
+@pytest.mark.usefixtures("quick_checks")
+def test_killed_before_any_write_the_next_run_ends_the_same(
+    site: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each run works on the wreck of the last one, and is killed a write later, until one is not."""
+    shutil.copytree(site.root, tmp_path / "undisturbed")
+    calm = Store(tmp_path / "undisturbed")
+    release = run(calm)
+    for write in range(100):
+        try:
+            with killed_at(monkeypatch, write):
+                again = run(site)
+        except Killed:
+            assert releases.current(site) is None, "readers see nothing before all of it is there"
+            continue
+        break
+    assert write > 10, "the run was killed at many places"
+    assert again.release_id == release.release_id
+    assert contents(site, again) == contents(calm, release)
+
+
+STAGES = ("replace", "remember_files", "snapshot_files", "ensure")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("call", [0, 3])
+@pytest.mark.usefixtures("quick_checks")
+def test_killed_while_publishing_the_next_run_ends_the_same(
+    stage: str, call: int, site: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kills before a table's snapshot, between snapshots, and before the row that names them all."""
+    done = getattr(warehouse.catalogue, stage)
+    calls = 0
+
+    def deadly(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > call:
+            raise Killed
+        return done(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(warehouse.catalogue, stage, deadly)
+        with pytest.raises(Killed):
+            run(site)
+    assert releases.current(site) is None
+    killed = run(site)
+    with pytest.raises(NothingToDo):
+        run(site)
+    assert len(releases.history(site)) == 1
+    with opened(site, killed) as connection:
+        assert connection.sql("select count(*) from job_io").fetchall() == [(8,)]
+        assert connection.sql("select count(*) from ticks").fetchall() == [(1440,)]
+
+
+@pytest.mark.usefixtures("quick_checks")
+def test_killed_after_the_release_the_next_run_has_nothing_to_do(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deadly(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    from flows.steps import release as release_step
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release_step.shutil, "rmtree", deadly)
+        with pytest.raises(Killed):
+            run(site)
+    assert len(releases.history(site)) == 1
+    with pytest.raises(NothingToDo):
+        run(site)
