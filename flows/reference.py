@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import types
 import typing
@@ -42,8 +43,12 @@ def _page(*blocks: str) -> str:
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Lay out a Markdown table; whatever would end a cell is escaped."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '\\|').replace('\n', ' ') for cell in line)} |" for line in lines)
+    lines = [header, ["---"] * len(header), *([_cell(text) for text in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("\n", " ").replace("|", r"\|")
 
 
 def _code(text: str) -> str:
@@ -60,17 +65,17 @@ def dictionary() -> str:
     inner = [table for table in TABLES if table not in published and table not in landed]
     return _page(
         "# Data dictionary",
-        "Every table of a release, and what lands. Bytes, seconds and UTC throughout; the unit is in the column's name. "
-        "An interval's time stamp is its right edge. Where there is no answer there is NULL, and a column beside it says "
-        "why.",
+        "Every table of a release, and what lands. Bytes, seconds and UTC throughout; the unit is in the column's "
+        "name. An interval's time stamp is its right edge. Where there is no answer there is NULL, and a column "
+        "beside it says why.",
         "A table with a partition is rewritten by its days, any other as a whole. Rows that break a rule marked "
         "`quarantine` are taken out of the table and kept in [`quarantine`](#quarantine).",
         _table(("type", "what it holds"), ((_code(name), words) for name, words in _DTYPES.items())),
         "## Tables of a release",
         _index(published),
         "## Landed tables",
-        "What sources read, in our names and units; nothing dropped, nothing joined. They are not part of a release; what "
-        "could not be read is in [`rejects`](#rejects).",
+        "What sources read, in our names and units; nothing dropped, nothing joined. They are not part of a release; "
+        "what could not be read is in [`rejects`](#rejects).",
         _index(landed),
         "## Tables within a run",
         "They are made and used by one run, and are in no release.",
@@ -96,9 +101,8 @@ def _describe(table: Table) -> Iterator[str]:
         yield _table(("check", "severity", "what holds", "where it does not"), map(_rule_cells, rules))
     parameters = suites.parameters(table)
     if parameters:
-        yield f"They compare with these values of the [settings](settings.md#quality), section `[quality]`: {
-            ', '.join(_code(parameter.name) for parameter in parameters)
-        }."
+        names = ", ".join(_code(parameter.name) for parameter in parameters)
+        yield f"They compare with these values of the settings' section [`[quality]`](settings.md#quality): {names}."
 
 
 def _column_cells(column: Column) -> tuple[str, ...]:
@@ -124,25 +128,21 @@ def _rule_cells(rule: suites.Rule) -> tuple[str, ...]:
 def command_line() -> str:
     """Return the page about the command, its subcommands and their options."""
     context = click.Context(iosig, info_name="iosig")
-    subcommands = [iosig.get_command(context, name) for name in iosig.list_commands(context)]
+    subcommands = filter(None, (iosig.get_command(context, name) for name in iosig.list_commands(context)))
+    contexts = [click.Context(command, parent=context, info_name=command.name) for command in subcommands]
     return _page(
         "# The command",
         "Results go to stdout, progress to stderr. Every subcommand answers to `--help`.",
         str(iosig.epilog),
-        *_describe_command(iosig, context, "iosig"),
-        *(
-            block
-            for command in subcommands
-            if command
-            for block in _describe_command(command, click.Context(command, parent=context, info_name=command.name), "")
-        ),
+        *(block for each in (context, *contexts) for block in _describe_command(each)),
     )
 
 
-def _describe_command(command: click.Command, context: click.Context, title: str) -> Iterator[str]:
-    yield f"## {title or f'iosig {command.name}'}"
+def _describe_command(context: click.Context) -> Iterator[str]:
+    command = context.command
+    yield f"## {context.command_path}"
     yield f"```\n{context.command_path} {' '.join(command.collect_usage_pieces(context))}\n```"
-    yield command.help or ""
+    yield inspect.cleandoc(command.help or "")
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     if options:
         yield _table(("option", "what it does"), (_option_cells(option, context) for option in options))
@@ -151,12 +151,14 @@ def _describe_command(command: click.Command, context: click.Context, title: str
 def _option_cells(option: click.Option, context: click.Context) -> tuple[str, str]:
     names = " / ".join(_code(name) for name in (*option.opts, *option.secondary_opts))
     value = "" if option.is_flag else f" {_code(option.make_metavar(context))}"
-    words = [option.help or ""]
-    if option.required:
-        words.append("Required.")
-    if option.show_default:
-        words.append(f"Default: {option.show_default if isinstance(option.show_default, str) else option.default}.")
-    return names + value, " ".join(words)
+    extra = option.get_help_extra(context)
+    words = [
+        option.help or "",
+        "Required." if option.required else "",
+        f"Within {_code(extra['range'])}." if "range" in extra else "",
+        f"Default: {extra['default'].strip('()')}." if "default" in extra else "",
+    ]
+    return names + value, " ".join(filter(None, words))
 
 
 # ---- the settings
@@ -164,18 +166,18 @@ def _option_cells(option: click.Option, context: click.Context) -> tuple[str, st
 
 def settings() -> str:
     """Return the page about the settings file: every section, every field, and a complete example."""
-    sections = {name: field for name, field in Settings.model_fields.items() if _model(field)}
+    sections = {name: model for name, field in Settings.model_fields.items() if (model := _model(field))}
     tables = {name: field for name, field in Settings.model_fields.items() if name not in sections}
     recomputed = json.loads(Settings().parameters())
     return _page(
         "# The settings file",
-        f"`{FILE_NAME}` says what iosig cannot know about a site. It is TOML; every field has a default, and a field that "
-        "does not exist is an error. `--settings FILE` or `IOSIG_SETTINGS` names it; else it is looked for in the "
+        f"`{FILE_NAME}` says what iosig cannot know about a site. It is TOML; every field has a default, and a field "
+        "that does not exist is an error. `--settings FILE` or `IOSIG_SETTINGS` names it; else it is looked for in the "
         "warehouse's folder, then in the folder where the command runs. What the command line says goes first.",
         "A change of a field marked ⟳ makes every day stale: the next run computes all of them anew. Fields about how "
         "input is read hold for what lands from then on; `iosig land --replace` reads a landed file once more.",
-        *(block for name, field in sections.items() for block in _describe_section(name, field, recomputed)),
-        *(block for name, field in tables.items() for block in _describe_map(name, field, recomputed)),
+        *(block for name, model in sections.items() for block in _describe_section(name, model, recomputed)),
+        *(block for name, field in tables.items() for block in _describe_table(name, field, recomputed)),
         "## A complete example",
         f"```toml\n{EXAMPLE.read_text(encoding='utf-8').strip()}\n```",
     )
@@ -186,9 +188,7 @@ def _model(field: FieldInfo) -> type[BaseModel] | None:
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
-def _describe_section(name: str, field: FieldInfo, recomputed: dict[str, Any]) -> Iterator[str]:
-    model = _model(field)
-    assert model is not None
+def _describe_section(name: str, model: type[BaseModel], recomputed: dict[str, Any]) -> Iterator[str]:
     yield f"## {name}"
     yield f"Section `[{name}]`. {model.__doc__ or ''}"
     rows = (
@@ -203,7 +203,7 @@ def _describe_section(name: str, field: FieldInfo, recomputed: dict[str, Any]) -
     yield _table(("field", "type", "default", "meaning"), rows)
 
 
-def _describe_map(name: str, field: FieldInfo, recomputed: dict[str, Any]) -> Iterator[str]:
+def _describe_table(name: str, field: FieldInfo, recomputed: dict[str, Any]) -> Iterator[str]:
     yield f"## {name}"
     mark = " ⟳" if name in recomputed else ""
     yield f"Section `[{name}]`{mark}. Each line: {field.description}. Empty if not given."
@@ -213,8 +213,10 @@ def _type_words(kind: Any) -> str:
     """Return a field's type in words; that it may be left out is said by its default."""
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
         (kind,) = (part for part in typing.get_args(kind) if part is not type(None))
+    if typing.get_origin(kind) is typing.Literal:
+        return " or ".join(_code(choice) for choice in typing.get_args(kind))
     if typing.get_origin(kind) is dict:
-        return f"table of {_type_words(typing.get_args(kind)[1])}"
+        return f"table of {_type_words(typing.get_args(kind)[1])}s"
     return _TYPE_WORDS[kind]
 
 

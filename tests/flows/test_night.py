@@ -293,13 +293,14 @@ def test_killed_while_publishing_the_next_run_ends_the_same(
 
 @pytest.mark.usefixtures("quick_checks")
 def test_killed_after_the_release_the_next_run_has_nothing_to_do(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    def deadly(*_: Any, **__: Any) -> None:
+    publish = releases.publish
+
+    def deadly(*arguments: Any) -> None:
+        publish(*arguments)
         raise Killed
 
-    from flows.steps import release as release_step
-
     with monkeypatch.context() as patch:
-        patch.setattr(release_step.shutil, "rmtree", deadly)
+        patch.setattr(releases, "publish", deadly)
         with pytest.raises(Killed):
             run(site)
     assert len(releases.history(site)) == 1

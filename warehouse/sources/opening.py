@@ -5,12 +5,14 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import io
 import lzma
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-import zstandard
+import pyarrow as pa
 
 from warehouse.errors import InputRefused
 from warehouse.sources import HEAD_BYTES, Head
@@ -36,12 +38,13 @@ def open_bytes(path: Path) -> IO[bytes]:
     if kind == "xz":
         return cast(IO[bytes], lzma.open(path, "rb"))
     if kind == "zstd":
-        return cast(IO[bytes], zstandard.open(path, "rb"))
+        # Arrow's stream, unlike zstandard's file, tells a cut file from a whole one.
+        return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
     return path.open("rb")
 
 
 #: what a damaged compressed file raises while it is read
-DAMAGE = (EOFError, OSError, lzma.LZMAError, zstandard.ZstdError, ValueError)
+DAMAGE = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
 
 
 def read_head(path: Path) -> Head:

@@ -149,9 +149,8 @@ def _careful(block: _Block, layout: _Layout, reading: Reading) -> Iterator[Sifte
                 *(pl.col(theirs).alias(ours) for ours, theirs in ours.items()), pl.col(LINE) + shift, RAW
             )
             found = polls.sifted(*polls.typed(rows, reading))
-            yield Sifted(
-                found.rows, pl.concat([found.refused, cells.refused.with_columns(line=pl.col("line") + shift)])
-            )
+            unread = cells.refused.with_columns(pl.col(LINE) + shift)
+            yield Sifted(found.rows, pl.concat([found.refused, unread]).sort(LINE))
 
 
 def _ahead(

@@ -238,8 +238,15 @@ def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
             ),
             of_contract(tables.SERIES),
         )
-        yield Batch(tables.SERIES, found.rows.select(tables.SERIES.column_names))
-        yield reject_frame(pl.concat([refused, found.refused]))
+        if not found.rows.is_empty():
+            yield Batch(tables.SERIES, found.rows.select(tables.SERIES.column_names))
+        yield from _rejects([refused, found.refused])
+
+
+def _rejects(parts: list[pl.DataFrame]) -> Iterator[Batch]:
+    refused = pl.concat(parts)
+    if not refused.is_empty():
+        yield reject_frame(refused.sort("line"))
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
@@ -250,7 +257,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     pieces = list(read_cells(path, list(layout.names), layout.delimiter, skip_lines=layout.header_lines))
     cells = pl.concat([piece.rows.select(*used, LINE, RAW) for piece in pieces])
     rows, refused = _timed(cells, layout, zone)
-    yield reject_frame(pl.concat([*(piece.refused for piece in pieces), refused]))
+    yield from _rejects([*(piece.refused for piece in pieces), refused])
     yield from _batches(path.name, layout, rows)
 
 

@@ -1,0 +1,55 @@
+"""Real logs of a real machine, all the way: Edison's job log joined with the polls of one of its file systems."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flows import night
+from flows.landing import Told, land_paths
+from flows.planning import make_plan
+from flows.settings import Settings
+from warehouse.reading import opened
+from warehouse.store import Store
+
+SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
+
+
+@pytest.fixture(scope="module")
+def job_io(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    store = Store(tmp_path_factory.mktemp("edison"))
+    files = ["lmt/edison-snx11025_2018-02-09.h5lmt", "jobs/edison-2018-02-09.sacct"]
+    arrivals = list(land_paths(store, SETTINGS, [str(shared_data / name) for name in files], Told()))
+    assert not any(arrival.has_refusals for arrival in arrivals)
+    release = night.run_inline(store, SETTINGS, make_plan(store, SETTINGS), lambda *_: None)
+    query = "select jobs.application, job_io.* from job_io inner join jobs using (cluster, job_id, started_at)"
+    with opened(store, release) as connection:
+        return connection.sql(query).pl()
+
+
+def test_the_volumes_are_those_of_the_golden_join(job_io: pl.DataFrame, shared_data: Path) -> None:
+    golden = pl.read_csv(shared_data / "lmt" / "edison-join-golden.csv")
+    assert golden.height == 4
+    for row in golden.iter_rows(named=True):
+        started = datetime.fromisoformat(row["start"]).replace(tzinfo=UTC)
+        run = job_io.filter(pl.col("application") == row["app"], pl.col("started_at") == started)
+        for direction, column in (("read", "fs_tot_gibs_read"), ("write", "fs_tot_gibs_written")):
+            (volume,) = run.filter(pl.col("direction") == direction)["volume_bytes"]
+            assert volume / 2**30 == pytest.approx(row[column], rel=1e-9, abs=0)
+
+
+def test_runs_on_other_file_systems_get_none_of_it(job_io: pl.DataFrame) -> None:
+    others = job_io.filter(pl.col("filesystem") != "snx11025")
+    assert others["job_id"].n_unique() == 16
+    assert set(others["outcome"]) == {"no_polls"}
+    assert others["volume_bytes"].null_count() == others.height == 32
+    assert set(others["poll_count"]) == {0}
+
+
+def test_gaps_are_told(job_io: pl.DataFrame) -> None:
+    on_scratch1 = job_io.filter(pl.col("filesystem") == "snx11025")
+    assert set(on_scratch1["outcome"]) == {"measured"}
+    assert on_scratch1["missing_ratio"].max() > 0.1, "one run has a hole in its polls"
