@@ -37,6 +37,22 @@ class Arrival:
         """Whether any of the input was refused, now or when it was landed."""
         return self.refusal is not None or (self.landed is not None and self.landed.landing.refused_count > 0)
 
+    @property
+    def row_count(self) -> int:
+        """Rows that the input holds in the warehouse."""
+        return self.landed.landing.row_count() if self.landed else 0
+
+    def line(self) -> str:
+        """What became of it, in a sentence."""
+        if self.refusal or not self.landed:
+            return f"{self.name}: refused. {self.refusal}"
+        landing = self.landed.landing
+        refused = f", {landing.refused_count:,} refused" if landing.refused_count else ""
+        rows = f"{landing.row_count():,} rows{refused} ({landing.format})"
+        if self.landed.is_new:
+            return f"{self.name}: landed {rows}"
+        return f"{self.name}: landed before, nothing changed; it holds {rows}"
+
 
 def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
     """Return how a format is to be read: by what the user says, else by the settings for its kind."""

@@ -7,8 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
 
 from flows import planning
+from flows.landing import Arrival, Told, land_paths
 from flows.settings import Settings
 from flows.steps import checks, classes, release, samples, stage
 from flows.steps.run import Run
@@ -98,20 +101,48 @@ def open_run(store: Store, settings: Settings, plan: planning.Plan) -> Run:
     return run
 
 
-def run_inline(store: Store, settings: Settings, plan: planning.Plan, report: Report) -> Release:
-    """Do all steps of a plan in this process and publish the release.
+def land_inbox(store: Store, settings: Settings) -> Iterator[Arrival]:
+    """Land what is new in the settings' inbox, if there is one; what was landed before costs its hash."""
+    if settings.schedule.inbox:
+        yield from land_paths(store, settings, [str(settings.schedule.inbox)], Told())
 
-    Raises GateFailed where a critical expectation does not hold: then nothing is released.
+
+def run_inline(
+    store: Store,
+    settings: Settings,
+    report: Report,
+    *,
+    since: date | None = None,
+    until: date | None = None,
+) -> Release:
+    """Land the inbox, do all steps of the plan in this process, and publish the release.
+
+    Raises NothingToDo if nothing is stale, and GateFailed where a critical expectation does not hold: then
+    nothing is released.
     """
     warm_up()
+    clock = _Clock(report)
+    for arrival in land_inbox(store, settings):
+        clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.name).name}", arrival.row_count)
+    plan = planning.make_plan(store, settings, since, until)
     with locked(store):
         run = open_run(store, settings, plan)
         for step in STEPS:
-            began = time.perf_counter()
             for name, count in step.work(run):
-                report(name, count, time.perf_counter() - began)
-                began = time.perf_counter()
-        began = time.perf_counter()
+                clock.tell(name, count)
         published = release.release(run)
-        report("release", len(published.snapshots), time.perf_counter() - began)
+        clock.tell("release", len(published.snapshots))
         return published
+
+
+class _Clock:
+    """Reports what was done with the time since the last report."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._told_at = time.perf_counter()
+
+    def tell(self, name: str, count: int) -> None:
+        now = time.perf_counter()
+        self._report(name, count, now - self._told_at)
+        self._told_at = now

@@ -6,6 +6,7 @@ too, and it cannot outlive the files that it speaks of. A task that finds all it
 
 from __future__ import annotations
 
+import logging
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.schedules import Cron
 from prefect.states import Completed
 
-from flows.landing import Arrival, Told, land_paths
-from flows.night import STEPS, Step, open_run
+from flows.night import STEPS, Step, land_inbox, open_run, warm_up
 from flows.planning import Plan, make_plan
 from flows.settings import Settings, load
 from flows.steps import release as release_step
@@ -28,19 +28,15 @@ from warehouse.releases import Release
 from warehouse.store import Store, locked
 
 
-@task(name="land", cache_policy=NO_CACHE)
-def land_inbox(store: Store, settings: Settings, inbox: Path) -> list[Arrival]:
-    """Land what is new in the inbox; what was landed before costs its hash."""
+@task(cache_policy=NO_CACHE)
+def land(store: Store, settings: Settings) -> int:
+    """Land what is new in the inbox; returns the files that are new."""
     logger = get_run_logger()
-    arrivals = []
-    for arrival in land_paths(store, settings, [str(inbox)], Told()):
-        arrivals.append(arrival)
-        if arrival.refusal:
-            logger.warning("%s: refused. %s", arrival.name, arrival.refusal)
-        elif arrival.landed and arrival.landed.is_new:
-            landing = arrival.landed.landing
-            logger.info("%s: %s rows, %s refused", arrival.name, landing.row_count(), landing.refused_count)
-    return arrivals
+    new_count = 0
+    for arrival in land_inbox(store, settings):
+        logger.log(logging.WARNING if arrival.has_refusals else logging.INFO, "%s", arrival.line())
+        new_count += arrival.landed is not None and arrival.landed.is_new
+    return new_count
 
 
 @task(name="plan", cache_policy=NO_CACHE)
@@ -82,10 +78,10 @@ def nightly(
     warehouse: str, settings_path: str | None = None, since: date | None = None, until: date | None = None
 ) -> Release | None:
     """Land the inbox, then stage, cut samples, transform, check and release; None if there was nothing to do."""
+    warm_up()
     store = Store(Path(warehouse))
     settings = load(Path(settings_path) if settings_path else None, store.root)
-    if settings.schedule.inbox:
-        land_inbox(store, settings, settings.schedule.inbox)
+    land(store, settings)
     with locked(store):
         plan = plan_run(store, settings, since, until)
         if plan is None:

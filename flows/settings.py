@@ -56,7 +56,9 @@ class QualitySettings(_Section):
     max_job_duration_s: float = Field(60 * 86400.0, gt=0, description="a job that lasts longer is marked [s]")
     max_missing_ratio: float = Field(0.1, ge=0, le=1, description="a day with more polls missing is marked")
     max_job_missing_ratio: float = Field(0.5, ge=0, le=1, description="a run with more polls missing is marked")
-    min_controller_count: int | None = Field(None, gt=0, description="a day on which fewer controllers report is marked")
+    min_controller_count: int | None = Field(
+        None, gt=0, description="a day on which fewer controllers report is marked"
+    )
 
 
 class ClassSettings(_Section):

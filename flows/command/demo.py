@@ -39,23 +39,17 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     from flows.command.printing import progress, show_json
     from flows.command.summary import show_summary
     from flows.demo import classes_truth, write_site
-    from flows.landing import Told, land_paths
     from flows.night import run_inline
-    from flows.planning import make_plan
-    from flows.settings import Settings
+    from flows.settings import ScheduleSettings, Settings
     from transforms.synthetic import SiteParams, simulate
 
     folder = _fresh(into)
     click.echo(f"A site of {days} days, seed {seed}, in {folder}", err=True)
     site = simulate(SiteParams(seed=seed, days=days))
     write_site(site, folder / "site", with_faults=True)
-    store, settings = Store(folder / "warehouse"), Settings()
-    for arrival in land_paths(store, settings, [str(folder / "site")], Told()):
-        if arrival.refusal:
-            click.echo(f"{Path(arrival.name).name}: refused. {arrival.refusal}", err=True)
-        elif arrival.landed:
-            progress(f"land {arrival.landed.landing.source_file}", arrival.landed.landing.row_count(), None)
-    release = run_inline(store, settings, make_plan(store, settings), progress)
+    store = Store(folder / "warehouse")
+    settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"))
+    release = run_inline(store, settings, progress)
     compared = compare_classes(store, release, classes_truth(site))
     if as_json:
         show_json({"release_id": release.release_id, "warehouse": str(store.root), "classes": compared.to_dicts()})

@@ -60,7 +60,7 @@ def land_command(
         store, load(settings_path, store.root), paths, told, format_name=format_name, replace=replace
     ):
         arrivals.append(arrival)
-        click.echo(_line(arrival), err=True)
+        click.echo(arrival.line(), err=True)
     _summarize(arrivals, as_json)
     return _REFUSED if any(arrival.has_refusals for arrival in arrivals) else 0
 
@@ -70,18 +70,6 @@ def _list_formats() -> None:
     from warehouse.sources import sources
 
     show("Formats", ("format", "what it is"), [(source.name, source.doc) for source in sources()])
-
-
-def _line(arrival: Arrival) -> str:
-    if arrival.refusal:
-        return f"{arrival.name}: refused. {arrival.refusal}"
-    assert arrival.landed  # noqa: S101 - an arrival is landed or refused
-    landing = arrival.landed.landing
-    refused = f", {landing.refused_count:,} refused" if landing.refused_count else ""
-    rows = f"{landing.row_count():,} rows{refused} ({landing.format})"
-    if arrival.landed.is_new:
-        return f"{arrival.name}: landed {rows}"
-    return f"{arrival.name}: landed before, nothing changed; it holds {rows}"
 
 
 def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
@@ -110,7 +98,7 @@ def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
 def _document(arrival: Arrival) -> dict[str, object]:
     if arrival.refusal:
         return {"file": arrival.name, "reason": arrival.refusal.reason, "remedy": arrival.refusal.remedy}
-    assert arrival.landed  # noqa: S101 - an arrival is landed or refused
+    assert arrival.landed
     landing = arrival.landed.landing
     return {
         "file": arrival.name,

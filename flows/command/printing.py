@@ -50,7 +50,6 @@ def show_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=1, default=str))
 
 
-def progress(name: str, count: int, seconds: float | None) -> None:
-    """Tell on stderr what was done, and how long it took if that is known."""
-    took = "" if seconds is None else f"{seconds:>8.1f} s"
-    click.echo(f"{name:<36}{count:>12,} rows{took}", err=True)
+def progress(name: str, count: int, seconds: float) -> None:
+    """Tell on stderr what was done, how many rows came of it and how long it took."""
+    click.echo(f"{name:<32}{count:>12,} rows{seconds:>8.1f} s", err=True)

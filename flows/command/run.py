@@ -40,7 +40,7 @@ def run_command(
 ) -> int:
     """Run the night on what was landed since the last release, or on the days that are named.
 
-    Stages jobs and polls, cuts the samples, classifies, checks everything, and publishes one release. A run
+    Lands the settings' inbox if there is one, stages jobs and polls, cuts the samples, classifies, checks everything, and publishes one release. A run
     that was killed goes on where it stopped.
     """
     from flows.settings import load
@@ -55,9 +55,8 @@ def run_command(
     if inline:
         from flows.command.printing import progress
         from flows.night import run_inline
-        from flows.planning import make_plan
 
-        release = run_inline(store, settings, make_plan(store, settings, first, last), progress)
+        release = run_inline(store, settings, progress, since=first, until=last)
     else:
         from flows.nightly import nightly
 

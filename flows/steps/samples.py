@@ -11,7 +11,7 @@ from flows.steps.arrays import floats, list_column
 from flows.steps.run import OF_POLL_DAYS, Run
 from transforms import samples
 from warehouse import models
-from warehouse.contracts import frames, tables
+from warehouse.contracts import tables
 from warehouse.store import write_parquet
 
 if TYPE_CHECKING:

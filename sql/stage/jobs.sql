@@ -34,11 +34,11 @@ parents as (
     select
         cluster,
         job_id as parent_job_id,
-        arg_max(user, part_order) as parent_user,
-        arg_max(account, part_order) as parent_account,
-        arg_max(partition, part_order) as parent_partition,
-        arg_max(comment, part_order) as parent_comment,
-        arg_max(submitted_at, part_order) as parent_submitted_at
+        arg_max(user, (part_order, line)) as parent_user,
+        arg_max(account, (part_order, line)) as parent_account,
+        arg_max(partition, (part_order, line)) as parent_partition,
+        arg_max(comment, (part_order, line)) as parent_comment,
+        arg_max(submitted_at, (part_order, line)) as parent_submitted_at
     from known
     where parent_job_id is null
     group by all

@@ -10,7 +10,6 @@ import pytest
 
 from flows import night
 from flows.landing import Told, land_paths
-from flows.planning import make_plan
 from flows.settings import Settings
 from warehouse.reading import opened
 from warehouse.store import Store
@@ -24,7 +23,7 @@ def job_io(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.Da
     files = ["lmt/edison-snx11025_2018-02-09.h5lmt", "jobs/edison-2018-02-09.sacct"]
     arrivals = list(land_paths(store, SETTINGS, [str(shared_data / name) for name in files], Told()))
     assert not any(arrival.has_refusals for arrival in arrivals)
-    release = night.run_inline(store, SETTINGS, make_plan(store, SETTINGS), lambda *_: None)
+    release = night.run_inline(store, SETTINGS, lambda *_: None)
     query = "select jobs.application, job_io.* from job_io inner join jobs using (cluster, job_id, started_at)"
     with opened(store, release) as connection:
         return connection.sql(query).pl()

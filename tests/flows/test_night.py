@@ -19,7 +19,6 @@ import warehouse.releases
 import warehouse.store
 from flows import night
 from flows.landing import Told, land_paths
-from flows.planning import make_plan
 from flows.settings import Settings
 from warehouse import releases
 from warehouse.contracts import frames, tables
@@ -33,7 +32,7 @@ DAYS = (date(2026, 3, 2), date(2026, 3, 3))
 
 def run(store: Store, settings: Settings | None = None, **days: date) -> Release:
     settings = settings or Settings()
-    return night.run_inline(store, settings, make_plan(store, settings, **days), lambda *_: None)
+    return night.run_inline(store, settings, lambda *_: None, **days)
 
 
 def contents(store: Store, release: Release) -> dict[str, Any]:
@@ -128,8 +127,7 @@ class TestRepeated:
         first = run(site)
         late = tmp_path / "late.csv"
         late.write_text(
-            "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n"
-            "2026-03-03T00:10:00Z,c9,10,5000000,0\n"
+            "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:10:00Z,c9,10,5000000,0\n"
         )
         list(land_paths(site, Settings(), [str(late)], Told()))
         second = run(site)
@@ -151,9 +149,7 @@ class TestRepeated:
 
 @pytest.mark.parametrize(("kind", "rows"), [("jobs.sacct", {"jobs": 4}), ("polls.csv", {"poll_days": 2})])
 @pytest.mark.usefixtures("quick_checks")
-def test_each_kind_of_input_is_optional(
-    kind: str, rows: dict[str, int], landed_site: Store, tmp_path: Path
-) -> None:
+def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_site: Store, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     list(land_paths(store, Settings(), [str(landed_site.root.parent / "site" / kind)], Told()))
     found = contents(store, run(store))
@@ -167,8 +163,7 @@ def test_each_kind_of_input_is_optional(
 def test_rows_that_break_a_rule_are_in_quarantine(site: Store, tmp_path: Path) -> None:
     log = tmp_path / "wrong.sacct"
     log.write_text(
-        "JobID|User|JobName|NNodes|Start|End|State\n"
-        "900|ann|ior|8|2026-03-03T01:00:00|2026-03-03T00:00:00|COMPLETED\n"
+        "JobID|User|JobName|NNodes|Start|End|State\n900|ann|ior|8|2026-03-03T01:00:00|2026-03-03T00:00:00|COMPLETED\n"
     )
     list(land_paths(site, Settings(), [str(log)], Told()))
     with opened(site, run(site)) as connection:

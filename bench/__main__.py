@@ -1,0 +1,160 @@
+"""`uv run python -m bench`: every benchmark beside its peer, as the table of `bench/README.md`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import day
+from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
+
+_COPY = """
+import duckdb, sys
+duckdb.connect().execute("copy (select * from read_csv($csv)) to $to (format parquet, compression zstd)",
+                         {"csv": sys.argv[1], "to": sys.argv[2]})
+"""
+_SCAN = """
+import duckdb, sys
+duckdb.connect().execute('''
+    select polled_at, sum(read_bytes_per_s), sum(write_bytes_per_s), count(*) from read_csv($csv) group by polled_at
+''', {"csv": sys.argv[1]}).fetchall()
+"""
+_GIGABYTE = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the table: what was measured, what it must keep to, whether it does."""
+
+    name: str
+    ours: str
+    peer: str
+    ratio: str
+    limit: str
+    holds: bool
+
+
+def landing(csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
+    """Landing a day of polls from CSV, beside DuckDB's own COPY of the same file to Parquet."""
+
+    def land() -> Cost:
+        shutil.rmtree(scratch / "landing", ignore_errors=True)
+        return cost_of(iosig("--warehouse", str(scratch / "landing"), "land", str(csv)))
+
+    def copy() -> Cost:
+        return cost_of(python(_COPY, str(csv), str(scratch / "copy.parquet")))
+
+    ours, peers = in_turn(land, copy, rounds)
+    ratio = median_s(ours) / median_s(peers)
+    yield Figure(
+        "land a day of polls (4,147,200 rows of CSV) / DuckDB `copy` to Parquet",
+        f"{median_s(ours):.2f} s",
+        f"{median_s(peers):.2f} s",
+        f"{ratio:.2f}",
+        "2.5",
+        ratio <= 2.5,
+    )
+    yield _memory("… its peak memory", ours)
+
+
+def night(inbox: Path, csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
+    """The whole night, landing to release, beside a bare scan and aggregation of the same polls."""
+    settings = scratch / "night.toml"
+    settings.write_text(f"[schedule]\ninbox = '{inbox}'\n")
+
+    def whole() -> Cost:
+        shutil.rmtree(scratch / "night", ignore_errors=True)
+        return cost_of(iosig("--warehouse", str(scratch / "night"), "--settings", str(settings), "run", "--inline"))
+
+    ours, peers = in_turn(whole, lambda: cost_of(python(_SCAN, str(csv))), rounds)
+    limit = 5 * median_s(peers) + 10
+    yield Figure(
+        "the whole night of that day and 1,000 jobs / bare scan and aggregation of the CSV",
+        f"{median_s(ours):.2f} s",
+        f"{median_s(peers):.2f} s",
+        f"{median_s(ours) / median_s(peers):.2f}",
+        f"5 x peer + 10 s = {limit:.1f} s",
+        median_s(ours) <= limit,
+    )
+    yield _memory("… its peak memory", ours)
+
+
+def _memory(name: str, costs: list[Cost]) -> Figure:
+    peak = max(cost.peak_bytes for cost in costs) / _GIGABYTE
+    return Figure(name, f"{peak:.2f} GB", "", "", "2 GB", peak < 2)
+
+
+def commands(scratch: Path, rounds: int) -> Iterator[Figure]:
+    """Whole commands, from start to end; beside a Python that does nothing."""
+    root = scratch / "demo"
+    demo = cost_of(iosig("demo", "--into", str(root)))
+    yield Figure("`iosig demo`", f"{demo.wall_s:.1f} s", "", "", "60 s", demo.wall_s < 60)
+    idle = lambda: cost_of(python("pass"))  # noqa: E731
+    for name, arguments, limit in (
+        ("`iosig --help`", ("--help",), 0.5),
+        ('`iosig sql "select 1"`', ("--warehouse", str(root / "warehouse"), "sql", "select 1"), 1.5),
+    ):
+        ours, peers = in_turn(lambda arguments=arguments: cost_of(iosig(*arguments)), idle, 2 * rounds + 1)  # type: ignore[misc]
+        taken = median_s(ours)
+        yield Figure(
+            f"{name} / `python -c pass`",
+            f"{taken:.2f} s",
+            f"{median_s(peers):.2f} s",
+            f"{taken / median_s(peers):.1f}",
+            f"{limit} s",
+            taken < limit,
+        )
+
+
+def main() -> None:
+    """Run the benchmarks and print the table; say which limits do not hold."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="counted rounds of each (default 3)")
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory(prefix="iosig-bench-") as folder:
+        scratch = Path(folder)
+        inbox = scratch / "inbox"
+        inbox.mkdir()
+        csv = day.write_polls(inbox / "polls.csv")
+        day.write_jobs(inbox / "jobs.sacct")
+        measures: list[Callable[[], Iterator[Figure]]] = [
+            lambda: landing(csv, scratch, rounds),
+            lambda: night(inbox, csv, scratch, rounds),
+            lambda: commands(scratch, rounds),
+        ]
+        print(_heading(rounds, csv.stat().st_size))
+        figures = []
+        for measure in measures:
+            for figure in measure():
+                figures.append(figure)
+                cells = (
+                    figure.name,
+                    figure.ours,
+                    figure.peer,
+                    figure.ratio,
+                    figure.limit,
+                    "yes" if figure.holds else "NO",
+                )
+                print("| " + " | ".join(cells) + " |", flush=True)
+    raise SystemExit(0 if all(figure.holds for figure in figures) else 1)
+
+
+def _heading(rounds: int, csv_bytes: int) -> str:
+    load = os.getloadavg()[0]
+    return (
+        f"Measured {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"load average {load:.1f} at the start; medians of {rounds} rounds after one that does not count, ours and "
+        f"the peer's in turn; whole processes. The CSV has {csv_bytes / 1e6:.0f} MB.\n\n"
+        "| what | ours | peer | ratio | limit | holds |\n|---|---|---|---|---|---|"
+    )
+
+
+if __name__ == "__main__":
+    main()

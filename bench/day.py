@@ -1,0 +1,57 @@
+"""A day of a large site, as files: 96 controllers polled every 2 s, and 1,000 jobs."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+
+CONTROLLER_COUNT = 96
+POLL_COUNT = 43_200
+JOB_COUNT = 1_000
+_START = datetime(2026, 3, 3, tzinfo=UTC)
+
+_POLLS = """
+    copy (
+        select
+            strftime(make_timestamp($start_us + 2000000 * (tick + 1)), '%Y-%m-%dT%H:%M:%SZ') as polled_at,
+            'widow-' || lpad(controller::varchar, 2, '0') as controller,
+            (hash(tick, controller) % 500000000) / 2 as read_bytes_per_s,
+            (hash(controller, tick) % 500000000) / 2 as write_bytes_per_s
+        from range($poll_count) as ticks (tick), range($controller_count) as controllers (controller)
+        order by tick, controller
+    ) to $path (header true)
+"""
+
+
+def write_polls(path: Path) -> Path:
+    """Write the day's polls as CSV: 4,147,200 rows in the order in which they were made."""
+    parameters = {
+        "start_us": int(_START.timestamp() * 1e6),
+        "poll_count": POLL_COUNT,
+        "controller_count": CONTROLLER_COUNT,
+        "path": str(path),
+    }
+    with duckdb.connect() as connection:
+        connection.execute(_POLLS, parameters)
+    return path
+
+
+def write_jobs(path: Path) -> Path:
+    """Write the day's job log as `sacct --parsable2` prints it: 200 applications, 10 min to 6 h long."""
+    chance = random.Random(1)
+    lines = ["JobID|User|Account|JobName|Partition|NNodes|NTasks|Submit|Start|End|State|ExitCode"]
+    for number in range(JOB_COUNT):
+        started = _START + timedelta(seconds=chance.randrange(0, 64_000))
+        ended = min(started + timedelta(seconds=chance.randrange(600, 21_600)), _START + timedelta(seconds=86_390))
+        application = number % 200
+        nodes = 2 ** (application % 8)
+        lines.append(
+            f"{500000 + number}|user{application % 40}|acct{application % 10}|app{application}|batch|{nodes}|{nodes * 16}|"
+            f"{started - timedelta(minutes=5):%Y-%m-%dT%H:%M:%S}|{started:%Y-%m-%dT%H:%M:%S}|{ended:%Y-%m-%dT%H:%M:%S}|"
+            "COMPLETED|0:0"
+        )
+    path.write_text("\n".join(lines) + "\n")
+    return path

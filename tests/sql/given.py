@@ -1,0 +1,154 @@
+"""Given these rows, expect those: small tables written as text, filled and held to the contracts.
+
+A table is a header and rows of words; `.` is NULL. Instants are `10:00:00` on the ninth of February 2018 or
+`10T00:00:02` on the tenth, dates are days of that month, lists are `1,.,3`. Columns that a text does not
+name get a harmless value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Protocol
+
+import duckdb
+import polars as pl
+from polars.testing import assert_frame_equal
+
+from warehouse import models
+from warehouse.contracts import Table, frames, table
+
+DAY = date(2018, 2, 9)
+DAYS = [DAY.replace(day=number) for number in range(1, 29)]
+
+#: what the engine gives a model beside the contract's columns
+LANDED = {"part_order": pl.Int64, "part_row": pl.Int64, "landing_id": pl.String}
+SETTINGS = {
+    "filesystem_aliases": {"name": pl.String, "filesystem": pl.String},
+    "partition_filesystems": {"partition": pl.String, "filesystem": pl.String},
+}
+PARAMETERS: dict[str, Any] = {
+    "days": DAYS,
+    "has_undated": True,
+    "application_pattern": "^(.*)$",
+    "filesystem_pattern": r"\bfs=(\w+)",
+    "controller_limit_bytes_per_s": None,
+}
+_HARMLESS: dict[str, Any] = {
+    "interval_s": 2.0,
+    "landing_id": "landing",
+    "part_order": 0,
+    "polled_at": datetime(2018, 2, 9, 12, tzinfo=UTC),
+    "step_us": 2_000_000,
+    "is_application_run": True,
+    "outcome": "measured",
+}
+_BY_DTYPE: dict[Any, Any] = {pl.Int64: 0, pl.Float64: 0.0, pl.Boolean: False, pl.Date: DAY, pl.List(pl.Float64): []}
+
+
+class Select(Protocol):
+    """What the fixture `select` is: it runs a model on tables given by `layer.name`, all others empty."""
+
+    def __call__(self, model: Table, given: Mapping[str, str | pl.DataFrame], **parameters: Any) -> pl.DataFrame: ...
+
+
+def select(
+    connection: duckdb.DuckDBPyConnection, model: Table, given: Mapping[str, str | pl.DataFrame], parameters: Any
+) -> pl.DataFrame:
+    """Run a model and hold its result to the contract: schema, rules and key."""
+    unread = given.keys() - set(inputs(model))
+    assert not unread, f"{model.name} does not read {unread}"
+    for name in inputs(model):
+        content = given.get(name, "")
+        layer, _, short = name.partition(".")
+        frame = rows(name, content) if isinstance(content, str) else content
+        models.expose_frame(connection, layer, short, frame)
+    found = frames.require(models.select(connection, model, PARAMETERS | parameters), model)
+    repeated = found.filter(pl.struct(model.key).is_duplicated())
+    assert repeated.is_empty(), f"{model.name}: {model.key} tells rows not apart: {repeated.rows()}"
+    return found
+
+
+def inputs(model: Table) -> list[str]:
+    """Return the tables that a model reads, as `layer.name`."""
+    return sorted(set(re.findall(r"\bfrom (\w+\.\w+)", models.model_path(model).read_text().partition("\n")[2])))
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return the columns of a table as a model sees it."""
+    layer, _, short = name.partition(".")
+    if layer == "settings":
+        return SETTINGS[short]
+    known: dict[str, Any] = dict(frames.schema(table(short)))
+    return known | LANDED if layer == "landed" else known
+
+
+def rows(name: str, text: str) -> pl.DataFrame:
+    """Read a text as rows of a table, the columns that it does not name filled."""
+    columns = schema(name)
+    given = _words(text, columns)
+    counted = {"part_row": range(given.height), "line": range(1, given.height + 1)}
+    filled = given.with_columns(
+        pl.Series(column, counted[column], dtype=columns[column])
+        if column in counted
+        else pl.lit(_filling(name, column, dtype), dtype).alias(column)
+        for column, dtype in columns.items()
+        if column not in given.columns
+    )
+    return filled.select(*columns)
+
+
+def _filling(name: str, column: str, dtype: Any) -> Any:
+    layer, _, short = name.partition(".")
+    declared = None if column in LANDED or layer == "settings" else table(short).column(column)
+    if declared and declared.nullable:
+        return None
+    if column in _HARMLESS:
+        return _HARMLESS[column]
+    if declared and declared.choices:
+        return declared.choices[0]
+    if isinstance(dtype, pl.Datetime):
+        return _HARMLESS["polled_at"]
+    return _BY_DTYPE.get(dtype, column)
+
+
+def _words(text: str, columns: Mapping[str, Any]) -> pl.DataFrame:
+    header, *lines = [line.split() for line in text.strip().splitlines() if line.strip()] or [[]]
+    return pl.DataFrame(
+        {
+            name: pl.Series([_value(line[place], columns[name]) for line in lines], dtype=columns[name])
+            for place, name in enumerate(header)
+        }
+    )
+
+
+def _value(word: str, dtype: Any) -> Any:
+    if word == ".":
+        return None
+    if isinstance(dtype, pl.Datetime):
+        return at(word)
+    if dtype == pl.Date:
+        return DAY.replace(day=int(word))
+    if dtype == pl.Boolean:
+        return {"yes": True, "no": False}[word]
+    if isinstance(dtype, pl.List):
+        return [None if item == "." else float(item) for item in word.split(",")]
+    return float(word) if dtype == pl.Float64 else int(word) if dtype == pl.Int64 else word
+
+
+def at(word: str) -> datetime:
+    """Return the instant that a word stands for."""
+    day, _, time = word.rpartition("T")
+    return datetime.fromisoformat(f"2018-02-{int(day or 9):02d}T{time}+00:00")
+
+
+def expect(found: pl.DataFrame, text: str) -> None:
+    """Assert that the rows are those of the text, in its order, in the columns that it names."""
+    expected = _words(text, dict(found.schema))
+    assert_frame_equal(found.select(expected.columns), expected, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def shuffled(frame: pl.DataFrame, seeds: Sequence[int] = (1, 2, 3)) -> list[pl.DataFrame]:
+    """Return the same rows in other orders."""
+    return [frame.sample(fraction=1, shuffle=True, seed=seed) for seed in seeds]

@@ -1,0 +1,281 @@
+"""stage.jobs: one truth per run out of all that logs said of it."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from tests.sql.given import DAY, Select, expect, rows, shuffled
+from warehouse.contracts import tables
+
+RECORDS = "landed.job_records"
+
+
+def test_the_end_of_a_run_replaces_the_record_of_it_running(select: Select) -> None:
+    found = select(
+        tables.JOBS,
+        {
+            RECORDS: """
+            part_order  job_id  started_at  ended_at  state
+            0           7       10:00:00    .         RUNNING
+            1           7       10:00:00    11:00:00  COMPLETED
+            """
+        },
+    )
+    expect(found, "job_id ended_at state duration_s ended_on \n 7 11:00:00 COMPLETED 3600 9")
+
+
+def test_an_end_is_kept_though_an_older_export_is_landed_after_it(select: Select) -> None:
+    found = select(
+        tables.JOBS,
+        {
+            RECORDS: """
+            part_order  job_id  started_at  ended_at  state
+            0           7       10:00:00    11:00:00  COMPLETED
+            1           7       10:00:00    .         RUNNING
+            """
+        },
+    )
+    expect(found, "job_id ended_at state \n 7 11:00:00 COMPLETED")
+
+
+def test_what_was_landed_last_is_the_latest_word_and_within_a_file_the_last_line(select: Select) -> None:
+    found = select(
+        tables.JOBS,
+        {
+            RECORDS: """
+            part_order  line  job_id  started_at  ended_at  node_count
+            0           9     7       10:00:00    11:00:00  1
+            1           2     7       10:00:00    11:00:00  2
+            1           5     7       10:00:00    10:30:00  3
+            1           4     7       10:00:00    11:00:00  4
+            """
+        },
+    )
+    expect(found, "job_id ended_at node_count line \n 7 10:30:00 3 5")
+
+
+def test_a_requeued_job_has_a_run_for_each_start(select: Select) -> None:
+    found = select(
+        tables.JOBS,
+        {
+            RECORDS: """
+            job_id  started_at  ended_at  state
+            7       12:00:00    13:00:00  COMPLETED
+            7       10:00:00    10:20:00  REQUEUED
+            """
+        },
+    )
+    expect(
+        found,
+        """
+        job_id  started_at  state      is_application_run
+        7       10:00:00    REQUEUED   yes
+        7       12:00:00    COMPLETED  yes
+        """,
+    )
+
+
+def test_a_pending_record_is_superseded_by_the_run_on_its_own_cluster_only(select: Select) -> None:
+    found = select(
+        tables.JOBS,
+        {
+            RECORDS: """
+            cluster  job_id  started_at  ended_at  state
+            here     7       .           .         PENDING
+            here     7       10:00:00    11:00:00  COMPLETED
+            there    7       .           .         PENDING
+            here     8       .           11:00:00  CANCELLED
+            """
+        },
+    )
+    expect(
+        found.sort("cluster", "job_id"),
+        """
+        cluster  job_id  state      started_at  ended_on  is_application_run  duration_s
+        here     7       COMPLETED  10:00:00    9         yes                 3600
+        here     8       CANCELLED  .           9         no                  .
+        there    7       PENDING    .           .         no                  .
+        """,
+    )
+
+
+def test_a_cluster_that_is_not_named_is_the_default_one(select: Select) -> None:
+    found = select(
+        tables.JOBS,
+        {
+            RECORDS: """
+            cluster  part_order  job_id  started_at  ended_at
+            .        0           7       10:00:00    .
+            default  1           7       10:00:00    11:00:00
+            """
+        },
+    )
+    expect(found, "cluster job_id ended_at \n default 7 11:00:00")
+
+
+@pytest.mark.parametrize(
+    ("job_id", "kind", "parent"),
+    [
+        ("123", "allocation", "."),
+        ("123.0", "step", "123"),
+        ("123.batch", "system_step", "123"),
+        ("123.extern", "system_step", "123"),
+        ("123.interactive", "system_step", "123"),
+        ("123_4", "array_task", "."),
+        ("123_4.7", "step", "123_4"),
+        ("123_[5-9]", "allocation", "."),
+        ("123+1", "allocation", "."),
+        ("123+1.0", "step", "123+1"),
+        ("123.0+1", "step", "123"),
+        ("123.batch+1", "system_step", "123"),
+        ("123.server", "allocation", "."),
+        ("123.pbs.example.org", "allocation", "."),
+        ("123[4].server", "array_task", "."),
+        ("123[].server", "allocation", "."),
+    ],
+)
+def test_what_an_id_says(select: Select, job_id: str, kind: str, parent: str) -> None:
+    found = select(tables.JOBS, {RECORDS: f"job_id started_at ended_at \n {job_id} 10:00:00 11:00:00"})
+    expect(found, f"job_id job_kind parent_job_id \n {job_id} {kind} {parent}")
+
+
+def test_steps_are_the_runs_of_a_job_that_has_numbered_ones(select: Select) -> None:
+    found = select(
+        tables.JOBS,
+        {
+            RECORDS: """
+            job_id       started_at  ended_at
+            1            10:00:00    11:00:00
+            1.batch      10:00:00    11:00:00
+            1.0          10:00:01    10:30:00
+            1.1          10:30:00    10:59:00
+            2            10:00:00    11:00:00
+            2.batch      10:00:00    11:00:00
+            2.extern     10:00:00    11:00:00
+            3+0          10:00:00    11:00:00
+            3+1          10:00:00    11:00:00
+            3+1.0        10:00:00    11:00:00
+            4_1          10:00:00    11:00:00
+            """
+        },
+    )
+    runs = found.filter("is_application_run")["job_id"].sort().to_list()
+    assert runs == ["1.0", "1.1", "2", "3+0", "3+1.0", "4_1"]
+
+
+def test_a_step_inherits_what_only_its_job_says(select: Select) -> None:
+    found = select(
+        tables.JOBS,
+        {
+            RECORDS: """
+            job_id  started_at  ended_at  user  account  partition  comment   submitted_at  job_name  node_count
+            1       10:00:00    11:00:00  ann   physics  long       fs=lake   09:00:00      script    8
+            1.0     10:00:00    10:30:00  .     .        .          .         .             vasp      .
+            1.1     10:00:00    10:30:00  bob   maths    short      fs=pond   09:30:00      lmp       2
+            2.0     10:00:00    10:30:00  .     .        .          .         .             orphan    .
+            """
+        },
+    )
+    expect(
+        found.sort("job_id"),
+        """
+        job_id  user  account  partition  filesystem  submitted_at  application  node_count
+        1       ann   physics  long       lake        09:00:00      script       8
+        1.0     ann   physics  long       lake        09:00:00      vasp         .
+        1.1     bob   maths    short      pond        09:30:00      lmp          2
+        2.0     .     .        .          .           .             orphan       .
+        """,
+    )
+
+
+def test_a_step_inherits_the_latest_word_on_its_job_whatever_the_order_of_rows(select: Select) -> None:
+    records = rows(
+        RECORDS,
+        """
+        part_order  line  job_id  started_at  ended_at  submitted_at  account
+        1           3     1       12:00:00    13:00:00  11:00:00      late
+        1           2     1       10:00:00    11:00:00  09:00:00      early
+        0           9     1       08:00:00    08:30:00  07:00:00      first
+        1           4     1.0     12:00:00    12:30:00  .             .
+        """,
+    )
+    for disordered in shuffled(records):
+        found = select(tables.JOBS, {RECORDS: disordered}).filter(pl.col("job_id") == "1.0")
+        expect(found, "job_id submitted_at account \n 1.0 11:00:00 late")
+
+
+def test_the_sites_patterns_name_the_application_and_the_file_system(select: Select) -> None:
+    found = select(
+        tables.JOBS,
+        {
+            RECORDS: """
+            job_id  started_at  ended_at  job_name     comment
+            1       10:00:00    11:00:00  vasp-run7    where:lake;x
+            2       10:00:00    11:00:00  other        nowhere
+            3       10:00:00    11:00:00  .            where:puddle;
+            """,
+            "settings.filesystem_aliases": "name filesystem \n lake snx11025",
+        },
+        application_pattern="^([a-z]+)-",
+        filesystem_pattern=r"where:(\w+);",
+    )
+    expect(
+        found,
+        """
+        job_id  application  filesystem
+        1       vasp         snx11025
+        2       other        .
+        3       .            puddle
+        """,
+    )
+
+
+def test_only_the_asked_days_are_made_and_the_endless_only_if_asked_for(select: Select) -> None:
+    records = """
+        job_id  started_at   ended_at
+        1       8T23:00:00   8T23:59:59
+        2       8T23:00:00   00:00:00
+        3       10:00:00     10T00:00:00
+        4       10:00:00     .
+        """
+    dated = select(tables.JOBS, {RECORDS: records}, days=[DAY], has_undated=False)
+    assert dated["job_id"].to_list() == ["2"]
+    both = select(tables.JOBS, {RECORDS: records}, days=[DAY], has_undated=True)
+    assert both["job_id"].to_list() == ["2", "4"]
+    undated = select(tables.JOBS, {RECORDS: records}, days=[], has_undated=True)
+    assert undated["job_id"].to_list() == ["4"]
+
+
+def test_a_run_that_ends_before_it_starts_has_no_duration(select: Select) -> None:
+    found = select(
+        tables.JOBS,
+        {
+            RECORDS: """
+            job_id  started_at  ended_at
+            1       10:00:00    09:59:59
+            2       10:00:00    10:00:00
+            3       10:00:00    10:00:00.25
+            """
+        },
+    )
+    expect(found.sort("job_id"), "job_id duration_s \n 1 . \n 2 0 \n 3 0.25")
+
+
+def test_hostile_names_are_data(select: Select) -> None:
+    hostile = ["x'; drop table jobs; --", '"; select 1', "$days", "../../etc", "\\1 (.*", "ü\U0001f600", "fs=a b"]
+    records = pl.concat(
+        rows(RECORDS, f"job_id started_at ended_at \n {number} 10:00:00 11:00:00").with_columns(
+            *(pl.lit(name).alias(column) for column in ("job_name", "user", "comment")),
+            job_id=pl.format("{}-{}", pl.lit(number), pl.lit(name)),
+        )
+        for number, name in enumerate(hostile)
+    )
+    found = select(tables.JOBS, {RECORDS: records}).sort("job_id")
+    assert found["application"].to_list() == hostile
+    assert found["user"].to_list() == hostile
+    assert found["filesystem"].to_list() == [None] * 6 + ["a"]
+
+
+def test_without_records_there_are_no_jobs(select: Select) -> None:
+    assert select(tables.JOBS, {}).is_empty()

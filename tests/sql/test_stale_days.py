@@ -1,0 +1,117 @@
+"""stage.stale_days: no day too few, or a release keeps what is no longer true."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from tests.sql.given import Select
+from warehouse.contracts import tables
+
+RECORDS = "landed.job_records"
+SERIES = "landed.series"
+EPOCH = 1518134400  # 2018-02-09T00:00:00Z
+
+
+def stale(select: Select, given: dict[str, str], new: list[str], poll_days: list[int] | None = None) -> list[int | None]:
+    """Return the stale days, as days of February 2018, in order; None comes last."""
+    days = [date(2018, 2, number) for number in poll_days or []]
+    found = select(tables.STALE_DAYS, given, landings=new, poll_days=days)["ended_on"].to_list()
+    assert sorted(day for day in found if day) == [day for day in found if day], "they come in order"
+    return [day and day.day for day in found]
+
+
+def test_the_day_of_a_new_record_is_stale_and_no_other(select: Select) -> None:
+    records = """
+        landing_id  job_id  started_at  ended_at
+        old         1       7T10:00:00  7T11:00:00
+        new         2       7T23:00:00  8T01:00:00
+        """
+    assert stale(select, {RECORDS: records}, ["new"]) == [8]
+    assert stale(select, {RECORDS: records}, ["old"]) == [7]
+    assert stale(select, {RECORDS: records}, ["neither"]) == []
+
+
+def test_a_later_record_that_moves_the_end_makes_the_old_day_stale_too(select: Select) -> None:
+    records = """
+        landing_id  cluster  job_id  started_at  ended_at
+        old         .        1       7T10:00:00  7T11:00:00
+        new         default  1       7T10:00:00  9T11:00:00
+        old         other    1       6T10:00:00  6T11:00:00
+        """
+    assert stale(select, {RECORDS: records}, ["new"]) == [7, 9]
+
+
+def test_a_job_that_runs_or_waits_makes_the_undated_rows_stale(select: Select) -> None:
+    running = "landing_id job_id started_at ended_at \n new 1 7T10:00:00 ."
+    assert stale(select, {RECORDS: running}, ["new"]) == [None]
+    ended = running + "\n newer 1 7T10:00:00 7T12:00:00"
+    assert stale(select, {RECORDS: ended}, ["newer"]) == [7, None]
+
+
+def test_a_step_that_comes_later_makes_its_jobs_day_stale(select: Select) -> None:
+    # The job is no run of its own once a numbered step of it is known, and steps inherit from it.
+    records = """
+        landing_id  job_id  started_at  ended_at
+        first       1       7T10:00:00  8T11:00:00
+        second      1.0     7T10:00:00  7T11:00:00
+        """
+    assert stale(select, {RECORDS: records}, ["second"]) == [7, 8]
+    assert stale(select, {RECORDS: records}, ["first"]) == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("started", "ended", "expected"),
+    [
+        ("8T10:00:00", "8T11:00:00", [8]),
+        ("7T10:00:00", "9T11:00:00", [8, 9]),
+        ("7T23:00:00", "7T23:59:59", [7, 8]),
+        ("7T23:00:00", "7T23:56:00", [7, 8]),
+        ("7T10:00:00", "7T12:00:00", [8]),
+        ("9T00:00:01", "9T00:10:00", [8]),
+        ("7T10:00:00", ".", [8]),
+    ],
+    ids=["within", "across", "last second", "within a poll of five minutes", "before", "after", "running"],
+)
+def test_late_polls_make_the_days_stale_on_which_a_run_that_they_measure_ends(
+    select: Select, started: str, ended: str, expected: list[int]
+) -> None:
+    records = f"landing_id job_id started_at ended_at \n old 1 {started} {ended}"
+    assert stale(select, {RECORDS: records}, ["polls"], poll_days=[8]) == expected
+
+
+def test_a_new_series_makes_the_day_of_its_end_stale(select: Select) -> None:
+    series = f"""
+        landing_id  subject_id  time_s
+        new         a           {EPOCH - 1}
+        new         a           {EPOCH + 1}
+        old         b           {EPOCH + 5 * 86400}
+        new         c           30.5
+        """
+    assert stale(select, {SERIES: series}, ["new"]) == [9, None]
+    assert stale(select, {SERIES: series}, ["old"]) == [14]
+
+
+def test_a_series_that_goes_on_makes_the_day_of_its_old_end_stale_too(select: Select) -> None:
+    series = f"""
+        landing_id  subject_id  time_s
+        older       a           {EPOCH - 86400}
+        old         a           {EPOCH}
+        new         a           {EPOCH + 86400}
+        """
+    assert {9, 10} <= set(stale(select, {SERIES: series}, ["new"]))
+
+
+def test_a_series_of_times_beyond_all_calendars_has_no_day(select: Select) -> None:
+    # Milliseconds since 1970 read as seconds, and nonsense.
+    for time_s in ("1518134400000", "1e300"):
+        series = f"landing_id subject_id time_s \n new a {time_s}"
+        assert stale(select, {SERIES: series}, ["new"]) == [None]
+
+
+def test_nothing_landed_makes_nothing_stale(select: Select) -> None:
+    nothing: dict[str, Any] = {}
+    assert stale(select, nothing, ["new"]) == []
+    assert stale(select, nothing, [], poll_days=[8]) == [8]

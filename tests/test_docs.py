@@ -1,0 +1,180 @@
+"""The pages under docs/ say what the code says, and every declaration has words to show there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from pydantic import BaseModel
+
+from expectations import suites
+from flows import reference
+from flows.command.main import iosig
+from flows.settings import QualitySettings, Settings, load
+from warehouse.contracts import TABLES
+from warehouse.sources import sources
+
+ROOT = Path(__file__).resolve().parent.parent
+TOP_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md")
+HAND_WRITTEN = (*TOP_PAGES, "docs/formats.md")
+_CONTEXT = click.Context(iosig, info_name="iosig")
+
+
+def commands() -> Iterator[click.Command]:
+    yield iosig
+    for name in iosig.list_commands(_CONTEXT):
+        command = iosig.get_command(_CONTEXT, name)
+        assert command is not None
+        yield command
+
+
+def sections() -> Iterator[tuple[str, type[BaseModel]]]:
+    for name, field in Settings.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield name, field.annotation
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z0-9_]+", text))
+
+
+# ---- the pages are those of the code
+
+
+@pytest.mark.parametrize("name", list(reference.PAGES))
+def test_page_is_what_the_code_declares(name: str) -> None:
+    page = (reference.DOCS / name).read_text(encoding="utf-8")
+    assert page == reference.PAGES[name](), f"docs/{name} is stale: run `uv run python -m flows.reference`"
+
+
+def test_stale_pages_are_told(tmp_path: Path) -> None:
+    for name, page in reference.PAGES.items():
+        (tmp_path / name).write_text(page(), encoding="utf-8")
+    assert reference.stale(tmp_path) == []
+    (tmp_path / "cli.md").write_text("of yesterday", encoding="utf-8")
+    (tmp_path / "settings.md").unlink()
+    assert reference.stale(tmp_path) == ["cli.md", "settings.md"]
+
+
+def test_pages_need_no_heavy_library() -> None:
+    code = (
+        "import sys; from flows import reference; [page() for page in reference.PAGES.values()]; "
+        "print(*sorted({'prefect', 'great_expectations', 'duckdb', 'polars', 'pandas'} & sys.modules.keys()))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == []
+
+
+def test_tables_keep_their_columns() -> None:
+    for name, page in reference.PAGES.items():
+        for block in page().split("\n\n"):
+            if not block.startswith("|"):
+                continue
+            widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+            assert len(widths) == 1, f"{name}: {block}"
+
+
+# ---- every declaration has words
+
+
+def test_every_command_has_help() -> None:
+    assert [command.name for command in commands() if not (command.help or "").strip()] == []
+
+
+def test_every_command_has_a_summary() -> None:
+    listed = iosig.get_help(click.Context(iosig, info_name="iosig"))
+    summaries = dict(re.findall(r"^  (\w+)  +(\S.*)$", listed, re.MULTILINE))
+    assert [name for name in iosig.list_commands(_CONTEXT) if not summaries.get(name)] == []
+
+
+def test_every_option_has_help() -> None:
+    silent = [
+        f"{command.name} {option.opts[0]}"
+        for command in commands()
+        for option in command.params
+        if isinstance(option, click.Option) and not (option.help or "").strip()
+    ]
+    assert silent == []
+
+
+def test_every_setting_has_a_doc() -> None:
+    fields = [(name, key, field) for name, model in sections() for key, field in model.model_fields.items()]
+    fields += [("", key, field) for key, field in Settings.model_fields.items() if key not in dict(sections())]
+    assert [f"{name}.{key}" for name, key, field in fields if not (field.description or "").strip()] == []
+    assert [name for name, model in sections() if not (model.__doc__ or "").strip()] == []
+
+
+def test_every_table_and_column_has_a_doc() -> None:
+    assert [table.name for table in TABLES if not re.match(r"one row per .+", table.grain)] == []
+    silent = [f"{table.name}.{column.name}" for table in TABLES for column in table.columns if len(column.doc) < 5]
+    assert silent == []
+
+
+def test_every_check_has_a_doc_and_a_remedy() -> None:
+    silent = [
+        f"{table.name}.{rule.name}"
+        for table in suites.checked_tables()
+        for rule in suites.declared(table)
+        if not (rule.doc.strip() and rule.remedy.strip())
+    ]
+    assert silent == []
+
+
+def test_settings_give_the_parameters_of_the_checks() -> None:
+    parameters = {
+        parameter.name: parameter.default for table in suites.checked_tables() for parameter in suites.parameters(table)
+    }
+    fields = {name: field.default for name, field in QualitySettings.model_fields.items()}
+    assert parameters == fields
+
+
+# ---- the example, and the pages written by hand
+
+
+def test_example_settings_are_valid_and_complete() -> None:
+    document = tomllib.loads(reference.EXAMPLE.read_text(encoding="utf-8"))
+    found = load(reference.EXAMPLE, Path())
+    assert document.keys() == Settings.model_fields.keys()
+    for name, model in sections():
+        assert document[name].keys() == model.model_fields.keys()
+        unset = [key for key in model.model_fields if getattr(getattr(found, name), key) in (None, {})]
+        assert unset == []
+
+
+def test_every_format_is_described() -> None:
+    page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    assert [source.name for source in sources() if f"`{source.name}`" not in page] == []
+
+
+def test_glossary_has_every_table_and_choice() -> None:
+    known = words((ROOT / "GLOSSARY.md").read_text(encoding="utf-8"))
+    wanted = {table.name for table in TABLES}
+    wanted |= {choice for table in TABLES for column in table.columns for choice in column.choices}
+    assert sorted(wanted - known) == []
+
+
+@pytest.mark.parametrize("name", HAND_WRITTEN)
+def test_links_lead_somewhere(name: str) -> None:
+    page = ROOT / name
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    broken = [link for link in links if not link.startswith("http") and not (page.parent / link).exists()]
+    assert broken == []
+
+
+@pytest.mark.parametrize("name", HAND_WRITTEN)
+def test_command_lines_in_pages_exist(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    known = {str(command.name): command for command in commands()}
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    for line in lines:
+        for subcommand, rest in re.findall(r"\biosig (?:--\w+ \S+ )*([a-z]+)([^#|&]*)", line):
+            assert subcommand in known, line
+            options = {name for option in known[subcommand].params for name in (*option.opts, *option.secondary_opts)}
+            unknown = [option for option in re.findall(r"(?<=\s)--[a-z-]+", rest) if option not in options]
+            assert unknown == [], line

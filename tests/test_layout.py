@@ -1,0 +1,130 @@
+"""The tree is as CONTRIBUTING.md says: rooms, mirrored tests, files that one can read, nothing of anybody's machine."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from warehouse.contracts import TABLES
+from warehouse.models import model_path
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("expectations", "flows", "reports", "sql", "tests", "transforms", "warehouse")
+MOST_LINES = 600
+#: tests hold tables of cases
+MOST_TEST_LINES = 750
+_UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b|NotImplemented" + "Error")
+_MACHINE_PATH = re.compile(r"(?<![\w.~)}])/(?:home|root|work|Users|farm)/\w")
+_ADDRESS = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[a-z]{2,}")
+#: hosts that exist in no network (RFC 2606)
+_EXAMPLE_HOST = re.compile(r"@(?:[\w-]+\.)*(?:example(?:\.(?:com|edu|net|org))?|test|invalid|localhost)$")
+_FOREIGN_WORDS = {"LICENSE", "uv.lock"}
+
+
+def tracked() -> list[Path]:
+    """Return the files of the project, those that are not added yet included."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if told.returncode:
+        pytest.skip("this is no git checkout")
+    return [path for name in told.stdout.decode().split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def names(paths: list[Path]) -> list[str]:
+    return [path.relative_to(ROOT).as_posix() for path in paths]
+
+
+def lines_that_match(pattern: re.Pattern[str], path: Path) -> list[str]:
+    text = path.read_bytes().decode("utf-8", "replace")
+    found = pattern.finditer(text)
+    place = path.relative_to(ROOT).as_posix()
+    return [f"{place}:{text.count(chr(10), 0, match.start()) + 1}: {match.group()}" for match in found]
+
+
+def texts() -> list[Path]:
+    return [path for path in tracked() if path.name not in _FOREIGN_WORDS]
+
+
+# ---- rooms
+
+
+def test_rooms_are_there() -> None:
+    assert [room for room in ROOMS if not (ROOT / room).is_dir()] == []
+
+
+def test_python_lies_in_rooms() -> None:
+    allowed = {*ROOMS, "bench"}
+    outside = [name for name in names(tracked()) if name.endswith(".py") and name.split("/")[0] not in allowed]
+    assert outside == []
+
+
+@pytest.mark.parametrize("room", ["transforms", "warehouse/sources"])
+def test_every_module_has_a_test_of_its_name(room: str) -> None:
+    modules = [path.stem for path in (ROOT / room).glob("*.py") if path.stem != "__init__"]
+    untested = [name for name in sorted(modules) if not (ROOT / "tests" / room / f"test_{name}.py").is_file()]
+    assert untested == []
+
+
+def test_every_model_makes_a_table_and_opens_with_its_grain() -> None:
+    grains = {model_path(table): f"-- {table.layer}.{table.name}: {table.grain}" for table in TABLES}
+    found = {path: path.read_text(encoding="utf-8").split("\n", 1)[0] for path in (ROOT / "sql").rglob("*.sql")}
+    assert found == {path: grain for path, grain in grains.items() if path in found}
+
+
+def test_every_suite_checks_a_table() -> None:
+    suites = {path.stem for path in (ROOT / "expectations").glob("*.json")}
+    assert sorted(suites - {table.name for table in TABLES}) == []
+
+
+# ---- files
+
+
+def test_no_module_is_a_drawer() -> None:
+    drawers = {"common", "helper", "helpers", "misc", "util", "utils"}
+    assert [name for name in names(tracked()) if {Path(name).stem, *Path(name).parts[:-1]} & drawers] == []
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    stems = [path.name for path in tracked() if path.name.startswith("test_")]
+    assert sorted({stem for stem in stems if stems.count(stem) > 1}) == []
+
+
+def test_files_can_be_read() -> None:
+    long = []
+    for path in tracked():
+        limit = MOST_TEST_LINES if path.is_relative_to(ROOT / "tests") else MOST_LINES
+        if path.suffix in {".py", ".sql"} and (count := len(path.read_text(encoding="utf-8").splitlines())) > limit:
+            long.append(f"{path.name}: {count}")
+    assert long == []
+
+
+# ---- what must not be in them
+
+
+def test_nothing_is_left_unfinished() -> None:
+    assert [line for path in texts() for line in lines_that_match(_UNFINISHED, path)] == []
+
+
+def test_no_path_of_a_machine() -> None:
+    assert [line for path in texts() for line in lines_that_match(_MACHINE_PATH, path)] == []
+
+
+def test_no_address_of_a_person() -> None:
+    found = [line for path in texts() for line in lines_that_match(_ADDRESS, path)]
+    assert [line for line in found if not _EXAMPLE_HOST.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (_UNFINISHED, "# TO" + "DO: later"),
+        (_MACHINE_PATH, 'open("/ho' + 'me/ana/x")'),
+        (_MACHINE_PATH, "/wo" + "rk/main"),
+        (_ADDRESS, "write to ana.b@site" + ".edu"),
+    ],
+)
+def test_patterns_find_what_they_are_for(pattern: re.Pattern[str], text: str) -> None:
+    assert pattern.search(text)
