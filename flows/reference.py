@@ -67,7 +67,7 @@ def dictionary() -> str:
         "# Data dictionary",
         "Every table of a release, and what lands. Bytes, seconds and UTC throughout; the unit is in the column's "
         "name. An interval's time stamp is its right edge. Where there is no answer there is NULL, and a column "
-        "beside it says why.",
+        "beside it says why; a column without `yes` under NULL always has a value.",
         "A table with a partition is rewritten by its days, any other as a whole. Rows that break a rule marked "
         "`quarantine` are taken out of the table and kept in [`quarantine`](#quarantine).",
         _table(("type", "what it holds"), ((_code(name), words) for name, words in _DTYPES.items())),
@@ -79,14 +79,14 @@ def dictionary() -> str:
         _index(landed),
         "## Tables within a run",
         "They are made and used by one run, and are in no release.",
-        _table(("table", "a row is"), ((_code(table.name), table.grain) for table in inner)),
+        _table(("table", "grain"), ((_code(table.name), table.grain) for table in inner)),
         *(block for table in (*published, *landed) for block in _describe(table)),
     )
 
 
 def _index(tables: Iterable[Table]) -> str:
     rows = ((f"[`{table.name}`](#{table.name})", table.layer, table.grain) for table in tables)
-    return _table(("table", "layer", "a row is"), rows)
+    return _table(("table", "layer", "grain"), rows)
 
 
 def _describe(table: Table) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _describe(table: Table) -> Iterator[str]:
     key = ", ".join(map(_code, table.key))
     partition = f" Partition: {_code(table.partition)}." if table.partition else ""
     yield f"{table.grain[0].upper()}{table.grain[1:]}. Key: {key}.{partition}"
-    yield _table(("column", "type", "unit", "NULL", "values", "meaning"), map(_column_cells, table.columns))
+    yield _table(("column", "type", "unit", "NULL", "bounds", "meaning"), map(_column_cells, table.columns))
     rules = suites.declared(table)
     if rules:
         yield "Checks beyond the contract:"
@@ -106,15 +106,11 @@ def _describe(table: Table) -> Iterator[str]:
 
 
 def _column_cells(column: Column) -> tuple[str, ...]:
-    is_null = "may be" if column.nullable else ""
-    return (_code(column.name), column.dtype, column.unit or "", is_null, _values(column), column.doc)
-
-
-def _values(column: Column) -> str:
-    if column.choices:
-        return ", ".join(map(_code, column.choices))
-    bounds = (("≥", column.low), ("≤", column.high))
-    return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+    limits = (("≥", column.low), ("≤", column.high))
+    bounds = ", ".join(f"{sign} {limit:g}" for sign, limit in limits if limit is not None)
+    choices = f" One of {', '.join(map(_code, column.choices))}." if column.choices else ""
+    is_null = "yes" if column.nullable else ""
+    return (_code(column.name), column.dtype, column.unit or "", is_null, bounds, column.doc + choices)
 
 
 def _rule_cells(rule: suites.Rule) -> tuple[str, ...]:

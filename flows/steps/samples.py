@@ -68,8 +68,9 @@ def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: date) -> pl.DataFram
     grid_started_us = (pl.col("first_step") - 1) * pl.col("step_us") + pl.col("phase_us")
     return (
         pl.concat(cut)
-        .filter(pl.col("sample_bytes_per_s").list.drop_nulls().list.len() > 0)
+        .filter(pl.col("sample_bytes_per_s").list.max().is_not_null())
         .with_columns(
+            reported_ratios=pl.when(pl.col("reported_ratios").list.min() < 1).then("reported_ratios"),
             grid_started_at=grid_started_us.cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
             step_count=pl.col("last_step") - pl.col("first_step") + 1,
         )

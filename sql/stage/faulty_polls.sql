@@ -15,7 +15,9 @@ implausible as (
         'rate_within_limit' as rule,
         polls
     from polls
-    where greatest(polls.read_bytes_per_s, polls.write_bytes_per_s) > $controller_limit_bytes_per_s
+    where
+        greatest(polls.read_bytes_per_s, polls.write_bytes_per_s) > $controller_limit_bytes_per_s
+        or greatest(polls.read_bytes_per_s, polls.write_bytes_per_s) * polls.interval_s > 2 ** 53
 ),
 
 contradicting as (
@@ -40,7 +42,7 @@ faulty as (
     select * from contradicting
 )
 
-select
+select distinct
     (polls.polled_at at time zone 'UTC')::date as day,
     'polls' as table_name,
     rule,

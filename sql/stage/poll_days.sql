@@ -85,7 +85,7 @@ expected as (
     select
         controllers.filesystem,
         controllers.controller_count,
-        round(86400 / steps.interval_s)::bigint * controllers.controller_count as expected_poll_count
+        greatest(1, round(86400 / steps.interval_s)::bigint) * controllers.controller_count as expected_poll_count
     from controllers
     inner join steps using (filesystem)
 )

@@ -32,26 +32,27 @@ distinct_polls as (
     from repeated_polls
 ),
 
+-- beyond 2^53 a double tells no bytes apart, and a few such polls fill every sum
 judged as (
     select
         *,
         read_bytes_per_s is null and write_bytes_per_s is null as is_gap,
-        coalesce(
-            greatest(coalesce(read_bytes_per_s, 0), coalesce(write_bytes_per_s, 0)) > $controller_limit_bytes_per_s,
-            false
-        ) as is_implausible
+        coalesce(greatest(read_bytes_per_s, write_bytes_per_s) > $controller_limit_bytes_per_s, false)
+        or coalesce(greatest(read_bytes_per_s, write_bytes_per_s) * interval_s > 2 ** 53, false) as is_implausible
     from distinct_polls
 )
 
--- whole bytes, so that every sum is exact whatever its order
+-- whole bytes, so that every sum is exact whatever its order; no cast may fail on what the filter leaves out
 select
     (polled_at at time zone 'UTC')::date as polled_on,
     filesystem,
     polled_at,
     interval_s,
     count(*) filter (where not is_gap and not is_implausible) as controller_count,
-    sum(round(read_bytes_per_s * interval_s)::bigint) filter (where not is_implausible)::bigint as read_bytes,
-    sum(round(write_bytes_per_s * interval_s)::bigint) filter (where not is_implausible)::bigint as written_bytes,
+    sum(try_cast(round(read_bytes_per_s * interval_s) as bigint)) filter (where not is_implausible)::bigint
+        as read_bytes,
+    sum(try_cast(round(write_bytes_per_s * interval_s) as bigint)) filter (where not is_implausible)::bigint
+        as written_bytes,
     count(*) filter (where is_gap) as gap_poll_count,
     sum(duplicate_poll_count)::bigint as duplicate_poll_count,
     sum(conflicting_poll_count)::bigint as conflicting_poll_count,

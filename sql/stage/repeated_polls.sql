@@ -19,8 +19,8 @@ weighed as (
     select
         polls.*,
         polls.read_bytes_per_s is null and polls.write_bytes_per_s is null as is_gap,
-        round(polls.read_bytes_per_s * polls.interval_s)::bigint as read_bytes,
-        round(polls.write_bytes_per_s * polls.interval_s)::bigint as written_bytes
+        round(polls.read_bytes_per_s * polls.interval_s) as read_bytes,
+        round(polls.write_bytes_per_s * polls.interval_s) as written_bytes
     from polls
     semi join repeated using (filesystem, controller, polled_at)
 ),

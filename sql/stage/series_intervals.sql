@@ -8,7 +8,8 @@ series as (
 dated as (
     select
         subject_id,
-        case when max(time_s) >= 1e9 then (to_timestamp(max(time_s)) at time zone 'UTC')::date end as ended_on
+        case when max(time_s) between 1e9 and 1e10 then (to_timestamp(max(time_s)) at time zone 'UTC')::date end
+            as ended_on
     from series
     group by subject_id
 )

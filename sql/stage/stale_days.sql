@@ -4,7 +4,7 @@ with
 job_records as (
     select
         coalesce(cluster, 'default') as cluster,
-        job_id,
+        split_part(job_id, '.', 1) as whole_job_id,
         started_at,
         ended_at,
         list_contains($landings, landing_id) as is_new
@@ -14,37 +14,56 @@ job_records as (
 series as (
     select
         subject_id,
+        landing_id,
         list_contains($landings, landing_id) as is_new,
         time_s
     from landed.series
+),
+
+touched_jobs as (
+    select distinct
+        cluster,
+        whole_job_id
+    from job_records
+    where is_new
+),
+
+touched_series as (
+    select distinct subject_id
+    from series
+    where is_new
 ),
 
 stale_polls as (
     select unnest($poll_days::date[]) as polled_on
 ),
 
--- every day on which a record of a touched job ends, since a later record may have moved the end
+-- every day on which a record of a touched job or of its steps ends, since a later record may have moved
+-- the end, and a step's record changes what is known of its job
 of_new_records as (
     select (ended_at at time zone 'UTC')::date as ended_on
     from job_records
-    semi join (select distinct cluster, job_id from job_records where is_new) as touched using (cluster, job_id)
+    semi join touched_jobs using (cluster, whole_job_id)
 ),
 
--- a run's last poll ends up to an interval after the run
+-- a run's last poll ends up to an interval after the run; polls an hour apart are the sparsest looked for
 of_new_polls as (
     select (job_records.ended_at at time zone 'UTC')::date as ended_on
     from job_records
     inner join stale_polls
         on stale_polls.polled_on between (job_records.started_at at time zone 'UTC')::date
-        and ((job_records.ended_at + to_seconds(60)) at time zone 'UTC')::date
+        and ((job_records.ended_at + to_hours(1)) at time zone 'UTC')::date
 ),
 
--- a time beyond a thousand million seconds is one since 1970; a smaller one, since the series' own zero
+-- a time beyond a thousand million seconds is one since 1970; a smaller one, since the series' own zero;
+-- each landing says when a touched series ended as far as it was known then
 of_new_series as (
-    select case when max(time_s) >= 1e9 then (to_timestamp(max(time_s)) at time zone 'UTC')::date end as ended_on
+    select
+        case when max(time_s) between 1e9 and 1e10 then (to_timestamp(max(time_s)) at time zone 'UTC')::date end
+            as ended_on
     from series
-    semi join (select distinct subject_id from series where is_new) as touched using (subject_id)
-    group by subject_id
+    semi join touched_series using (subject_id)
+    group by subject_id, landing_id
 )
 
 select ended_on from of_new_records

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 
 def polled(values: Sequence[int]) -> list[str | None]:
     """Flags of one server's counter."""
     flags: list[str | None] = []
-    fell_from = fell_to = None
+    fell_from: float = math.inf
+    fell_to = 0
     for index, value in enumerate(values):
         flag = None
         if index:
@@ -16,7 +18,7 @@ def polled(values: Sequence[int]) -> list[str | None]:
             if value < before:
                 flag = "reset" if value < values[0] else "decrease"
                 fell_from, fell_to = before, value
-            elif fell_from is not None and before < fell_from <= value and value - before > before - fell_to:
+            elif before < fell_from <= value and value - before > before - fell_to:
                 flag = "decrease"
         flags.append(flag)
     return flags

@@ -174,7 +174,7 @@ SAMPLE_BYTES_PER_S = Column(
 REPORTED_RATIOS = Column(
     "reported_ratios",
     "reals",
-    "The share of the file system's controllers that reported in each step: 1 means no gap.",
+    "The share of the file system's controllers that reported in each step; NULL where all did in every step.",
     unit="1",
     low=0,
     high=1,

@@ -309,7 +309,7 @@ SAMPLES = Table(
         c.INTERVAL_S,
         c.STEP_COUNT,
         c.SAMPLE_BYTES_PER_S,
-        c.REPORTED_RATIOS,
+        c.REPORTED_RATIOS.optional(),
     ),
     partition="ended_on",
 )

@@ -213,7 +213,8 @@ def _counted(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _rated(timed: pl.DataFrame, rows: pl.DataFrame, *, is_volume: bool) -> pl.DataFrame:
     distances = np.diff(timed["time_s"].to_numpy())
-    first = float(np.median(distances)) if distances.size else None
+    # Stamps jitter, so that no two distances need be alike: the middle one stands for the most common.
+    first = float(np.percentile(distances, 50, method="lower")) if distances.size else None
     intervals = timed.select(LINE, interval_s=pl.col("time_s").diff().fill_null(pl.lit(first, pl.Float64)))
     rate = pl.col("value") / pl.col("interval_s") if is_volume else pl.col("value")
     return rows.join(intervals, on=LINE, how="left", maintain_order="left").with_columns(

@@ -31,10 +31,9 @@ def database(
     *,
     times: dict[int, Any] | None = None,
     infos: dict[str, list[tuple[Any, ...]]] | None = None,
-    tables: str = TABLES,
 ) -> Path:
     """Write an LMT database of readings (OST_ID, TS_ID, READ_BYTES, WRITE_BYTES); TS_ID is the second."""
-    given = {
+    given: dict[str, list[tuple[Any, ...]]] = {
         "OST_INFO": [(1, 7, "fs-OST0001", "h"), (2, 7, "fs-OST0002", "h")],
         "OSS_INFO": [(7, 1, "h"), (7, 1, "failover")],
         "FILESYSTEM_INFO": [(1, "scratch")],
@@ -45,12 +44,12 @@ def database(
         {ts: f"2026-01-01 00:00:{ts:02}" for _, ts, *_ in readings if isinstance(ts, int)} if times is None else times
     )
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(tables)
+        connection.executescript(TABLES)
         connection.executemany("insert into OST_DATA values (?, ?, ?, ?, 0)", readings)
         connection.executemany("insert into TIMESTAMP_INFO values (?, ?)", stamps.items())
         for name, rows in given.items():
-            marks = ", ".join("?" * len(rows[0])) if rows else ""
-            connection.executemany(f"insert into {name} values ({marks})", rows)
+            for row in rows:
+                connection.execute(f"insert into {name} values ({', '.join('?' * len(row))})", row)
         connection.commit()
     return path
 
@@ -137,7 +136,7 @@ def test_local_times_need_the_zone_and_the_repeated_hour_is_refused(tmp_path: Pa
 
 def test_a_file_system_that_is_unknown_or_ambiguous_is_the_default(tmp_path: Path) -> None:
     readings = [(1, 0, 1, 1), (1, 5, 1, 1)]
-    both = {"OSS_INFO": [(7, 1, "h"), (7, 2, "h")], "FILESYSTEM_INFO": [(1, "a"), (2, "b")]}
+    both: dict[str, list[tuple[Any, ...]]] = {"OSS_INFO": [(7, 1, "h"), (7, 2, "h")], "FILESYSTEM_INFO": [(1, "a"), (2, "b")]}
     for infos in (both, {"FILESYSTEM_INFO": []}):
         rows, _ = read_input(SOURCE, database(tmp_path, readings, infos=infos))
         assert rows["filesystem"].unique().to_list() == ["default"]
@@ -186,7 +185,7 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
     content = path.read_bytes()
     for damaged in (content[: len(content) // 2], content[:5000] + b"\xff" * 20000 + content[25000:], content[:100]):
         path.write_bytes(damaged)
-        with pytest.raises(InputRefused, match="cannot be read|no table"):
+        with pytest.raises(InputRefused, match=r"cannot be read|no table"):
             read_input(SOURCE, path)
 
 

@@ -1,0 +1,71 @@
+"""samples.applications: the sample sets that there are."""
+
+from __future__ import annotations
+
+from tests.sql.given import Select, expect
+from warehouse.contracts import tables
+
+JOBS = "stage.jobs"
+JOB_IO = "samples.job_io"
+
+
+def test_a_sample_is_a_run_that_some_file_system_and_direction_measured(select: Select) -> None:
+    found = select(
+        tables.APPLICATIONS,
+        {
+            JOBS: """
+            job_id  started_at  ended_at  user  application  node_count
+            1       10:00:00    11:00:00  ann   vasp         8
+            1       12:00:00    13:00:00  ann   vasp         8
+            2       09:00:00    14:00:00  ann   vasp         8
+            3       10:00:00    11:00:00  ann   vasp         16
+            4       10:00:00    11:00:00  bob   vasp         8
+            """,
+            JOB_IO: """
+            job_id  started_at  filesystem  direction  outcome
+            1       10:00:00    lake        read       measured
+            1       10:00:00    lake        write      measured
+            1       10:00:00    pond        read       measured
+            2       09:00:00    lake        read       no_polls
+            3       10:00:00    lake        write      measured
+            """,
+        },
+    )
+    expect(
+        found,
+        """
+        application_id  user  application  node_count  sample_count  first_at  last_at
+        ann/vasp/16     ann   vasp         16          1             10:00:00  11:00:00
+        ann/vasp/8      ann   vasp         8           1             09:00:00  14:00:00
+        bob/vasp/8      bob   vasp         8           0             10:00:00  11:00:00
+        """,
+    )
+
+
+def test_what_is_no_finished_run_of_a_known_application_is_in_no_set(select: Select) -> None:
+    found = select(
+        tables.APPLICATIONS,
+        {
+            JOBS: """
+            job_id   started_at  ended_at  user  application  node_count  is_application_run
+            good     10:00:00    10:00:00  ann   vasp         8           yes
+            running  09:00:00    .         ann   vasp         8           yes
+            whole    08:00:00    11:00:00  ann   vasp         8           no
+            back     12:00:00    11:00:00  ann   vasp         8           yes
+            nobody   10:00:00    11:00:00  .     vasp         8           yes
+            unnamed  10:00:00    11:00:00  ann   .            8           yes
+            unsized  10:00:00    11:00:00  ann   vasp         .           yes
+            """
+        },
+    )
+    expect(found, "application_id first_at last_at sample_count \n ann/vasp/8 10:00:00 10:00:00 0")
+
+
+def test_names_with_slashes_do_not_merge_two_applications(select: Select) -> None:
+    jobs = """
+        job_id  started_at  ended_at  user  application  node_count
+        1       10:00:00    11:00:00  a/b   c            1
+        2       10:00:00    11:00:00  a     b/c          1
+        """
+    found = select(tables.APPLICATIONS, {JOBS: jobs})
+    assert found["user"].to_list() == ["a", "a/b"]

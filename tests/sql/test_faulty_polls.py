@@ -1,0 +1,94 @@
+"""stage.faulty_polls: what is kept out of the sums is named, with the rule that it breaks."""
+
+from __future__ import annotations
+
+import json
+
+from tests.sql.given import DAY, Select, expect
+from warehouse.contracts import tables
+
+POLLS = "landed.polls"
+REPEATED = "stage.repeated_polls"
+
+
+def test_a_rate_above_the_limit_is_faulty_and_one_at_the_limit_is_not(select: Select) -> None:
+    polls = """
+        controller  read_bytes_per_s  write_bytes_per_s
+        at          100               100
+        reads       100.5             1
+        writes      1                 101
+        only        .                 101
+        gap         .                 .
+        """
+    found = select(tables.FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
+    assert [json.loads(row)["controller"] for row in found["row_json"]] == ["only", "reads", "writes"]
+    assert found["rule"].unique().to_list() == ["rate_within_limit"]
+    assert found["table_name"].unique().to_list() == ["polls"]
+    assert found["day"].unique().to_list() == [DAY]
+
+
+def test_without_a_limit_only_what_no_sum_can_hold_is_implausible(select: Select) -> None:
+    polls = """
+        controller  interval_s  read_bytes_per_s  write_bytes_per_s
+        fast        2           1e12              1e12
+        absurd      2           1                 1e300
+        long        1e9         1e9               .
+        """
+    found = select(tables.FAULTY_POLLS, {POLLS: polls})
+    assert [json.loads(row)["controller"] for row in found["row_json"]] == ["absurd", "long"]
+
+
+def test_every_poll_that_contradicts_the_kept_one_is_named(select: Select) -> None:
+    polls = """
+        landing_id  controller  read_bytes_per_s  write_bytes_per_s
+        first       c1          1                 2
+        second      c1          1                 2
+        third       c1          9                 2
+        fourth      c1          1                 .
+        gap         c1          .                 .
+        first       c2          5                 5
+        second      c2          5                 5
+        """
+    repeated = """
+        controller  read_bytes_per_s  write_bytes_per_s  conflicting_poll_count
+        c1          1                 2                  2
+        c2          5                 5                  0
+        """
+    found = select(tables.FAULTY_POLLS, {POLLS: polls, REPEATED: repeated})
+    expect(found, "rule \n polls_agree \n polls_agree")
+    assert {json.loads(row)["landing_id"] for row in found["row_json"]} == {"third", "fourth"}
+
+
+def test_a_poll_may_break_both_rules(select: Select) -> None:
+    found = select(
+        tables.FAULTY_POLLS,
+        {
+            POLLS: "landing_id read_bytes_per_s \n a 1 \n b 999",
+            REPEATED: "read_bytes_per_s conflicting_poll_count \n 1 1",
+        },
+        controller_limit_bytes_per_s=100.0,
+    )
+    assert found["rule"].to_list() == ["polls_agree", "rate_within_limit"]
+
+
+def test_the_row_is_kept_as_it_was_landed(select: Select) -> None:
+    polls = """
+        landing_id  filesystem  controller  polled_at       interval_s  read_bytes_per_s  write_bytes_per_s
+        abc         lake        c'"1        10T00:00:00.5   2.5         101.25            .
+        """
+    found = select(tables.FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
+    assert found["day"].item().day == 10
+    assert json.loads(found["row_json"].item()) == {
+        "landing_id": "abc",
+        "filesystem": "lake",
+        "controller": "c'\"1",
+        "polled_at": "2018-02-10 00:00:00.5+00",
+        "interval_s": 2.5,
+        "read_bytes_per_s": 101.25,
+        "write_bytes_per_s": None,
+    }
+
+
+def test_a_faulty_poll_that_came_twice_in_one_file_is_one_row(select: Select) -> None:
+    polls = "read_bytes_per_s \n 999 \n 999"
+    assert select(tables.FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0).height == 1

@@ -1,0 +1,115 @@
+"""stage.poll_days: a day of polls in one row, and what of it is missing."""
+
+from __future__ import annotations
+
+from tests.sql.given import Select, expect
+from warehouse.contracts import tables
+
+POLLS = "landed.polls"
+TICKS = "stage.poll_ticks"
+
+
+def test_the_day_is_told_by_its_most_common_interval(select: Select) -> None:
+    found = select(
+        tables.POLL_DAYS,
+        {
+            POLLS: "filesystem controller \n a c1 \n a c2 \n a c1 \n b c1",
+            TICKS: """
+            filesystem  polled_at       interval_s  controller_count  read_bytes  written_bytes
+            a           10:00:01        2           2                 10          .
+            a           10:00:03        2           1                 30          2
+            a           10:00:13        10          2                 50          50
+            b           10:00:07.5      5           1                 .           .
+            """,
+        },
+    )
+    expect(
+        found,
+        """
+        filesystem  interval_s  grid_phase_s  controller_count  poll_count  expected_poll_count  read_bytes
+        a           2           1             2                 5           86400                90
+        b           5           2.5           1                 1           17280                .
+        """,
+    )
+    expect(found.head(1), "written_bytes peak_bytes_per_s missing_ratio \n 52 16 " + str(1 - 5 / 86400))
+    expect(found.tail(1), "written_bytes peak_bytes_per_s missing_ratio \n .  0  " + str(1 - 1 / 17280))
+
+
+def test_where_intervals_or_phases_tie_the_smallest_counts(select: Select) -> None:
+    found = select(
+        tables.POLL_DAYS,
+        {
+            POLLS: "controller \n c1",
+            TICKS: """
+            polled_at   interval_s  controller_count
+            10:00:01.5  5           1
+            10:00:01    2           1
+            """,
+        },
+    )
+    # Both instants vote for the phase in steps of two seconds.
+    expect(found, "interval_s grid_phase_s \n 2 1")
+
+
+def test_what_befell_the_polls_is_summed(select: Select) -> None:
+    found = select(
+        tables.POLL_DAYS,
+        {
+            POLLS: "controller \n c1",
+            TICKS: """
+            polled_at  interval_s  gap_poll_count  duplicate_poll_count  conflicting_poll_count  implausible_poll_count
+            10:00:00   2           1               2                     3                       4
+            10:00:02   2           10              20                    30                      40
+            """,
+        },
+    )
+    expect(
+        found,
+        """
+        poll_count  gap_poll_count  duplicate_poll_count  conflicting_poll_count  implausible_poll_count  missing_ratio
+        0           11              22                    33                      44                      1
+        """,
+    )
+
+
+def test_more_polls_than_due_miss_nothing(select: Select) -> None:
+    found = select(
+        tables.POLL_DAYS,
+        {
+            POLLS: "controller \n c1",
+            TICKS: """
+            polled_at  interval_s  controller_count
+            06:00:00   43200       1
+            12:00:00   43200       1
+            18:00:00   43200       1
+            """,
+        },
+    )
+    expect(found, "poll_count expected_poll_count missing_ratio \n 3 2 0")
+
+
+def test_at_least_one_poll_is_due_of_each_controller(select: Select) -> None:
+    ticks = "polled_at interval_s controller_count \n 06:00:00 200000 {}"
+    for count, missing_ratio in ((1, 0.5), (0, 1)):
+        given = {POLLS: "controller \n c1 \n c2", TICKS: ticks.format(count)}
+        expect(select(tables.POLL_DAYS, given), f"expected_poll_count missing_ratio \n 2 {missing_ratio}")
+
+
+def test_controllers_at_one_instant_peak_together(select: Select) -> None:
+    found = select(
+        tables.POLL_DAYS,
+        {
+            POLLS: "controller \n c1 \n c2",
+            TICKS: """
+            polled_at  interval_s  controller_count  read_bytes  written_bytes
+            10:00:00   2           1                 20          20
+            10:00:00   5           1                 100         .
+            10:00:02   2           1                 79          .
+            """,
+        },
+    )
+    expect(found, "peak_bytes_per_s \n 40")
+
+
+def test_without_polls_there_is_no_day(select: Select) -> None:
+    assert select(tables.POLL_DAYS, {}).is_empty()

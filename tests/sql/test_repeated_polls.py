@@ -1,0 +1,145 @@
+"""stage.repeated_polls: several polls of one controller and instant become one, and what differs is counted."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tests.sql.given import Select, expect, rows, shuffled
+from warehouse.contracts import tables
+
+POLLS = "landed.polls"
+
+
+def test_a_poll_that_came_once_is_not_repeated(select: Select) -> None:
+    found = select(
+        tables.REPEATED_POLLS,
+        {
+            POLLS: """
+            polled_at  filesystem  controller  read_bytes_per_s
+            10:00:00   a           c1          1
+            10:00:02   a           c1          1
+            10:00:00   a           c2          1
+            10:00:00   b           c1          1
+            """
+        },
+    )
+    assert found.is_empty()
+
+
+def test_identical_polls_merge(select: Select) -> None:
+    found = select(
+        tables.REPEATED_POLLS,
+        {
+            POLLS: """
+            controller  read_bytes_per_s  write_bytes_per_s
+            c1          10                20
+            c1          10                20
+            c1          10.0000000001     20
+            """
+        },
+    )
+    expect(
+        found,
+        """
+        controller  read_bytes_per_s  write_bytes_per_s  duplicate_poll_count  conflicting_poll_count
+        c1          10                20                 2                     0
+        """,
+    )
+
+
+def test_of_polls_that_conflict_the_first_landed_is_kept(select: Select) -> None:
+    polls = rows(
+        POLLS,
+        """
+        part_order  part_row  interval_s  read_bytes_per_s  write_bytes_per_s
+        1           0         2           7                 7
+        0           5         2           3                 4
+        0           2         5           1                 2
+        1           1         5           1                 2
+        """,
+    )
+    for disordered in shuffled(polls):
+        expect(
+            select(tables.REPEATED_POLLS, {POLLS: disordered}),
+            """
+            interval_s  read_bytes_per_s  write_bytes_per_s  duplicate_poll_count  conflicting_poll_count
+            5           1                 2                  1                     2
+            """,
+        )
+
+
+def test_a_value_beats_a_gap_and_a_gap_conflicts_with_nothing(select: Select) -> None:
+    found = select(
+        tables.REPEATED_POLLS,
+        {
+            POLLS: """
+            part_order  controller  read_bytes_per_s  write_bytes_per_s  flag
+            0           c1          .                 .                  missing
+            1           c1          8                 9                  .
+            2           c1          .                 .                  reset
+            0           c2          .                 .                  missing
+            1           c2          .                 .                  missing
+            """
+        },
+    )
+    expect(
+        found,
+        """
+        controller  read_bytes_per_s  write_bytes_per_s  duplicate_poll_count  conflicting_poll_count
+        c1          8                 9                  2                     0
+        c2          .                 .                  1                     0
+        """,
+    )
+
+
+def test_a_poll_that_knows_one_direction_less_conflicts(select: Select) -> None:
+    found = select(
+        tables.REPEATED_POLLS,
+        {
+            POLLS: """
+            read_bytes_per_s  write_bytes_per_s
+            8                 .
+            8                 0
+            """
+        },
+    )
+    expect(found, "read_bytes_per_s write_bytes_per_s conflicting_poll_count \n 8 . 1")
+
+
+def test_the_same_controller_name_on_another_file_system_is_another_controller(select: Select) -> None:
+    found = select(
+        tables.REPEATED_POLLS,
+        {
+            POLLS: """
+            filesystem  controller  polled_at  read_bytes_per_s
+            b           c1          10:00:00   1
+            a           c1          10:00:00   2
+            b           c1          10:00:00   1
+            a           c1          10:00:00   3
+            a           c1          09:00:00   4
+            a           c1          09:00:00   4
+            """
+        },
+    )
+    expect(
+        found,
+        """
+        filesystem  polled_at  read_bytes_per_s  duplicate_poll_count  conflicting_poll_count
+        a           09:00:00   4                 1                     0
+        a           10:00:00   2                 0                     1
+        b           10:00:00   1                 1                     0
+        """,
+    )
+
+
+def test_a_rate_beyond_all_reason_is_compared_like_any_other(select: Select) -> None:
+    polls = rows(POLLS, "read_bytes_per_s write_bytes_per_s \n 1e300 1 \n 1e300 1 \n 1e308 1")
+    found = select(tables.REPEATED_POLLS, {POLLS: polls})
+    expect(found, "read_bytes_per_s duplicate_poll_count conflicting_poll_count \n 1e300 1 1")
+
+
+def test_every_poll_is_counted_once(select: Select) -> None:
+    polls = rows(POLLS, "read_bytes_per_s \n" + "\n".join(f"{number % 3}" for number in range(40)))
+    found = select(tables.REPEATED_POLLS, {POLLS: polls})
+    counted = found.select(pl.sum_horizontal("duplicate_poll_count", "conflicting_poll_count") + 1).item()
+    assert counted == polls.height

@@ -1,0 +1,169 @@
+"""samples.runs: which runs there are to measure, on which file systems, on which grid."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sql.given import DAY, Select, at, expect, rows
+from warehouse.contracts import tables
+
+JOBS = "stage.jobs"
+POLL_DAYS = "stage.poll_days"
+PARTITIONS = "settings.partition_filesystems"
+TWO_FILESYSTEMS = "filesystem controller_count \n lake 3 \n pond 1"
+EPOCH_US = 1_000_000
+
+
+def microseconds(word: str) -> int:
+    return int(at(word).timestamp()) * EPOCH_US
+
+
+def test_a_job_uses_its_own_file_system_where_it_is_known(select: Select) -> None:
+    found = select(
+        tables.RUNS,
+        {
+            JOBS: """
+            job_id  filesystem  partition
+            own     lake        mapped
+            other   sea         mapped
+            """,
+            POLL_DAYS: TWO_FILESYSTEMS,
+            PARTITIONS: "partition filesystem \n mapped pond",
+        },
+    )
+    # The polls of `sea` were never landed: the run is there and has no grid.
+    expect(found, "job_id filesystem expected_controller_count \n other sea . \n own lake 3")
+
+
+def test_a_job_of_unknown_file_system_uses_those_of_its_partition_else_all(select: Select) -> None:
+    found = select(
+        tables.RUNS,
+        {
+            JOBS: """
+            job_id  filesystem  partition
+            both    .           wide
+            one     .           narrow
+            all     .           unmapped
+            none    .           .
+            """,
+            POLL_DAYS: TWO_FILESYSTEMS,
+            PARTITIONS: "partition filesystem \n wide pond \n wide sea \n narrow lake",
+        },
+    )
+    expect(
+        found,
+        """
+        job_id  filesystem  expected_controller_count
+        all     lake        3
+        all     pond        1
+        both    pond        1
+        both    sea         .
+        none    lake        3
+        none    pond        1
+        one     lake        3
+        """,
+    )
+
+
+def test_without_any_polls_a_run_has_no_file_system_and_no_grid(select: Select) -> None:
+    found = select(tables.RUNS, {JOBS: "job_id ended_at \n 1 12:00:00"})
+    expect(found, "job_id filesystem interval_s step_us first_step last_step \n 1 . . . . .")
+
+
+@pytest.mark.parametrize(
+    ("ended", "first_edge", "last_edge"),
+    [
+        ("10:00:00", "10:00:00", "10:00:00"),
+        ("10:00:01", "10:00:00", "10:00:02"),
+        ("10:00:02", "10:00:00", "10:00:02"),
+        ("10:00:02.000001", "10:00:00", "10:00:04"),
+        ("10:00:09", "10:00:00", "10:00:10"),
+    ],
+)
+def test_the_grid_has_the_steps_whose_right_edge_is_in_the_run_or_a_step_after_it(
+    select: Select, ended: str, first_edge: str, last_edge: str
+) -> None:
+    jobs = f"started_at ended_at \n 10:00:00 {ended}"
+    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: "controller_count \n 1"})
+    step = 2 * EPOCH_US
+    assert found["first_step"].item() * step == microseconds(first_edge)
+    assert found["last_step"].item() * step == microseconds(last_edge)
+
+
+def test_the_grid_lies_on_the_polls(select: Select) -> None:
+    jobs = "started_at ended_at \n 10:00:00 10:00:05"
+    poll_days = "interval_s grid_phase_s controller_count \n 5 3.5 1"
+    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: poll_days})
+    expect(found, "interval_s step_us phase_us \n 5 5000000 3500000")
+    edges = [found[name].item() * 5_000_000 + 3_500_000 for name in ("first_step", "last_step")]
+    # [10:00:00, 10:00:10) holds the edges at 3.5 s and 8.5 s.
+    assert edges == [microseconds("10:00:03") + 500_000, microseconds("10:00:08") + 500_000]
+
+
+def test_a_run_over_several_days_has_the_spacing_of_the_last_and_the_most_controllers(select: Select) -> None:
+    jobs = "started_at ended_at ended_on \n 8T10:00:00 10T10:00:00 10"
+    poll_days = """
+        polled_on  interval_s  controller_count
+        7          9           99
+        8          2           4
+        9          5           3
+        11         9           99
+        """
+    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: poll_days})
+    expect(found, "interval_s expected_controller_count \n 5 4")
+
+
+def test_a_poll_that_ends_after_midnight_measures_a_run_that_ended_before(select: Select) -> None:
+    # Its right edge, at 00:00:00, lies within the interval after the end.
+    jobs = """
+        job_id  started_at  ended_at
+        late    23:00:00    23:59:58.5
+        early   23:00:00    23:59:57
+        """
+    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: "polled_on controller_count \n 10 1"})
+    expect(found, "job_id interval_s \n early . \n late 2")
+
+
+def test_only_application_runs_with_sane_times_are_runs(select: Select) -> None:
+    jobs = """
+        job_id    started_at  ended_at  is_application_run
+        good      10:00:00    11:00:00  yes
+        backward  10:00:00    09:00:00  yes
+        whole     10:00:00    11:00:00  no
+        """
+    assert select(tables.RUNS, {JOBS: jobs})["job_id"].to_list() == ["good"]
+
+
+def test_what_ran_beside_the_runs_of_the_day_is_there_and_nothing_else(select: Select) -> None:
+    jobs = """
+        job_id   started_at   ended_at    ended_on
+        today    9T10:00:00   9T12:00:00  9
+        before   8T10:00:00   8T11:00:00  8
+        touches  9T08:00:00   10T08:00:00 10
+        running  9T11:00:00   .           .
+        after    9T12:00:01   10T08:00:00 10
+        """
+    found = select(tables.RUNS, {JOBS: jobs}, days=[DAY])
+    assert sorted(found["job_id"]) == ["running", "today", "touches"]
+    assert select(tables.RUNS, {JOBS: jobs}, days=[DAY.replace(day=20)]).is_empty()
+
+
+def test_a_running_job_has_no_grid(select: Select) -> None:
+    jobs = "job_id started_at ended_at ended_on \n running 10:00:00 . . \n today 10:00:00 12:00:00 9"
+    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: "controller_count \n 1"})
+    expect(found.filter(found["job_id"] == "running"), "filesystem step_us first_step \n filesystem . .")
+
+
+def test_an_application_needs_all_of_its_parts(select: Select) -> None:
+    jobs = rows(
+        JOBS,
+        """
+        job_id  user  application  node_count
+        1       ann   vasp         8
+        2       .     vasp         8
+        3       ann   .            8
+        4       ann   vasp         .
+        """,
+    )
+    found = select(tables.RUNS, {JOBS: jobs})
+    expect(found, "job_id application_id \n 1 ann/vasp/8 \n 2 . \n 3 . \n 4 .")

@@ -1,0 +1,35 @@
+"""stage.ticks: the polls that count, with how many controllers there should have been."""
+
+from __future__ import annotations
+
+from tests.sql.given import Select, expect
+from warehouse.contracts import tables
+
+
+def test_instants_without_any_value_are_left_out(select: Select) -> None:
+    found = select(
+        tables.TICKS,
+        {
+            "stage.poll_ticks": """
+            filesystem  polled_at  interval_s  controller_count  read_bytes  written_bytes
+            b           10:00:00   2           1                 5           .
+            a           10:00:02   2           1                 3           4
+            a           10:00:02   5           2                 7           8
+            a           10:00:00   2           0                 .           .
+            """,
+            "stage.poll_days": """
+            filesystem  controller_count
+            a           3
+            b           1
+            """,
+        },
+    )
+    expect(
+        found,
+        """
+        polled_on filesystem polled_at interval_s controller_count expected_controller_count read_bytes written_bytes
+        9         a          10:00:02  2          1                3                         3          4
+        9         a          10:00:02  5          2                3                         7          8
+        9         b          10:00:00  2          1                1                         5          .
+        """,
+    )
