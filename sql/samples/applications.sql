@@ -20,7 +20,7 @@ measured as (
 )
 
 select
-    jobs.user || '/' || jobs.application || '/' || jobs.node_count as application_id,
+    replace(jobs.user, '/', '%2F') || '/' || jobs.application || '/' || jobs.node_count as application_id,
     jobs.user,
     jobs.application,
     jobs.node_count,

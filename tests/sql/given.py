@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Protocol
 
 import duckdb
@@ -20,6 +20,7 @@ from warehouse import models
 from warehouse.contracts import Table, frames, table
 
 DAY = date(2018, 2, 9)
+NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
 DAYS = [DAY.replace(day=number) for number in range(1, 29)]
 
 #: what the engine gives a model beside the contract's columns
@@ -39,11 +40,13 @@ _HARMLESS: dict[str, Any] = {
     "interval_s": 2.0,
     "landing_id": "landing",
     "part_order": 0,
-    "polled_at": datetime(2018, 2, 9, 12, tzinfo=UTC),
     "step_us": 2_000_000,
     "is_application_run": True,
     "outcome": "measured",
 }
+_RUN = {"ended_on": DAY, "started_at": NOON - timedelta(hours=1), "ended_at": NOON}
+#: columns that may be NULL and would, if they were, make the row one that models leave out
+_FILLED: dict[str, dict[str, Any]] = {"stage.jobs": _RUN, "samples.runs": _RUN | {"filesystem": "filesystem"}}
 _BY_DTYPE: dict[Any, Any] = {pl.Int64: 0, pl.Float64: 0.0, pl.Boolean: False, pl.Date: DAY, pl.List(pl.Float64): []}
 
 
@@ -102,6 +105,8 @@ def rows(name: str, text: str) -> pl.DataFrame:
 def _filling(name: str, column: str, dtype: Any) -> Any:
     layer, _, short = name.partition(".")
     declared = None if column in LANDED or layer == "settings" else table(short).column(column)
+    if column in _FILLED.get(name, {}):
+        return _FILLED[name][column]
     if declared and declared.nullable:
         return None
     if column in _HARMLESS:
@@ -109,7 +114,7 @@ def _filling(name: str, column: str, dtype: Any) -> Any:
     if declared and declared.choices:
         return declared.choices[0]
     if isinstance(dtype, pl.Datetime):
-        return _HARMLESS["polled_at"]
+        return NOON
     return _BY_DTYPE.get(dtype, column)
 
 

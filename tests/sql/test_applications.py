@@ -68,4 +68,4 @@ def test_names_with_slashes_do_not_merge_two_applications(select: Select) -> Non
         2       10:00:00    11:00:00  a     b/c          1
         """
     found = select(tables.APPLICATIONS, {JOBS: jobs})
-    assert found["user"].to_list() == ["a", "a/b"]
+    expect(found, "user application_id \n a/b a%2Fb/c/1 \n a a/b/c/1")

@@ -135,7 +135,7 @@ def _is_utf8(content: bytes) -> bool:
     return True
 
 
-def _careful(block: _Block, layout: _Layout, reading: Reading) -> Iterator[Sifted]:
+def _careful(block: _Block, layout: _Layout, reading: Reading) -> Sifted:
     """Read a block line by line, so that each line that is wrong is refused by itself."""
     names = [f"column {index}" for index in range(len(layout.header))]
     ours = {ours: names[layout.header.index(theirs)] for ours, theirs in layout.columns.items()}
@@ -144,13 +144,16 @@ def _careful(block: _Block, layout: _Layout, reading: Reading) -> Iterator[Sifte
         # The empty line keeps the content from passing for a compressed file or a byte-order mark.
         copy.write_bytes(b"\n" + block.content)
         shift = block.first_line - 2
+        pieces: list[Sifted] = []
         for cells in read_cells(copy, names, layout.delimiter):
             rows = cells.rows.select(
                 *(pl.col(theirs).alias(ours) for ours, theirs in ours.items()), pl.col(LINE) + shift, RAW
             )
             found = polls.sifted(*polls.typed(rows, reading))
             unread = cells.refused.with_columns(pl.col(LINE) + shift)
-            yield Sifted(found.rows, pl.concat([found.refused, unread]).sort(LINE))
+            pieces.append(Sifted(found.rows, pl.concat([found.refused, unread])))
+    refused = pl.concat([piece.refused for piece in pieces]).sort(LINE)
+    return Sifted(pl.concat([piece.rows for piece in pieces]), refused)
 
 
 def _ahead(
@@ -172,10 +175,7 @@ def _pieces(path: Path, reading: Reading) -> Iterator[Sifted]:
     contents = _contents(path)
     layout = _layout(next(contents, b""), reading)
     for block, sound in _ahead(partial(_sound, layout=layout, reading=reading), _numbered(contents)):
-        if sound is not None:
-            yield sound
-        else:
-            yield from _careful(block, layout, reading)
+        yield sound or _careful(block, layout, reading)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
