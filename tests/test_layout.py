@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -99,6 +103,38 @@ def test_files_can_be_read() -> None:
         if path.suffix in {".py", ".sql"} and (count := len(path.read_text(encoding="utf-8").splitlines())) > limit:
             long.append(f"{path.name}: {count}")
     assert long == []
+
+
+# ---- dependencies
+
+
+def imported(path: Path) -> set[str]:
+    """Return the top-level packages that a module imports, wherever in it."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    of = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    return {name.split(".")[0] for name in plain | of} - sys.stdlib_module_names - {*ROOMS, "bench"}
+
+
+def declared(*, with_dev: bool) -> set[str]:
+    document = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    lines = document["project"]["dependencies"] + (document["dependency-groups"]["dev"] if with_dev else [])
+    return {re.split(r"[^A-Za-z0-9_.-]", line)[0].lower().replace("_", "-") for line in lines}
+
+
+@pytest.mark.parametrize("with_dev", [False, True])
+def test_what_is_imported_is_declared(with_dev: bool) -> None:
+    owners = packages_distributions()
+    rooms = ("tests", "bench") if with_dev else ("expectations", "flows", "reports", "transforms", "warehouse")
+    known = declared(with_dev=with_dev)
+    undeclared = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for room in rooms
+        for path in (ROOT / room).rglob("*.py")
+        for name in imported(path)
+        if not {owner.lower().replace("_", "-") for owner in owners.get(name, [name])} & known
+    }
+    assert sorted(undeclared) == []
 
 
 # ---- what must not be in them

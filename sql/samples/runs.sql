@@ -47,21 +47,28 @@ candidates as (
         on jobs.filesystem is null and partition_filesystems.filesystem is null
 ),
 
--- polls of a day on which a run started, went on or ended; the last such day says how they are spaced
+-- polls of a day on which a run started, went on or ended, or on which its last poll came in after midnight;
+-- the last day of the run's own says how they are spaced
 covered as (
     select
         candidates.cluster,
         candidates.job_id,
         candidates.started_at,
         poll_days.filesystem,
-        arg_max(poll_days.interval_s, poll_days.polled_on) as interval_s,
-        arg_max(poll_days.grid_phase_s, poll_days.polled_on) as grid_phase_s,
+        arg_max(
+            poll_days.interval_s, (poll_days.polled_on <= candidates.ended_on, poll_days.polled_on)
+        ) as interval_s,
+        arg_max(
+            poll_days.grid_phase_s, (poll_days.polled_on <= candidates.ended_on, poll_days.polled_on)
+        ) as grid_phase_s,
         max(poll_days.controller_count) as controller_count
     from candidates
     inner join poll_days
         on candidates.used_filesystem = poll_days.filesystem
         and poll_days.polled_on between (candidates.started_at at time zone 'UTC')::date
-        and (candidates.ended_at at time zone 'UTC')::date
+        and (
+            (candidates.ended_at + to_microseconds(round(poll_days.interval_s * 1e6)::bigint)) at time zone 'UTC'
+        )::date
     group by all
 ),
 

@@ -122,6 +122,9 @@ def test_a_poll_that_ends_after_midnight_measures_a_run_that_ended_before(select
         """
     found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: "polled_on controller_count \n 10 1"})
     expect(found, "job_id interval_s \n early . \n late 2")
+    both = "polled_on interval_s controller_count \n 9 5 1 \n 10 2 3"
+    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: both})
+    expect(found, "job_id interval_s expected_controller_count \n early 5 1 \n late 5 3")
 
 
 def test_only_application_runs_with_sane_times_are_runs(select: Select) -> None:
