@@ -42,7 +42,7 @@ class Figure:
 
 
 def landing(csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
-    """Landing a day of polls from CSV, beside DuckDB's own COPY of the same file to Parquet."""
+    """Time the landing of a day of polls from CSV, beside DuckDB's own COPY of the same file to Parquet."""
 
     def land() -> Cost:
         shutil.rmtree(scratch / "landing", ignore_errors=True)
@@ -65,7 +65,7 @@ def landing(csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
 
 
 def night(inbox: Path, csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
-    """The whole night, landing to release, beside a bare scan and aggregation of the same polls."""
+    """Time the whole night, landing to release, beside a bare scan and aggregation of the same polls."""
     settings = scratch / "night.toml"
     settings.write_text(f"[schedule]\ninbox = '{inbox}'\n")
 
@@ -92,7 +92,7 @@ def _memory(name: str, costs: list[Cost]) -> Figure:
 
 
 def commands(scratch: Path, rounds: int) -> Iterator[Figure]:
-    """Whole commands, from start to end; beside a Python that does nothing."""
+    """Time whole commands, from start to end, beside a Python that does nothing."""
     root = scratch / "demo"
     demo = cost_of(iosig("demo", "--into", str(root)))
     yield Figure("`iosig demo`", f"{demo.wall_s:.1f} s", "", "", "60 s", demo.wall_s < 60)

@@ -48,10 +48,19 @@ def write_jobs(path: Path) -> Path:
         ended = min(started + timedelta(seconds=chance.randrange(600, 21_600)), _START + timedelta(seconds=86_390))
         application = number % 200
         nodes = 2 ** (application % 8)
-        lines.append(
-            f"{500000 + number}|user{application % 40}|acct{application % 10}|app{application}|batch|{nodes}|{nodes * 16}|"
-            f"{started - timedelta(minutes=5):%Y-%m-%dT%H:%M:%S}|{started:%Y-%m-%dT%H:%M:%S}|{ended:%Y-%m-%dT%H:%M:%S}|"
-            "COMPLETED|0:0"
-        )
+        times = (started - timedelta(minutes=5), started, ended)
+        cells = [
+            str(500_000 + number),
+            f"user{application % 40}",
+            f"acct{application % 10}",
+            f"app{application}",
+            "batch",
+            str(nodes),
+            str(nodes * 16),
+            *(f"{at:%Y-%m-%dT%H:%M:%S}" for at in times),
+            "COMPLETED",
+            "0:0",
+        ]
+        lines.append("|".join(cells))
     path.write_text("\n".join(lines) + "\n")
     return path

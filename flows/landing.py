@@ -43,7 +43,7 @@ class Arrival:
         return self.landed.landing.row_count() if self.landed else 0
 
     def line(self) -> str:
-        """What became of it, in a sentence."""
+        """Return what became of it, in a sentence."""
         if self.refusal or not self.landed:
             return f"{self.name}: refused. {self.refusal}"
         landing = self.landed.landing

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _ID_DIGITS = 16
 _MANIFEST = "landing.json"
+#: pieces that may wait to be written: bounds the memory
+_AHEAD = 2
 _POLL_ORDER = ("polled_at", "controller", "filesystem")
 _PollKey = tuple[str, str, str]
 
@@ -119,8 +122,8 @@ def land(
 ) -> Landed:
     """Land one file unless its content is landed already; `reading_of` says how its format is to be read.
 
-    `replace` lands it anew, with other options; so does a file of which no row was landed before. Raises InputRefused where the file cannot be read at all: then its reason is landed
-    as one row of `rejects`.
+    `replace` lands it anew, with other options; so does a file of which no row was landed before. Raises
+    InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
     """
     from warehouse.sources.opening import content_hash, read_head
 
@@ -184,16 +187,25 @@ def _write(
 
 
 def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Iterator[Batch]) -> Iterator[Part]:
+    """Write batches as files; one is written while the next is read."""
     counts: Counter[str] = Counter()
-    for batch in batches:
-        if batch.rows.is_empty():
-            continue
-        for day, rows in _by_day(batch.table, _signed(batch.rows, landing_id, source_file)):
-            name = f"{batch.table.name}-{day or 'undated'}-{counts[batch.table.name]}.parquet"
-            counts[batch.table.name] += 1
-            write_parquet(rows, batch.table, folder / name)
-            first, last = _edges(rows) if batch.table == tables.POLLS else (None, None)
-            yield Part(batch.table.name, f"landed/{landing_id}/{name}", day, rows.height, first, last)
+    writing: deque[Future[Part]] = deque()
+    with ThreadPoolExecutor(1, "landing") as writer:
+        for batch in batches:
+            for day, rows in _by_day(batch.table, _signed(batch.rows, landing_id, source_file)):
+                name = f"{batch.table.name}-{day or 'undated'}-{counts[batch.table.name]}.parquet"
+                counts[batch.table.name] += 1
+                writing.append(writer.submit(_write_part, folder / name, landing_id, batch.table, day, rows))
+                if len(writing) > _AHEAD:
+                    yield writing.popleft().result()
+        for written in writing:
+            yield written.result()
+
+
+def _write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
+    write_parquet(rows, table, path)
+    first, last = _edges(rows) if table == tables.POLLS else (None, None)
+    return Part(table.name, f"landed/{landing_id}/{path.name}", day, rows.height, first, last)
 
 
 def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
@@ -216,9 +228,11 @@ def _signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFra
 
 
 def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.DataFrame]]:
-    """Polls are kept by UTC day, sorted by time and controller; everything else as it comes."""
+    """Yield polls by UTC day, sorted by time and controller; everything else as it comes."""
     import polars as pl
 
+    if rows.is_empty():
+        return
     if table != tables.POLLS:
         yield None, rows
         return

@@ -34,6 +34,7 @@ def engine(spill: Path, memory_limit: str) -> Iterator[duckdb.DuckDBPyConnection
     }
     with duckdb.connect(config=config) as connection:
         connection.execute("set TimeZone = 'UTC'")
+        connection.execute("set enable_progress_bar = false")
         yield connection
 
 

@@ -49,6 +49,7 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
     files = releases.files_of(store, release)
     with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
         connection.execute("set TimeZone = 'UTC'")
+        connection.execute("set enable_progress_bar = false")
         for table in published():
             if query is None or _may_mean(query, table):
                 _view(connection, table, files.get(table.name, []))

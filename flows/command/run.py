@@ -40,8 +40,8 @@ def run_command(
 ) -> int:
     """Run the night on what was landed since the last release, or on the days that are named.
 
-    Lands the settings' inbox if there is one, stages jobs and polls, cuts the samples, classifies, checks everything, and publishes one release. A run
-    that was killed goes on where it stopped.
+    Lands the settings' inbox if there is one, stages jobs and polls, cuts the samples, classifies, checks
+    everything, and publishes one release. A run that was killed goes on where it stopped.
     """
     from flows.settings import load
 

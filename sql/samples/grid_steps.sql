@@ -22,7 +22,8 @@ grids as (
     group by all
 ),
 
--- a poll that covers several steps, or parts of them, is shared among them by time
+-- a poll that covers several steps, or parts of them, is shared among them by time; those that nobody needs are
+-- left out here, since a poll after a long hole covers very many
 shares as (
     select
         grids.filesystem,
@@ -34,8 +35,15 @@ shares as (
         round(ticks.interval_s * 1e6)::bigint as interval_us,
         epoch_us(ticks.polled_at) - round(ticks.interval_s * 1e6)::bigint - grids.phase_us as left_us,
         unnest(range(
-            (epoch_us(ticks.polled_at) - round(ticks.interval_s * 1e6)::bigint - grids.phase_us) // grids.step_us + 1,
-            (epoch_us(ticks.polled_at) - grids.phase_us + grids.step_us - 1) // grids.step_us + 1
+            greatest(
+                grids.first_step,
+                (epoch_us(ticks.polled_at) - round(ticks.interval_s * 1e6)::bigint - grids.phase_us) // grids.step_us
+                + 1
+            ),
+            least(
+                grids.last_step, (epoch_us(ticks.polled_at) - grids.phase_us + grids.step_us - 1) // grids.step_us
+            )
+            + 1
         )) as step
     from ticks
     inner join grids

@@ -89,17 +89,21 @@ def schema(name: str) -> dict[str, Any]:
 
 def rows(name: str, text: str) -> pl.DataFrame:
     """Read a text as rows of a table, the columns that it does not name filled."""
+    return filled(name, _words(text, schema(name)))
+
+
+def filled(name: str, given: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of a table, the columns that they lack filled with harmless values."""
     columns = schema(name)
-    given = _words(text, columns)
     counted = {"part_row": range(given.height), "line": range(1, given.height + 1)}
-    filled = given.with_columns(
+    full = given.with_columns(
         pl.Series(column, counted[column], dtype=columns[column])
         if column in counted
         else pl.lit(_filling(name, column, dtype), dtype).alias(column)
         for column, dtype in columns.items()
         if column not in given.columns
     )
-    return filled.select(*columns)
+    return full.select(*columns)
 
 
 def _filling(name: str, column: str, dtype: Any) -> Any:

@@ -136,7 +136,10 @@ def test_local_times_need_the_zone_and_the_repeated_hour_is_refused(tmp_path: Pa
 
 def test_a_file_system_that_is_unknown_or_ambiguous_is_the_default(tmp_path: Path) -> None:
     readings = [(1, 0, 1, 1), (1, 5, 1, 1)]
-    both: dict[str, list[tuple[Any, ...]]] = {"OSS_INFO": [(7, 1, "h"), (7, 2, "h")], "FILESYSTEM_INFO": [(1, "a"), (2, "b")]}
+    both: dict[str, list[tuple[Any, ...]]] = {
+        "OSS_INFO": [(7, 1, "h"), (7, 2, "h")],
+        "FILESYSTEM_INFO": [(1, "a"), (2, "b")],
+    }
     for infos in (both, {"FILESYSTEM_INFO": []}):
         rows, _ = read_input(SOURCE, database(tmp_path, readings, infos=infos))
         assert rows["filesystem"].unique().to_list() == ["default"]
