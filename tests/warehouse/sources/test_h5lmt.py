@@ -13,7 +13,7 @@ import pytest
 from tests.warehouse.sources import archives
 from tests.warehouse.sources.batch_reading import read_input
 from warehouse.errors import InputRefused
-from warehouse.sources import Reading, hdf5, recognize
+from warehouse.sources import Reading, grids, hdf5, recognize
 from warehouse.sources.h5lmt import SOURCE
 from warehouse.sources.opening import read_head
 
@@ -22,6 +22,17 @@ ZERO = 1517126400
 TIMES = [ZERO + 5 * index for index in range(5)]
 READ = [[0, 1, 2, 3, 4], [0, 10, 20, 30, 40]]
 WRITE = [[0, 5, 6, 7, 8], [0, 50, 60, 70, 80]]
+
+
+@pytest.fixture
+def in_a_child() -> None:
+    """Marks a test that reads as landing does: in a process of its own, which is slower."""
+
+
+@pytest.fixture(autouse=True)
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "in_a_child" not in request.fixturenames:
+        monkeypatch.setattr(grids, "arrays_from_child", lambda function, *arguments: function(*arguments))
 
 
 def cells(rows: pl.DataFrame, controller: str = archives.NAMES[0]) -> list[tuple[object, ...]]:
@@ -159,6 +170,7 @@ def test_claims_beyond_any_archive_are_refused(tmp_path: Path) -> None:
         read_input(SOURCE, path)
 
 
+@pytest.mark.usefixtures("in_a_child")
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
     whole = archives.pylmt(tmp_path / "a.h5lmt", TIMES, READ, WRITE).read_bytes()
     path = tmp_path / "b.h5lmt"
@@ -174,6 +186,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
             continue
 
 
+@pytest.mark.usefixtures("in_a_child")
 def test_a_compressed_archive_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.h5lmt.gz"
     path.write_bytes(gzip.compress(archives.pylmt(tmp_path / "a.h5lmt", TIMES, READ, WRITE).read_bytes()))

@@ -25,19 +25,23 @@ create table FILESYSTEM_INFO (FILESYSTEM_ID, FILESYSTEM_NAME);
 """
 
 
+Rows = list[tuple[Any, ...]]
+
+
 def database(
     folder: Path,
-    readings: list[tuple[Any, ...]],
+    readings: Rows,
     *,
     times: dict[int, Any] | None = None,
-    infos: dict[str, list[tuple[Any, ...]]] | None = None,
+    infos: dict[str, Rows] | None = None,
 ) -> Path:
     """Write an LMT database of readings (OST_ID, TS_ID, READ_BYTES, WRITE_BYTES); TS_ID is the second."""
-    given: dict[str, list[tuple[Any, ...]]] = {
+    given: dict[str, Rows] = {
         "OST_INFO": [(1, 7, "fs-OST0001", "h"), (2, 7, "fs-OST0002", "h")],
         "OSS_INFO": [(7, 1, "h"), (7, 1, "failover")],
         "FILESYSTEM_INFO": [(1, "scratch")],
-    } | (infos or {})
+    }
+    given |= infos or {}
     path = folder / "lmt.sqlite3"
     path.unlink(missing_ok=True)
     stamps = (
@@ -136,11 +140,12 @@ def test_local_times_need_the_zone_and_the_repeated_hour_is_refused(tmp_path: Pa
 
 def test_a_file_system_that_is_unknown_or_ambiguous_is_the_default(tmp_path: Path) -> None:
     readings = [(1, 0, 1, 1), (1, 5, 1, 1)]
-    both: dict[str, list[tuple[Any, ...]]] = {
+    both: dict[str, Rows] = {
         "OSS_INFO": [(7, 1, "h"), (7, 2, "h")],
         "FILESYSTEM_INFO": [(1, "a"), (2, "b")],
     }
-    for infos in (both, {"FILESYSTEM_INFO": []}):
+    none: dict[str, Rows] = {"FILESYSTEM_INFO": []}
+    for infos in (both, none):
         rows, _ = read_input(SOURCE, database(tmp_path, readings, infos=infos))
         assert rows["filesystem"].unique().to_list() == ["default"]
 

@@ -10,7 +10,7 @@ import pytest
 from tests.warehouse.sources import archives
 from tests.warehouse.sources.batch_reading import read_input
 from warehouse.errors import InputRefused
-from warehouse.sources import Reading, h5lmt, lmt_database, recognize
+from warehouse.sources import Reading, grids, h5lmt, lmt_database, recognize
 from warehouse.sources.opening import read_head
 from warehouse.sources.tokio import SOURCE
 
@@ -18,6 +18,17 @@ ZERO = 1517126400
 TIMES = [ZERO, ZERO + 5, ZERO + 10]
 READ = [[5, 50], [10, 100], [15, 150]]
 WRITE = [[0, 0], [5, 5], [10, 10]]
+
+
+@pytest.fixture
+def in_a_child() -> None:
+    """Marks a test that reads as landing does: in a process of its own, which is slower."""
+
+
+@pytest.fixture(autouse=True)
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "in_a_child" not in request.fixturenames:
+        monkeypatch.setattr(grids, "arrays_from_child", lambda function, *arguments: function(*arguments))
 
 
 def cells(rows: pl.DataFrame) -> list[tuple[object, ...]]:
@@ -76,6 +87,7 @@ def test_archives_without_throughput_are_refused(tmp_path: Path) -> None:
         read_input(SOURCE, archives.tokio(tmp_path / "c.hdf5", TIMES, READ, WRITE, names=["x"]))
 
 
+@pytest.mark.usefixtures("in_a_child")
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
     path = archives.tokio(tmp_path / "a.hdf5", TIMES, READ, WRITE)
     path.write_bytes(path.read_bytes()[:2000])
@@ -83,6 +95,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         read_input(SOURCE, path)
 
 
+@pytest.mark.usefixtures("in_a_child")
 def test_three_forms_of_the_same_minutes_land_to_the_same_polls(shared_data: Path) -> None:
     folder = shared_data / "lmt"
     order = ("polled_at", "controller")
