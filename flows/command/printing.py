@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: where output goes to a file or a pipe
+_FILE_WIDTH = 160
+_GAP = 3
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -24,21 +30,45 @@ def bytes_text(value: float | None) -> str:
 
 
 def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table on stdout; numbers stand right, no cell is cut where the output is no terminal."""
-    from rich import box
+    """Print a table on stdout, numbers to the right; one that is too wide is printed a row at a time."""
     from rich.console import Console
+
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _FILE_WIDTH, highlight=False)
+    cells = [["-" if cell is None else _cell(cell) for cell in row] for row in rows]
+    numeric = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(columns))]
+    widths = [max([len(name), *(len(row[place]) for row in cells)]) for place, name in enumerate(columns)]
+    if sum(widths) + _GAP * len(widths) > console.width and cells:
+        _show_records(console, title, columns, cells)
+    else:
+        _show_table(console, title, columns, cells, numeric)
+
+
+def _show_table(
+    console: Console, title: str, columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]
+) -> None:
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, highlight=False)
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(columns):
-        numeric = any(isinstance(row[place], int | float) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
+    for name, is_numeric in zip(columns, numeric, strict=True):
+        table.add_column(Text(name), justify="right" if is_numeric else "left", overflow="fold")
+    for row in cells:
         # Names come from the input: markup in them is text.
-        table.add_row(*(Text("-" if cell is None else _cell(cell)) for cell in row))
+        table.add_row(*map(Text, row))
     console.print(table)
+
+
+def _show_records(console: Console, title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    from rich.text import Text
+
+    if title:
+        console.print(Text(title, style="bold"))
+    indent = max(map(len, columns))
+    for number, row in enumerate(cells, start=1):
+        console.print(Text(f"── {number} ".ljust(indent + 2, "─"), style="dim"))
+        for name, cell in zip(columns, row, strict=True):
+            console.print(Text(f"{name.ljust(indent)}  {cell}"), soft_wrap=True)
 
 
 def _cell(value: Any) -> str:

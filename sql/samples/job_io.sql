@@ -9,66 +9,13 @@ ticks as (
     select * from stage.ticks
 ),
 
-wanted as (
-    select * from runs
-    where list_contains($days::date[], ended_on)
-),
-
 samples as (
     select * from samples.samples
 ),
 
--- running totals of what had been polled by each right edge, and of what had begun by each left edge
-by_right_edge as (
-    select
-        filesystem,
-        polled_at,
-        sum(sum(read_bytes)) over edges as read_bytes,
-        sum(sum(written_bytes)) over edges as written_bytes,
-        sum(count(read_bytes)) over edges as read_tick_count,
-        sum(count(written_bytes)) over edges as written_tick_count,
-        sum(sum(round(interval_s * 1e6)::bigint)) over edges as covered_us,
-        sum(sum(controller_count)) over edges as poll_count
-    from ticks
-    group by filesystem, polled_at
-    window edges as (partition by filesystem order by polled_at)
-),
-
-by_left_edge as (
-    select
-        filesystem,
-        begun_at,
-        sum(sum(read_bytes)) over edges as read_bytes,
-        sum(sum(written_bytes)) over edges as written_bytes,
-        sum(count(read_bytes)) over edges as read_tick_count,
-        sum(count(written_bytes)) over edges as written_tick_count,
-        sum(sum(round(interval_s * 1e6)::bigint)) over edges as covered_us,
-        sum(sum(controller_count)) over edges as poll_count
-    from (select *, polled_at - to_microseconds(round(interval_s * 1e6)::bigint) as begun_at from ticks)
-    group by filesystem, begun_at
-    window edges as (partition by filesystem order by begun_at)
-),
-
--- a poll belongs to the run if its right edge lies in [started_at, ended_at + interval_s): it has begun
--- before the run ends, and it is not over before the run starts
-moved as (
-    select
-        wanted.cluster,
-        wanted.job_id,
-        wanted.started_at,
-        wanted.filesystem,
-        coalesce(by_left_edge.read_bytes, 0) - coalesce(by_right_edge.read_bytes, 0) as read_bytes,
-        coalesce(by_left_edge.written_bytes, 0) - coalesce(by_right_edge.written_bytes, 0) as written_bytes,
-        coalesce(by_left_edge.read_tick_count, 0) - coalesce(by_right_edge.read_tick_count, 0) as read_tick_count,
-        coalesce(by_left_edge.written_tick_count, 0)
-        - coalesce(by_right_edge.written_tick_count, 0) as written_tick_count,
-        (coalesce(by_left_edge.covered_us, 0) - coalesce(by_right_edge.covered_us, 0)) / 1e6 as covered_s,
-        (coalesce(by_left_edge.poll_count, 0) - coalesce(by_right_edge.poll_count, 0))::bigint as poll_count
-    from wanted
-    asof left join by_left_edge
-        on wanted.filesystem = by_left_edge.filesystem and wanted.ended_at > by_left_edge.begun_at
-    asof left join by_right_edge
-        on wanted.filesystem = by_right_edge.filesystem and wanted.started_at > by_right_edge.polled_at
+wanted as (
+    select * from runs
+    where list_contains($days::date[], ended_on)
 ),
 
 -- how many runs had started, and how many had ended, by each instant
@@ -91,14 +38,12 @@ ends as (
 ),
 
 -- runs that overlap: those that start before this one ends, less those that end before it starts, less itself
-neighbours as (
+directed as (
     select
-        wanted.cluster,
-        wanted.job_id,
-        wanted.started_at,
-        wanted.filesystem,
+        wanted.*,
         coalesce(starts.started_count, 0) - coalesce(ends.ended_count, 0)
-        - case when wanted.ended_at > wanted.started_at then 1 else 0 end as concurrent_job_count
+        - case when wanted.ended_at > wanted.started_at then 1 else 0 end as concurrent_job_count,
+        unnest(['read', 'write']) as direction
     from wanted
     asof left join starts
         on coalesce(wanted.filesystem, '') = starts.place and wanted.ended_at > starts.at_start
@@ -106,34 +51,82 @@ neighbours as (
         on coalesce(wanted.filesystem, '') = ends.place and wanted.started_at >= ends.at_end
 ),
 
-measured as (
+-- in whole bytes and microseconds, so that every difference of totals is exact
+directed_ticks as (
     select
-        wanted.ended_on,
-        wanted.expected_controller_count * (wanted.last_step - wanted.first_step + 1) as expected_poll_count,
-        moved.*,
-        neighbours.concurrent_job_count
-    from wanted
-    inner join moved
-        on wanted.cluster = moved.cluster
-        and wanted.job_id = moved.job_id
-        and wanted.started_at = moved.started_at
-        and wanted.filesystem is not distinct from moved.filesystem
-    inner join neighbours
-        on wanted.cluster = neighbours.cluster
-        and wanted.job_id = neighbours.job_id
-        and wanted.started_at = neighbours.started_at
-        and wanted.filesystem is not distinct from neighbours.filesystem
+        filesystem,
+        polled_at,
+        polled_at - to_microseconds(round(interval_s * 1e6)::bigint) as begun_at,
+        controller_count,
+        controller_count * round(interval_s * 1e6)::bigint as controller_us,
+        unnest(['read', 'write']) as direction,
+        unnest([read_bytes, written_bytes]) as moved_bytes
+    from ticks
 ),
 
-directed as (
+polls as (
+    select * from directed_ticks
+    where moved_bytes is not null
+),
+
+-- running totals of what had been polled by each right edge, and of what had begun by each left edge
+by_right_edge as (
+    select
+        filesystem,
+        direction,
+        polled_at,
+        sum(sum(moved_bytes)) over edges as moved_bytes,
+        sum(sum(controller_count)) over edges as poll_count,
+        sum(sum(controller_us)) over edges as controller_us
+    from polls
+    group by filesystem, direction, polled_at
+    window edges as (partition by filesystem, direction order by polled_at)
+),
+
+by_left_edge as (
+    select
+        filesystem,
+        direction,
+        begun_at,
+        sum(sum(moved_bytes)) over edges as moved_bytes,
+        sum(sum(controller_count)) over edges as poll_count,
+        sum(sum(controller_us)) over edges as controller_us
+    from polls
+    group by filesystem, direction, begun_at
+    window edges as (partition by filesystem, direction order by begun_at)
+),
+
+-- a poll belongs to the run if its right edge lies in [started_at, ended_at + interval_s): it has begun
+-- before the run ends, and it is not over before the run starts
+moved as (
+    select
+        directed.*,
+        coalesce(by_left_edge.moved_bytes, 0) - coalesce(by_right_edge.moved_bytes, 0) as moved_bytes,
+        (coalesce(by_left_edge.poll_count, 0) - coalesce(by_right_edge.poll_count, 0))::bigint as poll_count,
+        coalesce(by_left_edge.controller_us, 0) - coalesce(by_right_edge.controller_us, 0) as controller_us
+    from directed
+    asof left join by_left_edge
+        on directed.filesystem = by_left_edge.filesystem
+        and directed.direction = by_left_edge.direction
+        and directed.ended_at > by_left_edge.begun_at
+    asof left join by_right_edge
+        on directed.filesystem = by_right_edge.filesystem
+        and directed.direction = by_right_edge.direction
+        and directed.started_at > by_right_edge.polled_at
+),
+
+-- each controller's polls cover its own share of the time, whether all are polled at one instant or not
+measured as (
     select
         *,
-        unnest(['read', 'write']) as direction,
-        unnest([read_tick_count, written_tick_count]) > 0 as is_measured,
-        unnest([read_bytes, written_bytes])::double as moved_bytes
-    from measured
+        moved_bytes::double as volume_bytes,
+        moved_bytes * expected_controller_count / (controller_us / 1e6) as mean_bytes_per_s,
+        greatest(0, 1 - poll_count / (expected_controller_count * (last_step - first_step + 1))) as missing_ratio
+    from moved
+    where poll_count > 0 and step_us is not null
 )
 
+-- a step blurs polls that are shorter, or not on the grid: the peak is no lower than the mean
 select
     directed.ended_on,
     directed.cluster,
@@ -141,23 +134,21 @@ select
     directed.started_at,
     directed.filesystem,
     directed.direction,
-    case when directed.is_measured then 'measured' else 'no_polls' end as outcome,
-    case when directed.is_measured then directed.moved_bytes end as volume_bytes,
-    case when directed.is_measured then directed.moved_bytes / directed.covered_s end as mean_bytes_per_s,
-    list_max(samples.sample_bytes_per_s) as peak_bytes_per_s,
-    case when directed.is_measured then directed.poll_count else 0 end as poll_count,
-    case
-        when directed.is_measured then greatest(0, 1 - directed.poll_count / directed.expected_poll_count)
-    end as missing_ratio,
+    case when measured.volume_bytes is null then 'no_polls' else 'measured' end as outcome,
+    measured.volume_bytes,
+    measured.mean_bytes_per_s,
+    greatest(list_max(samples.sample_bytes_per_s), measured.mean_bytes_per_s) as peak_bytes_per_s,
+    coalesce(measured.poll_count, 0) as poll_count,
+    measured.missing_ratio,
     directed.concurrent_job_count::bigint as concurrent_job_count
 from directed
+left join measured using (cluster, job_id, started_at, filesystem, direction)
 left join samples
-    on directed.is_measured
-    and directed.cluster = samples.cluster
-    and directed.job_id = samples.job_id
-    and directed.started_at = samples.started_at
-    and directed.filesystem = samples.filesystem
-    and directed.direction = samples.direction
+    on measured.cluster = samples.cluster
+    and measured.job_id = samples.job_id
+    and measured.started_at = samples.started_at
+    and measured.filesystem = samples.filesystem
+    and measured.direction = samples.direction
 order by
     directed.ended_on,
     directed.cluster,

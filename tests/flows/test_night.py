@@ -21,7 +21,7 @@ from flows import night
 from flows.landing import Told, land_paths
 from flows.settings import Settings
 from warehouse import releases
-from warehouse.contracts import frames, tables
+from warehouse.contracts import tables
 from warehouse.errors import GateFailed, NothingToDo, UsageError
 from warehouse.reading import count_differences, opened, published
 from warehouse.releases import Release
@@ -42,21 +42,6 @@ def contents(store: Store, release: Release) -> dict[str, Any]:
         for table in published():
             found[table.name] = sorted(map(str, connection.sql(f'select t from "{table.name}" as t').fetchall()))
     return found
-
-
-@pytest.fixture
-def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every check pass at once: for tests that are about the order of writes, not about quality."""
-
-    def check(table: Any, frame: pl.DataFrame, _: Any) -> expectations.gate.Checked:
-        verdicts = pl.DataFrame(
-            [(table.name, "checked", "info", True, "{}", 0)], schema=frames.schema(tables.QUALITY), orient="row"
-        )
-        return expectations.gate.Checked(frame, frames.empty(tables.QUARANTINE), verdicts, {"suite_name": table.name})
-
-    monkeypatch.setattr(expectations.gate, "check", check)
-    monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
-    monkeypatch.setattr(night, "warm_up", lambda: None)
 
 
 # ---- what it makes

@@ -40,13 +40,16 @@ _HARMLESS: dict[str, Any] = {
     "interval_s": 2.0,
     "landing_id": "landing",
     "part_order": 0,
-    "step_us": 2_000_000,
     "is_application_run": True,
     "outcome": "measured",
 }
 _RUN = {"ended_on": DAY, "started_at": NOON - timedelta(hours=1), "ended_at": NOON}
+_GRID = {"interval_s": 2.0, "step_us": 2_000_000, "phase_us": 0, "expected_controller_count": 1}
 #: columns that may be NULL and would, if they were, make the row one that models leave out
-_FILLED: dict[str, dict[str, Any]] = {"stage.jobs": _RUN, "samples.runs": _RUN | {"filesystem": "filesystem"}}
+_FILLED: dict[str, dict[str, Any]] = {
+    "stage.jobs": _RUN,
+    "samples.runs": _RUN | _GRID | {"filesystem": "filesystem", "first_step": 1, "last_step": 10},
+}
 _BY_DTYPE: dict[Any, Any] = {pl.Int64: 0, pl.Float64: 0.0, pl.Boolean: False, pl.Date: DAY, pl.List(pl.Float64): []}
 
 
@@ -75,7 +78,7 @@ def select(
 
 def inputs(model: Table) -> list[str]:
     """Return the tables that a model reads, as `layer.name`."""
-    return sorted(set(re.findall(r"\bfrom (\w+\.\w+)", models.model_path(model).read_text().partition("\n")[2])))
+    return sorted(set(re.findall(r"(?<!distinct )\bfrom (\w+\.\w+)", models.model_path(model).read_text().partition("\n")[2])))
 
 
 def schema(name: str) -> dict[str, Any]:

@@ -118,11 +118,14 @@ def test_each_grid_of_a_file_system_has_its_own_steps(select: Select) -> None:
 
 
 def test_only_the_runs_of_the_asked_days_need_steps(select: Select) -> None:
-    grids = f"job_id ended_on first_step last_step expected_controller_count \n 1 9 {TEN} {TEN} 1 \n 2 10 5 9 1 \n 3 . 5 9 1"
-    with_steps = filled(RUNS, pl.DataFrame(schema={"job_id": pl.String})).clear()
-    assert select(tables.GRID_STEPS, {RUNS: with_steps}).is_empty()
-    runs_of = grids.replace("job_id", "step_us phase_us job_id").replace("\n ", "\n 2000000 0 ")
-    assert select(tables.GRID_STEPS, {RUNS: runs_of}, days=[DAY])["step"].to_list() == [TEN]
+    of_days = f"""
+        job_id  ended_on  step_us  phase_us  expected_controller_count  first_step  last_step
+        1       9         2000000  0         1                          {TEN}       {TEN}
+        2       10        2000000  0         1                          5           9
+        3       .         2000000  0         1                          5           9
+        """
+    assert select(tables.GRID_STEPS, {RUNS: of_days}, days=[DAY])["step"].to_list() == [TEN]
+    assert select(tables.GRID_STEPS, {RUNS: of_days}, days=[]).is_empty()
 
 
 def test_a_poll_of_years_costs_no_more_than_the_steps_that_are_asked_for(select: Select) -> None:

@@ -66,7 +66,7 @@ def has_any(rows: pl.DataFrame, faults: Sequence[Fault]) -> bool:
     """Return whether any row has any of the faults."""
     if rows.is_empty() or not faults:
         return False
-    return bool(rows.select(pl.any_horizontal(fault.broken.fill_null(False).any() for fault in faults)).item())
+    return bool(rows.select(pl.any_horizontal(fault.broken.any() for fault in faults)).item())
 
 
 def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> Sifted:

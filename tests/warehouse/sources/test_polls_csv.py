@@ -117,6 +117,24 @@ def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: 
         assert row["remedy"]
 
 
+@pytest.mark.parametrize(
+    ("text", "refused_lines"),
+    [
+        ("2026-01-01T00:00:04Z,b,3", [5]),
+        ("2026-01-01T00:00:04Z,b,3,4,5", [5]),
+        ("2026-01-01T00:00:04Z,b\x00,3,4", [5]),
+        ('2026-01-01T00:00:04Z,"b\nc",3,4', [5, 6]),
+        ('2026-01-01T00:00:04Z,"b,c",3,', []),
+    ],
+)
+def test_one_line_that_passes_for_sound_is_looked_at_closely(
+    tmp_path: Path, text: str, refused_lines: list[int]
+) -> None:
+    rows, refused = read_input(SOURCE, write(tmp_path, *GOOD, text))
+    assert refused["line"].to_list() == refused_lines
+    assert rows.height == len(GOOD) + (not refused_lines)
+
+
 def test_bytes_that_are_no_text_are_refused_with_their_line(tmp_path: Path) -> None:
     path = write(tmp_path, *GOOD)
     path.write_bytes(path.read_bytes() + b"2026-01-01T00:00:04Z,\xff,1,2\n")

@@ -92,10 +92,13 @@ def test_bad_rows_are_refused_by_their_ordinal_with_what_they_hold(
     assert '"write_bytes_per_s":"6"' in refused["raw"][0]
 
 
-def test_an_input_larger_than_what_is_held_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("piece_rows", [1, 2])
+def test_an_input_larger_than_what_is_held_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_rows: int
+) -> None:
     path = write(tmp_path, read_bytes_per_s=[1.0, -2.0, 3.0, -4.0])
     whole = read_input(SOURCE, path)
-    monkeypatch.setattr(polls_parquet, "PIECE_ROWS", 1)
+    monkeypatch.setattr(polls_parquet, "PIECE_ROWS", piece_rows)
     monkeypatch.setattr(polls, "HELD_ROWS", 1)
     pieces = read_input(SOURCE, path)
     assert pieces[0].equals(whole[0])

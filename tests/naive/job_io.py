@@ -1,0 +1,45 @@
+"""The obvious slow twin of `sql/samples/job_io.sql`: each run looks at every poll and at every other run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Poll:
+    """One tick: its right edge and length [us], the controllers in it, its bytes or None."""
+
+    polled_at: int
+    interval: int
+    controllers: int
+    read_bytes: int | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its file system, and its times [us]; one that still runs has no end."""
+
+    filesystem: str | None
+    started_at: int
+    ended_at: int | None
+
+
+def belonging(polls: Sequence[Poll], run: Run) -> list[Poll]:
+    """Return the polls whose right edge lies in [started_at, ended_at + interval)."""
+    assert run.ended_at is not None
+    return [poll for poll in polls if run.started_at <= poll.polled_at < run.ended_at + poll.interval]
+
+
+def concurrent_count(runs: Sequence[Run], place: int) -> int:
+    """Count the other runs on the same file system that share time with a run; no time is shared with no time."""
+    run = runs[place]
+    assert run.ended_at is not None
+    return sum(
+        number != place
+        and other.filesystem == run.filesystem
+        and (other.ended_at is None or other.ended_at > other.started_at)
+        and other.started_at < run.ended_at
+        and (other.ended_at is None or other.ended_at > run.started_at)
+        for number, other in enumerate(runs)
+    )

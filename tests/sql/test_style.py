@@ -1,0 +1,98 @@
+"""What every SQL file is: one SELECT that says what its rows are, and asks for nothing that nobody gives."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from flows.planning import Plan
+from flows.settings import Settings
+from flows.steps.run import Run
+from tests.sql import given
+from warehouse import models
+from warehouse.contracts import TABLES, Table, table, tables
+from warehouse.store import Store
+
+FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
+#: tables of a layer that SQL makes which come from code instead
+NOT_OF_SQL = {tables.SAMPLES}
+#: what `flows.planning` gives, where it asks for stale days
+OF_PLANNING = {"landings", "poll_days"}
+KEYWORDS = (
+    "select|from|where|with|as|join|inner|left|right|full|cross|asof|semi|anti|on|using|and|or|not|is|null|in|case|when|"
+    "then|else|end|group|by|order|having|qualify|window|partition|over|union|all|distinct|between|filter|exclude|desc|asc"
+)
+
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+
+
+def statement(path: Path) -> str:
+    """Return a file's SQL without comments and texts."""
+    return re.sub(r"'[^']*'", "''", re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8")))
+
+
+def declared(path: Path) -> Table:
+    return table(path.stem)
+
+
+@each_file
+def test_the_first_line_says_what_the_contract_says(path: Path) -> None:
+    made = declared(path)
+    assert path.parent.name == made.layer
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    assert first == f"-- {made.layer}.{made.name}: {made.grain}"
+
+
+@each_file
+def test_a_file_is_one_select(path: Path) -> None:
+    with duckdb.connect() as connection:
+        statements = connection.extract_statements(path.read_text(encoding="utf-8"))
+    assert [found.type for found in statements] == [duckdb.StatementType.SELECT]
+    assert ";" not in statement(path)
+
+
+@each_file
+def test_keywords_are_lower_case(path: Path) -> None:
+    found = re.findall(rf"\b(?:{KEYWORDS})\b", statement(path), re.IGNORECASE)
+    assert found
+    assert [word for word in found if word != word.lower()] == []
+
+
+@each_file
+def test_a_file_is_no_template(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"\{\{|\}\}|\{%|%\(|%s|\$\{", text)
+    assert "\t" not in text
+    assert all(len(line) <= 120 and line == line.rstrip() for line in text.splitlines())
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+
+
+@each_file
+def test_a_file_asks_only_for_parameters_that_are_given(path: Path, tmp_path: Path) -> None:
+    plan = Plan(None, (), (), (), (), (), "{}")
+    given_ones = set(Run(Store(tmp_path), Settings(), plan).parameters([])) | OF_PLANNING
+    asked = set(re.findall(r"\$(\w+)", statement(path)))
+    assert asked <= given_ones
+    # `models.select` gives a parameter wherever its name occurs.
+    assert not [name for name in given_ones - asked if f"${name}" in path.read_text(encoding="utf-8")]
+
+
+@each_file
+def test_a_file_reads_only_tables_that_there_are(path: Path) -> None:
+    own = f"{path.parent.name}.{path.stem}"
+    for name in given.inputs(declared(path)):
+        layer, _, short = name.partition(".")
+        if layer == "settings":
+            assert short in given.SETTINGS
+        else:
+            assert table(short).layer == layer
+            assert name != own or layer == "landed"
+
+
+def test_every_table_of_sql_has_a_file_and_every_file_a_table() -> None:
+    of_sql = {made for made in TABLES if made.layer in ("stage", "samples")} - NOT_OF_SQL | {tables.REJECTS}
+    assert {models.model_path(made) for made in of_sql} == set(FILES)
