@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _INDEX = "release_index"
+_INTENT = "publishing.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +170,7 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[date | None,
     """
     from warehouse.catalogue import open_catalogue, remember_files, replace, snapshot_files
 
+    _begin(store, draft)
     parent = current(store)
     snapshots = dict(parent.snapshots) if parent else {}
     catalogue = open_catalogue(store)
@@ -192,7 +194,20 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[date | None,
         verdict=draft.verdict,
     )
     _append(store, release)
+    (store.root / _INTENT).unlink(missing_ok=True)
     return release
+
+
+def _begin(store: Store, draft: Draft) -> None:
+    """Note what is about to be published, after removing the files of one that was killed at it and given up."""
+    note = store.root / _INTENT
+    if note.is_file():
+        begun = json.loads(note.read_text(encoding="utf-8"))
+        is_published = any(release.release_id == begun["release_id"] for release in history(store))
+        if begun["fingerprint"] != draft.fingerprint and not is_published:
+            for orphan in store.tables.glob(f"*/data/*-{begun['fingerprint']}.parquet"):
+                orphan.unlink(missing_ok=True)
+    write_json({"release_id": draft.release_id, "fingerprint": draft.fingerprint}, note)
 
 
 def rollback(store: Store, release_id: str) -> Release:

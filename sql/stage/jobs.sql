@@ -66,7 +66,9 @@ named as (
         numbered_steps.job_id is not null as has_steps,
         coalesce(started.user, parents.parent_user) as user,
         coalesce(started.account, parents.parent_account) as account,
-        coalesce(nullif(regexp_extract(started.job_name, $application_pattern, 1), ''), started.job_name) as application,
+        coalesce(
+            nullif(regexp_extract(started.job_name, $application_pattern, 1), ''), started.job_name
+        ) as application,
         coalesce(started.partition, parents.parent_partition) as partition,
         nullif(
             regexp_extract(coalesce(started.comment, parents.parent_comment), $filesystem_pattern, 1), ''

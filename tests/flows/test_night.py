@@ -272,6 +272,26 @@ def test_killed_while_publishing_the_next_run_ends_the_same(
 
 
 @pytest.mark.usefixtures("quick_checks")
+def test_what_a_killed_run_left_behind_goes_when_another_plan_is_published(
+    site: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deadly(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(releases, "_append", deadly)
+        with pytest.raises(Killed):
+            run(site)
+    left = set(site.tables.glob("*/data/*.parquet"))
+    release = run(site, Settings.model_validate({"classes": {"min_duration_s": 1}}))
+    assert left
+    assert not left & set(site.tables.glob("*/data/*.parquet"))
+    assert {path for paths in releases.files_of(site, release).values() for path in paths} <= set(
+        site.tables.glob("*/data/*.parquet")
+    )
+
+
+@pytest.mark.usefixtures("quick_checks")
 def test_killed_after_the_release_the_next_run_has_nothing_to_do(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     publish = releases.publish
 
