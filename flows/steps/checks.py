@@ -37,7 +37,7 @@ def check(run: Run) -> int:
     """
     from expectations import docs, gate
 
-    for table, days in ((tables.APPLICATIONS, (None,)), *daily(run)):
+    for table, days in (*daily(run), *((table, (None,)) for table in (tables.APPLICATIONS, tables.REJECTS))):
         if table != tables.JOBS:
             built = [path for path in run.built(table, days).values() if path.is_file()]
             keep_verdict(run, table, gate.check(table, _scalars(table, built), limits(run.settings)))

@@ -12,7 +12,7 @@ import pytest
 
 from tests.warehouse.sources.batch_reading import gathered, read_input
 from warehouse.errors import InputRefused, UsageError
-from warehouse.sources import Reading, lmt_database, recognize
+from warehouse.sources import Reading, lmt_queries, recognize
 from warehouse.sources.lmt_database import SOURCE, read_url
 from warehouse.sources.opening import read_head
 
@@ -153,8 +153,8 @@ def test_a_file_system_that_is_unknown_or_ambiguous_is_the_default(tmp_path: Pat
 def test_batches_are_made_of_whole_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = database(tmp_path, [(ost, ts, ts, ts) for ost in (1, 2) for ts in range(6)])
     whole = gathered(SOURCE.read(path, Reading()))
-    monkeypatch.setattr(lmt_database, "BATCH_ROWS", 1)
-    monkeypatch.setattr(lmt_database, "_FETCHED_ROWS", 4)
+    monkeypatch.setattr(lmt_queries, "BATCH_ROWS", 1)
+    monkeypatch.setattr(lmt_queries, "_FETCHED_ROWS", 4)
     batches = list(SOURCE.read(path, Reading()))
     assert [batch.rows.height for batch in batches] == [5, 5]
     assert gathered(batches)[0].equals(whole[0])

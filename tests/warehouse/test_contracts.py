@@ -1,0 +1,260 @@
+"""Contracts: each column declared once, its name telling its unit; Polars and Arrow say the same."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+import pytest
+
+from warehouse.contracts import TABLES, Column, Table, arrow, columns, frames, table, tables
+from warehouse.errors import ContractError
+
+DECLARED = {name: value for name, value in vars(columns).items() if isinstance(value, Column)}
+USED = {(made.name, column.name): column for made in TABLES for column in made.columns}
+#: what a name's ending promises; the longest ending counts
+UNITS = {
+    "_s": "s",
+    "_us": "us",
+    "_bytes": "B",
+    "_bytes_per_s": "B/s",
+    "_iops": "1/s",
+    "_ratio": "1",
+    "_ratios": "1",
+    "_at": "UTC",
+    "_on": "UTC",
+}
+#: words whose columns hold one of a closed list, which differs from table to table
+OF_THEIR_TABLE = {"outcome", "kind"}
+
+each_table = pytest.mark.parametrize("made", TABLES, ids=lambda made: made.name)
+each_column = pytest.mark.parametrize("column", DECLARED.values(), ids=list(DECLARED))
+
+
+# ---- declarations
+
+
+@each_table
+def test_a_table_uses_only_columns_that_are_declared_once(made: Table) -> None:
+    for column in made.columns:
+        assert any(column in (known, known.optional()) for known in DECLARED.values()), column.name
+
+
+def test_a_name_stands_for_one_quantity() -> None:
+    names = [column.name for column in DECLARED.values()]
+    assert {name for name in names if names.count(name) > 1} <= OF_THEIR_TABLE
+
+
+def test_every_declared_column_is_used() -> None:
+    used = {column.name for column in USED.values()}
+    assert {column.name for column in DECLARED.values()} == used
+
+
+@each_column
+def test_a_name_tells_its_unit(column: Column) -> None:
+    endings = [ending for ending in UNITS if f"_{column.name}".endswith(ending)]
+    if endings:
+        assert column.unit == UNITS[max(endings, key=len)]
+    if column.name.endswith("_count"):
+        assert column.unit
+        assert (column.dtype, column.low) == ("int", 0)
+    if column.name.endswith(("_ratio", "_ratios")):
+        assert (column.low, column.high) == (0, 1)
+    assert column.name.endswith("_at") == (column.dtype == "instant")
+    if column.name.startswith(("is_", "has_")):
+        assert column.dtype == "bool"
+    if column.name.endswith("_id"):
+        assert column.dtype == "text"
+
+
+@each_column
+def test_numbers_and_times_have_units_and_texts_have_none(column: Column) -> None:
+    counted = {"line"}
+    has_unit = column.dtype in ("int", "real", "reals", "instant", "date") and column.name not in counted
+    assert (column.unit is not None) == has_unit
+
+
+@each_column
+def test_docs_are_sentences(column: Column) -> None:
+    assert re.fullmatch(r"[A-Z][^\n]*[.]", column.doc)
+    assert "  " not in column.doc
+    assert not re.search(r"\bTODO\b|\bTBD\b", column.doc)
+
+
+@each_column
+def test_names_are_plain(column: Column) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", column.name)
+
+
+@each_column
+def test_bounds_and_choices_fit_the_type(column: Column) -> None:
+    if column.low is not None or column.high is not None:
+        assert column.dtype in ("int", "real", "reals")
+    if column.low is not None and column.high is not None:
+        assert column.low < column.high
+    if column.choices:
+        assert column.dtype == "text"
+        assert len(set(column.choices)) == len(column.choices)
+    assert not column.nullable, "a table, not the declaration, says what may be NULL"
+
+
+@each_table
+def test_a_table_is_whole(made: Table) -> None:
+    assert len(set(made.column_names)) == len(made.columns)
+    assert set(made.key) <= set(made.column_names)
+    assert re.fullmatch(r"one row per [^\n]*[^.\n]", made.grain)
+    if made.partition is not None:
+        assert made.column(made.partition).dtype == "date"
+        assert made.is_published
+    assert made.is_published or made.layer in ("landed", "stage", "samples")
+
+
+def test_table_names_are_unique_and_found() -> None:
+    assert len({made.name for made in TABLES}) == len(TABLES)
+    assert {value for value in vars(tables).values() if isinstance(value, Table)} == set(TABLES)
+    assert all(table(made.name) is made for made in TABLES)
+    with pytest.raises(KeyError, match="no table is called nothing"):
+        table("nothing")
+    with pytest.raises(KeyError, match="jobs has no column nothing"):
+        tables.JOBS.column("nothing")
+    assert tables.JOBS.column("job_id") is columns.JOB_ID
+
+
+# ---- dialects
+
+
+@each_table
+def test_polars_and_arrow_agree(made: Table) -> None:
+    as_arrow = arrow.schema(made)
+    assert as_arrow.names == list(frames.schema(made)) == list(made.column_names)
+    assert pl.DataFrame(as_arrow.empty_table()).schema == frames.schema(made)
+    assert frames.empty(made).to_arrow().cast(as_arrow).schema.equals(as_arrow, check_metadata=True)
+
+
+@each_table
+def test_arrow_fields_carry_units_and_docs(made: Table) -> None:
+    as_arrow = arrow.schema(made)
+    assert as_arrow.metadata[b"grain"].decode() == made.grain
+    assert as_arrow.metadata[b"key"].decode().split(",") == list(made.key)
+    for column, field in zip(made.columns, as_arrow, strict=True):
+        assert field.nullable == column.nullable
+        assert field.metadata[b"doc"].decode() == column.doc
+        assert (field.metadata.get(b"unit") or b"").decode() == (column.unit or "")
+
+
+# ---- rules
+
+NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
+SMALL = Table(
+    name="small",
+    layer="stage",
+    grain="one row per case",
+    key=("job_id",),
+    columns=(
+        columns.JOB_ID,
+        columns.STATE.optional(),
+        columns.INTERVAL_S.optional(),
+        columns.NODE_COUNT.optional(),
+        columns.REPORTED_RATIOS.optional(),
+        columns.POLLED_AT.optional(),
+    ),
+)
+GOOD: dict[str, Any] = {
+    "job_id": "7",
+    "state": "COMPLETED",
+    "interval_s": 2.0,
+    "node_count": 3,
+    "reported_ratios": [0.0, None, 1.0],
+    "polled_at": NOON,
+}
+
+
+def frame(*changes: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame([GOOD | change for change in changes], schema=frames.schema(SMALL), orient="row")
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"job_id": None}, "job_id_not_null"),
+        ({"state": "RUNNING "}, "state_known"),
+        ({"interval_s": 0.0}, "interval_s_at_least_1e-06"),
+        ({"interval_s": -2.0}, "interval_s_at_least_1e-06"),
+        ({"interval_s": float("nan")}, "interval_s_finite"),
+        ({"interval_s": float("inf")}, "interval_s_finite"),
+        ({"node_count": -1}, "node_count_at_least_0"),
+        ({"reported_ratios": [0.5, 1.01]}, "reported_ratios_at_most_1"),
+        ({"reported_ratios": [-0.1, None]}, "reported_ratios_at_least_0"),
+        ({"reported_ratios": [None, float("nan")]}, "reported_ratios_finite"),
+    ],
+)
+def test_a_row_that_breaks_a_rule_is_parted_from_the_good_ones(change: dict[str, Any], rule: str) -> None:
+    mixed = frame({}, change, {})
+    good, bad = frames.split(mixed, SMALL)
+    assert good.height == 2
+    assert good.schema == frames.schema(SMALL)
+    assert bad.schema == frames.schema(SMALL) | {"rule": pl.String()}
+    assert bad["rule"].to_list() == [rule]
+    with pytest.raises(ContractError, match=rf"small: rows break .*{re.escape(rule)} in 1 rows"):
+        frames.require(mixed, SMALL)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict.fromkeys(name for name in GOOD if name != "job_id"),
+        {"interval_s": 1e-6},
+        {"node_count": 0},
+        {"reported_ratios": []},
+        {"reported_ratios": [None]},
+        {"job_id": ""},
+    ],
+    ids=str,
+)
+def test_what_breaks_no_rule_is_good(change: dict[str, Any]) -> None:
+    found = frame(change)
+    assert frames.require(found, SMALL) is found
+    good, bad = frames.split(found, SMALL)
+    assert good.equals(found)
+    assert bad.is_empty()
+
+
+def test_a_row_that_breaks_several_rules_is_named_after_the_first() -> None:
+    _, bad = frames.split(frame({"state": "?", "node_count": -1}), SMALL)
+    assert bad["rule"].to_list() == ["state_known"]
+
+
+def test_an_empty_frame_meets_every_contract() -> None:
+    for made in TABLES:
+        assert frames.require(frames.empty(made), made).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (pl.all().exclude("state"), r"missing \['state'\]"),
+        (pl.col("*"), None),
+        ([pl.all(), pl.lit(1).alias("more")], r"unknown \['more'\]"),
+        ([pl.all().exclude("job_id"), "job_id"], "columns out of order"),
+        ([pl.all().exclude("node_count"), pl.col("node_count").cast(pl.String)], "node_count is String, not Int64"),
+    ],
+)
+def test_columns_must_be_those_of_the_contract(change: Any, message: str | None) -> None:
+    selected = frame({}).with_columns(reported_ratios=pl.lit(None, pl.List(pl.Float64))).select(change)
+    if message is None:
+        frames.require_schema(selected, SMALL)
+        return
+    for hold in (frames.require_schema, frames.require, frames.split):
+        with pytest.raises(ContractError, match=f"small: .*{message}"):
+            hold(selected, SMALL)
+
+
+def test_a_narrower_number_or_another_time_unit_is_no_silent_cast() -> None:
+    narrow = frame({}).with_columns(pl.col("node_count").cast(pl.Int32))
+    naive = frame({}).with_columns(pl.col("polled_at").dt.replace_time_zone(None))
+    coarse = frame({}).with_columns(pl.col("polled_at").dt.cast_time_unit("ms"))
+    for wrong in (narrow, naive, coarse):
+        with pytest.raises(ContractError, match="is .*, not "):
+            frames.require(wrong, SMALL)

@@ -1,0 +1,233 @@
+"""The store: what is written is there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from warehouse.contracts import frames, tables
+from warehouse.errors import ContractError, UsageError
+from warehouse.store import Store, locked, moved_into_place, sweep_temporaries, write_json, write_parquet
+
+TICKS = pl.DataFrame(
+    {
+        "polled_on": [None],
+        "filesystem": ["lake"],
+        "polled_at": [None],
+        "interval_s": [2.0],
+        "controller_count": [1],
+        "expected_controller_count": [1],
+        "read_bytes": [1 << 53],
+        "written_bytes": [None],
+    },
+    schema=frames.schema(tables.TICKS),
+).with_columns(
+    polled_on=pl.lit("2018-02-09").str.to_date(),
+    polled_at=pl.lit("2018-02-09T12:00:00Z").str.to_datetime(time_unit="us", time_zone="UTC"),
+)
+
+
+class Killed(BaseException):
+    """What no handler of ours catches."""
+
+
+def lying_in(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+# ---- moved_into_place
+
+
+def test_a_file_appears_when_it_is_whole_and_in_folders_that_were_not_there(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "deep" / "file"
+    with moved_into_place(target) as temporary:
+        temporary.write_text("half")
+        assert not target.exists()
+        assert temporary.parent == target.parent
+    assert target.read_text() == "half"
+    assert lying_in(tmp_path) == ["new", "new/deep", "new/deep/file"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, Killed])
+def test_after_an_error_the_old_file_is_intact_and_nothing_else_is_left(
+    tmp_path: Path, error: type[BaseException]
+) -> None:
+    target = tmp_path / "file"
+    target.write_text("old")
+
+    def interrupted() -> None:
+        with moved_into_place(target) as temporary:
+            temporary.write_text("new")
+            raise error
+
+    with pytest.raises(error):
+        interrupted()
+    assert target.read_text() == "old"
+    assert lying_in(tmp_path) == ["file"]
+
+
+def test_a_folder_appears_with_all_that_is_in_it_or_not_at_all(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+
+    def interrupted() -> None:
+        with moved_into_place(target) as temporary:
+            (temporary / "deep").mkdir(parents=True)
+            (temporary / "deep" / "file").write_text("x")
+            raise Killed
+
+    with pytest.raises(Killed):
+        interrupted()
+    assert lying_in(tmp_path) == []
+    with moved_into_place(target) as temporary:
+        (temporary / "deep").mkdir(parents=True)
+        (temporary / "deep" / "file").write_text("x")
+    assert lying_in(tmp_path) == ["folder", "folder/deep", "folder/deep/file"]
+
+
+def test_a_folder_that_is_there_is_not_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    (target / "old").write_text("old")
+
+    def replaced() -> None:
+        with moved_into_place(target) as temporary:
+            temporary.mkdir()
+            (temporary / "new").write_text("new")
+
+    with pytest.raises(OSError, match="not empty"):
+        replaced()
+    assert lying_in(tmp_path) == ["folder", "folder/old"]
+
+
+def test_two_writers_of_one_file_do_not_mix(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    with moved_into_place(target) as first, moved_into_place(target) as second:
+        assert first != second
+        first.write_text("first")
+        second.write_text("second")
+    assert target.read_text() == "first", "the one that ends last"
+    assert lying_in(tmp_path) == ["file"]
+
+
+def test_a_writer_that_wrote_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), moved_into_place(tmp_path / "file"):
+        pass
+    assert lying_in(tmp_path) == []
+
+
+def test_only_old_temporaries_are_swept_since_a_young_one_may_be_at_work(tmp_path: Path) -> None:
+    long_ago = time.time() - 2 * 86400
+    for name in (".file.0a.tmp", ".folder.0b.tmp"):
+        (tmp_path / name).mkdir() if "folder" in name else (tmp_path / name).touch()
+        (tmp_path / f"{name}.young.tmp").mkdir()
+        os.utime(tmp_path / name, (long_ago, long_ago))
+    (tmp_path / "kept.tmp").touch()
+    (tmp_path / ".kept").touch()
+    os.utime(tmp_path / "kept.tmp", (long_ago, long_ago))
+    os.utime(tmp_path / ".kept", (long_ago, long_ago))
+    sweep_temporaries(tmp_path)
+    assert lying_in(tmp_path) == [".file.0a.tmp.young.tmp", ".folder.0b.tmp.young.tmp", ".kept", "kept.tmp"]
+
+
+# ---- Parquet and JSON
+
+
+def test_parquet_carries_units_and_docs(tmp_path: Path) -> None:
+    path = write_parquet(TICKS, tables.TICKS, tmp_path / "ticks.parquet")
+    written = pq.read_schema(path)
+    assert written.metadata[b"grain"].decode() == tables.TICKS.grain
+    assert written.names == list(tables.TICKS.column_names)
+    for column in tables.TICKS.columns:
+        field = written.field(column.name)
+        assert field.metadata[b"doc"].decode() == column.doc
+        assert field.metadata.get(b"unit", b"").decode() == (column.unit or "")
+        assert field.nullable == column.nullable
+    assert pl.read_parquet(path).equals(TICKS)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        TICKS.drop("interval_s"),
+        TICKS.with_columns(extra=1),
+        TICKS.with_columns(pl.col("controller_count").cast(pl.Int32)),
+        TICKS.with_columns(interval_s=pl.lit(float("nan"))),
+        TICKS.with_columns(read_bytes=pl.lit(-1, pl.Int64)),
+        TICKS.with_columns(filesystem=pl.lit(None, pl.String)),
+    ],
+    ids=["lacks", "more", "narrow", "nan", "negative", "null"],
+)
+def test_what_breaks_the_contract_is_not_written(tmp_path: Path, wrong: pl.DataFrame) -> None:
+    path = tmp_path / "ticks.parquet"
+    with pytest.raises(ContractError, match="ticks"):
+        write_parquet(wrong, tables.TICKS, path)
+    assert lying_in(tmp_path) == []
+    write_parquet(TICKS, tables.TICKS, path)
+    with pytest.raises(ContractError, match="ticks"):
+        write_parquet(wrong, tables.TICKS, path)
+    assert pl.read_parquet(path).equals(TICKS)
+
+
+def test_an_empty_table_is_written_with_its_schema(tmp_path: Path) -> None:
+    path = write_parquet(frames.empty(tables.SAMPLES), tables.SAMPLES, tmp_path / "samples.parquet")
+    assert pl.read_parquet(path).schema == frames.schema(tables.SAMPLES)
+
+
+def test_json_is_written_the_same_whatever_the_order_of_keys(tmp_path: Path) -> None:
+    first = write_json({"b": 1, "a": [2]}, tmp_path / "1").read_bytes()
+    second = write_json({"a": [2], "b": 1}, tmp_path / "2").read_bytes()
+    assert first == second
+    assert json.loads(first) == {"a": [2], "b": 1}
+    with pytest.raises(TypeError):
+        write_json({"a": object()}, tmp_path / "3")
+    assert lying_in(tmp_path) == ["1", "2"]
+
+
+# ---- the lock and the folder
+
+
+def test_a_second_writer_is_told_at_once_and_the_lock_ends_with_its_holder(tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    with locked(store), pytest.raises(UsageError, match="Another run is writing"), locked(store):
+        pytest.fail("two held the lock")
+    with locked(store):
+        pass
+
+
+def test_the_lock_holds_against_other_processes_and_outlives_none_of_them(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from warehouse.store import Store, locked\n"
+        "with locked(Store(Path(sys.argv[1]))): print('held', flush=True); time.sleep(60)"
+    )
+    store = Store(tmp_path)
+    holder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(UsageError), locked(store):
+            pytest.fail("two held the lock")
+    finally:
+        holder.kill()
+        holder.wait()
+    with locked(store):
+        pass
+
+
+def test_a_warehouse_exists_once_anything_was_landed_or_released(tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    assert not store.exists
+    store.root.mkdir()
+    assert not store.exists
+    store.landed.mkdir()
+    assert store.exists
+    store.landed.rmdir()
+    store.catalogue.touch()
+    assert store.exists
