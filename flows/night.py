@@ -124,9 +124,8 @@ def run_inline(
     clock = _Clock(report)
     for arrival in land_inbox(store, settings):
         clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.name).name}", arrival.row_count)
-    plan = planning.make_plan(store, settings, since, until)
     with locked(store):
-        run = open_run(store, settings, plan)
+        run = open_run(store, settings, planning.make_plan(store, settings, since, until))
         for step in STEPS:
             for name, count in step.work(run):
                 clock.tell(name, count)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -122,7 +124,7 @@ def land(
 ) -> Landed:
     """Land one file unless its content is landed already; `reading_of` says how its format is to be read.
 
-    `replace` lands it anew, with other options; so does a file of which no row was landed before. Raises
+    `replace` lands it anew, with other options; so is a file of which no row was landed before. Raises
     InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
     """
     from warehouse.sources.opening import content_hash, read_head
@@ -135,12 +137,11 @@ def land(
         head = read_head(path)
         source = named(format_name) if format_name else recognize(head)
         batches = source.read(path, reading_of(source))
-        landing = _write(store, path.name, sha256, source.name, len(earlier), batches)
+        return _write(store, path.name, sha256, source.name, earlier, batches)
     except InputRefused as refusal:
         if not earlier:
-            _write(store, path.name, sha256, format_name or "unknown", 0, iter([_whole_file(refusal)]))
+            _write(store, path.name, sha256, format_name or "unknown", [], iter([_whole_file(refusal)]))
         raise
-    return Landed(landing, is_new=True)
 
 
 def _whole_file(refusal: InputRefused) -> Batch:
@@ -160,21 +161,30 @@ def land_batches(store: Store, source_file: str, format_name: str, batches: list
     earlier = _generations(store, digest.hexdigest())
     if earlier:
         return Landed(earlier[-1], is_new=False)
-    return Landed(_write(store, source_file, digest.hexdigest(), format_name, 0, iter(batches)), is_new=True)
+    return _write(store, source_file, digest.hexdigest(), format_name, [], iter(batches))
+
+
+class _NothingNew(Exception):
+    """Another attempt that came to the same nothing as the one before: leaving by it leaves no trace."""
 
 
 def _write(
-    store: Store, source_file: str, sha256: str, format_name: str, generation: int, batches: Iterator[Batch]
-) -> Landing:
-    suffix = f"-{generation}" if generation else ""
+    store: Store,
+    source_file: str,
+    sha256: str,
+    format_name: str,
+    earlier: Sequence[Landing],
+    batches: Iterator[Batch],
+) -> Landed:
+    suffix = f"-{len(earlier)}" if earlier else ""
     landing_id = sha256[:_ID_DIGITS] + suffix
     store.landed.mkdir(parents=True, exist_ok=True)
-    with moved_into_place(store.landed / landing_id) as folder:
+    with suppress(_NothingNew), _at_work(store, fcntl.LOCK_SH), moved_into_place(store.landed / landing_id) as folder:
         folder.mkdir()
         parts = list(_write_parts(folder, landing_id, source_file, batches))
         landing = Landing(
             landing_id=landing_id,
-            generation=generation,
+            generation=len(earlier),
             source_file=source_file,
             content_sha256=sha256,
             format=format_name,
@@ -182,8 +192,25 @@ def _write(
             refused_count=sum(part.row_count for part in parts if part.table == tables.REJECTS.name),
             parts=tuple(parts),
         )
+        if earlier and _is_as_fruitless(landing, earlier[-1]):
+            raise _NothingNew
         write_json(dataclasses.asdict(landing), folder / _MANIFEST)
-    return landing
+        return Landed(landing, is_new=True)
+    return Landed(earlier[-1], is_new=False)
+
+
+def _is_as_fruitless(landing: Landing, before: Landing) -> bool:
+    if landing.row_count() or before.row_count():
+        return False
+    return (landing.format, landing.refused_count) == (before.format, before.refused_count)
+
+
+@contextmanager
+def _at_work(store: Store, operation: int) -> Iterator[None]:
+    """Hold the mark of landings at work: many may share it, and only without them it can be had alone."""
+    with (store.root / "landing.lock").open("w") as file:
+        fcntl.flock(file, operation)
+        yield
 
 
 def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Iterator[Batch]) -> Iterator[Part]:
@@ -246,6 +273,7 @@ def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.D
 
 
 def sweep(store: Store) -> None:
-    """Remove what killed landings left; call it only under the warehouse's lock."""
+    """Remove what killed landings left, unless a landing is at work just now."""
     if store.landed.is_dir():
-        sweep_temporaries(store.landed)
+        with suppress(BlockingIOError), _at_work(store, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            sweep_temporaries(store.landed)

@@ -95,7 +95,7 @@ def _flush(path: Path) -> None:
 
 
 def sweep_temporaries(folder: Path) -> None:
-    """Remove what killed writers left in a folder; call it only under the warehouse's lock."""
+    """Remove what killed writers left in a folder; call it only where no writer can be at work."""
     for left in folder.glob(".*.tmp"):
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)

@@ -19,7 +19,9 @@ def step_bytes(polls: Sequence[Poll], step_us: int, phase_us: int, step: int) ->
     return total
 
 
-def reported_ratio(polls: Sequence[Poll], controllers: int, expected: int, step_us: int, phase_us: int, step: int) -> float:
+def reported_ratio(
+    polls: Sequence[Poll], controllers: int, expected: int, step_us: int, phase_us: int, step: int
+) -> float:
     """Share of the controllers' time in a step that polls cover, each poll that of `controllers` of them."""
     left, right = (step - 1) * step_us + phase_us, step * step_us + phase_us
     covered = sum(max(0, min(at, right) - max(at - interval, left)) for at, interval, _ in polls)

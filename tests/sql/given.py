@@ -78,7 +78,8 @@ def select(
 
 def inputs(model: Table) -> list[str]:
     """Return the tables that a model reads, as `layer.name`."""
-    return sorted(set(re.findall(r"(?<!distinct )\bfrom (\w+\.\w+)", models.model_path(model).read_text().partition("\n")[2])))
+    statement = models.model_path(model).read_text().partition("\n")[2]
+    return sorted(set(re.findall(r"(?<!distinct )\bfrom (\w+\.\w+)", statement)))
 
 
 def schema(name: str) -> dict[str, Any]:

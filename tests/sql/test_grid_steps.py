@@ -141,9 +141,7 @@ def polled(draw: st.DrawFn) -> list[naive.Poll]:
     """Polls one after the other, with holes, of any length and phase."""
     lengths = draw(st.lists(st.integers(1, 12 * S), min_size=1, max_size=25))
     holes = draw(st.lists(st.integers(0, 4 * S), min_size=len(lengths), max_size=len(lengths)))
-    volumes = draw(
-        st.lists(st.none() | st.integers(0, 10**13), min_size=len(lengths), max_size=len(lengths))
-    )
+    volumes = draw(st.lists(st.none() | st.integers(0, 10**13), min_size=len(lengths), max_size=len(lengths)))
     start = TEN * 2 * S
     edges = accumulate((length + hole for length, hole in zip(lengths, holes, strict=True)), initial=start)
     return [(edge, length, volume) for edge, length, volume in zip(list(edges)[1:], lengths, volumes, strict=True)]

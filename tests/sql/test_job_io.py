@@ -141,10 +141,10 @@ def test_no_bytes_are_no_gap(select: Select) -> None:
 def test_a_run_without_polls_has_an_outcome_and_no_values(select: Select) -> None:
     ticks = "filesystem polled_at controller_count read_bytes \n a 10:00:00 1 9"
     runs = """
-        job_id     filesystem  started_at  ended_at  interval_s  step_us  expected_controller_count  first_step  last_step
-        elsewhere  b           10:00:00    10:00:10  .           .        .                          .           .
-        nowhere    .           10:00:00    10:00:10  .           .        .                          .           .
-        gap        a           11:00:00    11:00:10  2           2000000  1                          1           5
+        job_id     filesystem  started_at  ended_at  step_us  expected_controller_count  first_step  last_step
+        elsewhere  b           10:00:00    10:00:10  .        .                          .           .
+        nowhere    .           10:00:00    10:00:10  .        .                          .           .
+        gap        a           11:00:00    11:00:10  2000000  1                          1           5
         """
     expect(
         measured(select, runs, ticks),

@@ -15,7 +15,9 @@ SERIES = "landed.series"
 EPOCH = 1518134400  # 2018-02-09T00:00:00Z
 
 
-def stale(select: Select, given: dict[str, str], new: list[str], poll_days: list[int] | None = None) -> list[int | None]:
+def stale(
+    select: Select, given: dict[str, str], new: list[str], poll_days: list[int] | None = None
+) -> list[int | None]:
     """Return the stale days, as days of February 2018, in order; None comes last."""
     days = [date(2018, 2, number) for number in poll_days or []]
     found = select(tables.STALE_DAYS, given, landings=new, poll_days=days)["ended_on"].to_list()

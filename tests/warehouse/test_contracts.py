@@ -256,5 +256,5 @@ def test_a_narrower_number_or_another_time_unit_is_no_silent_cast() -> None:
     naive = frame({}).with_columns(pl.col("polled_at").dt.replace_time_zone(None))
     coarse = frame({}).with_columns(pl.col("polled_at").dt.cast_time_unit("ms"))
     for wrong in (narrow, naive, coarse):
-        with pytest.raises(ContractError, match="is .*, not "):
+        with pytest.raises(ContractError, match=r"is .*, not "):
             frames.require(wrong, SMALL)
