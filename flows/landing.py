@@ -91,6 +91,7 @@ def land_paths(
                     store,
                     path,
                     lambda source: reading_of(source, settings, told),
+                    columns=settings.polls.columns,
                     format_name=format_name,
                     replace=replace,
                 )

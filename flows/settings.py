@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -34,7 +34,7 @@ class PollSettings(_Section):
     """How polls are read, and what a controller can do at most."""
 
     time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
-    filesystem: str | None = Field(None, description="file system of polls that do not name theirs")
+    filesystem: str | None = Field(None, description="file system of the polls, whatever the input says")
     columns: dict[str, str] = Field({}, description="our column name = the column's name in the site's poll files")
     controller_limit_bytes_per_s: float | None = Field(
         None, gt=0, description="rates above it are implausible and kept out of every sum [B/s]"
@@ -45,8 +45,12 @@ class SeriesSettings(_Section):
     """How series of a job's or node's own are read."""
 
     time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
-    value: str | None = Field(None, description="what two bare columns hold: counter, rate or volume")
-    direction: str | None = Field(None, description="which way the bytes of two bare columns went: read or write")
+    value: Literal["counter", "rate", "volume"] | None = Field(
+        None, description="what two bare columns hold: counter, rate or volume"
+    )
+    direction: Literal["read", "write"] | None = Field(
+        None, description="which way the bytes of two bare columns went: read or write"
+    )
 
 
 class QualitySettings(_Section):

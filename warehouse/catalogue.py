@@ -124,8 +124,8 @@ def _has_rows(path: Path) -> bool:
 def _days(table: Table, days: list[date | None]) -> BooleanExpression:
     dated = [day for day in days if day is not None]
     column = table.partition or ""
-    among: BooleanExpression = In(column, dated) if dated else AlwaysFalse()  # type: ignore[call-arg, misc]
-    return Or(among, IsNull(column)) if None in days else among  # type: ignore[call-arg, misc]
+    among: BooleanExpression = In(column, dated) if dated else AlwaysFalse()  # type: ignore
+    return Or(among, IsNull(column)) if None in days else among  # type: ignore
 
 
 def _adopt(store: Store, table: Table, day: date | None, path: Path, fingerprint: str) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 import fcntl
 import json
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -119,12 +119,13 @@ def land(
     path: Path,
     reading_of: Callable[[Source], Reading],
     *,
+    columns: Mapping[str, str] | None = None,
     format_name: str | None = None,
     replace: bool = False,
 ) -> Landed:
     """Land one file unless its content is landed already; `reading_of` says how its format is to be read.
 
-    `replace` lands it anew, with other options; so is a file of which no row was landed before. Raises
+    `columns` maps our names of polls' columns to the site's, so that its own headers are recognized. `replace` lands it anew, with other options; so is a file of which no row was landed before. Raises
     InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
     """
     from warehouse.sources.opening import content_hash, read_head
@@ -134,7 +135,7 @@ def land(
     if earlier and earlier[-1].row_count() and not replace:
         return Landed(earlier[-1], is_new=False)
     try:
-        head = read_head(path)
+        head = read_head(path, columns)
         source = named(format_name) if format_name else recognize(head)
         batches = source.read(path, reading_of(source))
         return _write(store, path.name, sha256, source.name, earlier, batches)

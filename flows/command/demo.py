@@ -56,7 +56,6 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
         return 0
     show_summary(store, release)
     _show_comparison(compared)
-    click.echo(f'Look around: iosig --warehouse {store.root} sql "show tables"')
     return 0
 
 

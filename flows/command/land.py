@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from warehouse.errors import UsageError
 from warehouse.store import Store
 
 if TYPE_CHECKING:
@@ -18,11 +19,11 @@ _REFUSED = 3
 
 
 @click.command("land")
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1)
 @click.option(
     "--format", "format_name", help="The format, where the content does not tell; `--format help` lists them."
 )
-@click.option("--filesystem", help="The file system of polls that do not name theirs.")
+@click.option("--filesystem", help="The file system of the polls, whatever the input says.")
 @click.option("--time-zone", help="IANA zone of naive local times, as America/Los_Angeles; UTC if not given.")
 @click.option("--direction", type=click.Choice(["read", "write"]), help="Which way the bytes of bare columns went.")
 @click.option(
@@ -53,6 +54,8 @@ def land_command(
     if format_name == "help":
         _list_formats()
         return 0
+    if not paths:
+        raise UsageError("Give the files or folders to land; `iosig land --format help` lists the formats.")
     store, settings_path = obj
     told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
     arrivals = []

@@ -72,7 +72,9 @@ def _show_records(console: Console, title: str, columns: Sequence[str], cells: S
 
 
 def _cell(value: Any) -> str:
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def show_json(document: Any) -> None:

@@ -19,9 +19,9 @@ _DAY = click.DateTime(["%Y-%m-%d"])
 
 
 @click.command("run")
-@click.option("--date", "day", type=_DAY, help="Compute this UTC day anew.")
-@click.option("--since", type=_DAY, help="Compute the days from this one on anew.")
-@click.option("--until", type=_DAY, help="Compute the days up to this one anew.")
+@click.option("--date", "day", type=_DAY, metavar="YYYY-MM-DD", help="Compute this UTC day anew.")
+@click.option("--since", type=_DAY, metavar="YYYY-MM-DD", help="Compute the days from this one on anew.")
+@click.option("--until", type=_DAY, metavar="YYYY-MM-DD", help="Compute the days up to this one anew.")
 @click.option(
     "--inline/--prefect",
     "inline",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +10,7 @@ import click
 from flows.command.printing import bytes_text, show
 from warehouse.reading import opened, published
 from warehouse.releases import Release
-from warehouse.store import Store
+from warehouse.store import DEFAULT_ROOT, Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,7 +30,8 @@ def show_summary(store: Store, release: Release) -> None:
         click.echo(f"- {note}")
     click.echo(f"Release {release.release_id} ({release.verdict}) in {store.root}")
     click.echo(f"Checks: {store.data_docs / 'index.html'}")
-    click.echo('Query it: iosig sql "select * from job_io limit 5"')
+    elsewhere = "" if store.root == DEFAULT_ROOT else f" --warehouse {shlex.quote(str(store.root))}"
+    click.echo(f'Query it: iosig{elsewhere} sql "select * from job_io limit 5"')
 
 
 def _show_tables(connection: duckdb.DuckDBPyConnection) -> None:

@@ -17,10 +17,11 @@ known as (
         nullif(regexp_extract(job_id, '^(.+)\.(\d+|batch|extern|interactive)(\+\d+)?$', 1), '') as parent_job_id,
         * exclude (cluster, job_id)
     from records
-    qualify row_number() over (
-        partition by coalesce(cluster, 'default'), job_id, started_at
-        order by ended_at is null, part_order desc, line desc
-    ) = 1
+    qualify
+        row_number() over (
+            partition by coalesce(cluster, 'default'), job_id, started_at
+            order by ended_at is null, part_order desc, line desc
+        ) = 1
 ),
 
 -- a pending record says nothing more once the run has started

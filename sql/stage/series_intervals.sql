@@ -27,8 +27,9 @@ select
 from series
 inner join dated using (subject_id)
 where list_contains($days::date[], dated.ended_on) or ($has_undated and dated.ended_on is null)
-qualify row_number() over (
-    partition by series.subject_id, series.direction, series.time_s
-    order by series.part_order desc, series.part_row desc
-) = 1
+qualify
+    row_number() over (
+        partition by series.subject_id, series.direction, series.time_s
+        order by series.part_order desc, series.part_row desc
+    ) = 1
 order by dated.ended_on, series.subject_id, series.direction, series.time_s

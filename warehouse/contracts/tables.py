@@ -212,7 +212,7 @@ POLL_DAYS = Table(
 TICKS = Table(
     name="ticks",
     layer="stage",
-    grain="one row per file system and poll instant, all its controllers together",
+    grain="one row per file system, poll instant and interval, all its controllers together",
     key=("filesystem", "polled_at", "interval_s"),
     columns=(
         c.POLLED_ON,

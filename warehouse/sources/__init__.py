@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -55,10 +55,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The start of an input, decompressed: what `sniff` decides upon."""
+    """The start of an input, decompressed: what `sniff` decides upon.
+
+    `columns` maps our column names to the input's, as the settings say it for polls.
+    """
 
     name: str
     start: bytes
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -107,5 +111,5 @@ def recognize(head: Head) -> Source:
         if source.sniff(head):
             return source
     raise InputRefused(
-        "The content fits no known format.", "Name it with --format; `iosig land --help` lists the formats."
+        "The content fits no known format.", "Name it with --format; `iosig land --format help` lists the formats."
     )

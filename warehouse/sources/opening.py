@@ -8,7 +8,7 @@ import hashlib
 import io
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, cast
 
@@ -47,7 +47,7 @@ def open_bytes(path: Path) -> IO[bytes]:
 DAMAGE = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
 
 
-def read_head(path: Path) -> Head:
+def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
     """Read the start of a file, decompressed; refuse what is empty or damaged."""
     try:
         with open_bytes(path) as file:
@@ -56,7 +56,7 @@ def read_head(path: Path) -> Head:
         raise InputRefused(f"The file cannot be read: {error}.", "Fetch or decompress it anew.") from error
     if not start:
         raise InputRefused("The file is empty.", "Check the export that made it.")
-    return Head(path.name, start)
+    return Head(path.name, start, columns or {})
 
 
 def content_hash(path: Path) -> str:

@@ -57,7 +57,8 @@ def _split(line: str, delimiter: str) -> tuple[str, ...]:
 def sniff(head: Head) -> bool:
     """Return whether the first line names the columns that polls must have."""
     line = head.lines[0] if head.lines else ""
-    return any(set(polls.REQUIRED) <= set(_split(line.removeprefix("\ufeff"), mark)) for mark in _DELIMITERS)
+    required = {head.columns.get(name, name) for name in polls.REQUIRED}
+    return any(required <= set(_split(line.removeprefix("\ufeff"), mark)) for mark in _DELIMITERS)
 
 
 def _layout(line: bytes, reading: Reading) -> _Layout:
