@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -77,18 +76,6 @@ def _once(run: Run, name: str, work: Callable[[], int]) -> Iterator[tuple[str, i
     yield name, count
 
 
-def warm_up() -> None:
-    """Begin, in the background, to import what checks and releases need: it takes seconds, and not much else."""
-
-    def load() -> None:
-        from expectations import gate
-        from warehouse import catalogue  # noqa: F401
-
-        gate.preload()
-
-    threading.Thread(target=load, name="warm-up", daemon=True).start()
-
-
 def open_run(store: Store, settings: Settings, plan: planning.Plan) -> Run:
     """Make ready to work on a plan: what other plans have left unfinished is removed."""
     run = Run(store, settings, plan)
@@ -120,7 +107,6 @@ def run_inline(
     Raises NothingToDo if nothing is stale, and GateFailed where a critical expectation does not hold: then
     nothing is released.
     """
-    warm_up()
     clock = _Clock(report)
     for arrival in land_inbox(store, settings):
         clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.name).name}", arrival.row_count)

@@ -17,7 +17,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.schedules import Cron
 from prefect.states import Completed
 
-from flows.night import STEPS, Step, land_inbox, open_run, warm_up
+from flows.night import STEPS, Step, land_inbox, open_run
 from flows.planning import Plan, make_plan
 from flows.settings import Settings, load
 from flows.steps import release as release_step
@@ -78,7 +78,6 @@ def nightly(
     warehouse: str, settings_path: str | None = None, since: date | None = None, until: date | None = None
 ) -> Release | None:
     """Land the inbox, then stage, cut samples, transform, check and release; None if there was nothing to do."""
-    warm_up()
     store = Store(Path(warehouse))
     settings = load(Path(settings_path) if settings_path else None, store.root)
     land(store, settings)

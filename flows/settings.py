@@ -46,10 +46,10 @@ class SeriesSettings(_Section):
 
     time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
     value: Literal["counter", "rate", "volume"] | None = Field(
-        None, description="what two bare columns hold: counter, rate or volume"
+        None, description="what two bare columns hold"
     )
     direction: Literal["read", "write"] | None = Field(
-        None, description="which way the bytes of two bare columns went: read or write"
+        None, description="which way the bytes of two bare columns went"
     )
 
 

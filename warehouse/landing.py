@@ -125,7 +125,8 @@ def land(
 ) -> Landed:
     """Land one file unless its content is landed already; `reading_of` says how its format is to be read.
 
-    `columns` maps our names of polls' columns to the site's, so that its own headers are recognized. `replace` lands it anew, with other options; so is a file of which no row was landed before. Raises
+    `columns` maps our names of polls' columns to the site's, so that its own headers are recognized.
+    `replace` lands the file anew, with other options; so is a file of which no row was landed before. Raises
     InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
     """
     from warehouse.sources.opening import content_hash, read_head

@@ -12,7 +12,6 @@ import pytest
 
 import expectations.docs
 import expectations.gate
-from flows import night
 from flows.landing import Told, land_paths
 from flows.settings import Settings
 from warehouse.contracts import frames, tables
@@ -75,4 +74,3 @@ def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
-    monkeypatch.setattr(night, "warm_up", lambda: None)
