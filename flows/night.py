@@ -10,11 +10,13 @@ from datetime import date
 from pathlib import Path
 
 from flows import planning
+from flows.checker import Checker, InProcess
 from flows.landing import Arrival, Told, land_paths
 from flows.settings import Settings
 from flows.steps import checks, classes, release, samples, stage
 from flows.steps.run import Run
 from warehouse import landing
+from warehouse.contracts import Table, tables
 from warehouse.releases import Release
 from warehouse.store import Store, locked, write_json
 
@@ -24,10 +26,16 @@ Report = Callable[[str, int, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the night: its name, and what it does piece by piece, each with the rows that came of it."""
+    """One step of the night: its name, what it does piece by piece, and the tables that are complete after it."""
 
     name: str
     work: Callable[[Run], Iterator[tuple[str, int]]]
+    completes: tuple[Table, ...] = ()
+
+    def do(self, run: Run) -> Iterator[tuple[str, int]]:
+        """Do the step, and yield each piece with the rows that came of it; then its tables begin to be checked."""
+        yield from self.work(run)
+        checks.begin(run, self.completes)
 
 
 def _jobs(run: Run) -> Iterator[tuple[str, int]]:
@@ -58,10 +66,10 @@ def _checks(run: Run) -> Iterator[tuple[str, int]]:
 
 
 STEPS = (
-    Step("stage polls", _polls),
-    Step("stage jobs", _jobs),
-    Step("samples", _samples),
-    Step("classes", _classes),
+    Step("stage polls", _polls, (tables.POLL_DAYS, tables.TICKS)),
+    Step("stage jobs", _jobs, (tables.SERIES_INTERVALS,)),
+    Step("samples", _samples, (tables.SAMPLES, tables.JOB_IO, tables.APPLICATIONS)),
+    Step("classes", _classes, (tables.CLASSES,)),
     Step("checks", _checks),
 )
 
@@ -76,9 +84,9 @@ def _once(run: Run, name: str, work: Callable[[], int]) -> Iterator[tuple[str, i
     yield name, count
 
 
-def open_run(store: Store, settings: Settings, plan: planning.Plan) -> Run:
+def open_run(store: Store, settings: Settings, plan: planning.Plan, checker: Checker | None = None) -> Run:
     """Make ready to work on a plan: what other plans have left unfinished is removed."""
-    run = Run(store, settings, plan)
+    run = Run(store, settings, plan, checker or InProcess())
     if store.builds.is_dir():
         for left in store.builds.iterdir():
             if left != run.folder:
@@ -101,8 +109,9 @@ def run_inline(
     *,
     since: date | None = None,
     until: date | None = None,
+    checker: Checker | None = None,
 ) -> Release:
-    """Land the inbox, do all steps of the plan in this process, and publish the release.
+    """Land the inbox, do all steps of the plan without Prefect, and publish the release.
 
     Raises NothingToDo if nothing is stale, and GateFailed where a critical expectation does not hold: then
     nothing is released.
@@ -111,9 +120,9 @@ def run_inline(
     for arrival in land_inbox(store, settings):
         clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.name).name}", arrival.row_count)
     with locked(store):
-        run = open_run(store, settings, planning.make_plan(store, settings, since, until))
+        run = open_run(store, settings, planning.make_plan(store, settings, since, until), checker)
         for step in STEPS:
-            for name, count in step.work(run):
+            for name, count in step.do(run):
                 clock.tell(name, count)
         published = release.release(run)
         clock.tell("release", len(published.snapshots))

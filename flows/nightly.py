@@ -54,7 +54,7 @@ def do_step(run: Run, step: Step) -> Any:
     """Do one step of the night."""
     logger = get_run_logger()
     pieces = 0
-    for name, count in step.work(run):
+    for name, count in step.do(run):
         logger.info("%s: %s rows", name, count)
         pieces += 1
     return pieces if pieces else Completed(name="Cached", message="All of it was done before.", data=0)

@@ -45,12 +45,8 @@ class SeriesSettings(_Section):
     """How series of a job's or node's own are read."""
 
     time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
-    value: Literal["counter", "rate", "volume"] | None = Field(
-        None, description="what two bare columns hold"
-    )
-    direction: Literal["read", "write"] | None = Field(
-        None, description="which way the bytes of two bare columns went"
-    )
+    value: Literal["counter", "rate", "volume"] | None = Field(None, description="what two bare columns hold")
+    direction: Literal["read", "write"] | None = Field(None, description="which way the bytes of two bare columns went")
 
 
 class QualitySettings(_Section):

@@ -12,6 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
@@ -76,9 +77,12 @@ def ensure(catalogue: SqlCatalog, table: Table) -> IcebergTable:
                 with transaction.update_spec() as spec:
                     spec.add_field(table.partition, IdentityTransform(), table.partition)
         return catalogue.load_table(identifier)
-    if [field.name for field in found.schema().fields] != list(table.column_names):
+    known = {field.name for field in found.schema().fields}
+    # Rows that are there already have no value in a new column, whatever the contract asks of new ones.
+    new = [field.with_nullable(True) for field in schema if field.name not in known]
+    if new:
         with found.update_schema() as update:
-            update.union_by_name(schema)
+            update.union_by_name(pa.schema(new))
     return found
 
 

@@ -43,7 +43,9 @@ def _published(name: str) -> Table:
 
 
 def _write_parquet(reader: pa.RecordBatchReader, table: Table, path: Path) -> int:
-    schema = arrow.schema(table)
+    contract = arrow.schema(table)
+    # A release that is older than a column has NULL there, whatever the contract says by now.
+    schema = pa.schema([field.with_nullable(True) for field in contract], contract.metadata)
     count = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in reader:

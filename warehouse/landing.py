@@ -265,13 +265,28 @@ def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.D
     if table != tables.POLLS:
         yield None, rows
         return
-    ordered = rows.sort(_POLL_ORDER)
+    ordered = rows if _is_ordered(rows) else rows.sort(_POLL_ORDER)
     days = ordered["polled_at"].dt.date()
     if days[0] == days[-1]:
         yield days[0].isoformat(), ordered
         return
     for (day,), piece in ordered.with_columns(day=pl.col("polled_at").dt.date()).group_by("day", maintain_order=True):
         yield day.isoformat(), piece.drop("day")
+
+
+def _is_ordered(polls: pl.DataFrame) -> bool:
+    """Return whether polls are sorted, as most come; asking costs a third of sorting."""
+    import polars as pl
+
+    at, controller, filesystem = (pl.col(name) for name in _POLL_ORDER)
+    rises = (at > at.shift(1)) | (
+        (at == at.shift(1))
+        & (
+            (controller > controller.shift(1))
+            | ((controller == controller.shift(1)) & (filesystem >= filesystem.shift(1)))
+        )
+    )
+    return bool(polls.select(rises.slice(1).all()).item())
 
 
 def sweep(store: Store) -> None:

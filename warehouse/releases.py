@@ -262,3 +262,5 @@ def _append(store: Store, release: Release) -> None:
     frame = pl.DataFrame([row], schema=frames.schema(tables.RELEASES))
     rows = frames.require(frame, tables.RELEASES).to_arrow().cast(arrow.schema(tables.RELEASES))
     ensure(open_catalogue(store), tables.RELEASES).append(rows)
+    # Leaves the index: readers are quick, and need not have the right to write.
+    history(store)

@@ -36,6 +36,7 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     bursts, contention, failed runs and gaps. One log has a torn line and one file of polls is cut: both are
     refused, the rest goes on.
     """
+    from flows.checker import in_child
     from flows.command.printing import progress, show_json
     from flows.command.summary import show_summary
     from flows.demo import classes_truth, write_site
@@ -49,7 +50,8 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     write_site(site, folder / "site", with_faults=True)
     store = Store(folder / "warehouse")
     settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"))
-    release = run_inline(store, settings, progress)
+    with in_child() as checker:
+        release = run_inline(store, settings, progress, checker=checker)
     compared = compare_classes(store, release, classes_truth(site))
     if as_json:
         show_json({"release_id": release.release_id, "warehouse": str(store.root), "classes": compared.to_dicts()})

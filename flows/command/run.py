@@ -53,10 +53,12 @@ def run_command(
         inline = not os.environ.get("PREFECT_API_URL")
     settings = load(settings_path, store.root)
     if inline:
+        from flows.checker import in_child
         from flows.command.printing import progress
         from flows.night import run_inline
 
-        release = run_inline(store, settings, progress, since=first, until=last)
+        with in_child() as checker:
+            release = run_inline(store, settings, progress, since=first, until=last, checker=checker)
     else:
         from flows.nightly import nightly
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,23 +31,38 @@ def keep_verdict(run: Run, table: Table, checked: Checked) -> None:
     write_json(checked.validation, run.folder / "verdicts" / f"{table.name}.json")
 
 
+def begin(run: Run, built: Iterable[Table]) -> None:
+    """Begin to hold built tables to their suites, unless all of the run's checks are done."""
+    if not _verdict(run).is_file():
+        run.begun.update((table.name, _checked(run, table)) for table in built)
+
+
+def _checked(run: Run, table: Table) -> Future[Checked]:
+    days = dict(daily(run)).get(table, (None,))
+    files = [path for path in run.built(table, days).values() if path.is_file()]
+    return run.checker.check(table, _scalars(table, files), limits(run.settings))
+
+
 def check(run: Run) -> int:
     """Hold every built table to its suite, and decide. Returns the expectations that do not hold.
 
     Raises GateFailed where a critical expectation does not hold; the verdicts stay in the plan's folder.
     """
-    from expectations import docs, gate
+    from expectations import gate
 
-    for table, days in (*daily(run), *((table, (None,)) for table in (tables.APPLICATIONS, tables.REJECTS))):
+    for table in (*dict(daily(run)), tables.APPLICATIONS, tables.REJECTS):
         if table != tables.JOBS:
-            built = [path for path in run.built(table, days).values() if path.is_file()]
-            keep_verdict(run, table, gate.check(table, _scalars(table, built), limits(run.settings)))
+            keep_verdict(run, table, (run.begun.pop(table.name, None) or _checked(run, table)).result())
     verdicts = pl.concat([pl.read_parquet(path) for path in sorted((run.folder / "verdicts").glob("*.parquet"))])
     validations = [json.loads(path.read_text()) for path in sorted((run.folder / "verdicts").glob("*.json"))]
-    docs.build(validations, run.store.data_docs)
-    write_json({"verdict": gate.decide(verdicts)}, run.folder / "verdict.json")
+    run.checker.build_docs(validations, run.store.data_docs)
+    write_json({"verdict": gate.decide(verdicts)}, _verdict(run))
     write_parquet(verdicts, tables.QUALITY, run.path(tables.QUALITY, None))
     return int((~verdicts["success"]).sum())
+
+
+def _verdict(run: Run) -> Path:
+    return run.folder / "verdict.json"
 
 
 def _scalars(table: Table, files: Sequence[Path]) -> pl.DataFrame:

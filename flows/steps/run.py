@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from flows.checker import Checker, InProcess
 from flows.planning import Plan
 from flows.settings import Settings
 from warehouse import models, releases
@@ -19,6 +21,8 @@ from warehouse.store import Store, write_parquet
 
 if TYPE_CHECKING:
     import duckdb
+
+    from expectations.gate import Checked
 
 Day = date | None
 
@@ -29,11 +33,14 @@ OF_JOB_DAYS = (tables.JOBS, tables.SERIES_INTERVALS, tables.SAMPLES, tables.JOB_
 
 @dataclass(frozen=True)
 class Run:
-    """A plan at work: where it reads, what it was told, where it builds."""
+    """A plan at work: where it reads, what it was told, where it builds, who checks."""
 
     store: Store
     settings: Settings
     plan: Plan
+    checker: Checker = field(default_factory=InProcess)
+    #: checks that are under way, by table
+    begun: dict[str, Future[Checked]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:

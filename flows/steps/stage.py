@@ -15,15 +15,13 @@ from warehouse.store import write_parquet
 
 def stage_jobs(run: Run) -> int:
     """Stage the runs and series of the plan's days; rows that break a rule go to quarantine. Returns the rows."""
-    from expectations import gate
-
     days = run.plan.job_days
     with run.engine() as connection:
         run.expose_landed(connection, tables.JOB_RECORDS)
         run.expose_landed(connection, tables.SERIES)
         staged = models.select(connection, tables.JOBS, run.parameters(days))
         intervals = models.select(connection, tables.SERIES_INTERVALS, run.parameters(days))
-    checked = gate.check(tables.JOBS, staged, limits(run.settings))
+    checked = run.checker.check(tables.JOBS, staged, limits(run.settings)).result()
     keep_verdict(run, tables.JOBS, checked)
     write_days(run, tables.JOBS, checked.good, days)
     write_days(run, tables.SERIES_INTERVALS, intervals, days)

@@ -18,7 +18,7 @@ def select(tmp_path_factory: pytest.TempPathFactory) -> Iterator[given.Select]:
     """Run a model on tables given by `layer.name`; see `tests.sql.given`."""
     with models.engine(tmp_path_factory.mktemp("spill"), "1GB") as connection:
 
-        def run(model: Table, tables: Mapping[str, str | pl.DataFrame], **parameters: Any) -> pl.DataFrame:
-            return given.select(connection, model, tables, parameters)
+        def run(model: Table, given_tables: Mapping[str, str | pl.DataFrame], /, **parameters: Any) -> pl.DataFrame:
+            return given.select(connection, model, given_tables, parameters)
 
         yield run

@@ -56,7 +56,7 @@ _BY_DTYPE: dict[Any, Any] = {pl.Int64: 0, pl.Float64: 0.0, pl.Boolean: False, pl
 class Select(Protocol):
     """What the fixture `select` is: it runs a model on tables given by `layer.name`, all others empty."""
 
-    def __call__(self, model: Table, given: Mapping[str, str | pl.DataFrame], **parameters: Any) -> pl.DataFrame: ...
+    def __call__(self, model: Table, given: Mapping[str, str | pl.DataFrame], /, **parameters: Any) -> pl.DataFrame: ...
 
 
 def select(

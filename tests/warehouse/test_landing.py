@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import multiprocessing
-import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ from warehouse.sources import Batch, Reading, Source
 from warehouse.sources.rejects import rejects
 from warehouse.store import Store
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 LOG = "JobID|Start|End|State\n7|2018-02-09T10:00:00|2018-02-09T11:00:00|COMPLETED\n"
 BAD_LINE = "8|yesterday|2018-02-09T11:00:00|COMPLETED\n"
 POLLS = "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n"
@@ -162,7 +163,6 @@ def test_two_empty_files_are_refused_each_under_its_name(store: Store, tmp_path:
 
 
 def test_a_refused_file_lands_once_it_can_be_read(store: Store, tmp_path: Path) -> None:
-    # Polls of one instant say no interval: nothing can be known of them.
     path = put(tmp_path, LOG)
     with pytest.raises(InputRefused):
         land(store, path, format_name="h5lmt")
@@ -244,22 +244,25 @@ def test_a_reader_that_breaks_leaves_nothing(store: Store, tmp_path: Path, monke
     assert list(store.landed.iterdir()) == []
 
 
-def _land_until_killed(store: Store, path: Path) -> None:
-    def killed() -> Iterator[Batch]:
-        for number in range(8):
-            yield good_batch(str(number))
-        os.kill(os.getpid(), signal.SIGKILL)
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.warehouse.test_landing import Store, good_batch, land, landing, source
 
-    landing.recognize = lambda _: source(killed())  # type: ignore[assignment]
-    land(store, path)
+def killed():
+    for number in range(8):
+        yield good_batch(str(number))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+landing.recognize = lambda _: source(killed())
+land(Store(Path(sys.argv[1])), Path(sys.argv[2]))
+"""
 
 
 def test_a_killed_landing_leaves_nothing_that_counts(store: Store, tmp_path: Path) -> None:
     path = put(tmp_path, LOG)
-    child = multiprocessing.get_context("fork").Process(target=_land_until_killed, args=(store, path))
-    child.start()
-    child.join(60)
-    assert child.exitcode == -signal.SIGKILL
+    child = subprocess.run([sys.executable, "-c", KILLED, store.root, path], cwd=ROOT, timeout=60, check=False)
+    assert child.returncode == -signal.SIGKILL
     (left,) = store.landed.iterdir()
     assert list(left.glob("*.parquet")), "it was killed at work"
     assert landing.ledger(store) == []

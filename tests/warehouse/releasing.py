@@ -1,0 +1,73 @@
+"""Small releases: tables given as text, built into files and published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from itertools import count
+from pathlib import Path
+
+import polars as pl
+
+from tests.sql.given import DAY, rows
+from warehouse import releases
+from warehouse.contracts import Table, frames, table
+from warehouse.releases import Draft, Release
+from warehouse.store import Store, write_parquet
+
+_NUMBER = count()
+
+#: a table's days as text; a day with an empty text has no rows any more
+Content = Mapping[int | None, str]
+
+
+def on(number: int | None) -> date | None:
+    """Return a day of February 2018, None for none."""
+    return None if number is None else DAY.replace(day=number)
+
+
+def built(folder: Path, made: Table, content: Content) -> dict[date | None, Path]:
+    """Write a table's days as a run builds them; the partition column is filled."""
+    found = {}
+    for number, text in content.items():
+        path = folder / f"{made.name}-{next(_NUMBER)}.parquet"
+        if text:
+            frame = rows(f"{made.layer}.{made.name}", text).select(made.column_names)
+            if made.partition:
+                frame = frame.with_columns(pl.lit(on(number), pl.Date).alias(made.partition))
+            write_parquet(frame, made, path)
+        found[on(number)] = path
+    return found
+
+
+def draft(name: str, inputs: tuple[str, ...] = (), removed: tuple[str, ...] = ()) -> Draft:
+    """Return a release that waits to be published."""
+    return Draft(
+        release_id=f"2018-02-09-{name}",
+        fingerprint=f"{name}0123",
+        dates=(DAY, None),
+        inputs=inputs,
+        removed_inputs=removed,
+        parameters='{"a": 1}',
+        code_version="0",
+        verdict="passed",
+    )
+
+
+def publish(store: Store, name: str, content: Mapping[str, Content], *, inputs: tuple[str, ...] = ()) -> Release:
+    """Build and publish tables, by name."""
+    folder = store.builds / name
+    files = {known: built(folder, table(known), days) for known, days in content.items()}
+    return releases.publish(store, draft(name, inputs), files)
+
+
+def read(store: Store, release: Release, name: str) -> pl.DataFrame:
+    """Return a table of a release, sorted by its key."""
+    made = table(name)
+    files = releases.files_of(store, release).get(name, [])
+    return pl.read_parquet(files).sort(made.key) if files else frames.empty(made)
+
+
+def keys(store: Store, release: Release, name: str, column: str) -> list[object]:
+    """Return one column of a table of a release, sorted."""
+    return sorted(read(store, release, name)[column].to_list())
