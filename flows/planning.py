@@ -129,6 +129,10 @@ def _stale(
             parts = [(lot, part) for lot in landings for part in lot.parts if part.table == table.name]
             files = [store.root / part.path for _, part in parts]
             models.expose_landed(connection, table, files, [lot.landing_id for lot, _ in parts])
-        parameters = {"landings": [lot.landing_id for lot in touched], "poll_days": poll_days}
+        parameters = {
+            "landings": [lot.landing_id for lot in touched],
+            "poll_days": poll_days,
+            "longest_interval_s": max((part.longest_interval_s for lot in touched for part in lot.parts), default=0.0),
+        }
         stale = models.select(connection, tables.STALE_DAYS, parameters)["ended_on"]
     return poll_days, [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]

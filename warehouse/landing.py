@@ -36,7 +36,8 @@ class Part:
     """One Parquet file of a landing: its table, its path within the warehouse, its UTC day if it has one.
 
     A part of polls is sorted; `first` and `last` are its first and last (time, controller, file system),
-    and None where two of its polls are of one controller and instant.
+    and None where two of its polls are of one controller and instant. `longest_interval_s` is that of any of
+    its polls: so much of a poll may lie before its own day.
     """
 
     table: str
@@ -45,6 +46,7 @@ class Part:
     row_count: int
     first: tuple[str, str, str] | None = None
     last: tuple[str, str, str] | None = None
+    longest_interval_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +235,12 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
 
 def _write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
     write_parquet(rows, table, path)
-    first, last = _edges(rows) if table == tables.POLLS else (None, None)
-    return Part(table.name, f"landed/{landing_id}/{path.name}", day, rows.height, first, last)
+    place = f"landed/{landing_id}/{path.name}"
+    if table != tables.POLLS:
+        return Part(table.name, place, day, rows.height)
+    first, last = _edges(rows)
+    longest_s = float(rows.select("interval_s").max().item())
+    return Part(table.name, place, day, rows.height, first, last, longest_s)
 
 
 def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:

@@ -46,13 +46,13 @@ of_new_records as (
     semi join touched_jobs using (cluster, whole_job_id)
 ),
 
--- a run's last poll ends up to an interval after the run; polls an hour apart are the sparsest looked for
+-- a run's last poll ends up to an interval after the run
 of_new_polls as (
     select (job_records.ended_at at time zone 'UTC')::date as ended_on
     from job_records
     inner join stale_polls
         on stale_polls.polled_on between (job_records.started_at at time zone 'UTC')::date
-        and ((job_records.ended_at + to_hours(1)) at time zone 'UTC')::date
+        and ((job_records.ended_at + to_seconds($longest_interval_s)) at time zone 'UTC')::date
 ),
 
 -- a time beyond a thousand million seconds is one since 1970; a smaller one, since the series' own zero;

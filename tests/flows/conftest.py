@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import expectations.docs
 import expectations.gate
+import flows.checker
 from flows.landing import Told, land_paths
 from flows.settings import Settings
 from warehouse.contracts import frames, tables
@@ -74,3 +76,4 @@ def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
+    monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))

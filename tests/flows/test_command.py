@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+import flows.checker
 from flows.command import main
 from flows.command.main import SUBCOMMANDS
 from warehouse.store import Store
@@ -35,6 +37,12 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return int(ended.value.code or 0), printed.out, printed.err
 
     return call
+
+
+@pytest.fixture
+def same_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let checks run in this process, which has imported what they need."""
+    monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +88,7 @@ def test_what_is_refused_ends_with_3_and_the_rest_lands(cli: Cli, tmp_path: Path
     assert refused["remedy"]
 
 
+@pytest.mark.usefixtures("same_process")
 def test_a_run_prints_its_release_and_then_has_nothing_to_do(cli: Cli, site: Store) -> None:
     code, out, err = cli("--warehouse", site.root, "run", "--inline")
     assert code == 0
@@ -91,6 +100,7 @@ def test_a_run_prints_its_release_and_then_has_nothing_to_do(cli: Cli, site: Sto
     assert "Nothing new since release 2026-03-03-" in err
 
 
+@pytest.mark.usefixtures("same_process")
 def test_a_failed_gate_ends_with_4(cli: Cli, site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from expectations import gate
     from warehouse.errors import GateFailed
@@ -122,6 +132,7 @@ def test_usage_ends_with_2(arguments: list[str], told: str, cli: Cli, tmp_path: 
     assert "Traceback" not in err
 
 
+@pytest.mark.usefixtures("same_process")
 def test_wrong_settings_are_told_with_file_and_field(cli: Cli, site: Store, tmp_path: Path) -> None:
     settings = tmp_path / "wrong.toml"
     settings.write_text("[classes]\nuniform_cof = 0.3\n")
@@ -252,6 +263,7 @@ def test_help_imports_nothing_heavy() -> None:
     code = f"""
 import sys
 sys.argv = ["iosig", "--help"]
+import flows.checker
 from flows.command import main
 try:
     main()
@@ -266,6 +278,7 @@ finally:
 def test_sql_imports_neither_iceberg_nor_prefect_nor_checks(released: Path) -> None:
     code = """
 import sys
+import flows.checker
 from flows.command import main
 try:
     main()

@@ -16,11 +16,16 @@ EPOCH = 1518134400  # 2018-02-09T00:00:00Z
 
 
 def stale(
-    select: Select, given: dict[str, str], new: list[str], poll_days: list[int] | None = None
+    select: Select,
+    given: dict[str, str],
+    new: list[str],
+    poll_days: list[int] | None = None,
+    longest_interval_s: float = 2.0,
 ) -> list[int | None]:
     """Return the stale days, as days of February 2018, in order; None comes last."""
     days = [date(2018, 2, number) for number in poll_days or []]
-    found = select(tables.STALE_DAYS, given, landings=new, poll_days=days)["ended_on"].to_list()
+    stale_days = select(tables.STALE_DAYS, given, landings=new, poll_days=days, longest_interval_s=longest_interval_s)
+    found = stale_days["ended_on"].to_list()
     assert sorted(day for day in found if day) == [day for day in found if day], "they come in order"
     return [day and day.day for day in found]
 
@@ -71,17 +76,17 @@ def test_a_step_that_comes_later_makes_its_jobs_day_stale(select: Select) -> Non
         ("7T10:00:00", "9T11:00:00", [8, 9]),
         ("7T23:00:00", "7T23:59:59", [7, 8]),
         ("7T23:00:00", "7T23:56:00", [7, 8]),
-        ("7T10:00:00", "7T12:00:00", [8]),
+        ("7T23:00:00", "7T23:54:59", [8]),
         ("9T00:00:01", "9T00:10:00", [8]),
         ("7T10:00:00", ".", [8]),
     ],
-    ids=["within", "across", "last second", "within a poll of five minutes", "before", "after", "running"],
+    ids=["within", "across", "last second", "within an interval", "before", "after", "running"],
 )
 def test_late_polls_make_the_days_stale_on_which_a_run_that_they_measure_ends(
     select: Select, started: str, ended: str, expected: list[int]
 ) -> None:
     records = f"landing_id job_id started_at ended_at \n old 1 {started} {ended}"
-    assert stale(select, {RECORDS: records}, ["polls"], poll_days=[8]) == expected
+    assert stale(select, {RECORDS: records}, ["polls"], poll_days=[8], longest_interval_s=300.0) == expected
 
 
 def test_a_new_series_makes_the_day_of_its_end_stale(select: Select) -> None:

@@ -291,7 +291,7 @@ def test_polls_are_kept_by_utc_day_in_order_of_time_and_controller(store: Store,
         "2018-02-09T23:59:58Z,b,2,2,2",
         "2018-02-10T00:00:00Z,a,2,3,3",
         "2018-02-09T23:59:58Z,a,2,4,4",
-        "2018-02-11T00:00:00Z,a,2,5,5",
+        "2018-02-11T00:00:00Z,a,600,5,5",
     ]
     landed = land(store, put(tmp_path, POLLS + "\n".join(lines) + "\n"), filesystem="lake").landing
     assert [(part.day, part.row_count) for part in landed.parts] == [
@@ -302,6 +302,7 @@ def test_polls_are_kept_by_utc_day_in_order_of_time_and_controller(store: Store,
     assert rows(store, landed, "polls")["read_bytes_per_s"].to_list() == [4, 2, 3, 1, 5]
     assert landed.parts[0].first == ("2018-02-09T23:59:58+00:00", "a", "lake")
     assert landed.parts[0].last == ("2018-02-09T23:59:58+00:00", "b", "lake")
+    assert [part.longest_interval_s for part in landed.parts] == [2, 2, 600]
     assert not may_repeat(landed.parts)
     assert landing.ledger(store) == [landed], "the edges survive the manifest"
 

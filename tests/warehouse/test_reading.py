@@ -47,7 +47,7 @@ def first(store: Store) -> Release:
     return releases.history(store)[0]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def connection(store: Store, first: Release) -> Iterator[duckdb.DuckDBPyConnection]:
     with opened(store, first) as found:
         yield found

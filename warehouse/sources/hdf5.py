@@ -71,6 +71,12 @@ def _names(dataset: Any, attribute: str, count: int) -> list[str]:
     return names
 
 
+def _text_attribute(dataset: Any, attribute: str) -> str:
+    given = dataset.attrs.get(attribute)
+    text = given.decode("utf-8") if isinstance(given, bytes) else given
+    return text if isinstance(text, str) else ""
+
+
 def _order(names: list[str], others: list[str]) -> list[int]:
     if sorted(names) != sorted(others):
         raise InputRefused("The read and the write datasets do not name the same targets.", _REMEDY)
@@ -125,12 +131,8 @@ def pylmt(path: str) -> Iterator[Arrays]:
         order = _order(names, _names(write, "OSTNames", write.shape[0]))
         loads = [file[name] for name in ("OSSCPUGroup/OSSCPUDataSet", "MDSCPUGroup/MDSCPUDataSet") if name in file]
         loads = [load for load in loads if load.ndim in (1, 2) and load.shape[-1] == times.size]
-        filesystem = times.attrs.get("fs", "")
-        if isinstance(filesystem, bytes):
-            filesystem = filesystem.decode("utf-8")
-        yield _grid(
-            names, str(filesystem), times[:].astype(np.float64), _recorded_count([read, write, *loads], times.size)
-        )
+        recorded_count = _recorded_count([read, write, *loads], times.size)
+        yield _grid(names, _text_attribute(times, "fs"), times[:].astype(np.float64), recorded_count)
         for first, end in _steps(times.size, len(names)):
             rates = [dataset[:, first:end].astype(np.float64).T for dataset in (read, write)]
             rates[1] = rates[1][:, order]

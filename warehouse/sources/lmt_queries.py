@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -80,16 +81,29 @@ def _frame(connection: sa.Connection, query: sa.Select[Any], schema: dict[str, p
 def _column(name: str, dtype: pl.DataType, values: tuple[Any, ...]) -> pl.Series:
     if dtype == pl.String:
         return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
-    return pl.Series(name, values, dtype=dtype, strict=False)
+    try:
+        return pl.Series(name, values, dtype=dtype)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        # Polars would cut fractions off.
+        whole = [value if _is_whole(value) else None for value in values]
+        return pl.Series(name, whole, dtype=dtype, strict=False)
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip().removeprefix("-").isdecimal()
+    return isinstance(value, int | float | Decimal) and value % 1 == 0
 
 
 def _instants(connection: sa.Connection, zone: str) -> pl.DataFrame:
-    """Read the polls' times: TS_ID, instant, and why there is none (reason, remedy)."""
+    """Read the polls' times: TS_ID, instant, and why there is none (reason, remedy); of two times, none is known."""
     table = _table("TIMESTAMP_INFO")
     query = sa.select(table.c["TS_ID"], table.c["TIMESTAMP"]).order_by(table.c["TS_ID"])
     times = _frame(connection, query, {"TS_ID": pl.Int64(), "TIMESTAMP": pl.String()})
     read = job_times.parse(times["TIMESTAMP"], zone, "poll")
-    return times.select("TS_ID").with_columns(read).unique("TS_ID", keep="first", maintain_order=True)
+    found = times.select("TS_ID").with_columns(read).unique(maintain_order=True)
+    known = pl.when(~pl.col("TS_ID").is_duplicated()).then(pl.col("instant", "reason", "remedy"))
+    return found.with_columns(known).unique("TS_ID", maintain_order=True)
 
 
 def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
@@ -106,7 +120,11 @@ def _targets(connection: sa.Connection) -> list[_Target]:
     data, info = _table("OST_DATA"), _table("OST_INFO")
     filesystem_of, name_of = _names(connection, "OSS_INFO"), _names(connection, "FILESYSTEM_INFO")
     rows = connection.execute(sa.select(info.c["OST_ID"], info.c["OST_NAME"], info.c["OSS_ID"]))
-    known = {ost_id: (name, name_of.get(filesystem_of.get(oss_id))) for ost_id, name, oss_id in rows}
+    known: dict[Any, tuple[Any, Any]] = {}
+    for ost_id, name, oss_id in rows:
+        said = (name, name_of.get(filesystem_of.get(oss_id)))
+        before = known.get(ost_id, said)
+        known[ost_id] = (said[0] if before[0] == said[0] else None, said[1] if before[1] == said[1] else None)
     ids = connection.execute(sa.select(data.c["OST_ID"]).distinct().order_by(data.c["OST_ID"])).scalars()
     found = [(ost_id, *known.get(ost_id, (None, None))) for ost_id in ids]
     return [_Target(ost_id, _text(name), _text(filesystem)) for ost_id, name, filesystem in found]
@@ -133,8 +151,16 @@ def _readings(connection: sa.Connection, target: _Target, instants: pl.DataFrame
 def _faults(target: _Target) -> list[Fault]:
     no_counter = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in _DIRECTIONS.values())
     given = [
-        (pl.lit(target.controller is None), "The target has no name in OST_INFO.", "Export OST_INFO as well."),
-        (pl.col("instant").is_null(), "The poll has no time in TIMESTAMP_INFO.", "Export TIMESTAMP_INFO as well."),
+        (
+            pl.lit(target.controller is None),
+            "The target has no name in OST_INFO, or several.",
+            "Export OST_INFO as well.",
+        ),
+        (
+            pl.col("instant").is_null(),
+            "The poll has no time in TIMESTAMP_INFO, or several.",
+            "Export TIMESTAMP_INFO as well.",
+        ),
         (no_counter, "A byte counter is no number of at least 0.", "Repair the reading, or leave it out."),
     ]
     bad_time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))

@@ -8,9 +8,9 @@ import hashlib
 import io
 import lzma
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import pyarrow as pa
 
@@ -28,15 +28,56 @@ def compression(path: Path) -> str | None:
     return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
 
 
+class _Streams(io.RawIOBase):
+    """Compressed streams one after the other, perhaps padded with zeros.
+
+    The readers of bz2 and lzma take a damaged later stream for the end of the file.
+    """
+
+    def __init__(self, file: IO[bytes], decoder: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]) -> None:
+        self._file, self._new, self._decoder = file, decoder, decoder()
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def close(self) -> None:
+        """Close the file as well."""
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """Read decompressed bytes; raise EOFError, OSError or LZMAError where the content is damaged."""
+        content = b""
+        while not content:
+            packed = b""
+            if self._decoder.eof:
+                packed = self._next_stream()
+                if not packed:
+                    return 0
+                self._decoder = self._new()
+            elif self._decoder.needs_input and not (packed := self._file.read(_CHUNK_BYTES)):
+                raise EOFError("the compressed content breaks off")
+            content = self._decoder.decompress(packed, len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def _next_stream(self) -> bytes:
+        start = self._decoder.unused_data.lstrip(b"\x00")
+        while not start and (packed := self._file.read(_CHUNK_BYTES)):
+            start = packed.lstrip(b"\x00")
+        return start
+
+
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a plain or compressed file for reading its decompressed bytes."""
     kind = compression(path)
     if kind == "gzip":
         return cast(IO[bytes], gzip.open(path, "rb"))
     if kind == "bzip2":
-        return cast(IO[bytes], bz2.open(path, "rb"))
+        return io.BufferedReader(_Streams(path.open("rb"), bz2.BZ2Decompressor), _CHUNK_BYTES)
     if kind == "xz":
-        return cast(IO[bytes], lzma.open(path, "rb"))
+        return io.BufferedReader(_Streams(path.open("rb"), lzma.LZMADecompressor), _CHUNK_BYTES)
     if kind == "zstd":
         # Arrow's stream, unlike zstandard's file, tells a cut file from a whole one.
         return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
@@ -72,7 +113,7 @@ def content_hash(path: Path) -> str:
 def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
     """Yield (line number from 1, text, raw) for each line of a text file; text is None if it is not UTF-8.
 
-    Line ends are CR LF or LF. A damaged compressed file yields all lines before the damage, then raises
+    Line ends are CR LF or LF. A damaged compressed file yields lines before the damage, then raises
     InputRefused.
     """
     number = 0
