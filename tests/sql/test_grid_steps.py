@@ -92,6 +92,16 @@ def test_controllers_that_are_polled_at_different_instants_add_up(select: Select
     expect(found, "read_bytes_per_s reported_ratio \n 10 1")
 
 
+def test_polls_that_overlap_report_no_more_than_all_controllers(select: Select) -> None:
+    ticks = """
+        polled_at  interval_s  controller_count  read_bytes
+        10:00:00   2           1                 10
+        10:00:01   3           1                 30
+        """
+    found = select(tables.GRID_STEPS, {RUNS: runs(TEN, TEN), TICKS: ticks})
+    expect(found, "read_bytes_per_s reported_ratio \n 15 1")
+
+
 def test_each_grid_of_a_file_system_has_its_own_steps(select: Select) -> None:
     # Runs of one grid share its steps, from the first that any of them needs to the last.
     grids = f"""

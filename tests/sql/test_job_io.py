@@ -153,6 +153,13 @@ def test_a_run_without_polls_has_an_outcome_and_no_values(select: Select) -> Non
     )
 
 
+def test_a_poll_on_a_day_without_a_grid_measures_nothing(select: Select) -> None:
+    # A poll of hours that ends on the next day: what of it was the run's is not known.
+    ticks = "polled_at interval_s controller_count read_bytes \n 10T03:00:00 14400 1 9"
+    runs = "started_at ended_at step_us expected_controller_count \n 23:00:00 23:59:00 . ."
+    expect(measured(select, runs, ticks), "outcome volume_bytes missing_ratio poll_count \n no_polls . . 0")
+
+
 def test_each_file_system_counts_for_itself(select: Select) -> None:
     ticks = """
         filesystem  polled_at  controller_count  read_bytes
@@ -214,6 +221,40 @@ def test_the_peak_is_the_highest_step_of_the_sample(select: Select) -> None:
     runs = "started_at ended_at \n 10:00:00 10:00:02"
     expect(measured(select, runs, ticks, "read", samples), "peak_bytes_per_s mean_bytes_per_s \n 9 2")
     expect(measured(select, runs, ticks, "write", samples), "peak_bytes_per_s mean_bytes_per_s \n 2 2")
+
+
+# ---- the others
+
+
+def test_the_others_are_those_that_share_time_on_the_same_file_system(select: Select) -> None:
+    runs = """
+        job_id   filesystem  started_at  ended_at
+        long     a           10:00:00    12:00:00
+        before   a           09:00:00    10:00:00
+        after    a           12:00:00    13:00:00
+        within   a           10:30:00    11:00:00
+        moment   a           10:45:00    10:45:00
+        running  a           11:59:59    .
+        other    b           10:00:00    12:00:00
+        nowhere  .           10:00:00    12:00:00
+        nowhere2 .           11:00:00    13:00:00
+        """
+    given = rows(RUNS, runs).with_columns(pl.when(pl.col("ended_at").is_not_null()).then("ended_on"))
+    found = select(tables.JOB_IO, {RUNS: given}).filter(pl.col("direction") == "read").sort("job_id")
+    expect(
+        found,
+        """
+        job_id    concurrent_job_count
+        after     1
+        before    0
+        long      2
+        moment    2
+        nowhere   1
+        nowhere2  1
+        other     0
+        within    1
+        """,
+    )
 
 
 # ---- against the naive twin

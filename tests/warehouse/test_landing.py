@@ -273,13 +273,13 @@ def test_a_killed_landing_leaves_nothing_that_counts(store: Store, tmp_path: Pat
 
 def test_a_landing_at_work_is_not_swept_away(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def swept_meanwhile() -> Iterator[Batch]:
-        yield good_batch()
+        for number in range(8):
+            yield good_batch(str(number))
         landing.sweep(store)
-        yield good_batch("2")
 
     monkeypatch.setattr(landing, "recognize", lambda _: source(swept_meanwhile()))
     landed = land(store, put(tmp_path, LOG)).landing
-    assert rows(store, landed, "job_records")["job_id"].to_list() == ["1", "2"]
+    assert rows(store, landed, "job_records")["job_id"].to_list() == list("01234567")
 
 
 # ---- polls
@@ -318,8 +318,8 @@ NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
 
 
 def part(first: tuple[float, str], last: tuple[float, str]) -> Part:
-    edges = [((NOON + timedelta(seconds=at)).isoformat(), controller, "lake") for at, controller in (first, last)]
-    return Part("polls", "", "2018-02-09", 9, *edges)
+    begin, end = (((NOON + timedelta(seconds=at)).isoformat(), controller, "lake") for at, controller in (first, last))
+    return Part("polls", "", "2018-02-09", 9, begin, end)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.warehouse.sources.batch_reading import read_input
-from warehouse.errors import InputRefused, UsageError
+from warehouse.errors import InputRefused
 from warehouse.sources import Head, Reading, polls, polls_csv, recognize
 from warehouse.sources.polls_csv import SOURCE
 
@@ -45,49 +45,6 @@ def test_sound_polls_land_with_the_interval_they_are_apart(tmp_path: Path) -> No
         (at(4), "a", 2.0, 5.0, 6.5, None),
     ]
     assert rows["filesystem"].unique().to_list() == ["default"]
-
-
-@pytest.mark.parametrize(
-    ("text", "second"),
-    [
-        ("2026-01-01T00:00:02Z", 2),
-        ("2026-01-01 00:00:02", 2),
-        ("2026-01-01 00:00:02.25", 2.25),
-        ("2026-01-01T01:00:02+01:00", 2),
-        ("2025-12-31 19:00:02-0500", 2),
-        ("2026-01-01 00:00:02+00", 2),
-        ("1767225602", 2),
-        ("1767225602.25", 2.25),
-    ],
-)
-def test_times_are_iso_or_epoch_seconds(tmp_path: Path, text: str, second: float) -> None:
-    rows, refused = read_input(SOURCE, write(tmp_path, f"{text},a,1,2", "1767225700,a,1,2"))
-    assert refused.is_empty()
-    assert rows["polled_at"][0] == at(second)
-
-
-def test_naive_times_are_local_and_what_the_clock_skips_or_repeats_is_refused(tmp_path: Path) -> None:
-    lines = [
-        "2026-03-29 01:59:58,a,1,1",
-        "2026-03-29 02:30:00,a,1,1",
-        "2026-03-29 03:00:00,a,1,1",
-        "2026-10-25 02:30:00,a,1,1",
-        "2026-10-25 02:30:00+01:00,a,1,1",
-    ]
-    rows, refused = read_input(SOURCE, write(tmp_path, *lines), Reading(time_zone="Europe/Berlin"))
-    assert rows["polled_at"].to_list() == [
-        datetime(2026, 3, 29, 0, 59, 58, tzinfo=UTC),
-        datetime(2026, 3, 29, 1, 0, 0, tzinfo=UTC),
-        datetime(2026, 10, 25, 1, 30, 0, tzinfo=UTC),
-    ]
-    assert refused["line"].to_list() == [3, 5]
-    assert "does not exist" in refused["reason"][0]
-    assert "twice" in refused["reason"][1]
-
-
-def test_an_unknown_time_zone_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Mars"):
-        read_input(SOURCE, write(tmp_path, *GOOD), Reading(time_zone="Mars/Base"))
 
 
 def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: Path) -> None:
@@ -184,36 +141,8 @@ def test_columns_may_be_mapped_and_others_are_left_alone(tmp_path: Path) -> None
 def test_a_missing_or_doubled_column_refuses_the_file_by_name(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no column controller"):
         read_input(SOURCE, write(tmp_path, header="polled_at,read_bytes_per_s,write_bytes_per_s"))
-    with pytest.raises(InputRefused, match="no column dt"):
-        read_input(SOURCE, write(tmp_path, *GOOD), Reading(columns={"interval_s": "dt"}))
     with pytest.raises(InputRefused, match="controller more than once"):
         read_input(SOURCE, write(tmp_path, header=HEADER + ",controller"))
-
-
-def test_the_interval_is_the_most_common_distance_of_each_file_system(tmp_path: Path) -> None:
-    seconds = {"fast": [0, 2, 4, 6, 16, 26], "slow": [0, 10, 20, 60]}
-    lines = [f"{1767225600 + second},a,1,1,{name}" for name, times in seconds.items() for second in reversed(times)]
-    rows, _ = read_input(SOURCE, write(tmp_path, *lines, header=HEADER + ",filesystem"))
-    found = rows.group_by("filesystem").agg(pl.col("interval_s").unique()).sort("filesystem")
-    assert found.rows() == [("fast", [2.0]), ("slow", [10.0])]
-
-
-def test_one_instant_without_an_interval_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputRefused, match="interval is not known"):
-        read_input(SOURCE, write(tmp_path, *GOOD[:2]))
-    lines = [*(f"{line},x" for line in GOOD), "2026-01-01T00:00:04Z,a,5,6.5,y"]
-    rows, refused = read_input(SOURCE, write(tmp_path, *lines, header=HEADER + ",filesystem"))
-    assert rows["filesystem"].unique().to_list() == ["x"]
-    assert refused["line"].to_list() == [5]
-
-
-def test_rows_that_say_their_interval_need_no_other(tmp_path: Path) -> None:
-    lines = [f"{GOOD[0]},7", f"{GOOD[1]},0", f"{GOOD[2]},"]
-    rows, refused = read_input(SOURCE, write(tmp_path, *lines, header=HEADER + ",interval_s"))
-    # The distance to the poll whose own row is refused is not known either.
-    assert rows["interval_s"].to_list() == [7.0, 2.0]
-    assert refused["line"].to_list() == [3]
-    assert "interval_s is below" in refused["reason"][0]
 
 
 def test_a_header_alone_lands_nothing(tmp_path: Path) -> None:

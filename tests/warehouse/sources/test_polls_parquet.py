@@ -73,13 +73,6 @@ def test_naive_times_are_local_and_those_without_meaning_are_refused(tmp_path: P
     assert refused["reason"][1] == "There is no polled_at."
 
 
-@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), 1e300, 1767225600000.0])
-def test_numbers_that_are_no_epoch_seconds_are_refused(tmp_path: Path, bad: float) -> None:
-    rows, refused = read_input(SOURCE, write(tmp_path, polled_at=[1767225600.0, bad, 1767225602.0, 1767225604.0]))
-    assert rows.height == 3
-    assert refused["line"].to_list() == [2]
-
-
 def test_bad_rows_are_refused_by_their_ordinal_with_what_they_hold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,15 +78,6 @@ def test_steps_out_of_order_are_refused(tmp_path: Path) -> None:
     assert refused["line"].to_list() == [3]
 
 
-def test_archives_without_throughput_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputRefused, match="datatargets/readbytes"):
-        read_input(SOURCE, archives.tokio(tmp_path / "a.hdf5", TIMES, READ, WRITE, kind="ops"))
-    with pytest.raises(InputRefused, match="same shape"):
-        read_input(SOURCE, archives.tokio(tmp_path / "b.hdf5", TIMES[:2], READ, WRITE))
-    with pytest.raises(InputRefused, match="does not name"):
-        read_input(SOURCE, archives.tokio(tmp_path / "c.hdf5", TIMES, READ, WRITE, names=["x"]))
-
-
 @pytest.mark.usefixtures("in_a_child")
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
     path = archives.tokio(tmp_path / "a.hdf5", TIMES, READ, WRITE)
