@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from warehouse.errors import UsageError
 
@@ -18,14 +19,28 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _with_group(pattern: str) -> str:
+    """Return a pattern that has a first group, or raise ValueError."""
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from error
+    if not groups:
+        raise ValueError("has no group: put parentheses around the part that is meant")
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_with_group)]
+
+
 class JobSettings(_Section):
     """How job logs are read."""
 
     time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
-    filesystem_pattern: str = Field(
+    filesystem_pattern: Pattern = Field(
         r"\bfs=(\w+)", description="regular expression whose first group is the file system named in a job's comment"
     )
-    application_pattern: str = Field(
+    application_pattern: Pattern = Field(
         "^(.*)$", description="regular expression whose first group is the application within a job's name"
     )
 

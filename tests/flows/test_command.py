@@ -141,6 +141,15 @@ def test_wrong_settings_are_told_with_file_and_field(cli: Cli, site: Store, tmp_
     assert f"{settings}: classes.uniform_cof" in err
 
 
+@pytest.mark.parametrize("pattern", ["fs=(", "fs=.*"])
+def test_a_pattern_that_cannot_work_is_refused_at_once(pattern: str, cli: Cli, site: Store, tmp_path: Path) -> None:
+    settings = tmp_path / "wrong.toml"
+    settings.write_text(f"[jobs]\nfilesystem_pattern = '{pattern}'\n")
+    code, _, err = cli("--warehouse", site.root, "--settings", settings, "run", "--inline")
+    assert code == 2
+    assert "jobs.filesystem_pattern" in err
+
+
 # ---- reading a release
 
 

@@ -65,10 +65,10 @@ def test_a_series_on_its_own_clock_is_undated_and_made_only_if_asked_for(select:
 
 
 def test_times_that_are_no_date_leave_the_series_undated(select: Select) -> None:
-    times = "subject_id time_s \n milliseconds 1518134400000 \n negative -5 \n nonsense 1e300"
+    times = "subject_id time_s \n before_its_zero -5 \n early 999999999"
     found = select(tables.SERIES_INTERVALS, {SERIES: times})
     expect(found, times)
-    assert found["ended_on"].null_count() == 3
+    assert found["ended_on"].null_count() == 2
 
 
 def test_without_series_there_are_no_intervals(select: Select) -> None:

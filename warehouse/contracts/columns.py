@@ -43,7 +43,9 @@ APPLICATION = Column(
     "application", "text", "The program that ran: the job's or step's name, after the site's own rule."
 )
 APPLICATION_ID = Column(
-    "application_id", "text", "One application of one user at one size: user/application/node_count."
+    "application_id",
+    "text",
+    "One application of one user at one size: user/application/node_count, a slash in the user as %2F.",
 )
 PARTITION = Column("partition", "text", "The scheduler's partition or queue.")
 NODE_COUNT = Column("node_count", "int", "Nodes that the job was given.", unit="nodes", low=0)
@@ -70,10 +72,19 @@ DURATION_S = Column("duration_s", "real", "How long it lasted, from start to end
 POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.", unit="UTC")
 POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.", unit="UTC")
 INTERVAL_S = Column(
-    "interval_s", "real", "The length of the interval that a poll or grid step covers.", unit="s", low=1e-6
+    "interval_s",
+    "real",
+    "The length of the interval that a poll or grid step covers; a year is the longest.",
+    unit="s",
+    low=1e-6,
+    high=366 * 86400,
 )
 TIME_S = Column(
-    "time_s", "real", "The right edge of the interval: seconds since 1970 UTC, or since the series' own zero.", unit="s"
+    "time_s",
+    "real",
+    "The right edge of the interval: seconds since 1970 UTC, or since the series' own zero.",
+    unit="s",
+    high=1e10,
 )
 
 # ---- what storage moved
@@ -104,7 +115,7 @@ CONTROLLER_COUNT = Column("controller_count", "int", "Controllers that reported.
 EXPECTED_CONTROLLER_COUNT = Column(
     "expected_controller_count", "int", "Controllers that reported at all on that day.", unit="controllers", low=0
 )
-POLL_COUNT = Column("poll_count", "int", "Polls that hold a value.", unit="polls", low=0)
+POLL_COUNT = Column("poll_count", "int", "Polls that hold a value; of a run, in that direction.", unit="polls", low=0)
 EXPECTED_POLL_COUNT = Column(
     "expected_poll_count",
     "int",
@@ -144,11 +155,23 @@ CONFLICTING_POLL_COUNT = Column(
 IMPLAUSIBLE_POLL_COUNT = Column(
     "implausible_poll_count", "int", "Polls above the controller's limit, kept out of every sum.", unit="polls", low=0
 )
-PEAK_BYTES_PER_S = Column("peak_bytes_per_s", "real", "The highest rate of any interval.", unit="B/s", low=0)
+PEAK_BYTES_PER_S = Column(
+    "peak_bytes_per_s",
+    "real",
+    "The highest rate of any interval; of a run, of any step of its sample, and no lower than the mean.",
+    unit="B/s",
+    low=0,
+)
 
 # ---- what a job's file system did meanwhile
 VOLUME_BYTES = Column("volume_bytes", "real", "Bytes moved: the sum of rate x interval.", unit="B", low=0)
-MEAN_BYTES_PER_S = Column("mean_bytes_per_s", "real", "Volume over the time that the polls cover.", unit="B/s", low=0)
+MEAN_BYTES_PER_S = Column(
+    "mean_bytes_per_s",
+    "real",
+    "Volume over the time that the polls of a controller cover on average.",
+    unit="B/s",
+    low=0,
+)
 CONCURRENT_JOB_COUNT = Column(
     "concurrent_job_count",
     "int",
