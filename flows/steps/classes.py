@@ -10,6 +10,19 @@ from transforms import classes
 from warehouse.contracts import frames, tables
 from warehouse.store import write_parquet
 
+#: what the classifier gives, and what every subject has
+_COMMON = (
+    "ended_on",
+    "direction",
+    "outcome",
+    "label",
+    "section_bytes",
+    "cov",
+    "volume_bytes",
+    "node_count",
+    "missing_ratio",
+)
+
 
 def classify(run: Run, day: Day) -> int:
     """Classify the runs and series that ended on a day. Returns the rows."""
@@ -41,24 +54,20 @@ def _job_classes(run: Run, day: Day, params: classes.ClassParams) -> pl.DataFram
         ended_s,
     )
     labelled = classes.classify(sections, floats(subjects["node_count"]), params)
-    return pl.concat([subjects.drop("outcome", strict=False), labelled], how="horizontal").select(
-        "ended_on",
-        pl.lit("job").alias("subject_kind"),
-        "cluster",
-        pl.col("job_id").alias("subject_id"),
-        "started_at",
-        "filesystem",
-        "direction",
-        pl.lit("server").alias("source"),
-        pl.lit(True).alias("is_shared_traffic"),
-        "outcome",
-        "label",
-        "section_bytes",
-        "cov",
-        "volume_bytes",
-        "node_count",
-        pl.Series("duration_s", ended_s - started_s),
-        "missing_ratio",
+    return (
+        pl.concat([subjects, labelled], how="horizontal")
+        .select(
+            pl.lit("job").alias("subject_kind"),
+            pl.col("job_id").alias("subject_id"),
+            pl.lit("server").alias("source"),
+            pl.lit(True).alias("is_shared_traffic"),
+            pl.Series("duration_s", ended_s - started_s),
+            *_COMMON,
+            "cluster",
+            "started_at",
+            "filesystem",
+        )
+        .select(tables.CLASSES.column_names)
     )
 
 
@@ -84,22 +93,18 @@ def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.D
         ended_s,
     )
     labelled = classes.classify(sections, floats(subjects["node_count"]), params)
-    return pl.concat([subjects, labelled], how="horizontal").select(
-        "ended_on",
-        pl.lit("series").alias("subject_kind"),
-        pl.lit(None, pl.String).alias("cluster"),
-        "subject_id",
-        pl.lit(None, pl.Datetime("us", "UTC")).alias("started_at"),
-        pl.lit(None, pl.String).alias("filesystem"),
-        "direction",
-        pl.lit("series").alias("source"),
-        pl.lit(False).alias("is_shared_traffic"),
-        "outcome",
-        "label",
-        "section_bytes",
-        "cov",
-        "volume_bytes",
-        "node_count",
-        pl.Series("duration_s", ended_s - started_s),
-        "missing_ratio",
+    return (
+        pl.concat([subjects, labelled], how="horizontal")
+        .select(
+            pl.lit("series").alias("subject_kind"),
+            "subject_id",
+            pl.lit("series").alias("source"),
+            pl.lit(False).alias("is_shared_traffic"),
+            pl.Series("duration_s", ended_s - started_s),
+            *_COMMON,
+            pl.lit(None, pl.String).alias("cluster"),
+            pl.lit(None, pl.Datetime("us", "UTC")).alias("started_at"),
+            pl.lit(None, pl.String).alias("filesystem"),
+        )
+        .select(tables.CLASSES.column_names)
     )
