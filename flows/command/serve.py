@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from warehouse.errors import UsageError
 from warehouse.store import Store
+
+_PATIENCE_S = 90.0
 
 
 @click.command("serve")
@@ -15,13 +27,51 @@ from warehouse.store import Store
 def serve_command(obj: tuple[Store, Path | None], cron: str | None) -> int:
     """Run the nightly schedule: a Prefect deployment that lands the inbox and makes a release, until stopped.
 
-    Needs no worker; set PREFECT_API_URL to use a server of your own. `prefect.yaml` has the same deployment
-    for a work pool.
+    Needs no worker. Uses the Prefect server of PREFECT_API_URL; without one it runs a server of its own
+    beside itself, on this machine only. `prefect.yaml` has the same deployment for a work pool.
     """
-    from flows.nightly import serve
     from flows.settings import load
 
     store, settings_path = obj
     schedule = load(settings_path, store.root).schedule
-    serve(store, settings_path, cron or schedule.cron, schedule.time_zone)
+    with _server():
+        # Prefect reads its environment when it is imported.
+        from flows.nightly import serve
+
+        serve(store, settings_path, cron or schedule.cron, schedule.time_zone)
     return 0
+
+
+@contextmanager
+def _server() -> Iterator[None]:
+    """Have a Prefect server while the block runs: a temporary one, as Prefect starts by itself, schedules nothing."""
+    if os.environ.get("PREFECT_API_URL"):
+        yield
+        return
+    port = _free_port()
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            _await(process, f"http://127.0.0.1:{port}/api")
+            os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{port}/api"
+            yield
+        finally:
+            process.terminate()
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _await(process: subprocess.Popen[bytes], url: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.5)
+    raise UsageError("The Prefect server did not start. Start one (`prefect server start`) and set PREFECT_API_URL.")
