@@ -146,7 +146,7 @@ def _presence(column: Column) -> list[Rule]:
 def _bounds(column: Column) -> list[Rule]:
     limits = {"min_value": column.low, "max_value": column.high}
     stated = {name: limit for name, limit in limits.items() if limit is not None}
-    if not stated or column.dtype == "reals":
+    if not stated or column.dtype in ("reals", "ints"):
         return []
     words = [f"at least {column.low:g}"] if column.low is not None else []
     words += [f"at most {column.high:g}"] if column.high is not None else []

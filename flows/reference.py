@@ -31,6 +31,7 @@ _DTYPES: dict[Dtype, str] = {
     "instant": "time stamp in UTC, to the microsecond",
     "date": "calendar day",
     "reals": "list of `real`, whose elements may be NULL",
+    "ints": "list of `int`",
 }
 _TYPE_WORDS: dict[object, str] = {str: "text", int: "whole number", float: "number", Path: "path"}
 _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}

@@ -258,7 +258,7 @@ def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
 def _signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFrame:
     import polars as pl
 
-    known = {"landing_id": landing_id, "source_file": source_file}
+    known = {"landing_id": landing_id, "source_file": source_file, "trace_id": landing_id[:_ID_DIGITS]}
     return rows.with_columns(pl.lit(value).alias(name) for name, value in known.items() if name in rows.columns)
 
 

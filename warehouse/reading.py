@@ -27,6 +27,7 @@ _DUCKDB_TYPES: dict[Dtype, str] = {
     "instant": "timestamptz",
     "date": "date",
     "reals": "double[]",
+    "ints": "bigint[]",
 }
 #: statements that only read; all else is refused before it runs
 _READING = {"SELECT", "PRAGMA", "RELATION"}

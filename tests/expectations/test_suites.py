@@ -133,7 +133,7 @@ def test_a_contract_implies_its_columns_key_presence_bounds_and_choices() -> Non
 @by_table
 def test_what_a_contract_implies_is_what_its_own_rules_hold(found: Table) -> None:
     """All but what a type implies, and the bounds of lists, which reach the suite as lengths."""
-    lists = {column.name for column in found.columns if column.dtype == "reals"}
+    lists = {column.name for column in found.columns if column.dtype in ("reals", "ints")}
     held = {
         name.replace("_at_least_", "_in_bounds ").replace("_at_most_", "_in_bounds ").split()[0]
         for name in frames.rules(found)

@@ -14,6 +14,7 @@ ARROW_TYPES: dict[Dtype, pa.DataType] = {
     "instant": pa.timestamp("us", tz="UTC"),
     "date": pa.date32(),
     "reals": pa.list_(pa.field("element", pa.float64())),
+    "ints": pa.list_(pa.field("element", pa.int64())),
 }
 
 

@@ -233,7 +233,121 @@ CLASS_OUTCOME = Column(
     "outcome",
     "text",
     "Whether there is a label, and if not, why.",
-    choices=("classified", "too_short", "no_data", "too_many_gaps"),
+    choices=("classified", "too_short", "no_data", "too_many_gaps", "interval_only"),
+)
+
+# ---- traces of clients
+TRACE_ID = Column("trace_id", "text", "The traced run: the first 16 hex digits of its trace's SHA-256.")
+TRACER = Column("tracer", "text", "What wrote the trace.", choices=("darshan", "recorder", "tmio"))
+TRACER_VERSION = Column("tracer_version", "text", "The version of the trace's format, as the trace has it.")
+UID = Column("uid", "int", "The number of the user who ran the program.")
+COMMAND = Column("command", "text", "The command line of the program, as the trace has it.")
+PROCESS_COUNT = Column("process_count", "int", "Processes (MPI ranks) of the traced run.", unit="processes", low=0)
+TIME_RESOLUTION_S = Column(
+    "time_resolution_s", "real", "The finest difference of times that the trace can tell.", unit="s", low=0
+)
+TRACED_JOB_ID = Column("traced_job_id", "text", "The job's id, as the trace has it.")
+JOB_STARTED_AT = Column("job_started_at", "instant", "When the job to which the trace belongs started.", unit="UTC")
+JOB_MATCH = Column(
+    "job_match",
+    "text",
+    "How the trace was joined with the job log: by the job's id, by time and user, not at all (none), or not for "
+    "several jobs fit equally well (ambiguous).",
+    choices=("job_id", "time_and_user", "none", "ambiguous"),
+)
+MODULE = Column(
+    "module", "text", "The layer of the I/O software that was traced: POSIX, MPIIO, STDIO, H5D, DXT_POSIX and others."
+)
+MODULE_VERSION = Column("module_version", "int", "The version of the module's records, as the trace has it.")
+MODULE_OUTCOME = Column(
+    "outcome",
+    "text",
+    "Whether the module was read: whole (sound), as far as the tracer had kept it (partial), not at all for it is "
+    "damaged (unreadable) or of a version that the library cannot read (unsupported).",
+    choices=("sound", "partial", "unreadable", "unsupported"),
+)
+IS_PARTIAL = Column("is_partial", "bool", "Whether the tracer says itself that it had no room for all of it.")
+COVERED_RATIO = Column(
+    "covered_ratio",
+    "real",
+    "Share of the bytes, of those that the layer's counters state, that this holds.",
+    unit="1",
+    low=0,
+    high=1,
+)
+IS_COUNTED = Column(
+    "is_counted",
+    "bool",
+    "Whether its bytes count toward the run's volume: of layers that pass the same bytes on, one does.",
+)
+RECORD_COUNT = Column("record_count", "int", "Records of the module.", unit="records", low=0)
+COUNTERS = Column(
+    "counters", "text", "The sums of all of the module's counters that can be added, as JSON, by the tracer's names."
+)
+FILE_COUNT = Column("file_count", "int", "Files that the module touched.", unit="files", low=0)
+FILE_NUMBER = Column(
+    "file_number", "int", "The file within the trace; of Darshan, its record id as a signed number (two's complement)."
+)
+PATH = Column("path", "text", "The file's path or name, as the trace has it.")
+MOUNT = Column("mount", "text", "The mount point on which the file lies.")
+FILESYSTEM_KIND = Column(
+    "filesystem_kind", "text", "The kind of file system, as the trace has it: lustre, gpfs and others."
+)
+STRIPE_BYTES = Column("stripe_bytes", "int", "The size of a stripe of the file.", unit="B", low=1)
+OSTS = Column("osts", "ints", "The storage targets over which the file is striped, in the order of its stripes.")
+OST = Column("ost", "int", "The storage target that holds the request's first byte.")
+REQUEST = Column("request", "int", "The request's place in the trace, from 0.", low=0)
+RANK = Column("rank", "int", "The process's number in the run; -1 where the record is of all together.", low=-1)
+HOST = Column("host", "text", "The node on which the process ran.")
+OFFSET_BYTES = Column("offset_bytes", "int", "Where in the file the request begins.", unit="B", low=0)
+REQUEST_BYTES = Column(
+    "request_bytes", "real", "Bytes that the request asked for, or moved where the tracer tells.", unit="B", low=0
+)
+BEGAN_S = Column("began_s", "real", "When it began: seconds since the trace's own zero.", unit="s")
+CEASED_S = Column("ceased_s", "real", "When it was over: seconds since the trace's own zero.", unit="s")
+IS_NESTED = Column(
+    "is_nested", "bool", "Whether the request was made within another one that is traced too: it counts only once."
+)
+IS_ASYNC = Column("is_async", "bool", "Whether the program went on meanwhile.")
+CALL = Column("call", "int", "The call's place in the process's calls, from 0.", low=0)
+LEVEL = Column("level", "int", "How deep the call is: 0 by the program itself, 1 within such a call, and so on.", low=0)
+FUNCTION = Column("function", "text", "The function that was called.")
+ARGUMENTS = Column("arguments", "text", "Its arguments as logged, separated by spaces; spaces within are underscores.")
+BIN_BYTES = Column("bin_bytes", "ints", "Bytes in each bin, counted from the trace's zero.", unit="B", low=0)
+BASIS = Column(
+    "basis",
+    "text",
+    "What the signal was made of: single requests, a heat map's bins, or counters alone (interval): then the bytes "
+    "are spread evenly from the first to the last of each file's requests, and no period can be found in it.",
+    choices=("requests", "heatmap", "interval"),
+)
+SIGNAL_BYTES_PER_S = Column(
+    "signal_bytes_per_s", "reals", "The rate in each step from the trace's zero.", unit="B/s", low=0
+)
+
+# ---- counts and times of a traced module's records
+OPEN_COUNT = Column("open_count", "int", "Opens.", unit="operations", low=0)
+COLLECTIVE_OPEN_COUNT = Column("collective_open_count", "int", "Collective opens.", unit="operations", low=0)
+READ_COUNT = Column("read_count", "int", "Reads.", unit="operations", low=0)
+WRITE_COUNT = Column("write_count", "int", "Writes.", unit="operations", low=0)
+SEEK_COUNT = Column("seek_count", "int", "Seeks.", unit="operations", low=0)
+STAT_COUNT = Column("stat_count", "int", "Calls that ask for a file's state.", unit="operations", low=0)
+SYNC_COUNT = Column("sync_count", "int", "Calls that flush or synchronize a file.", unit="operations", low=0)
+OPENED_S = Column("opened_s", "real", "When the first open began, from the trace's zero.", unit="s")
+OPEN_ENDED_S = Column("open_ended_s", "real", "When the last open was over, from the trace's zero.", unit="s")
+READ_BEGAN_S = Column("read_began_s", "real", "When the first read began, from the trace's zero.", unit="s")
+READ_CEASED_S = Column("read_ceased_s", "real", "When the last read was over, from the trace's zero.", unit="s")
+WRITE_BEGAN_S = Column("write_began_s", "real", "When the first write began, from the trace's zero.", unit="s")
+WRITE_CEASED_S = Column("write_ceased_s", "real", "When the last write was over, from the trace's zero.", unit="s")
+CLOSED_S = Column("closed_s", "real", "When the last close was over, from the trace's zero.", unit="s")
+READ_TIME_S = Column("read_time_s", "real", "Time spent in reads, all processes together.", unit="s", low=0)
+WRITE_TIME_S = Column("write_time_s", "real", "Time spent in writes, all processes together.", unit="s", low=0)
+METADATA_TIME_S = Column(
+    "metadata_time_s",
+    "real",
+    "Time spent in opens, seeks, stats and the like, all processes together.",
+    unit="s",
+    low=0,
 )
 
 # ---- quality and history

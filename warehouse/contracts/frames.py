@@ -15,6 +15,7 @@ POLARS_DTYPES: dict[Dtype, pl.DataType] = {
     "instant": pl.Datetime("us", "UTC"),
     "date": pl.Date(),
     "reals": pl.List(pl.Float64),
+    "ints": pl.List(pl.Int64),
 }
 
 
@@ -30,7 +31,7 @@ def empty(table: Table) -> pl.DataFrame:
 
 def _bounds(column: Column) -> list[tuple[str, pl.Expr]]:
     value = pl.col(column.name)
-    if column.dtype == "reals":
+    if column.dtype in ("reals", "ints"):
         low, high = value.list.min(), value.list.max()
     else:
         low = high = value

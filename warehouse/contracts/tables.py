@@ -1,6 +1,18 @@
 """Every table, once: what a row is, its key, its columns."""
 
 from warehouse.contracts import columns as c
+from warehouse.contracts.trace_tables import (
+    TRACE_CALLS,
+    TRACE_COUNTERS,
+    TRACE_FILES,
+    TRACE_HEATMAPS,
+    TRACE_JOBS,
+    TRACE_MODULES,
+    TRACE_RECORDS,
+    TRACE_REQUESTS,
+    TRACE_SIGNALS,
+    TRACES,
+)
 from warehouse.contracts.types import Table
 
 # ---- landed: what sources read, in our names, UTC and SI units; nothing dropped, nothing joined
@@ -401,6 +413,13 @@ TABLES: tuple[Table, ...] = (
     POLLS,
     SERIES,
     REJECTS,
+    TRACES,
+    TRACE_MODULES,
+    TRACE_FILES,
+    TRACE_RECORDS,
+    TRACE_HEATMAPS,
+    TRACE_REQUESTS,
+    TRACE_CALLS,
     STALE_DAYS,
     JOBS,
     SERIES_INTERVALS,
@@ -409,11 +428,14 @@ TABLES: tuple[Table, ...] = (
     POLL_TICKS,
     POLL_DAYS,
     TICKS,
+    TRACE_JOBS,
+    TRACE_COUNTERS,
     RUNS,
     GRID_STEPS,
     JOB_IO,
     SAMPLES,
     APPLICATIONS,
+    TRACE_SIGNALS,
     CLASSES,
     QUALITY,
     QUARANTINE,

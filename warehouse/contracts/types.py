@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Dtype = Literal["text", "int", "real", "bool", "instant", "date", "reals"]
+Dtype = Literal["text", "int", "real", "bool", "instant", "date", "reals", "ints"]
 Layer = Literal["landed", "stage", "samples", "transforms", "quality"]
 
 
@@ -13,8 +13,8 @@ Layer = Literal["landed", "stage", "samples", "transforms", "quality"]
 class Column:
     """One quantity, declared once: what it is called, what it holds, in which unit, within which bounds.
 
-    `low` and `high` are inclusive; `choices` is a closed list. For `reals` (a list of numbers, one
-    per step of a grid, NULL where nothing was measured) the bounds hold for each element.
+    `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list of numbers, such
+    as one per step of a grid, NULL where nothing was measured) the bounds hold for each element.
     """
 
     name: str

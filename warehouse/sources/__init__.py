@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from warehouse.contracts import Table
 
 #: what an input tells of: it chooses the section of the settings that holds for it
-Kind = Literal["jobs", "polls", "series"]
+Kind = Literal["jobs", "polls", "series", "traces"]
 
 RAW_LIMIT_CHARS = 2000
 HEAD_BYTES = 65536
@@ -87,6 +87,8 @@ class Source:
     read: Callable[[Path, Reading], Iterator[Batch]]
     #: formats whose content could also pass for a looser one are asked first
     precedence: int = 0
+    #: whether a folder is one input of this format, by its files' names; None where an input is always a file
+    owns: Callable[[Path], bool] | None = None
 
 
 @cache
