@@ -8,11 +8,11 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import day
+from bench.figures import Figure
 from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
 
 _COPY = """
@@ -27,18 +27,6 @@ duckdb.connect().execute('''
 ''', {"csv": sys.argv[1]}).fetchall()
 """
 _GIGABYTE = 1e9
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One line of the table: what was measured, what it must keep to, whether it does."""
-
-    name: str
-    ours: str
-    peer: str
-    ratio: str
-    limit: str
-    holds: bool
 
 
 def landing(csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
