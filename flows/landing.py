@@ -61,6 +61,8 @@ def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
     elif source.kind == "polls":
         polls = settings.polls
         known = Reading(filesystem=polls.filesystem, time_zone=polls.time_zone, columns=dict(polls.columns))
+    elif source.kind == "traces":
+        known = Reading()
     else:
         series = settings.series
         known = Reading(time_zone=series.time_zone, direction=series.direction, value=series.value)

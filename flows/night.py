@@ -13,7 +13,7 @@ from flows import planning
 from flows.checker import Checker, InProcess
 from flows.landing import Arrival, Told, land_paths
 from flows.settings import Settings
-from flows.steps import checks, classes, release, samples, stage
+from flows.steps import checks, classes, release, samples, stage, traces
 from flows.steps.run import Run
 from warehouse import landing
 from warehouse.contracts import Table, tables
@@ -47,10 +47,19 @@ def _polls(run: Run) -> Iterator[tuple[str, int]]:
         yield from _once(run, f"stage polls {day}", lambda day=day: stage.stage_polls(run, day))  # type: ignore[misc]
 
 
+def _traces(run: Run) -> Iterator[tuple[str, int]]:
+    yield from _once(run, "stage traces", lambda: traces.stage_traces(run))
+    for day in run.plan.job_days:
+        if run.path(tables.TRACE_JOBS, day).is_file():
+            yield from _once(run, f"traces {day or 'undated'}", lambda day=day: traces.trace_signals(run, day))  # type: ignore[misc]
+
+
 def _samples(run: Run) -> Iterator[tuple[str, int]]:
     for day in run.plan.job_days:
         if day is not None:
             yield from _once(run, f"samples {day}", lambda day=day: samples.cut_samples(run, day))  # type: ignore[misc]
+    for day in run.plan.job_days:
+        yield from _once(run, f"job i/o {day or 'undated'}", lambda day=day: samples.join_io(run, day))  # type: ignore[misc]
     yield from _once(run, "applications", lambda: samples.count_applications(run))
 
 
@@ -68,6 +77,11 @@ def _checks(run: Run) -> Iterator[tuple[str, int]]:
 STEPS = (
     Step("stage polls", _polls, (tables.POLL_DAYS, tables.TICKS)),
     Step("stage jobs", _jobs, (tables.SERIES_INTERVALS,)),
+    Step(
+        "traces",
+        _traces,
+        (tables.TRACE_JOBS, tables.TRACE_COUNTERS, tables.TRACE_HEATMAPS, tables.TRACE_SIGNALS),
+    ),
     Step("samples", _samples, (tables.SAMPLES, tables.JOB_IO, tables.APPLICATIONS)),
     Step("classes", _classes, (tables.CLASSES,)),
     Step("checks", _checks),
@@ -76,7 +90,7 @@ STEPS = (
 
 def _once(run: Run, name: str, work: Callable[[], int]) -> Iterator[tuple[str, int]]:
     """Do a piece of work unless its mark says that it is done; leave the mark last."""
-    mark = run.folder / "done" / f"{name.replace(' ', '-')}.json"
+    mark = run.folder / "done" / f"{name.replace(' ', '-').replace('/', '')}.json"
     if mark.is_file():
         return
     count = work()

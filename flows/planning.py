@@ -125,13 +125,14 @@ def _stale(
     """Return the days of polls, and the days on which runs and series ended, that the touched landings concern."""
     poll_days = sorted({date.fromisoformat(part.day) for landed in touched for part in landed.parts if part.day})
     with models.engine(store.builds / "spill", settings.engine.memory_limit) as connection:
-        for table in (tables.JOB_RECORDS, tables.SERIES):
+        for table in (tables.JOB_RECORDS, tables.SERIES, tables.TRACES):
             parts = [(lot, part) for lot in landings for part in lot.parts if part.table == table.name]
             files = [store.root / part.path for _, part in parts]
             models.expose_landed(connection, table, files, [lot.landing_id for lot, _ in parts])
         parameters = {
             "landings": [lot.landing_id for lot in touched],
             "poll_days": poll_days,
+            "clock_tolerance_s": settings.traces.clock_tolerance_s,
             "longest_interval_s": max((part.longest_interval_s for lot in touched for part in lot.parts), default=0.0),
         }
         stale = models.select(connection, tables.STALE_DAYS, parameters)["ended_on"]

@@ -85,6 +85,23 @@ class ClassSettings(_Section):
     max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a run with more gaps is not classified")
 
 
+class TraceSettings(_Section):
+    """How traces of clients become signals, and how they are joined with the job log."""
+
+    interval_s: float = Field(1.0, gt=0, description="the step of a trace's signal [s]; ten times finer as need be")
+    min_step_count: int = Field(100, ge=1, description="a shorter signal is made with finer steps")
+    max_step_count: int = Field(1_000_000, ge=100, description="a longer signal is made with coarser steps")
+    min_covered_ratio: float = Field(
+        0.95, ge=0, le=1, description="requests or heat maps that hold less of a module's bytes are not its signal"
+    )
+    max_interval_ratio: float = Field(
+        0.05, ge=0, le=1, description="a run of which counters alone tell of more bytes is not classified"
+    )
+    clock_tolerance_s: float = Field(
+        60.0, ge=0, description="how far the clocks of the job log and of a trace may differ [s]"
+    )
+
+
 class ScheduleSettings(_Section):
     """When the nightly flow runs and where new files appear."""
 
@@ -109,6 +126,7 @@ class Settings(_Section):
     partitions: dict[str, list[str]] = Field({}, description="partition = the file systems that its jobs use")
     quality: QualitySettings = QualitySettings()
     classes: ClassSettings = ClassSettings()
+    traces: TraceSettings = TraceSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     engine: EngineSettings = EngineSettings()
 
@@ -123,6 +141,7 @@ class Settings(_Section):
                     "partitions": True,
                     "quality": True,
                     "classes": True,
+                    "traces": True,
                 }
             ),
             sort_keys=True,

@@ -28,7 +28,17 @@ Day = date | None
 
 #: tables of one file per day that every run rebuilds for its days of polls, and for its days of jobs
 OF_POLL_DAYS = (tables.POLL_DAYS, tables.TICKS)
-OF_JOB_DAYS = (tables.JOBS, tables.SERIES_INTERVALS, tables.SAMPLES, tables.JOB_IO, tables.CLASSES)
+OF_JOB_DAYS = (
+    tables.JOBS,
+    tables.SERIES_INTERVALS,
+    tables.TRACE_JOBS,
+    tables.TRACE_COUNTERS,
+    tables.TRACE_HEATMAPS,
+    tables.TRACE_SIGNALS,
+    tables.SAMPLES,
+    tables.JOB_IO,
+    tables.CLASSES,
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,7 @@ class Run:
             "application_pattern": self.settings.jobs.application_pattern,
             "filesystem_pattern": self.settings.jobs.filesystem_pattern,
             "controller_limit_bytes_per_s": self.settings.polls.controller_limit_bytes_per_s,
+            "clock_tolerance_s": self.settings.traces.clock_tolerance_s,
         }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from flows.steps.arrays import floats, list_column
-from flows.steps.run import OF_POLL_DAYS, Run
+from flows.steps.run import OF_POLL_DAYS, Day, Run
 from transforms import samples
 from warehouse import models
 from warehouse.contracts import tables
@@ -28,8 +28,20 @@ def cut_samples(run: Run, day: date) -> int:
         cut = _cut(pl.read_parquet(run.path(tables.RUNS, day)), pl.read_parquet(run.path(tables.GRID_STEPS, day)), day)
         write_parquet(cut, tables.SAMPLES, run.path(tables.SAMPLES, day))
         models.expose(connection, "samples", tables.SAMPLES, [run.path(tables.SAMPLES, day)])
-        models.build(connection, tables.JOB_IO, run.path(tables.JOB_IO, day), run.parameters([day]))
+        models.build(connection, tables.SERVER_IO, run.path(tables.SERVER_IO, day), run.parameters([day]))
     return cut.height
+
+
+def join_io(run: Run, day: Day) -> int:
+    """Put what servers and tracers measured of the runs of a day into one table. Returns the rows."""
+    with run.engine() as connection:
+        for table in (tables.SERVER_IO, tables.CLIENT_IO):
+            built = run.path(table, day)
+            models.expose(connection, "samples", table, [built] if built.is_file() else [])
+        joined = models.select(connection, tables.JOB_IO)
+    if not joined.is_empty():
+        write_parquet(joined, tables.JOB_IO, run.path(tables.JOB_IO, day))
+    return joined.height
 
 
 def _expose_runs(run: Run, connection: duckdb.DuckDBPyConnection, day: date) -> None:

@@ -1,158 +1,52 @@
--- samples.job_io: one row per application run, file system and direction
+-- samples.job_io: one row per application run or traced run, file system and direction
 with
 
-runs as (
-    select * from samples.runs
+server_io as (
+    select * from samples.server_io
 ),
 
-ticks as (
-    select * from stage.ticks
+client_io as (
+    select * from samples.client_io
 ),
 
-samples as (
-    select * from samples.samples
-),
-
-wanted as (
-    select * from runs
-    where list_contains($days::date[], ended_on)
-),
-
--- how many runs had started, and how many had ended, by each instant
-starts as (
-    select distinct
-        coalesce(filesystem, '') as place,
-        started_at as at_start,
-        count(*) over (partition by coalesce(filesystem, '') order by started_at) as started_count
-    from runs
-    where ended_at is null or ended_at > started_at
-),
-
-ends as (
-    select distinct
-        coalesce(filesystem, '') as place,
-        ended_at as at_end,
-        count(*) over (partition by coalesce(filesystem, '') order by ended_at) as ended_count
-    from runs
-    where ended_at > started_at
-),
-
--- runs that overlap: those that start before this one ends, less those that end before it starts, less itself
-directed as (
+-- a storage server counts whatever passes it, a tracer what the program itself did
+both_sides as (
     select
-        wanted.*,
-        coalesce(starts.started_count, 0) - coalesce(ends.ended_count, 0)
-        - case when wanted.ended_at > wanted.started_at then 1 else 0 end as concurrent_job_count,
-        unnest(['read', 'write']) as direction
-    from wanted
-    asof left join starts
-        on coalesce(wanted.filesystem, '') = starts.place and wanted.ended_at > starts.at_start
-    asof left join ends
-        on coalesce(wanted.filesystem, '') = ends.place and wanted.started_at >= ends.at_end
-),
-
--- in whole bytes and microseconds, so that every difference of totals is exact
-directed_ticks as (
-    select
-        filesystem,
-        polled_at,
-        polled_at - to_microseconds(round(interval_s * 1e6)::bigint) as begun_at,
-        controller_count,
-        controller_count * round(interval_s * 1e6)::bigint as controller_us,
-        unnest(['read', 'write']) as direction,
-        unnest([read_bytes, written_bytes]) as moved_bytes
-    from ticks
-),
-
-polls as (
-    select * from directed_ticks
-    where moved_bytes is not null
-),
-
--- running totals of what had been polled by each right edge, and of what had begun by each left edge
-by_right_edge as (
-    select
+        ended_on,
+        cluster,
+        job_id,
+        started_at,
         filesystem,
         direction,
-        polled_at,
-        sum(sum(moved_bytes)) over edges as moved_bytes,
-        sum(sum(controller_count)) over edges as poll_count,
-        sum(sum(controller_us)) over edges as controller_us
-    from polls
-    group by filesystem, direction, polled_at
-    window edges as (partition by filesystem, direction order by polled_at)
-),
-
-by_left_edge as (
+        'server' as source,
+        null::varchar as trace_id,
+        outcome,
+        volume_bytes,
+        mean_bytes_per_s,
+        peak_bytes_per_s,
+        poll_count,
+        missing_ratio,
+        concurrent_job_count
+    from server_io
+    union all
     select
+        ended_on,
+        cluster,
+        job_id,
+        started_at,
         filesystem,
         direction,
-        begun_at,
-        sum(sum(moved_bytes)) over edges as moved_bytes,
-        sum(sum(controller_count)) over edges as poll_count,
-        sum(sum(controller_us)) over edges as controller_us
-    from polls
-    group by filesystem, direction, begun_at
-    window edges as (partition by filesystem, direction order by begun_at)
-),
-
--- a poll belongs to the run if its right edge lies in [started_at, ended_at + interval_s): it has begun
--- before the run ends, and it is not over before the run starts
-moved as (
-    select
-        directed.*,
-        coalesce(by_left_edge.moved_bytes, 0) - coalesce(by_right_edge.moved_bytes, 0) as moved_bytes,
-        (coalesce(by_left_edge.poll_count, 0) - coalesce(by_right_edge.poll_count, 0))::bigint as poll_count,
-        coalesce(by_left_edge.controller_us, 0) - coalesce(by_right_edge.controller_us, 0) as controller_us
-    from directed
-    asof left join by_left_edge
-        on directed.filesystem = by_left_edge.filesystem
-        and directed.direction = by_left_edge.direction
-        and directed.ended_at > by_left_edge.begun_at
-    asof left join by_right_edge
-        on directed.filesystem = by_right_edge.filesystem
-        and directed.direction = by_right_edge.direction
-        and directed.started_at > by_right_edge.polled_at
-),
-
--- each controller's polls cover its own share of the time, whether all are polled at one instant or not
-measured as (
-    select
-        *,
-        moved_bytes::double as volume_bytes,
-        moved_bytes * expected_controller_count / (controller_us / 1e6) as mean_bytes_per_s,
-        greatest(0, 1 - poll_count / (expected_controller_count * (last_step - first_step + 1))) as missing_ratio
-    from moved
-    where poll_count > 0 and step_us is not null
+        'client' as source,
+        trace_id,
+        'measured' as outcome,
+        volume_bytes,
+        mean_bytes_per_s,
+        peak_bytes_per_s,
+        null::bigint as poll_count,
+        null::double as missing_ratio,
+        null::bigint as concurrent_job_count
+    from client_io
 )
 
--- a step blurs polls that are shorter, or not on the grid: the peak is no lower than the mean
-select
-    directed.ended_on,
-    directed.cluster,
-    directed.job_id,
-    directed.started_at,
-    directed.filesystem,
-    directed.direction,
-    case when measured.volume_bytes is null then 'no_polls' else 'measured' end as outcome,
-    measured.volume_bytes,
-    measured.mean_bytes_per_s,
-    greatest(list_max(samples.sample_bytes_per_s), measured.mean_bytes_per_s) as peak_bytes_per_s,
-    coalesce(measured.poll_count, 0) as poll_count,
-    measured.missing_ratio,
-    directed.concurrent_job_count::bigint as concurrent_job_count
-from directed
-left join measured using (cluster, job_id, started_at, filesystem, direction)
-left join samples
-    on measured.cluster = samples.cluster
-    and measured.job_id = samples.job_id
-    and measured.started_at = samples.started_at
-    and measured.filesystem = samples.filesystem
-    and measured.direction = samples.direction
-order by
-    directed.ended_on,
-    directed.cluster,
-    directed.job_id,
-    directed.started_at,
-    directed.filesystem,
-    directed.direction
+select * from both_sides
+order by ended_on, cluster, job_id, started_at, filesystem, direction, source, trace_id

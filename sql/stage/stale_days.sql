@@ -7,8 +7,20 @@ job_records as (
         split_part(job_id, '.', 1) as whole_job_id,
         started_at,
         ended_at,
+        job_records.user as user_name,
         list_contains($landings, landing_id) as is_new
     from landed.job_records
+),
+
+traces as (
+    select
+        ended_on,
+        job_id,
+        coalesce(traces.user, uid::varchar) as user_name,
+        started_at,
+        ended_at,
+        list_contains($landings, landing_id) as is_new
+    from landed.traces
 ),
 
 series as (
@@ -64,9 +76,29 @@ of_new_series as (
     from series
     semi join touched_series using (subject_id)
     group by subject_id, landing_id
+),
+
+-- a record of a job may be what an earlier trace was to be joined with
+of_traces as (
+    select traces.ended_on
+    from traces
+    left join job_records
+        on job_records.is_new
+        and (traces.job_id = job_records.whole_job_id or traces.user_name = job_records.user_name)
+        and (
+            traces.started_at is null
+            or (
+                traces.started_at >= job_records.started_at - to_seconds($clock_tolerance_s)
+                and traces.ended_at
+                <= coalesce(job_records.ended_at, 'infinity'::timestamptz) + to_seconds($clock_tolerance_s)
+            )
+        )
+    where traces.is_new or job_records.is_new
 )
 
 select ended_on from of_new_records
+union
+select ended_on from of_traces
 union
 select polled_on as ended_on from stale_polls
 union

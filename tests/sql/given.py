@@ -35,6 +35,7 @@ PARAMETERS: dict[str, Any] = {
     "application_pattern": "^(.*)$",
     "filesystem_pattern": r"\bfs=(\w+)",
     "controller_limit_bytes_per_s": None,
+    "clock_tolerance_s": 60.0,
 }
 _HARMLESS: dict[str, Any] = {
     "interval_s": 2.0,
@@ -50,7 +51,14 @@ _FILLED: dict[str, dict[str, Any]] = {
     "stage.jobs": _RUN,
     "samples.runs": _RUN | _GRID | {"filesystem": "filesystem", "first_step": 1, "last_step": 10},
 }
-_BY_DTYPE: dict[Any, Any] = {pl.Int64: 0, pl.Float64: 0.0, pl.Boolean: False, pl.Date: DAY, pl.List(pl.Float64): []}
+_BY_DTYPE: dict[Any, Any] = {
+    pl.Int64: 0,
+    pl.Float64: 0.0,
+    pl.Boolean: False,
+    pl.Date: DAY,
+    pl.List(pl.Float64): [],
+    pl.List(pl.Int64): [],
+}
 
 
 class Select(Protocol):
@@ -146,7 +154,8 @@ def _value(word: str, dtype: Any) -> Any:
     if dtype == pl.Boolean:
         return {"yes": True, "no": False}[word]
     if isinstance(dtype, pl.List):
-        return [None if item == "." else float(item) for item in word.split(",")]
+        number = int if dtype == pl.List(pl.Int64) else float
+        return [None if item == "." else number(item) for item in word.split(",")]
     return float(word) if dtype == pl.Float64 else int(word) if dtype == pl.Int64 else word
 
 

@@ -122,3 +122,36 @@ def test_nothing_landed_makes_nothing_stale(select: Select) -> None:
     nothing: dict[str, Any] = {}
     assert stale(select, nothing, ["new"]) == []
     assert stale(select, nothing, [], poll_days=[8]) == [8]
+
+
+# ---- traces
+
+TRACES = "landed.traces"
+
+
+def test_the_day_of_a_new_trace_is_stale(select: Select) -> None:
+    traces = """
+        landing_id  trace_id  ended_on
+        old         a         7
+        new         b         8
+        new         c         .
+        """
+    assert stale(select, {TRACES: traces}, ["new"]) == [8, None]
+
+
+def test_a_trace_is_joined_anew_when_its_job_comes(select: Select) -> None:
+    records = """
+        landing_id  job_id  user  started_at  ended_at
+        new         7.0     .     7T10:00:00  8T11:00:00
+        new         8       ann   7T10:00:00  .
+        old         9       bob   7T10:00:00  7T11:00:00
+        """
+    traces = """
+        landing_id  trace_id  ended_on  job_id  user  uid  started_at  ended_at
+        old         of_id     6         7       .     .    7T09:59:30  7T10:30:00
+        old         too_soon  5         7       .     .    7T09:58:30  7T10:30:00
+        old         of_user   4         99      ann   .    7T10:01:00  7T10:30:00
+        old         of_old    3         9       bob   .    7T10:01:00  7T10:30:00
+        old         no_time   2         7       .     .    .           .
+        """
+    assert stale(select, {RECORDS: records, TRACES: traces}, ["new"]) == [2, 4, 6, 8, None]

@@ -2,6 +2,7 @@
 
 from warehouse.contracts import columns as c
 from warehouse.contracts.trace_tables import (
+    CLIENT_IO,
     TRACE_CALLS,
     TRACE_COUNTERS,
     TRACE_FILES,
@@ -281,10 +282,10 @@ GRID_STEPS = Table(
     is_published=False,
 )
 
-JOB_IO = Table(
-    name="job_io",
+SERVER_IO = Table(
+    name="server_io",
     layer="samples",
-    grain="one row per application run, file system and direction",
+    grain="one row per application run, file system and direction, as the storage servers saw it",
     key=("cluster", "job_id", "started_at", "filesystem", "direction"),
     columns=(
         c.ENDED_ON.optional(),
@@ -300,6 +301,31 @@ JOB_IO = Table(
         c.POLL_COUNT,
         c.MISSING_RATIO.optional(),
         c.CONCURRENT_JOB_COUNT,
+    ),
+    is_published=False,
+)
+
+JOB_IO = Table(
+    name="job_io",
+    layer="samples",
+    grain="one row per application run or traced run, file system and direction",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction", "source", "trace_id"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT.optional(),
+        c.FILESYSTEM.optional(),
+        c.DIRECTION,
+        c.SOURCE,
+        c.TRACE_ID.optional(),
+        c.JOB_IO_OUTCOME,
+        c.VOLUME_BYTES.optional(),
+        c.MEAN_BYTES_PER_S.optional(),
+        c.PEAK_BYTES_PER_S.optional(),
+        c.POLL_COUNT.optional(),
+        c.MISSING_RATIO.optional(),
+        c.CONCURRENT_JOB_COUNT.optional(),
     ),
     partition="ended_on",
 )
@@ -430,12 +456,14 @@ TABLES: tuple[Table, ...] = (
     TICKS,
     TRACE_JOBS,
     TRACE_COUNTERS,
+    TRACE_SIGNALS,
     RUNS,
     GRID_STEPS,
+    SERVER_IO,
+    CLIENT_IO,
     JOB_IO,
     SAMPLES,
     APPLICATIONS,
-    TRACE_SIGNALS,
     CLASSES,
     QUALITY,
     QUARANTINE,

@@ -217,11 +217,31 @@ TRACE_COUNTERS = Table(
     partition="ended_on",
 )
 
-# ---- transforms: what was computed of each subject
+# ---- samples: what a traced run did, as it told itself
+
+CLIENT_IO = Table(
+    name="client_io",
+    layer="samples",
+    grain="one row per traced run, file system and direction",
+    key=("trace_id", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT.optional(),
+        c.FILESYSTEM.optional(),
+        c.DIRECTION,
+        c.TRACE_ID,
+        c.VOLUME_BYTES,
+        c.MEAN_BYTES_PER_S.optional(),
+        c.PEAK_BYTES_PER_S.optional(),
+    ),
+    is_published=False,
+)
 
 TRACE_SIGNALS = Table(
     name="trace_signals",
-    layer="transforms",
+    layer="samples",
     grain="one row per traced run, module, direction and way of waiting",
     key=("trace_id", "module", "direction", "is_async"),
     columns=(

@@ -1,0 +1,127 @@
+-- samples.client_io: one row per traced run, file system and direction
+with
+
+trace_jobs as (
+    select * from stage.trace_jobs
+),
+
+trace_counters as (
+    select * from stage.trace_counters
+    where is_counted
+),
+
+trace_records as (
+    select * from landed.trace_records
+),
+
+trace_files as (
+    select * from landed.trace_files
+),
+
+trace_signals as (
+    select * from samples.trace_signals
+),
+
+filesystem_aliases as (
+    select * from settings.filesystem_aliases
+),
+
+of_files as (
+    select
+        trace_records.trace_id,
+        coalesce(filesystem_aliases.filesystem, trace_files.mount) as filesystem,
+        coalesce(trace_records.read_bytes, 0) as read_bytes,
+        coalesce(trace_records.written_bytes, 0) as written_bytes
+    from trace_records
+    semi join trace_counters using (trace_id, module)
+    left join trace_files using (trace_id, file_number)
+    left join filesystem_aliases on trace_files.mount = filesystem_aliases.name
+),
+
+-- where a tracer does not tell files apart, what the module's totals say
+of_modules as (
+    select
+        trace_id,
+        null::varchar as filesystem,
+        coalesce(read_bytes, 0) as read_bytes,
+        coalesce(written_bytes, 0) as written_bytes
+    from trace_counters
+    anti join trace_records using (trace_id, module)
+),
+
+moved as (
+    select * from of_files
+    union all
+    select * from of_modules
+),
+
+-- a file system of which a run touched no byte is not told of, but a run without any byte is
+used as (
+    select
+        trace_id,
+        case when read_bytes + written_bytes > 0 then filesystem end as filesystem,
+        read_bytes,
+        written_bytes,
+        sum(read_bytes + written_bytes) over (partition by trace_id) as all_bytes
+    from moved
+),
+
+totals as (
+    select
+        trace_id,
+        filesystem,
+        sum(read_bytes)::bigint as read_bytes,
+        sum(written_bytes)::bigint as written_bytes
+    from used
+    where read_bytes + written_bytes > 0 or all_bytes = 0
+    group by trace_id, filesystem
+),
+
+directed as (
+    select
+        trace_id,
+        filesystem,
+        count(*) over (partition by trace_id) as filesystem_count,
+        unnest(['read', 'write']) as direction,
+        unnest([read_bytes, written_bytes]) as moved_bytes
+    from totals
+),
+
+peaks as (
+    select
+        trace_id,
+        direction,
+        max(peak_bytes_per_s) as peak_bytes_per_s
+    from trace_signals
+    where is_counted and basis <> 'interval'
+    group by trace_id, direction
+),
+
+measured as (
+    select
+        directed.*,
+        trace_jobs.ended_on,
+        coalesce(trace_jobs.cluster, 'default') as cluster,
+        coalesce(trace_jobs.job_id, trace_jobs.traced_job_id, directed.trace_id) as job_id,
+        coalesce(trace_jobs.job_started_at, trace_jobs.started_at) as started_at,
+        directed.moved_bytes / nullif(trace_jobs.duration_s, 0) as mean_bytes_per_s,
+        -- a module's signal does not tell file systems apart
+        case when directed.filesystem_count = 1 then peaks.peak_bytes_per_s end as peak_bytes_per_s
+    from directed
+    inner join trace_jobs using (trace_id)
+    left join peaks using (trace_id, direction)
+)
+
+select
+    ended_on,
+    cluster,
+    job_id,
+    started_at,
+    filesystem,
+    direction,
+    trace_id,
+    moved_bytes::double as volume_bytes,
+    mean_bytes_per_s,
+    case when peak_bytes_per_s is not null then greatest(peak_bytes_per_s, mean_bytes_per_s) end as peak_bytes_per_s
+from measured
+order by ended_on, trace_id, filesystem, direction

@@ -1,0 +1,181 @@
+"""stage.trace_counters: what each module counted, which of them count, how much the finer ones hold."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tests.sql.given import Select, expect
+from warehouse.contracts import tables
+
+MODULES = "landed.trace_modules"
+RECORDS = "landed.trace_records"
+REQUESTS = "landed.trace_requests"
+HEATMAPS = "landed.trace_heatmaps"
+JOBS = "stage.trace_jobs"
+ONE_DARSHAN = "trace_id tracer cluster job_id \n t darshan edison 7"
+
+
+def counted(select: Select, modules: str, *, jobs: str = ONE_DARSHAN, **given: str) -> pl.DataFrame:
+    places = {"records": RECORDS, "requests": REQUESTS, "heatmaps": HEATMAPS}
+    return select(tables.TRACE_COUNTERS, {MODULES: modules, JOBS: jobs} | {places[k]: v for k, v in given.items()})
+
+
+def test_files_and_ranks_add_up(select: Select) -> None:
+    found = counted(
+        select,
+        "trace_id module outcome record_count \n t POSIX sound 3",
+        records="""
+        trace_id  module  file_number  rank  read_bytes  written_bytes  open_count  read_began_s  read_ceased_s
+        t         POSIX   1            0     10          .              1           5             7
+        t         POSIX   1            1     20          .              2           3             6
+        t         POSIX   -2           -1    .           5              4           .             .
+        other     POSIX   1            0     1000        .              .           .             .
+        """,
+    )
+    expect(
+        found,
+        """
+        trace_id  cluster  job_id  module  file_count  read_bytes  written_bytes  open_count  seek_count  read_began_s
+        t         edison   7       POSIX   2           30          5              7           .           3
+        """,
+    )
+    expect(found, "read_ceased_s record_count is_counted covered_ratio \n 7 3 yes .")
+
+
+def test_of_layers_that_pass_the_same_bytes_on_one_counts(select: Select) -> None:
+    modules = """
+        trace_id  module       outcome
+        plain     MPIIO        sound
+        plain     POSIX        sound
+        plain     STDIO        sound
+        plain     H5D          sound
+        plain     PNETCDF_VAR  sound
+        objects   DAOS         sound
+        objects   DFS          sound
+        objects   MPIIO        sound
+        files     DFS          sound
+        files     MPIIO        sound
+        alone     MPIIO        sound
+        damaged   MPIIO        sound
+        damaged   POSIX        unreadable
+        """
+    jobs = "trace_id tracer" + "".join(
+        f"\n {name} darshan" for name in ("plain", "objects", "files", "alone", "damaged")
+    )
+    found = counted(select, modules, jobs=jobs).filter("is_counted").sort("trace_id", "module")
+    expect(
+        found,
+        """
+        trace_id  module
+        alone     MPIIO
+        damaged   MPIIO
+        files     DFS
+        objects   DAOS
+        plain     POSIX
+        plain     STDIO
+        """,
+    )
+
+
+def test_where_the_lower_layer_is_partial_and_holds_less_the_upper_one_counts(select: Select) -> None:
+    modules = """
+        trace_id  module  outcome  is_partial
+        less      POSIX   partial  yes
+        less      MPIIO   sound    no
+        more      POSIX   partial  yes
+        more      MPIIO   sound    no
+        """
+    records = """
+        trace_id  module  written_bytes  read_bytes
+        less      POSIX   53             0
+        less      MPIIO   100            0
+        more      POSIX   101            0
+        more      MPIIO   100            0
+        """
+    found = counted(select, modules, jobs="trace_id tracer \n less darshan \n more darshan", records=records)
+    expect(
+        found,
+        """
+        trace_id  module  is_counted  covered_ratio
+        less      MPIIO   yes         .
+        less      POSIX   no          0.53
+        more      MPIIO   no          .
+        more      POSIX   yes         .
+        """,
+    )
+
+
+def test_what_single_requests_and_heat_maps_hold_of_the_counted_bytes(select: Select) -> None:
+    found = counted(
+        select,
+        """
+        trace_id  module     outcome  is_partial
+        t         DXT_POSIX  partial  yes
+        t         HEATMAP    sound    no
+        t         POSIX      sound    no
+        t         STDIO      sound    no
+        """,
+        records="""
+        trace_id  module  read_bytes  written_bytes
+        t         POSIX   100         100
+        t         STDIO   0           300
+        """,
+        requests="""
+        trace_id  module  direction  request_bytes  began_s  ceased_s  is_nested
+        t         POSIX   read       3              1        2         no
+        t         POSIX   write      10             5        6         no
+        """,
+        heatmaps="""
+        trace_id  module  rank  direction  bin_bytes
+        t         POSIX   0     read       50,50
+        t         POSIX   0     write      100
+        t         STDIO   0     write      100,99
+        """,
+    )
+    expect(
+        found,
+        """
+        module     covered_ratio  read_bytes  written_bytes  read_count  write_began_s  is_counted
+        DXT_POSIX  0.065          3           10             1           5              no
+        HEATMAP    0.798          .           .              .           .              no
+        POSIX      .              100         100            .           .              yes
+        STDIO      .              0           300            .           .              yes
+        """,
+    )
+
+
+def test_a_tracer_of_requests_alone_is_counted_by_them_and_nested_ones_only_once(select: Select) -> None:
+    found = counted(
+        select,
+        "trace_id module outcome \n t MPIIO sound \n t POSIX sound",
+        jobs="trace_id tracer \n t recorder",
+        requests="""
+        trace_id  module  direction  request_bytes  is_nested
+        t         MPIIO   write      10             no
+        t         POSIX   write      10             yes
+        t         POSIX   write      7              no
+        t         POSIX   write      .              no
+        """,
+    )
+    expect(
+        found,
+        """
+        module  written_bytes  write_count  read_bytes  is_counted
+        MPIIO   10             1            .           yes
+        POSIX   7              2            .           yes
+        """,
+    )
+
+
+def test_a_module_that_was_not_read_counts_nothing_and_says_why(select: Select) -> None:
+    found = counted(
+        select, "trace_id module outcome reason \n t DXT_POSIX unsupported version_2 \n t POSIX unreadable damaged"
+    )
+    expect(
+        found,
+        """
+        module     outcome      reason     is_counted  read_bytes  covered_ratio
+        DXT_POSIX  unsupported  version_2  no          .           .
+        POSIX      unreadable   damaged    no          .           .
+        """,
+    )
