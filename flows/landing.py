@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from flows.settings import Settings
 from warehouse import landing
 from warehouse.errors import InputRefused
 from warehouse.landing import Landed
-from warehouse.sources import Reading, Source
+from warehouse.sources import Reading, Source, owner
 from warehouse.store import Store
 
 
@@ -84,7 +85,7 @@ def land_paths(
     format_name: str | None = None,
     replace: bool = False,
 ) -> Iterator[Arrival]:
-    """Land files, the files within folders in the order of their names, and database URLs."""
+    """Land files, what lies within folders in the order of the names, and database URLs."""
     for path in _expanded(paths):
         name = str(path) if isinstance(path, Path) else _without_secret(path)
         try:
@@ -111,9 +112,24 @@ def _expanded(paths: Iterable[str]) -> Iterator[Path | str]:
         if "://" in text and not path.exists():
             yield text
         elif path.is_dir():
-            yield from sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))
+            yield from sorted(_within(path))
         else:
             yield path
+
+
+def _within(folder: Path) -> Iterator[Path]:
+    """Yield the inputs of a folder: those of its folders that are one input, and every file that is of none.
+
+    In a folder that is one input, what lies in folders of names with `_` is what the tracer's tools made of it.
+    """
+    for place, folders, files in os.walk(folder):
+        found = owner(Path(place))
+        if found is not None:
+            yield Path(place)
+            folders[:] = [name for name in folders if not name.startswith("_")]
+        taken = set(found[1]) if found is not None else set()
+        paths = (Path(place, name) for name in files if name not in taken and not name.startswith("."))
+        yield from (path for path in paths if path.is_file())
 
 
 def _land_database(store: Store, settings: Settings, url: str, told: Told) -> Landed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import json
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table, tables
 from warehouse.errors import InputRefused
-from warehouse.sources import Batch, Reading, Source, named, recognize
+from warehouse.sources import Batch, Head, Reading, Source, named, owner, recognize
 from warehouse.store import Store, moved_into_place, sweep_temporaries, write_json, write_parquet
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ class Landing:
     landed_at: str
     refused_count: int
     parts: tuple[Part, ...]
+
+    @property
+    def trace_id(self) -> str:
+        """The traced run that the input tells of, if it is a trace: it keeps its id when it is landed anew."""
+        return self.content_sha256[:_ID_DIGITS]
 
     def row_count(self) -> int:
         """Rows landed, the refused ones apart."""
@@ -125,27 +131,46 @@ def land(
     format_name: str | None = None,
     replace: bool = False,
 ) -> Landed:
-    """Land one file unless its content is landed already; `reading_of` says how its format is to be read.
+    """Land one input unless its content is landed already; `reading_of` says how its format is to be read.
 
+    An input is a file, or a folder that a format takes for one input.
     `columns` maps our names of polls' columns to the site's, so that its own headers are recognized.
     `replace` lands the file anew, with other options; so is a file of which no row was landed before. Raises
     InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
     """
     from warehouse.sources.opening import content_hash, read_head
 
-    sha256 = content_hash(path)
+    owned = owner(path, named(format_name) if format_name else None) if path.is_dir() else None
+    sha256 = content_hash(path, owned[1] if owned else ())
     earlier = _generations(store, sha256)
     if earlier and earlier[-1].row_count() and not replace:
         return Landed(earlier[-1], is_new=False)
     try:
-        head = read_head(path, columns)
-        source = named(format_name) if format_name else recognize(head)
+        source = owned[0] if owned else _source_of(read_head(path, columns), format_name)
         batches = source.read(path, reading_of(source))
-        return _write(store, path.name, sha256, source.name, earlier, batches)
+        return _write(store, input_name(path, source), sha256, source.name, earlier, batches)
     except InputRefused as refusal:
         if not earlier:
-            _write(store, path.name, sha256, format_name or "unknown", [], iter([_whole_file(refusal)]))
+            source_file = input_name(path, owned[0] if owned else None)
+            _write(store, source_file, sha256, format_name or "unknown", [], iter([_whole_file(refusal)]))
         raise
+
+
+def _source_of(head: Head, format_name: str | None) -> Source:
+    return named(format_name) if format_name else recognize(head)
+
+
+def input_name(path: Path, source: Source | None) -> str:
+    """Return an input's name; a trace that only has its form's or a number goes by its folders' names as well.
+
+    `ios/8/raw` and `ios/8/raw.tar.zst` are so told from others: hundreds of traces may lie in folders of one name.
+    """
+    if source is None or source.kind != "traces":
+        return path.name
+    *folders, name = path.absolute().parts
+    while folders[1:] and re.fullmatch(r"_?(?:raw|text|parquet|[0-9]+)", name.split("/")[0].split(".")[0]):
+        name = f"{folders.pop()}/{name}"
+    return name
 
 
 def _whole_file(refusal: InputRefused) -> Batch:

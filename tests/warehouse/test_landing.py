@@ -17,7 +17,7 @@ from warehouse import landing
 from warehouse.contracts import frames, tables
 from warehouse.errors import InputRefused, UsageError
 from warehouse.landing import Landed, Landing, Part, may_repeat
-from warehouse.sources import Batch, Reading, Source
+from warehouse.sources import Batch, Reading, Source, named
 from warehouse.sources.rejects import rejects
 from warehouse.store import Store
 
@@ -88,6 +88,29 @@ def test_landed_rows_name_their_file_and_refused_ones_their_landing(store: Store
     assert reject["raw"].startswith("8|yesterday")
     assert reject["reason"]
     assert reject["remedy"]
+
+
+def test_a_folder_that_is_no_input_is_refused(store: Store, tmp_path: Path) -> None:
+    put(tmp_path, LOG)
+    with pytest.raises(InputRefused, match="no file"):
+        land(store, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ios/8/raw", "ios/8/raw"),
+        ("ios/8/raw.tar.zst", "ios/8/raw.tar.zst"),
+        ("ios/8/_text", "ios/8/_text"),
+        ("ios/17.txt", "ios/17.txt"),
+        ("ios/run", "run"),
+        ("ios/rawer.tar", "rawer.tar"),
+    ],
+)
+def test_a_trace_is_named_so_that_it_is_told_from_others(tmp_path: Path, name: str, expected: str) -> None:
+    assert landing.input_name(tmp_path / name, named("recorder")) == expected
+    assert landing.input_name(tmp_path / name, named("sacct")) == Path(name).name
+    assert landing.input_name(Path("/8/raw"), named("recorder")) == "8/raw"
 
 
 def test_other_content_is_another_landing_and_the_ledger_keeps_their_order(store: Store, tmp_path: Path) -> None:

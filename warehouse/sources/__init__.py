@@ -87,8 +87,9 @@ class Source:
     read: Callable[[Path, Reading], Iterator[Batch]]
     #: formats whose content could also pass for a looser one are asked first
     precedence: int = 0
-    #: whether a folder is one input of this format, by its files' names; None where an input is always a file
-    owns: Callable[[Path], bool] | None = None
+    #: the names of those files of a folder that together are one input of this format, none where there are none;
+    #: None where an input is always a file
+    owns: Callable[[Path], tuple[str, ...]] | None = None
 
 
 @cache
@@ -105,6 +106,17 @@ def named(name: str) -> Source:
         if source.name == name:
             return source
     raise UsageError(f"No format is called {name!r}; there are: {', '.join(sorted(s.name for s in sources()))}.")
+
+
+def owner(folder: Path, among: Source | None = None) -> tuple[Source, tuple[str, ...]] | None:
+    """Return the source of which a folder is one input, and the names of its files that are; None for other folders.
+
+    `among` asks that source alone.
+    """
+    for source in sources() if among is None else (among,):
+        if source.owns is not None and (names := source.owns(folder)):
+            return source, names
+    return None
 
 
 def recognize(head: Head) -> Source:

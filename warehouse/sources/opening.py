@@ -8,7 +8,7 @@ import hashlib
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -100,14 +100,32 @@ def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
     return Head(path.name, start, columns or {})
 
 
-def content_hash(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes as they lie on disk, in hex; of its name, if it holds none."""
+def content_hash(path: Path, names: Sequence[str] = ()) -> str:
+    """Return the SHA-256 of a file's bytes as they lie on disk, in hex; of its name, if it holds none.
+
+    Of a folder, the files of these names count: the names, sizes and bytes, in the order of the names.
+    """
+    if names:
+        return _folder_hash(path, names)
     if not path.is_file():
         raise InputRefused("This is no file.", "Give the path of a file, or of a folder of files.")
     if path.stat().st_size == 0:
         return hashlib.sha256(path.name.encode("utf-8", "backslashreplace")).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _folder_hash(folder: Path, names: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    try:
+        for name in sorted(names):
+            with (folder / name).open("rb") as file:
+                content = hashlib.file_digest(file, "sha256")
+                digest.update(f"{len(name.encode())} {name} {file.tell()} ".encode())
+            digest.update(content.digest())
+    except OSError as error:
+        raise InputRefused(f"{error.filename} cannot be read: {error.strerror}.", "Check the folder.") from error
+    return digest.hexdigest()
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:

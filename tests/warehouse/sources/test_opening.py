@@ -174,6 +174,25 @@ def test_what_is_no_file_has_no_hash(tmp_path: Path, name: str) -> None:
         content_hash(tmp_path / name)
 
 
+def test_the_hash_of_a_folder_is_that_of_the_files_that_count(tmp_path: Path) -> None:
+    def hashed(files: dict[str, bytes], names: list[str]) -> str:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        for name, content in files.items():
+            written(folder, content, name)
+        return content_hash(folder, names)
+
+    files = {"a": b"1", "b": b"23"}
+    expected = hashed(files, ["a", "b"])
+    assert hashed(files | {"c": b""}, ["b", "a"]) == expected
+    others = [{"a": b"12", "b": b"3"}, {"a": b"1", "b": b"24"}, {"a": b"23", "b": b"1"}]
+    assert expected not in [hashed(other, ["a", "b"]) for other in others]
+    assert hashed(files | {"c": b""}, ["a", "b", "c"]) != expected
+    assert hashed({"a": b"1", "x": b"23"}, ["a", "x"]) != expected
+    with pytest.raises(InputRefused, match="cannot be read"):
+        hashed(files, ["a", "absent"])
+
+
 # ---- lines
 
 

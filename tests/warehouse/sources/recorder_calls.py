@@ -1,0 +1,62 @@
+"""Calls of Recorder for tests: out of recorder2text's lines, or made."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+import zstandard
+
+from warehouse.contracts import frames, trace_tables
+from warehouse.sources import Batch
+from warehouse.sources.recorder_requests import Requests
+
+MODULES = {"0": "POSIX", "1": "MPIIO", "2": "MPI", "3": "HDF5"}
+
+
+def of_text(lines: Iterable[str], rank: int = 0) -> pl.DataFrame:
+    """Return the calls of one rank's text."""
+    rows = []
+    for number, line in enumerate(lines):
+        began, ceased, function, level, kind, _, *words, _ = line.split(" ")
+        rows.append(
+            ("", rank, number, int(level), MODULES[kind], function, " ".join(words), float(began), float(ceased))
+        )
+    return pl.DataFrame(rows, frames.schema(trace_tables.TRACE_CALLS), orient="row")
+
+
+def made(*calls: str, rank: int = 0) -> pl.DataFrame:
+    """Return calls written as `function arguments` or, within another call, `+function arguments`; one a second."""
+    lines = []
+    for second, call in enumerate(calls):
+        function, _, words = call.lstrip("+").partition(" ")
+        kind = 1 if function.startswith("MPI_File_") else 2 if function.startswith("MPI_") else 0
+        lines.append(f"{second}.0 {second}.5 {function} {call.count('+')} {kind} ( {words}{' ' * bool(words)})")
+    return of_text(lines, rank)
+
+
+def of_archive(path: Path) -> pl.DataFrame:
+    """Return the calls of all ranks in an archive of text."""
+    with zstandard.open(path) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+        texts = {
+            int(Path(member.name).stem): content.read().decode()
+            for member in archive
+            if (content := archive.extractfile(member)) is not None
+        }
+    return pl.concat([of_text(texts[rank].splitlines(), rank) for rank in sorted(texts)])
+
+
+def found(*parts: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Return by table what `Requests` makes of calls that are added part by part; each batch meets its contract."""
+    requests = Requests()
+    batches: list[Batch] = []
+    for part in parts:
+        batches += requests.add(part)
+    batches += requests.finish()
+    tables: dict[str, list[pl.DataFrame]] = {}
+    for batch in batches:
+        frames.require(batch.rows, batch.table)
+        tables.setdefault(batch.table.name, []).append(batch.rows)
+    return {name: pl.concat(frames_) for name, frames_ in tables.items()}

@@ -1,0 +1,95 @@
+"""Recorder traces put into folders and archives, and read to their end, as landing does."""
+
+from __future__ import annotations
+
+import io
+import random
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from tests.naive.recorder_traces import USER, Call
+from warehouse.contracts import TABLES, frames
+from warehouse.sources import Reading, recorder, recorder_files
+
+
+def put(folder: Path, files: Mapping[str, bytes | str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def tarred(files: Mapping[str, bytes | str], format_: int = tarfile.USTAR_FORMAT) -> bytes:
+    """Return an archive of files; names may have folders."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=format_) as archive:
+        for name, content in files.items():
+            packed = content.encode() if isinstance(content, str) else content
+            info = tarfile.TarInfo(name)
+            info.size = len(packed)
+            archive.addfile(info, io.BytesIO(packed))
+    return out.getvalue()
+
+
+def tables_of(path: Path) -> dict[str, pl.DataFrame]:
+    """Return all rows of a trace by table, each batch checked against its contract."""
+    found: dict[str, list[pl.DataFrame]] = {}
+    for batch in recorder.read(path, Reading()):
+        assert batch.table in TABLES
+        assert not batch.rows.is_empty()
+        frames.require(batch.rows, batch.table)
+        found.setdefault(batch.table.name, []).append(batch.rows)
+    return {name: pl.concat(parts) for name, parts in found.items()}
+
+
+def calls_of(path: Path) -> list[tuple[int, int, int, str, str, str, float, float]]:
+    """Return the calls alone, of a trace of which every rank can be read: what is made of them takes longer."""
+    with recorder_files.opened(path) as (form, files):
+        run = recorder.opener(form)(files)
+        frames_ = [run.decode(rank).calls for rank in run.ranks]
+    return pl.concat(frames_).drop("trace_id").rows()
+
+
+def expected(rank: int, calls: Sequence[Call]) -> list[tuple[int, int, int, str, str, str, float, float]]:
+    """Return the rows that the calls of a rank become."""
+    from tests.naive.recorder_traces import FUNCTIONS, TICKS_PER_S
+
+    modules = ("POSIX", "POSIX", "POSIX", "POSIX", "MPIIO", "MPI", "MPIIO", "HDF5")
+    rows = []
+    for number, call in enumerate(calls):
+        is_user = call.function == USER
+        module = "FTRACE" if is_user else modules[call.function]
+        name = call.arguments[1] if is_user else FUNCTIONS[call.function]
+        shown = "" if is_user else " ".join(call.arguments)
+        times = call.began / TICKS_PER_S, call.ceased / TICKS_PER_S
+        rows.append((rank, number, call.level, module, name, shown, *times))
+    return rows
+
+
+def made_up(rank_count: int, seed: int = 0, most: int = 60) -> list[list[Call]]:
+    """Return ranks of calls of a program that repeats itself, with all kinds of arguments."""
+    chance = random.Random(seed)
+    return [_rank(chance, rank, chance.randrange(most)) for rank in range(rank_count)]
+
+
+def _rank(chance: random.Random, rank: int, count: int) -> list[Call]:
+    kinds = [
+        (0, 0, ("f", "66", "420")),
+        (2, 1, (f"/scratch/däta_{rank}", "%p", "131072")),
+        (3, 1, ("", "%p", "8", "")),
+        (5, 0, ()),
+        (5, 0, ("???",)),
+        (7, 2, ("",)),
+        (USER, 0, ("0x7f", "solve")),
+        (6, 0, ("0-0", str(chance.randrange(4)), "%p", "[33808_0]")),
+    ]
+    now, found = 0, []
+    motif = [chance.choice(kinds) for _ in range(4)]
+    for index in range(count):
+        function, level, arguments = motif[index % 4] if chance.random() < 0.9 else chance.choice(kinds)
+        now += chance.choice([0, 1, 10, 4_000_000_000])
+        found.append(Call(function, level, arguments, now, now + chance.choice([0, 7, 250_000_000])))
+    return found

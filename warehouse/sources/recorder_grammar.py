@@ -1,0 +1,183 @@
+"""Recorder's grammars (`.cfg`): a rank's calls as Sequitur wrote them, rules with exponents, unfolded again.
+
+A grammar is a count of rules, then of each rule its negative number, its count of symbols, and as many pairs of
+symbol and exponent. A symbol from 0 on is a call signature, a negative one a rule; rule -1 is the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from warehouse.errors import InputRefused
+
+Ints = npt.NDArray[np.int32]
+
+_WHOLE = -1
+_REMEDY = "Fetch the trace anew, with all of its files."
+
+
+def unfolded(content: bytes, call_count: int, signature_count: int) -> Ints:
+    """Return the signature of each call of a rank, in order, as its grammar has them.
+
+    The rank's time stamps say how many calls there are: a grammar that unfolds to more is not followed any
+    further, so exponents cannot ask for more memory than the trace has calls. Each rule is unfolded once and
+    copied after that: the work grows with the symbols of the grammar and the calls, whatever their nesting.
+    """
+    grammar = _parsed(content)
+    _check(grammar, call_count, signature_count)
+    return _Unfolding(grammar, call_count).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Grammar:
+    """All rules' bodies in a row: `first` and `last` say where the rule of each number has its symbols."""
+
+    symbols: Ints
+    exponents: Ints
+    first: dict[int, int]
+    last: dict[int, int]
+
+
+def _parsed(content: bytes) -> _Grammar:
+    if len(content) < 4 or len(content) % 4:
+        raise InputRefused("The grammar breaks off.", _REMEDY)
+    numbers = np.frombuffer(content, "<i4")
+    if not 1 <= int(numbers[0]) <= numbers.size:
+        raise InputRefused(f"The grammar claims {numbers[0]} rules.", _REMEDY)
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    is_body = np.ones(numbers.size, np.bool_)
+    is_body[0] = False
+    place = 1
+    for count in range(int(numbers[0])):
+        if place + 2 > numbers.size:
+            raise InputRefused("The grammar breaks off.", _REMEDY)
+        rule, symbol_count = int(numbers[place]), int(numbers[place + 1])
+        if rule >= 0 or rule in first or not 0 <= symbol_count <= (numbers.size - place - 2) // 2:
+            raise InputRefused(f"The grammar's rule {rule} comes twice, breaks off, or is none.", _REMEDY)
+        is_body[place : place + 2] = False
+        first[rule] = (place - 1) // 2 - count
+        last[rule] = first[rule] + symbol_count
+        place += 2 + 2 * symbol_count
+    if place != numbers.size:
+        raise InputRefused("The grammar has something behind its rules.", _REMEDY)
+    bodies = numbers[is_body].reshape(-1, 2)
+    return _Grammar(bodies[:, 0].copy(), bodies[:, 1].copy(), first, last)
+
+
+def _check(grammar: _Grammar, call_count: int, signature_count: int) -> None:
+    if _WHOLE not in grammar.first:
+        raise InputRefused("The grammar has no rule -1, with which it begins.", _REMEDY)
+    if any(grammar.first[rule] == grammar.last[rule] for rule in grammar.first if rule != _WHOLE):
+        raise InputRefused("The grammar has an empty rule.", _REMEDY)
+    is_call = grammar.symbols >= 0
+    if grammar.symbols.size and (int(grammar.symbols.max()) >= signature_count or int(grammar.exponents.min()) < 1):
+        raise InputRefused("The grammar has a symbol that stands for no call, or none of it.", _REMEDY)
+    if not set(np.unique(grammar.symbols[~is_call]).tolist()) <= set(grammar.first):
+        raise InputRefused("The grammar names a rule that it does not have.", _REMEDY)
+    # Every rule is used, so what stands in the bodies is the least that can come of it.
+    if int(grammar.exponents[is_call].sum(dtype=np.int64)) > call_count:
+        raise _too_many(call_count)
+
+
+def _too_many(call_count: int) -> InputRefused:
+    return InputRefused(f"The grammar has more calls than the {call_count} that have time stamps.", _REMEDY)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A rule that is being unfolded: the next rule in its body and the last, what is written, where it began."""
+
+    rule: int
+    inner: int
+    inner_end: int
+    written: int
+    began: int
+
+
+@dataclass(slots=True)
+class _Unfolding:
+    """A grammar on the way to its calls.
+
+    All calls that stand in bodies lie in `calls` in a row, with their exponents carried out. So a body is
+    pieces of `calls` between the rules that it names, which are `inner`, in the order of all bodies.
+    """
+
+    grammar: _Grammar
+    call_count: int
+    out: Ints = field(init=False)
+    position: int = 0
+    calls: Ints = field(init=False)
+    inner: list[int] = field(init=False)
+    times: list[int] = field(init=False)
+    before: list[int] = field(init=False)
+    places: npt.NDArray[np.intp] = field(init=False)
+    call_places: npt.NDArray[np.int64] = field(init=False)
+    placed: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        symbols, exponents = self.grammar.symbols, self.grammar.exponents
+        is_call = symbols >= 0
+        self.out = np.empty(self.call_count, np.int32)
+        self.calls = np.repeat(symbols[is_call], exponents[is_call])
+        self.call_places = np.concatenate(([0], np.cumsum(np.where(is_call, exponents, 0), dtype=np.int64)))
+        self.places = np.flatnonzero(~is_call)
+        self.inner, self.times = symbols[self.places].tolist(), exponents[self.places].tolist()
+        self.before = self.call_places[self.places].tolist()
+
+    def run(self) -> Ints:
+        """Return the signature of each call."""
+        stack = [self._opened(_WHOLE)]
+        active = {_WHOLE}
+        while stack:
+            top = stack[-1]
+            if top.inner == top.inner_end:
+                self._close(top)
+                active.remove(stack.pop().rule)
+                if stack:
+                    self._repeat(stack[-1], self.times[stack[-1].inner] - 1)
+                continue
+            self._write(top, self.before[top.inner])
+            symbol = self.inner[top.inner]
+            if symbol in self.placed:
+                self._repeat(top, self.times[top.inner])
+            elif symbol in active:
+                raise InputRefused(f"The grammar's rule {symbol} contains itself.", _REMEDY)
+            else:
+                active.add(symbol)
+                stack.append(self._opened(symbol))
+        if self.position != self.call_count:
+            raise InputRefused(
+                f"The grammar has {self.position} calls, but {self.call_count} have time stamps.", _REMEDY
+            )
+        return self.out
+
+    def _opened(self, rule: int) -> _Open:
+        first = self.grammar.first[rule]
+        inner, inner_end = np.searchsorted(self.places, (first, self.grammar.last[rule])).tolist()
+        return _Open(rule, inner, inner_end, int(self.call_places[first]), self.position)
+
+    def _close(self, top: _Open) -> None:
+        self._write(top, int(self.call_places[self.grammar.last[top.rule]]))
+        self.placed[top.rule] = (top.began, self.position - top.began)
+
+    def _write(self, top: _Open, end: int) -> None:
+        """Write the calls of a body up to the next rule in it."""
+        after = self.position + end - top.written
+        if after > self.call_count:
+            raise _too_many(self.call_count)
+        self.out[self.position : after] = self.calls[top.written : end]
+        self.position, top.written = after, end
+
+    def _repeat(self, top: _Open, times: int) -> None:
+        """Copy the rule that stands next in a body so often, and go on behind it."""
+        start, length = self.placed[self.inner[top.inner]]
+        after = self.position + length * times
+        if after > self.call_count:
+            raise _too_many(self.call_count)
+        self.out[self.position : after].reshape(times, length)[:] = self.out[start : start + length]
+        self.position = after
+        top.inner += 1

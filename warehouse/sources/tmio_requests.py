@@ -1,0 +1,256 @@
+"""From the flushes of a TMIO trace to its requests, its totals and what they disagree about.
+
+TMIO states a phase's mean rate `b_rank_avr`, in bytes per second, and its start and end in seconds: their product is
+the phase's bytes. (`b_rank_sum` adds the rates of a phase's operations, and is no volume.) Of asynchronous phases
+there are two records: `_t` lasts until the transfer was over, `_b` until the program waited for it. They are the same
+bytes, and `_t` lands; `_b` where its flush has no `_t`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from warehouse.contracts import trace_tables
+from warehouse.errors import InputRefused
+from warehouse.sources import Batch, traced
+from warehouse.sources.rejects import reject_frame
+from warehouse.sources.tmio_parts import IO_TIME, UNSTATED, Part, Refusal, parts
+
+_MODULE = "MPIIO"
+_REMEDY = "Trace or export the run anew; what was refused is missing from its bytes."
+#: JSON states totals with three digits, and times to a microsecond
+_TOTAL_PRECISION = 0.005
+_TIME_PRECISION_S = 1e-6
+_EXACT = 1e-9
+_FAULTS = (
+    "its rate or its bytes are no finite number",
+    "its start is no finite number",
+    "its end is no finite number",
+    "it ends before it starts",
+    "its rate or its bytes are negative",
+)
+
+
+@dataclass(slots=True)
+class _Mode:
+    """What was stated and what was landed of one mode, over all flushes."""
+
+    stated: dict[str, float] = field(default_factory=dict)
+    landed_bytes: float = 0.0
+    allowance_bytes: float = 0.0
+    request_count: int = 0
+    unknown_count: int = 0
+
+    def disagreement(self, mode: str) -> str | None:
+        """Return in what the stated total differs from the sum of requests, beyond rounding."""
+        stated = self.stated.get("total_bytes")
+        if stated is None:
+            return None
+        difference = self.landed_bytes - stated
+        # Requests of unknown size may make up for what is missing.
+        if difference > self.allowance_bytes or (-difference > self.allowance_bytes and not self.unknown_count):
+            return f"{mode} states {stated:.6g} bytes, its requests add up to {self.landed_bytes:.6g}"
+        return None
+
+
+@dataclass(slots=True)
+class _Run:
+    """The traced run, as far as it was read."""
+
+    modes: dict[str, _Mode] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    refused_count: int = 0
+    part_count: int = 0
+    request_count: int = 0
+    rank_count: float = 0
+    io_rank_count: float = 0
+    last_end_s: float = -np.inf
+
+
+def read(path: Path) -> Iterator[Batch]:
+    """Yield the requests of a trace as they come, then what is known of the run."""
+    run = _Run()
+    waiting: list[pl.DataFrame] = []
+    refused: list[pl.DataFrame] = []
+    for part in _once(parts(path), run):
+        good, bad = _sifted(part, run) if isinstance(part, Part) else (None, _refused_part(part, run))
+        waiting += [good] if good is not None and good.height else []
+        refused += [bad] if bad.height else []
+        if sum(frame.height for frame in waiting) >= traced.BATCH_ROWS:
+            yield from _requests(pl.concat(waiting), run)
+            waiting = []
+        if sum(frame.height for frame in refused) >= traced.BATCH_ROWS:
+            yield reject_frame(pl.concat(refused))
+            refused = []
+    if waiting:
+        yield from _requests(pl.concat(waiting), run)
+    if refused:
+        yield reject_frame(pl.concat(refused))
+    if not run.part_count:
+        raise InputRefused("No flush of the trace can be read.", "Export or fetch the trace anew.")
+    yield _trace(run)
+    yield _module(run)
+
+
+def _once(found: Iterator[Part | Refusal], run: _Run) -> Iterator[Part | Refusal]:
+    """Pass on each request once: `_b` of a direction only where its flush has no requests of `_t`.
+
+    A flush ends where a mode comes again.
+    """
+    seen: dict[str, int] = {}
+    held: dict[str, Part] = {}
+    for part in found:
+        if isinstance(part, Refusal):
+            yield part
+            continue
+        if part.mode in seen:
+            yield from _left(seen, held, run)
+            seen, held = {}, {}
+        seen[part.mode] = part.began_s.size
+        if part.mode.endswith("_async_b"):
+            held[part.mode] = part
+        else:
+            yield part
+    yield from _left(seen, held, run)
+
+
+def _left(seen: dict[str, int], held: dict[str, Part], run: _Run) -> Iterator[Part]:
+    for mode, part in held.items():
+        landed = max(seen.get(mode.removesuffix("_b") + end, 0) for end in ("_t", ""))
+        if not landed:
+            yield part
+        elif landed != part.began_s.size:
+            run.notes.append(f"{mode} has {part.began_s.size} requests where {landed} were landed of the same")
+
+
+def _refused_part(refusal: Refusal, run: _Run) -> pl.DataFrame:
+    run.refused_count += 1
+    return pl.DataFrame(
+        {"line": [refusal.line], "reason": [refusal.reason], "remedy": [_REMEDY], "raw": [refusal.raw]},
+        schema_overrides={"raw": pl.String},
+    )
+
+
+def _sifted(part: Part, run: _Run) -> tuple[pl.DataFrame | None, pl.DataFrame]:
+    """Return the good requests of a part, and the refused ones; the run's totals grow by the part's."""
+    run.part_count += 1
+    if part.mode == IO_TIME:
+        for name, value in part.stated.items():
+            run.times[name] = run.times.get(name, 0.0) + value
+        return None, pl.DataFrame()
+    mode = run.modes.setdefault(part.mode, _Mode())
+    _add_stated(mode, part, run)
+    lasted = part.ceased_s - part.began_s
+    with np.errstate(all="ignore"):
+        moved = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * lasted
+        sound = part.rate_bytes_per_s if part.moved_bytes is None else moved
+    wrong = (
+        ~np.isfinite(sound) | ~np.isfinite(moved),
+        ~np.isfinite(part.began_s),
+        ~np.isfinite(part.ceased_s),
+        lasted < 0,
+        sound < 0,
+    )
+    fault = np.select([*wrong[1:3], wrong[0], *wrong[3:]], [1, 2, 0, 3, 4], -1)
+    good = fault < 0
+    # A phase too short for its times' decimals moved bytes all the same: their number is not known.
+    unknown = (lasted == 0) & (part.rate_bytes_per_s != 0) if part.moved_bytes is None else np.zeros(good.size, bool)
+    _add_landed(mode, part, good, np.where(unknown, 0.0, moved), run)
+    mode.unknown_count += int((unknown & good).sum())
+    requests = pl.DataFrame({"began_s": part.began_s, "ceased_s": part.ceased_s, "request_bytes": moved})
+    named = requests.with_columns(
+        request_bytes=pl.when(~pl.Series(unknown)).then("request_bytes"),
+        direction=pl.lit(UNSTATED if part.mode == UNSTATED else part.mode.split("_")[0]),
+        is_async=pl.lit("async" in part.mode),
+    )
+    run.refused_count += int((~good).sum())
+    return named.filter(pl.Series(good)), _refused_requests(part, fault)
+
+
+def _add_stated(mode: _Mode, part: Part, run: _Run) -> None:
+    for name, value in part.stated.items():
+        if name.startswith("total_") and name != "total_number_of_ranks":
+            mode.stated[name] = mode.stated.get(name, 0.0) + value
+    run.rank_count = max(run.rank_count, part.stated.get("total_number_of_ranks", 0))
+    run.io_rank_count = max(run.io_rank_count, part.stated.get("number_of_ranks", 0))
+
+
+def _add_landed(mode: _Mode, part: Part, good: np.ndarray, moved: np.ndarray, run: _Run) -> None:
+    mode.landed_bytes += float(moved[good].sum())
+    mode.request_count += int(good.sum())
+    stated = abs(part.stated.get("total_bytes", 0.0))
+    if part.is_rounded:
+        mode.allowance_bytes += _TOTAL_PRECISION * stated + _TIME_PRECISION_S * float(part.rate_bytes_per_s[good].sum())
+    else:
+        mode.allowance_bytes += _EXACT * stated
+    if good.any():
+        run.last_end_s = max(run.last_end_s, float(part.ceased_s[good].max()))
+
+
+def _refused_requests(part: Part, fault: np.ndarray) -> pl.DataFrame:
+    places = np.flatnonzero(fault >= 0)
+    if not places.size:
+        return pl.DataFrame()
+    words = pl.Series(_FAULTS).gather(fault[places])
+    numbers = {"start": part.began_s, "end": part.ceased_s, "rate": part.rate_bytes_per_s}
+    frame = pl.DataFrame(
+        {"place": places + 1, "word": words} | {name: values[places] for name, values in numbers.items()}
+    )
+    return frame.select(
+        line=pl.lit(part.line, pl.Int64),
+        reason=pl.format("{}: of request {}, {}.", pl.lit(part.mode), "place", "word"),
+        remedy=pl.lit(_REMEDY),
+        raw=pl.format("start {}, end {}, rate {}", "start", "end", "rate"),
+    )
+
+
+def _requests(rows: pl.DataFrame, run: _Run) -> Iterator[Batch]:
+    for part in rows.iter_slices(traced.BATCH_ROWS):
+        numbers = pl.int_range(run.request_count, run.request_count + part.height, eager=True)
+        run.request_count += part.height
+        yield traced.rows(
+            trace_tables.TRACE_REQUESTS,
+            part.to_dict() | {"request": numbers, "module": _MODULE, "rank": -1, "is_nested": False},
+        )
+
+
+def _trace(run: _Run) -> Batch:
+    """Return the run: it lasted as long as rank 0 says over all flushes, and at least to the last request's end."""
+    ranks = run.rank_count or run.io_rank_count
+    lasted = max(run.last_end_s, run.times.get("delta_t_rank0", -np.inf))
+    return traced.rows(
+        trace_tables.TRACES,
+        {
+            "tracer": "tmio",
+            "process_count": int(ranks) if 0 < ranks < 1 << 53 else None,
+            "duration_s": float(lasted) if lasted >= 0 and np.isfinite(lasted) else None,
+        },
+    )
+
+
+def _module(run: _Run) -> Batch:
+    found = [mode.disagreement(name) for name, mode in run.modes.items()]
+    reasons = [*run.notes, *(reason for reason in found if reason)]
+    if run.refused_count:
+        reasons.insert(0, f"{run.refused_count} requests or flushes were refused")
+    sums = {f"{name}.{key}": value for name, mode in run.modes.items() for key, value in sorted(mode.stated.items())}
+    sums |= {f"{IO_TIME}.{name}": value for name, value in sorted(run.times.items())}
+    finite = {name: value for name, value in sums.items() if np.isfinite(value)}
+    return traced.rows(
+        trace_tables.TRACE_MODULES,
+        {
+            "module": _MODULE,
+            "outcome": "partial" if reasons else "sound",
+            "reason": "; ".join(reasons[:10]) + "." if reasons else None,
+            "is_partial": False,
+            "record_count": run.request_count,
+            "counters": json.dumps(finite) if finite else None,
+        },
+    )
