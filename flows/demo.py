@@ -1,9 +1,10 @@
-"""The demo's site: a simulated machine's logs, written as the files that a real one would have."""
+"""The demo's site: a simulated machine's logs, written as the files that a real one would have, and real traces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,17 @@ def _write_polls(day: date, rows: pl.DataFrame, folder: Path) -> Path:
     path = folder / f"polls_{day}.parquet"
     rows.write_parquet(path, compression="zstd")
     return path
+
+
+# ---- traces
+
+
+def shipped_logs() -> tuple[Path, ...]:
+    """Return the real Darshan logs that ship inside the `darshan` wheel, without importing it."""
+    found = find_spec("darshan")
+    assert found is not None
+    assert found.origin is not None
+    return tuple(sorted((Path(found.origin).parent / "examples").rglob("*.darshan")))
 
 
 # ---- truth

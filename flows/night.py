@@ -56,7 +56,8 @@ def _traces(run: Run) -> Iterator[tuple[str, int]]:
 
 def _samples(run: Run) -> Iterator[tuple[str, int]]:
     for day in run.plan.job_days:
-        if day is not None:
+        # a day on which only series or traces ended has no runs to cut samples for
+        if day is not None and run.path(tables.JOBS, day).is_file():
             yield from _once(run, f"samples {day}", lambda day=day: samples.cut_samples(run, day))  # type: ignore[misc]
     for day in run.plan.job_days:
         yield from _once(run, f"job i/o {day or 'undated'}", lambda day=day: samples.join_io(run, day))  # type: ignore[misc]

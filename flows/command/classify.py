@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from warehouse.store import Store
 
+if TYPE_CHECKING:
+    import polars as pl
+
+    from flows.single import Classified
+
+_REFUSED = 3
+
 
 @click.command("classify")
-@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
 @click.option("--direction", type=click.Choice(["read", "write"]), help="Which way the bytes of bare columns went.")
 @click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
 @click.option("--time-zone", help="IANA zone of naive local times; UTC if not given.")
+@click.option(
+    "--signal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a trace's throughput to this file, a row per step: Parquet, or CSV if it ends in .csv.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def classify_command(
@@ -22,30 +35,81 @@ def classify_command(
     direction: str | None,
     value: str | None,
     time_zone: str | None,
+    signal: Path | None,
     as_json: bool,
 ) -> int:
-    """Classify one series of a job's or node's own, without a warehouse (PEARC'18, section 4.1)."""
+    """Classify a series of a job's or node's own, or a traced run, without a warehouse (PEARC'18, section 4.1).
+
+    TRACE is a series, a Darshan log, a TMIO trace, or a Recorder trace (its folder, or a tar of it).
+    """
     from flows.command.printing import bytes_text, show, show_json
     from flows.landing import Told
     from flows.settings import load
-    from flows.single import classify_file
+    from flows.single import classify_input
 
     told = Told(direction=direction, value=value, time_zone=time_zone)
-    found = classify_file(path, load(obj[1], obj[0].root), told)
+    found = classify_input(path, load(obj[1], obj[0].root), told)
+    if signal is not None:
+        _write_signal(found.signals, signal)
+    if found.refused_count:
+        click.echo(f"{found.refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
     if as_json:
-        show_json(found.to_dicts())
-        return 0
-    rows = [
+        show_json(found.classes.to_dicts())
+        return _REFUSED if found.refused_count else 0
+    show(
+        f"Classes of {found.name}",
+        ("subject", "direction", "class", "volume", "quarters", "cov", "duration_s"),
+        [
+            (
+                row["subject_id"] if row["subject_id"] != found.name else None,
+                row["direction"],
+                row["label"] or row["outcome"],
+                bytes_text(row["volume_bytes"]),
+                " ".join(bytes_text(part) for part in row["section_bytes"] or []) or None,
+                row["cov"],
+                row["duration_s"],
+            )
+            for row in found.classes.iter_rows(named=True)
+        ],
+    )
+    if found.counters.height:
+        show("Modules", ("module", "outcome", "counts", "read", "written", "signal", "covered", "why"), _modules(found))
+    return _REFUSED if found.refused_count else 0
+
+
+def _modules(found: Classified) -> list[tuple[Any, ...]]:
+    """Return what is told of a trace's modules: how each was read, whether it counts, what its signal is made of."""
+    from flows.command.printing import bytes_text
+
+    bases: dict[str, set[str]] = {}
+    for row in found.signals.iter_rows(named=True):
+        bases.setdefault(row["module"], set()).add(row["basis"])
+    return [
         (
-            row["subject_id"],
-            row["direction"],
-            row["label"] or row["outcome"],
-            bytes_text(row["volume_bytes"]),
-            " ".join(bytes_text(part) for part in row["section_bytes"] or []),
-            row["cov"],
-            row["duration_s"],
+            row["module"],
+            row["outcome"],
+            "yes" if row["is_counted"] else "no",
+            None if row["read_bytes"] is None else bytes_text(row["read_bytes"]),
+            None if row["written_bytes"] is None else bytes_text(row["written_bytes"]),
+            ", ".join(sorted(bases.get(row["module"], ()))) or None,
+            None if row["covered_ratio"] is None else f"{row['covered_ratio']:.1%}",
+            row["reason"],
         )
-        for row in found.iter_rows(named=True)
+        for row in found.counters.iter_rows(named=True)
     ]
-    show("Classes", ("subject", "direction", "class", "volume", "quarters", "cov", "duration_s"), rows)
-    return 0
+
+
+def _write_signal(signals: pl.DataFrame, target: Path) -> None:
+    """Write signals as rows of time and rate: Parquet, or CSV where the name says so."""
+    from flows.single import signal_intervals
+    from warehouse.errors import UsageError
+    from warehouse.store import moved_into_place
+
+    if signals.is_empty():
+        raise UsageError("There is no signal to write: the input is no trace, or nothing tells when it moved bytes.")
+    steps = signal_intervals(signals)
+    with moved_into_place(target.absolute()) as temporary:
+        if target.suffix.lower() == ".csv":
+            steps.write_csv(temporary)
+        else:
+            steps.write_parquet(temporary)

@@ -34,12 +34,13 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
 
     A few days of a Spider-like system: job logs as sacct prints them and polls every 2 s, with foreign
     bursts, contention, failed runs and gaps. One log has a torn line and one file of polls is cut: both are
-    refused, the rest goes on.
+    refused, the rest goes on. Beside them, the real Darshan logs that ship inside the `darshan` wheel.
     """
     from flows.checker import in_child
     from flows.command.printing import progress, show_json
     from flows.command.summary import show_summary
-    from flows.demo import classes_truth, write_site
+    from flows.demo import classes_truth, shipped_logs, write_site
+    from flows.landing import Told, land_paths
     from flows.night import run_inline
     from flows.settings import ScheduleSettings, Settings
     from transforms.synthetic import SiteParams, simulate
@@ -51,12 +52,17 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     store = Store(folder / "warehouse")
     settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"))
     with in_child() as checker:
+        for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
+            click.echo(f"{Path(arrival.name).name}: {arrival.row_count:,} rows", err=True)
         release = run_inline(store, settings, progress, checker=checker)
     compared = compare_classes(store, release, classes_truth(site))
+    traced = traced_runs(store, release)
     if as_json:
-        show_json({"release_id": release.release_id, "warehouse": str(store.root), "classes": compared.to_dicts()})
+        documents = {"classes": compared.to_dicts(), "traces": traced.to_dicts()}
+        show_json({"release_id": release.release_id, "warehouse": str(store.root)} | documents)
         return 0
     show_summary(store, release)
+    _show_traces(traced)
     _show_comparison(compared)
     return 0
 
@@ -108,6 +114,61 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
         .drop("agreeing")
         .sort(keys)
     )
+
+
+def traced_runs(store: Store, release: Release) -> pl.DataFrame:
+    """Return the traced runs, and what the night made of each.
+
+    Columns: application, process_count, duration_s, read_bytes, written_bytes (of the modules that count), bases
+    (what their signals are made of), problems (modules that are not sound).
+    """
+    from warehouse.reading import opened
+
+    query = """
+        with signals as (
+            select trace_id, string_agg(distinct basis, ', ' order by basis) as bases
+            from trace_signals where is_counted group by trace_id
+        ),
+
+        modules as (
+            select
+                trace_id,
+                sum(read_bytes) filter (is_counted)::double as read_bytes,
+                sum(written_bytes) filter (is_counted)::double as written_bytes,
+                string_agg(module || ' ' || outcome, ', ' order by module) filter (outcome <> 'sound') as problems
+            from trace_counters group by trace_id
+        )
+
+        select
+            coalesce(application, source_file) as application, process_count, duration_s,
+            read_bytes, written_bytes, bases, problems
+        from trace_jobs
+        left join modules using (trace_id)
+        left join signals using (trace_id)
+        order by started_at, source_file
+    """
+    with opened(store, release) as connection:
+        found: pl.DataFrame = connection.sql(query).pl()
+    return found
+
+
+def _show_traces(traced: pl.DataFrame) -> None:
+    from flows.command.printing import bytes_text, show
+
+    rows = [
+        (
+            row["application"],
+            row["process_count"],
+            row["duration_s"],
+            bytes_text(row["read_bytes"]),
+            bytes_text(row["written_bytes"]),
+            row["bases"],
+            row["problems"],
+        )
+        for row in traced.iter_rows(named=True)
+    ]
+    columns = ("application", "processes", "duration_s", "read", "written", "signal made of", "not sound")
+    show("Traced runs: the Darshan logs of the wheel", columns, rows)
 
 
 def _show_comparison(compared: pl.DataFrame) -> None:

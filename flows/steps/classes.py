@@ -1,10 +1,11 @@
-"""Classes: when in its run each job or series does its I/O."""
+"""Classes: when in its run each job, series or traced run does its I/O."""
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
-from flows.steps.arrays import epoch_s, floats, offsets, ragged
+from flows.steps.arrays import Reals, epoch_s, floats, offsets, ragged
 from flows.steps.run import Day, Run
 from transforms import classes
 from warehouse.contracts import frames, tables
@@ -25,13 +26,19 @@ _COMMON = (
 
 
 def classify(run: Run, day: Day) -> int:
-    """Classify the runs and series that ended on a day. Returns the rows."""
+    """Classify the runs, series and traced runs that ended on a day. Returns the rows."""
     params = classes.ClassParams(**run.settings.classes.model_dump())
     pieces = [frames.empty(tables.CLASSES)]
     if run.path(tables.SAMPLES, day).is_file() and run.path(tables.JOBS, day).is_file():
         pieces.append(_job_classes(run, day, params))
     if run.path(tables.SERIES_INTERVALS, day).is_file():
         pieces.append(series_classes(pl.read_parquet(run.path(tables.SERIES_INTERVALS, day)), params))
+    if run.path(tables.TRACE_SIGNALS, day).is_file():
+        jobs, counters, signals = (
+            pl.read_parquet(run.path(table, day))
+            for table in (tables.TRACE_JOBS, tables.TRACE_COUNTERS, tables.TRACE_SIGNALS)
+        )
+        pieces.append(trace_classes(jobs, counters, signals, params, run.settings.traces.max_interval_ratio))
     found = pl.concat(pieces)
     if not found.is_empty():
         write_parquet(found, tables.CLASSES, run.path(tables.CLASSES, day))
@@ -108,3 +115,86 @@ def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.D
         )
         .select(tables.CLASSES.column_names)
     )
+
+
+def trace_classes(
+    jobs: pl.DataFrame,
+    counters: pl.DataFrame,
+    signals: pl.DataFrame,
+    params: classes.ClassParams,
+    max_interval_ratio: float,
+) -> pl.DataFrame:
+    """Classify traced runs, as rows of `trace_jobs`, `trace_counters` and `trace_signals`; returns rows of `classes`.
+
+    A run of whose bytes more than a share of `max_interval_ratio` are known by counters alone is not classified:
+    when they were moved is not known.
+    """
+    counted = signals.filter("is_counted")
+    subjects = _traced_subjects(jobs, counters, counted)
+    ended_s = floats(subjects["ended_s"])
+    labelled = classes.classify(_traced_sections(subjects, counted, ended_s), floats(subjects["node_count"]), params)
+    is_told = pl.col("told_bytes") >= (1 - max_interval_ratio) * pl.col("counted_bytes")
+    is_silent = (pl.col("outcome") == "classified") & ~is_told
+    return (
+        pl.concat([subjects, labelled], how="horizontal")
+        .with_columns(
+            pl.when(~is_silent).then("label").alias("label"),
+            pl.when(is_told).then("section_bytes").alias("section_bytes"),
+            pl.when(is_told).then("cov").alias("cov"),
+            pl.when(is_told).then("volume_bytes").otherwise("counted_bytes").alias("volume_bytes"),
+            pl.when(is_silent).then(pl.lit("interval_only")).otherwise("outcome").alias("outcome"),
+        )
+        .select(
+            pl.lit("trace").alias("subject_kind"),
+            pl.col("trace_id").alias("subject_id"),
+            pl.lit("client").alias("source"),
+            pl.lit(False).alias("is_shared_traffic"),
+            *_COMMON,
+            "duration_s",
+            "cluster",
+            "started_at",
+            pl.lit(None, pl.String).alias("filesystem"),
+        )
+        .select(tables.CLASSES.column_names)
+    )
+
+
+def _traced_subjects(jobs: pl.DataFrame, counters: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+    """Return both directions of each traced run of which any module counts, and what is known of its bytes."""
+    volumes = (
+        counters.filter("is_counted")
+        .group_by("trace_id")
+        .agg(read=pl.col("read_bytes").sum(), write=pl.col("written_bytes").sum())
+        .unpivot(index="trace_id", variable_name="direction", value_name="counted_bytes")
+    )
+    keys = ["trace_id", "direction"]
+    is_finer = pl.col("basis") != "interval"
+    told = counted.group_by(keys).agg(told_bytes=pl.col("volume_bytes").filter(is_finer).sum())
+    ends = counted.group_by("trace_id").agg(signal_ended_s=(pl.col("step_count") * pl.col("interval_s")).max())
+    return (
+        volumes.join(told, on=keys, how="left")
+        .join(ends, on="trace_id", how="left")
+        .join(jobs, on="trace_id", how="left")
+        # A heat map's last bin may reach beyond the run's end; its bytes count nevertheless.
+        .with_columns(
+            pl.col("told_bytes").fill_null(0.0),
+            ended_s=pl.max_horizontal("duration_s", "signal_ended_s").cast(pl.Float64),
+        )
+        .sort(keys)
+    )
+
+
+def _traced_sections(subjects: pl.DataFrame, counted: pl.DataFrame, ended_s: Reals) -> classes.Sections:
+    """Return the sections of subjects, those of their modules' signals added up."""
+    keys = ["trace_id", "direction"]
+    placed = counted.join(subjects.select(*keys, "ended_s").with_row_index("subject"), on=keys, how="inner")
+    rates = ragged(placed["signal_bytes_per_s"])
+    start = np.zeros(placed.height)
+    sections = classes.grid_sections(
+        rates.values, rates.offsets, start, placed["interval_s"].to_numpy(), start, placed["ended_s"].to_numpy()
+    )
+    volume = np.zeros((subjects.height, classes.SECTION_COUNT))
+    np.add.at(volume, placed["subject"].to_numpy(), sections.volume_bytes)
+    # What no request tells of is no gap: the tracer was there all the time.
+    covered = np.repeat(np.nan_to_num(ended_s)[:, None] / classes.SECTION_COUNT, classes.SECTION_COUNT, axis=1)
+    return classes.Sections(volume, covered, ended_s)

@@ -17,6 +17,7 @@ from flows.planning import Plan
 from flows.settings import Settings
 from warehouse import models, releases
 from warehouse.contracts import Table, tables
+from warehouse.landing import Landing, Part
 from warehouse.store import Store, write_parquet
 
 if TYPE_CHECKING:
@@ -92,6 +93,20 @@ class Run:
         parts = self.plan.parts(table.name, day)
         files = [self.store.root / part.path for _, part in parts]
         models.expose_landed(connection, table, files, [lot.landing_id for lot, _ in parts])
+
+    def expose_traces(self, connection: duckdb.DuckDBPyConnection, table: Table, trace_ids: pl.Series) -> None:
+        """Make a landed table readable, of some traced runs."""
+        parts = self._of_traces(table, trace_ids)
+        files = [self.store.root / part.path for _, part in parts]
+        models.expose_landed(connection, table, files, [lot.landing_id for lot, _ in parts])
+
+    def landed_files(self, table: Table, trace_ids: pl.Series) -> list[Path]:
+        """Return the landed files of a table that hold some traced runs."""
+        return [self.store.root / part.path for _, part in self._of_traces(table, trace_ids)]
+
+    def _of_traces(self, table: Table, trace_ids: pl.Series) -> list[tuple[Landing, Part]]:
+        wanted = set(trace_ids)
+        return [(lot, part) for lot, part in self.plan.parts(table.name) if lot.trace_id in wanted]
 
     def parameters(self, days: Sequence[Day]) -> dict[str, Any]:
         """Return what the SQL models may ask for."""

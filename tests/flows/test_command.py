@@ -246,7 +246,35 @@ def test_classify_needs_no_warehouse(cli: Cli, tmp_path: Path) -> None:
 def test_classify_refuses_what_is_no_series(cli: Cli, tmp_path: Path, landed_site: Store) -> None:
     code, out, err = cli("classify", landed_site.root.parent / "site" / "jobs.sacct")
     assert (code, out) == (3, "")
-    assert "not a series" in err
+    assert "neither a series nor a trace" in err
+
+
+def test_classify_takes_a_trace_and_writes_its_throughput(cli: Cli, tmp_path: Path) -> None:
+    trace = tmp_path / "run.json"
+    phases = {"b_rank_avr": [2e6, 4e6], "t_rank_s": [100, 200], "t_rank_e": [200.0, 300.0]}
+    trace.write_text(json.dumps({"write_sync": {"total_bytes": 6e8, "number_of_ranks": 4, "bandwidth": phases}}))
+    code, out, err = cli("classify", trace, "--json", "--signal", tmp_path / "signal.csv")
+    assert (code, err) == (0, "")
+    written = {row["direction"]: row for row in json.loads(out)}["write"]
+    assert (written["subject_kind"], written["outcome"]) == ("trace", "too_short")
+    # quarters of 75 s: 25 s of one phase lie in the second, then 75 s of the first phase's rate and the rest
+    assert written["section_bytes"] == pytest.approx([0, 1e8, 1e8 + 1e8, 3e8])
+    lines = (tmp_path / "signal.csv").read_text().splitlines()
+    assert lines[0] == "trace_id,module,direction,is_async,time_s,interval_s,bytes_per_s"
+    assert "run.json,MPIIO,write,false,150.0,1.0,2000000.0" in lines
+    code, out, _ = cli("classify", trace)
+    assert code == 0
+    assert "MPIIO" in out
+    assert "requests" in out
+
+
+def test_a_signal_that_nothing_tells_of_is_not_written(cli: Cli, tmp_path: Path) -> None:
+    series = tmp_path / "job-7-writes.txt"
+    series.write_text("0 0\n60 1000\n120 2000\n")
+    code, _, err = cli("classify", series, "--signal", tmp_path / "signal.csv")
+    assert code == 2
+    assert "no signal" in err
+    assert not (tmp_path / "signal.csv").exists()
 
 
 def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path) -> None:
@@ -256,6 +284,7 @@ def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path
         "Sample sets",
         "Classes",
         "Release 2026-03-02-",
+        "Traced runs",
         "Found beside the truth",
         "input rows or files were",
     ):

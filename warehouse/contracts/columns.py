@@ -158,7 +158,8 @@ IMPLAUSIBLE_POLL_COUNT = Column(
 PEAK_BYTES_PER_S = Column(
     "peak_bytes_per_s",
     "real",
-    "The highest rate of any interval; of a run, of any step of its sample, and no lower than the mean.",
+    "The highest rate of any interval; of a run, of any step of its sample, and no lower than the mean; of a traced "
+    "run, of any module that counts.",
     unit="B/s",
     low=0,
 )
@@ -216,11 +217,12 @@ LAST_AT = Column("last_at", "instant", "When the last run ended.", unit="UTC")
 SUBJECT_KIND = Column(
     "subject_kind", "text", "What the row is about.", choices=("job", "series", "trace", "application")
 )
-SUBJECT_ID = Column("subject_id", "text", "The job's id, or the series' name.")
+SUBJECT_ID = Column("subject_id", "text", "The job's id, the series' name, or the traced run's id.")
 SOURCE = Column(
     "source",
     "text",
-    "Whose measurement it is: the server side (shared traffic) or a series of the subject's own.",
+    "Whose measurement it is: the server side (shared traffic), a series of the subject's own, or a tracer in the "
+    "program itself (client).",
     choices=("server", "series", "client"),
 )
 IS_SHARED_TRAFFIC = Column(
@@ -341,7 +343,9 @@ WRITE_BEGAN_S = Column("write_began_s", "real", "When the first write began, fro
 WRITE_CEASED_S = Column("write_ceased_s", "real", "When the last write was over, from the trace's zero.", unit="s")
 CLOSED_S = Column("closed_s", "real", "When the last close was over, from the trace's zero.", unit="s")
 READ_TIME_S = Column("read_time_s", "real", "Time spent in reads, all processes together.", unit="s", low=0)
-WRITE_TIME_S = Column("write_time_s", "real", "Time spent in writes, all processes together.", unit="s", low=0)
+WRITE_TIME_S = Column(
+    "write_time_s", "real", "Time spent in writes and in calls that flush, all processes together.", unit="s", low=0
+)
 METADATA_TIME_S = Column(
     "metadata_time_s",
     "real",

@@ -2,17 +2,17 @@
 
 from warehouse.contracts import columns as c
 from warehouse.contracts.trace_tables import (
-    CLIENT_IO,
-    TRACE_CALLS,
-    TRACE_COUNTERS,
-    TRACE_FILES,
-    TRACE_HEATMAPS,
-    TRACE_JOBS,
-    TRACE_MODULES,
-    TRACE_RECORDS,
-    TRACE_REQUESTS,
-    TRACE_SIGNALS,
-    TRACES,
+    CLIENT_IO as CLIENT_IO,
+    TRACE_CALLS as TRACE_CALLS,
+    TRACE_COUNTERS as TRACE_COUNTERS,
+    TRACE_FILES as TRACE_FILES,
+    TRACE_HEATMAPS as TRACE_HEATMAPS,
+    TRACE_JOBS as TRACE_JOBS,
+    TRACE_MODULES as TRACE_MODULES,
+    TRACE_RECORDS as TRACE_RECORDS,
+    TRACE_REQUESTS as TRACE_REQUESTS,
+    TRACE_SIGNALS as TRACE_SIGNALS,
+    TRACES as TRACES,
 )
 from warehouse.contracts.types import Table
 
@@ -371,7 +371,7 @@ APPLICATIONS = Table(
 CLASSES = Table(
     name="classes",
     layer="transforms",
-    grain="one row per job or series, file system and direction",
+    grain="one row per job, series or traced run, file system and direction",
     key=("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction"),
     columns=(
         c.ENDED_ON.optional(),
