@@ -44,6 +44,9 @@ _KEPT = (
     "partial_unexpected_list",
     "partial_unexpected_counts",
 )
+#: rules about single rows, or about rows that are alike: none breaks them where there is none
+_OF_ROWS = ("expect_column_values_", "expect_column_pair_values_", "expect_compound_columns_", "expect_multicolumn_")
+_NO_ROWS = {"element_count": 0, "unexpected_count": 0, "unexpected_percent": None, "partial_unexpected_list": []}
 #: what the result of a rule holds instead, where a parameter has no value
 _NOT_CONFIGURED = "not_configured"
 #: there is one engine, and it holds one frame at a time
@@ -154,6 +157,15 @@ def _frames() -> Any:
 
 
 def _evaluate(name: str, frame: pl.DataFrame, rules: Sequence[Rule], values: Mapping[str, float]) -> list[_Finding]:
+    if frame.is_empty():
+        # Great Expectations takes as long for no rows as for many, and most nights lack some kind of input.
+        vacuous = [rule for rule in rules if rule.type.startswith(_OF_ROWS)]
+        others = [rule for rule in rules if rule not in vacuous]
+        return [_Finding(rule, True, _NO_ROWS) for rule in vacuous] + _asked(name, frame, others, values)
+    return _asked(name, frame, rules, values)
+
+
+def _asked(name: str, frame: pl.DataFrame, rules: Sequence[Rule], values: Mapping[str, float]) -> list[_Finding]:
     if not rules:
         return []
     with _TURN:

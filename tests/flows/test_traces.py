@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import polars as pl
@@ -97,10 +98,13 @@ def mixed_traces(store: Store) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def traced(site: Store) -> tuple[Store, Release, dict[str, str]]:
-    ids = mixed_traces(site)
-    return site, run(site), ids
+@pytest.fixture(scope="module")
+def traced(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release, dict[str, str]]:
+    """A warehouse with the small site and a trace of each kind, after its night; not to be changed."""
+    store = Store(tmp_path_factory.mktemp("traced") / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    ids = mixed_traces(store)
+    return store, run(store), ids
 
 
 def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store, Release, dict[str, str]]) -> None:
@@ -149,7 +153,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
     ]
 
 
-def test_servers_rows_are_what_they_were(site: Store, traced: tuple[Store, Release, dict[str, str]]) -> None:
+def test_servers_rows_are_what_they_were(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, _ = traced
     found = ask(store, release, "select source, count(*) as n from job_io group by source order by source")
     assert found.rows()[1] == ("server", 8)
@@ -161,6 +165,7 @@ def test_a_second_run_has_nothing_to_do(traced: tuple[Store, Release, dict[str, 
         run(traced[0])
 
 
+@pytest.mark.usefixtures("quick_checks")
 def test_a_trace_that_came_first_is_joined_when_its_job_comes(landed_site: Store, tmp_path: Any) -> None:
     from flows.landing import Told, land_paths
     from tests.flows.conftest import write_small_site
