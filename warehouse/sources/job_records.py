@@ -9,8 +9,7 @@ import polars as pl
 
 from warehouse.contracts import frames, tables
 from warehouse.sources import Batch, job_times
-from warehouse.sources.rejects import SCHEMA as REJECT_SCHEMA
-from warehouse.sources.rejects import reject_frame
+from warehouse.sources.rejects import SCHEMA as REJECT_SCHEMA, reject_frame
 
 #: Slurm's one- and two-letter state codes (sacct manual, "Job state codes")
 SHORT_STATES = {

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from warehouse.errors import InputRefused
-from warehouse.sources.child import Arrays
+from warehouse.sources.child import Arrays, printed
 
 
 def squares(count: int) -> Iterator[Arrays]:
@@ -57,6 +57,42 @@ def cunning() -> Iterator[Arrays]:
 def imports() -> Iterator[Arrays]:
     importlib.import_module("warehouse.sources.hdf5")
     yield {"heavy": np.array([name in sys.modules for name in ("polars", "pyarrow", "duckdb", "pandas")])}
+
+
+def quiet() -> Iterator[Arrays]:
+    yield {"pid": np.array([os.getpid()])}
+
+
+def large(count: int) -> Iterator[Arrays]:
+    yield {"pid": np.array([os.getpid()]), "value": np.arange(count), "text": np.array(["ä" * 50] * 1000)}
+    yield {"value": np.arange(count)[::2], "none": np.empty((0, 3))}
+
+
+def speaking(words: str) -> Iterator[Arrays]:
+    """Say what was printed so far: by Python, past it, and by C, which keeps it back."""
+    import ctypes
+
+    print(words)
+    os.write(2, b"to 2\n")
+    ctypes.CDLL(None).printf(b"from C\n")
+    yield {"pid": np.array([os.getpid()]), "said": np.frombuffer(printed().encode(), np.uint8)}
+
+
+def flooding() -> Iterator[Arrays]:
+    """Print more than a disk should hold."""
+    for _ in range(64):
+        try:
+            os.write(1, bytes(1 << 20))
+        except OSError:
+            break
+    yield {"length": np.array([len(printed()), os.fstat(2).st_size])}
+
+
+def silenced() -> Iterator[Arrays]:
+    """Close the way back and go on."""
+    os.closerange(3, 64)
+    time.sleep(60)
+    yield {}
 
 
 def pid() -> Iterator[Arrays]:

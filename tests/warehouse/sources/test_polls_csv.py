@@ -10,8 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.warehouse.sources.batch_reading import read_input
 from warehouse.errors import InputRefused

@@ -11,8 +11,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.warehouse.sources.log_reading import content_lines, read_log
 from warehouse.contracts import tables
