@@ -46,7 +46,12 @@ _KEPT = (
 )
 #: rules about single rows, or about rows that are alike: none breaks them where there is none
 _OF_ROWS = ("expect_column_values_", "expect_column_pair_values_", "expect_compound_columns_", "expect_multicolumn_")
-_NO_ROWS = {"element_count": 0, "unexpected_count": 0, "unexpected_percent": None, "partial_unexpected_list": []}
+_NO_ROWS: dict[str, Any] = {
+    "element_count": 0,
+    "unexpected_count": 0,
+    "unexpected_percent": None,
+    "partial_unexpected_list": [],
+}
 #: what the result of a rule holds instead, where a parameter has no value
 _NOT_CONFIGURED = "not_configured"
 #: there is one engine, and it holds one frame at a time

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse import releases
-from warehouse.contracts import TABLES, Dtype, Table
-from warehouse.contracts import table as contract
+from warehouse.contracts import TABLES, Dtype, Table, table as contract
 from warehouse.errors import UsageError
 from warehouse.releases import Release
 from warehouse.store import Store

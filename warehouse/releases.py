@@ -15,8 +15,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from warehouse.contracts import table as contract
-from warehouse.contracts import tables
+from warehouse.contracts import table as contract, tables
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.store import Store, write_json
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from flows.single import Classified
+    from flows.throughput import By
 
 _REFUSED = 3
 
@@ -27,6 +28,11 @@ _REFUSED = 3
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a trace's throughput to this file, a row per step: Parquet, or CSV if it ends in .csv.",
 )
+@click.option(
+    "--by",
+    type=click.Choice(["rank", "host", "file", "ost"]),
+    help="Tell the throughput apart by this; it is made from single requests.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def classify_command(
@@ -36,6 +42,7 @@ def classify_command(
     value: str | None,
     time_zone: str | None,
     signal: Path | None,
+    by: By | None,
     as_json: bool,
 ) -> int:
     """Classify a series of a job's or node's own, or a traced run, without a warehouse (PEARC'18, section 4.1).
@@ -45,12 +52,15 @@ def classify_command(
     from flows.command.printing import bytes_text, show, show_json
     from flows.landing import Told
     from flows.settings import load
-    from flows.single import classify_input
+    from flows.single import classify_input, signal_intervals
+    from warehouse.errors import UsageError
 
     told = Told(direction=direction, value=value, time_zone=time_zone)
-    found = classify_input(path, load(obj[1], obj[0].root), told)
+    if by and signal is None:
+        raise UsageError("--by says how the throughput is told apart: say with --signal where to write it.")
+    found = classify_input(path, load(obj[1], obj[0].root), told, by)
     if signal is not None:
-        _write_signal(found.signals, signal)
+        _write_steps(signal_intervals(found.signals) if found.throughput is None else found.throughput, signal)
     if found.refused_count:
         click.echo(f"{found.refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
     if as_json:
@@ -99,15 +109,13 @@ def _modules(found: Classified) -> list[tuple[Any, ...]]:
     ]
 
 
-def _write_signal(signals: pl.DataFrame, target: Path) -> None:
+def _write_steps(steps: pl.DataFrame, target: Path) -> None:
     """Write signals as rows of time and rate: Parquet, or CSV where the name says so."""
-    from flows.single import signal_intervals
     from warehouse.errors import UsageError
     from warehouse.store import moved_into_place
 
-    if signals.is_empty():
+    if steps.is_empty():
         raise UsageError("There is no signal to write: the input is no trace, or nothing tells when it moved bytes.")
-    steps = signal_intervals(signals)
     with moved_into_place(target.absolute()) as temporary:
         if target.suffix.lower() == ".csv":
             steps.write_csv(temporary)

@@ -7,9 +7,7 @@ from itertools import accumulate
 
 import polars as pl
 import pytest
-from hypothesis import given as examples
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import given as examples, settings, strategies as st
 
 from tests.naive import grid_steps as naive
 from tests.sql.given import DAY, Select, at, expect, filled

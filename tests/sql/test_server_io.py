@@ -6,10 +6,7 @@ from itertools import accumulate
 
 import polars as pl
 import pytest
-from hypothesis import example
-from hypothesis import given as examples
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import example, given as examples, settings, strategies as st
 
 from tests.naive import server_io as naive
 from tests.sql.given import DAY, Select, at, expect, filled, rows
