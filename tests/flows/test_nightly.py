@@ -25,7 +25,7 @@ def prefect_server() -> Iterator[None]:
         yield
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "quick_checks")
 def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
@@ -46,7 +46,7 @@ def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Pat
     assert {"stage polls", "stage jobs", "samples", "classes", "checks"} <= runs.keys()
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "quick_checks")
 def test_work_that_is_done_is_not_done_again(
     site: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -139,7 +139,11 @@ def test_the_head_is_the_decompressed_start(tmp_path: Path, pack: Pack) -> None:
     assert (head.name, head.start, head.columns) == ("a.b", (CONTENT * 20)[:HEAD_BYTES], {"polled_at": "ts"})
 
 
-@pytest.mark.parametrize("content", [b"", gzip.compress(b""), zstandard.compress(b""), bz2.compress(b"")])
+@pytest.mark.parametrize(
+    "content",
+    [b"", gzip.compress(b""), zstandard.compress(b""), bz2.compress(b"")],
+    ids=["nothing", "gzip", "zstd", "bzip2"],
+)
 def test_a_file_of_nothing_has_no_head(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputRefused, match="empty"):
         read_head(written(tmp_path, content))
