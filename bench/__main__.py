@@ -9,9 +9,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
-from bench import day
+from bench import darshan_logs, day, recorder_traces, throughput, tmio_traces
 from bench.figures import Figure
 from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
 
@@ -27,6 +28,9 @@ duckdb.connect().execute('''
 ''', {"csv": sys.argv[1]}).fetchall()
 """
 _GIGABYTE = 1e9
+_DATA = Path(os.environ.get("IOSIG_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+#: topics that need the real measurements
+_OF_DATA = {"darshan", "throughput"}
 
 
 def landing(csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
@@ -101,45 +105,63 @@ def commands(scratch: Path, rounds: int) -> Iterator[Figure]:
         )
 
 
+def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Iterator[Figure]]]:
+    """Return what can be measured, by name; `data` is the folder of real measurements."""
+    inbox = scratch / "inbox"
+
+    def of_day(measure: Callable[[Path], Iterator[Figure]]) -> Callable[[], Iterator[Figure]]:
+        def measured() -> Iterator[Figure]:
+            csv = inbox / "polls.csv"
+            if not csv.is_file():
+                inbox.mkdir()
+                day.write_polls(csv)
+                day.write_jobs(inbox / "jobs.sacct")
+            yield from measure(csv)
+
+        return measured
+
+    return {
+        "landing": of_day(lambda csv: landing(csv, scratch, rounds)),
+        "night": of_day(lambda csv: night(inbox, csv, scratch, rounds)),
+        "commands": lambda: commands(scratch, rounds),
+        "darshan": lambda: darshan_logs.figures(data, scratch, rounds),
+        "recorder": lambda: recorder_traces.calls_per_s(scratch, rounds),
+        "tmio": lambda: tmio_traces.landing(scratch, rounds),
+        "throughput": lambda: chain(throughput.heatmap(data, rounds), throughput.synthetic(rounds)),
+    }
+
+
 def main() -> None:
     """Run the benchmarks and print the table; say which limits do not hold."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="counted rounds of each (default 3)")
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--only", action="append", help="measure only this; may be given several times")
+    parser.add_argument("--data", type=Path, default=_DATA, help="folder of the real measurements")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="iosig-bench-") as folder:
-        scratch = Path(folder)
-        inbox = scratch / "inbox"
-        inbox.mkdir()
-        csv = day.write_polls(inbox / "polls.csv")
-        day.write_jobs(inbox / "jobs.sacct")
-        measures: list[Callable[[], Iterator[Figure]]] = [
-            lambda: landing(csv, scratch, rounds),
-            lambda: night(inbox, csv, scratch, rounds),
-            lambda: commands(scratch, rounds),
-        ]
-        print(_heading(rounds, csv.stat().st_size))
+        known = topics(given.data, Path(folder), given.rounds)
+        if unknown := sorted(set(given.only or ()) - known.keys()):
+            parser.error(f"there is no {', '.join(unknown)}; there are {', '.join(known)}")
+        print(_heading(given.rounds))
         figures = []
-        for measure in measures:
-            for figure in measure():
+        for name in given.only or known:
+            if name in _OF_DATA and not given.data.is_dir():
+                print(f"| {name}: skipped, the real measurements are not on this machine |", flush=True)
+                continue
+            for figure in known[name]():
                 figures.append(figure)
-                cells = (
-                    figure.name,
-                    figure.ours,
-                    figure.peer,
-                    figure.ratio,
-                    figure.limit,
-                    "yes" if figure.holds else "NO",
-                )
+                holds = "yes" if figure.holds else "NO"
+                cells = (figure.name, figure.ours, figure.peer, figure.ratio, figure.limit, holds)
                 print("| " + " | ".join(cells) + " |", flush=True)
     raise SystemExit(0 if all(figure.holds for figure in figures) else 1)
 
 
-def _heading(rounds: int, csv_bytes: int) -> str:
+def _heading(rounds: int) -> str:
     load = os.getloadavg()[0]
     return (
         f"Measured {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"load average {load:.1f} at the start; medians of {rounds} rounds after one that does not count, ours and "
-        f"the peer's in turn; whole processes. The CSV has {csv_bytes / 1e6:.0f} MB.\n\n"
+        "the peer's in turn.\n\n"
         "| what | ours | peer | ratio | limit | holds |\n|---|---|---|---|---|---|"
     )
 

@@ -6,7 +6,6 @@ import json
 import shutil
 import statistics
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -62,7 +61,7 @@ def _cost(command: Sequence[str], folder: Path) -> Cost:
     return Cost(*json.loads(done.stdout))
 
 
-def landing(data: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
+def landing(scratch: Path, rounds: int) -> Iterator[Figure]:
     """Time the landing of a TMIO JSON of a million requests, beside FTIO on the same file."""
     trace = write_trace(scratch / "1000.json")
     subprocess.run([*FTIO, "--help"], cwd=scratch, check=True, capture_output=True)
@@ -85,11 +84,3 @@ def landing(data: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
     memory, others = (max(cost.peak_bytes for cost in costs) for costs in (ours, peers))
     ratio = memory / others
     yield Figure("… peak memory", f"{memory / 1e6:.0f} MB", f"{others / 1e6:.0f} MB", f"{ratio:.2f}", "", True)
-
-
-if __name__ == "__main__":
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="iosig-bench-") as folder:
-        for figure in landing(Path(), Path(folder), int(sys.argv[1]) if len(sys.argv) > 1 else 3):
-            print(figure)

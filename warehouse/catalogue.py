@@ -101,6 +101,8 @@ def replace(
     table's own. What a crashed run left above `base_snapshot` is dropped. Returns the new snapshot's id, None
     where the table has never had a row.
     """
+    if base_snapshot is None and not any(_has_rows(path) for path in built.values()):
+        return None
     iceberg = ensure(catalogue, table)
     head = iceberg.current_snapshot()
     if base_snapshot is not None and head is not None and head.snapshot_id != base_snapshot:
