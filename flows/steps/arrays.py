@@ -41,4 +41,6 @@ def list_column(pieces: Ragged) -> pl.Series:
     import pyarrow as pa
 
     values: Any = pl.Series(pieces.values).fill_nan(None).to_arrow()
-    return pl.Series(pa.LargeListArray.from_arrays(pa.array(pieces.offsets), values), dtype=pl.List(pl.Float64))
+    # Polars' way to Arrow: PyArrow's own imports pandas first, for half a second.
+    offsets: Any = pl.Series(pieces.offsets).to_arrow()
+    return pl.Series(pa.LargeListArray.from_arrays(offsets, values), dtype=pl.List(pl.Float64))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 
 from warehouse.contracts.types import Column, Dtype, Table
@@ -19,6 +21,7 @@ POLARS_DTYPES: dict[Dtype, pl.DataType] = {
 }
 
 
+@cache
 def schema(table: Table) -> pl.Schema:
     """Return the Polars schema of a table."""
     return pl.Schema({column.name: POLARS_DTYPES[column.dtype] for column in table.columns})

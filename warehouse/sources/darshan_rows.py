@@ -329,7 +329,9 @@ def _nullable(values: npt.NDArray[Any], known: Marks) -> pl.Series:
 
 def _lists(values: Ints, counts: Ints) -> pl.Series:
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(values))))
+    # Polars' way to Arrow: PyArrow's own imports pandas first, for half a second.
+    parts = (pl.Series(part).to_arrow() for part in (offsets, values))
+    return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(*parts)))
 
 
 def _refused(rows: pl.DataFrame, places: Ints, reason: str) -> Batch:
