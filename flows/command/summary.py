@@ -79,7 +79,7 @@ def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:
     """
     rows = connection.sql(query).fetchall()
     if rows:
-        show("Classes", ("measured at", "direction", "class", "jobs or series"), rows)
+        show("Classes", ("measured at", "direction", "class", "subjects"), rows)
 
 
 def _show_checks(connection: duckdb.DuckDBPyConnection) -> None:

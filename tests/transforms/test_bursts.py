@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
@@ -16,6 +15,9 @@ from tests.transforms.request_lists import BOUNDED, DYADIC, of, together
 from transforms.bursts import Bursts, bursts
 from transforms.sampling import Grid, binned
 from transforms.throughput import Requests, step_function
+from warehouse.contracts import tables
+from warehouse.sources import Reading
+from warehouse.sources.darshan import SOURCE
 
 NAN = float("nan")
 
@@ -69,32 +71,26 @@ def test_bursts_of_the_signal_are_those_of_the_requests(requests: list[Request])
 
 # ---- real runs
 
-_SEGMENTS = """
-import sys
-import darshan, numpy as np
-report = darshan.DarshanReport(sys.argv[1], read_all=False)
-report.mod_read_all_dxt_records(sys.argv[2], dtype="dict")
-rows = [(op == "write", s["start_time"], s["end_time"], s["length"])
-        for record in report.records[sys.argv[2]] for op in ("read", "write") for s in record[op + "_segments"]]
-np.save(sys.argv[3], np.array(rows, dtype=float))
-"""
+
+def segments(log: Path) -> pl.DataFrame:
+    """The requests that a log's DXT modules hold, as they land."""
+    batches = SOURCE.read(log, Reading())
+    return pl.concat([batch.rows for batch in batches if batch.table == tables.TRACE_REQUESTS])
 
 
 @pytest.mark.parametrize(
     ("log", "module", "direction"),
     [
-        ("ior_mpiio_shared_n8_i8_d3", "DXT_MPIIO", "read"),
-        ("ior_mpiio_shared_n8_i8_d3", "DXT_MPIIO", "write"),
-        ("ior_posix_fpp_n8_i12_d3", "DXT_POSIX", "write"),
+        ("ior_mpiio_shared_n8_i8_d3", "MPIIO", "read"),
+        ("ior_mpiio_shared_n8_i8_d3", "MPIIO", "write"),
+        ("ior_posix_fpp_n8_i12_d3", "POSIX", "write"),
     ],
 )
-def test_bursts_of_ior(shared_data: Path, tmp_path: Path, log: str, module: str, direction: str) -> None:
+def test_bursts_of_ior(shared_data: Path, log: str, module: str, direction: str) -> None:
     folder = shared_data / "dxt"
     golden = np.loadtxt(folder / f"{log}.{direction}_bursts.csv", delimiter=",", skiprows=1)
-    command = [sys.executable, "-c", _SEGMENTS, str(folder / f"{log}.darshan"), module, str(tmp_path / "rows.npy")]
-    subprocess.run(command, check=True, timeout=120)
-    segments = np.load(tmp_path / "rows.npy")
-    _, began, ceased, length = segments[segments[:, 0] == (direction == "write")].T
+    chosen = segments(folder / f"{log}.darshan").filter(pl.col("module") == module, pl.col("direction") == direction)
+    began, ceased, length = (chosen[name].to_numpy() for name in ("began_s", "ceased_s", "request_bytes"))
     requests = Requests.of_one(began, ceased, length)
     found = bursts(requests, 1.0)
     np.testing.assert_allclose(found.onset_s, golden[:, 0], rtol=0, atol=1e-9)

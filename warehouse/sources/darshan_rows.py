@@ -57,7 +57,7 @@ _NAMES_OF_NO_FILES = ("darshan-apmpi-header", "APMPI", "darshan-apxc-header", "A
 def batches(path: Path, file_name: str) -> Iterator[Batch]:
     """Read a log's rows; `file_name` is the name under which Darshan or its owner stored it."""
     layout = examine(path)
-    regions = [region for region in layout.regions if region.version is not None and region.stored_bytes > 0]
+    regions = [r for r in layout.regions if r.version is not None and (r.stored_bytes > 0 or r.fault is not None)]
     parts = [[r.name, r.version, r.raw_bytes, r.is_partial] for r in regions if r.fault is None]
     trace = _Trace(layout, file_name)
     for block in arrays_from_child(darshan_reading.log, str(path), json.dumps(parts)):
