@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+# A small process starts the command: the peak that the system notes is never less than that of who started it.
+_MEASURED = """
+import json, resource, subprocess, sys, time
+began = time.perf_counter()
+done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+wall_s, used = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+said = done.stderr.decode("utf-8", "replace")[-2000:]
+print(json.dumps([done.returncode, wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, said]))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +31,27 @@ class Cost:
     peak_bytes: int
 
 
-def cost_of(command: Sequence[str], *, may_end_with: frozenset[int] = frozenset({0})) -> Cost:
-    """Run a command to its end and return what it took; raises RuntimeError if it fails."""
+def cost_of(
+    command: Sequence[str], *, may_end_with: frozenset[int] = frozenset({0}), folder: Path | None = None
+) -> Cost:
+    """Run a command to its end, in a folder if one is given, and return what it took with all that it started.
+
+    Raises RuntimeError if it fails.
+    """
     # Modules are compiled once and kept, as they are wherever a program is used twice.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    began = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment) as process:
-        assert process.stderr
-        said = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    wall_s = time.perf_counter() - began
-    if process.returncode not in may_end_with:
-        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {said.decode()[-2000:]}")
-    return Cost(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    measured = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _MEASURED, *command],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code, *found, said = json.loads(measured.stdout)
+    if code not in may_end_with:
+        raise RuntimeError(f"{' '.join(command)} ended with {code}: {said}")
+    return Cost(*found)
 
 
 def in_turn(ours: Callable[[], Cost], peer: Callable[[], Cost], rounds: int) -> tuple[list[Cost], list[Cost]]:

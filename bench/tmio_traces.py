@@ -6,13 +6,13 @@ import json
 import shutil
 import statistics
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from bench.figures import Figure
-from bench.processes import Cost, in_turn, iosig, python
+from bench.processes import Cost, cost_of, in_turn, iosig
 
 _RANK_COUNT = 1000
 _BURST_COUNT = 1000
@@ -21,16 +21,6 @@ _REQUEST_BYTES = 1 << 20
 _LIMIT = 0.5
 #: an environment of its own: FTIO's dependencies are none of ours
 FTIO = ("uvx", "--python", "3.11", "--from", "ftio-hpc==0.0.9", "ftio")
-# What a command and all that it started took: `uvx` and `iosig` may start processes of their own.
-_MEASURED = """
-import json, os, resource, subprocess, sys, time
-began = time.perf_counter()
-done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-if done.returncode:
-    sys.exit(done.stderr.decode()[-2000:])
-print(json.dumps([time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024]))
-"""
 
 
 def write_trace(path: Path) -> Path:
@@ -53,14 +43,6 @@ def write_trace(path: Path) -> Path:
     return path
 
 
-def _cost(command: Sequence[str], folder: Path) -> Cost:
-    """Return what a command took, its children included."""
-    done = subprocess.run(python(_MEASURED, *command), cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed: {done.stderr[-2000:]}")
-    return Cost(*json.loads(done.stdout))
-
-
 def landing(scratch: Path, rounds: int) -> Iterator[Figure]:
     """Time the landing of a TMIO JSON of a million requests, beside FTIO on the same file."""
     trace = write_trace(scratch / "1000.json")
@@ -68,9 +50,9 @@ def landing(scratch: Path, rounds: int) -> Iterator[Figure]:
 
     def land() -> Cost:
         shutil.rmtree(scratch / "tmio", ignore_errors=True)
-        return _cost(iosig("--warehouse", str(scratch / "tmio"), "land", str(trace)), scratch)
+        return cost_of(iosig("--warehouse", str(scratch / "tmio"), "land", str(trace)))
 
-    ours, peers = in_turn(land, lambda: _cost([*FTIO, str(trace), "-e", "no"], scratch), rounds)
+    ours, peers = in_turn(land, lambda: cost_of([*FTIO, str(trace), "-e", "no"], folder=scratch), rounds)
     taken, peer = (statistics.median(cost.cpu_s for cost in costs) for costs in (ours, peers))
     size = round(trace.stat().st_size / 1e6)
     yield Figure(

@@ -12,6 +12,8 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -95,9 +97,18 @@ class Source:
 @cache
 def sources() -> tuple[Source, ...]:
     """Return every source of this package, the strictest first."""
-    modules = (importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__))
+    modules = [importlib.import_module(f"{__name__}.{info.name}") for info in _formats()]
     found = [module.SOURCE for module in modules if hasattr(module, "SOURCE")]
     return tuple(sorted(found, key=lambda source: (-source.precedence, source.name)))
+
+
+def _formats() -> Iterator[pkgutil.ModuleInfo]:
+    """Yield the modules that may declare a source; those that do the reading, which take long to import, do not."""
+    for info in pkgutil.iter_modules(__path__):
+        spec = find_spec(f"{__name__}.{info.name}")
+        text = spec.loader.get_source(spec.name) if spec and isinstance(spec.loader, InspectLoader) else None
+        if text is None or "\nSOURCE = " in text:
+            yield info
 
 
 def named(name: str) -> Source:
