@@ -33,6 +33,9 @@ class Checker(Protocol):
     def build_docs(self, validations: Sequence[Mapping[str, Any]], into: Path) -> Path:
         """Write the Data Docs."""
 
+    def end(self) -> None:
+        """Be told that nothing more will be asked."""
+
 
 class InProcess:
     """Checks in this process, at once."""
@@ -46,6 +49,9 @@ class InProcess:
     def build_docs(self, validations: Sequence[Mapping[str, Any]], into: Path) -> Path:
         """Write the Data Docs."""
         return _build_docs(validations, into)
+
+    def end(self) -> None:
+        """Do nothing."""
 
 
 def _check(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) -> Checked:
@@ -75,6 +81,10 @@ class _InChild:
         """Have the Data Docs written."""
         path: Path = self._waiting.submit(self._call, _build_docs, validations, into).result()
         return path
+
+    def end(self) -> None:
+        """Let the child end while this process goes on: it takes most of a second."""
+        self._connection.close()
 
     def _call(self, function: Callable[..., Any], *arguments: object) -> Any:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import polars as pl
 from flows.settings import Settings
 from flows.steps.run import Run, daily, write_days
 from warehouse import models, releases
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import Table, frames, table as table_named, tables
 from warehouse.store import write_json, write_parquet
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def keep_verdict(run: Run, table: Table, checked: Checked) -> None:
 def begin(run: Run, built: Iterable[Table]) -> None:
     """Begin to hold built tables to their suites, unless all of the run's checks are done."""
     if not _verdict(run).is_file():
-        run.begun.update((table.name, _checked(run, table)) for table in built)
+        run.begun.update((table.name, _checked(run, table)) for table in built if table.name not in run.begun)
 
 
 def _checked(run: Run, table: Table) -> Future[Checked]:
@@ -50,12 +51,15 @@ def check(run: Run) -> int:
     """
     from expectations import gate
 
-    for table in (*dict(daily(run)), tables.APPLICATIONS, tables.REJECTS):
-        if table != tables.JOBS:
-            keep_verdict(run, table, (run.begun.pop(table.name, None) or _checked(run, table)).result())
+    begin(run, (table for table in (*dict(daily(run)), tables.APPLICATIONS, tables.REJECTS) if table != tables.JOBS))
+    # The release needs Iceberg, whose import takes a second: where a child checks, it goes on meanwhile.
+    import_module("warehouse.catalogue")
+    for name in list(run.begun):
+        keep_verdict(run, table_named(name), run.begun.pop(name).result())
     verdicts = pl.concat([pl.read_parquet(path) for path in sorted((run.folder / "verdicts").glob("*.parquet"))])
     validations = [json.loads(path.read_text()) for path in sorted((run.folder / "verdicts").glob("*.json"))]
     run.checker.build_docs(validations, run.store.data_docs)
+    run.checker.end()
     write_json({"verdict": gate.decide(verdicts)}, _verdict(run))
     write_parquet(verdicts, tables.QUALITY, run.path(tables.QUALITY, None))
     return int((~verdicts["success"]).sum())
