@@ -28,6 +28,7 @@ _ID_DIGITS = 16
 _MANIFEST = "landing.json"
 #: pieces that may wait to be written: bounds the memory
 _AHEAD = 2
+_WRITERS = 2
 _POLL_ORDER = ("polled_at", "controller", "filesystem")
 _PollKey = tuple[str, str, str]
 
@@ -246,7 +247,7 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
     """Write batches as files; one is written while the next is read."""
     counts: Counter[str] = Counter()
     writing: deque[Future[Part]] = deque()
-    with ThreadPoolExecutor(1, "landing") as writer:
+    with ThreadPoolExecutor(_WRITERS, "landing") as writer:
         for batch in batches:
             for day, rows in _by_day(batch.table, _signed(batch.rows, landing_id, source_file)):
                 name = f"{batch.table.name}-{day or 'undated'}-{counts[batch.table.name]}.parquet"
