@@ -72,6 +72,8 @@ def _show_records(console: Console, title: str, columns: Sequence[str], cells: S
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, float):
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
