@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse import releases
-from warehouse.contracts import TABLES, Dtype, Table, table as contract
+from warehouse.contracts import TABLES, Dtype, Table, table as contract, tables
 from warehouse.errors import UsageError
 from warehouse.releases import Release
 from warehouse.store import Store
@@ -39,25 +39,45 @@ def published() -> list[Table]:
     return [table for table in TABLES if table.is_published and table.name != "releases"]
 
 
+#: inputs that are too large to be copied into releases; a query that names one reads the release's landings
+INPUTS = (tables.TRACE_FILES, tables.TRACE_RECORDS, tables.TRACE_REQUESTS, tables.TRACE_CALLS)
+
+
 @contextmanager
 def opened(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open DuckDB on the views of a release: one per table, with the columns' docs as comments.
 
     If `query` is given, only the tables that it may mean are opened: reading the footers of a long
-    history's files takes time. The connection can reach no file but the release's.
+    history's files takes time. Landed inputs are there if it names them. The connection can reach no file but
+    the release's and those of its landings.
     """
     import duckdb
 
     files = releases.files_of(store, release)
+    inputs = _inputs(store, release, query or "")
     with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
         connection.execute("set TimeZone = 'UTC'")
         connection.execute("set enable_progress_bar = false")
         for table in published():
             if query is None or _may_mean(query, table):
                 _view(connection, table, files.get(table.name, []))
+        for table, paths in inputs.items():
+            _view(connection, table, paths)
         _list_releases(connection, store)
-        _confine(connection, [path for paths in files.values() for path in paths])
+        _confine(connection, [path for paths in (*files.values(), *inputs.values()) for path in paths])
         yield connection
+
+
+def _inputs(store: Store, release: Release, query: str) -> dict[Table, list[Path]]:
+    """Return the landed files, of the landings in a release, of the inputs that a query names."""
+    wanted = [table for table in INPUTS if table.name in query.lower()]
+    if not wanted:
+        return {}
+    from warehouse import landing
+
+    known = [landing.find(store, landing_id) for landing_id in sorted(releases.landings_in(store, release))]
+    parts = [part for landed in known if landed is not None for part in landed.parts]
+    return {table: [store.root / part.path for part in parts if part.table == table.name] for table in wanted}
 
 
 def _may_mean(query: str, table: Table) -> bool:

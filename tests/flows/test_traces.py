@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -158,6 +160,26 @@ def test_servers_rows_are_what_they_were(traced: tuple[Store, Release, dict[str,
     found = ask(store, release, "select source, count(*) as n from job_io group by source order by source")
     assert found.rows()[1] == ("server", 8)
     assert ask(store, release, "select sample_count from applications")["sample_count"].to_list() == [2, 2]
+
+
+def test_a_releases_inputs_can_be_asked_for_by_name(traced: tuple[Store, Release, dict[str, str]]) -> None:
+    store, release, ids = traced
+    query = "select trace_id, count(*), sum(request_bytes) from trace_requests group by all order by 3 desc limit 2"
+    with opened(store, release, query) as connection:
+        assert connection.sql(query).fetchall() == [(ids["undated"], 2, 4e9), (ids["requests"], 20, 120e6)]
+        with pytest.raises(duckdb.CatalogException):
+            connection.sql("from trace_calls")
+    with opened(store, release, "from trace_calls") as connection:
+        assert connection.sql("from trace_calls").fetchall() == []
+
+
+def test_an_input_that_came_later_is_not_in_the_release(tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    ids = mixed_traces(store)
+    release = Release("r", "2026-03-04T00:00:00", "run", None, "0", (), (ids["undated"],), (), "{}", {}, "passed")
+    with opened(store, release, "from trace_requests") as connection:
+        found = connection.sql("select distinct trace_id from trace_requests").fetchall()
+    assert found == [(ids["undated"],)]
 
 
 def test_a_second_run_has_nothing_to_do(traced: tuple[Store, Release, dict[str, str]]) -> None:
