@@ -166,7 +166,15 @@ def _traced_subjects(jobs: pl.DataFrame, counters: pl.DataFrame, counted: pl.Dat
         .group_by("trace_id")
         .agg(read=pl.col("read_bytes").sum(), write=pl.col("written_bytes").sum())
         .unpivot(index="trace_id", variable_name="direction", value_name="counted_bytes")
+        .with_columns(pl.col("counted_bytes").cast(pl.Float64))
     )
+    # Bytes of which the trace does not say which way they went are neither reads nor writes.
+    unstated = (
+        counted.filter(pl.col("direction") == "unstated")
+        .group_by("trace_id", "direction")
+        .agg(pl.col("volume_bytes").sum().alias("counted_bytes"))
+    )
+    volumes = pl.concat([volumes.join(unstated, on="trace_id", how="anti"), unstated])
     keys = ["trace_id", "direction"]
     is_finer = pl.col("basis") != "interval"
     told = counted.group_by(keys).agg(told_bytes=pl.col("volume_bytes").filter(is_finer).sum())

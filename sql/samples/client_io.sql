@@ -26,6 +26,16 @@ filesystem_aliases as (
     select * from settings.filesystem_aliases
 ),
 
+-- bytes of which the trace does not say which way they went are neither reads nor writes
+unstated as (
+    select
+        trace_id,
+        sum(volume_bytes) as moved_bytes
+    from trace_signals
+    where is_counted and direction = 'unstated'
+    group by trace_id
+),
+
 of_files as (
     select
         trace_records.trace_id,
@@ -47,6 +57,7 @@ of_modules as (
         coalesce(written_bytes, 0) as written_bytes
     from trace_counters
     anti join trace_records using (trace_id, module)
+    anti join unstated using (trace_id)
 ),
 
 moved as (
@@ -85,6 +96,14 @@ directed as (
         unnest(['read', 'write']) as direction,
         unnest([read_bytes, written_bytes]) as moved_bytes
     from totals
+    union all
+    select
+        trace_id,
+        null::varchar as filesystem,
+        1 as filesystem_count,
+        'unstated' as direction,
+        moved_bytes
+    from unstated
 ),
 
 peaks as (

@@ -94,6 +94,23 @@ def mixed_traces(store: Store) -> dict[str, str]:
                 ],
             ),
         ),
+        "unstated": land(
+            store,
+            "unstated",
+            trace(
+                tracer="tmio",
+                modules={"MPIIO": {}},
+                requests=[
+                    {
+                        "request_bytes": 8e8,
+                        "began_s": 400.0,
+                        "ceased_s": 1200.0,
+                        "module": "MPIIO",
+                        "direction": "unstated",
+                    }
+                ],
+            ),
+        ),
         "unread": land(
             store, "unread", trace(started_min=-197, modules={"POSIX": {"outcome": "unreadable", "reason": "Damaged."}})
         ),
@@ -128,6 +145,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
         ("requests", "POSIX", "requests", 1.0, pytest.approx(120e6, rel=1e-12), 1.2e6),
         ("undated", "MPIIO", "requests", 1.0, pytest.approx(1e9, rel=1e-12), 1e7),
         ("undated", "MPIIO", "requests", 1.0, 3e9, pytest.approx(3e9 / 1600)),
+        ("unstated", "MPIIO", "requests", 1.0, 8e8, 1e6),
     ]
     assert of(
         "select subject_id as trace_id, direction, outcome, label from classes "
@@ -140,6 +158,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
         ("requests", "write", "classified", "START"),
         ("undated", "read", "classified", "OTHER"),
         ("undated", "write", "classified", "NO_USAGE"),
+        ("unstated", "unstated", "classified", "HILL"),
     ]
     assert of("select trace_id, job_id, volume_bytes from job_io where source = 'client' and volume_bytes > 0") == [
         ("heatmap", "101", 120e6),
@@ -147,6 +166,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
         ("partial", ids["partial"], 120e6),
         ("requests", "100", 120e6),
         ("undated", ids["undated"], 4e9),
+        ("unstated", ids["unstated"], 8e8),
     ]
     assert of("select trace_id, module, covered_ratio from trace_counters where covered_ratio is not null") == [
         ("heatmap", "HEATMAP", 1.0),
@@ -166,7 +186,7 @@ def test_a_releases_inputs_can_be_asked_for_by_name(traced: tuple[Store, Release
     store, release, ids = traced
     query = "select trace_id, count(*), sum(request_bytes) from trace_requests group by all order by 3 desc limit 2"
     with opened(store, release, query) as connection:
-        assert connection.sql(query).fetchall() == [(ids["undated"], 2, 4e9), (ids["requests"], 20, 120e6)]
+        assert connection.sql(query).fetchall() == [(ids["undated"], 2, 4e9), (ids["unstated"], 1, 8e8)]
         with pytest.raises(duckdb.CatalogException):
             connection.sql("from trace_calls")
     with opened(store, release, "from trace_calls") as connection:

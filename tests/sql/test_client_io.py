@@ -84,3 +84,18 @@ def test_a_run_that_moved_nothing_says_so_and_one_that_was_not_read_says_nothing
         select(tables.CLIENT_IO, given),
         "trace_id filesystem direction volume_bytes \n idle . read 0 \n idle . write 0",
     )
+
+
+def test_bytes_of_no_stated_direction_are_neither_read_nor_written(select: Select) -> None:
+    given = {
+        JOBS: "trace_id duration_s \n t 10",
+        COUNTERS: "trace_id module is_counted \n t MPIIO yes",
+        SIGNALS: """
+        trace_id  module  direction  basis     is_counted  volume_bytes  peak_bytes_per_s
+        t         MPIIO   unstated   requests  yes         600           100
+        """,
+    }
+    expect(
+        select(tables.CLIENT_IO, given),
+        "trace_id direction volume_bytes mean_bytes_per_s peak_bytes_per_s \n t unstated 600 60 100",
+    )
