@@ -133,7 +133,8 @@ def trace_classes(
     subjects = _traced_subjects(jobs, counters, counted)
     ended_s = floats(subjects["ended_s"])
     labelled = classes.classify(_traced_sections(subjects, counted, ended_s), floats(subjects["node_count"]), params)
-    is_told = pl.col("told_bytes") >= (1 - max_interval_ratio) * pl.col("counted_bytes")
+    is_known = pl.col("counted_bytes").is_not_null()
+    is_told = is_known & (pl.col("told_bytes") >= (1 - max_interval_ratio) * pl.col("counted_bytes")).fill_null(False)
     is_silent = (pl.col("outcome") == "classified") & ~is_told
     return (
         pl.concat([subjects, labelled], how="horizontal")
@@ -142,7 +143,12 @@ def trace_classes(
             pl.when(is_told).then("section_bytes").alias("section_bytes"),
             pl.when(is_told).then("cov").alias("cov"),
             pl.when(is_told).then("volume_bytes").otherwise("counted_bytes").alias("volume_bytes"),
-            pl.when(is_silent).then(pl.lit("interval_only")).otherwise("outcome").alias("outcome"),
+            pl.when(is_silent & is_known)
+            .then(pl.lit("interval_only"))
+            .when(is_silent)
+            .then(pl.lit("unknown_sizes"))
+            .otherwise("outcome")
+            .alias("outcome"),
         )
         .select(
             pl.lit("trace").alias("subject_kind"),
@@ -161,10 +167,20 @@ def trace_classes(
 
 def _traced_subjects(jobs: pl.DataFrame, counters: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
     """Return both directions of each traced run of which any module counts, and what is known of its bytes."""
+    # One request of a size that the trace does not tell, and the sum is not known.
+    sums = {
+        direction: pl.when((pl.col(volume).is_not_null() | (pl.col(count).fill_null(0) == 0)).all()).then(
+            pl.col(volume).sum()
+        )
+        for direction, volume, count in (
+            ("read", "read_bytes", "read_count"),
+            ("write", "written_bytes", "write_count"),
+        )
+    }
     volumes = (
         counters.filter("is_counted")
         .group_by("trace_id")
-        .agg(read=pl.col("read_bytes").sum(), write=pl.col("written_bytes").sum())
+        .agg(**sums)
         .unpivot(index="trace_id", variable_name="direction", value_name="counted_bytes")
         .with_columns(pl.col("counted_bytes").cast(pl.Float64))
     )

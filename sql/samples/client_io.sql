@@ -40,8 +40,11 @@ of_files as (
     select
         trace_records.trace_id,
         coalesce(filesystem_aliases.filesystem, trace_files.mount) as filesystem,
-        coalesce(trace_records.read_bytes, 0) as read_bytes,
-        coalesce(trace_records.written_bytes, 0) as written_bytes
+        -- NULL where there are requests of a size that the trace does not tell
+        coalesce(trace_records.read_bytes, case when coalesce(trace_records.read_count, 0) = 0 then 0 end)
+            as read_bytes,
+        coalesce(trace_records.written_bytes, case when coalesce(trace_records.write_count, 0) = 0 then 0 end)
+            as written_bytes
     from trace_records
     semi join trace_counters using (trace_id, module)
     left join trace_files using (trace_id, file_number)
@@ -53,8 +56,8 @@ of_modules as (
     select
         trace_id,
         null::varchar as filesystem,
-        coalesce(read_bytes, 0) as read_bytes,
-        coalesce(written_bytes, 0) as written_bytes
+        coalesce(read_bytes, case when coalesce(read_count, 0) = 0 then 0 end) as read_bytes,
+        coalesce(written_bytes, case when coalesce(write_count, 0) = 0 then 0 end) as written_bytes
     from trace_counters
     anti join trace_records using (trace_id, module)
     anti join unstated using (trace_id)
@@ -70,10 +73,11 @@ moved as (
 used as (
     select
         trace_id,
-        case when read_bytes + written_bytes > 0 then filesystem end as filesystem,
+        coalesce(read_bytes, 1) + coalesce(written_bytes, 1) > 0 as is_used,
+        case when is_used then filesystem end as filesystem,
         read_bytes,
         written_bytes,
-        sum(read_bytes + written_bytes) over (partition by trace_id) as all_bytes
+        bool_or(is_used) over (partition by trace_id) as is_any_used
     from moved
 ),
 
@@ -81,10 +85,10 @@ totals as (
     select
         trace_id,
         filesystem,
-        sum(read_bytes)::bigint as read_bytes,
-        sum(written_bytes)::bigint as written_bytes
+        case when count(*) = count(read_bytes) then sum(read_bytes) end::bigint as read_bytes,
+        case when count(*) = count(written_bytes) then sum(written_bytes) end::bigint as written_bytes
     from used
-    where read_bytes + written_bytes > 0 or all_bytes = 0
+    where is_used or not is_any_used
     group by trace_id, filesystem
 ),
 
@@ -141,6 +145,8 @@ select
     trace_id,
     moved_bytes::double as volume_bytes,
     mean_bytes_per_s,
-    case when peak_bytes_per_s is not null then greatest(peak_bytes_per_s, mean_bytes_per_s) end as peak_bytes_per_s
+    case
+        when peak_bytes_per_s is not null and moved_bytes is not null then greatest(peak_bytes_per_s, mean_bytes_per_s)
+    end as peak_bytes_per_s
 from measured
 order by ended_on, trace_id, filesystem, direction

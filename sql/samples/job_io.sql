@@ -38,7 +38,7 @@ both_sides as (
         direction,
         'client' as source,
         trace_id,
-        'measured' as outcome,
+        case when volume_bytes is null then 'unknown_sizes' else 'measured' end as outcome,
         volume_bytes,
         mean_bytes_per_s,
         peak_bytes_per_s,

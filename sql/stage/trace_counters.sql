@@ -26,8 +26,13 @@ counted as (
         trace_id,
         module,
         count(distinct file_number) as file_count,
-        sum(read_bytes)::bigint as read_bytes,
-        sum(written_bytes)::bigint as written_bytes,
+        -- one request of a size that the trace does not tell, and the sum is not known
+        case
+            when bool_and(read_bytes is not null or coalesce(read_count, 0) = 0) then sum(read_bytes)
+        end::bigint as read_bytes,
+        case
+            when bool_and(written_bytes is not null or coalesce(write_count, 0) = 0) then sum(written_bytes)
+        end::bigint as written_bytes,
         sum(open_count)::bigint as open_count,
         sum(collective_open_count)::bigint as collective_open_count,
         sum(read_count)::bigint as read_count,
@@ -55,8 +60,11 @@ requested as (
         trace_requests.trace_id,
         trace_jobs.tracer,
         trace_requests.module,
-        sum(trace_requests.request_bytes) filter (trace_requests.direction = 'read') as read_bytes,
-        sum(trace_requests.request_bytes) filter (trace_requests.direction = 'write') as written_bytes,
+        bool_and(trace_requests.request_bytes is not null) as is_known,
+        case when is_known then sum(trace_requests.request_bytes) filter (trace_requests.direction = 'read') end
+            as read_bytes,
+        case when is_known then sum(trace_requests.request_bytes) filter (trace_requests.direction = 'write') end
+            as written_bytes,
         count(*) filter (trace_requests.direction = 'read') as read_count,
         count(*) filter (trace_requests.direction = 'write') as write_count,
         min(trace_requests.began_s) filter (trace_requests.direction = 'read') as read_began_s,

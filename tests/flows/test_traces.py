@@ -111,6 +111,22 @@ def mixed_traces(store: Store) -> dict[str, str]:
                 ],
             ),
         ),
+        "unsized": land(
+            store,
+            "unsized",
+            trace(
+                tracer="recorder",
+                started_min=-196,
+                modules={"MPIIO": {}},
+                records=[
+                    {"module": "MPIIO", "written_bytes": None, "write_count": 2, "read_bytes": 0, "read_count": 0}
+                ],
+                requests=[
+                    {"request_bytes": 5e8, "began_s": 0.0, "ceased_s": 5.0} | WRITE | {"module": "MPIIO"},
+                    {"request_bytes": None, "began_s": 5.0, "ceased_s": 6.0} | WRITE | {"module": "MPIIO"},
+                ],
+            ),
+        ),
         "unread": land(
             store, "unread", trace(started_min=-197, modules={"POSIX": {"outcome": "unreadable", "reason": "Damaged."}})
         ),
@@ -145,6 +161,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
         ("requests", "POSIX", "requests", 1.0, pytest.approx(120e6, rel=1e-12), 1.2e6),
         ("undated", "MPIIO", "requests", 1.0, pytest.approx(1e9, rel=1e-12), 1e7),
         ("undated", "MPIIO", "requests", 1.0, 3e9, pytest.approx(3e9 / 1600)),
+        ("unsized", "MPIIO", "requests", 1.0, pytest.approx(5e8), 1e8),
         ("unstated", "MPIIO", "requests", 1.0, 8e8, 1e6),
     ]
     assert of(
@@ -158,6 +175,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
         ("requests", "write", "classified", "START"),
         ("undated", "read", "classified", "OTHER"),
         ("undated", "write", "classified", "NO_USAGE"),
+        ("unsized", "write", "unknown_sizes", None),
         ("unstated", "unstated", "classified", "HILL"),
     ]
     assert of("select trace_id, job_id, volume_bytes from job_io where source = 'client' and volume_bytes > 0") == [
@@ -167,6 +185,9 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
         ("requests", "100", 120e6),
         ("undated", ids["undated"], 4e9),
         ("unstated", ids["unstated"], 8e8),
+    ]
+    assert of("select trace_id, direction, volume_bytes from job_io where outcome = 'unknown_sizes'") == [
+        ("unsized", "write", None)
     ]
     assert of("select trace_id, module, covered_ratio from trace_counters where covered_ratio is not null") == [
         ("heatmap", "HEATMAP", 1.0),

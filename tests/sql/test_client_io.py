@@ -99,3 +99,20 @@ def test_bytes_of_no_stated_direction_are_neither_read_nor_written(select: Selec
         select(tables.CLIENT_IO, given),
         "trace_id direction volume_bytes mean_bytes_per_s peak_bytes_per_s \n t unstated 600 60 100",
     )
+
+
+def test_one_request_of_unknown_size_and_the_volume_is_not_known(select: Select) -> None:
+    given = {
+        JOBS: "trace_id duration_s \n t 10",
+        COUNTERS: "trace_id module is_counted \n t MPIIO yes \n t STDIO yes",
+        RECORDS: """
+        trace_id  module  file_number  rank  read_bytes  written_bytes  read_count  write_count
+        t         MPIIO   1            0     .           100            3           1
+        t         MPIIO   1            1     50          100            1           1
+        t         STDIO   1            0     .           .              0           .
+        """,
+    }
+    expect(
+        select(tables.CLIENT_IO, given),
+        "direction volume_bytes mean_bytes_per_s \n read . . \n write 200 20",
+    )

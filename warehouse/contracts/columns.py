@@ -183,8 +183,9 @@ CONCURRENT_JOB_COUNT = Column(
 JOB_IO_OUTCOME = Column(
     "outcome",
     "text",
-    "Whether polls of the job's file system were there to measure it.",
-    choices=("measured", "no_polls"),
+    "Whether it was measured, and if not, why: no polls of the job's file system were there, or the trace does not "
+    "tell the size of every request.",
+    choices=("measured", "no_polls", "unknown_sizes"),
 )
 GRID_STARTED_AT = Column("grid_started_at", "instant", "The left edge of the sample's first grid step.", unit="UTC")
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.", unit="steps", low=0)
@@ -235,7 +236,7 @@ CLASS_OUTCOME = Column(
     "outcome",
     "text",
     "Whether there is a label, and if not, why.",
-    choices=("classified", "too_short", "no_data", "too_many_gaps", "interval_only"),
+    choices=("classified", "too_short", "no_data", "too_many_gaps", "interval_only", "unknown_sizes"),
 )
 
 # ---- traces of clients

@@ -232,7 +232,7 @@ CLIENT_IO = Table(
         c.FILESYSTEM.optional(),
         c.DIRECTION,
         c.TRACE_ID,
-        c.VOLUME_BYTES,
+        c.VOLUME_BYTES.optional(),
         c.MEAN_BYTES_PER_S.optional(),
         c.PEAK_BYTES_PER_S.optional(),
     ),
