@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from flows.settings import Settings
 from warehouse import landing, models, releases
-from warehouse.contracts import tables
+from warehouse.contracts import Table, tables
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.landing import Landing
 from warehouse.releases import Release
 from warehouse.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,15 @@ def code_version() -> str:
     return version("iosig")
 
 
+def expose(
+    store: Store, connection: duckdb.DuckDBPyConnection, table: Table, parts: Iterable[tuple[Landing, landing.Part]]
+) -> None:
+    """Make those of some landed parts that are of a table readable as that table."""
+    of_table = [(lot, part) for lot, part in parts if part.table == table.name]
+    files = [store.root / part.path for _, part in of_table]
+    models.expose_landed(connection, table, files, [lot.landing_id for lot, _ in of_table])
+
+
 def make_plan(store: Store, settings: Settings, since: date | None = None, until: date | None = None) -> Plan:
     """Find what is stale since the current release, or take all days of a range.
 
@@ -126,9 +140,7 @@ def _stale(
     poll_days = sorted({date.fromisoformat(part.day) for landed in touched for part in landed.parts if part.day})
     with models.engine(store.builds / "spill", settings.engine.memory_limit) as connection:
         for table in (tables.JOB_RECORDS, tables.SERIES, tables.TRACES):
-            parts = [(lot, part) for lot in landings for part in lot.parts if part.table == table.name]
-            files = [store.root / part.path for _, part in parts]
-            models.expose_landed(connection, table, files, [lot.landing_id for lot, _ in parts])
+            expose(store, connection, table, [(lot, part) for lot in landings for part in lot.parts])
         parameters = {
             "landings": [lot.landing_id for lot in touched],
             "poll_days": poll_days,

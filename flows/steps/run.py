@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from flows.checker import Checker, InProcess
-from flows.planning import Plan
+from flows.planning import Plan, expose
 from flows.settings import Settings
 from warehouse import models, releases
 from warehouse.contracts import Table, tables
@@ -90,15 +90,11 @@ class Run:
 
     def expose_landed(self, connection: duckdb.DuckDBPyConnection, table: Table, day: Day = None) -> None:
         """Make a landed table readable, of one day if it is given."""
-        parts = self.plan.parts(table.name, day)
-        files = [self.store.root / part.path for _, part in parts]
-        models.expose_landed(connection, table, files, [lot.landing_id for lot, _ in parts])
+        expose(self.store, connection, table, self.plan.parts(table.name, day))
 
     def expose_traces(self, connection: duckdb.DuckDBPyConnection, table: Table, trace_ids: pl.Series) -> None:
         """Make a landed table readable, of some traced runs."""
-        parts = self._of_traces(table, trace_ids)
-        files = [self.store.root / part.path for _, part in parts]
-        models.expose_landed(connection, table, files, [lot.landing_id for lot, _ in parts])
+        expose(self.store, connection, table, self._of_traces(table, trace_ids))
 
     def landed_files(self, table: Table, trace_ids: pl.Series) -> list[Path]:
         """Return the landed files of a table that hold some traced runs."""

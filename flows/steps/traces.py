@@ -90,13 +90,14 @@ def make_signals(
     jobs, counters, records, heatmaps: rows of `trace_jobs`, `trace_counters`, `trace_records` and
     `trace_heatmaps`; requests: files of `trace_requests`, read one after the other.
     """
-    chosen = signals.choose_basis(_volumes(counters, records, heatmaps, requests), params)
+    intervals = _intervals(records)
+    chosen = signals.choose_basis(_volumes(counters, intervals, heatmaps, requests), params)
     ordered = chosen.join(
         counters.select("trace_id", "module", "ended_on", "is_counted"), on=["trace_id", "module"], how="left"
     ).sort(_SIGNAL)
     of_bins = ordered.filter(pl.col("basis") == "heatmap")
     of_requests = ordered.filter(pl.col("basis") != "heatmap")
-    made = [_from_heatmaps(of_bins, heatmaps), _from_requests(of_requests, jobs, records, requests, params)]
+    made = [_from_heatmaps(of_bins, heatmaps), _from_requests(of_requests, jobs, intervals, requests, params)]
     return pl.concat([frames.empty(tables.TRACE_SIGNALS), *made]).sort(_SIGNAL)
 
 
@@ -104,7 +105,7 @@ def make_signals(
 
 
 def _volumes(
-    counters: pl.DataFrame, records: pl.DataFrame, heatmaps: pl.DataFrame, requests: Sequence[Path]
+    counters: pl.DataFrame, intervals: pl.DataFrame, heatmaps: pl.DataFrame, requests: Sequence[Path]
 ) -> pl.DataFrame:
     """Return what each measurement holds of each module, direction and way of waiting."""
     counted = _counted(counters)
@@ -114,7 +115,7 @@ def _volumes(
         .agg(heatmap_bytes=pl.col("bin_bytes").list.sum().sum().cast(pl.Float64))
         .with_columns(is_async=pl.lit(False))
     )
-    timed = _intervals(records).group_by(_MODULE).agg(has_interval=pl.lit(True))
+    timed = intervals.group_by(_MODULE).agg(has_interval=pl.lit(True))
     signalled = [frame.select(_SIGNAL) for frame in (counted, requested, mapped)]
     # A tracer that tells ways of waiting apart counts them together: each has the share that all cover.
     whole = requested.group_by(_MODULE).agg(all_request_bytes=pl.col("request_bytes").sum())
@@ -201,12 +202,11 @@ def _from_heatmaps(wanted: pl.DataFrame, heatmaps: pl.DataFrame) -> pl.DataFrame
 def _from_requests(
     wanted: pl.DataFrame,
     jobs: pl.DataFrame,
-    records: pl.DataFrame,
+    intervals: pl.DataFrame,
     requests: Sequence[Path],
     params: signals.SignalParams,
 ) -> pl.DataFrame:
     """Return requests, and the counters' intervals, spread over each signal's grid."""
-    intervals = _intervals(records)
     latest = _latest(requests, intervals)
     timed = wanted.join(jobs.select("trace_id", "duration_s"), on="trace_id", how="left").join(
         latest, on="trace_id", how="left"
