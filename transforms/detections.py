@@ -33,7 +33,8 @@ class Candidates:
     @classmethod
     def none(cls, signal_count: int) -> Candidates:
         """Return no candidates for so many signals."""
-        return cls(*(np.zeros(0) for _ in range(4)), np.zeros(signal_count + 1, dtype=np.int64))
+        empty = np.zeros(0)
+        return cls(empty, empty, empty, empty, np.zeros(signal_count + 1, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)

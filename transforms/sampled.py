@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -113,7 +114,7 @@ def by_length(pieces: Ragged, sampling_hz: Reals, started_s: Reals) -> Iterator[
     lengths = np.diff(pieces.offsets)
     order = np.argsort(lengths, kind="stable")
     bounds = np.flatnonzero(np.diff(lengths[order], prepend=-1, append=-1))
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in pairwise(bounds.tolist()):
         places = order[first:last]
         length = int(lengths[places[0]])
         cells = pieces.offsets[places][:, None] + np.arange(length)
