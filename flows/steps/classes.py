@@ -7,6 +7,7 @@ import polars as pl
 
 from flows.steps.arrays import Reals, epoch_s, floats, offsets, ragged
 from flows.steps.run import Day, Run
+from flows.steps.subjects import traced_runs
 from transforms import classes
 from warehouse.contracts import frames, tables
 from warehouse.store import write_parquet
@@ -130,11 +131,10 @@ def trace_classes(
     when they were moved is not known.
     """
     counted = signals.filter("is_counted")
-    subjects = _traced_subjects(jobs, counters, counted)
+    subjects = traced_runs(jobs, counters, counted, max_interval_ratio)
     ended_s = floats(subjects["ended_s"])
     labelled = classes.classify(_traced_sections(subjects, counted, ended_s), floats(subjects["node_count"]), params)
-    is_known = pl.col("counted_bytes").is_not_null()
-    is_told = is_known & (pl.col("told_bytes") >= (1 - max_interval_ratio) * pl.col("counted_bytes")).fill_null(False)
+    is_told = pl.col("untold").is_null()
     is_silent = (pl.col("outcome") == "classified") & ~is_told
     return (
         pl.concat([subjects, labelled], how="horizontal")
@@ -143,12 +143,7 @@ def trace_classes(
             pl.when(is_told).then("section_bytes").alias("section_bytes"),
             pl.when(is_told).then("cov").alias("cov"),
             pl.when(is_told).then("volume_bytes").otherwise("counted_bytes").alias("volume_bytes"),
-            pl.when(is_silent & is_known)
-            .then(pl.lit("interval_only"))
-            .when(is_silent)
-            .then(pl.lit("unknown_sizes"))
-            .otherwise("outcome")
-            .alias("outcome"),
+            pl.when(is_silent).then("untold").otherwise("outcome").alias("outcome"),
         )
         .select(
             pl.lit("trace").alias("subject_kind"),
@@ -162,49 +157,6 @@ def trace_classes(
             pl.lit(None, pl.String).alias("filesystem"),
         )
         .select(tables.CLASSES.column_names)
-    )
-
-
-def _traced_subjects(jobs: pl.DataFrame, counters: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
-    """Return both directions of each traced run of which any module counts, and what is known of its bytes."""
-    # One request of a size that the trace does not tell, and the sum is not known.
-    sums = {
-        direction: pl.when((pl.col(volume).is_not_null() | (pl.col(count).fill_null(0) == 0)).all()).then(
-            pl.col(volume).sum()
-        )
-        for direction, volume, count in (
-            ("read", "read_bytes", "read_count"),
-            ("write", "written_bytes", "write_count"),
-        )
-    }
-    volumes = (
-        counters.filter("is_counted")
-        .group_by("trace_id")
-        .agg(**sums)
-        .unpivot(index="trace_id", variable_name="direction", value_name="counted_bytes")
-        .with_columns(pl.col("counted_bytes").cast(pl.Float64))
-    )
-    # Bytes of which the trace does not say which way they went are neither reads nor writes.
-    unstated = (
-        counted.filter(pl.col("direction") == "unstated")
-        .group_by("trace_id", "direction")
-        .agg(pl.col("volume_bytes").sum().alias("counted_bytes"))
-    )
-    volumes = pl.concat([volumes.join(unstated, on="trace_id", how="anti"), unstated])
-    keys = ["trace_id", "direction"]
-    is_finer = pl.col("basis") != "interval"
-    told = counted.group_by(keys).agg(told_bytes=pl.col("volume_bytes").filter(is_finer).sum())
-    ends = counted.group_by("trace_id").agg(signal_ended_s=(pl.col("step_count") * pl.col("interval_s")).max())
-    return (
-        volumes.join(told, on=keys, how="left")
-        .join(ends, on="trace_id", how="left")
-        .join(jobs, on="trace_id", how="left")
-        # A heat map's last bin may reach beyond the run's end; its bytes count nevertheless.
-        .with_columns(
-            pl.col("told_bytes").fill_null(0.0),
-            ended_s=pl.max_horizontal("duration_s", "signal_ended_s").cast(pl.Float64),
-        )
-        .sort(keys)
     )
 
 

@@ -395,6 +395,49 @@ CLASSES = Table(
     partition="ended_on",
 )
 
+PERIODS = Table(
+    name="periods",
+    layer="transforms",
+    grain="one row per job, series or traced run, file system, direction and method",
+    key=("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "method"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.SUBJECT_KIND,
+        c.CLUSTER.optional(),
+        c.SUBJECT_ID,
+        c.STARTED_AT.optional(),
+        c.FILESYSTEM.optional(),
+        c.DIRECTION,
+        c.SOURCE,
+        c.IS_SHARED_TRAFFIC,
+        c.METHOD_OF_PERIOD,
+        c.IS_DEFAULT,
+        c.PERIOD_OUTCOME,
+        c.WINDOW_START_S.optional(),
+        c.WINDOW_END_S.optional(),
+        c.SAMPLING_HZ.optional(),
+        c.SAMPLE_COUNT_OF_SIGNAL.optional(),
+        c.MISSING_RATIO.optional(),
+        c.FREQUENCY_HZ.optional(),
+        c.PERIOD_S.optional(),
+        c.CONFIDENCE.optional(),
+        c.REFINED_CONFIDENCE.optional(),
+        c.CANDIDATES.optional(),
+        c.CANDIDATE_AMPLITUDES.optional(),
+        c.CANDIDATE_PHASES.optional(),
+        c.MEAN_BYTES_PER_S.optional(),
+        c.R_IO.optional(),
+        c.B_IO.optional(),
+        c.SIGMA_VOL.optional(),
+        c.SIGMA_TIME.optional(),
+        c.PERIODICITY_SCORE.optional(),
+        c.BYTES_PER_PERIOD.optional(),
+        c.ABSTRACTION_ERROR.optional(),
+        c.FALSE_ALARM_PROBABILITY.optional(),
+    ),
+    partition="ended_on",
+)
+
 # ---- quality and history
 
 QUALITY = Table(
@@ -465,6 +508,7 @@ TABLES: tuple[Table, ...] = (
     SAMPLES,
     APPLICATIONS,
     CLASSES,
+    PERIODS,
     QUALITY,
     QUARANTINE,
     RELEASES,

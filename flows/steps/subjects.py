@@ -1,0 +1,194 @@
+"""Whose signals are judged: jobs, series and traced runs, each with what is known of it and its bytes over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from flows.steps.arrays import Reals, epoch_s, floats, offsets, ragged
+from transforms import intervals, sampling
+from transforms.samples import Ragged
+from transforms.throughput import Requests
+
+#: what is known of every subject
+KEYS = (
+    "ended_on",
+    "subject_kind",
+    "cluster",
+    "subject_id",
+    "started_at",
+    "filesystem",
+    "direction",
+    "source",
+    "is_shared_traffic",
+)
+_NO_TEXT = pl.lit(None, pl.String)
+_NO_INSTANT = pl.lit(None, pl.Datetime("us", "UTC"))
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """Subjects (n) and their signals.
+
+    keys: a row for each, with the columns of `KEYS`, and `untold`: why its bytes are not known over time, NULL where
+    they are. samples: ragged (n), in bytes per second, NaN where not measured. sampling_hz, started_s (n): since the
+    run's start or the trace's zero, or on the series' own clock.
+    """
+
+    keys: pl.DataFrame
+    samples: Ragged
+    sampling_hz: Reals
+    started_s: Reals
+
+
+def job_subjects(samples: pl.DataFrame) -> Subjects:
+    """Return the runs of jobs, as rows of `samples`: what servers moved while they ran."""
+    keys = samples.select(
+        "ended_on",
+        pl.lit("job").alias("subject_kind"),
+        "cluster",
+        pl.col("job_id").alias("subject_id"),
+        "started_at",
+        "filesystem",
+        "direction",
+        pl.lit("server").alias("source"),
+        pl.lit(True).alias("is_shared_traffic"),
+        _NO_TEXT.alias("untold"),
+    )
+    started_s = epoch_s(samples["grid_started_at"]) - epoch_s(samples["started_at"])
+    return Subjects(keys, ragged(samples["sample_bytes_per_s"]), 1.0 / samples["interval_s"].to_numpy(), started_s)
+
+
+def series_subjects(rows: pl.DataFrame) -> Subjects:
+    """Return the subjects of series, as rows of `series_intervals`, on even steps of their median interval."""
+    ordered = rows.sort("ended_on", "subject_id", "direction", "time_s")
+    subjects = ordered.group_by("ended_on", "subject_id", "direction", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("count")
+    )
+    right_s, interval_s = ordered["time_s"].to_numpy(), ordered["interval_s"].to_numpy()
+    made = intervals.stepped(
+        right_s - interval_s, right_s, floats(ordered["bytes_per_s"]) * interval_s, offsets(subjects["count"])
+    )
+    keys = subjects.select(
+        "ended_on",
+        pl.lit("series").alias("subject_kind"),
+        _NO_TEXT.alias("cluster"),
+        "subject_id",
+        _NO_INSTANT.alias("started_at"),
+        _NO_TEXT.alias("filesystem"),
+        "direction",
+        pl.lit("series").alias("source"),
+        pl.lit(False).alias("is_shared_traffic"),
+        _NO_TEXT.alias("untold"),
+    )
+    return Subjects(keys, made.bytes_per_s, made.sampling_hz, made.started_s)
+
+
+def traced_subjects(
+    jobs: pl.DataFrame, counters: pl.DataFrame, signals: pl.DataFrame, max_interval_ratio: float
+) -> Subjects:
+    """Return traced runs, as rows of `trace_jobs`, `trace_counters` and `trace_signals`, their modules added up."""
+    counted = signals.filter("is_counted")
+    runs = traced_runs(jobs, counters, counted, max_interval_ratio)
+    keys = runs.select(
+        "ended_on",
+        pl.lit("trace").alias("subject_kind"),
+        "cluster",
+        pl.col("trace_id").alias("subject_id"),
+        "started_at",
+        _NO_TEXT.alias("filesystem"),
+        "direction",
+        pl.lit("client").alias("source"),
+        pl.lit(False).alias("is_shared_traffic"),
+        "untold",
+    )
+    return Subjects(keys, *_added_up(runs, counted.filter(pl.col("basis") != "interval")))
+
+
+def traced_runs(
+    jobs: pl.DataFrame, counters: pl.DataFrame, counted: pl.DataFrame, max_interval_ratio: float
+) -> pl.DataFrame:
+    """Return both directions of each traced run of which any module counts, and what is known of its bytes.
+
+    counted: the rows of `trace_signals` that count. Columns: those of `trace_jobs`, direction, `counted_bytes` (NULL
+    where the trace does not tell the size of every request), `ended_s`, and `untold`: `interval_only` where counters
+    alone tell of more than a share of `max_interval_ratio` of the bytes, `unknown_sizes`, or NULL.
+    """
+    keys = ["trace_id", "direction"]
+    is_finer = pl.col("basis") != "interval"
+    told = counted.group_by(keys).agg(told_bytes=pl.col("volume_bytes").filter(is_finer).sum())
+    ends = counted.group_by("trace_id").agg(signal_ended_s=(pl.col("step_count") * pl.col("interval_s")).max())
+    is_told = (pl.col("told_bytes") >= (1 - max_interval_ratio) * pl.col("counted_bytes")).fill_null(False)
+    return (
+        _counted_volumes(counters, counted)
+        .join(told, on=keys, how="left")
+        .join(ends, on="trace_id", how="left")
+        .join(jobs, on="trace_id", how="left")
+        # A heat map's last bin may reach beyond the run's end; its bytes count nevertheless.
+        .with_columns(
+            pl.col("told_bytes").fill_null(0.0),
+            ended_s=pl.max_horizontal("duration_s", "signal_ended_s").cast(pl.Float64),
+        )
+        .with_columns(
+            untold=pl.when(pl.col("counted_bytes").is_null())
+            .then(pl.lit("unknown_sizes"))
+            .when(~is_told)
+            .then(pl.lit("interval_only"))
+        )
+        .sort(keys)
+    )
+
+
+def _counted_volumes(counters: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+    # One request of a size that the trace does not tell, and the sum is not known.
+    sums = {
+        direction: pl.when((pl.col(volume).is_not_null() | (pl.col(count).fill_null(0) == 0)).all()).then(
+            pl.col(volume).sum()
+        )
+        for direction, volume, count in (
+            ("read", "read_bytes", "read_count"),
+            ("write", "written_bytes", "write_count"),
+        )
+    }
+    volumes = (
+        counters.filter("is_counted")
+        .group_by("trace_id")
+        .agg(**sums)
+        .unpivot(index="trace_id", variable_name="direction", value_name="counted_bytes")
+        .with_columns(pl.col("counted_bytes").cast(pl.Float64))
+    )
+    # Bytes of which the trace does not say which way they went are neither reads nor writes.
+    unstated = (
+        counted.filter(pl.col("direction") == "unstated")
+        .group_by("trace_id", "direction")
+        .agg(pl.col("volume_bytes").sum().alias("counted_bytes"))
+    )
+    return pl.concat([volumes.join(unstated, on="trace_id", how="anti"), unstated])
+
+
+def _added_up(runs: pl.DataFrame, signals: pl.DataFrame) -> tuple[Ragged, Reals, Reals]:
+    """Return the sum of each run's signals, on the finest of their steps: samples, samples per second, start."""
+    keys = ["trace_id", "direction"]
+    placed = signals.join(runs.select(keys).with_row_index("subject"), on=keys, how="inner").sort(
+        "subject", maintain_order=True
+    )
+    owner = placed["subject"].cast(pl.Int64).to_numpy()
+    of_signal = placed["interval_s"].to_numpy()
+    interval_s, step_count = np.full(runs.height, np.inf), np.zeros(runs.height, dtype=np.int64)
+    np.minimum.at(interval_s, owner, of_signal)
+    counts = placed["step_count"].to_numpy()
+    # a hundredth of a step is jitter, as in `transforms.intervals`
+    np.maximum.at(step_count, owner, np.ceil(counts * (of_signal / interval_s[owner]) - 0.01).astype(np.int64))
+    interval_s = np.where(np.isfinite(interval_s), interval_s, 1.0)
+    grid = sampling.Grid(np.zeros(runs.height), interval_s, step_count)
+    pieces = ragged(placed["signal_bytes_per_s"])
+    if len(np.unique(owner)) == len(owner):
+        # One signal each, in the runs' order: its steps are the run's.
+        return Ragged(pieces.values, grid.offsets), 1.0 / interval_s, np.zeros(runs.height)
+    bins = sampling.Bins(grid)
+    step = np.arange(len(pieces.values)) - np.repeat(pieces.offsets[:-1], counts)
+    width, subject = np.repeat(of_signal, counts), np.repeat(owner, counts)
+    bins.add(Requests(step * width, (step + 1) * width, pieces.values * width, subject, runs.height))
+    return Ragged(bins.result().bytes_per_s, grid.offsets), 1.0 / interval_s, np.zeros(runs.height)
