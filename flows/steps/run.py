@@ -39,6 +39,7 @@ OF_JOB_DAYS = (
     tables.SAMPLES,
     tables.JOB_IO,
     tables.CLASSES,
+    tables.PERIODS,
 )
 
 
