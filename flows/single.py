@@ -1,32 +1,21 @@
-"""One input, no warehouse: what the night computes of a series or of a traced run, at once."""
+"""The classes of one input, as the night would give them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from flows.landing import Told, reading_of
+from flows.landing import Told
+from flows.one_input import PollInput, SeriesInput, TraceInput, opened
 from flows.settings import Settings
 from flows.steps.classes import series_classes, trace_classes
-from flows.steps.traces import LANDED, make_signals, params_of
+from flows.steps.traces import params_of
 from flows.throughput import By, throughput_by
 from transforms.classes import ClassParams
-from warehouse import models
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import frames, tables
 from warehouse.errors import InputRefused
-from warehouse.landing import input_name
-from warehouse.sources import Batch, Source, owner, recognize
-from warehouse.sources.opening import read_head
-from warehouse.store import write_parquet
-
-if TYPE_CHECKING:
-    import duckdb
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,70 +41,26 @@ def classify_input(path: Path, settings: Settings, told: Told, by: By | None = N
 
     Raises InputRefused if the input holds neither, or nothing of it can be read.
     """
-    owned = owner(path) if path.is_dir() else None
-    source = owned[0] if owned else recognize(read_head(path))
-    batches = source.read(path, reading_of(source, settings, told))
-    if source.kind == "traces":
-        return _classify_trace(input_name(path, source), batches, settings, by)
-    return _classify_series(path, source, list(batches), settings)
+    params = ClassParams(**settings.classes.model_dump())
+    with opened(path, settings, told) as found:
+        if isinstance(found, PollInput):
+            raise InputRefused(
+                f"{found.name} holds polls of controllers, which have no run to be classified.",
+                "Land it instead, with the job log of its days.",
+            )
+        if isinstance(found, SeriesInput):
+            return Classified(found.name, series_classes(found.rows, params), found.refused_count)
+        return _classify_trace(found, params, settings, by)
 
 
-def _classify_series(path: Path, source: Source, batches: list[Batch], settings: Settings) -> Classified:
-    series = [batch.rows for batch in batches if batch.table == tables.SERIES]
-    if not series:
-        raise InputRefused(
-            f"{path.name} is {source.doc[0].lower()}{source.doc[1:]}, neither a series nor a trace.", "Land it instead."
-        )
-    intervals = pl.concat(series).with_columns(ended_on=pl.lit(None, pl.Date))
-    found = series_classes(intervals, ClassParams(**settings.classes.model_dump()))
-    refused_count = sum(batch.rows.height for batch in batches if batch.table == tables.REJECTS)
-    return Classified(path.name, found, refused_count)
-
-
-def _classify_trace(name: str, batches: Iterable[Batch], settings: Settings, by: By | None) -> Classified:
-    params, grids = ClassParams(**settings.classes.model_dump()), params_of(settings.traces)
-    with TemporaryDirectory(prefix="iosig-") as scratch:
-        files = _kept(name, batches, Path(scratch))
-        with models.engine(Path(scratch) / "spill", settings.engine.memory_limit) as connection:
-            jobs, counters, heatmaps = _staged(connection, name, files)
-        requests = files[tables.TRACE_REQUESTS.name]
-        signals = make_signals(jobs, counters, _read(files, tables.TRACE_RECORDS), heatmaps, requests, grids)
-        throughput = None
-        if by is not None:
-            (duration_s,) = jobs["duration_s"]
-            throughput = throughput_by(requests, _read(files, tables.TRACE_FILES), duration_s, by, grids)
-        refused_count = _read(files, tables.REJECTS).height
-    found = trace_classes(jobs, counters, signals, params, settings.traces.max_interval_ratio)
-    return Classified(name, found, refused_count, counters, signals, throughput)
-
-
-def _staged(
-    connection: duckdb.DuckDBPyConnection, name: str, files: Mapping[str, list[Path]]
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Return the rows of `trace_jobs`, `trace_counters` and `trace_heatmaps` of a run that no job log tells of."""
-    for table in (tables.TRACES, *LANDED):
-        models.expose_landed(connection, table, files[table.name], [name] * len(files[table.name]))
-    models.expose(connection, "stage", tables.JOBS, [])
-    days = _read(files, tables.TRACES)["ended_on"].drop_nulls().to_list()
-    jobs = models.select(
-        connection, tables.TRACE_JOBS, {"days": days, "has_undated": not days, "clock_tolerance_s": 0.0}
-    )
-    models.expose_frame(connection, "stage", tables.TRACE_JOBS.name, jobs)
-    return jobs, models.select(connection, tables.TRACE_COUNTERS), models.select(connection, tables.TRACE_HEATMAPS)
-
-
-def _read(files: Mapping[str, list[Path]], table: Table) -> pl.DataFrame:
-    return pl.concat([frames.empty(table), *map(pl.read_parquet, files[table.name])])
-
-
-def _kept(name: str, batches: Iterable[Batch], folder: Path) -> Mapping[str, list[Path]]:
-    """Write batches as files, so that memory does not grow with the trace; return them by table."""
-    files: defaultdict[str, list[Path]] = defaultdict(list)
-    for number, batch in enumerate(batches):
-        known = [pl.lit(name).alias(column) for column in ("trace_id", "source_file") if column in batch.rows.columns]
-        path = folder / f"{batch.table.name}-{number}.parquet"
-        files[batch.table.name].append(write_parquet(batch.rows.with_columns(known), batch.table, path))
-    return files
+def _classify_trace(found: TraceInput, params: ClassParams, settings: Settings, by: By | None) -> Classified:
+    throughput = None
+    if by is not None:
+        (duration_s,) = found.jobs["duration_s"]
+        requests, files = found.landed[tables.TRACE_REQUESTS.name], found.read(tables.TRACE_FILES)
+        throughput = throughput_by(requests, files, duration_s, by, params_of(settings.traces))
+    labelled = trace_classes(found.jobs, found.counters, found.signals, params, settings.traces.max_interval_ratio)
+    return Classified(found.name, labelled, found.refused_count, found.counters, found.signals, throughput)
 
 
 def signal_intervals(signals: pl.DataFrame) -> pl.DataFrame:
