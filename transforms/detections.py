@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Texts = npt.NDArray[np.str_]
 
 #: why there is a period, or is none
@@ -29,6 +31,24 @@ class Candidates:
     amplitude_bytes_per_s: Reals
     phase_rad: Reals
     offsets: Ints
+
+    @property
+    def counts(self) -> Ints:
+        """How many candidates each signal has (n)."""
+        return np.diff(self.offsets)
+
+    def chosen(self, signals: Ints) -> Candidates:
+        """Return the candidates of some signals (k), in the order in which these are given."""
+        counts = self.counts[signals]
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        rows = np.arange(int(offsets[-1])) + np.repeat(self.offsets[:-1][signals] - offsets[:-1], counts)
+        return Candidates(
+            self.frequency_hz[rows],
+            self.confidence[rows],
+            self.amplitude_bytes_per_s[rows],
+            self.phase_rad[rows],
+            offsets,
+        )
 
     @classmethod
     def none(cls, signal_count: int) -> Candidates:
@@ -61,9 +81,9 @@ class Detections:
         return len(self.outcome)
 
     @property
-    def is_periodic(self) -> npt.NDArray[np.bool_]:
+    def is_periodic(self) -> Bools:
         """Whether each signal is periodic (n)."""
-        found: npt.NDArray[np.bool_] = self.outcome == "periodic"
+        found: Bools = self.outcome == "periodic"
         return found
 
     @property
@@ -71,3 +91,56 @@ class Detections:
         """The period of each signal (n); NaN unless periodic."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.is_periodic, 1.0 / self.frequency_hz, np.nan)
+
+    def chosen(self, signals: Ints) -> Detections:
+        """Return the answers for some signals (k), in the order in which these are given."""
+        return Detections(
+            self.outcome[signals],
+            self.frequency_hz[signals],
+            self.confidence[signals],
+            self.window_start_s[signals],
+            self.window_end_s[signals],
+            self.false_alarm_probability[signals],
+            self.candidates.chosen(signals),
+        )
+
+    def denied(self, is_denied: Bools, outcome: str) -> Detections:
+        """Return the answers with another outcome, and no period, for some signals (n)."""
+        none = np.where(is_denied, np.nan, 1.0)
+        return Detections(
+            np.where(is_denied, outcome, self.outcome),
+            self.frequency_hz * none,
+            self.confidence * none,
+            self.window_start_s,
+            self.window_end_s,
+            self.false_alarm_probability,
+            self.candidates,
+        )
+
+
+def gathered(parts: Sequence[Detections], places: Sequence[Ints]) -> Detections:
+    """Return the answers for parts of n signals as one, each at the place of its signal.
+
+    places: for each part the numbers of its signals; together 0 to n - 1, each once.
+    """
+    if not parts:
+        none = np.zeros(0)
+        return Detections(np.zeros(0, np.str_), none, none, none, none, none, Candidates.none(0))
+    lists = [part.candidates for part in parts]
+    counts = np.concatenate([part.counts for part in lists])
+    one_after_another = Detections(
+        np.concatenate([part.outcome for part in parts]),
+        np.concatenate([part.frequency_hz for part in parts]),
+        np.concatenate([part.confidence for part in parts]),
+        np.concatenate([part.window_start_s for part in parts]),
+        np.concatenate([part.window_end_s for part in parts]),
+        np.concatenate([part.false_alarm_probability for part in parts]),
+        Candidates(
+            np.concatenate([part.frequency_hz for part in lists]),
+            np.concatenate([part.confidence for part in lists]),
+            np.concatenate([part.amplitude_bytes_per_s for part in lists]),
+            np.concatenate([part.phase_rad for part in lists]),
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        ),
+    )
+    return one_after_another.chosen(np.argsort(np.concatenate(list(places)), kind="stable"))
