@@ -13,7 +13,7 @@ from flows import planning
 from flows.checker import Checker, InProcess
 from flows.landing import Arrival, Told, land_paths
 from flows.settings import Settings
-from flows.steps import checks, classes, release, samples, stage, traces
+from flows.steps import checks, classes, periods, release, samples, stage, traces
 from flows.steps.run import Run
 from warehouse import landing
 from warehouse.contracts import Table, tables
@@ -69,6 +69,11 @@ def _classes(run: Run) -> Iterator[tuple[str, int]]:
         yield from _once(run, f"classes {day or 'undated'}", lambda day=day: classes.classify(run, day))  # type: ignore[misc]
 
 
+def _periods(run: Run) -> Iterator[tuple[str, int]]:
+    for day in run.plan.job_days:
+        yield from _once(run, f"periods {day or 'undated'}", lambda day=day: periods.find(run, day))  # type: ignore[misc]
+
+
 def _checks(run: Run) -> Iterator[tuple[str, int]]:
     yield from _once(run, "quarantine", lambda: checks.gather_quarantine(run))
     yield from _once(run, "rejects", lambda: checks.gather_rejects(run))
@@ -85,6 +90,7 @@ STEPS = (
     ),
     Step("samples", _samples, (tables.SAMPLES, tables.JOB_IO, tables.APPLICATIONS)),
     Step("classes", _classes, (tables.CLASSES,)),
+    Step("periods", _periods, (tables.PERIODS,)),
     Step("checks", _checks),
 )
 

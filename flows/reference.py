@@ -212,6 +212,8 @@ def _type_words(kind: Any) -> str:
         (kind,) = (part for part in typing.get_args(kind) if part is not type(None))
     if typing.get_origin(kind) is typing.Literal:
         return " or ".join(_code(choice) for choice in typing.get_args(kind))
+    if typing.get_origin(kind) is list:
+        return f"list of {_type_words(typing.get_args(kind)[0])}"
     if typing.get_origin(kind) is dict:
         return f"table of {_type_words(typing.get_args(kind)[1])}s"
     return _TYPE_WORDS[kind]

@@ -102,6 +102,23 @@ class TraceSettings(_Section):
     )
 
 
+class PeriodSettings(_Section):
+    """How periods are sought; the thresholds of FTIO's methods are its paper's (IPDPS'24, section II)."""
+
+    methods: list[Literal["controlled", "dft", "autocorrelation", "merged", "autoperiod"]] = Field(
+        ["controlled", "dft", "autocorrelation", "merged", "autoperiod"],
+        description="methods whose answers are published; controlled is the default answer",
+    )
+    max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a signal with more gaps is not judged")
+    false_alarm_level: float = Field(
+        0.01, gt=0, lt=1, description="controlled: noise must look so periodic less often than this"
+    )
+    z_score: float = Field(3.0, gt=0, description="dft: a frequency with a lower Z-score is no candidate")
+    tolerance: float = Field(0.8, gt=0, le=1, description="dft: nor is one below this share of the highest Z-score")
+    autocorrelation_height: float = Field(0.15, ge=0, le=1, description="autocorrelation: lower peaks do not count")
+    autoperiod_confidence: float = Field(0.9, gt=0, lt=1, description="autoperiod: of a peak of the periodogram")
+
+
 class ScheduleSettings(_Section):
     """When the nightly flow runs and where new files appear."""
 
@@ -127,6 +144,7 @@ class Settings(_Section):
     quality: QualitySettings = QualitySettings()
     classes: ClassSettings = ClassSettings()
     traces: TraceSettings = TraceSettings()
+    periods: PeriodSettings = PeriodSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     engine: EngineSettings = EngineSettings()
 
@@ -142,6 +160,7 @@ class Settings(_Section):
                     "quality": True,
                     "classes": True,
                     "traces": True,
+                    "periods": True,
                 }
             ),
             sort_keys=True,

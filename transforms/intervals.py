@@ -27,10 +27,11 @@ _SLACK_STEPS = 0.01
 class StepParams:
     """How intervals become steps (ours: no paper has a rule).
 
-    max_step_count: with more, steps are longer than the median interval. min_covered_ratio: a step of which
-    intervals cover a smaller share is not measured.
+    interval_s: the length of a step; None: each subject's own median interval. max_step_count: with more, steps are
+    longer. min_covered_ratio: a step of which intervals cover a smaller share is not measured.
     """
 
+    interval_s: float | None = None
     max_step_count: int = 1_000_000
     min_covered_ratio: float = 0.5
 
@@ -102,7 +103,8 @@ def _grid(
     np.maximum.at(ended, owner[is_timed], right_s[is_timed])
     with np.errstate(invalid="ignore"):
         span = ended - started
-        interval = np.maximum(median_lengths(lengths, offsets), span / params.max_step_count)
+        wanted = median_lengths(lengths, offsets) if params.interval_s is None else params.interval_s
+        interval = np.maximum(wanted, span / params.max_step_count)
         steps = np.ceil(span / interval - _SLACK_STEPS)
     is_usable = np.isfinite(span) & np.isfinite(interval) & np.isfinite(steps)
     started, interval, steps = (

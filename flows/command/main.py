@@ -20,6 +20,7 @@ SUBCOMMANDS = {
     "diff": "flows.command.releases",
     "export": "flows.command.query",
     "land": "flows.command.land",
+    "period": "flows.command.period",
     "releases": "flows.command.releases",
     "rollback": "flows.command.releases",
     "run": "flows.command.run",
@@ -27,11 +28,12 @@ SUBCOMMANDS = {
     "sql": "flows.command.query",
 }
 _SUMMARIES = {
-    "classify": "Classify one series, without a warehouse.",
+    "classify": "Classify one series or trace, without a warehouse.",
     "demo": "Run the whole night on a synthetic site and print what came of it.",
     "diff": "Compare two releases, table by table.",
     "export": "Write one table of a release as a plain file.",
     "land": "Land job logs, polls and series, each file once.",
+    "period": "Find the period of one trace, series or polls, without a warehouse.",
     "releases": "List the releases.",
     "rollback": "Make an earlier release the current one again.",
     "run": "Run the night: stage, samples, transforms, checks, release.",

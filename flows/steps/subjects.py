@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -24,6 +26,7 @@ KEYS = (
     "source",
     "is_shared_traffic",
 )
+_SIGNAL = ["trace_id", "module", "direction", "is_async"]
 _NO_TEXT = pl.lit(None, pl.String)
 _NO_INSTANT = pl.lit(None, pl.Datetime("us", "UTC"))
 
@@ -32,8 +35,8 @@ _NO_INSTANT = pl.lit(None, pl.Datetime("us", "UTC"))
 class Subjects:
     """Subjects (n) and their signals.
 
-    keys: a row for each, with the columns of `KEYS`, and `untold`: why its bytes are not known over time, NULL where
-    they are. samples: ragged (n), in bytes per second, NaN where not measured. sampling_hz, started_s (n): since the
+    keys: a row for each, with the columns of `KEYS`, and `untold`: why it has no signal to be judged, NULL where it
+    has. samples: ragged (n), in bytes per second, NaN where not measured. sampling_hz, started_s (n): since the
     run's start or the trace's zero, or on the series' own clock.
     """
 
@@ -41,6 +44,11 @@ class Subjects:
     samples: Ragged
     sampling_hz: Reals
     started_s: Reals
+
+    @property
+    def ended_s(self) -> Reals:
+        """The right edge of each signal's last sample (n)."""
+        return self.started_s + np.diff(self.samples.offsets) / self.sampling_hz
 
 
 def job_subjects(samples: pl.DataFrame) -> Subjects:
@@ -61,15 +69,15 @@ def job_subjects(samples: pl.DataFrame) -> Subjects:
     return Subjects(keys, ragged(samples["sample_bytes_per_s"]), 1.0 / samples["interval_s"].to_numpy(), started_s)
 
 
-def series_subjects(rows: pl.DataFrame) -> Subjects:
-    """Return the subjects of series, as rows of `series_intervals`, on even steps of their median interval."""
+def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = None) -> Subjects:
+    """Return the subjects of series, as rows of `series_intervals`, on even steps: of their own median interval."""
     ordered = rows.sort("ended_on", "subject_id", "direction", "time_s")
     subjects = ordered.group_by("ended_on", "subject_id", "direction", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("count")
     )
     right_s, interval_s = ordered["time_s"].to_numpy(), ordered["interval_s"].to_numpy()
     made = intervals.stepped(
-        right_s - interval_s, right_s, floats(ordered["bytes_per_s"]) * interval_s, offsets(subjects["count"])
+        right_s - interval_s, right_s, floats(ordered["bytes_per_s"]) * interval_s, offsets(subjects["count"]), params
     )
     keys = subjects.select(
         "ended_on",
@@ -102,9 +110,43 @@ def traced_subjects(
         "direction",
         pl.lit("client").alias("source"),
         pl.lit(False).alias("is_shared_traffic"),
-        "untold",
+        # What moved nothing has no signal, and is known nevertheless.
+        pl.when(pl.col("counted_bytes") == 0).then(pl.lit("no_io")).otherwise("untold").alias("untold"),
     )
     return Subjects(keys, *_added_up(runs, counted.filter(pl.col("basis") != "interval")))
+
+
+def traced_requests(keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[Path]) -> Requests:
+    """Return what moved the bytes of traced runs: single requests, and bins of heat maps where these are all there is.
+
+    keys: of the subjects, as `traced_subjects` gives them. signals: their rows of `trace_signals`. requests: files of
+    `trace_requests`.
+    """
+    subjects = keys.select(pl.col("subject_id").alias("trace_id"), "direction").with_row_index("subject")
+    told = signals.filter("is_counted").join(subjects, on=["trace_id", "direction"], how="inner")
+    columns = ["subject", "began_s", "ceased_s", "request_bytes"]
+    pieces = [_bins(told.filter(pl.col("basis") == "heatmap")).select(columns)]
+    of_requests = told.filter(pl.col("basis") == "requests").select(*_SIGNAL, "subject")
+    for path in requests if of_requests.height else ():
+        rows = pl.read_parquet(path, columns=[*_SIGNAL, "request_bytes", "began_s", "ceased_s", "is_nested"])
+        moved = rows.filter(~pl.col("is_nested"), pl.col("request_bytes") > 0)
+        pieces.append(moved.join(of_requests, on=_SIGNAL, how="inner").select(columns))
+    rows = pl.concat(pieces)
+    began_s, ceased_s, volume_bytes = (floats(rows[name]) for name in columns[1:])
+    owner = rows["subject"].cast(pl.Int64).to_numpy()
+    return Requests(began_s, ceased_s, volume_bytes, owner, keys.height)
+
+
+def _bins(signals: pl.DataFrame) -> pl.DataFrame:
+    """Return the steps of signals as if each were a request."""
+    steps = signals.select(
+        "subject", "interval_s", rate="signal_bytes_per_s", step=pl.int_ranges(0, pl.col("step_count"))
+    ).explode("rate", "step", empty_as_null=False)
+    return steps.with_columns(
+        began_s=pl.col("step") * pl.col("interval_s"),
+        ceased_s=(pl.col("step") + 1) * pl.col("interval_s"),
+        request_bytes=pl.col("rate") * pl.col("interval_s"),
+    )
 
 
 def traced_runs(

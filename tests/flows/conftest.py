@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,11 +16,13 @@ import pytest
 import expectations.docs
 import expectations.gate
 import flows.checker
+from flows.command import main
 from flows.landing import Told, land_paths
 from flows.settings import Settings
 from warehouse.contracts import frames, tables
 from warehouse.store import Store
 
+Cli = Callable[..., tuple[int, str, str]]
 _MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
 _STEP_S = 10
 
@@ -77,3 +81,19 @@ def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
     monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Call the command as a shell would: returns its exit code, its stdout and its stderr."""
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["iosig", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return call

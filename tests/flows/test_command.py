@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -16,27 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import flows.checker
-from flows.command import main
 from flows.command.main import SUBCOMMANDS
+from tests.flows.conftest import Cli
 from warehouse.store import Store
-
-Cli = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Call the command as a shell would: returns its exit code, its stdout and its stderr."""
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["iosig", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture
@@ -302,7 +283,6 @@ def test_help_imports_nothing_heavy() -> None:
 import sys
 sys.argv = ["iosig", "--help"]
 import flows.checker
-from flows.command import main
 try:
     main()
 finally:
@@ -317,7 +297,6 @@ def test_sql_imports_neither_iceberg_nor_prefect_nor_checks(released: Path) -> N
     code = """
 import sys
 import flows.checker
-from flows.command import main
 try:
     main()
 finally:

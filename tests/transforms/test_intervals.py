@@ -35,13 +35,19 @@ def test_jitter_makes_no_further_step_and_loses_no_byte() -> None:
     assert found.bytes_per_s.values.sum() / found.sampling_hz[0] == pytest.approx(volume.sum(), rel=1e-4)
 
 
+def test_steps_may_have_a_length_of_their_own() -> None:
+    found = stepped(np.arange(6.0), np.arange(1.0, 7.0), np.arange(6.0), np.array([0, 6]), StepParams(interval_s=2.0))
+    assert found.bytes_per_s.values.tolist() == [0.5, 2.5, 4.5]
+    assert found.sampling_hz.tolist() == [0.5]
+
+
 def test_a_hole_is_not_measured() -> None:
     found = stepped(np.array([0.0, 1.0, 5.0]), np.array([1.0, 2.0, 6.0]), np.array([3.0, 4.0, 5.0]), np.array([0, 3]))
     assert found.bytes_per_s.values == pytest.approx([3.0, 4.0, np.nan, np.nan, np.nan, 5.0], nan_ok=True)
 
 
 def test_few_short_intervals_in_a_long_time_make_a_bounded_number_of_steps() -> None:
-    found = stepped(np.array([0.0, 1e6]), np.array([1e-3, 1e6 + 1]), np.ones(2), np.array([0, 2]), StepParams(1000))
+    found = stepped(np.array([0.0, 1e6]), np.array([1e-3, 1e6 + 1]), np.ones(2), np.array([0, 2]), StepParams(max_step_count=1000))
     assert len(found.bytes_per_s.values) == 1000
 
 

@@ -1,0 +1,139 @@
+"""`iosig period`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flows.command.windows import WindowText, read_window
+from warehouse.store import Store
+
+if TYPE_CHECKING:
+    from flows.period import FoundPeriods
+
+_REFUSED = 3
+_METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "all")
+
+
+@click.command("period")
+@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+@click.option("--direction", type=click.Choice(["read", "write"]), help="Only this one; also what bare columns hold.")
+@click.option(
+    "--sampling-hz", type=click.FloatRange(min=0, min_open=True), help="Samples per second; else the input's own steps."
+)
+@click.option(
+    "--window",
+    metavar="A:B",
+    callback=read_window,
+    help="Only from A to B, in seconds (A:B), or between two instants (A/B).",
+)
+@click.option("--skip-first-phase", is_flag=True, help="Begin with the second I/O phase.")
+@click.option(
+    "--method",
+    type=click.Choice(_METHODS),
+    default="controlled",
+    show_default=True,
+    help="How the period is sought; ftio gives what FTIO 0.0.9 would.",
+)
+@click.option("--filesystem", help="The file system of polls that do not say it.")
+@click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
+@click.option("--time-zone", help="IANA zone of naive local times; UTC if not given.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this PNG.")
+@click.pass_obj
+def period_command(
+    obj: tuple[Store, Path | None],
+    path: Path,
+    direction: str | None,
+    sampling_hz: float | None,
+    window: WindowText | None,
+    skip_first_phase: bool,
+    method: str,
+    filesystem: str | None,
+    value: str | None,
+    time_zone: str | None,
+    as_json: bool,
+    plot: Path | None,
+) -> int:
+    """Find the period of a series, of a traced run, or of a file system's polls, without a warehouse.
+
+    TRACE is a series, polls, a Darshan log, a TMIO trace, or a Recorder trace (its folder, or a tar of it).
+    """
+    from flows.command.printing import show_json
+    from flows.landing import Told
+    from flows.period import Asked, find_periods
+    from flows.settings import load
+
+    told = Told(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
+    span = None if window is None else (window.start_s, window.end_s)
+    asked = Asked(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method)
+    found = find_periods(path, load(obj[1], obj[0].root), told, asked)
+    if plot is not None:
+        _draw(found, plot)
+    if found.refused_count:
+        click.echo(f"{found.refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
+    if as_json:
+        show_json(found.rows.to_dicts())
+    else:
+        _show(found)
+    return _REFUSED if found.refused_count else 0
+
+
+def _show(found: FoundPeriods) -> None:
+    from flows.command.printing import bytes_text, show
+
+    columns = (
+        "subject", "direction", "method", "period_s", "from", "to", "false alarm", "confidence", "r_io", "per period"
+    )  # fmt: skip
+    show(
+        f"Periods of {found.name}",
+        columns,
+        [
+            (
+                row["subject_id"] if row["subject_id"] != found.name else None,
+                row["direction"],
+                row["method"],
+                row["outcome"] if row["period_s"] is None else row["period_s"],
+                _time_text(row["window_start_s"], found.zero_s),
+                _time_text(row["window_end_s"], found.zero_s),
+                None if row["false_alarm_probability"] is None else f"{row['false_alarm_probability']:.2g}",
+                row["confidence"] if row["refined_confidence"] is None else row["refined_confidence"],
+                row["r_io"],
+                bytes_text(row["bytes_per_period"]),
+            )
+            for row in found.rows.iter_rows(named=True)
+        ],
+    )
+
+
+def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
+    """Return an end of a window: an instant where the clock is known, else seconds."""
+    if seconds is None:
+        return None
+    if zero_s is None:
+        return f"{seconds:.6g} s"
+    return datetime.fromtimestamp(zero_s + seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _draw(found: FoundPeriods, target: Path) -> None:
+    from reports.period_plot import draw
+    from reports.period_views import view_of
+    from warehouse.errors import UsageError
+
+    shown = found.drawn
+    if shown is None:
+        raise UsageError("There is nothing to draw: no bytes were moved, or nothing tells when.")
+    view = view_of(
+        shown.sampled,
+        shown.detections,
+        title=shown.title,
+        direction=shown.direction,
+        method=shown.method,
+        has_utc_clock=shown.has_utc_clock,
+        is_circular=shown.method == "autoperiod",
+    )
+    draw(view, target)
+    click.echo(f"Drawn: {shown.direction} of {shown.title}, in {target}", err=True)

@@ -1,0 +1,50 @@
+"""A window of time as people write it: two numbers of seconds, or two instants."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import click
+
+
+class WindowText(NamedTuple):
+    """A window: from start_s to end_s, since 1970 if they are instants, else on the input's own clock."""
+
+    start_s: float
+    end_s: float
+    is_instants: bool
+
+
+def read_window(ctx: click.Context, param: click.Parameter, value: str | None) -> WindowText | None:
+    """Return the window that an option's text says: A:B in seconds, or A/B as instants; an end may be left open."""
+    if value is None:
+        return None
+    is_instants = "/" in value
+    parts = value.split("/" if is_instants else ":")
+    if len(parts) != 2:
+        raise click.BadParameter("say two numbers of seconds as A:B, or two instants as A/B", ctx, param)
+    try:
+        start_s, end_s = (
+            open_end if not part.strip() else (_instant_s if is_instants else _seconds)(part.strip())
+            for part, open_end in zip(parts, (-math.inf, math.inf), strict=True)
+        )
+    except ValueError as error:
+        kind = "an instant such as 2018-02-09T13:00Z" if is_instants else "a number of seconds"
+        raise click.BadParameter(f"{value!r} holds what is not {kind}", ctx, param) from error
+    if not start_s < end_s:
+        raise click.BadParameter(f"{value!r} ends before it begins", ctx, param)
+    return WindowText(start_s, end_s, is_instants)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if math.isnan(seconds):
+        raise ValueError("not a number")
+    return seconds
+
+
+def _instant_s(text: str) -> float:
+    instant = datetime.fromisoformat(text)
+    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,169 @@
+"""Periods: how often each job, series or traced run does its I/O, by every method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+from transforms.controlled import ControlledParams
+
+from flows.settings import PeriodSettings
+from flows.steps import subjects
+from flows.steps.arrays import Reals, list_column
+from flows.steps.run import Day, Run
+from flows.steps.subjects import KEYS, Subjects
+from transforms import periods, windows
+from transforms.autocorrelations import AutocorrelationParams
+from transforms.autoperiod import AutoperiodParams
+from transforms.dft import DftParams
+from transforms.periods import PeriodParams, Periods
+from transforms.samples import Ragged
+from transforms.spectral_outliers import OutlierParams
+from transforms.throughput import Steps, step_function
+from warehouse.contracts import frames, tables
+from warehouse.store import write_parquet
+
+DEFAULT_METHOD = "controlled"
+#: requests that are worked on at a time
+_REQUESTS_AT_A_TIME = 5_000_000
+
+
+def find(run: Run, day: Day) -> int:
+    """Find the periods of the runs, series and traced runs that ended on a day. Returns the rows."""
+    params = params_of(run.settings.periods)
+    pieces = [frames.empty(tables.PERIODS)]
+    if run.path(tables.SAMPLES, day).is_file():
+        pieces.append(rows_of(subjects.job_subjects(pl.read_parquet(run.path(tables.SAMPLES, day))), params))
+    if run.path(tables.SERIES_INTERVALS, day).is_file():
+        series = pl.read_parquet(run.path(tables.SERIES_INTERVALS, day))
+        pieces.append(rows_of(subjects.series_subjects(series), params))
+    if run.path(tables.TRACE_SIGNALS, day).is_file():
+        pieces += _of_traces(run, day, params)
+    found = pl.concat(pieces)
+    if not found.is_empty():
+        write_parquet(found, tables.PERIODS, run.path(tables.PERIODS, day))
+    return found.height
+
+
+def params_of(settings: PeriodSettings) -> PeriodParams:
+    """Return the settings of periods as parameters of the methods."""
+    return PeriodParams(
+        methods=tuple(settings.methods),
+        max_missing_ratio=settings.max_missing_ratio,
+        controlled=ControlledParams(false_alarm_probability=settings.false_alarm_level),
+        dft=DftParams(outliers=OutlierParams(z_threshold=settings.z_score, tolerance=settings.tolerance)),
+        autocorrelation=AutocorrelationParams(least_height=settings.autocorrelation_height),
+        autoperiod=AutoperiodParams(confidence=settings.autoperiod_confidence),
+    )
+
+
+def _of_traces(run: Run, day: Day, params: PeriodParams) -> Iterator[pl.DataFrame]:
+    """Yield the periods of traced runs, some at a time: their requests are read anew, for a step blurs short bursts."""
+    jobs, counters, signals = (
+        pl.read_parquet(run.path(table, day))
+        for table in (tables.TRACE_JOBS, tables.TRACE_COUNTERS, tables.TRACE_SIGNALS)
+    )
+    for trace_ids in _groups(run, jobs["trace_id"]):
+        is_one = pl.col("trace_id").is_in(trace_ids.implode())
+        own = signals.filter(is_one)
+        found = subjects.traced_subjects(
+            jobs.filter(is_one), counters.filter(is_one), own, run.settings.traces.max_interval_ratio
+        )
+        requests = run.landed_files(tables.TRACE_REQUESTS, trace_ids)
+        yield rows_of(found, params, step_function(subjects.traced_requests(found.keys, own, requests)))
+
+
+def _groups(run: Run, trace_ids: pl.Series) -> Iterator[pl.Series]:
+    """Yield traced runs that have about so many requests together as are worked on at a time."""
+    parts = run.plan.parts(tables.TRACE_REQUESTS.name)
+    counts = pl.DataFrame(
+        [(lot.trace_id, part.row_count) for lot, part in parts],
+        schema={"trace_id": pl.String, "row_count": pl.Int64},
+        orient="row",
+    )
+    summed = counts.group_by("trace_id").agg(pl.col("row_count").sum())
+    placed = trace_ids.to_frame().join(summed, on="trace_id", how="left", maintain_order="left")
+    group = pl.col("row_count").fill_null(0).cum_sum() // _REQUESTS_AT_A_TIME
+    for _, rows in placed.with_columns(group=group).group_by("group", maintain_order=True):
+        yield rows["trace_id"]
+
+
+# ---- rows
+
+
+def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -> pl.DataFrame:
+    """Return rows of `periods`: what each method says of each subject.
+
+    steps: the subjects' throughput exactly, if it is known. A subject whose bytes are not known over time has rows
+    that say why, and nothing else.
+    """
+    answers = periods.find(found.samples, found.sampling_hz, found.started_s, params, steps)
+    rows = [frames.empty(tables.PERIODS), *(rows_from(found, steps, answer) for answer in answers)]
+    return pl.concat(rows).sort(*KEYS[1:7], "method", nulls_last=True, maintain_order=True)
+
+
+def _judged(found: Subjects, steps: Steps | None) -> pl.DataFrame:
+    """Return what was judged of each subject: how it is sampled, what is missing, and what sampling lost."""
+    counts = np.diff(found.samples.offsets)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    is_known = np.isfinite(found.samples.values)
+    known = np.bincount(owner[is_known], minlength=len(counts))
+    total = np.bincount(owner[is_known], found.samples.values[is_known], len(counts))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        missing = np.where(counts > 0, 1.0 - known / counts, np.nan)
+        mean = np.where(known > 0, total / known, np.nan)
+    lost = np.full(len(counts), np.nan)
+    if steps is not None:
+        volume = windows.clipped(steps, found.started_s, found.ended_s).volume_bytes
+        np.divide(np.abs(total / found.sampling_hz - volume), volume, out=lost, where=volume > 0)
+    return pl.DataFrame(
+        {
+            "sampling_hz": np.where(counts > 0, found.sampling_hz, np.nan),
+            "sample_count": counts,
+            "missing_ratio": missing,
+            "mean_bytes_per_s": mean,
+            "abstraction_error": lost,
+        }
+    )
+
+
+def rows_from(subjects: Subjects, steps: Steps | None, answer: Periods) -> pl.DataFrame:
+    """Return rows of `periods` of one method's answer."""
+    found, measured, listed = answer.detections, answer.periodicity, answer.detections.candidates
+    judged = _judged(subjects, steps)
+    lists = {
+        "candidates": listed.frequency_hz,
+        "candidate_amplitudes_bytes_per_s": listed.amplitude_bytes_per_s,
+        "candidate_phases_rad": listed.phase_rad,
+    }
+    columns: dict[str, Reals | pl.Series] = {
+        "found_outcome": pl.Series(found.outcome.tolist(), dtype=pl.String),
+        "window_start_s": found.window_start_s,
+        "window_end_s": found.window_end_s,
+        "frequency_hz": found.frequency_hz,
+        "period_s": found.period_s,
+        "confidence": found.confidence,
+        "refined_confidence": answer.refined_confidence,
+        "false_alarm_probability": found.false_alarm_probability,
+        "r_io": measured.r_io,
+        "b_io_bytes_per_s": measured.b_io_bytes_per_s,
+        "sigma_vol": measured.sigma_vol,
+        "sigma_time": measured.sigma_time,
+        "periodicity_score": measured.periodicity_score,
+        "bytes_per_period": measured.bytes_per_period,
+        **{name: list_column(Ragged(values, listed.offsets)) for name, values in lists.items()},
+    }
+    told = pl.col("untold").is_null()
+    numbers = [name for name in (*judged.columns, *columns) if name != "found_outcome"]
+    return (
+        pl.concat([subjects.keys, judged, pl.DataFrame(columns)], how="horizontal")
+        .with_columns(pl.col(pl.Float64).fill_nan(None))
+        .with_columns(
+            pl.when(told).then(pl.col(numbers)),
+            method=pl.lit(answer.method),
+            is_default=pl.lit(answer.method == DEFAULT_METHOD),
+            outcome=pl.coalesce("untold", "found_outcome"),
+        )
+        .select(tables.PERIODS.column_names)
+    )

@@ -1,0 +1,433 @@
+"""How alike signals are to themselves some time later, and the period that this tells.
+
+FTIO's second method (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-C,
+"Autocorrelation"): peaks of the autocorrelation function, the distances between them, those that are no outliers,
+and their average. Wiener and Khinchin: the function is the inverse transform of the power spectrum, so it takes
+O(N log N). The circular function is what AUTOPERIOD works on (Vlachos, Yu and Castelli, SDM'05, section 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.fft import dct, irfft, next_fast_len, rfft
+
+from transforms.detections import Candidates, Detections
+from transforms.sampled import Sampled
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Texts = npt.NDArray[np.str_]
+
+#: samples that are transformed at a time: they and their padded spectrum fit the cache
+_CHUNK_SAMPLES = 1 << 16
+#: samples whose peaks are judged at a time: bounds the memory
+_GROUP_SAMPLES = 1 << 21
+#: with fewer samples no two peaks have room
+_LEAST_SAMPLES = 5
+#: a signal that varies by less than this, of its largest value, varies by rounding alone
+_FLAT_RATIO = 1e-12
+#: squares of values beyond these leave the range of a float
+_LEAST_VALUE, _LARGEST_VALUE = 1e-100, 1e100
+#: two Z-scores that should be one may differ by rounding
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class AutocorrelationParams:
+    """When peaks of the autocorrelation make a period.
+
+    least_height: lower peaks do not count (section II-C: 0.15). most_z: distances whose Z-score is beyond it are
+    outliers; the paper names no bound, FTIO 0.0.9 has 1, and with 3 its example could not lose 12 of 17 distances.
+    is_origin_peak: whether the lag 0, where the function is 1, counts as a peak before the first one: SciPy's
+    `find_peaks`, which the paper names, has none at the edge. max_missing_ratio: the share of samples that may be
+    missing (ours: the paper has no gaps). least_pair_ratio: a lag for which fewer of its pairs of samples are known
+    is bridged from its neighbours (ours).
+    """
+
+    least_height: float = 0.15
+    most_z: float = 1.0
+    is_origin_peak: bool = False
+    max_missing_ratio: float = 0.5
+    least_pair_ratio: float = 0.1
+
+
+# ---- the functions
+
+
+def linear(values: Reals) -> Reals:
+    """Return each signal's autocorrelation at the lags 0 to samples - 1 (n, samples), its mean taken away.
+
+    The sum of the products of samples that are a lag apart, over samples and variance: what FTIO has of NumPy's
+    `correlate`. NaN for a signal that lacks a sample or does not vary.
+    """
+    return _whole(values, _padded_length(values.shape[1]))
+
+
+def circular(values: Reals) -> Reals:
+    """Return each signal's circular autocorrelation at the lags 0 to samples - 1 (n, samples), its mean taken away.
+
+    As `linear`, of a signal that begins anew where it ends. NaN for a signal that lacks a sample or does not vary.
+    """
+    return _whole(values, values.shape[1])
+
+
+def masked(values: Reals, *, is_circular: bool = False, least_pair_ratio: float = 0.1) -> Reals:
+    """Return each signal's autocorrelation where samples are missing (NaN): over pairs of known samples alone.
+
+    The mean product of the known pairs of a lag, over the variance of the known samples. The linear one is weighted
+    with (samples - lag) / samples: without gaps it is `linear`, and far lags, of which there are few pairs, do not
+    stand out. Lags with too few known pairs are bridged from their neighbours; NaN behind the last that has enough.
+    """
+    found = np.empty(values.shape)
+    for place in _chunks(values):
+        found[place] = _masked(values[place], is_circular, least_pair_ratio)
+    return found
+
+
+def _chunks(values: Reals) -> Iterator[slice]:
+    rows = max(1, _CHUNK_SAMPLES // max(1, values.shape[1]))
+    for start in range(0, len(values) if values.size else 0, rows):
+        yield slice(start, start + rows)
+
+
+def _whole(values: Reals, length: int) -> Reals:
+    found = np.empty(values.shape)
+    work = np.zeros((0, length))
+    for place in _chunks(values):
+        work = _room(work, len(values[place]))
+        found[place] = _correlated(values[place], work)
+    return found
+
+
+def _room(work: Reals, rows: int) -> Reals:
+    """Return a table of so many rows, the given one where it is large enough: fresh memory costs more than sums."""
+    return work[:rows] if len(work) >= rows else np.zeros((rows, work.shape[1]))
+
+
+def _padded_length(sample_count: int) -> int:
+    """Return a length of transform, even and fast, in which the ends of a signal do not meet."""
+    length = int(next_fast_len(max(2 * sample_count - 1, 2), real=True))
+    while length % 2:
+        length = int(next_fast_len(length + 1, real=True))
+    return length
+
+
+def _products(padded: Reals, count: int) -> Reals:
+    """Return the sums of the products of samples that are a lag apart, at the lags 0 to count - 1 (n, count)."""
+    length = padded.shape[1]
+    parts: Reals = rfft(padded, axis=1).view(np.float64)
+    np.multiply(parts, parts, out=parts)
+    power = parts[:, ::2] + parts[:, 1::2]
+    if length % 2:
+        found: Reals = irfft(power, length, axis=1)
+    else:
+        # What is real and even has a cosine transform: half of the work.
+        found = dct(power, type=1, axis=1, norm="forward", overwrite_x=True)
+    if count > found.shape[1]:
+        places = np.arange(count)
+        found = found[:, np.minimum(places, length - places)]
+    return found[:, :count]
+
+
+def _correlated(values: Reals, work: Reals) -> Reals:
+    """Return autocorrelations (n, samples) by transforms of a length: the samples' own, or one with room for them.
+
+    work (n, length): its columns behind the samples' are 0.
+    """
+    is_varying = _centre(values, work[:, : values.shape[1]])
+    found = _products(work, values.shape[1])
+    found[:, 0] = 1.0
+    if not is_varying.all():
+        found[~is_varying] = np.nan
+    return found
+
+
+def _centre(values: Reals, into: Reals) -> Bools:
+    """Write signals without their means, of a sum of squares of 1; return which vary and are known throughout (n)."""
+    low, high = values.min(axis=1), values.max(axis=1)
+    size = np.maximum(np.abs(low), np.abs(high))
+    with np.errstate(invalid="ignore"):
+        is_varying: Bools = (high / 2 - low / 2 > _FLAT_RATIO * size) & np.isfinite(size)
+    is_extreme = is_varying & ((size > _LARGEST_VALUE) | (size < _LEAST_VALUE))
+    if is_extreme.any():
+        values = values.copy()
+        values[is_extreme] /= size[is_extreme, None]
+    if not is_varying.all():
+        values = np.where(is_varying[:, None], values, 0.0)
+    np.subtract(values, values.mean(axis=1)[:, None], out=into)
+    norm = np.sqrt(np.einsum("ij,ij->i", into, into))
+    into *= (1.0 / np.where(norm > 0, norm, 1.0))[:, None]
+    return is_varying
+
+
+def _masked(values: Reals, is_circular: bool, least_pair_ratio: float) -> Reals:
+    count = values.shape[1]
+    known = np.isfinite(values)
+    known_counts = known.sum(axis=1)
+    # What stands in a gap is taken out again below; until then it must not change the signal's range.
+    least = np.where(known, values, np.inf).min(axis=1)
+    padded = np.zeros((len(values), count if is_circular else _padded_length(count)))
+    signal = padded[:, :count]
+    is_varying = _centre(np.where(known, values, np.where(known_counts > 0, least, 0.0)[:, None]), signal)
+    signal[~known] = 0.0
+    signal -= (signal.sum(axis=1) / np.maximum(known_counts, 1))[:, None]
+    signal[~known] = 0.0
+    variance = np.square(signal).sum(axis=1) / np.maximum(known_counts, 1)
+    sums = _products(padded, count)
+    signal[:] = known
+    pairs = np.rint(_products(padded, count))
+    most = np.full(count, count) if is_circular else count - np.arange(count)
+    is_enough = pairs >= np.maximum(1.0, least_pair_ratio * most)
+    scale = np.where(is_varying, variance, 1.0)[:, None] * np.maximum(pairs, 1.0)
+    found = np.where(is_enough, sums / scale * (most / count), np.nan)
+    _bridge(found)
+    found[:, 0] = 1.0
+    found[~is_varying] = np.nan
+    return found
+
+
+def _bridge(values: Reals) -> None:
+    """Fill gaps between known values with straight lines, in place, row by row."""
+    rows = np.flatnonzero(np.isnan(values).any(axis=1))
+    part = values[rows]
+    count, known = part.shape[1], np.isfinite(part)
+    places = np.arange(count)
+    before = np.maximum.accumulate(np.where(known, places, -1), axis=1)
+    after = np.minimum.accumulate(np.where(known, places, count)[:, ::-1], axis=1)[:, ::-1]
+    row, place = np.nonzero(~known & (before >= 0) & (after < count))
+    left, right = before[row, place], after[row, place]
+    share = (place - left) / (right - left)
+    part[row, place] = (1.0 - share) * part[row, left] + share * part[row, right]
+    values[rows] = part
+
+
+# ---- peaks
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Peaks of many rows (peaks): the row, the place in it, the height; in order of rows, then places."""
+
+    row: Ints
+    place: Ints
+    height: Reals
+
+
+def peaks(values: Reals, least_height: float) -> Peaks:
+    """Return what `scipy.signal.find_peaks(row, height=least_height)` finds in each row (n, samples).
+
+    A peak is higher than what stands before and behind it; of a plateau it is the middle, the left one of two.
+    Neither the first nor the last sample is one.
+    """
+    width = values.shape[1]
+    if width < 3 or not len(values):
+        none = np.zeros(0, dtype=np.int64)
+        return Peaks(none, none, np.zeros(0))
+    inner = values[:, 1:-1]
+    is_risen = inner > values[:, :-2]
+    is_risen &= inner >= least_height
+    is_peak = inner > values[:, 2:]
+    is_peak &= is_risen
+    is_level = inner == values[:, 2:]
+    is_level &= is_risen
+    # whole rows in one line: to find what is set there is many times faster than by rows and columns
+    row, place = np.divmod(np.flatnonzero(is_peak.ravel()), width - 2)
+    place += 1
+    if is_level.any():
+        row, place = _with_plateaus(values, row, place, *np.nonzero(is_level))
+    return Peaks(row, place, values[row, place])
+
+
+def _with_plateaus(values: Reals, row: Ints, place: Ints, level_row: Ints, level_place: Ints) -> tuple[Ints, Ints]:
+    """Add the plateaus among the places where a row rises and then stays level (counted from the second sample)."""
+    width = values.shape[1]
+    rows, own = np.unique(level_row, return_inverse=True)
+    part = values[rows]
+    is_last = np.ones(part.shape, dtype=np.bool_)
+    np.not_equal(part[:, :-1], part[:, 1:], out=is_last[:, :-1])
+    lasts = np.flatnonzero(is_last.ravel())
+    first = level_place + 1
+    last = lasts[np.searchsorted(lasts, own * width + first)] - own * width
+    behind = part[own, np.minimum(last + 1, width - 1)]
+    is_plateau = (last < width - 1) & (behind < part[own, first])
+    row = np.concatenate([row, level_row[is_plateau]])
+    place = np.concatenate([place, (first + last)[is_plateau] // 2])
+    order = np.lexsort((place, row))
+    return row[order], place[order]
+
+
+# ---- the period
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """Distances between consecutive peaks (distances): the row, how many samples, the weight, whether it is kept."""
+
+    row: Ints
+    samples: Reals
+    weight: Reals
+    is_kept: Bools
+
+    def kept(self) -> Distances:
+        """Return those that are kept."""
+        at = np.flatnonzero(self.is_kept)
+        return Distances(self.row[at], self.samples[at], self.weight[at], self.is_kept[at])
+
+
+def distances(found: Peaks, row_count: int, most_z: float = 1.0) -> Distances:
+    """Return the distances between consecutive peaks of each row, and which of them are no outliers.
+
+    A distance's weight is the height of the lower one of its two peaks: it is as sure as the less sure of its ends.
+    (FTIO 0.0.9 takes the difference of the heights, which may be negative.) Its Z-score is its distance from the
+    weighted mean of its row, in weighted standard deviations (section II-C).
+    """
+    is_pair = found.row[1:] == found.row[:-1]
+    row = found.row[1:][is_pair]
+    samples = np.diff(found.place)[is_pair].astype(np.float64)
+    weight = np.minimum(found.height[1:], found.height[:-1])[is_pair]
+    # heights are positive unless the bound is not: then all count alike
+    weight = np.where(weight > 0, weight, 0.0)
+    total = np.bincount(row, weight, row_count)[row]
+    weight = np.where(total > 0, weight, 1.0)
+    mean, deviation = _spread(row, samples, weight, row_count)
+    is_kept = np.abs(samples - mean[row]) <= most_z * (1.0 + _SLACK) * deviation[row] + _SLACK
+    return Distances(row, samples, weight, is_kept)
+
+
+def _spread(row: Ints, values: Reals, weight: Reals, row_count: int) -> tuple[Reals, Reals]:
+    """Return the weighted mean and standard deviation of each row's values (rows); NaN where it has none."""
+    total = np.bincount(row, weight, row_count)
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(row, weight * values, row_count) / total
+        variance = np.bincount(row, weight * np.square(values - mean[row]), row_count) / total
+    return mean, np.sqrt(variance)
+
+
+def detect(sampled: Sampled, params: AutocorrelationParams | None = None) -> Detections:
+    """Return each signal's period as the mean of the distances between its peaks that are no outliers.
+
+    The confidence is 1 - sigma / mean of these distances (section II-C); they are the candidates, as frequencies, in
+    order of their weights, without confidences of their own. The first outcome that holds is given: `no_data`,
+    `too_many_gaps`, `too_short`, `no_io` (all that is known is 0), `aperiodic` (fewer than two peaks, or the distances
+    vary as much as they are long: a confidence of 0), `periodic`.
+    """
+    params = params or AutocorrelationParams()
+    frequency, confidence, none = np.full((3, sampled.signal_count), np.nan)
+    outcome = np.full(sampled.signal_count, "", dtype="<U16")
+    kept: list[Distances] = []
+    for place, group in sampled.chunks(_GROUP_SAMPLES):
+        found, outcome[place] = _peaks_of(group, params)
+        found = _with_origins(found) if params.is_origin_peak else found
+        judged = distances(found, group.signal_count, params.most_z).kept()
+        mean, deviation = _spread(judged.row, judged.samples, np.ones(len(judged.row)), group.signal_count)
+        is_alike = deviation < mean
+        frequency[place] = np.where(is_alike, group.sampling_hz / mean, np.nan)
+        confidence[place] = np.where(is_alike, 1.0 - deviation / mean, np.nan)
+        kept.append(replace(judged, row=judged.row + place.start))
+    is_open = outcome == ""
+    outcome[is_open] = np.where(np.isfinite(frequency[is_open]), "periodic", "aperiodic")
+    candidates = _candidates(kept, sampled.sampling_hz)
+    return Detections(outcome, frequency, confidence, sampled.started_s, sampled.ended_s, none, candidates)
+
+
+def _peaks_of(sampled: Sampled, params: AutocorrelationParams) -> tuple[Peaks, Texts]:
+    """Return the peaks of signals' autocorrelations, and why a signal cannot be judged (n), empty where it can."""
+    outcome = np.full(sampled.signal_count, "", dtype="<U16")
+    parts: list[Peaks] = []
+    work = np.zeros((0, _padded_length(sampled.sample_count)))
+    for place, part in sampled.chunks(_CHUNK_SAMPLES):
+        outcome[place], is_whole = _unfit(part.bytes_per_s, params)
+        is_fit = outcome[place] == ""
+        whole, gappy = np.flatnonzero(is_fit & is_whole), np.flatnonzero(is_fit & ~is_whole)
+        if len(whole):
+            values = part.bytes_per_s if len(whole) == part.signal_count else part.bytes_per_s[whole]
+            work = _room(work, len(whole))
+            found = peaks(_correlated(values, work[: len(whole)]), params.least_height)
+            parts.append(replace(found, row=whole[found.row] + place.start))
+        if len(gappy):
+            found = peaks(_masked(part.bytes_per_s[gappy], False, params.least_pair_ratio), params.least_height)
+            parts.append(replace(found, row=gappy[found.row] + place.start))
+    return _joined(parts), outcome
+
+
+def _joined(parts: list[Peaks]) -> Peaks:
+    empty = np.zeros(0, dtype=np.int64)
+    row = np.concatenate([empty, *(part.row for part in parts)])
+    place = np.concatenate([empty, *(part.place for part in parts)])
+    height = np.concatenate([np.zeros(0), *(part.height for part in parts)])
+    order = np.argsort(row, kind="stable")
+    return Peaks(row[order], place[order], height[order])
+
+
+def _with_origins(found: Peaks) -> Peaks:
+    """Return peaks with one of the height 1 at lag 0 of each row that has any."""
+    row = np.unique(found.row)
+    return _joined([Peaks(row, np.zeros(len(row), dtype=np.int64), np.ones(len(row))), found])
+
+
+def _unfit(values: Reals, params: AutocorrelationParams) -> tuple[Texts, Bools]:
+    """Return why signals cannot be judged (n), empty where they can, and whether they lack no sample (n)."""
+    count = values.shape[1]
+    known_counts = np.full(len(values), count)
+    low, high = values.min(axis=1, initial=0.0), values.max(axis=1, initial=0.0)
+    is_whole: Bools = np.isfinite(low) & np.isfinite(high)
+    is_io = (low < 0) | (high > 0)
+    doubtful = np.flatnonzero(~is_whole)
+    if len(doubtful):
+        known = np.isfinite(values[doubtful])
+        known_counts[doubtful] = known.sum(axis=1)
+        is_io[doubtful] = (known & (values[doubtful] != 0)).any(axis=1)
+    is_gappy = known_counts < (1.0 - params.max_missing_ratio) * count
+    reasons = ("no_data", "too_many_gaps", "too_short", "no_io")
+    tests = [known_counts == 0, is_gappy, known_counts < _LEAST_SAMPLES, ~is_io]
+    return np.select(tests, reasons, "").astype("<U16"), is_whole
+
+
+def _candidates(kept: list[Distances], sampling_hz: Reals) -> Candidates:
+    """Return kept distances as frequencies, the weightiest of each signal first."""
+    if not kept:
+        return Candidates.none(len(sampling_hz))
+    row, samples, weight = (
+        np.concatenate([getattr(part, name) for part in kept]) for name in ("row", "samples", "weight")
+    )
+    order = np.lexsort((-weight, row))
+    row, none = row[order], np.full(len(row), np.nan)
+    offsets = np.searchsorted(row, np.arange(len(sampling_hz) + 1)).astype(np.int64, copy=False)
+    return Candidates(sampling_hz[row] / samples[order], none, none, none, offsets)
+
+
+# ---- for a plot
+
+
+@dataclass(frozen=True, slots=True)
+class Autocorrelation:
+    """One signal's autocorrelation, and what was seen in it.
+
+    lags_s, values (samples). peak_lags_s, peak_heights (peaks). is_kept (peaks - 1): whether the distance from each
+    peak to the next one is no outlier.
+    """
+
+    lags_s: Reals
+    values: Reals
+    peak_lags_s: Reals
+    peak_heights: Reals
+    is_kept: Bools
+
+
+def autocorrelation(sampled: Sampled, params: AutocorrelationParams | None = None) -> Autocorrelation:
+    """Return the first signal's autocorrelation, as `detect` sees it."""
+    params = params or AutocorrelationParams()
+    signal, hz = sampled.chosen(slice(0, 1)), float(sampled.sampling_hz[0])
+    whole = bool(signal.is_known.all())
+    values = (
+        linear(signal.bytes_per_s) if whole else masked(signal.bytes_per_s, least_pair_ratio=params.least_pair_ratio)
+    )
+    found = peaks(values, params.least_height)
+    found = _with_origins(found) if params.is_origin_peak else found
+    is_kept = distances(found, 1, params.most_z).is_kept
+    return Autocorrelation(np.arange(signal.sample_count) / hz, values[0], found.place / hz, found.height, is_kept)
