@@ -49,7 +49,7 @@ def lines_that_match(pattern: re.Pattern[str], path: Path) -> list[str]:
 
 
 def texts() -> list[Path]:
-    return [path for path in tracked() if path.name not in _FOREIGN_WORDS]
+    return [path for path in tracked() if path.name not in _FOREIGN_WORDS and path.suffix != ".png"]
 
 
 # ---- rooms

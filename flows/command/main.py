@@ -26,6 +26,7 @@ SUBCOMMANDS = {
     "run": "flows.command.run",
     "serve": "flows.command.serve",
     "sql": "flows.command.query",
+    "study": "flows.command.study",
 }
 _SUMMARIES = {
     "classify": "Classify one series or trace, without a warehouse.",
@@ -39,6 +40,7 @@ _SUMMARIES = {
     "run": "Run the night: stage, samples, transforms, checks, release.",
     "serve": "Run the nightly schedule, as a Prefect deployment.",
     "sql": "Query a release in SQL.",
+    "study": "Measure how well periods are found, on traces and noise whose truth is known.",
 }
 _EPILOG = "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, 1 a bug."
 

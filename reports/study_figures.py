@@ -1,0 +1,274 @@
+"""Pictures of the study of periods: errors as FTIO's Figure 8, deviations as its Figure 9, false alarms, examples.
+
+They are PNGs, drawn without a display; the same tables make the same bytes. Colours are Okabe and Ito's, which people
+who do not see all colours can tell apart too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Reals = npt.NDArray[np.float64]
+Experiment = Literal["compute_time", "desynchronization", "variability", "cut"]
+
+_DPI = 120
+_WIDTH_IN = 9.0
+#: blue, orange, green, vermilion, purple, sky blue, black (Okabe and Ito)
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_GREY = "#666666"
+#: what lies below is drawn at this error: a logarithm has no zero
+_LEAST_ERROR = 1e-4
+_MOST_ERROR = 10.0
+_NOISE_WORDS = {"none": "no noise", "low": "low noise", "high": "high noise"}
+_TITLES = {
+    "compute_time": "Detection error, phases of all lengths (paper: Figure 8a)",
+    "desynchronization": "Detection error, processes that begin late (paper: Figure 8b)",
+    "variability": "Detection error, compute phases that differ (paper: Figure 8c)",
+    "cut": "Detection error, traces that begin and end within a period (not in the paper)",
+}
+_AXES = {
+    "compute_time": r"length of a compute phase $t_{cpu}$ [s]",
+    "desynchronization": r"mean delay of a process $\phi$ [s] (without delays, an I/O phase takes 10.4 s)",
+    "variability": r"standard deviation of the length of a compute phase over its mean, $\sigma/\mu$",
+    "cut": r"length of a compute phase $t_{cpu}$ [s]",
+}
+#: what the paper states: the error, and of what
+_LIMITS = {
+    "compute_time": (0.01, "paper: all below 1 %"),
+    "desynchronization": (0.11, "paper: means and medians up to 11 %"),
+    "variability": (0.055, r"paper: medians below 5.5 % up to $\sigma/\mu$ = 0.5"),
+    "cut": (0.01, "1 %"),
+}
+
+
+# ---- detection errors
+
+
+def draw_errors(answers: pl.DataFrame, experiment: Experiment, path: Path) -> None:
+    """Draw boxes of the detection errors: a row for each method, a box for each setting.
+
+    answers: experiment, value, noise_level, method, error_ratio (NULL where no period was found).
+    """
+    chosen = answers.filter(pl.col("experiment") == experiment)
+    methods, values = _in_order(chosen, "method"), sorted(set(chosen["value"]))
+    levels = _in_order(chosen, "noise_level")
+    figure = _figure(max(3.2, 1.2 + 1.5 * len(methods)))
+    rows = figure.subplots(len(methods), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, method in zip(rows, methods, strict=True):
+        of_method = chosen.filter(pl.col("method") == method)
+        _error_boxes(axes, of_method, values, levels)
+        axes.set_title(method, loc="left", fontsize=10, fontweight="bold", pad=14)
+        limit, _ = _LIMITS[experiment]
+        axes.axhline(limit, color=_GREY, linestyle="--", linewidth=1, zorder=0)
+    _error_axes(rows[0])
+    rows[-1].set_xticks(range(len(values)), [f"{value:g}" for value in values])
+    rows[-1].set_xlim(-0.6, len(values) - 0.4)
+    rows[-1].set_xlabel(_AXES[experiment], fontsize=10)
+    figure.supylabel(r"detection error $|T_d - \overline{T}|\,/\,\overline{T}$", fontsize=10)
+    figure.suptitle(_TITLES[experiment], fontsize=11)
+    _error_legend(figure, levels, _LIMITS[experiment][1])
+    _save(figure, path)
+
+
+def _error_boxes(axes: Axes, answers: pl.DataFrame, values: Sequence[float], levels: Sequence[str]) -> None:
+    """Draw a box for each value and level of noise, with the share of the traces that have a period above it."""
+    width = 0.8 / len(levels)
+    for number, level in enumerate(levels):
+        offset = (number - (len(levels) - 1) / 2) * width
+        for place, value in enumerate(values):
+            errors = answers.filter((pl.col("value") == value) & (pl.col("noise_level") == level))["error_ratio"]
+            found = errors.drop_nulls().to_numpy()
+            if len(found):
+                _box(axes, np.clip(found, _LEAST_ERROR, _MOST_ERROR), place + offset, 0.85 * width, _COLOURS[number])
+            share = f"{100 * len(found) / max(len(errors), 1):.0f}"
+            axes.text(place + offset, 1.0, share, transform=axes.get_xaxis_transform(), **_SHARE_TEXT)
+
+
+_SHARE_TEXT: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6.5, "color": _GREY}
+
+
+def _box(axes: Axes, values: Reals, place: float, width: float, colour: str) -> None:
+    """Draw one box: quartiles, the median as a line, whiskers to 1.5 times the box, what is beyond as dots."""
+    line = {"color": colour, "linewidth": 1}
+    axes.boxplot(
+        [values],
+        positions=[place],
+        widths=[width],
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"facecolor": f"{colour}40", "edgecolor": colour, "linewidth": 1},
+        medianprops={"color": "black", "linewidth": 1.6},
+        whiskerprops=line,
+        capprops=line,
+        flierprops={"marker": ".", "markersize": 3, "markerfacecolor": colour, "markeredgewidth": 0, "alpha": 0.6},
+    )
+
+
+def _error_axes(axes: Axes) -> None:
+    from matplotlib.ticker import NullLocator
+
+    axes.set_yscale("log")
+    axes.set_ylim(_LEAST_ERROR * 0.8, _MOST_ERROR * 1.2)
+    ticks = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+    axes.set_yticks(ticks, ["≤ 0.01 %", "0.1 %", "1 %", "10 %", "100 %", "≥ 1000 %"])
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def _error_legend(figure: Figure, levels: Sequence[str], limit: str) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    marks: list[Any] = []
+    if len(levels) > 1:
+        pairs = zip(levels, _COLOURS, strict=False)
+        marks += [Patch(facecolor=f"{c}40", edgecolor=c, label=_NOISE_WORDS.get(level, level)) for level, c in pairs]
+    marks += [
+        Line2D([], [], color="black", linewidth=1.6, label="median"),
+        Line2D([], [], color=_GREY, linestyle="--", linewidth=1, label=limit),
+        Line2D([], [], color="none", label="grey numbers: traces with a period [%]"),
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), fontsize=8, frameon=False)
+
+
+# ---- deviations
+
+
+def draw_deviations(answers: pl.DataFrame, path: Path) -> None:
+    """Draw boxes of sigma_vol and sigma_time over sigma / mu: a row for each method, as Figure 9.
+
+    answers: experiment, value, method, sigma_vol, sigma_time (NULL where no period was found).
+    """
+    chosen = answers.filter(pl.col("experiment") == "variability")
+    methods, values = _in_order(chosen, "method"), sorted(set(chosen["value"]))
+    figure = _figure(1.0 + 1.4 * len(methods))
+    cells = figure.subplots(len(methods), 2, sharex=True, sharey=True, squeeze=False)
+    for row, method in zip(cells, methods, strict=True):
+        for axes, name, colour in zip(row, ("sigma_vol", "sigma_time"), _COLOURS, strict=False):
+            for place, value in enumerate(values):
+                found = chosen.filter((pl.col("method") == method) & (pl.col("value") == value))[name].drop_nulls()
+                if len(found):
+                    _box(axes, found.to_numpy(), place, 0.7, colour)
+            axes.set_title(method, loc="left", fontsize=10, fontweight="bold")
+    for axes, word in zip(cells[-1], (r"$\sigma_{vol}$", r"$\sigma_{time}$"), strict=True):
+        _sparse_ticks(axes, values)
+        axes.set_xlabel(rf"{word} over $\sigma/\mu$", fontsize=10)
+    figure.supylabel("standard deviation (no unit)", fontsize=10)
+    figure.suptitle("Standard deviations of volume and of time on I/O (paper: Figure 9)", fontsize=11)
+    _save(figure, path)
+
+
+def _sparse_ticks(axes: Axes, values: Sequence[float]) -> None:
+    """Name every fourth value: all of them would overlap."""
+    places = range(0, len(values), 4 if len(values) > 12 else 1)
+    axes.set_xticks(list(places), [f"{values[place]:g}" for place in places])
+    axes.set_xlim(-0.7, len(values) - 0.3)
+
+
+# ---- false alarms
+
+
+def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
+    """Draw how often each method calls noise periodic, with the interval that holds the rate with 95 % confidence.
+
+    alarms: kind, noise, method, alarm_ratio, low_ratio, high_ratio. Points, not bars: the axis is logarithmic, and a
+    bar would have to begin at zero.
+    """
+    from matplotlib.ticker import NullLocator
+
+    methods = _in_order(alarms, "method")
+    noises = alarms.select("kind", "noise").unique(maintain_order=True).rows()
+    figure = _figure(1.6 + 0.55 * len(noises))
+    axes = figure.subplots()
+    for number, method in enumerate(methods):
+        rows = alarms.filter(pl.col("method") == method)
+        by_noise = {row["noise"]: row for row in rows.iter_rows(named=True)}
+        shift = (number - (len(methods) - 1) / 2) * 0.8 / len(methods)
+        _alarm_points(axes, [by_noise[noise] for _, noise in noises], shift, number, method)
+    axes.set_xscale("symlog", linthresh=0.01, linscale=1.0)
+    axes.set_xlim(-0.0005, 1.05)
+    ticks = (0.0, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0)
+    axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.axvline(0.01, color=_GREY, linestyle="--", linewidth=1, zorder=0, label="1 %")
+    axes.set_yticks(range(len(noises)), [f"{kind}: {noise}" if kind != "bursts" else noise for kind, noise in noises])
+    axes.set_ylim(len(noises) - 0.5, -0.5)
+    for edge in range(1, len(noises)):
+        axes.axhline(edge - 0.5, color="#DDDDDD", linewidth=0.8, zorder=0)
+    axes.set_xlabel("signals that were called periodic [%]: even steps up to 1 %, logarithmic above", fontsize=10)
+    axes.set_title("False alarms, with intervals of 95 % confidence", fontsize=11)
+    figure.legend(loc="outside lower center", ncols=len(methods) + 1, fontsize=9, frameon=False)
+    _save(figure, path)
+
+
+def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, number: int, method: str) -> None:
+    ratio, low, high = (np.array([row[name] for row in rows]) for name in ("alarm_ratio", "low_ratio", "high_ratio"))
+    axes.errorbar(
+        ratio,
+        np.arange(len(rows)) + shift,
+        xerr=np.maximum([ratio - low, high - ratio], 0.0),
+        fmt=_MARKERS[number % len(_MARKERS)],
+        color=_COLOURS[number % len(_COLOURS)],
+        markersize=4.5,
+        linewidth=1,
+        capsize=2,
+        label=method,
+        clip_on=False,
+    )
+
+
+# ---- examples
+
+
+def draw_examples(examples: Sequence[tuple[str, Reals]], sampling_hz: float, path: Path) -> None:
+    """Draw one trace of each of some settings, as Figure 7: a title, and samples in bytes per second."""
+    figure = _figure(0.8 + 1.25 * len(examples))
+    rows = figure.subplots(len(examples), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (title, samples) in zip(rows, examples, strict=True):
+        edges = np.arange(len(samples) + 1) / sampling_hz
+        axes.stairs(samples / 1e9, edges, fill=True, color=_COLOURS[0], linewidth=0)
+        axes.set_title(title, loc="left", fontsize=9)
+    rows[-1].set_xlabel("time [s]", fontsize=10)
+    rows[-1].set_xlim(0, max(len(samples) for _, samples in examples) / sampling_hz)
+    rows[-1].set_ylim(bottom=0)
+    figure.supylabel("throughput [GB/s]", fontsize=10)
+    figure.suptitle("Semi-synthetic traces (paper: Figure 7)", fontsize=11)
+    _save(figure, path)
+
+
+# ---- all figures
+
+
+def _figure(height_in: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH_IN, height_in), layout="constrained")
+    # room between the common label and the ticks' own
+    figure.get_layout_engine().set(w_pad=0.1)  # type: ignore[union-attr,call-arg]
+    return figure
+
+
+def _save(figure: Figure, path: Path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    for axes in figure.axes:
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    FigureCanvasAgg(figure)
+    # without the library's version: the same picture has the same bytes
+    figure.savefig(path, format="png", dpi=_DPI, metadata={"Software": None})
+
+
+def _in_order(frame: pl.DataFrame, column: str) -> list[str]:
+    """Return a column's values in the order in which they come."""
+    return frame[column].unique(maintain_order=True).to_list()
