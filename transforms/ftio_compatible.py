@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import scipy.fft
-from scipy import signal
 
 from transforms.detections import Candidates, Detections
 from transforms.exact_sums import running_sums
@@ -263,7 +262,10 @@ def autocorrelation(values: Reals, hz: float, params: CompatibleParams) -> tuple
         return np.nan, np.nan
     # its own function, for the rounding of equal values decides where a peak is
     correlation = np.correlate(apart, apart, "full")[len(apart) - 1 :] / variance / len(apart)
-    peaks, found = signal.find_peaks(correlation, height=params.peak_height)
+    # takes half a second to import, and no other answer needs it
+    from scipy.signal import find_peaks
+
+    peaks, found = find_peaks(correlation, height=params.peak_height)
     periods, weights = np.diff(peaks) / hz, np.diff(found["peak_heights"])
     is_kept = periods > 1.0 / hz
     periods, weights = periods[is_kept], weights[is_kept]

@@ -106,16 +106,33 @@ class Sampled:
             yield place, self.chosen(place)
 
 
-def by_length(pieces: Ragged, sampling_hz: Reals, started_s: Reals) -> Iterator[tuple[Ints, Sampled]]:
+def by_length(
+    pieces: Ragged, sampling_hz: Reals, started_s: Reals, padding_ratio: float = 0.0
+) -> Iterator[tuple[Ints, Sampled]]:
     """Yield signals of one length after the other: their places (k), and the signals.
 
-    pieces: the samples of n signals; sampling_hz, started_s (n).
+    pieces: the samples of n signals; sampling_hz, started_s (n). padding_ratio: signals that are shorter by this
+    ratio at most go with longer ones, and get samples that were not measured at their ends: fewer groups, for
+    methods to which that is nothing.
     """
     lengths = np.diff(pieces.offsets)
     order = np.argsort(lengths, kind="stable")
-    bounds = np.flatnonzero(np.diff(lengths[order], prepend=-1, append=-1))
+    bounds = np.flatnonzero(np.diff(_widths(lengths[order], padding_ratio), prepend=-1, append=-1))
     for first, last in pairwise(bounds.tolist()):
         places = order[first:last]
-        length = int(lengths[places[0]])
-        cells = pieces.offsets[places][:, None] + np.arange(length)
-        yield places, Sampled(pieces.values[cells], sampling_hz[places], started_s[places])
+        width = int(lengths[places[-1]])
+        is_own = np.arange(width) < lengths[places][:, None]
+        values = np.full(is_own.shape, np.nan)
+        cells = pieces.offsets[places][:, None] + np.arange(width)
+        values[is_own] = pieces.values[cells[is_own]]
+        yield places, Sampled(values, sampling_hz[places], started_s[places])
+
+
+def _widths(lengths: Ints, padding_ratio: float) -> Ints:
+    """Return for lengths (n), which rise, the number of the group to which each belongs."""
+    if not padding_ratio:
+        return lengths
+    with np.errstate(divide="ignore"):
+        steps = np.log(lengths) / np.log1p(padding_ratio)
+    found: Ints = np.where(lengths > 0, np.ceil(steps - 1e-9), -1).astype(np.int64) + 1
+    return found

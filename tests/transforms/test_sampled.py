@@ -47,6 +47,23 @@ def test_groups_of_one_length_hold_every_signal_once(lengths: list[int]) -> None
     assert sorted(seen) == list(range(count))
 
 
+@given(st.lists(st.integers(0, 40), max_size=12), st.floats(0.01, 1.0))
+def test_padded_groups_hold_every_signal_once_with_nothing_measured_behind_it(lengths: list[int], ratio: float) -> None:
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+    pieces = Ragged(np.arange(float(offsets[-1])), offsets)
+    count = len(lengths)
+    seen = []
+    for places, group in by_length(pieces, np.ones(count), np.zeros(count), ratio):
+        own = np.array(lengths)[places]
+        assert group.sample_count == own.max()
+        assert group.sample_count <= own.min() * (1 + ratio) + 1e-6
+        for place, values in zip(places, group.bytes_per_s, strict=True):
+            assert values[: lengths[place]].tolist() == pieces.values[offsets[place] : offsets[place + 1]].tolist()
+            assert np.isnan(values[lengths[place] :]).all()
+        seen += places.tolist()
+    assert sorted(seen) == list(range(count))
+
+
 @given(st.integers(1, 9), st.integers(0, 5), st.integers(1, 12))
 def test_chunks_follow_one_another(signals: int, samples: int, size: int) -> None:
     whole = Sampled(np.arange(float(signals * samples)).reshape(signals, samples), np.ones(signals), np.zeros(signals))
