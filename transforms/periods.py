@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from transforms import autocorrelations, autoperiod, controlled, dft, periodicity
-from transforms.autocorrelations import AutocorrelationParams
-from transforms.autoperiod import AutoperiodParams
-from transforms.controlled import ControlledParams
+from transforms import periodicity
 from transforms.detections import Detections, gathered
-from transforms.dft import DftParams
 from transforms.periodicity import Periodicity
-from transforms.refinement import refine
 from transforms.sampled import Sampled, by_length
 from transforms.samples import Ragged
 from transforms.throughput import Steps
 from transforms.windows import clipped_samples
+
+if TYPE_CHECKING:
+    from transforms.autocorrelations import AutocorrelationParams
+    from transforms.autoperiod import AutoperiodParams
+    from transforms.controlled import ControlledParams
+    from transforms.dft import DftParams
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -35,15 +37,15 @@ class PeriodParams:
     """How periods are sought.
 
     methods: which of `METHODS`. max_missing_ratio: the share of a signal that may not have been measured (ours: the
-    papers have no gaps). The rest: the parameters of each method.
+    papers have no gaps). The rest: the parameters of each method, its own defaults where None.
     """
 
     methods: tuple[str, ...] = METHODS
     max_missing_ratio: float = 0.5
-    controlled: ControlledParams = field(default_factory=ControlledParams)
-    dft: DftParams = field(default_factory=DftParams)
-    autocorrelation: AutocorrelationParams = field(default_factory=AutocorrelationParams)
-    autoperiod: AutoperiodParams = field(default_factory=AutoperiodParams)
+    controlled: ControlledParams | None = None
+    dft: DftParams | None = None
+    autocorrelation: AutocorrelationParams | None = None
+    autoperiod: AutoperiodParams | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +96,27 @@ def _answers(group: Sampled, params: PeriodParams) -> Mapping[str, tuple[Detecti
     wanted = set(params.methods)
     none = np.full(group.signal_count, np.nan)
     found = {}
+    # Each method is imported where it is run: most calls want one, and AUTOPERIOD's sparse matrices take long.
     if "controlled" in wanted:
-        found["controlled"] = controlled.detect(group, params.controlled), none
+        from transforms import controlled
+
+        found["controlled"] = controlled.detect(group, params.controlled or controlled.ControlledParams()), none
     if wanted & {"dft", "merged"}:
+        from transforms import dft
+
         found["dft"] = dft.detect(group, params.dft), none
     if wanted & {"autocorrelation", "merged"}:
+        from transforms import autocorrelations
+
         found["autocorrelation"] = autocorrelations.detect(group, params.autocorrelation), none
     if "merged" in wanted:
+        from transforms.refinement import refine
+
         merged = refine(found["dft"][0], found["autocorrelation"][0])
         found["merged"] = merged.detections, merged.refined_confidence
     if "autoperiod" in wanted:
+        from transforms import autoperiod
+
         found["autoperiod"] = autoperiod.detect_sampled(group, params.autoperiod), none
     return {method: (_judged(answer, group, params), refined) for method, (answer, refined) in found.items()}
 

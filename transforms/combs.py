@@ -1,0 +1,410 @@
+"""Lines in a spectrum that are multiples of one frequency, and how probable noise makes them.
+
+What repeats has a comb for a spectrum: lines at a frequency and its multiples. The spectrum of I/O is not flat, so
+lines are measured against what is around them: the signal is made white by a first-order prediction, what is left
+of the shape is taken from blocks of bins and from each bin's own neighbours, whichever is higher. The sum of so many
+lines over the level of noise is then distributed as F has it, whose second number of degrees of freedom stands for
+how well the level is known.
+
+Not every signal can be judged so. The spectrum of a few long bursts has hills of its own, as wide as the bursts are
+short; a line is told from a hill only if there are many bins to a hill. Where few bursts carry the bytes, sums of
+lines are larger by chance, which is taken for a level that is known less well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import fft
+from scipy.special import fdtrc
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+#: single precision is enough for a search, and half as large
+Floats = npt.NDArray[np.floating[Any]]
+
+#: sizes of transforms for each doubling
+_SIZES_PER_OCTAVE = 8
+#: the mean of the logarithm of what has a mean of 1 and is exponential
+_MEAN_LOG = -float(np.euler_gamma)
+#: a power below this share of the highest is rounding
+_ROUNDING = 1e-12
+#: probabilities below it are not told apart
+_LEAST = 1e-300
+#: the highest number of which only the multiples may be lines
+_MOST_EMPTY = 8
+#: lines that are looked for between those of a comb
+_LINES_BETWEEN = 8
+#: how much finer frequencies are told than by one transform of the signal
+_FINER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CombParams:
+    """What is looked for, and what it is measured against (all ours, set by simulated noise; see the tests).
+
+    line_counts: how many lines are summed, from a frequency to its multiples. least_cycles: periods of which fewer
+    than this many fit into the signal are none (a line so low cannot be told from a hill). block_bins: the bins to a
+    block. near_bins, apart_bins: a bin's neighbours are at most and at least so far from it. level_count: to how many
+    exponential values the level of noise is as well known. bursts_to_level: how many bursts of one size weigh as much
+    as one of these. least_bins: a signal must have at least so many samples to one sample of a typical burst.
+    most_times, line_height, line_contrast: lines may be multiples of a frequency so many times lower at most; it is
+    taken if most of its own lines are so many times as high as the level of noise, and as what is halfway between.
+    """
+
+    line_counts: tuple[int, ...] = (1, 2, 4, 8)
+    least_cycles: float = 4.0
+    block_bins: int = 24
+    near_bins: int = 12
+    apart_bins: int = 3
+    level_count: float = 72.0
+    bursts_to_level: float = 1.0
+    least_bins: float = 40.0
+    most_times: int = 16
+    line_height: float = 3.5
+    line_contrast: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Centred:
+    """Signals (n) about their means, white as far as one step of prediction makes them so, then zeros.
+
+    values (n, size). lengths (n): how many samples are the signal's. typical_length, effective_counts (n): of its
+    bursts, as in `regularity.Bursts`.
+    """
+
+    values: Floats
+    lengths: Ints
+    typical_length: Reals
+    effective_counts: Reals
+
+    @property
+    def size(self) -> int:
+        """The number of columns: the size of the transform."""
+        return int(self.values.shape[1])
+
+    def chosen(self, rows: Ints | Bools) -> Centred:
+        """Return some of the signals."""
+        return Centred(self.values[rows], self.lengths[rows], self.typical_length[rows], self.effective_counts[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Combs:
+    """The most improbable comb of each signal (n).
+
+    log_probability: of noise having such a one at any frequency; 0 where it cannot be told. cycles_per_sample: its
+    lowest line. line_count: how many lines were summed.
+    """
+
+    log_probability: Reals
+    cycles_per_sample: Reals
+    line_count: Ints
+
+
+def is_fit(signals: Centred, params: CombParams) -> Bools:
+    """Return whether there are enough bins to tell lines from hills (n)."""
+    found: Bools = (signals.lengths >= params.least_bins * signals.typical_length) & (signals.effective_counts > 0)
+    return found
+
+
+def transform_sizes(lengths: Ints) -> Ints:
+    """Return the least sizes that are a power of two times 8 to 15, at least 16, and at least so large (n)."""
+    at_least = np.maximum(np.asarray(lengths, dtype=np.int64), 2 * _SIZES_PER_OCTAVE)
+    unit = 2 ** (np.floor(np.log2(at_least)).astype(np.int64) - 3)
+    found: Ints = -(-at_least // unit) * unit
+    return found
+
+
+def whitened(values: Floats, is_known: Bools | None = None) -> Floats:
+    """Return signals (n, samples) less their means, less what each sample says of the next one; 0 where not known.
+
+    values: 0 where not known. A missing sample is not interpolated: it and the next one are 0.
+    """
+    if is_known is None:
+        centred = values - values.mean(axis=1, keepdims=True)
+    else:
+        # a product of numbers of one kind is several times as fast as a choice
+        share = is_known.astype(values.dtype)
+        count = np.maximum(share.sum(axis=1, keepdims=True), 1.0)
+        centred = values - values.sum(axis=1, keepdims=True) / count
+        centred *= share
+    power = np.einsum("ij,ij->i", centred, centred)
+    product = np.einsum("ij,ij->i", centred[:, 1:], centred[:, :-1])
+    correlation = np.divide(product, power, out=np.zeros_like(power), where=power > 0)
+    found = np.empty_like(centred)
+    np.multiply(centred[:, :-1], -correlation[:, None], out=found[:, 1:])
+    found[:, 1:] += centred[:, 1:]
+    # so that the first one has the variance of the others
+    found[:, 0] = centred[:, 0] * np.sqrt(np.maximum(1.0 - correlation**2, 0.0))
+    if is_known is not None:
+        found *= share
+        found[:, 1:] *= share[:, :-1]
+    return np.asarray(found)
+
+
+def powers(signals: Floats, size: int) -> Floats:
+    """Return the squared absolute values of the transform of so many samples, zeros added (size // 2 + 1, n).
+
+    Bins are rows, so that what is done to bins is done to all signals at once.
+    """
+    transformed = fft.rfft(signals, n=size, axis=1).T
+    found: Floats = np.empty(transformed.shape, dtype=transformed.real.dtype)
+    np.square(transformed.real, out=found)
+    found += transformed.imag**2
+    return found
+
+
+# ---- over the level of noise
+
+
+def over_noise(power: Floats, params: CombParams) -> Floats:
+    """Return powers as multiples of the level of noise around them (bins, n), in place; the first bin's is 0."""
+    lines = power[1:]
+    lines /= _block_levels(lines, params.block_bins)
+    power[0] = 0.0
+    _over_neighbours(power, params)
+    return power
+
+
+def _block_levels(lines: Floats, block_bins: int) -> Floats:
+    """Return the level of noise at each bin: of blocks, by the mean of the logarithm, which lines hardly change."""
+    count = max(1, len(lines) // block_bins)
+    edges = _edges(len(lines), count)
+    lowest = _ROUNDING * lines.max(axis=0) + np.finfo(lines.dtype).tiny
+    logs = lines + lowest
+    np.log(logs, out=logs)
+    level = np.add.reduceat(logs, edges[:-1], axis=0)
+    level /= np.diff(edges)[:, None].astype(lines.dtype)
+    if count > 2:
+        inner = 0.25 * (level[:-2] + 2.0 * level[1:-1] + level[2:])
+        level[0] = (2.0 * level[0] + level[1]) / 3.0
+        level[-1] = (2.0 * level[-1] + level[-2]) / 3.0
+        level[1:-1] = inner
+    level -= lines.dtype.type(_MEAN_LOG)
+    np.exp(level, out=level)
+    before, share = _knots(len(lines), count)
+    found: Floats = np.take(level, before, axis=0, out=logs)
+    change = np.diff(level, axis=0, append=level[-1:])
+    step = np.take(change, before, axis=0)
+    step *= share[:, None].astype(lines.dtype)
+    found += step
+    return found
+
+
+@lru_cache(maxsize=64)
+def _edges(bins: int, count: int) -> Ints:
+    return np.linspace(0, bins, count + 1).astype(np.int64)
+
+
+@lru_cache(maxsize=64)
+def _knots(bins: int, count: int) -> tuple[Ints, Reals]:
+    """Return behind which block's middle each bin lies, and how far on the way to the next one."""
+    edges = _edges(bins, count)
+    middle = 0.5 * (edges[:-1] + edges[1:] - 1)
+    place = np.arange(bins)
+    before = np.clip(np.searchsorted(middle, place, side="right") - 1, 0, count - 1)
+    width = np.maximum(middle[np.minimum(before + 1, count - 1)] - middle[before], 1.0)
+    return before, np.clip((place - middle[before]) / width, 0.0, 1.0)
+
+
+def _over_neighbours(power: Floats, params: CombParams) -> None:
+    """Divide what is above 1 on average around each bin by that average."""
+    bins, count = power.shape
+    near, apart = params.near_bins, params.apart_bins
+    if bins <= near + 1:
+        return
+    padded = np.zeros((bins + 2 * near, count), dtype=power.dtype)
+    padded[near : near + bins] = power
+    runs = _run_sums(padded, near - apart + 1)
+    around = runs[near + apart : near + apart + bins]
+    around = around + runs[:bins]
+    around += 1.0
+    around /= _neighbour_counts(bins, near, apart)[:, None].astype(power.dtype)
+    np.maximum(around, 1.0, out=around)
+    power /= around
+
+
+def _run_sums(values: Floats, length: int) -> Floats:
+    """Return the sums of so many neighbouring rows, by the first of them; of runs twice as long, again and again."""
+    total, start, run, size = None, 0, values, 1
+    while size <= length:
+        if length & size:
+            part = run[start:]
+            total = part.copy() if total is None else total[: len(part)] + part
+            start += size
+        if 2 * size <= length:
+            run = run[:-size] + run[size:]
+        size *= 2
+    return values if total is None else total[: len(values) - length + 1]
+
+
+@lru_cache(maxsize=64)
+def _neighbour_counts(bins: int, near: int, apart: int) -> Reals:
+    """Return how many neighbours each bin has, the first bin not counted, and one more."""
+    place = np.arange(bins)
+    after = np.minimum(place + near, bins - 1) - np.minimum(place + apart - 1, bins - 1)
+    before = np.maximum(place - apart, 0) - np.maximum(place - near - 1, 0)
+    found: Reals = 1.0 + after + before
+    return found
+
+
+# ---- the best comb
+
+
+def best_combs(signals: Centred, ratios: Floats, params: CombParams) -> Combs:
+    """Return each signal's most improbable comb.
+
+    ratios (bins, n): powers over noise. Sums are made for each frequency that the highest line may have, so that the
+    lines keep step; the lowest line's period is at least as long as a typical burst.
+    """
+    bins, count = ratios.shape
+    size, lengths = signals.size, signals.lengths
+    highest = np.full(count, float(bins))
+    np.divide(size, signals.typical_length, out=highest, where=signals.typical_length > 0)
+    level = 1.0 / (1.0 / params.level_count + 1.0 / np.maximum(params.bursts_to_level * signals.effective_counts, 1e-9))
+    is_judged = is_fit(signals, params)
+    best, frequency, lines = np.zeros(count), np.full(count, np.nan), np.ones(count, dtype=np.int64)
+    total, done = ratios, 1
+    for line_count in params.line_counts:
+        total = _sums(ratios, total, done, line_count)
+        done = line_count
+        first = np.ceil(params.least_cycles * line_count * size / lengths).astype(np.int64)
+        last = np.minimum(bins - 1, np.floor(highest * line_count)).astype(np.int64)
+        part, low = _between_bins(total, first, last)
+        if not len(part):
+            continue
+        height = part.max(axis=0)
+        trials = np.maximum((last - first + 1) * lengths / size, 1.0) * len(params.line_counts)
+        log_p = np.log(np.maximum(fdtrc(2 * line_count, 2 * level, height / line_count), _LEAST)) + np.log(trials)
+        rows = np.flatnonzero((log_p < best) & is_judged & (last >= first))
+        best[rows] = log_p[rows]
+        frequency[rows] = (part[:, rows].argmax(axis=0) + low) / (line_count * size)
+        lines[rows] = line_count
+    return Combs(best, frequency, lines)
+
+
+def _sums(ratios: Floats, total: Floats, done: int, line_count: int) -> Floats:
+    """Return the sums of so many lines by the bin of the highest; total is that of another number of lines."""
+    if line_count == 1:
+        return ratios
+    bins = len(ratios)
+    if line_count == 2 * done:
+        # the even lines of a comb are the lines of one with half as many, and the same highest line
+        found = total.copy() if done == 1 else total
+        lines = range(1, line_count, 2)
+    else:
+        found, lines = np.zeros_like(ratios), range(1, line_count + 1)
+    for line in lines:
+        found += np.take(ratios, _line_bins(bins, line, line_count), axis=0)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _line_bins(bins: int, line: int, line_count: int) -> Ints:
+    """Return the bin of a comb's line for each bin of its highest."""
+    found: Ints = (2 * np.arange(bins) * line + line_count) // (2 * line_count)
+    return found
+
+
+def _between_bins(total: Floats, first: Ints, last: Ints) -> tuple[Floats, int]:
+    """Return the bins from first to last of each signal (bins, n), both included, 0 outside, and the lowest bin."""
+    low, high = int(first.min(initial=len(total))), int(last.max(initial=-1))
+    part = total[low : high + 1]
+    start, stop = int(first.max(initial=low)), int(last.min(initial=high)) + 1
+    if len(part) and (start > low or stop <= high):
+        part = part.copy()
+        # only where some signals have begun and others not, or ended
+        for edge in (slice(low, min(start, high + 1)), slice(max(stop, low), high + 1)):
+            place = np.arange(edge.start, edge.stop)[:, None]
+            part[edge.start - low : edge.stop - low] *= (place >= first) & (place <= last)
+    return part, low
+
+
+# ---- which frequency exactly
+
+
+def refined(signals: Centred, combs: Combs, params: CombParams) -> Reals:
+    """Return the frequency of each comb's first line in cycles per sample (n), told finer, and the lowest one.
+
+    Where lines are multiples of a lower frequency that has other lines, too, it is that one.
+    """
+    power = powers(signals.values, signals.size)
+    plain = over_noise(power.copy(), params)
+    level = np.divide(power, plain, out=np.ones_like(power), where=plain > 0)
+    fine = powers(signals.values, signals.size * _FINER)
+    low = np.minimum(np.arange(len(fine)) // _FINER, len(level) - 1)
+    fine /= np.maximum(np.take(level, low, axis=0), np.finfo(level.dtype).tiny)
+    frequency, lines = combs.cycles_per_sample * (signals.size * _FINER), combs.line_count
+    least = params.least_cycles * signals.size * _FINER / signals.lengths
+    frequency = _at_peak(fine, frequency, lines, least)
+    frequency = _without_empty_lines(fine, frequency, params)
+    lowest = frequency
+    for times in range(2, params.most_times + 1):
+        lowest = np.where(_is_multiple(fine, frequency, times, least, params), frequency / times, lowest)
+    frequency = lowest
+    return _at_peak(fine, frequency, lines, least) / (signals.size * _FINER)
+
+
+def _at_peak(fine: Floats, frequency: Reals, line_count: Ints, least: Reals) -> Reals:
+    """Return frequencies in fine bins (n), moved to where the sum of lines is highest nearby."""
+    found = frequency.copy()
+    for lines in np.unique(line_count):
+        rows = np.flatnonzero(line_count == lines)
+        # one bin of the highest line to either side
+        step = np.arange(-2 * _FINER, 2 * _FINER + 1) / (2.0 * lines)
+        tried = frequency[rows, None] + step
+        sums = np.zeros(tried.shape)
+        for line in range(1, int(lines) + 1):
+            sums += _between(fine, rows, tried * line)
+        sums[tried < np.minimum(least, frequency)[rows, None]] = 0.0
+        at = np.clip(sums.argmax(axis=1), 1, len(step) - 2)
+        before, top, after = (np.take_along_axis(sums, at[:, None] + move, axis=1)[:, 0] for move in (-1, 0, 1))
+        curve = before - 2.0 * top + after
+        shift = np.divide(0.5 * (before - after), curve, out=np.zeros(len(at)), where=curve < 0)
+        found[rows] = np.take_along_axis(tried, at[:, None], axis=1)[:, 0]
+        found[rows] += np.clip(shift, -1.0, 1.0) * (step[1] - step[0])
+    return found
+
+
+def _between(fine: Floats, rows: Ints, place: Reals) -> Reals:
+    """Return some signals' values (bins, n) at places between bins (rows, places); 0 outside."""
+    low = np.floor(place).astype(np.int64)
+    is_inside = (low >= 0) & (low < len(fine) - 1)
+    low = np.where(is_inside, low, 0)
+    share = place - low
+    return np.where(is_inside, fine[low, rows[:, None]] * (1.0 - share) + fine[low + 1, rows[:, None]] * share, 0.0)
+
+
+def _without_empty_lines(fine: Floats, frequency: Reals, params: CombParams) -> Reals:
+    """Return frequencies of which only every second line is there, or every third, so many times higher (n).
+
+    Such combs are found by chance where the sum of their lines holds enough of another one's.
+    """
+    found, rows = frequency.copy(), np.arange(len(frequency))
+    for times in range(_MOST_EMPTY, 1, -1):
+        multiples = np.arange(1, 3 * times + 1)
+        ratios = _between(fine, rows, frequency[:, None] * multiples)
+        lines, others = ratios[:, multiples % times == 0], ratios[:, multiples % times > 0]
+        is_empty = (lines.min(axis=1) > params.line_height) & (np.median(others, axis=1) < 0.5 * params.line_height)
+        found[is_empty] = frequency[is_empty] * times
+    return found
+
+
+def _is_multiple(fine: Floats, frequency: Reals, times: int, least: Reals, params: CombParams) -> Bools:
+    """Return whether a frequency so many times lower has lines where the frequency has none (n).
+
+    More than half of those that are looked for must be there, for half may be those of twice as high a frequency; and
+    they must stand out from what is halfway to the next multiple, for the lowest bins may be a hill.
+    """
+    lower, rows = frequency / times, np.arange(len(frequency))
+    multiples = np.array([line for line in range(1, 3 * _LINES_BETWEEN) if line % times][:_LINES_BETWEEN])
+    place = lower[:, None] * multiples
+    lines = np.sort(_between(fine, rows, place), axis=1)[:, _LINES_BETWEEN // 2 - 1]
+    halfway = np.median(_between(fine, rows, place + 0.5 * lower[:, None]), axis=1)
+    found: Bools = (lower >= least) & (lines > params.line_height) & (lines > params.line_contrast * halfway)
+    return found

@@ -1,0 +1,395 @@
+"""Bursts whose distances are more alike than chance makes them.
+
+Bursts at random times have idle gaps that are exponential, whatever the rate at which they come: gaps that are more
+alike than that are regular. This needs no fixed phase, so it sees what a spectrum does not: a computation that
+takes now longer and now shorter shifts all later bursts, and smears every line.
+
+The measure is the squared coefficient of variation of the gaps (ddof 0), Greenwood's statistic G less its least
+value: c = m G - 1, for m gaps (Greenwood, J. R. Stat. Soc. 109, 1946). Of random gaps, divided by their sum, every
+mixture is as probable as any other; that c or less happens by chance is the share of such a simplex within a ball
+around its centre (`log_probability`).
+
+A burst may be in pieces. So bursts are also merged across all gaps up to the k-th shortest, for every k: the gaps
+that are left, less that shortest one, are exponential again if all are, as the exponential has no memory.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, log_ndtr
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.floating[Any]]
+
+#: what is above the mean by a lower share of it is so by rounding only (of single precision)
+_ROUNDING = 1e-6
+#: the variance of a gap that is known to one sample at either end, in squared samples
+_SAMPLING_VARIANCE = 1.0 / 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class RegularityParams:
+    """What a burst is, and how regular bursts must be.
+
+    least_burst_ratio: a burst with less than this share of the bytes of a typical one (the mean over bytes, not over
+    bursts) is none. most_bursts_ratio, few_bursts: bursts to a sample, and bursts; what has more of both flickers,
+    and has no bursts that can be told from one another. largest_variation: of the distances between the starts of
+    bursts, the standard deviation as a multiple of the mean; what varies more is not called a period, however sure it
+    is that it is not random (ours: at 0.5 a cycle in 20 is less than nothing or more than two of the mean).
+    least_samples: a period is at least so many samples long, as distances are known to a sample. plain_weight: the
+    share of the probability of a false alarm that is spent on bursts as they are; the rest is for merged ones.
+    """
+
+    least_burst_ratio: float = 0.1
+    most_bursts_ratio: float = 0.125
+    few_bursts: int = 64
+    largest_variation: float = 0.5
+    least_samples: float = 3.0
+    plain_weight: float = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """Bursts of n signals, in order of time: those of signal i are from offsets[i] to offsets[i + 1].
+
+    first, last (bursts): samples, the last one not included. volume (bursts): the sum of the burst's samples.
+    """
+
+    first: Ints
+    last: Ints
+    volume: Reals
+    offsets: Ints
+
+    @property
+    def signal_count(self) -> int:
+        """The number of signals."""
+        return len(self.offsets) - 1
+
+    @property
+    def counts(self) -> Ints:
+        """How many bursts each signal has (n)."""
+        return np.diff(self.offsets)
+
+    @property
+    def owner(self) -> Ints:
+        """The signal of each burst."""
+        return np.repeat(np.arange(self.signal_count), self.counts)
+
+    @property
+    def effective_counts(self) -> Reals:
+        """By how many bursts of one size the bytes might be carried (n): (sum v)^2 / sum v^2; 0 without bursts."""
+        squares = self._sums(self.volume**2)
+        return np.divide(self._sums(self.volume) ** 2, squares, out=np.zeros(len(squares)), where=squares > 0)
+
+    @property
+    def typical_volume(self) -> Reals:
+        """What a typical burst carries, the mean over bytes (n); 0 without bursts."""
+        volume = self._sums(self.volume)
+        return np.divide(self._sums(self.volume**2), volume, out=np.zeros(len(volume)), where=volume > 0)
+
+    @property
+    def typical_length(self) -> Reals:
+        """How many samples long bursts are, the mean over bytes (n); 0 without bursts."""
+        volume = self._sums(self.volume)
+        lengths = self._sums(self.volume * (self.last - self.first))
+        return np.divide(lengths, volume, out=np.zeros(len(volume)), where=volume > 0)
+
+    def chosen(self, is_wanted: Bools) -> Bursts:
+        """Return some of the bursts."""
+        counts = np.bincount(self.owner[is_wanted], minlength=self.signal_count)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return Bursts(self.first[is_wanted], self.last[is_wanted], self.volume[is_wanted], offsets)
+
+    def large(self, ratio: float) -> Bursts:
+        """Return those with at least so large a share of a typical burst's bytes."""
+        is_large = self.volume >= ratio * self.typical_volume[self.owner]
+        return self if is_large.all() else self.chosen(is_large)
+
+    def _sums(self, values: Floats) -> Reals:
+        # with weights the sums are real, and so they are without any bursts
+        return np.bincount(self.owner, values, self.signal_count).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """When signals (n) are above their thresholds: where that changes, as places in a flat table of so wide rows.
+
+    edges come in pairs, the first sample of a burst and the one behind its last. counts (n): the bursts.
+    """
+
+    edges: Ints
+    counts: Ints
+    width: int
+
+    def chosen(self, is_wanted: Bools) -> Activity:
+        """Return the same for some signals, as if the others were never active."""
+        if is_wanted.all():
+            return self
+        return Activity(
+            self.edges[np.repeat(is_wanted, 2 * self.counts)], np.where(is_wanted, self.counts, 0), self.width
+        )
+
+    def bursts(self, rates: Floats) -> Bursts:
+        """Return the bursts, with the sums of the rates in them."""
+        offsets = np.concatenate([[0], np.cumsum(self.counts)])
+        owner = np.repeat(np.arange(len(self.counts)), self.counts)
+        shift = owner * self.width
+        first, last = self.edges[::2] - shift, self.edges[1::2] - shift
+        cells = self.edges - np.repeat(owner, 2) * (self.width - rates.shape[1])
+        # the last burst may end with the table
+        cells = cells[:-1] if len(cells) and cells[-1] == rates.size else cells
+        volume = np.add.reduceat(rates.ravel(), cells)[::2] if len(cells) else np.zeros(0)
+        return Bursts(first, last, volume.astype(np.float64), offsets)
+
+
+def activity(rates: Floats, threshold: Reals, is_known: Bools | None = None) -> Activity:
+    """Return when signals are above their thresholds.
+
+    rates (n, samples): at least 0, and 0 where not known. threshold (n): FTIO's is V(S) / L, the mean over the time
+    that is judged (section II-C). What is not known is part of a burst where there is one right before and right
+    after.
+    """
+    is_high = np.zeros((len(rates), rates.shape[1] + 2), dtype=np.bool_)
+    np.greater(rates, (threshold * (1 + _ROUNDING)).astype(rates.dtype)[:, None], out=is_high[:, 1:-1])
+    if is_known is not None:
+        _bridge(is_high[:, 1:-1], is_known)
+    # every burst has two edges, and none reaches into another row
+    edges = np.flatnonzero(is_high[:, 1:] != is_high[:, :-1])
+    width = rates.shape[1] + 1
+    bounds = np.searchsorted(edges, width * np.arange(len(rates) + 1))
+    return Activity(edges, np.diff(bounds) // 2, width)
+
+
+def bursts(rates: Floats, threshold: Reals, is_known: Bools | None = None) -> Bursts:
+    """Return the runs of samples above each signal's threshold, as `activity` has them."""
+    return activity(rates, threshold, is_known).bursts(rates)
+
+
+def is_flicker(active: Activity, lengths: Ints, params: RegularityParams) -> Bools:
+    """Return which signals of so many samples have more bursts than can be told from one another (n)."""
+    found: Bools = active.counts > np.maximum(params.most_bursts_ratio * lengths, params.few_bursts)
+    return found
+
+
+def _bridge(is_high: Bools, is_known: Bools) -> None:
+    """Set, in place, what is not known as what is on both its sides."""
+    rows = np.flatnonzero(~is_known.all(axis=1))
+    if not len(rows):
+        return
+    known, high = is_known[rows], is_high[rows]
+    place = np.arange(known.shape[1])
+    before = np.maximum.accumulate(np.where(known, place, 0), axis=1)
+    after = np.minimum.accumulate(np.where(known, place, len(place) - 1)[:, ::-1], axis=1)[:, ::-1]
+    is_high[rows] = np.take_along_axis(high, before, axis=1) & np.take_along_axis(high, after, axis=1)
+
+
+# ---- how probable it is
+
+
+def log_probability(gap_count: npt.ArrayLike, variation: npt.ArrayLike) -> Reals:
+    """Return the logarithm of the probability that so many random gaps vary so little, or a little more than it.
+
+    gap_count: at least 2. variation: the squared coefficient of variation c. The ball of squared radius c / m has the
+    share pi^((m-1)/2) / Gamma((m+1)/2) (c/m)^((m-1)/2) Gamma(m) / sqrt(m) of the simplex: exact for c <= 1 / (m-1),
+    and too much where it sticks out of the simplex. There the truth is approached by the rate at which such a
+    deviation grows improbable with the number of gaps (`_excess_rate`), started late enough to stay above the truth.
+    """
+    count, c = np.asarray(gap_count, dtype=np.float64), np.asarray(variation, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        ball = 0.5 * (count - 1.0) * np.log(c * (math.pi / count)) + _log_factor(count)
+        excess = np.maximum(count - 4.0 - 1.7 / c, 0.0) * _excess_rate(c)
+    found: Reals = np.where(c < 1.0, np.minimum(ball - excess, 0.0), 0.0)
+    return found
+
+
+def _log_factor(count: Reals) -> Reals:
+    if count.size > 4096 and (highest := float(count.max())) < 4 * count.size:
+        table = _log_factor(np.arange(1.0, highest + 1.0))
+        found: Reals = table[count.astype(np.int64) - 1]
+        return found
+    found = gammaln(count) - gammaln(0.5 * (count + 1.0)) - 0.5 * np.log(count)
+    return found
+
+
+def _rates() -> tuple[Reals, Reals]:
+    """Return variations c from 0.01 to 1, and by how much the rate of large deviations is more than the ball's.
+
+    Of all distributions on the positive half-line with a mean of 1 and a variance of c the normal one, cut off at 0,
+    is the nearest to the exponential; their relative entropy is the rate (Sanov). The ball's is the same of the
+    whole normal distribution, 1 - log(2 pi e c) / 2.
+    """
+    cut = np.concatenate([np.linspace(-12.0, 0.0, 600), np.geomspace(0.01, 60.0, 600)])
+    log_tail = log_ndtr(-cut)
+    hazard = np.exp(-0.5 * cut**2 - 0.5 * math.log(2 * math.pi) - log_tail)
+    mean = hazard - cut
+    c = (1.0 - hazard * mean) / mean**2
+    entropy = log_tail + 0.5 * math.log(2 * math.pi * math.e) + 0.5 * cut * hazard
+    rate = 1.0 + np.log(mean) - entropy
+    return c, np.maximum(rate - (1.0 - 0.5 * np.log(2 * math.pi * math.e * c)), 0.0)
+
+
+_VARIATIONS, _EXCESS = _rates()
+
+
+def _excess_rate(variation: Reals) -> Reals:
+    return np.interp(variation, _VARIATIONS, _EXCESS)
+
+
+def merge_trials(gap_count: npt.ArrayLike) -> Reals:
+    """Return as how many independent tests it counts to try all ways to merge bursts with so many gaps.
+
+    There are two less than gaps, and neighbours hardly differ: random gaps make the best of them as improbable as
+    the best of k / (1 + k / 80) would be, or less so (simulated, for 3 to 1,000 gaps).
+    """
+    ways = np.maximum(np.asarray(gap_count, dtype=np.float64) - 2.0, 0.0)
+    found: Reals = ways / (1.0 + ways / 80.0)
+    return found
+
+
+# ---- the test
+
+
+@dataclass(frozen=True, slots=True)
+class Regularity:
+    """How regular each signal's bursts are (n).
+
+    log_probability: of random bursts being so regular, all ways to merge counted; 0 where it cannot be told, or where
+    the distances of starts vary too much to be called a period. merged_gap: bursts that are no more than so many
+    samples apart are one. period: the mean distance of starts, in samples; NaN where there are less than 3 bursts.
+    variation: the coefficient of variation of the distances of starts. first, last: the bursts' first sample, and
+    the one behind their last.
+    """
+
+    log_probability: Reals
+    merged_gap: Ints
+    period: Reals
+    variation: Reals
+    first: Ints
+    last: Ints
+
+
+def regularity(found: Bursts, params: RegularityParams) -> Regularity:
+    """Tell how regular bursts are (n)."""
+    large = found.large(params.least_burst_ratio)
+    log_p, merged = _best_merges(large, params.plain_weight)
+    merged_bursts = merge(large, merged)
+    period, variation = _distances(merged_bursts)
+    is_period = (variation <= params.largest_variation) & (period >= params.least_samples)
+    first, last = _spans(merged_bursts)
+    return Regularity(np.where(is_period, log_p, 0.0), merged, period, variation, first, last)
+
+
+def merge(found: Bursts, merged_gap: Ints) -> Bursts:
+    """Return bursts with those made one that are no more than so many samples apart (n)."""
+    if not len(found.first):
+        return found
+    owner = found.owner
+    is_start = np.ones(len(owner), dtype=np.bool_)
+    is_start[1:] = (owner[1:] != owner[:-1]) | (found.first[1:] - found.last[:-1] > merged_gap[owner[1:]])
+    starts = np.flatnonzero(is_start)
+    ends = np.append(starts[1:] - 1, len(owner) - 1)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(owner[starts], minlength=found.signal_count))])
+    return Bursts(found.first[starts], found.last[ends], np.add.reduceat(found.volume, starts), offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gaps:
+    """The idle gaps between the bursts of n signals: the distinct lengths (k) of each signal, in order.
+
+    owner, length, count (k): whose, how many samples, how often. totals (n): how many gaps a signal has. ends (n):
+    the place behind a signal's last length.
+    """
+
+    owner: Ints
+    length: Ints
+    count: Ints
+    totals: Ints
+    ends: Ints
+
+    @classmethod
+    def of(cls, found: Bursts) -> _Gaps:
+        """Return the gaps between bursts."""
+        owner = found.owner
+        is_gap = owner[1:] == owner[:-1]
+        # one sort of whole numbers is faster than finding an order by two keys
+        key = owner[1:][is_gap] << 32
+        key |= (found.first[1:] - found.last[:-1])[is_gap]
+        key.sort()
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        key, count = key[starts], np.diff(starts, append=len(key))
+        whose = key >> 32
+        ends = np.searchsorted(whose, np.arange(1, found.signal_count + 1))
+        return cls(whose, key & ((1 << 32) - 1), count, np.maximum(found.counts - 1, 0), ends)
+
+    def above(self) -> tuple[Ints, Ints, Reals]:
+        """Return what is left if all shorter gaps than each of the lengths are merged (k).
+
+        The longest gap that is merged, or 0; how many are left; and the variance of these as a multiple of that of
+        random ones: of mean length mu above the merged one, in whole samples, it would be mu (mu - 1).
+        """
+        is_first = np.ones(len(self.length), dtype=np.bool_)
+        is_first[1:] = self.owner[1:] != self.owner[:-1]
+        floor = np.where(is_first, 0, np.roll(self.length, 1))
+        lengths = self.length.astype(np.float64)
+        left, total, square = (self._from_here(self.count * power) for power in (1.0, lengths, lengths**2))
+        mean = total / left
+        variance = np.maximum(square / left - mean**2, 0.0) + _SAMPLING_VARIANCE
+        mean -= floor
+        random = mean * (mean - 1.0)
+        variation = np.divide(variance, random, out=np.ones(len(mean)), where=random > 0)
+        return floor, left.astype(np.int64), variation
+
+    def _from_here(self, values: Floats) -> Reals:
+        sums = np.concatenate([[0.0], np.cumsum(values)])
+        found: Reals = sums[self.ends[self.owner]] - sums[:-1]
+        return found
+
+
+def _best_merges(found: Bursts, plain_weight: float) -> tuple[Reals, Ints]:
+    """Return the logarithm of the probability of each signal's most regular merge, and across what it merges (n)."""
+    log_p, merged = np.zeros(found.signal_count), np.zeros(found.signal_count, dtype=np.int64)
+    gaps = _Gaps.of(found)
+    if not len(gaps.owner):
+        return log_p, merged
+    floor, left, variation = gaps.above()
+    is_test = (left >= 2) & (variation < 1.0)
+    score = np.zeros(len(left))
+    score[is_test] = log_probability(left[is_test], variation[is_test])
+    trials = np.maximum(merge_trials(gaps.totals) / (1.0 - plain_weight), 1.0)
+    score += np.log(np.where(floor == 0, 1.0 / plain_weight, trials[gaps.owner]))
+    rows = np.flatnonzero(gaps.totals)
+    counts = np.diff(gaps.ends[rows], prepend=0)
+    best = np.minimum.reduceat(score, gaps.ends[rows] - counts)
+    log_p[rows] = np.minimum(best, 0.0)
+    # of equal ones the first: what merges least
+    at = np.flatnonzero(score == np.repeat(best, counts))[::-1]
+    merged[gaps.owner[at]] = floor[at]
+    return log_p, merged
+
+
+def _distances(found: Bursts) -> tuple[Reals, Reals]:
+    """Return the mean distance of starts in samples, and its coefficient of variation (n); NaN where there is none."""
+    owner = found.owner
+    is_pair = owner[1:] == owner[:-1]
+    distance, whose = np.diff(found.first)[is_pair].astype(np.float64), owner[1:][is_pair]
+    count = np.bincount(whose, minlength=found.signal_count)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(whose, distance, found.signal_count) / count
+        variance = np.bincount(whose, (distance - mean[whose]) ** 2, found.signal_count) / count
+        return mean, np.sqrt(variance) / mean
+
+
+def _spans(found: Bursts) -> tuple[Ints, Ints]:
+    """Return each signal's first sample of a burst, and the one behind the last (n); 0 without bursts."""
+    first, last = np.zeros(found.signal_count, dtype=np.int64), np.zeros(found.signal_count, dtype=np.int64)
+    rows = np.flatnonzero(found.counts)
+    first[rows] = found.first[found.offsets[:-1][rows]]
+    last[rows] = found.last[found.offsets[1:][rows] - 1]
+    return first, last
