@@ -47,7 +47,9 @@ def test_a_hole_is_not_measured() -> None:
 
 
 def test_few_short_intervals_in_a_long_time_make_a_bounded_number_of_steps() -> None:
-    found = stepped(np.array([0.0, 1e6]), np.array([1e-3, 1e6 + 1]), np.ones(2), np.array([0, 2]), StepParams(max_step_count=1000))
+    found = stepped(
+        np.array([0.0, 1e6]), np.array([1e-3, 1e6 + 1]), np.ones(2), np.array([0, 2]), StepParams(max_step_count=1000)
+    )
     assert len(found.bytes_per_s.values) == 1000
 
 
