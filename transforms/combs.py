@@ -49,7 +49,8 @@ class CombParams:
     """What is looked for, and what it is measured against (all ours, set by simulated noise; see the tests).
 
     line_counts: how many lines are summed, from a frequency to its multiples. least_cycles: periods of which fewer
-    than this many fit into the signal are none (a line so low cannot be told from a hill). block_bins: the bins to a
+    than this many fit into the signal are none (a line so low cannot be told from a hill).
+    least_samples: periods of fewer samples are none (their cycles have no shape). block_bins: the bins to a
     block. near_bins, apart_bins: a bin's neighbours are at most and at least so far from it. level_count: to how many
     exponential values the level of noise is as well known. bursts_to_level: how many bursts of one size weigh as much
     as one of these. least_bins: a signal must have at least so many samples to one sample of a typical burst.
@@ -59,6 +60,7 @@ class CombParams:
 
     line_counts: tuple[int, ...] = (1, 2, 4, 8)
     least_cycles: float = 4.0
+    least_samples: float = 3.0
     block_bins: int = 24
     near_bins: int = 12
     apart_bins: int = 3
@@ -264,8 +266,7 @@ def best_combs(signals: Centred, ratios: Floats, params: CombParams) -> Combs:
     """
     bins, count = ratios.shape
     size, lengths = signals.size, signals.lengths
-    highest = np.full(count, float(bins))
-    np.divide(size, signals.typical_length, out=highest, where=signals.typical_length > 0)
+    highest = size / np.maximum(signals.typical_length, params.least_samples)
     level = 1.0 / (1.0 / params.level_count + 1.0 / np.maximum(params.bursts_to_level * signals.effective_counts, 1e-9))
     is_judged = is_fit(signals, params)
     best, frequency, lines = np.zeros(count), np.full(count, np.nan), np.ones(count, dtype=np.int64)

@@ -397,7 +397,7 @@ def _cycles(signals: Signals, found: _Findings, size: int, params: ControlledPar
     told = extents.of_cycles(own.rates, own.is_known, frequency, own.spans, found.pieces)
     bursts = _like_those_of(signals, found, params.regularity.least_burst_ratio)
     gap = np.floor(_GAP_IN_CYCLE / frequency).astype(np.int64)
-    run = extents.of_bursts(bursts, gap, 1.0 / frequency, np.full(len(gap), _UNEVEN))
+    run = extents.of_bursts(bursts, gap, 1.0 / frequency, np.full(len(gap), _UNEVEN), is_mean=False)
     drift = np.abs(run.period * frequency - 1.0) * told.cycles
     is_run = (run.cycles >= _SAME_CYCLES * told.cycles) & ((drift > _DRIFT) | (_SAME_CYCLES * run.cycles > told.cycles))
     return np.where(is_run, 1.0 / run.period, frequency), told.replaced(is_run, run)

@@ -23,8 +23,10 @@ Floats = npt.NDArray[np.floating[Any]]
 
 #: parts of a cycle whose means are its shape
 _SHAPE_BINS = 16
-#: a distance is usual if more than this share of all differs from it by no more than this, and a sample
-_MOST, _USUAL = 0.75, 0.25
+#: of like distances: how far they are from one another, and a sample, and the least share of them
+_USUAL, _MOST = 0.03, 0.6
+#: how far unlike ones are from them at least, and how many others there may be to a like one
+_UNUSUAL, _FEW = 0.35, 0.1
 #: a period has at least so many cycles
 _LEAST_CYCLES = 2
 #: a distance belongs to the period if it is no farther from it than so many standard deviations, at least and at most
@@ -69,19 +71,24 @@ def best_runs(scores: Reals) -> tuple[Ints, Ints]:
 # ---- bursts
 
 
-def of_bursts(found: Bursts, merged_gap: Ints, period: Reals, variation: Reals) -> Extents:
+def of_bursts(found: Bursts, merged_gap: Ints, period: Reals, variation: Reals, *, is_mean: bool = True) -> Extents:
     """Return where distances between the starts of bursts are about a period (n).
 
     found: bursts of n signals, which are one where no more than merged_gap (n) samples are between them. period,
     variation (n): the mean distance of starts in samples, and its coefficient of variation. The regularity is 1 less
-    the coefficient of variation of the distances that belong to the period.
+    the coefficient of variation of the distances that belong to the period. is_mean: the period is the mean distance of
+    these bursts, which may be a part of them or pieces.
     """
     bursts = merge(found, merged_gap)
     owner = bursts.owner
     pairs = np.flatnonzero(owner[1:] == owner[:-1])
     whose, distance = owner[pairs], (bursts.first[pairs + 1] - bursts.first[pairs]).astype(np.float64)
-    period, is_even = _usual(distance, whose, period)
-    tolerance = np.where(is_even, _USUAL, np.clip(_DEVIATIONS * variation, _LEAST_TOLERANCE, _MOST_TOLERANCE))
+    if is_mean:
+        period, is_even = _usual(distance, whose, period)
+    else:
+        is_even = np.zeros(len(period), dtype=np.bool_)
+    spread = np.where(is_even, 0.0, _DEVIATIONS * variation)
+    tolerance = np.clip(spread, _LEAST_TOLERANCE, _MOST_TOLERANCE)
     # a sample more or less at either end is no deviation; where bursts are missing a distance is a multiple
     times = np.maximum(np.round(distance / period[whose]), 1.0)
     is_multiple = np.abs(distance - times * period[whose]) <= tolerance[whose] * period[whose] + 1.0
@@ -104,16 +111,20 @@ def of_bursts(found: Bursts, merged_gap: Ints, period: Reals, variation: Reals) 
 
 
 def _usual(distance: Reals, owner: Ints, period: Reals) -> tuple[Reals, Bools]:
-    """Return the distance that is usual, and whether there is one (n): if most are like the one in the middle.
+    """Return the distance that is usual, and whether there is one (n).
 
-    Then that is the period, and not the mean, which a burst in two pieces or one that was not seen would shift.
+    There is if most are like the one in the middle, and nearly all others quite unlike it: bursts in two pieces, and
+    bursts that were not seen, which would shift the mean.
     """
     count = np.bincount(owner, minlength=len(period))
     middle = (np.cumsum(count) - count + count // 2)[owner]
     ordered = distance[np.lexsort((distance, owner))]
-    is_usual = np.abs(distance - ordered[middle]) <= _USUAL * ordered[middle] + 1.0
+    apart = np.abs(distance - ordered[middle])
+    is_usual = apart <= _USUAL * ordered[middle] + 1.0
+    is_between = ~is_usual & (apart < _UNUSUAL * ordered[middle])
+    usual, between = (np.bincount(owner[rows], minlength=len(period)) for rows in (is_usual, is_between))
     mean, _ = _moments(distance[is_usual], owner[is_usual], len(period))
-    is_even = np.bincount(owner[is_usual], minlength=len(period)) > _MOST * count
+    is_even = (usual > _MOST * count) & (between <= _FEW * usual)
     return np.where(is_even, mean, period), is_even
 
 
