@@ -31,6 +31,8 @@ _UNUSUAL, _FEW = 0.35, 0.1
 _LEAST_CYCLES = 2
 #: a distance belongs to the period if it is no farther from it than so many standard deviations, at least and at most
 _DEVIATIONS, _LEAST_TOLERANCE, _MOST_TOLERANCE = 3.0, 0.1, 0.75
+#: where distances are usual, others that are as near as this are phases that took longer, or came late
+_LATE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def of_bursts(found: Bursts, merged_gap: Ints, period: Reals, variation: Reals, 
         period, is_even = _usual(distance, whose, period)
     else:
         is_even = np.zeros(len(period), dtype=np.bool_)
-    spread = np.where(is_even, 0.0, _DEVIATIONS * variation)
+    spread = np.where(is_even, _LATE, _DEVIATIONS * variation)
     tolerance = np.clip(spread, _LEAST_TOLERANCE, _MOST_TOLERANCE)
     # a sample more or less at either end is no deviation; where bursts are missing a distance is a multiple
     times = np.maximum(np.round(distance / period[whose]), 1.0)
@@ -99,7 +101,9 @@ def of_bursts(found: Bursts, merged_gap: Ints, period: Reals, variation: Reals, 
     scores[whose, np.arange(len(whose)) - starts[whose]] = np.where(is_multiple, np.maximum(2.0 - times, -1.0), -1.0)
     first, last = best_runs(scores)
     place = np.arange(len(whose)) - starts[whose]
-    is_in = belongs & (place >= first[whose]) & (place < last[whose])
+    # nobody saw the start of a burst with which the signal begins
+    is_cut = (bursts.first[pairs] == 0) & is_even[whose]
+    is_in = belongs & (place >= first[whose]) & (place < last[whose]) & ~is_cut
     mean, deviation = _moments(distance[is_in], whose[is_in], len(period))
     offsets = bursts.offsets[:-1]
     is_any = (last > first) & (counts > 0)
