@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from bench import darshan_logs, day, recorder_traces, throughput, tmio_traces
+from bench import autoperiod, darshan_logs, day, periods, recorder_traces, throughput, tmio_traces
 from bench.figures import Figure
 from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
 
@@ -30,7 +30,7 @@ duckdb.connect().execute('''
 _GIGABYTE = 1e9
 _DATA = Path(os.environ.get("IOSIG_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 #: topics that need the real measurements
-_OF_DATA = {"darshan", "throughput"}
+_OF_DATA = {"autoperiod", "darshan", "period", "throughput"}
 
 
 def landing(csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
@@ -128,6 +128,9 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
         "recorder": lambda: recorder_traces.calls_per_s(scratch, rounds),
         "tmio": lambda: tmio_traces.landing(scratch, rounds),
         "throughput": lambda: chain(throughput.heatmap(data, rounds), throughput.synthetic(rounds)),
+        "period": lambda: periods.command(data, rounds),
+        "periods": lambda: chain(periods.detection(rounds), periods.batch(rounds)),
+        "autoperiod": lambda: autoperiod.series(data, rounds),
     }
 
 

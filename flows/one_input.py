@@ -21,7 +21,6 @@ from warehouse.errors import InputRefused
 from warehouse.landing import input_name
 from warehouse.sources import Batch, Source, owner, recognize
 from warehouse.sources.opening import read_head
-from warehouse.store import write_parquet
 
 if TYPE_CHECKING:
     import duckdb
@@ -136,5 +135,7 @@ def _kept(name: str, batches: Iterable[Batch], folder: Path) -> Mapping[str, lis
     for number, batch in enumerate(batches):
         known = [pl.lit(name).alias(column) for column in ("trace_id", "source_file") if column in batch.rows.columns]
         path = folder / f"{batch.table.name}-{number}.parquet"
-        files[batch.table.name].append(write_parquet(batch.rows.with_columns(known), batch.table, path))
+        # Nobody else reads them: they go without units and docs, which take pyarrow to write.
+        frames.require(batch.rows.with_columns(known), batch.table).write_parquet(path, compression="lz4")
+        files[batch.table.name].append(path)
     return files

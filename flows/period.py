@@ -23,7 +23,7 @@ from flows.settings import Settings
 from flows.steps.arrays import Ints, Reals
 from flows.steps.periods import params_of, rows_from
 from flows.steps.subjects import Subjects, series_subjects, traced_requests, traced_subjects
-from transforms import ftio_compatible, sampling, windows
+from transforms import sampling, windows
 from transforms.detections import Detections, gathered
 from transforms.intervals import StepParams
 from transforms.periods import METHODS, PeriodParams, Periods, compared, find
@@ -117,7 +117,7 @@ def find_periods(path: Path, settings: Settings, told: Told, asked: Asked) -> Fo
 
     Raises InputRefused if it tells of no bytes over time, UsageError where what is asked for does not fit it.
     """
-    params = replace(params_of(settings.periods), methods=asked.methods)
+    params = params_of(settings.periods, asked.methods)
     with opened(path, settings, told) as found:
         signals = _of_trace(found, settings, asked) if isinstance(found, TraceInput) else _of_rows(found, asked)
     answers = list(_answers(signals, params, asked))
@@ -280,6 +280,9 @@ def _directed(subjects: Subjects, asked: Asked) -> Subjects:
 
 def _compatible(signals: _Signals, asked: Asked) -> tuple[Subjects, Periods]:
     """Return what FTIO 0.0.9 would say: of requests as it samples them itself, else of the samples as they are."""
+    # No other method needs it, nor most calls.
+    from transforms import ftio_compatible
+
     subjects = signals.binned
     if signals.requests is not None:
         start_s, end_s = _bounds(asked, signals.zero_s)

@@ -16,7 +16,8 @@ FILE_NAME = "iosig.toml"
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Validators are built when a file is read: without one the defaults, which are never validated, are all.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def _with_group(pattern: str) -> str:
@@ -102,12 +103,19 @@ class TraceSettings(_Section):
     )
 
 
+PeriodMethod = Literal["controlled", "dft", "autocorrelation", "merged", "autoperiod"]
+
+
 class PeriodSettings(_Section):
     """How periods are sought; the thresholds of FTIO's methods are its paper's (IPDPS'24, section II)."""
 
-    methods: list[Literal["controlled", "dft", "autocorrelation", "merged", "autoperiod"]] = Field(
+    methods: list[PeriodMethod] = Field(
         ["controlled", "dft", "autocorrelation", "merged", "autoperiod"],
-        description="methods whose answers are published; controlled is the default answer",
+        description="methods whose answers for traces and series are published; controlled is the default answer",
+    )
+    server_methods: list[PeriodMethod] = Field(
+        ["controlled"],
+        description="the same for what servers saw, shared traffic, most of which the others call periodic",
     )
     max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a signal with more gaps is not judged")
     false_alarm_level: float = Field(
@@ -136,17 +144,17 @@ class EngineSettings(_Section):
 class Settings(_Section):
     """All that a site can set; every field has a default."""
 
-    jobs: JobSettings = JobSettings()
-    polls: PollSettings = PollSettings()
-    series: SeriesSettings = SeriesSettings()
+    jobs: JobSettings = Field(default_factory=JobSettings.model_construct)
+    polls: PollSettings = Field(default_factory=PollSettings.model_construct)
+    series: SeriesSettings = Field(default_factory=SeriesSettings.model_construct)
     filesystems: dict[str, str] = Field({}, description="name in the job log = name in the polls")
     partitions: dict[str, list[str]] = Field({}, description="partition = the file systems that its jobs use")
-    quality: QualitySettings = QualitySettings()
-    classes: ClassSettings = ClassSettings()
-    traces: TraceSettings = TraceSettings()
-    periods: PeriodSettings = PeriodSettings()
-    schedule: ScheduleSettings = ScheduleSettings()
-    engine: EngineSettings = EngineSettings()
+    quality: QualitySettings = Field(default_factory=QualitySettings.model_construct)
+    classes: ClassSettings = Field(default_factory=ClassSettings.model_construct)
+    traces: TraceSettings = Field(default_factory=TraceSettings.model_construct)
+    periods: PeriodSettings = Field(default_factory=PeriodSettings.model_construct)
+    schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
+    engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
 
     def parameters(self) -> str:
         """Return, as JSON, the settings on which results depend: a change of them makes every day stale."""
@@ -177,7 +185,7 @@ def load(path: Path | None, warehouse: Path) -> Settings:
     if found is None:
         if path:
             raise UsageError(f"There is no settings file {path}.")
-        return Settings()
+        return Settings.model_construct()
     try:
         document: dict[str, Any] = tomllib.loads(found.read_text(encoding="utf-8"))
         return Settings.model_validate(document)

@@ -4,12 +4,17 @@ FTIO's second method (Tarraf et al., "Capturing Periodic I/O Using Frequency Tec
 "Autocorrelation"): peaks of the autocorrelation function, the distances between them, those that are no outliers,
 and their average. Wiener and Khinchin: the function is the inverse transform of the power spectrum, so it takes
 O(N log N). The circular function is what AUTOPERIOD works on (Vlachos, Yu and Castelli, SDM'05, section 3.2).
+
+Of many signals, each is seen in single precision first, which takes half of the time. An answer is taken from it only
+where no rounding can change it: the answer is made of whole lags, so it is then the very same. All others are done
+again in double precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +24,10 @@ from transforms.detections import Candidates, Detections
 from transforms.sampled import Sampled
 
 Reals = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Float = TypeVar("Float", np.float32, np.float64)
 Texts = npt.NDArray[np.str_]
 
 #: samples that are transformed at a time: they and their padded spectrum fit the cache
@@ -35,6 +42,15 @@ _FLAT_RATIO = 1e-12
 _LEAST_VALUE, _LARGEST_VALUE = 1e-100, 1e100
 #: two Z-scores that should be one may differ by rounding
 _SLACK = 1e-9
+#: how far an autocorrelation in single precision may be off, as a multiple of the bits of its transform's length: the
+#: largest error seen, of many kinds and lengths, is a twentieth of this
+_SINGLE_ERROR = 3e-7
+#: single precision holds autocorrelations of samples whose sum of squares, and whose share of the mean's, is between
+_LEAST_SQUARES, _LARGEST_SQUARES, _LEAST_VARIATION = 1e-20, 1e30, 1e-10
+#: of fewer signals, or with a lower bound of the peaks, nothing is seen in single precision
+_FEWEST_SINGLES, _LEAST_SINGLE_HEIGHT = 16, 0.05
+#: with more signals in doubt than this it does not pay
+_MOST_DOUBTS = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +106,13 @@ def masked(values: Reals, *, is_circular: bool = False, least_pair_ratio: float 
 
 
 def _chunks(values: Reals) -> Iterator[slice]:
-    rows = max(1, _CHUNK_SAMPLES // max(1, values.shape[1]))
+    rows = _rows_at_a_time(values)
     for start in range(0, len(values) if values.size else 0, rows):
         yield slice(start, start + rows)
+
+
+def _rows_at_a_time(values: Reals) -> int:
+    return max(1, _CHUNK_SAMPLES // max(1, values.shape[1]))
 
 
 def _whole(values: Reals, length: int) -> Reals:
@@ -120,9 +140,7 @@ def _padded_length(sample_count: int) -> int:
 def _products(padded: Reals, count: int) -> Reals:
     """Return the sums of the products of samples that are a lag apart, at the lags 0 to count - 1 (n, count)."""
     length = padded.shape[1]
-    parts: Reals = rfft(padded, axis=1).view(np.float64)
-    np.multiply(parts, parts, out=parts)
-    power = parts[:, ::2] + parts[:, 1::2]
+    power = _power(padded)
     if length % 2:
         found: Reals = irfft(power, length, axis=1)
     else:
@@ -132,6 +150,13 @@ def _products(padded: Reals, count: int) -> Reals:
         places = np.arange(count)
         found = found[:, np.minimum(places, length - places)]
     return found[:, :count]
+
+
+def _power(padded: npt.NDArray[Float]) -> npt.NDArray[Float]:
+    """Return the power at each frequency (n, length // 2 + 1), as precise as what is given."""
+    parts: npt.NDArray[Float] = rfft(padded, axis=1).view(padded.dtype)
+    np.multiply(parts, parts, out=parts)
+    return parts[:, ::2] + parts[:, 1::2]
 
 
 def _correlated(values: Reals, work: Reals) -> Reals:
@@ -235,12 +260,19 @@ def peaks(values: Reals, least_height: float) -> Peaks:
     is_peak &= is_risen
     is_level = inner == values[:, 2:]
     is_level &= is_risen
-    # whole rows in one line: to find what is set there is many times faster than by rows and columns
-    row, place = np.divmod(np.flatnonzero(is_peak.ravel()), width - 2)
+    row, place = np.divmod(_places(is_peak.ravel()), width - 2)
     place += 1
     if is_level.any():
         row, place = _with_plateaus(values, row, place, *np.nonzero(is_level))
     return Peaks(row, place, values[row, place])
+
+
+def _places(is_set: Bools) -> Ints:
+    """Return where few of many are set (m): eight are looked at at a time."""
+    whole = len(is_set) // 8 * 8
+    words = np.flatnonzero(is_set[:whole].view(np.uint64))
+    word, place = np.nonzero(is_set[:whole].reshape(-1, 8)[words])
+    return np.concatenate([8 * words[word] + place, whole + np.flatnonzero(is_set[whole:])])
 
 
 def _with_plateaus(values: Reals, row: Ints, place: Ints, level_row: Ints, level_place: Ints) -> tuple[Ints, Ints]:
@@ -275,8 +307,7 @@ class Distances:
 
     def kept(self) -> Distances:
         """Return those that are kept."""
-        at = np.flatnonzero(self.is_kept)
-        return Distances(self.row[at], self.samples[at], self.weight[at], self.is_kept[at])
+        return _chosen(self, np.flatnonzero(self.is_kept))
 
 
 def distances(found: Peaks, row_count: int, most_z: float = 1.0) -> Distances:
@@ -286,17 +317,31 @@ def distances(found: Peaks, row_count: int, most_z: float = 1.0) -> Distances:
     (FTIO 0.0.9 takes the difference of the heights, which may be negative.) Its Z-score is its distance from the
     weighted mean of its row, in weighted standard deviations (section II-C).
     """
-    is_pair = found.row[1:] == found.row[:-1]
-    row = found.row[1:][is_pair]
-    samples = np.diff(found.place)[is_pair].astype(np.float64)
-    weight = np.minimum(found.height[1:], found.height[:-1])[is_pair]
+    _, judged, gap, deviation = _spaced(found, row_count)
+    return replace(judged, is_kept=gap <= _bound(most_z, deviation))
+
+
+def _bound(most_z: float, deviation: Reals) -> Reals:
+    """Return how far from the mean a distance may be (distances), in samples."""
+    return most_z * (1.0 + _SLACK) * deviation + _SLACK
+
+
+def _spaced(found: Peaks, row_count: int) -> tuple[Ints, Distances, Reals, Reals]:
+    """Return the distances, with all of them kept, and for each (distances) what tells whether it is.
+
+    First the number of the peak where it begins, last how far it is from its row's mean, and the row's deviation.
+    """
+    begin = np.flatnonzero(found.row[1:] == found.row[:-1])
+    row = found.row[begin]
+    samples = (found.place[begin + 1] - found.place[begin]).astype(np.float64)
+    weight = np.minimum(found.height[begin + 1], found.height[begin])
     # heights are positive unless the bound is not: then all count alike
     weight = np.where(weight > 0, weight, 0.0)
     total = np.bincount(row, weight, row_count)[row]
     weight = np.where(total > 0, weight, 1.0)
     mean, deviation = _spread(row, samples, weight, row_count)
-    is_kept = np.abs(samples - mean[row]) <= most_z * (1.0 + _SLACK) * deviation[row] + _SLACK
-    return Distances(row, samples, weight, is_kept)
+    judged = Distances(row, samples, weight, np.ones(len(row), dtype=np.bool_))
+    return begin, judged, np.abs(samples - mean[row]), deviation[row]
 
 
 def _spread(row: Ints, values: Reals, weight: Reals, row_count: int) -> tuple[Reals, Reals]:
@@ -320,10 +365,13 @@ def detect(sampled: Sampled, params: AutocorrelationParams | None = None) -> Det
     frequency, confidence, none = np.full((3, sampled.signal_count), np.nan)
     outcome = np.full(sampled.signal_count, "", dtype="<U16")
     kept: list[Distances] = []
+    is_seen = sampled.signal_count >= _FEWEST_SINGLES and params.least_height >= _LEAST_SINGLE_HEIGHT
     for place, group in sampled.chunks(_GROUP_SAMPLES):
-        found, outcome[place] = _peaks_of(group, params)
-        found = _with_origins(found) if params.is_origin_peak else found
-        judged = distances(found, group.signal_count, params.most_z).kept()
+        if is_seen and group.sample_count >= _LEAST_SAMPLES:
+            judged, outcome[place], doubt_ratio = _seen_distances(group, params)
+            is_seen = doubt_ratio <= _MOST_DOUBTS
+        else:
+            judged, outcome[place] = _kept_distances(group, params)
         mean, deviation = _spread(judged.row, judged.samples, np.ones(len(judged.row)), group.signal_count)
         is_alike = deviation < mean
         frequency[place] = np.where(is_alike, group.sampling_hz / mean, np.nan)
@@ -333,6 +381,21 @@ def detect(sampled: Sampled, params: AutocorrelationParams | None = None) -> Det
     outcome[is_open] = np.where(np.isfinite(frequency[is_open]), "periodic", "aperiodic")
     candidates = _candidates(kept, sampled.sampling_hz)
     return Detections(outcome, frequency, confidence, sampled.started_s, sampled.ended_s, none, candidates)
+
+
+def _kept_distances(sampled: Sampled, params: AutocorrelationParams) -> tuple[Distances, Texts]:
+    """Return the distances that are no outliers, and why a signal cannot be judged (n), empty where it can.
+
+    In order of rows, in each the weightiest first.
+    """
+    found, outcome = _peaks_of(sampled, params)
+    found = _with_origins(found) if params.is_origin_peak else found
+    judged = distances(found, sampled.signal_count, params.most_z).kept()
+    return _chosen(judged, np.lexsort((-judged.weight, judged.row))), outcome
+
+
+def _chosen(judged: Distances, at: Ints) -> Distances:
+    return Distances(judged.row[at], judged.samples[at], judged.weight[at], judged.is_kept[at])
 
 
 def _peaks_of(sampled: Sampled, params: AutocorrelationParams) -> tuple[Peaks, Texts]:
@@ -389,16 +452,121 @@ def _unfit(values: Reals, params: AutocorrelationParams) -> tuple[Texts, Bools]:
 
 
 def _candidates(kept: list[Distances], sampling_hz: Reals) -> Candidates:
-    """Return kept distances as frequencies, the weightiest of each signal first."""
+    """Return kept distances as frequencies, in the order in which they are given."""
     if not kept:
         return Candidates.none(len(sampling_hz))
-    row, samples, weight = (
-        np.concatenate([getattr(part, name) for part in kept]) for name in ("row", "samples", "weight")
-    )
-    order = np.lexsort((-weight, row))
-    row, none = row[order], np.full(len(row), np.nan)
+    row, samples = (np.concatenate([getattr(part, name) for part in kept]) for name in ("row", "samples"))
+    none = np.full(len(row), np.nan)
     offsets = np.searchsorted(row, np.arange(len(sampling_hz) + 1)).astype(np.int64, copy=False)
-    return Candidates(sampling_hz[row] / samples[order], none, none, none, offsets)
+    return Candidates(sampling_hz[row] / samples, none, none, none, offsets)
+
+
+# ---- in single precision, where that is sure
+
+
+def _seen_distances(sampled: Sampled, params: AutocorrelationParams) -> tuple[Distances, Texts, float]:
+    """Return what `_kept_distances` does, and the share of signals that had to be done in double precision."""
+    error = _SINGLE_ERROR * np.log2(_padded_length(sampled.sample_count))
+    found, is_sure, is_tried = _seen_peaks(sampled.bytes_per_s, params.least_height, error)
+    found = _with_origins(found) if params.is_origin_peak else found
+    judged, is_close = _sure_distances(found, sampled.signal_count, params, error)
+    is_sure &= ~is_close
+    outcome = np.full(sampled.signal_count, "", dtype="<U16")
+    doubts = np.flatnonzero(~is_sure)
+    if len(doubts):
+        exact, outcome[doubts] = _kept_distances(sampled.chosen(doubts), params)
+        judged = _chosen(judged, np.flatnonzero(is_sure[judged.row]))
+        row = np.concatenate([judged.row, doubts[exact.row]])
+        order = np.argsort(row, kind="stable")
+        columns = [(judged.samples, exact.samples), (judged.weight, exact.weight), (judged.is_kept, exact.is_kept)]
+        judged = Distances(row[order], *(np.concatenate(column)[order] for column in columns))
+    return judged, outcome, float((is_tried & ~is_sure).sum() / max(1, is_tried.sum()))
+
+
+def _seen_peaks(values: Reals, least_height: float, error: float) -> tuple[Peaks, Bools, Bools]:
+    """Return peaks in single precision, in which rows (n) they are surely the peaks, and which rows were tried (n)."""
+    is_sure, is_tried = np.zeros((2, len(values)), dtype=np.bool_)
+    parts: list[Peaks] = []
+    padded = np.zeros((_rows_at_a_time(values), _padded_length(values.shape[1])), dtype=np.float32)
+    for place in _chunks(values):
+        # What is too large for single precision is not held by it, and done in double precision.
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = values[place].sum(axis=1) / values.shape[1]
+            is_tried[place] = np.isfinite(mean) & (mean != 0)
+            rows = np.flatnonzero(is_tried[place])
+            own, mean = (values[place], mean) if len(rows) == len(mean) else (values[place][rows], mean[rows])
+            seen, is_held = _seen(own, mean, padded[: len(rows)])
+            found, is_close = _clear_peaks(seen, values.shape[1], least_height, error)
+        is_sure[place.start + rows] = is_held & ~is_close
+        parts.append(replace(found, row=rows[found.row] + place.start))
+    found = _joined(parts)
+    at = np.flatnonzero(is_sure[found.row])
+    return Peaks(found.row[at], found.place[at], found.height[at]), is_sure, is_tried
+
+
+def _seen(values: Reals, mean: Reals, padded: Singles) -> tuple[Singles, Bools]:
+    """Return autocorrelations (n, lags), more of them than samples, and whether single precision holds them (n).
+
+    mean (n): the samples'. padded (n, length): its columns behind the samples' are 0.
+    """
+    count = values.shape[1]
+    np.subtract(values, mean[:, None], out=padded[:, :count], casting="same_kind")
+    found: Singles = dct(_power(padded), type=1, axis=1, norm="forward", overwrite_x=True)
+    squares = found[:, 0].astype(np.float64)
+    is_held: Bools = (squares > _LEAST_SQUARES) & (squares < _LARGEST_SQUARES)
+    is_held &= squares > _LEAST_VARIATION * count * np.square(mean)
+    found *= (1.0 / np.where(is_held, squares, 1.0)).astype(np.float32)[:, None]
+    return found, is_held
+
+
+def _clear_peaks(seen: Singles, count: int, least_height: float, error: float) -> tuple[Peaks, Bools]:
+    """Return the peaks of autocorrelations that are off by an error at most, and which rows (n) may have others.
+
+    seen (n, lags): those from the samples' number (count) on are 0, up to the error.
+    """
+    row_count, width = seen.shape
+    line = seen.ravel()
+    steps = line[1:] - line[:-1]
+    is_risen, is_fallen = steps > 2 * error, steps < -2 * error
+    is_high = line >= least_height - 4 * error
+    is_level = (is_risen == is_fallen) & is_high[:-1]
+    is_peak = is_risen[:-1] & is_fallen[1:]
+    is_peak &= is_high[1:-1]
+    row, place = np.divmod(_places(is_peak) + 1, width)
+    inner = np.flatnonzero((place > 0) & (place < count - 1))
+    row, place = row[inner], place[inner]
+    height = seen[row, place].astype(np.float64)
+    is_close = np.zeros(row_count, dtype=np.bool_)
+    is_close[_places(is_level) // width] = True
+    is_close[row[np.abs(height - least_height) <= 2 * error]] = True
+    counted = np.flatnonzero(height >= least_height)
+    return Peaks(row[counted], place[counted], height[counted]), is_close
+
+
+def _sure_distances(
+    found: Peaks, row_count: int, params: AutocorrelationParams, error: float
+) -> tuple[Distances, Bools]:
+    """Return what of the distances is kept, as `_kept_distances` does, and which rows (n) may have other answers.
+
+    Weights that are off by a share e at most move the mean by e deviations at most, and the deviation by as much of
+    itself: a distance whose Z-score is that close to the bound, with room to spare, may be kept or not.
+    """
+    begin, judged, gap, deviation = _spaced(found, row_count)
+    bound = _bound(params.most_z, deviation)
+    share = 4 * (1.0 + params.most_z) * error / params.least_height
+    is_close = np.zeros(row_count, dtype=np.bool_)
+    is_close[judged.row[np.abs(gap - bound) <= share * deviation]] = True
+    at = np.flatnonzero(gap <= bound)
+    at = at[np.lexsort((-judged.weight[at], judged.row[at]))]
+    one, other = at[:-1], at[1:]
+    is_swapped = (judged.row[one] == judged.row[other]) & (judged.samples[one] != judged.samples[other])
+    is_swapped &= judged.weight[one] - judged.weight[other] <= 2 * error
+    # Two neighbours that both weigh as much as the peak between them weigh the same in any precision.
+    fall = found.height[begin + 1] - found.height[begin]
+    lower = np.where(np.abs(fall) > 2 * error, begin + (fall < 0), -1 - np.arange(len(begin)))
+    is_swapped &= lower[one] != lower[other]
+    is_close[judged.row[one[is_swapped]]] = True
+    return _chosen(judged, at), is_close
 
 
 # ---- for a plot

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +28,10 @@ Ints = npt.NDArray[np.int64]
 
 #: every method, the default first
 METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod")
+#: what methods say of signals (n): their answers, and the refined confidence (n)
+Answers = dict[str, tuple[Detections, Reals]]
+#: signals that are judged together differ in length by no more than this: fewer groups, and little to skip
+_PADDING_RATIO = 0.25
 #: two full cycles, but for rounding
 _LEAST_CYCLES = 2 - 1e-9
 
@@ -75,32 +79,61 @@ def find(
     they are known so: then the periods are compared on them, else on the samples, each of which holds until the next.
     """
     params = params or PeriodParams()
-    places, parts = [], []
-    for place, group in by_length(samples, sampling_hz, started_s):
-        places.append(place)
-        parts.append(_answers(group, params))
+    answers = _of_groups(_exact_answers, samples, sampling_hz, started_s, params)
+    answers |= _of_groups(_padded_answers, samples, sampling_hz, started_s, params)
+    known = _known_counts(samples)
+    counts = np.diff(samples.offsets)
     found = []
     for method in (name for name in METHODS if name in params.methods):
-        detections = gathered([part[method][0] for part in parts], places)
-        refined = np.full(len(sampling_hz), np.nan)
-        for place, part in zip(places, parts, strict=True):
-            refined[place] = part[method][1]
-        refined[~detections.is_periodic] = np.nan
+        answer, refined = answers[method]
+        detections = _judged(answer, started_s + counts / sampling_hz, known, counts, params)
         measured = compared(detections, samples, sampling_hz, started_s, steps)
-        found.append(Periods(method, detections, refined, measured))
+        found.append(Periods(method, detections, np.where(detections.is_periodic, refined, np.nan), measured))
     return found
 
 
-def _answers(group: Sampled, params: PeriodParams) -> Mapping[str, tuple[Detections, Reals]]:
-    """Return what each wanted method says of signals of one length, with the refined confidence (n)."""
+def _of_groups(
+    answers: Callable[[Sampled, PeriodParams], Answers],
+    samples: Ragged,
+    sampling_hz: Reals,
+    started_s: Reals,
+    params: PeriodParams,
+) -> Answers:
+    """Return what some methods say of signals of any length, which are judged in groups."""
+    padding = _PADDING_RATIO if answers is _padded_answers else 0.0
+    places, parts = [], []
+    for place, group in by_length(samples, sampling_hz, started_s, padding):
+        places.append(place)
+        parts.append(answers(group, params))
+    # without any signal each method says nothing of none
+    parts = parts or [answers(Sampled(np.zeros((0, 0)), np.zeros(0), np.zeros(0)), params)]
+    places = places or [np.zeros(0, dtype=np.int64)]
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return {
+        method: (
+            gathered([part[method][0] for part in parts], places),
+            np.concatenate([part[method][1] for part in parts])[order],
+        )
+        for method in parts[0]
+    }
+
+
+def _padded_answers(group: Sampled, params: PeriodParams) -> Answers:
+    """Return what the methods say to which samples behind the end that were not measured are nothing."""
+    if "controlled" not in params.methods:
+        return {}
+    from transforms import controlled
+
+    found = controlled.detect(group, params.controlled or controlled.ControlledParams())
+    return {"controlled": (found, np.full(group.signal_count, np.nan))}
+
+
+def _exact_answers(group: Sampled, params: PeriodParams) -> Answers:
+    """Return what the other methods say of signals of one length, with the refined confidence (n)."""
     wanted = set(params.methods)
     none = np.full(group.signal_count, np.nan)
     found = {}
     # Each method is imported where it is run: most calls want one, and AUTOPERIOD's sparse matrices take long.
-    if "controlled" in wanted:
-        from transforms import controlled
-
-        found["controlled"] = controlled.detect(group, params.controlled or controlled.ControlledParams()), none
     if wanted & {"dft", "merged"}:
         from transforms import dft
 
@@ -118,17 +151,23 @@ def _answers(group: Sampled, params: PeriodParams) -> Mapping[str, tuple[Detecti
         from transforms import autoperiod
 
         found["autoperiod"] = autoperiod.detect_sampled(group, params.autoperiod), none
-    return {method: (_judged(answer, group, params), refined) for method, (answer, refined) in found.items()}
+    return found
 
 
-def _judged(answer: Detections, group: Sampled, params: PeriodParams) -> Detections:
+def _known_counts(samples: Ragged) -> Ints:
+    counts = np.diff(samples.offsets)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    return np.bincount(owner[np.isfinite(samples.values)], minlength=len(counts)).astype(np.int64)
+
+
+def _judged(answer: Detections, ended_s: Reals, known: Ints, counts: Ints, params: PeriodParams) -> Detections:
     """Return answers without those that no method should give: of what is mostly missing, or of too few cycles."""
-    missing = group.missing_ratio
-    is_gappy = (missing > params.max_missing_ratio) & (missing < 1)
+    own = replace(answer, window_end_s=np.minimum(answer.window_end_s, ended_s))
+    is_gappy = (known > 0) & (counts - known > params.max_missing_ratio * counts)
     with np.errstate(invalid="ignore"):
-        cycles = (answer.window_end_s - answer.window_start_s) * answer.frequency_hz
+        cycles = (own.window_end_s - own.window_start_s) * own.frequency_hz
         is_short = cycles < _LEAST_CYCLES
-    return answer.denied(is_short, "aperiodic").denied(is_gappy, "too_many_gaps")
+    return own.denied(is_short, "aperiodic").denied(is_gappy, "too_many_gaps")
 
 
 def compared(

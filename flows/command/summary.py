@@ -24,6 +24,7 @@ def show_summary(store: Store, release: Release) -> None:
         _show_tables(connection)
         _show_applications(connection)
         _show_classes(connection)
+        _show_periods(connection)
         _show_checks(connection)
         notes = missing_inputs(connection)
     for note in notes:
@@ -80,6 +81,27 @@ def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:
     rows = connection.sql(query).fetchall()
     if rows:
         show("Classes", ("measured at", "direction", "class", "subjects"), rows)
+
+
+def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
+    query = """
+        select
+            source,
+            direction,
+            count(*) filter (outcome in ('periodic', 'aperiodic')) as judged_count,
+            count(*) filter (outcome = 'periodic') as periodic_count,
+            median(period_s) as period_s,
+            median(periodicity_score) as periodicity_score
+        from periods
+        where is_default
+        group by all
+        having judged_count > 0
+        order by source, direction
+    """
+    rows = connection.sql(query).fetchall()
+    if rows:
+        columns = ("measured at", "direction", "judged", "periodic", "median period_s", "median score")
+        show("Periods (where noise would hardly look so)", columns, rows)
 
 
 def _show_checks(connection: duckdb.DuckDBPyConnection) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from transforms.controlled import ControlledParams
 
 from flows.settings import PeriodSettings
 from flows.steps import subjects
@@ -14,15 +14,17 @@ from flows.steps.arrays import Reals, list_column
 from flows.steps.run import Day, Run
 from flows.steps.subjects import KEYS, Subjects
 from transforms import periods, windows
-from transforms.autocorrelations import AutocorrelationParams
-from transforms.autoperiod import AutoperiodParams
-from transforms.dft import DftParams
 from transforms.periods import PeriodParams, Periods
 from transforms.samples import Ragged
-from transforms.spectral_outliers import OutlierParams
 from transforms.throughput import Steps, step_function
 from warehouse.contracts import frames, tables
 from warehouse.store import write_parquet
+
+if TYPE_CHECKING:
+    from transforms.autocorrelations import AutocorrelationParams
+    from transforms.autoperiod import AutoperiodParams
+    from transforms.controlled import ControlledParams
+    from transforms.dft import DftParams
 
 DEFAULT_METHOD = "controlled"
 #: requests that are worked on at a time
@@ -31,10 +33,12 @@ _REQUESTS_AT_A_TIME = 5_000_000
 
 def find(run: Run, day: Day) -> int:
     """Find the periods of the runs, series and traced runs that ended on a day. Returns the rows."""
-    params = params_of(run.settings.periods)
+    settings = run.settings.periods
+    params = params_of(settings)
     pieces = [frames.empty(tables.PERIODS)]
     if run.path(tables.SAMPLES, day).is_file():
-        pieces.append(rows_of(subjects.job_subjects(pl.read_parquet(run.path(tables.SAMPLES, day))), params))
+        jobs = subjects.job_subjects(pl.read_parquet(run.path(tables.SAMPLES, day)))
+        pieces.append(rows_of(jobs, params_of(settings, settings.server_methods)))
     if run.path(tables.SERIES_INTERVALS, day).is_file():
         series = pl.read_parquet(run.path(tables.SERIES_INTERVALS, day))
         pieces.append(rows_of(subjects.series_subjects(series), params))
@@ -46,16 +50,43 @@ def find(run: Run, day: Day) -> int:
     return found.height
 
 
-def params_of(settings: PeriodSettings) -> PeriodParams:
-    """Return the settings of periods as parameters of the methods."""
+def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) -> PeriodParams:
+    """Return the settings of periods as parameters of some methods, or of those that are to be published."""
+    wanted = settings.methods if methods is None else methods
     return PeriodParams(
-        methods=tuple(settings.methods),
+        methods=tuple(wanted),
         max_missing_ratio=settings.max_missing_ratio,
-        controlled=ControlledParams(false_alarm_probability=settings.false_alarm_level),
-        dft=DftParams(outliers=OutlierParams(z_threshold=settings.z_score, tolerance=settings.tolerance)),
-        autocorrelation=AutocorrelationParams(least_height=settings.autocorrelation_height),
-        autoperiod=AutoperiodParams(confidence=settings.autoperiod_confidence),
+        # A method's parameters import the method: those of the others are left out.
+        controlled=_controlled(settings) if "controlled" in wanted else None,
+        dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
+        autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(wanted) else None,
+        autoperiod=_autoperiod(settings) if "autoperiod" in wanted else None,
     )
+
+
+def _controlled(settings: PeriodSettings) -> ControlledParams:
+    from transforms.controlled import ControlledParams
+
+    return ControlledParams(false_alarm_probability=settings.false_alarm_level)
+
+
+def _dft(settings: PeriodSettings) -> DftParams:
+    from transforms.dft import DftParams
+    from transforms.spectral_outliers import OutlierParams
+
+    return DftParams(outliers=OutlierParams(z_threshold=settings.z_score, tolerance=settings.tolerance))
+
+
+def _autocorrelation(settings: PeriodSettings) -> AutocorrelationParams:
+    from transforms.autocorrelations import AutocorrelationParams
+
+    return AutocorrelationParams(least_height=settings.autocorrelation_height)
+
+
+def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
+    from transforms.autoperiod import AutoperiodParams
+
+    return AutoperiodParams(confidence=settings.autoperiod_confidence)
 
 
 def _of_traces(run: Run, day: Day, params: PeriodParams) -> Iterator[pl.DataFrame]:

@@ -9,7 +9,7 @@ bytes, and `_t` lands; `_b` where its flush has no `_t`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from warehouse.contracts import trace_tables
 from warehouse.errors import InputRefused
 from warehouse.sources import Batch, traced
 from warehouse.sources.rejects import reject_frame
-from warehouse.sources.tmio_parts import IO_TIME, UNSTATED, Part, Refusal, parts
+from warehouse.sources.tmio_parts import IO_TIME, UNSTATED, Part, Reals, Refusal, parts
 
 _MODULE = "MPIIO"
 _REMEDY = "Trace or export the run anew; what was refused is missing from its bytes."
@@ -74,23 +74,46 @@ class _Run:
     last_end_s: float = -np.inf
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Good:
+    """The good requests of a part; their bytes are NaN where they are not known.
+
+    They wait as arrays: a frame for each of a thousand flushes takes longer than all else.
+    """
+
+    mode: str
+    began_s: Reals
+    ceased_s: Reals
+    moved_bytes: Reals
+
+    @property
+    def count(self) -> int:
+        """Requests."""
+        return self.began_s.size
+
+
 def read(path: Path) -> Iterator[Batch]:
     """Yield the requests of a trace as they come, then what is known of the run."""
     run = _Run()
-    waiting: list[pl.DataFrame] = []
+    waiting: list[_Good] = []
     refused: list[pl.DataFrame] = []
+    waiting_count = refused_count = 0
     for part in _once(parts(path), run):
         good, bad = _sifted(part, run) if isinstance(part, Part) else (None, _refused_part(part, run))
-        waiting += [good] if good is not None and good.height else []
-        refused += [bad] if bad.height else []
-        if sum(frame.height for frame in waiting) >= traced.BATCH_ROWS:
-            yield from _requests(pl.concat(waiting), run)
-            waiting = []
-        if sum(frame.height for frame in refused) >= traced.BATCH_ROWS:
+        if good is not None:
+            waiting.append(good)
+            waiting_count += good.count
+        if bad is not None:
+            refused.append(bad)
+            refused_count += bad.height
+        if waiting_count >= traced.BATCH_ROWS:
+            yield from _requests(waiting, run)
+            waiting, waiting_count = [], 0
+        if refused_count >= traced.BATCH_ROWS:
             yield reject_frame(pl.concat(refused))
-            refused = []
+            refused, refused_count = [], 0
     if waiting:
-        yield from _requests(pl.concat(waiting), run)
+        yield from _requests(waiting, run)
     if refused:
         yield reject_frame(pl.concat(refused))
     if not run.part_count:
@@ -138,15 +161,19 @@ def _refused_part(refusal: Refusal, run: _Run) -> pl.DataFrame:
     )
 
 
-def _sifted(part: Part, run: _Run) -> tuple[pl.DataFrame | None, pl.DataFrame]:
+def _sifted(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | None]:
     """Return the good requests of a part, and the refused ones; the run's totals grow by the part's."""
     run.part_count += 1
     if part.mode == IO_TIME:
         for name, value in part.stated.items():
             run.times[name] = run.times.get(name, 0.0) + value
-        return None, pl.DataFrame()
+        return None, None
     mode = run.modes.setdefault(part.mode, _Mode())
     _add_stated(mode, part, run)
+    if not part.began_s.size:
+        # Most flushes have no requests of most modes.
+        _add_landed(mode, part, np.zeros(0, bool), part.began_s, run)
+        return None, None
     lasted = part.ceased_s - part.began_s
     with np.errstate(all="ignore"):
         moved = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * lasted
@@ -164,14 +191,9 @@ def _sifted(part: Part, run: _Run) -> tuple[pl.DataFrame | None, pl.DataFrame]:
     unknown = (lasted == 0) & (part.rate_bytes_per_s != 0) if part.moved_bytes is None else np.zeros(good.size, bool)
     _add_landed(mode, part, good, np.where(unknown, 0.0, moved), run)
     mode.unknown_count += int((unknown & good).sum())
-    requests = pl.DataFrame({"began_s": part.began_s, "ceased_s": part.ceased_s, "request_bytes": moved})
-    named = requests.with_columns(
-        request_bytes=pl.when(~pl.Series(unknown)).then("request_bytes"),
-        direction=pl.lit(UNSTATED if part.mode == UNSTATED else part.mode.split("_")[0]),
-        is_async=pl.lit("async" in part.mode),
-    )
     run.refused_count += int((~good).sum())
-    return named.filter(pl.Series(good)), _refused_requests(part, fault)
+    known = np.where(unknown, np.nan, moved)
+    return _Good(part.mode, part.began_s[good], part.ceased_s[good], known[good]), _refused_requests(part, fault)
 
 
 def _add_stated(mode: _Mode, part: Part, run: _Run) -> None:
@@ -194,10 +216,10 @@ def _add_landed(mode: _Mode, part: Part, good: np.ndarray, moved: np.ndarray, ru
         run.last_end_s = max(run.last_end_s, float(part.ceased_s[good].max()))
 
 
-def _refused_requests(part: Part, fault: np.ndarray) -> pl.DataFrame:
+def _refused_requests(part: Part, fault: np.ndarray) -> pl.DataFrame | None:
     places = np.flatnonzero(fault >= 0)
     if not places.size:
-        return pl.DataFrame()
+        return None
     words = pl.Series(_FAULTS).gather(fault[places])
     numbers = {"start": part.began_s, "end": part.ceased_s, "rate": part.rate_bytes_per_s}
     frame = pl.DataFrame(
@@ -211,7 +233,22 @@ def _refused_requests(part: Part, fault: np.ndarray) -> pl.DataFrame:
     )
 
 
-def _requests(rows: pl.DataFrame, run: _Run) -> Iterator[Batch]:
+def _joined(pieces: Sequence[_Good]) -> pl.DataFrame:
+    place = np.repeat(np.arange(len(pieces)), [piece.count for piece in pieces])
+    directions = [UNSTATED if piece.mode == UNSTATED else piece.mode.split("_")[0] for piece in pieces]
+    return pl.DataFrame(
+        {
+            "began_s": np.concatenate([piece.began_s for piece in pieces]),
+            "ceased_s": np.concatenate([piece.ceased_s for piece in pieces]),
+            "request_bytes": pl.Series(np.concatenate([piece.moved_bytes for piece in pieces])).fill_nan(None),
+            "direction": pl.Series(directions).gather(place),
+            "is_async": np.array(["async" in piece.mode for piece in pieces])[place],
+        }
+    )
+
+
+def _requests(pieces: Sequence[_Good], run: _Run) -> Iterator[Batch]:
+    rows = _joined(pieces)
     for part in rows.iter_slices(traced.BATCH_ROWS):
         numbers = pl.int_range(run.request_count, run.request_count + part.height, eager=True)
         run.request_count += part.height
