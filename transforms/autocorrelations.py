@@ -527,20 +527,19 @@ def _clear_peaks(seen: Singles, count: int, least_height: float, error: float) -
     row_count, width = seen.shape
     line = seen.ravel()
     steps = line[1:] - line[:-1]
-    is_risen, is_fallen = steps > 2 * error, steps < -2 * error
-    is_high = line >= least_height - 4 * error
-    is_level = (is_risen == is_fallen) & is_high[:-1]
-    is_peak = is_risen[:-1] & is_fallen[1:]
-    is_peak &= is_high[1:-1]
-    row, place = np.divmod(_places(is_peak) + 1, width)
+    is_peak = (steps >= -2 * error)[:-1]
+    is_peak &= (steps <= 2 * error)[1:]
+    is_peak &= (line >= least_height - 2 * error)[1:-1]
+    before = _places(is_peak)
+    row, place = np.divmod(before + 1, width)
     inner = np.flatnonzero((place > 0) & (place < count - 1))
-    row, place = row[inner], place[inner]
-    height = seen[row, place].astype(np.float64)
+    row, place, before = row[inner], place[inner], before[inner]
+    height = line[before + 1].astype(np.float64)
+    is_doubt = (steps[before] <= 2 * error) | (steps[before + 1] >= -2 * error)
+    is_doubt |= height <= least_height + 2 * error
     is_close = np.zeros(row_count, dtype=np.bool_)
-    is_close[_places(is_level) // width] = True
-    is_close[row[np.abs(height - least_height) <= 2 * error]] = True
-    counted = np.flatnonzero(height >= least_height)
-    return Peaks(row[counted], place[counted], height[counted]), is_close
+    is_close[row[is_doubt]] = True
+    return Peaks(row, place, height), is_close
 
 
 def _sure_distances(
