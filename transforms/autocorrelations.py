@@ -260,19 +260,11 @@ def peaks(values: Reals, least_height: float) -> Peaks:
     is_peak &= is_risen
     is_level = inner == values[:, 2:]
     is_level &= is_risen
-    row, place = np.divmod(_places(is_peak.ravel()), width - 2)
+    row, place = np.divmod(np.flatnonzero(is_peak.ravel()), width - 2)
     place += 1
     if is_level.any():
         row, place = _with_plateaus(values, row, place, *np.nonzero(is_level))
     return Peaks(row, place, values[row, place])
-
-
-def _places(is_set: Bools) -> Ints:
-    """Return where few of many are set (m): eight are looked at at a time."""
-    whole = len(is_set) // 8 * 8
-    words = np.flatnonzero(is_set[:whole].view(np.uint64))
-    word, place = np.nonzero(is_set[:whole].reshape(-1, 8)[words])
-    return np.concatenate([8 * words[word] + place, whole + np.flatnonzero(is_set[whole:])])
 
 
 def _with_plateaus(values: Reals, row: Ints, place: Ints, level_row: Ints, level_place: Ints) -> tuple[Ints, Ints]:
@@ -485,61 +477,62 @@ def _seen_distances(sampled: Sampled, params: AutocorrelationParams) -> tuple[Di
 
 def _seen_peaks(values: Reals, least_height: float, error: float) -> tuple[Peaks, Bools, Bools]:
     """Return peaks in single precision, in which rows (n) they are surely the peaks, and which rows were tried (n)."""
-    is_sure, is_tried = np.zeros((2, len(values)), dtype=np.bool_)
+    count = values.shape[1]
+    mean, squares = np.zeros((2, len(values)))
+    is_tried, is_sure = np.zeros((2, len(values)), dtype=np.bool_)
     parts: list[Peaks] = []
-    padded = np.zeros((_rows_at_a_time(values), _padded_length(values.shape[1])), dtype=np.float32)
-    for place in _chunks(values):
-        # What is too large for single precision is not held by it, and done in double precision.
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = values[place].sum(axis=1) / values.shape[1]
-            is_tried[place] = np.isfinite(mean) & (mean != 0)
-            rows = np.flatnonzero(is_tried[place])
-            own, mean = (values[place], mean) if len(rows) == len(mean) else (values[place][rows], mean[rows])
-            seen, is_held = _seen(own, mean, padded[: len(rows)])
-            found, is_close = _clear_peaks(seen, values.shape[1], least_height, error)
-        is_sure[place.start + rows] = is_held & ~is_close
-        parts.append(replace(found, row=rows[found.row] + place.start))
+    padded = np.zeros((_rows_at_a_time(values), _padded_length(count)), dtype=np.float32)
+    # What is too large for single precision is not held by it, and done in double precision.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for place in _chunks(values):
+            own = values[place]
+            mean[place] = own.sum(axis=1) / count
+            is_tried[place] = np.isfinite(mean[place]) & (mean[place] != 0)
+            rows = place.start + np.flatnonzero(is_tried[place])
+            if len(rows):
+                own = own if len(rows) == len(own) else values[rows]
+                seen, squares[rows] = _seen(own, mean[rows], padded[: len(rows)])
+                found, is_clear = _clear_peaks(seen, count, least_height, error)
+                is_sure[rows] = is_clear
+                parts.append(Peaks(rows[found.row], found.place, found.height))
+        is_sure &= squares > np.maximum(_LEAST_SQUARES, _LEAST_VARIATION * count * np.square(mean))
+        is_sure &= squares < _LARGEST_SQUARES
     found = _joined(parts)
     at = np.flatnonzero(is_sure[found.row])
     return Peaks(found.row[at], found.place[at], found.height[at]), is_sure, is_tried
 
 
-def _seen(values: Reals, mean: Reals, padded: Singles) -> tuple[Singles, Bools]:
-    """Return autocorrelations (n, lags), more of them than samples, and whether single precision holds them (n).
+def _seen(values: Reals, mean: Reals, padded: Singles) -> tuple[Singles, Singles]:
+    """Return autocorrelations (n, lags), more of them than samples, and the sums of squares (n) of signals.
 
     mean (n): the samples'. padded (n, length): its columns behind the samples' are 0.
     """
-    count = values.shape[1]
-    np.subtract(values, mean[:, None], out=padded[:, :count], casting="same_kind")
+    np.subtract(values, mean[:, None], out=padded[:, : values.shape[1]], casting="same_kind")
     found: Singles = dct(_power(padded), type=1, axis=1, norm="forward", overwrite_x=True)
-    squares = found[:, 0].astype(np.float64)
-    is_held: Bools = (squares > _LEAST_SQUARES) & (squares < _LARGEST_SQUARES)
-    is_held &= squares > _LEAST_VARIATION * count * np.square(mean)
-    found *= (1.0 / np.where(is_held, squares, 1.0)).astype(np.float32)[:, None]
-    return found, is_held
+    squares = found[:, 0].copy()
+    found /= squares[:, None]
+    return found, squares
 
 
 def _clear_peaks(seen: Singles, count: int, least_height: float, error: float) -> tuple[Peaks, Bools]:
-    """Return the peaks of autocorrelations that are off by an error at most, and which rows (n) may have others.
+    """Return the peaks of autocorrelations that are off by an error at most, and which rows (n) have no others.
 
     seen (n, lags): those from the samples' number (count) on are 0, up to the error.
     """
-    row_count, width = seen.shape
+    is_clear = np.ones(len(seen), dtype=np.bool_)
     line = seen.ravel()
     steps = line[1:] - line[:-1]
-    is_peak = (steps >= -2 * error)[:-1]
-    is_peak &= (steps <= 2 * error)[1:]
-    is_peak &= (line >= least_height - 2 * error)[1:-1]
-    before = _places(is_peak)
-    row, place = np.divmod(before + 1, width)
+    is_top = (steps >= -2 * error)[:-1]
+    is_top &= (steps <= 2 * error)[1:]
+    is_top &= (line >= least_height - 2 * error)[1:-1]
+    row, place = np.divmod(np.flatnonzero(is_top) + 1, seen.shape[1])
     inner = np.flatnonzero((place > 0) & (place < count - 1))
-    row, place, before = row[inner], place[inner], before[inner]
-    height = line[before + 1].astype(np.float64)
-    is_doubt = (steps[before] <= 2 * error) | (steps[before + 1] >= -2 * error)
-    is_doubt |= height <= least_height + 2 * error
-    is_close = np.zeros(row_count, dtype=np.bool_)
-    is_close[row[is_doubt]] = True
-    return Peaks(row, place, height), is_close
+    row, place = row[inner], place[inner]
+    height = seen[row, place].astype(np.float64)
+    if len(inner):
+        least_step = np.minimum(height - seen[row, place - 1], height - seen[row, place + 1])
+        is_clear[row[(least_step <= 2 * error) | (height <= least_height + 2 * error)]] = False
+    return Peaks(row, place, height), is_clear
 
 
 def _sure_distances(
