@@ -50,11 +50,12 @@ def _show_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    # Names come from the input, in titles too: markup in them is text.
+    heading = Text(title, style="bold") if title else None
+    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for name, is_numeric in zip(columns, numeric, strict=True):
         table.add_column(Text(name), justify="right" if is_numeric else "left", overflow="fold")
     for row in cells:
-        # Names come from the input: markup in them is text.
         table.add_row(*map(Text, row))
     console.print(table)
 

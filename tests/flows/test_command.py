@@ -282,7 +282,7 @@ def test_help_imports_nothing_heavy() -> None:
     code = f"""
 import sys
 sys.argv = ["iosig", "--help"]
-import flows.checker
+from flows.command import main
 try:
     main()
 finally:
@@ -296,7 +296,7 @@ finally:
 def test_sql_imports_neither_iceberg_nor_prefect_nor_checks(released: Path) -> None:
     code = """
 import sys
-import flows.checker
+from flows.command import main
 try:
     main()
 finally:

@@ -26,8 +26,9 @@ UNITS = {
     "_at": "UTC",
     "_on": "UTC",
 }
-#: words whose columns hold one of a closed list, which differs from table to table
-OF_THEIR_TABLE = {"outcome", "kind"}
+#: words whose columns hold one of a closed list, which differs from table to table; and samples, which are a set's
+#: runs or a signal's values
+OF_THEIR_TABLE = {"outcome", "kind", "sample_count"}
 
 each_table = pytest.mark.parametrize("made", TABLES, ids=lambda made: made.name)
 

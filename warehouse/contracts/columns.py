@@ -327,7 +327,14 @@ SIGMA_VOL = Column(
 SIGMA_TIME = Column(
     "sigma_time", "real", "Deviation of the periods' shares of substantial I/O from r_io.", unit="1", low=0, high=1
 )
-PERIODICITY_SCORE = Column("periodicity_score", "real", "1 - sigma_vol - sigma_time.", unit="1", low=-1, high=1)
+PERIODICITY_SCORE = Column(
+    "periodicity_score",
+    "real",
+    "How alike the periods are: 1 - sigma_vol - sigma_time, and no less than 0.",
+    unit="1",
+    low=0,
+    high=1,
+)
 BYTES_PER_PERIOD = Column("bytes_per_period", "real", "Bytes of substantial I/O in one period.", unit="B", low=0)
 ABSTRACTION_ERROR = Column(
     "abstraction_error",
