@@ -10,6 +10,7 @@ import pytest
 
 from flows import night
 from flows.landing import Told, land_paths
+from flows.period import Asked, find_periods
 from flows.settings import Settings
 from warehouse.reading import opened
 from warehouse.store import Store
@@ -52,3 +53,18 @@ def test_gaps_are_told(job_io: pl.DataFrame) -> None:
     on_scratch1 = job_io.filter(pl.col("filesystem") == "snx11025")
     assert set(on_scratch1["outcome"]) == {"measured"}
     assert on_scratch1["missing_ratio"].max() > 0.1, "one run has a hole in its polls"
+
+
+def test_bursts_of_an_hour_are_found_in_the_traffic_of_a_day(shared_data: Path) -> None:
+    found = find_periods(
+        shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", Settings(), Told(), Asked(direction="read")
+    )
+    (row,) = found.rows.iter_rows(named=True)
+    assert (row["outcome"], row["method"], row["is_shared_traffic"]) == ("periodic", "controlled", True)
+    assert 128 <= row["period_s"] <= 130
+    assert found.zero_s is not None
+    began, ended = (datetime.fromtimestamp(found.zero_s + row[f"window_{end}_s"], UTC) for end in ("start", "end"))
+    assert datetime(2018, 2, 9, 13, 52, tzinfo=UTC) < began < datetime(2018, 2, 9, 13, 55, tzinfo=UTC)
+    assert datetime(2018, 2, 9, 14, 48, tzinfo=UTC) < ended < datetime(2018, 2, 9, 14, 52, tzinfo=UTC)
+    # Of the about 205 GiB of a burst, what is above the mean rate.
+    assert row["bytes_per_period"] == pytest.approx(205 * 2**30, rel=0.15)
