@@ -38,7 +38,7 @@ def find(run: Run, day: Day) -> int:
     pieces = [frames.empty(tables.PERIODS)]
     if run.path(tables.SAMPLES, day).is_file():
         jobs = subjects.job_subjects(pl.read_parquet(run.path(tables.SAMPLES, day)))
-        pieces.append(rows_of(jobs, params_of(settings, settings.server_methods)))
+        pieces.append(rows_of(jobs, server_params_of(settings)))
     if run.path(tables.SERIES_INTERVALS, day).is_file():
         series = pl.read_parquet(run.path(tables.SERIES_INTERVALS, day))
         pieces.append(rows_of(subjects.series_subjects(series), params))
@@ -64,10 +64,17 @@ def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) ->
     )
 
 
+def server_params_of(settings: PeriodSettings) -> PeriodParams:
+    """Return the settings of periods as parameters for what servers saw."""
+    return params_of(
+        settings.model_copy(update={"window_levels": settings.server_window_levels}), settings.server_methods
+    )
+
+
 def _controlled(settings: PeriodSettings) -> ControlledParams:
     from transforms.controlled import ControlledParams
 
-    return ControlledParams(false_alarm_probability=settings.false_alarm_level)
+    return ControlledParams(false_alarm_probability=settings.false_alarm_level, window_levels=settings.window_levels)
 
 
 def _dft(settings: PeriodSettings) -> DftParams:
