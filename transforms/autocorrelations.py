@@ -12,9 +12,8 @@ again in double precision.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +26,12 @@ Reals = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Float = TypeVar("Float", np.float32, np.float64)
 Texts = npt.NDArray[np.str_]
 
 #: samples that are transformed at a time: they and their padded spectrum fit the cache
 _CHUNK_SAMPLES = 1 << 16
+#: the same in single precision, of which the passes are fewer
+_SINGLE_CHUNK_SAMPLES = 1 << 17
 #: samples whose peaks are judged at a time: bounds the memory
 _GROUP_SAMPLES = 1 << 21
 #: with fewer samples no two peaks have room
@@ -42,15 +42,18 @@ _FLAT_RATIO = 1e-12
 _LEAST_VALUE, _LARGEST_VALUE = 1e-100, 1e100
 #: two Z-scores that should be one may differ by rounding
 _SLACK = 1e-9
-#: how far an autocorrelation in single precision may be off, as a multiple of the bits of its transform's length: the
-#: largest error seen, of many kinds and lengths, is a twentieth of this
-_SINGLE_ERROR = 3e-7
-#: single precision holds autocorrelations of samples whose sum of squares, and whose share of the mean's, is between
-_LEAST_SQUARES, _LARGEST_SQUARES, _LEAST_VARIATION = 1e-20, 1e30, 1e-10
+#: how far an autocorrelation in single precision may be off: rounded samples move it by 1.9e-6 at most as long as the
+#: mean is not beyond seven deviations, and each bit of the transform's length adds; the largest error seen of signals
+#: of many kinds, of 5 to a million samples, is a fourth of this, and a tenth from 1000 samples on
+_SAMPLE_ERROR, _BIT_ERROR = 2e-6, 1e-7
+#: the least and the largest sum of squares that single precision holds, and the least ratio of it to the mean's square
+_LEAST_SQUARES, _LARGEST_SQUARES, _LEAST_VARIATION = 1e-20, 1e30, 0.02
 #: of fewer signals, or with a lower bound of the peaks, nothing is seen in single precision
 _FEWEST_SINGLES, _LEAST_SINGLE_HEIGHT = 16, 0.05
 #: with more signals in doubt than this it does not pay
 _MOST_DOUBTS = 0.4
+#: with a larger share of lags that are high, slopes are taken out before peaks are looked for one by one
+_MOST_HIGH = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,28 +108,20 @@ def masked(values: Reals, *, is_circular: bool = False, least_pair_ratio: float 
     return found
 
 
-def _chunks(values: Reals) -> Iterator[slice]:
-    rows = _rows_at_a_time(values)
-    for start in range(0, len(values) if values.size else 0, rows):
-        yield slice(start, start + rows)
-
-
-def _rows_at_a_time(values: Reals) -> int:
-    return max(1, _CHUNK_SAMPLES // max(1, values.shape[1]))
+def _chunks(values: Reals, samples: int = _CHUNK_SAMPLES) -> list[slice]:
+    """Return the places of so many samples at a time, at least one signal each."""
+    rows = max(1, samples // max(1, values.shape[1]))
+    starts = range(0, len(values) if values.size else 0, rows)
+    return [slice(start, min(start + rows, len(values))) for start in starts]
 
 
 def _whole(values: Reals, length: int) -> Reals:
-    found = np.empty(values.shape)
-    work = np.zeros((0, length))
-    for place in _chunks(values):
-        work = _room(work, len(values[place]))
-        found[place] = _correlated(values[place], work)
+    found, chunks = np.empty(values.shape), _chunks(values)
+    # one table for all: fresh memory costs more than sums
+    work = np.zeros((chunks[0].stop if chunks else 0, length))
+    for place in chunks:
+        found[place] = _correlated(values[place], work[: len(values[place])])
     return found
-
-
-def _room(work: Reals, rows: int) -> Reals:
-    """Return a table of so many rows, the given one where it is large enough: fresh memory costs more than sums."""
-    return work[:rows] if len(work) >= rows else np.zeros((rows, work.shape[1]))
 
 
 def _padded_length(sample_count: int) -> int:
@@ -140,7 +135,9 @@ def _padded_length(sample_count: int) -> int:
 def _products(padded: Reals, count: int) -> Reals:
     """Return the sums of the products of samples that are a lag apart, at the lags 0 to count - 1 (n, count)."""
     length = padded.shape[1]
-    power = _power(padded)
+    parts: Reals = rfft(padded, axis=1).view(np.float64)
+    np.multiply(parts, parts, out=parts)
+    power = parts[:, ::2] + parts[:, 1::2]
     if length % 2:
         found: Reals = irfft(power, length, axis=1)
     else:
@@ -150,13 +147,6 @@ def _products(padded: Reals, count: int) -> Reals:
         places = np.arange(count)
         found = found[:, np.minimum(places, length - places)]
     return found[:, :count]
-
-
-def _power(padded: npt.NDArray[Float]) -> npt.NDArray[Float]:
-    """Return the power at each frequency (n, length // 2 + 1), as precise as what is given."""
-    parts: npt.NDArray[Float] = rfft(padded, axis=1).view(padded.dtype)
-    np.multiply(parts, parts, out=parts)
-    return parts[:, ::2] + parts[:, 1::2]
 
 
 def _correlated(values: Reals, work: Reals) -> Reals:
@@ -309,20 +299,11 @@ def distances(found: Peaks, row_count: int, most_z: float = 1.0) -> Distances:
     (FTIO 0.0.9 takes the difference of the heights, which may be negative.) Its Z-score is its distance from the
     weighted mean of its row, in weighted standard deviations (section II-C).
     """
-    _, judged, gap, deviation = _spaced(found, row_count)
-    return replace(judged, is_kept=gap <= _bound(most_z, deviation))
+    return _spaced(found, row_count, most_z)[0]
 
 
-def _bound(most_z: float, deviation: Reals) -> Reals:
-    """Return how far from the mean a distance may be (distances), in samples."""
-    return most_z * (1.0 + _SLACK) * deviation + _SLACK
-
-
-def _spaced(found: Peaks, row_count: int) -> tuple[Ints, Distances, Reals, Reals]:
-    """Return the distances, with all of them kept, and for each (distances) what tells whether it is.
-
-    First the number of the peak where it begins, last how far it is from its row's mean, and the row's deviation.
-    """
+def _spaced(found: Peaks, row_count: int, most_z: float) -> tuple[Distances, Ints, Reals]:
+    """Return the distances, the number of the peak where each begins, and by how many deviations it is kept or not."""
     begin = np.flatnonzero(found.row[1:] == found.row[:-1])
     row = found.row[begin]
     samples = (found.place[begin + 1] - found.place[begin]).astype(np.float64)
@@ -332,8 +313,9 @@ def _spaced(found: Peaks, row_count: int) -> tuple[Ints, Distances, Reals, Reals
     total = np.bincount(row, weight, row_count)[row]
     weight = np.where(total > 0, weight, 1.0)
     mean, deviation = _spread(row, samples, weight, row_count)
-    judged = Distances(row, samples, weight, np.ones(len(row), dtype=np.bool_))
-    return begin, judged, np.abs(samples - mean[row]), deviation[row]
+    gap, most = np.abs(samples - mean[row]), most_z * (1.0 + _SLACK) * deviation[row] + _SLACK
+    room = np.abs(gap - most) / np.maximum(deviation[row], _SLACK)
+    return Distances(row, samples, weight, gap <= most), begin, room
 
 
 def _spread(row: Ints, values: Reals, weight: Reals, row_count: int) -> tuple[Reals, Reals]:
@@ -383,7 +365,18 @@ def _kept_distances(sampled: Sampled, params: AutocorrelationParams) -> tuple[Di
     found, outcome = _peaks_of(sampled, params)
     found = _with_origins(found) if params.is_origin_peak else found
     judged = distances(found, sampled.signal_count, params.most_z).kept()
-    return _chosen(judged, np.lexsort((-judged.weight, judged.row))), outcome
+    return _chosen(judged, _by_weight(judged.row, judged.weight)), outcome
+
+
+def _by_weight(row: Ints, weight: Reals) -> Ints:
+    """Return the order of rows, and in each of weights from high to low, of what is in order of rows."""
+    # Most often it is so already, and then to see this takes a small part of the time of sorting.
+    is_risen = (row[1:] == row[:-1]) & (weight[1:] > weight[:-1])
+    is_mixed = np.zeros(int(row[-1]) + 1 if len(row) else 0, dtype=np.bool_)
+    is_mixed[row[1:][is_risen]] = True
+    order, mixed = np.arange(len(row)), np.flatnonzero(is_mixed[row])
+    order[mixed] = mixed[np.lexsort((-weight[mixed], row[mixed]))]
+    return order
 
 
 def _chosen(judged: Distances, at: Ints) -> Distances:
@@ -394,18 +387,19 @@ def _peaks_of(sampled: Sampled, params: AutocorrelationParams) -> tuple[Peaks, T
     """Return the peaks of signals' autocorrelations, and why a signal cannot be judged (n), empty where it can."""
     outcome = np.full(sampled.signal_count, "", dtype="<U16")
     parts: list[Peaks] = []
-    work = np.zeros((0, _padded_length(sampled.sample_count)))
-    for place, part in sampled.chunks(_CHUNK_SAMPLES):
-        outcome[place], is_whole = _unfit(part.bytes_per_s, params)
+    chunks = _chunks(sampled.bytes_per_s)
+    work = np.zeros((chunks[0].stop if chunks else 0, _padded_length(sampled.sample_count)))
+    for place in chunks or [slice(0, sampled.signal_count)]:
+        values = sampled.bytes_per_s[place]
+        outcome[place], is_whole = _unfit(values, params)
         is_fit = outcome[place] == ""
         whole, gappy = np.flatnonzero(is_fit & is_whole), np.flatnonzero(is_fit & ~is_whole)
         if len(whole):
-            values = part.bytes_per_s if len(whole) == part.signal_count else part.bytes_per_s[whole]
-            work = _room(work, len(whole))
-            found = peaks(_correlated(values, work[: len(whole)]), params.least_height)
+            own = values if len(whole) == len(values) else values[whole]
+            found = peaks(_correlated(own, work[: len(whole)]), params.least_height)
             parts.append(replace(found, row=whole[found.row] + place.start))
         if len(gappy):
-            found = peaks(_masked(part.bytes_per_s[gappy], False, params.least_pair_ratio), params.least_height)
+            found = peaks(_masked(values[gappy], False, params.least_pair_ratio), params.least_height)
             parts.append(replace(found, row=gappy[found.row] + place.start))
     return _joined(parts), outcome
 
@@ -458,7 +452,7 @@ def _candidates(kept: list[Distances], sampling_hz: Reals) -> Candidates:
 
 def _seen_distances(sampled: Sampled, params: AutocorrelationParams) -> tuple[Distances, Texts, float]:
     """Return what `_kept_distances` does, and the share of signals that had to be done in double precision."""
-    error = _SINGLE_ERROR * np.log2(_padded_length(sampled.sample_count))
+    error = _SAMPLE_ERROR + _BIT_ERROR * math.log2(_padded_length(sampled.sample_count))
     found, is_sure, is_tried = _seen_peaks(sampled.bytes_per_s, params.least_height, error)
     found = _with_origins(found) if params.is_origin_peak else found
     judged, is_close = _sure_distances(found, sampled.signal_count, params, error)
@@ -467,72 +461,83 @@ def _seen_distances(sampled: Sampled, params: AutocorrelationParams) -> tuple[Di
     doubts = np.flatnonzero(~is_sure)
     if len(doubts):
         exact, outcome[doubts] = _kept_distances(sampled.chosen(doubts), params)
-        judged = _chosen(judged, np.flatnonzero(is_sure[judged.row]))
-        row = np.concatenate([judged.row, doubts[exact.row]])
-        order = np.argsort(row, kind="stable")
-        columns = [(judged.samples, exact.samples), (judged.weight, exact.weight), (judged.is_kept, exact.is_kept)]
-        judged = Distances(row[order], *(np.concatenate(column)[order] for column in columns))
+        parts = _chosen(judged, np.flatnonzero(is_sure[judged.row])), replace(exact, row=doubts[exact.row])
+        names = ("row", "samples", "weight", "is_kept")
+        judged = Distances(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+        judged = _chosen(judged, np.argsort(judged.row, kind="stable"))
     return judged, outcome, float((is_tried & ~is_sure).sum() / max(1, is_tried.sum()))
 
 
 def _seen_peaks(values: Reals, least_height: float, error: float) -> tuple[Peaks, Bools, Bools]:
     """Return peaks in single precision, in which rows (n) they are surely the peaks, and which rows were tried (n)."""
-    count = values.shape[1]
-    mean, squares = np.zeros((2, len(values)))
+    count, chunks = values.shape[1], _chunks(values, _SINGLE_CHUNK_SAMPLES)
     is_tried, is_sure = np.zeros((2, len(values)), dtype=np.bool_)
-    parts: list[Peaks] = []
-    padded = np.zeros((_rows_at_a_time(values), _padded_length(count)), dtype=np.float32)
+    padded = np.zeros((chunks[0].stop, _padded_length(count)), dtype=np.float32)
+    tops: list[tuple[Ints, Ints, Singles, Singles]] = []
     # What is too large for single precision is not held by it, and done in double precision.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for place in _chunks(values):
-            own = values[place]
-            mean[place] = own.sum(axis=1) / count
-            is_tried[place] = np.isfinite(mean[place]) & (mean[place] != 0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for place in chunks:
+            mean = values[place].sum(axis=1) / count
+            is_tried[place] = np.isfinite(mean) & (mean != 0)
             rows = place.start + np.flatnonzero(is_tried[place])
-            if len(rows):
-                own = own if len(rows) == len(own) else values[rows]
-                seen, squares[rows] = _seen(own, mean[rows], padded[: len(rows)])
-                found, is_clear = _clear_peaks(seen, count, least_height, error)
-                is_sure[rows] = is_clear
-                parts.append(Peaks(rows[found.row], found.place, found.height))
-        is_sure &= squares > np.maximum(_LEAST_SQUARES, _LEAST_VARIATION * count * np.square(mean))
-        is_sure &= squares < _LARGEST_SQUARES
-    found = _joined(parts)
-    at = np.flatnonzero(is_sure[found.row])
-    return Peaks(found.row[at], found.place[at], found.height[at]), is_sure, is_tried
+            whole = len(rows) == len(mean)
+            own, mean = (values[place], mean) if whole else (values[rows], mean[rows - place.start])
+            seen = _seen(own, mean, padded[: len(rows)])
+            size = _held(seen[:, 0], mean, count)
+            is_sure[rows] = np.isfinite(size)
+            tops.append(_tops(seen, size, rows, least_height, error))
+    row, lag, height, step = (np.concatenate(column) for column in zip(*tops, strict=True))
+    is_inner = lag < count - 1
+    is_sure[row[is_inner & ((step <= 2 * error) | (height <= least_height + 2 * error))]] = False
+    at = np.flatnonzero(is_inner & is_sure[row])
+    return Peaks(row[at], lag[at], height[at].astype(np.float64)), is_sure, is_tried
 
 
-def _seen(values: Reals, mean: Reals, padded: Singles) -> tuple[Singles, Singles]:
-    """Return autocorrelations (n, lags), more of them than samples, and the sums of squares (n) of signals.
+def _seen(values: Reals, mean: Reals, padded: Singles) -> Singles:
+    """Return autocorrelations (n, lags) of signals of the given means (n), times their sums of squares.
 
-    mean (n): the samples'. padded (n, length): its columns behind the samples' are 0.
+    padded (n, length): zero behind the samples. From the samples' number on the lags are 0, up to rounding.
     """
-    np.subtract(values, mean[:, None], out=padded[:, : values.shape[1]], casting="same_kind")
-    found: Singles = dct(_power(padded), type=1, axis=1, norm="forward", overwrite_x=True)
-    squares = found[:, 0].copy()
-    found /= squares[:, None]
-    return found, squares
+    # A pass that changes the type, and one in place, are faster than one that subtracts from elsewhere.
+    own = padded[:, : values.shape[1]]
+    np.copyto(own, values, casting="same_kind")
+    own -= mean.astype(np.float32)[:, None]
+    power: Singles = np.abs(rfft(padded, axis=1))
+    power *= power
+    found: Singles = dct(power, type=1, axis=1, norm="forward", overwrite_x=True)
+    return found
 
 
-def _clear_peaks(seen: Singles, count: int, least_height: float, error: float) -> tuple[Peaks, Bools]:
-    """Return the peaks of autocorrelations that are off by an error at most, and which rows (n) have no others.
+def _held(squares: Singles, mean: Reals, count: int) -> Singles:
+    """Return the sums of squares of signals (n), infinite where single precision does not hold the signal."""
+    is_held = (squares > _LEAST_SQUARES) & (squares < _LARGEST_SQUARES)
+    is_held &= squares > _LEAST_VARIATION * count * np.square(mean)
+    return np.where(is_held, squares, np.float32(np.inf))
 
-    seen (n, lags): those from the samples' number (count) on are 0, up to the error.
+
+def _tops(
+    seen: Singles, size: Singles, rows: Ints, least_height: float, error: float
+) -> tuple[Ints, Ints, Singles, Singles]:
+    """Return where autocorrelations, off by an error at most, may have peaks (tops): row, lag, height, step.
+
+    seen (rows, lags): times size (rows), which is infinite where nothing is wanted. step: by how much a top is higher
+    than the higher one of its neighbours.
     """
-    is_clear = np.ones(len(seen), dtype=np.bool_)
-    line = seen.ravel()
-    steps = line[1:] - line[:-1]
-    is_top = (steps >= -2 * error)[:-1]
-    is_top &= (steps <= 2 * error)[1:]
-    is_top &= (line >= least_height - 2 * error)[1:-1]
-    row, place = np.divmod(np.flatnonzero(is_top) + 1, seen.shape[1])
-    inner = np.flatnonzero((place > 0) & (place < count - 1))
-    row, place = row[inner], place[inner]
-    height = seen[row, place].astype(np.float64)
-    if len(inner):
-        least_step = np.minimum(height - seen[row, place - 1], height - seen[row, place + 1])
-        is_clear[row[(least_step <= 2 * error) | (height <= least_height + 2 * error)]] = False
-    return Peaks(row, place, height), is_clear
+    line, width = seen.ravel(), seen.shape[1]
+    is_top = (seen > ((least_height - 2 * error) * size)[:, None]).ravel()
+    is_top[::width] = False
+    if np.count_nonzero(is_top) > _MOST_HIGH * is_top.size:
+        # most of what is high is a slope, even by the largest error of all rows
+        slack = 2 * error * float(np.max(size, initial=0.0, where=np.isfinite(size)))
+        steps = line[1:] - line[:-1]
+        is_top[1:] &= steps >= -slack
+        is_top[:-1] &= steps <= slack
+    at = np.flatnonzero(is_top)
+    row = at // width
+    step = (line[at] - np.maximum(line[at - 1], line[at + 1])) / size[row]
+    top = np.flatnonzero(step >= -2 * error)
+    at, row = at[top], row[top]
+    return rows[row], at - row * width, line[at] / size[row], step[top]
 
 
 def _sure_distances(
@@ -543,15 +548,17 @@ def _sure_distances(
     Weights that are off by a share e at most move the mean by e deviations at most, and the deviation by as much of
     itself: a distance whose Z-score is that close to the bound, with room to spare, may be kept or not.
     """
-    begin, judged, gap, deviation = _spaced(found, row_count)
-    bound = _bound(params.most_z, deviation)
-    share = 4 * (1.0 + params.most_z) * error / params.least_height
+    judged, begin, room = _spaced(found, row_count, params.most_z)
     is_close = np.zeros(row_count, dtype=np.bool_)
-    is_close[judged.row[np.abs(gap - bound) <= share * deviation]] = True
-    at = np.flatnonzero(gap <= bound)
-    at = at[np.lexsort((-judged.weight[at], judged.row[at]))]
+    is_close[judged.row[room <= 4 * (1.0 + params.most_z) * error / params.least_height]] = True
+    at = np.flatnonzero(judged.is_kept)
+    at = at[_by_weight(judged.row[at], judged.weight[at])]
     one, other = at[:-1], at[1:]
-    is_swapped = (judged.row[one] == judged.row[other]) & (judged.samples[one] != judged.samples[other])
+    is_same = judged.row[one] == judged.row[other]
+    # The order says nothing where all distances are the same.
+    is_mixed = np.zeros(row_count, dtype=np.bool_)
+    is_mixed[judged.row[one[is_same & (judged.samples[one] != judged.samples[other])]]] = True
+    is_swapped = is_same & is_mixed[judged.row[one]]
     is_swapped &= judged.weight[one] - judged.weight[other] <= 2 * error
     # Two neighbours that both weigh as much as the peak between them weigh the same in any precision.
     fall = found.height[begin + 1] - found.height[begin]
