@@ -121,7 +121,7 @@ class PeriodSettings(_Section):
         6, ge=0, le=12, description="controlled: how often the time is halved to find a period that holds for a while"
     )
     server_window_levels: int = Field(
-        2, ge=0, le=12, description="the same for what servers saw, which is cut to the job's own time already"
+        0, ge=0, le=12, description="the same for what servers saw, which is cut to the job's own time already"
     )
     max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a signal with more gaps is not judged")
     false_alarm_level: float = Field(
