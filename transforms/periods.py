@@ -79,8 +79,11 @@ def find(
     they are known so: then the periods are compared on them, else on the samples, each of which holds until the next.
     """
     params = params or PeriodParams()
-    answers = _of_groups(_exact_answers, samples, sampling_hz, started_s, params)
-    answers |= _of_groups(_padded_answers, samples, sampling_hz, started_s, params)
+    answers: Answers = {}
+    if set(params.methods) - {"controlled"}:
+        answers |= _of_groups(_exact_answers, samples, sampling_hz, started_s, params)
+    if "controlled" in params.methods:
+        answers |= _of_groups(_padded_answers, samples, sampling_hz, started_s, params)
     known = _known_counts(samples)
     counts = np.diff(samples.offsets)
     found = []
@@ -120,8 +123,6 @@ def _of_groups(
 
 def _padded_answers(group: Sampled, params: PeriodParams) -> Answers:
     """Return what the methods say to which samples behind the end that were not measured are nothing."""
-    if "controlled" not in params.methods:
-        return {}
     from transforms import controlled
 
     found = controlled.detect(group, params.controlled or controlled.ControlledParams())
