@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import fft
-from scipy.special import fdtrc
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -35,11 +34,17 @@ _MEAN_LOG = -float(np.euler_gamma)
 #: a power below this share of the highest is rounding
 _ROUNDING = 1e-12
 #: probabilities below it are not told apart
-_LEAST = 1e-300
+_LEAST_LOG = -300.0 * float(np.log(10.0))
+#: rows that are made one to find what is highest
+_FOLD = 16
+#: sums of lines are not asked to be higher
+_HIGHEST = 1e12
 #: the highest number of which only the multiples may be lines
 _MOST_EMPTY = 8
 #: lines that are looked for between those of a comb
 _LINES_BETWEEN = 8
+#: neighbouring bins of which only the highest is looked at, at first
+_COARSE = 8
 #: how much finer frequencies are told than by one transform of the signal
 _FINER = 4
 
@@ -94,6 +99,11 @@ class Centred:
         """Return some of the signals."""
         return Centred(self.values[rows], self.lengths[rows], self.typical_length[rows], self.effective_counts[rows])
 
+    def measures(self, rows: Ints | Bools) -> Centred:
+        """Return what is known of some of the signals, without their values."""
+        none = self.values[:0]
+        return Centred(none, self.lengths[rows], self.typical_length[rows], self.effective_counts[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Combs:
@@ -108,9 +118,9 @@ class Combs:
     line_count: Ints
 
 
-def is_fit(signals: Centred, params: CombParams) -> Bools:
+def is_fit(lengths: Ints, typical_length: Reals, effective_counts: Reals, params: CombParams) -> Bools:
     """Return whether there are enough bins to tell lines from hills (n)."""
-    found: Bools = (signals.lengths >= params.least_bins * signals.typical_length) & (signals.effective_counts > 0)
+    found: Bools = (lengths >= params.least_bins * typical_length) & (effective_counts > 0)
     return found
 
 
@@ -138,11 +148,13 @@ def whitened(values: Floats, is_known: Bools | None = None) -> Floats:
     power = np.einsum("ij,ij->i", centred, centred)
     product = np.einsum("ij,ij->i", centred[:, 1:], centred[:, :-1])
     correlation = np.divide(product, power, out=np.zeros_like(power), where=power > 0)
-    found = np.empty_like(centred)
-    np.multiply(centred[:, :-1], -correlation[:, None], out=found[:, 1:])
-    found[:, 1:] += centred[:, 1:]
     # so that the first one has the variance of the others
-    found[:, 0] = centred[:, 0] * np.sqrt(np.maximum(1.0 - correlation**2, 0.0))
+    first = centred[:, 0] * np.sqrt(np.maximum(1.0 - correlation**2, 0.0))
+    told = centred * -correlation[:, None]
+    # as one long row, as rows may be short; what is told of the next row's first one is replaced
+    found, row = centred, centred.ravel()
+    np.add(told.ravel()[:-1], row[1:], out=row[1:])
+    found[:, 0] = first
     if is_known is not None:
         found *= share
         found[:, 1:] *= share[:, :-1]
@@ -161,26 +173,36 @@ def powers(signals: Floats, size: int) -> Floats:
     return found
 
 
+def _maxima(values: Floats) -> Floats:
+    """Return the highest value of each column (n), or 0 if all are lower."""
+    folded = len(values) // _FOLD
+    if not folded:
+        return np.asarray(values.max(axis=0, initial=0.0))
+    # long rows are faster than many
+    wide = values[: folded * _FOLD].reshape(folded, -1).max(axis=0).reshape(_FOLD, -1)
+    return np.asarray(np.maximum(wide.max(axis=0), values[folded * _FOLD :].max(axis=0, initial=0.0)))
+
+
 # ---- over the level of noise
 
 
 def over_noise(power: Floats, params: CombParams) -> Floats:
     """Return powers as multiples of the level of noise around them (bins, n), in place; the first bin's is 0."""
     lines = power[1:]
-    lines /= _block_levels(lines, params.block_bins)
+    _over_blocks(lines, _levels(lines, params.block_bins))
     power[0] = 0.0
     _over_neighbours(power, params)
     return power
 
 
-def _block_levels(lines: Floats, block_bins: int) -> Floats:
-    """Return the level of noise at each bin: of blocks, by the mean of the logarithm, which lines hardly change."""
+def _levels(lines: Floats, block_bins: int) -> Floats:
+    """Return the level of noise of blocks (blocks, n), by the mean of the logarithm, which lines hardly change."""
     count = max(1, len(lines) // block_bins)
     edges = _edges(len(lines), count)
-    lowest = _ROUNDING * lines.max(axis=0) + np.finfo(lines.dtype).tiny
+    lowest = _ROUNDING * _maxima(lines) + np.finfo(lines.dtype).tiny
     logs = lines + lowest
     np.log(logs, out=logs)
-    level = np.add.reduceat(logs, edges[:-1], axis=0)
+    level: Floats = np.add.reduceat(logs, edges[:-1], axis=0)
     level /= np.diff(edges)[:, None].astype(lines.dtype)
     if count > 2:
         inner = 0.25 * (level[:-2] + 2.0 * level[1:-1] + level[2:])
@@ -188,14 +210,18 @@ def _block_levels(lines: Floats, block_bins: int) -> Floats:
         level[-1] = (2.0 * level[-1] + level[-2]) / 3.0
         level[1:-1] = inner
     level -= lines.dtype.type(_MEAN_LOG)
-    np.exp(level, out=level)
-    before, share = _knots(len(lines), count)
-    found: Floats = np.take(level, before, axis=0, out=logs)
+    return np.exp(level, out=level)
+
+
+def _over_blocks(lines: Floats, level: Floats) -> None:
+    """Divide each bin by the level of noise there, which changes evenly from one block's middle to the next one's."""
+    before, share = _knots(len(lines), len(level))
+    found = np.take(level, before, axis=0)
     change = np.diff(level, axis=0, append=level[-1:])
     step = np.take(change, before, axis=0)
     step *= share[:, None].astype(lines.dtype)
     found += step
-    return found
+    lines /= found
 
 
 @lru_cache(maxsize=64)
@@ -258,35 +284,162 @@ def _neighbour_counts(bins: int, near: int, apart: int) -> Reals:
 # ---- the best comb
 
 
-def best_combs(signals: Centred, ratios: Floats, params: CombParams) -> Combs:
+def best_combs(signals: Centred, ratios: Floats, params: CombParams, told_below: float = 0.0) -> Combs:
     """Return each signal's most improbable comb.
 
     ratios (bins, n): powers over noise. Sums are made for each frequency that the highest line may have, so that the
-    lines keep step; the lowest line's period is at least as long as a typical burst.
+    lines keep step; the lowest line's period is at least as long as a typical burst. told_below: a logarithm of a
+    probability; the frequency of a comb that is more probable is not told.
     """
-    bins, count = ratios.shape
-    size, lengths = signals.size, signals.lengths
-    highest = size / np.maximum(signals.typical_length, params.least_samples)
-    level = 1.0 / (1.0 / params.level_count + 1.0 / np.maximum(params.bursts_to_level * signals.effective_counts, 1e-9))
-    is_judged = is_fit(signals, params)
+    count = ratios.shape[1]
+    is_judged = is_fit(signals.lengths, signals.typical_length, signals.effective_counts, params)
     best, frequency, lines = np.zeros(count), np.full(count, np.nan), np.ones(count, dtype=np.int64)
     total, done = ratios, 1
     for line_count in params.line_counts:
         total = _sums(ratios, total, done, line_count)
         done = line_count
-        first = np.ceil(params.least_cycles * line_count * size / lengths).astype(np.int64)
-        last = np.minimum(bins - 1, np.floor(highest * line_count)).astype(np.int64)
+        first, last = _highest_bins(signals, line_count, len(ratios), params)
         part, low = _between_bins(total, first, last)
         if not len(part):
             continue
-        height = part.max(axis=0)
-        trials = np.maximum((last - first + 1) * lengths / size, 1.0) * len(params.line_counts)
-        log_p = np.log(np.maximum(fdtrc(2 * line_count, 2 * level, height / line_count), _LEAST)) + np.log(trials)
-        rows = np.flatnonzero((log_p < best) & is_judged & (last >= first))
-        best[rows] = log_p[rows]
-        frequency[rows] = (part[:, rows].argmax(axis=0) + low) / (line_count * size)
-        lines[rows] = line_count
+        log_p = _log_probability(signals, line_count, _maxima(part), last - first + 1, params)
+        is_better = (log_p < best) & is_judged & (last >= first)
+        best[is_better] = log_p[is_better]
+        lines[is_better] = line_count
+        rows = np.flatnonzero(is_better & (log_p < told_below))
+        frequency[rows] = (part[:, rows].argmax(axis=0) + low) / (line_count * signals.size)
     return Combs(best, frequency, lines)
+
+
+def _highest_bins(signals: Centred, line_count: int, bins: int, params: CombParams) -> tuple[Ints, Ints]:
+    """Return the lowest and the highest bin that the highest of so many lines may have (n)."""
+    first = np.ceil(params.least_cycles * line_count * signals.size / signals.lengths).astype(np.int64)
+    highest = line_count * signals.size / np.maximum(signals.typical_length, params.least_samples)
+    return first, np.minimum(bins - 1, np.floor(highest)).astype(np.int64)
+
+
+def _log_probability(signals: Centred, line_count: int, height: Floats, tried: Ints, params: CombParams) -> Reals:
+    """Return the logarithm of the probability that the highest of the sums that were tried is so high (n)."""
+    known = np.maximum(params.bursts_to_level * signals.effective_counts, 1e-9)
+    level = 1.0 / (1.0 / params.level_count + 1.0 / known)
+    trials = np.maximum(tried * signals.lengths / signals.size, 1.0) * len(params.line_counts)
+    found: Reals = np.maximum(log_tail(line_count, level, height), _LEAST_LOG) + np.log(trials)
+    return found
+
+
+def log_tail(line_count: int, level_count: Reals, total: Floats) -> Reals:
+    """Return the logarithm of the probability that lines sum up to more than a total by chance (n).
+
+    total: over a level of noise that is known as well as from so many exponential values. The mean line then has an
+    F distribution with 2 line_count and 2 level_count degrees of freedom; as the first number is even, its tail is
+    a finite sum.
+    """
+    ratio = total / level_count
+    share = ratio / (1.0 + ratio)
+    terms, term = np.ones(len(share)), np.ones(len(share))
+    for line in range(1, line_count):
+        term *= share * ((level_count + (line - 1.0)) / line)
+        terms += term
+    found: Reals = np.log(terms) - level_count * np.log1p(ratio)
+    return found
+
+
+# ---- what cannot be a comb
+
+
+def may_be_combs(signals: Centred, power: Floats, needed: Reals, params: CombParams) -> Bools:
+    """Return whose most improbable comb may be less probable than what is needed (n).
+
+    power (bins, n): the first bin's is set to 0. needed (n): logarithms of probabilities. Of neighbouring bins only
+    the highest is looked at, over the lowest level of noise around them: sums of lines are not higher than sums of
+    these.
+    """
+    bins, found = len(power), np.zeros(len(needed), dtype=np.bool_)
+    # of all signals: the lowest bin that any one's highest line may have, and the highest one
+    widest = Centred(
+        signals.values[:0],
+        signals.lengths.max(keepdims=True),
+        signals.typical_length.min(keepdims=True),
+        signals.effective_counts.max(keepdims=True),
+    )
+    power[0] = 0.0
+    ratios = _highest_ratios(power, params.block_bins)
+    total, done = ratios, 1
+    for line_count in params.line_counts:
+        total = _coarse_sums(bins, ratios, total, done, line_count)
+        done = line_count
+        low, high = _highest_bins(widest, line_count, bins, params)
+        height = _maxima(total[int(low[0]) // _COARSE : int(high[0]) // _COARSE + 1])
+        at = np.flatnonzero(~found & (height > _least_height(line_count, float(np.ceil(needed.max())), params)))
+        own = signals.measures(at)
+        first, last = _highest_bins(own, line_count, bins, params)
+        log_p = _log_probability(own, line_count, height[at], last - first + 1, params)
+        found[at] = (log_p < needed[at]) & (last >= first)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _least_height(line_count: int, needed: float, params: CombParams) -> float:
+    """Return a sum that so many lines are above if they are less probable than what is needed, in any signal."""
+    needed -= float(np.log(len(params.line_counts)))
+    low, high = 0.0, 1.0
+    level = np.array([params.level_count])
+    while high < _HIGHEST and log_tail(line_count, level, np.array([high]))[0] > needed:
+        low, high = high, 2.0 * high
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        is_higher = log_tail(line_count, level, np.array([middle]))[0] > needed
+        low, high = (middle, high) if is_higher else (low, middle)
+    return low
+
+
+def _highest_ratios(power: Floats, block_bins: int) -> Floats:
+    """Return at least the highest power over noise of each so many neighbouring bins (bins / `_COARSE`, n)."""
+    lines = power[1:]
+    level = _levels(lines, block_bins)
+    before, _ = _knots(len(lines), len(level))
+    lowest = np.minimum(level, np.concatenate([level[1:], level[-1:]]))
+    starts = np.arange(0, len(power), _COARSE)
+    begin, end = (before[np.clip(edge, 0, len(lines) - 1)] for edge in (starts - 1, starts + _COARSE - 2))
+    found = _coarse_highest(power)
+    found /= np.minimum(np.take(lowest, begin, axis=0), np.take(lowest, end, axis=0))
+    # rounding
+    found *= found.dtype.type(1.0 + 1e-4)
+    return found
+
+
+def _coarse_highest(power: Floats) -> Floats:
+    whole = len(power) // _COARSE * _COARSE
+    found, width = power[:whole], _COARSE
+    while width > 1:
+        found = np.maximum(found[::2], found[1::2])
+        width //= 2
+    if whole < len(power):
+        found = np.concatenate([found, power[whole:].max(axis=0, keepdims=True)])
+    return found
+
+
+def _coarse_sums(bins: int, ratios: Floats, total: Floats, done: int, line_count: int) -> Floats:
+    """Return what the sums of so many lines are at most, by the coarse bin of the highest line."""
+    if line_count == 1:
+        return ratios
+    is_twice = line_count == 2 * done
+    found = total.copy() if is_twice else np.zeros_like(ratios)
+    for line in range(1, line_count + 1, 2 if is_twice else 1):
+        low, high = _coarse_line_bins(bins, line, line_count)
+        found += np.maximum(np.take(ratios, low, axis=0), np.take(ratios, high, axis=0))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _coarse_line_bins(bins: int, line: int, line_count: int) -> tuple[Ints, Ints]:
+    """Return the lowest and the highest coarse bin of a comb's line for each coarse bin of its highest."""
+    fine = _line_bins(bins, line, line_count) // _COARSE
+    starts = np.arange(0, bins, _COARSE)
+    return fine[starts], fine[np.minimum(starts + _COARSE - 1, bins - 1)]
+
+
+# ---- sums of lines
 
 
 def _sums(ratios: Floats, total: Floats, done: int, line_count: int) -> Floats:
@@ -320,9 +473,10 @@ def _between_bins(total: Floats, first: Ints, last: Ints) -> tuple[Floats, int]:
     if len(part) and (start > low or stop <= high):
         part = part.copy()
         # only where some signals have begun and others not, or ended
-        for edge in (slice(low, min(start, high + 1)), slice(max(stop, low), high + 1)):
-            place = np.arange(edge.start, edge.stop)[:, None]
-            part[edge.start - low : edge.stop - low] *= (place >= first) & (place <= last)
+        place = np.arange(low, high + 1)[:, None]
+        begun, ended = slice(0, start - low), slice(max(stop - low, 0), None)
+        part[begun] *= place[begun] >= first
+        part[ended] *= place[ended] <= last
     return part, low
 
 

@@ -34,6 +34,10 @@ Floats = npt.NDArray[np.float32]
 _TESTS = 2
 #: bursts are regular if chance makes them so with this probability
 _SURE_OF_BURSTS = 0.01
+#: probabilities are as good as what is asked for if their logarithms are so much higher
+_MARGIN = 1e-3
+#: bounds of lines tell if it is less probable than this what is asked for
+_WORTH_BOUNDS = -3.0
 #: two periods are the same if one is a multiple of the other but for so much
 _SAME_RATIO = 0.1
 #: pauses in a burst are shorter than this share of a cycle
@@ -44,8 +48,10 @@ _UNEVEN = 0.1
 _DRIFT = 0.15
 #: bursts are those that make the lines if there are so many of them to each cycle
 _SAME_CYCLES = 0.8
+#: samples of which each has its own wave; runs of them are turned as a whole
+_RUN = 64
 #: samples of whole signals that are at hand at a time: many, so that there are enough of one length among them
-_HELD_SAMPLES = 1 << 20
+_HELD_SAMPLES = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +230,7 @@ def _outcomes(signals: Signals, params: ControlledParams) -> npt.NDArray[np.str_
 
 def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Findings:
     """Return what was found in each span as a whole, or in its best window."""
-    best = _judged(signals, spans, params)
+    best = _judged(signals, spans, np.zeros(len(spans.row)), params)
     if not params.window_levels:
         return best
     best.log_probability[:] = np.minimum(best.log_probability - np.log(params.whole_weight), 0.0)
@@ -251,8 +257,13 @@ def _search(
     at = np.flatnonzero(
         (windows.lengths >= params.least_samples) & (known >= (1.0 - params.largest_missing_ratio) * windows.lengths)
     )
-    found = _judged(signals, windows.chosen(at), params)
+    # what is neither sure nor surer than the best so far is not asked for
+    least = np.maximum(best.log_probability[owner[at]], np.log(params.false_alarm_probability)) - np.log(trials)
+    found = _judged(signals, windows.chosen(at), least, params)
     found.log_probability[:] = np.minimum(found.log_probability + np.log(trials), 0.0)
+    # what is as probable as anything is not better
+    told = np.flatnonzero(found.log_probability < 0)
+    found, at = found.chosen(told), at[told]
     top = _preferred(found.log_probability, signals.volumes(found.pieces), owner[at], params)
     owner = owner[at][top]
     old, new = best.chosen(owner), found.chosen(top)
@@ -282,41 +293,65 @@ def _preferred(log_probability: Reals, volume: Reals, owner: Ints, params: Contr
 # ---- both tests
 
 
-def _judged(signals: Signals, pieces: Pieces, params: ControlledParams) -> _Findings:
+def _judged(signals: Signals, pieces: Pieces, least: Reals, params: ControlledParams) -> _Findings:
+    """Judge pieces (k). Where the logarithm of the probability is above the least that is asked for it may be 0."""
     found = _Findings.of(pieces)
-    for places, size in pieces.grouped():
-        found.put(places, _judge(signals, pieces.chosen(places), size, params))
-    return found
-
-
-def _judge(signals: Signals, pieces: Pieces, size: int, params: ControlledParams) -> _Findings:
-    """Judge pieces that are transformed alike."""
-    found = _Findings.of(pieces)
-    rates, is_known = signals.cut(pieces, size)
-    active = _activity(rates, is_known, pieces.lengths, signals.known_counts(pieces))
-    is_flicker = regularity.is_flicker(active, pieces.lengths, params.regularity)
-    bursts = active.chosen(~is_flicker).bursts(rates)
-    regular = regularity.regularity(bursts, params.regularity)
-    found.log_probability[:], found.merged_gap[:] = regular.log_probability, regular.merged_gap
-    found.period[:], found.variation[:] = regular.period, regular.variation
-    found.typical_length[:], found.effective_counts[:] = _sizes(rates, active, bursts, is_flicker)
-    centred = Centred(rates, pieces.lengths, found.typical_length, found.effective_counts)
-    fit = np.flatnonzero(combs.is_fit(centred, params.combs))
-    if len(fit):
-        _judge_lines(centred, is_known, fit, found, params.combs)
+    needed = least - np.log(_TESTS) + _MARGIN
+    for places, width in pieces.alike():
+        found.put(places, _judge_bursts(signals, pieces.chosen(places), width, needed[places], params))
+    fit = np.flatnonzero(combs.is_fit(pieces.lengths, found.typical_length, found.effective_counts, params.combs))
+    lines = fit[_may_have_lines(signals, found.chosen(fit), needed[fit], params)]
+    for places, size in pieces.chosen(lines).grouped():
+        _judge_lines(signals, found, lines[places], size, params)
     found.log_probability[:] = np.minimum(found.log_probability + np.log(_TESTS), 0.0)
     return found
 
 
-def _judge_lines(rates: Centred, is_known: Bools | None, fit: Ints, found: _Findings, params: CombParams) -> None:
+def _judge_bursts(signals: Signals, pieces: Pieces, width: int, needed: Reals, params: ControlledParams) -> _Findings:
+    """Judge the bursts of pieces that are no longer than so many samples."""
+    found = _Findings.of(pieces)
+    rates, is_known = signals.cut(pieces, width)
+    active = _activity(rates, is_known, pieces.lengths, signals.known_counts(pieces))
+    is_flicker = regularity.is_flicker(active, pieces.lengths, params.regularity)
+    bursts = _bursts(signals, pieces, active.chosen(~is_flicker))
+    # of few kinds, as there are tables of it; and what lines are compared with is told
+    asked = float(max(np.ceil(needed.max()), np.log(_SURE_OF_BURSTS / _TESTS)))
+    regular = regularity.regularity(bursts, params.regularity, asked)
+    found.log_probability[:], found.merged_gap[:] = regular.log_probability, regular.merged_gap
+    found.period[:], found.variation[:] = regular.period, regular.variation
+    found.typical_length[:], found.effective_counts[:] = _sizes(rates, active, bursts, is_flicker)
+    return found
+
+
+def _may_have_lines(signals: Signals, found: _Findings, needed: Reals, params: ControlledParams) -> Ints:
+    """Return the places of pieces whose lines may be as improbable as needed."""
+    if needed.min(initial=0.0) > _WORTH_BOUNDS:
+        return np.arange(len(needed))
+    is_possible = np.zeros(len(needed), dtype=np.bool_)
+    for places, size in found.pieces.grouped():
+        centred = _centred(signals, found.chosen(places), size)
+        power = combs.powers(centred.values, size)
+        is_possible[places] = combs.may_be_combs(centred, power, needed[places], params.combs)
+    return np.flatnonzero(is_possible)
+
+
+def _judge_lines(signals: Signals, found: _Findings, at: Ints, size: int, params: ControlledParams) -> None:
     """Put lines where they are less probable than what was found of bursts."""
-    centred = _whitened(rates, is_known, fit)
-    comb = combs.best_combs(centred, combs.over_noise(combs.powers(centred.values, centred.size), params), params)
-    bursts = found.chosen(fit)
+    bursts = found.chosen(at)
+    centred = _centred(signals, bursts, size)
+    ratios = combs.over_noise(combs.powers(centred.values, size), params.combs)
+    comb = combs.best_combs(centred, ratios, params.combs, np.log(params.false_alarm_probability))
     is_better = comb.log_probability < bursts.log_probability
-    found.is_comb[fit] = is_better & ~_is_of_bursts(bursts, comb.cycles_per_sample)
-    found.log_probability[fit] = np.minimum(comb.log_probability, bursts.log_probability)
-    found.cycles_per_sample[fit], found.line_count[fit] = comb.cycles_per_sample, comb.line_count
+    found.is_comb[at] = is_better & ~_is_of_bursts(bursts, comb.cycles_per_sample)
+    found.log_probability[at] = np.minimum(comb.log_probability, bursts.log_probability)
+    found.cycles_per_sample[at], found.line_count[at] = comb.cycles_per_sample, comb.line_count
+
+
+def _centred(signals: Signals, found: _Findings, size: int) -> Centred:
+    """Return pieces that are transformed alike, white as far as one step of prediction makes them so."""
+    rates, is_known = signals.cut(found.pieces, size)
+    values = combs.whitened(rates, is_known)
+    return Centred(values, found.pieces.lengths, found.typical_length, found.effective_counts)
 
 
 def _is_of_bursts(bursts: _Findings, cycles_per_sample: Reals) -> Bools:
@@ -332,12 +367,6 @@ def _is_of_bursts(bursts: _Findings, cycles_per_sample: Reals) -> Bools:
     return found
 
 
-def _whitened(rates: Centred, is_known: Bools | None, fit: Ints) -> Centred:
-    if len(fit) < len(rates.values):
-        rates, is_known = rates.chosen(fit), None if is_known is None else is_known[fit]
-    return Centred(combs.whitened(rates.values, is_known), rates.lengths, rates.typical_length, rates.effective_counts)
-
-
 def _activity(rates: Floats, is_known: Bools | None, lengths: Ints, known_counts: Ints) -> Activity:
     """Return when pieces are above the mean of what is known."""
     is_bridged = None
@@ -345,6 +374,11 @@ def _activity(rates: Floats, is_known: Bools | None, lengths: Ints, known_counts
         # behind the end is no gap in what is known
         is_bridged = is_known | (np.arange(rates.shape[1]) >= lengths[:, None])
     return regularity.activity(rates, rates.sum(axis=1) / np.maximum(known_counts, 1), is_bridged)
+
+
+def _bursts(signals: Signals, pieces: Pieces, active: Activity) -> Bursts:
+    """Return the bursts of pieces (k), in samples from their starts on."""
+    return active.carrying(signals.volumes_of(active.edges_from(signals.places(pieces.row, pieces.first))))
 
 
 def _sizes(rates: Floats, active: Activity, bursts: Bursts, is_flicker: Bools) -> tuple[Reals, Reals]:
@@ -372,12 +406,9 @@ def _runs(signals: Signals, found: _Findings, params: ControlledParams) -> tuple
 
 def _like_those_of(signals: Signals, found: _Findings, ratio: float) -> Bursts:
     """Return the bursts of whole signals that are above the mean of the piece, and as large as those in it."""
-    own = signals.chosen(found.row)
-    place = np.arange(signals.sample_count)
-    is_in = (place >= found.first[:, None]) & (place < found.last[:, None])
-    known = signals.known_counts(found.pieces)
-    threshold = (own.rates * is_in).sum(axis=1) / np.maximum(known, 1)
-    bursts = regularity.bursts(np.ascontiguousarray(own.rates), threshold, own.is_known)
+    threshold = signals.volumes(found.pieces) / np.maximum(signals.known_counts(found.pieces), 1)
+    is_known = None if signals.is_known is None else signals.is_known[found.row]
+    bursts = regularity.bursts(signals.rates[found.row], threshold, is_known)
     owner = bursts.owner
     judged = bursts.chosen((bursts.first >= found.first[owner]) & (bursts.first < found.last[owner]))
     return bursts.chosen(bursts.volume >= ratio * judged.typical_volume[owner])
@@ -389,10 +420,8 @@ def _cycles(signals: Signals, found: _Findings, size: int, params: ControlledPar
     If bursts come about as often, but not in step with the lines, these are those of a part of them only: then the
     distances of bursts tell both.
     """
-    rates, is_known = signals.cut(found.pieces, size)
-    raw = Centred(rates, found.pieces.lengths, found.typical_length, found.effective_counts)
     comb = combs.Combs(found.log_probability, found.cycles_per_sample, found.line_count)
-    frequency = combs.refined(_whitened(raw, is_known, np.arange(len(rates))), comb, params.combs)
+    frequency = combs.refined(_centred(signals, found, size), comb, params.combs)
     own = signals.chosen(found.row)
     told = extents.of_cycles(own.rates, own.is_known, frequency, own.spans, found.pieces)
     bursts = _like_those_of(signals, found, params.regularity.least_burst_ratio)
@@ -419,13 +448,21 @@ def _cosine(part: Sampled, frequency: Reals, extent: Extents) -> tuple[Reals, Re
     place = np.arange(part.sample_count)
     is_in = (place >= extent.first[:, None] - 0.5) & (place < extent.last[:, None] - 0.5) & part.is_known
     count = np.maximum(is_in.sum(axis=1), 1)
-    rates = np.where(is_in, part.bytes_per_s, 0.0)
-    # a sample stands for the time up to the next one; single precision is enough for what is left of whole turns
-    turn = (place + 0.5) * frequency[:, None]
-    turn -= np.floor(turn)
-    angle = (2.0 * np.pi * turn).astype(np.float32)
+    rates = np.zeros((part.signal_count, -(-part.sample_count // _RUN), _RUN))
+    own = rates.reshape(part.signal_count, -1)[:, : part.sample_count]
+    np.copyto(own, part.bytes_per_s, where=is_in)
+    # a wave in a run is that of the first one, turned: so there are few cosines
+    runs = _waves((_RUN * np.arange(rates.shape[1]) + 0.5) * frequency[:, None])
+    steps = _waves(np.arange(_RUN) * frequency[:, None])
     with np.errstate(over="ignore", invalid="ignore"):
-        rates -= (rates / count[:, None]).sum(axis=1, keepdims=True)
-        rates *= is_in
-        cosine, sine = (np.einsum("ij,ij->i", rates, wave(angle)) for wave in (np.cos, np.sin))
-        return 2.0 * np.hypot(cosine / count, sine / count), np.arctan2(-sine, cosine)
+        own -= (own / count[:, None]).sum(axis=1, keepdims=True)
+        own *= is_in / count[:, None]
+        sums = np.matmul(rates, np.stack([steps.real, steps.imag], axis=-1))
+        wave = np.einsum("ij,ij->i", sums[..., 0] + 1j * sums[..., 1], runs)
+        return 2.0 * np.abs(wave), np.arctan2(-wave.imag, wave.real)
+
+
+def _waves(turns: Reals) -> npt.NDArray[np.complex128]:
+    """Return what stands for so many turns on the unit circle."""
+    found: npt.NDArray[np.complex128] = np.exp(2j * np.pi * (turns - np.floor(turns)))
+    return found

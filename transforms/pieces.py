@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from transforms.combs import transform_sizes
-from transforms.sampled import CHUNK_SAMPLES, Sampled
+from transforms.sampled import Sampled
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
+
+#: samples of pieces that are worked on at a time: bounds the memory, and there is a time to each call
+_CHUNK_SAMPLES = 1 << 18
+#: pieces are not cut less wide
+_LEAST_WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +43,13 @@ class Pieces:
 
     def grouped(self) -> Iterator[tuple[Ints, int]]:
         """Yield the places of pieces that are transformed alike, about as many as fit the cache, and the size."""
-        sizes = transform_sizes(self.lengths)
-        for size in np.unique(sizes).tolist():
-            places = np.flatnonzero(sizes == size)
-            step = max(1, CHUNK_SAMPLES // size)
-            for start in range(0, len(places), step):
-                yield places[start : start + step], size
+        yield from _groups(transform_sizes(self.lengths))
+
+    def alike(self) -> Iterator[tuple[Ints, int]]:
+        """Yield the places of pieces of about one length, about as many as fit the cache, and as how wide they fit."""
+        exponent = np.ceil(np.log2(np.maximum(self.lengths, _LEAST_WIDTH))).astype(np.int64)
+        widths = 2**exponent
+        yield from _groups(np.where(4 * self.lengths <= 3 * widths, np.maximum(3 * widths // 4, _LEAST_WIDTH), widths))
 
     def windows(self, level: int, chosen: Ints) -> tuple[Pieces, Ints]:
         """Return windows of some pieces, half of one over the next, and to which piece each belongs.
@@ -56,7 +64,7 @@ class Pieces:
         return Pieces(self.row[owner], first, last), owner
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signals:
     """Signals (n, samples) as multiples of their highest rate, 0 where not known; is_known is None if all are.
 
@@ -104,33 +112,65 @@ class Signals:
         """Return how many samples of each piece were measured (k)."""
         if self.is_known is None:
             return pieces.lengths
-        sums = np.zeros((len(self.padded), self.sample_count + 1), dtype=np.int64)
-        np.cumsum(self.is_known, axis=1, out=sums[:, 1:])
-        found: Ints = sums[pieces.row, pieces.last] - sums[pieces.row, pieces.first]
+        found: Ints = _between(self._known_sums, pieces)
         return found
 
     def volumes(self, pieces: Pieces) -> Reals:
         """Return the sum of each piece's samples (k)."""
-        sums = np.zeros((len(self.padded), self.sample_count + 1))
-        np.cumsum(self.rates, axis=1, dtype=np.float64, out=sums[:, 1:])
-        found: Reals = sums[pieces.row, pieces.last] - sums[pieces.row, pieces.first]
+        found: Reals = _between(self._volume_sums, pieces)
         return found
+
+    def places(self, row: Ints, sample: Ints) -> Ints:
+        """Return the place of samples in a flat table that has one more of each signal (k)."""
+        return row * (self.sample_count + 1) + sample
+
+    def volumes_of(self, edges: Ints) -> Reals:
+        """Return the sums of samples from each first place to the second one, not included, and so on (edges / 2)."""
+        if not len(edges):
+            return np.zeros(0)
+        sums = self._volume_sums.ravel().take(edges)
+        return sums[1::2] - sums[::2]
 
     def trimmed(self, pieces: Pieces) -> Pieces:
         """Return pieces from their first activity to their last; those without any have no samples."""
-        width = self.sample_count
-        before = np.full((len(self.padded), width + 1), -1)
-        after = np.full((len(self.padded), width + 1), width)
-        place = np.arange(width)
-        is_active = self.rates > 0
-        np.maximum.accumulate(np.where(is_active, place, -1), axis=1, out=before[:, 1:])
-        after[:, :-1] = np.minimum.accumulate(np.where(is_active, place, width)[:, ::-1], axis=1)[:, ::-1]
-        first = np.minimum(after[pieces.row, pieces.first], pieces.last)
-        return replace(pieces, first=first, last=np.maximum(before[pieces.row, pieces.last] + 1, first))
+        rates, width = self.padded.ravel(), self.padded.shape[1]
+        start = pieces.row * width
+        is_idle = rates.take(start + pieces.first) <= 0
+        is_idle |= rates.take(start + np.maximum(pieces.last - 1, pieces.first)) <= 0
+        at = np.flatnonzero(is_idle)
+        if not len(at):
+            return pieces
+        start, first, last = start[at], pieces.first.copy(), pieces.last.copy()
+        before = np.searchsorted(self._active_places, start + last[at]) - 1
+        after = np.searchsorted(self._active_places, start + first[at])
+        first[at] = np.minimum(self._active_places[after] - start, last[at])
+        last[at] = np.maximum(self._active_places[before] + 1 - start, first[at])
+        return replace(pieces, first=first, last=last)
+
+    @cached_property
+    def _known_sums(self) -> Ints:
+        sums = np.zeros((len(self.padded), self.sample_count + 1), dtype=np.int64)
+        if self.is_known is not None:
+            np.cumsum(self.is_known, axis=1, out=sums[:, 1:])
+        return sums
+
+    @cached_property
+    def _volume_sums(self) -> Reals:
+        sums = np.zeros((len(self.padded), self.sample_count + 1))
+        sums[:, 1:] = self.rates
+        return np.cumsum(sums, axis=1, out=sums)
+
+    @cached_property
+    def _active_places(self) -> Ints:
+        """Return where there is activity in a flat table of the padded samples, between the places around the table."""
+        return np.concatenate([[-1], np.flatnonzero(self.padded > 0), [self.padded.size]])
 
     def cut(self, pieces: Pieces, size: int) -> tuple[Floats, Bools | None]:
         """Return the samples of pieces from their start on (k, size), and which are known; neither behind their end."""
-        shown = np.lib.stride_tricks.sliding_window_view(self.padded, size, axis=1)
+        strides, width = self.padded.strides, self.padded.shape[1]
+        shown = np.lib.stride_tricks.as_strided(
+            self.padded, (len(self.padded), width - size + 1, size), (*strides, strides[1]), writeable=False
+        )
         rates = shown[pieces.row, pieces.first]
         is_known = None
         if (pieces.lengths != size).any():
@@ -141,3 +181,19 @@ class Signals:
             known = self.is_known[pieces.row[:, None], cells]
             is_known = known if is_known is None else known & is_known
         return rates, is_known
+
+
+def _groups(sizes: Ints) -> Iterator[tuple[Ints, int]]:
+    """Yield the places of each size (k) group after group, and the size."""
+    for size in np.unique(sizes).tolist():
+        places = np.flatnonzero(sizes == size)
+        step = max(1, _CHUNK_SAMPLES // size)
+        for start in range(0, len(places), step):
+            yield places[start : start + step], size
+
+
+def _between(sums: npt.NDArray[Any], pieces: Pieces) -> npt.NDArray[Any]:
+    """Return what sums from the start (n, samples + 1) are more at the end of pieces than at their start (k)."""
+    flat, start = sums.ravel(), pieces.row * sums.shape[1]
+    found: npt.NDArray[Any] = flat.take(start + pieces.last) - flat.take(start + pieces.first)
+    return found

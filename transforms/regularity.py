@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ class RegularityParams:
     plain_weight: float = 0.6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bursts:
     """Bursts of n signals, in order of time: those of signal i are from offsets[i] to offsets[i + 1].
 
@@ -77,7 +78,7 @@ class Bursts:
         """How many bursts each signal has (n)."""
         return np.diff(self.offsets)
 
-    @property
+    @cached_property
     def owner(self) -> Ints:
         """The signal of each burst."""
         return np.repeat(np.arange(self.signal_count), self.counts)
@@ -85,19 +86,19 @@ class Bursts:
     @property
     def effective_counts(self) -> Reals:
         """By how many bursts of one size the bytes might be carried (n): (sum v)^2 / sum v^2; 0 without bursts."""
-        squares = self._sums(self.volume**2)
-        return np.divide(self._sums(self.volume) ** 2, squares, out=np.zeros(len(squares)), where=squares > 0)
+        squares = self._square_sums
+        return np.divide(self._volume_sums**2, squares, out=np.zeros(len(squares)), where=squares > 0)
 
     @property
     def typical_volume(self) -> Reals:
         """What a typical burst carries, the mean over bytes (n); 0 without bursts."""
-        volume = self._sums(self.volume)
-        return np.divide(self._sums(self.volume**2), volume, out=np.zeros(len(volume)), where=volume > 0)
+        volume = self._volume_sums
+        return np.divide(self._square_sums, volume, out=np.zeros(len(volume)), where=volume > 0)
 
     @property
     def typical_length(self) -> Reals:
         """How many samples long bursts are, the mean over bytes (n); 0 without bursts."""
-        volume = self._sums(self.volume)
+        volume = self._volume_sums
         lengths = self._sums(self.volume * (self.last - self.first))
         return np.divide(lengths, volume, out=np.zeros(len(volume)), where=volume > 0)
 
@@ -109,44 +110,69 @@ class Bursts:
 
     def large(self, ratio: float) -> Bursts:
         """Return those with at least so large a share of a typical burst's bytes."""
-        is_large = self.volume >= ratio * self.typical_volume[self.owner]
+        is_large = self.volume >= (ratio * self.typical_volume)[self.owner]
         return self if is_large.all() else self.chosen(is_large)
+
+    def of(self, signals: Ints) -> Bursts:
+        """Return the bursts of some signals, as those of the only ones."""
+        counts = self.counts[signals]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        at = np.arange(int(offsets[-1])) + np.repeat(self.offsets[signals] - offsets[:-1], counts)
+        return Bursts(self.first[at], self.last[at], self.volume[at], offsets)
+
+    @cached_property
+    def _volume_sums(self) -> Reals:
+        return self._sums(self.volume)
+
+    @cached_property
+    def _square_sums(self) -> Reals:
+        return self._sums(self.volume**2)
 
     def _sums(self, values: Floats) -> Reals:
         # with weights the sums are real, and so they are without any bursts
         return np.bincount(self.owner, values, self.signal_count).astype(np.float64, copy=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Activity:
-    """When signals (n) are above their thresholds: where that changes, as places in a flat table of so wide rows.
+    """When signals (n) are above their thresholds.
 
-    edges come in pairs, the first sample of a burst and the one behind its last. counts (n): the bursts.
+    changes (n, samples + 1): whether a signal goes above its threshold with that sample, or below; they come in
+    pairs, the first sample of a burst and the one behind its last. counts (n): the bursts.
     """
 
-    edges: Ints
+    changes: Bools
     counts: Ints
-    width: int
 
     def chosen(self, is_wanted: Bools) -> Activity:
         """Return the same for some signals, as if the others were never active."""
         if is_wanted.all():
             return self
-        return Activity(
-            self.edges[np.repeat(is_wanted, 2 * self.counts)], np.where(is_wanted, self.counts, 0), self.width
-        )
+        changes = self.changes & is_wanted[:, None] if is_wanted.any() else np.zeros((0, 1), dtype=np.bool_)
+        return Activity(changes, np.where(is_wanted, self.counts, 0))
 
     def bursts(self, rates: Floats) -> Bursts:
         """Return the bursts, with the sums of the rates in them."""
-        offsets = np.concatenate([[0], np.cumsum(self.counts)])
-        owner = np.repeat(np.arange(len(self.counts)), self.counts)
-        shift = owner * self.width
-        first, last = self.edges[::2] - shift, self.edges[1::2] - shift
-        cells = self.edges - np.repeat(owner, 2) * (self.width - rates.shape[1])
+        cells = self.edges_from(np.arange(len(rates)) * rates.shape[1])
         # the last burst may end with the table
         cells = cells[:-1] if len(cells) and cells[-1] == rates.size else cells
         volume = np.add.reduceat(rates.ravel(), cells)[::2] if len(cells) else np.zeros(0)
-        return Bursts(first, last, volume.astype(np.float64), offsets)
+        return self.carrying(volume.astype(np.float64))
+
+    def carrying(self, volume: Reals) -> Bursts:
+        """Return the bursts, with their sums."""
+        edges = self.edges_from(np.zeros(len(self.counts), dtype=np.int64))
+        return Bursts(edges[::2], edges[1::2], volume, np.concatenate([[0], np.cumsum(self.counts)]))
+
+    def edges_from(self, start: Ints) -> Ints:
+        """Return where each burst begins, and where it ends, counted from each signal's start (2 bursts)."""
+        shift = start - np.arange(len(start)) * self.changes.shape[1]
+        found: Ints = self._edges + np.repeat(shift, 2 * self.counts)
+        return found
+
+    @cached_property
+    def _edges(self) -> Ints:
+        return np.flatnonzero(self.changes)
 
 
 def activity(rates: Floats, threshold: Reals, is_known: Bools | None = None) -> Activity:
@@ -160,11 +186,9 @@ def activity(rates: Floats, threshold: Reals, is_known: Bools | None = None) -> 
     np.greater(rates, (threshold * (1 + _ROUNDING)).astype(rates.dtype)[:, None], out=is_high[:, 1:-1])
     if is_known is not None:
         _bridge(is_high[:, 1:-1], is_known)
-    # every burst has two edges, and none reaches into another row
-    edges = np.flatnonzero(is_high[:, 1:] != is_high[:, :-1])
-    width = rates.shape[1] + 1
-    bounds = np.searchsorted(edges, width * np.arange(len(rates) + 1))
-    return Activity(edges, np.diff(bounds) // 2, width)
+    # every burst has two of them, and none reaches into another row
+    changes = is_high[:, 1:] != is_high[:, :-1]
+    return Activity(changes, np.count_nonzero(changes, axis=1) // 2)
 
 
 def bursts(rates: Floats, threshold: Reals, is_known: Bools | None = None) -> Bursts:
@@ -242,6 +266,22 @@ def _excess_rate(variation: Reals) -> Reals:
     return np.interp(variation, _VARIATIONS, _EXCESS)
 
 
+@lru_cache(maxsize=64)
+def _largest_variations(needed: float) -> Reals:
+    """Return how much so many gaps may vary at most, from none on, if their logarithm is to be what is needed.
+
+    The last one is for all higher numbers of gaps, and allows any variation.
+    """
+    count = np.arange(2.0, 257.0)
+    low, high = np.full(len(count), 1e-6), np.ones(len(count))
+    for _ in range(20):
+        middle = np.sqrt(low * high)
+        # probabilities rise with variation but for rounding
+        is_enough = log_probability(count, middle) > needed + 1e-5
+        low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
+    return np.concatenate([[1.0, 1.0], high, [1.0]])
+
+
 def merge_trials(gap_count: npt.ArrayLike) -> Reals:
     """Return as how many independent tests it counts to try all ways to merge bursts with so many gaps.
 
@@ -274,16 +314,30 @@ class Regularity:
     first: Ints
     last: Ints
 
+    def among(self, rows: Ints, count: int) -> Regularity:
+        """Return the same as that of some of so many signals; nothing is told of the others."""
+        ints, reals = np.zeros((3, count), dtype=np.int64), np.full((3, count), np.nan)
+        reals[0] = 0.0
+        reals[:, rows] = self.log_probability, self.period, self.variation
+        ints[:, rows] = self.merged_gap, self.first, self.last
+        return Regularity(reals[0], ints[0], reals[1], reals[2], ints[1], ints[2])
 
-def regularity(found: Bursts, params: RegularityParams) -> Regularity:
-    """Tell how regular bursts are (n)."""
+
+def regularity(found: Bursts, params: RegularityParams, needed: float = 0.0) -> Regularity:
+    """Tell how regular bursts are (n).
+
+    needed: a logarithm of a probability; of what is more probable nothing is told.
+    """
     large = found.large(params.least_burst_ratio)
-    log_p, merged = _best_merges(large, params.plain_weight)
-    merged_bursts = merge(large, merged)
+    log_p, merged = _best_merges(large, params.plain_weight, needed)
+    rows = np.flatnonzero(log_p <= needed)
+    told = large if len(rows) == len(log_p) else large.of(rows)
+    merged_bursts = merge(told, merged[rows])
     period, variation = _distances(merged_bursts)
     is_period = (variation <= params.largest_variation) & (period >= params.least_samples)
     first, last = _spans(merged_bursts)
-    return Regularity(np.where(is_period, log_p, 0.0), merged, period, variation, first, last)
+    own = Regularity(np.where(is_period, log_p[rows], 0.0), merged[rows], period, variation, first, last)
+    return own if told is large else own.among(rows, len(log_p))
 
 
 def merge(found: Bursts, merged_gap: Ints) -> Bursts:
@@ -317,12 +371,15 @@ class _Gaps:
     def of(cls, found: Bursts) -> _Gaps:
         """Return the gaps between bursts."""
         owner = found.owner
-        is_gap = owner[1:] == owner[:-1]
         # one sort of whole numbers is faster than finding an order by two keys
-        key = owner[1:][is_gap] << 32
-        key |= (found.first[1:] - found.last[:-1])[is_gap]
+        key = owner[1:] << 32
+        key += found.first[1:]
+        key -= found.last[:-1]
+        key = key[owner[1:] == owner[:-1]]
         key.sort()
-        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        is_start = np.ones(len(key), dtype=np.bool_)
+        np.not_equal(key[1:], key[:-1], out=is_start[1:])
+        starts = np.flatnonzero(is_start)
         key, count = key[starts], np.diff(starts, append=len(key))
         whose = key >> 32
         ends = np.searchsorted(whose, np.arange(1, found.signal_count + 1))
@@ -352,14 +409,18 @@ class _Gaps:
         return found
 
 
-def _best_merges(found: Bursts, plain_weight: float) -> tuple[Reals, Ints]:
-    """Return the logarithm of the probability of each signal's most regular merge, and across what it merges (n)."""
+def _best_merges(found: Bursts, plain_weight: float, needed: float) -> tuple[Reals, Ints]:
+    """Return the logarithm of the probability of each signal's most regular merge, and across what it merges (n).
+
+    Where it is above what is needed it may be 0 instead.
+    """
     log_p, merged = np.zeros(found.signal_count), np.zeros(found.signal_count, dtype=np.int64)
     gaps = _Gaps.of(found)
     if not len(gaps.owner):
         return log_p, merged
     floor, left, variation = gaps.above()
-    is_test = (left >= 2) & (variation < 1.0)
+    limits = _largest_variations(needed)
+    is_test = (left >= 2) & (variation < limits[np.minimum(left, len(limits) - 1)])
     score = np.zeros(len(left))
     score[is_test] = log_probability(left[is_test], variation[is_test])
     trials = np.maximum(merge_trials(gaps.totals) / (1.0 - plain_weight), 1.0)
