@@ -128,7 +128,7 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
         "recorder": lambda: recorder_traces.calls_per_s(scratch, rounds),
         "tmio": lambda: tmio_traces.landing(scratch, rounds),
         "throughput": lambda: chain(throughput.heatmap(data, rounds), throughput.synthetic(rounds)),
-        "period": lambda: periods.command(data, rounds),
+        "period": lambda: periods.command(data, scratch, rounds),
         "periods": lambda: chain(periods.detection(rounds), periods.batch(rounds)),
         "autoperiod": lambda: autoperiod.series(data, rounds),
     }
