@@ -449,7 +449,7 @@ def _cosine(part: Sampled, frequency: Reals, extent: Extents) -> tuple[Reals, Re
     is_in = (place >= extent.first[:, None] - 0.5) & (place < extent.last[:, None] - 0.5) & part.is_known
     count = np.maximum(is_in.sum(axis=1), 1)
     rates = np.zeros((part.signal_count, -(-part.sample_count // _RUN), _RUN))
-    own = rates.reshape(part.signal_count, -1)[:, : part.sample_count]
+    own = rates.reshape(part.signal_count, rates.shape[1] * _RUN)[:, : part.sample_count]
     np.copyto(own, part.bytes_per_s, where=is_in)
     # a wave in a run is that of the first one, turned: so there are few cosines
     runs = _waves((_RUN * np.arange(rates.shape[1]) + 0.5) * frequency[:, None])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import fdtrc
 
 from transforms import noise
 from transforms.combs import (
@@ -11,6 +12,8 @@ from transforms.combs import (
     CombParams,
     Combs,
     best_combs,
+    log_tail,
+    may_be_combs,
     over_noise,
     powers,
     refined,
@@ -125,3 +128,36 @@ def test_long_bursts_and_constants_are_not_judged() -> None:
     constant = centred(np.full((1, 1000), 0.1))
     none = Centred(constant.values, constant.lengths, np.zeros(1), np.zeros(1))
     assert combs(none).log_probability[0] == 0
+
+
+@pytest.mark.parametrize("line_count", [1, 2, 4, 8])
+def test_the_tail_of_a_sum_of_lines_is_that_of_f(line_count: int) -> None:
+    total, level = (grid.ravel() for grid in np.meshgrid(np.geomspace(0.1, 300, 60), [0.7, 5.0, 30.3, 72.0]))
+    wanted = fdtrc(2 * line_count, 2 * level, total / line_count)
+    told = wanted > 1e-290
+    np.testing.assert_allclose(log_tail(line_count, level, total)[told], np.log(wanted[told]), atol=1e-11)
+
+
+@pytest.mark.parametrize("length", [100, 500, 1900, 4096])
+def test_what_cannot_be_a_comb_is_none(length: int) -> None:
+    rng, place = generator(length), np.arange(length)
+    rates = np.concatenate([noise.red(rng, 100, length, part) / 1e9 for part in (0.0, 0.6)])
+    rates[50:100] += 0.02 * np.geomspace(1, 50, 50)[:, None] * np.sin(2 * np.pi * place / 7.3)
+    rates[150:] += 0.02 * np.geomspace(1, 50, 50)[:, None] * (place % 20 < 3)
+    signals = centred(rates)
+    found = combs(signals).log_probability
+    for needed in (-3.0, -6.5, -12.0):
+        wanted = np.full(len(rates), needed)
+        is_possible = may_be_combs(signals, powers(signals.values, signals.size), wanted, PARAMS)
+        assert is_possible[found < needed].all()
+        if needed < -10:
+            assert not is_possible[:50].all()
+
+
+def test_the_frequency_of_what_is_too_probable_is_not_told() -> None:
+    signals = centred(5 + np.sin(2 * np.pi * np.arange(1000) / 20)[None] + generator().standard_normal((2, 1000)))
+    ratios = over_noise(powers(signals.values, signals.size), PARAMS)
+    plain, none = best_combs(signals, ratios.copy(), PARAMS), best_combs(signals, ratios, PARAMS, -1e9)
+    np.testing.assert_array_equal(plain.log_probability, none.log_probability)
+    assert np.isfinite(plain.cycles_per_sample).all()
+    assert np.isnan(none.cycles_per_sample).all()

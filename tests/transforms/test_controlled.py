@@ -207,6 +207,29 @@ def test_a_computation_of_uneven_length_has_its_mean_period(deviation: float) ->
     assert np.nanmean(errors) < 0.01
 
 
+def test_windows_that_cannot_be_better_are_left_out_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = generator(9)
+    rates = np.vstack(
+        [
+            noise.white(rng, 30, 1500) / 1e9,
+            noise.red(rng, 20, 1500, 0.8) / 1e9,
+            noise.bursts(rng, 40, 1500, BurstParams(40, 0.2, 0.5, 0.5)) / 1e9,
+        ]
+    )
+    place = np.arange(1500)
+    rates[15:30, 900:1200] += np.geomspace(0.02, 0.5, 15)[:, None] * np.sin(2 * np.pi * place[:300] / 11)
+    rates[70:, 300:700] += np.where(place[:400] % 20 < 3, np.geomspace(0.5, 50, 20)[:, None], 0)
+    rates[5:8][rng.random((3, 1500)) < 0.1] = NAN
+    first = detect(many(rates))
+    # nothing is asked for that is less probable than so
+    monkeypatch.setattr("transforms.controlled._MARGIN", 1e6)
+    second = detect(many(rates))
+    assert 10 < first.is_periodic.sum() < 80
+    assert first.outcome.tolist() == second.outcome.tolist()
+    for name in ("frequency_hz", "confidence", "window_start_s", "window_end_s", "false_alarm_probability"):
+        np.testing.assert_allclose(getattr(first, name), getattr(second, name), rtol=1e-9)
+
+
 # ---- what is not periodic
 
 

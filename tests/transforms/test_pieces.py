@@ -65,3 +65,27 @@ def test_pieces_of_one_size_are_together() -> None:
     pieces = Pieces(np.zeros(3, dtype=int), np.array([0, 0, 3]), np.array([16, 1000, 18]))
     groups = [(places.tolist(), size) for places, size in pieces.grouped()]
     assert groups == [([0, 2], 16), ([1], 1024)]
+
+
+def test_pieces_of_about_one_length_fit_the_width() -> None:
+    lengths = np.concatenate([np.arange(1, 200), [1000, 1024, 1025, 1536, 1537]])
+    pieces = Pieces(np.zeros_like(lengths), np.zeros_like(lengths), lengths)
+    groups = [(places, width) for places, width in pieces.alike()]
+    assert sorted(np.concatenate([places for places, _ in groups]).tolist()) == list(range(len(lengths)))
+    for places, width in groups:
+        assert lengths[places].max() <= width
+        assert width == 16 or lengths[places].min() > width / 1.51
+
+
+def test_windows_without_activity_are_not_those_of_neighbours() -> None:
+    found = signals([0, 0, 0, 0], [5, 0, 0, 5], [0, 0, 0, 0])
+    trimmed = found.trimmed(Pieces(np.array([0, 1, 1, 2]), np.array([0, 1, 0, 0]), np.array([4, 3, 4, 4])))
+    assert trimmed.lengths.tolist() == [0, 0, 4, 0]
+    assert (trimmed.first[2], trimmed.last[2]) == (0, 4)
+
+
+def test_volumes_between_places_are_sums_of_samples() -> None:
+    found = signals([4, 2, 1, 4], [0, 1, 1, 2])
+    edges = found.places(np.array([0, 0, 1, 1]), np.array([1, 3, 0, 4]))
+    assert found.volumes_of(edges).tolist() == [0.75, 2.0]
+    assert found.volumes_of(edges[:0]).tolist() == []

@@ -196,3 +196,26 @@ def test_nothing_is_nothing() -> None:
     assert not found.log_probability.any()
     assert np.isnan(found.period).all()
     assert len(regularity(bursts(np.zeros((0, 10)), np.zeros(0)), PARAMS).period) == 0
+
+
+@pytest.mark.parametrize("needed", [-1.5, -5.3, -20.0])
+def test_what_is_needed_is_told_as_without_need(needed: float) -> None:
+    rng = np.random.default_rng(7)
+    rates = np.vstack(
+        [noise.bursts(rng, 300, 1000, BurstParams(count, 0.1, 0.5, 0.5)) for count in (5, 20, 60)]
+        + [pulses(np.cumsum(rng.integers(20 - most, 21 + most, 40)).tolist(), 2, 1000) for most in range(18)]
+    )
+    found = bursts(rates, rates.mean(axis=1))
+    whole, part = regularity(found, PARAMS), regularity(found, PARAMS, needed)
+    is_told = whole.log_probability <= needed
+    assert is_told.any()
+    for name in ("log_probability", "merged_gap", "period", "variation", "first", "last"):
+        np.testing.assert_array_equal(getattr(part, name)[is_told], getattr(whole, name)[is_told])
+    assert (part.log_probability[~is_told] >= whole.log_probability[~is_told]).all()
+
+
+def test_bursts_of_some_signals_are_those_of_the_only_ones() -> None:
+    found = Bursts(np.array([0, 5, 2]), np.array([1, 9, 3]), np.array([1.0, 3.0, 2.0]), np.array([0, 2, 2, 3]))
+    some = found.of(np.array([2, 0]))
+    assert (some.first.tolist(), some.last.tolist(), some.volume.tolist()) == ([2, 0, 5], [3, 1, 9], [2, 1, 3])
+    assert some.offsets.tolist() == [0, 1, 3]
