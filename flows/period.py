@@ -29,7 +29,7 @@ from transforms.intervals import StepParams
 from transforms.periods import METHODS, PeriodParams, Periods, compared, find
 from transforms.sampled import Sampled, by_length
 from transforms.samples import Ragged, cut
-from transforms.throughput import Requests, Steps, step_function
+from transforms.throughput import Requests, Steps, owners, step_function
 from warehouse.contracts import tables
 from warehouse.errors import UsageError
 
@@ -307,7 +307,7 @@ def _drawn(name: str, answers: list[tuple[Subjects, Periods]], zero_s: float | N
         return None
     subjects, answer = answers[0]
     counts = np.diff(subjects.samples.offsets)
-    owner = np.repeat(np.arange(len(counts)), counts)
+    owner = owners(subjects.samples.offsets)
     volume = np.bincount(owner, np.nan_to_num(subjects.samples.values), len(counts)) / subjects.sampling_hz
     if not len(volume) or not volume.max() > 0:
         return None

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from transforms.samples import Ragged
 from transforms.sampling import Grid, binned, is_resolved
-from transforms.throughput import Requests
+from transforms.throughput import Requests, owners
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -47,7 +47,7 @@ class Stepped:
 
 def median_lengths(lengths: Reals, offsets: Ints) -> Reals:
     """Return the lower median of each subject's positive lengths (n); NaN where it has none."""
-    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    owner = owners(offsets)
     is_usable = np.isfinite(lengths) & (lengths > 0)
     owner, lengths = owner[is_usable], lengths[is_usable]
     order = np.lexsort((lengths, owner))
@@ -70,7 +70,7 @@ def stepped(
     and a frequency of 1.
     """
     params = params or StepParams()
-    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    owner = owners(offsets)
     with np.errstate(invalid="ignore", over="ignore"):
         lengths = right_s - left_s
     is_timed = np.isfinite(lengths) & (lengths > 0)

@@ -14,7 +14,7 @@ from transforms.detections import Detections, gathered
 from transforms.periodicity import Periodicity
 from transforms.sampled import Sampled, by_length
 from transforms.samples import Ragged
-from transforms.throughput import Steps
+from transforms.throughput import Steps, owners
 from transforms.windows import clipped_samples
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _exact_answers(group: Sampled, params: PeriodParams) -> Answers:
 
 def _known_counts(samples: Ragged) -> Ints:
     counts = np.diff(samples.offsets)
-    owner = np.repeat(np.arange(len(counts)), counts)
+    owner = owners(samples.offsets)
     return np.bincount(owner[np.isfinite(samples.values)], minlength=len(counts)).astype(np.int64)
 
 

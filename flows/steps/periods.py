@@ -16,7 +16,7 @@ from flows.steps.subjects import KEYS, Subjects
 from transforms import periods, windows
 from transforms.periods import PeriodParams, Periods
 from transforms.samples import Ragged
-from transforms.throughput import Steps, step_function
+from transforms.throughput import Steps, owners, step_function
 from warehouse.contracts import frames, tables
 from warehouse.store import write_parquet
 
@@ -144,7 +144,7 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
 def _judged(found: Subjects, steps: Steps | None) -> pl.DataFrame:
     """Return what was judged of each subject: how it is sampled, what is missing, and what sampling lost."""
     counts = np.diff(found.samples.offsets)
-    owner = np.repeat(np.arange(len(counts)), counts)
+    owner = owners(found.samples.offsets)
     is_known = np.isfinite(found.samples.values)
     known = np.bincount(owner[is_known], minlength=len(counts))
     total = np.bincount(owner[is_known], found.samples.values[is_known], len(counts))
