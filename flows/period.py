@@ -21,7 +21,7 @@ from flows.landing import Told
 from flows.one_input import PollInput, SeriesInput, TraceInput, opened
 from flows.settings import Settings
 from flows.steps.arrays import Ints, Reals
-from flows.steps.periods import params_of, rows_from
+from flows.steps.periods import judged_of, params_of, rows_from
 from flows.steps.subjects import Subjects, series_subjects, traced_requests, traced_subjects
 from transforms import sampling, windows
 from transforms.detections import Detections, gathered
@@ -121,24 +121,25 @@ def find_periods(path: Path, settings: Settings, told: Told, asked: Asked) -> Fo
     with opened(path, settings, told) as found:
         signals = _of_trace(found, settings, asked) if isinstance(found, TraceInput) else _of_rows(found, asked)
     answers = list(_answers(signals, params, asked))
-    rows = pl.concat(rows_from(subjects, signals.steps, answer) for subjects, answer in answers)
+    rows = pl.concat(rows_from(subjects.keys, judged, answer) for subjects, judged, answer in answers)
     ordered = rows.sort("subject_id", "direction", nulls_last=True, maintain_order=True)
     return FoundPeriods(
         found.name, ordered, found.refused_count, signals.zero_s, _drawn(found.name, answers, signals.zero_s)
     )
 
 
-def _answers(signals: _Signals, params: PeriodParams, asked: Asked) -> Iterator[tuple[Subjects, Periods]]:
+def _answers(signals: _Signals, params: PeriodParams, asked: Asked) -> Iterator[tuple[Subjects, pl.DataFrame, Periods]]:
     for subjects, methods in (
         (signals.binned, [name for name in params.methods if name not in _OF_INSTANTS]),
         (signals.instants, [name for name in params.methods if name in _OF_INSTANTS]),
     ):
         if methods:
             wanted = replace(params, methods=tuple(methods))
+            judged = judged_of(subjects, signals.steps)
             made = find(subjects.samples, subjects.sampling_hz, subjects.started_s, wanted, signals.steps)
-            yield from ((subjects, answer) for answer in made)
+            yield from ((subjects, judged, answer) for answer in made)
     if asked.method in ("ftio", "all"):
-        yield _compatible(signals, asked)
+        yield signals.binned, judged_of(signals.binned, signals.steps), _compatible(signals, asked)
 
 
 # ---- traces
@@ -278,7 +279,7 @@ def _directed(subjects: Subjects, asked: Asked) -> Subjects:
     )
 
 
-def _compatible(signals: _Signals, asked: Asked) -> tuple[Subjects, Periods]:
+def _compatible(signals: _Signals, asked: Asked) -> Periods:
     """Return what FTIO 0.0.9 would say: of requests as it samples them itself, else of the samples as they are."""
     # No other method needs it, nor most calls.
     from transforms import ftio_compatible
@@ -298,14 +299,14 @@ def _compatible(signals: _Signals, asked: Asked) -> tuple[Subjects, Periods]:
         found = gathered(parts, [place for place, _ in groups])
     none = np.full(found.signal_count, np.nan)
     measured = compared(found, subjects.samples, subjects.sampling_hz, subjects.started_s, signals.steps)
-    return subjects, Periods("ftio", found, none, measured)
+    return Periods("ftio", found, none, measured)
 
 
-def _drawn(name: str, answers: list[tuple[Subjects, Periods]], zero_s: float | None) -> Drawn | None:
+def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None) -> Drawn | None:
     """Return the signal that moves most, with the first method's answer."""
     if not answers:
         return None
-    subjects, answer = answers[0]
+    subjects, _, answer = answers[0]
     counts = np.diff(subjects.samples.offsets)
     owner = owners(subjects.samples.offsets)
     volume = np.bincount(owner, np.nan_to_num(subjects.samples.values), len(counts)) / subjects.sampling_hz

@@ -137,11 +137,12 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
     that say why, and nothing else.
     """
     answers = periods.find(found.samples, found.sampling_hz, found.started_s, params, steps)
-    rows = [frames.empty(tables.PERIODS), *(rows_from(found, steps, answer) for answer in answers)]
+    judged = judged_of(found, steps)
+    rows = [frames.empty(tables.PERIODS), *(rows_from(found.keys, judged, answer) for answer in answers)]
     return pl.concat(rows).sort(*KEYS[1:7], "method", nulls_last=True, maintain_order=True)
 
 
-def _judged(found: Subjects, steps: Steps | None) -> pl.DataFrame:
+def judged_of(found: Subjects, steps: Steps | None) -> pl.DataFrame:
     """Return what was judged of each subject: how it is sampled, what is missing, and what sampling lost."""
     counts = np.diff(found.samples.offsets)
     owner = owners(found.samples.offsets)
@@ -166,10 +167,9 @@ def _judged(found: Subjects, steps: Steps | None) -> pl.DataFrame:
     )
 
 
-def rows_from(subjects: Subjects, steps: Steps | None, answer: Periods) -> pl.DataFrame:
-    """Return rows of `periods` of one method's answer."""
+def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.DataFrame:
+    """Return rows of `periods` of one method's answer for subjects, of which `judged_of` says what was judged."""
     found, measured, listed = answer.detections, answer.periodicity, answer.detections.candidates
-    judged = _judged(subjects, steps)
     lists = {
         "candidates": listed.frequency_hz,
         "candidate_amplitudes_bytes_per_s": listed.amplitude_bytes_per_s,
@@ -195,7 +195,7 @@ def rows_from(subjects: Subjects, steps: Steps | None, answer: Periods) -> pl.Da
     told = pl.col("untold").is_null()
     numbers = [name for name in (*judged.columns, *columns) if name != "found_outcome"]
     return (
-        pl.concat([subjects.keys, judged, pl.DataFrame(columns)], how="horizontal")
+        pl.concat([keys, judged, pl.DataFrame(columns)], how="horizontal")
         .with_columns(pl.col(pl.Float64).fill_nan(None))
         .with_columns(
             pl.when(told).then(pl.col(numbers)),
