@@ -1,0 +1,83 @@
+"""What a method makes of one sample set: a signature, in one form for all methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Reals = npt.NDArray[np.float64]
+
+Outcome = Literal["extracted", "too_few_samples", "no_io", "no_common_bursts"]
+#: whether there is a signature, or why there is none
+OUTCOMES: tuple[Outcome, ...] = ("extracted", "too_few_samples", "no_io", "no_common_bursts")
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureBursts:
+    """The bursts of a signature (n), in order of time and without overlap.
+
+    started_s, peaked_s, ended_s: since the run's start; a burst's seconds are those from started_s to ended_s.
+    volume_bytes: what the signature moves in them. support_ratio: of the runs that were used, the share that has the
+    burst; NaN where the method does not ask.
+    """
+
+    started_s: Reals
+    peaked_s: Reals
+    ended_s: Reals
+    volume_bytes: Reals
+    support_ratio: Reals
+
+    def __len__(self) -> int:
+        """Return the number of bursts."""
+        return len(self.started_s)
+
+    @classmethod
+    def none(cls) -> SignatureBursts:
+        """Return no bursts."""
+        empty = np.zeros(0)
+        return cls(empty, empty, empty, empty, empty)
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """One method's answer for one sample set.
+
+    bytes_per_s (seconds): the mean rate in each second of the application's run alone; empty unless extracted.
+    low_bytes_per_s, high_bytes_per_s (seconds): a band around it; NaN where the method gives none.
+    background_bytes_per_s: the rate of what others do all the time, which is left out; NaN where the method does not
+    estimate it.
+    """
+
+    outcome: Outcome
+    bytes_per_s: Reals
+    low_bytes_per_s: Reals
+    high_bytes_per_s: Reals
+    bursts: SignatureBursts
+    background_bytes_per_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """How long a run alone takes [s]: as many seconds as there are points."""
+        return float(len(self.bytes_per_s))
+
+    @property
+    def volume_bytes(self) -> float:
+        """What a run alone moves."""
+        return float(self.bytes_per_s.sum())
+
+    @classmethod
+    def curve(
+        cls, bytes_per_s: Reals, bursts: SignatureBursts, background_bytes_per_s: float = float("nan")
+    ) -> Extracted:
+        """Return a signature of a method that gives no band."""
+        none = np.full(len(bytes_per_s), np.nan)
+        return cls("extracted", bytes_per_s, none, none, bursts, background_bytes_per_s)
+
+    @classmethod
+    def nothing(cls, outcome: Outcome, background_bytes_per_s: float = float("nan")) -> Extracted:
+        """Return that there is no signature, and why."""
+        empty = np.zeros(0)
+        return cls(outcome, empty, empty, empty, SignatureBursts.none(), background_bytes_per_s)
