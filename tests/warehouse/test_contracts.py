@@ -28,7 +28,7 @@ UNITS = {
 }
 #: words whose columns hold one of a closed list, which differs from table to table; and samples, which are a set's
 #: runs or a signal's values
-OF_THEIR_TABLE = {"outcome", "kind", "sample_count"}
+OF_THEIR_TABLE = {"outcome", "kind", "method", "sample_count"}
 
 each_table = pytest.mark.parametrize("made", TABLES, ids=lambda made: made.name)
 
@@ -53,7 +53,7 @@ def test_every_declared_column_is_used() -> None:
 
 
 #: numbers that tell things apart
-NUMBERED = {"line", "uid", "rank", "level", "call", "request", "file_number", "ost", "osts", "module_version"}
+NUMBERED = {"line", "burst", "uid", "rank", "level", "call", "request", "file_number", "ost", "osts", "module_version"}
 
 
 def unit_of(name: str) -> str | None:

@@ -1,5 +1,32 @@
 """Every column, once: the same quantity has the same name, unit and meaning in every table."""
 
+from warehouse.contracts.signature_columns import (
+    APPEARED_BURST_COUNT as APPEARED_BURST_COUNT,
+    BACKGROUND_BYTES_PER_S as BACKGROUND_BYTES_PER_S,
+    BURST as BURST,
+    BURST_COUNT as BURST_COUNT,
+    CHANGE_CORRELATION as CHANGE_CORRELATION,
+    CHANGE_VOLUME as CHANGE_VOLUME,
+    CORRELATION as CORRELATION,
+    CROSS_CORRELATION as CROSS_CORRELATION,
+    ENDED_S as ENDED_S,
+    FALSE_BURST_COUNT as FALSE_BURST_COUNT,
+    HIGH_BYTES_PER_S as HIGH_BYTES_PER_S,
+    IS_CHANGED as IS_CHANGED,
+    LOW_BYTES_PER_S as LOW_BYTES_PER_S,
+    METHOD_OF_SIGNATURE as METHOD_OF_SIGNATURE,
+    METHOD_PARAMETERS as METHOD_PARAMETERS,
+    MISSED_BURST_COUNT as MISSED_BURST_COUNT,
+    OFFSET_S as OFFSET_S,
+    OUTLIER_JOB_IDS as OUTLIER_JOB_IDS,
+    PEAKED_S as PEAKED_S,
+    SIGNATURE_OUTCOME as SIGNATURE_OUTCOME,
+    STARTED_S as STARTED_S,
+    SUPPORT_RATIO as SUPPORT_RATIO,
+    TRUE_VOLUME_BYTES as TRUE_VOLUME_BYTES,
+    USED_SAMPLE_COUNT as USED_SAMPLE_COUNT,
+    VANISHED_BURST_COUNT as VANISHED_BURST_COUNT,
+)
 from warehouse.contracts.types import Column
 
 DIRECTIONS = ("read", "write", "unstated")
@@ -68,7 +95,13 @@ ENDED_AT = Column("ended_at", "instant", "When the job ended.", unit="UTC")
 ENDED_ON = Column(
     "ended_on", "date", "The UTC day on which the job or series ended; NULL where it is not known.", unit="UTC"
 )
-DURATION_S = Column("duration_s", "real", "How long it lasted, from start to end.", unit="s", low=0)
+DURATION_S = Column(
+    "duration_s",
+    "real",
+    "How long it lasted, from start to end; of a signature, how long a run alone takes.",
+    unit="s",
+    low=0,
+)
 POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.", unit="UTC")
 POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.", unit="UTC")
 INTERVAL_S = Column(
@@ -159,7 +192,7 @@ PEAK_BYTES_PER_S = Column(
     "peak_bytes_per_s",
     "real",
     "The highest rate of any interval; of a run, of any step of its sample, and no lower than the mean; of a traced "
-    "run, of any module that counts.",
+    "run, of any module that counts; of a signature, of any second.",
     unit="B/s",
     low=0,
 )

@@ -1,6 +1,13 @@
 """Every table, once: what a row is, its key, its columns."""
 
 from warehouse.contracts import columns as c
+from warehouse.contracts.signature_tables import (
+    SAMPLE_SETS as SAMPLE_SETS,
+    SIGNATURE_BURSTS as SIGNATURE_BURSTS,
+    SIGNATURE_CHECKS as SIGNATURE_CHECKS,
+    SIGNATURE_POINTS as SIGNATURE_POINTS,
+    SIGNATURES as SIGNATURES,
+)
 from warehouse.contracts.trace_tables import (
     CLIENT_IO as CLIENT_IO,
     TRACE_CALLS as TRACE_CALLS,
@@ -507,6 +514,11 @@ TABLES: tuple[Table, ...] = (
     JOB_IO,
     SAMPLES,
     APPLICATIONS,
+    SAMPLE_SETS,
+    SIGNATURES,
+    SIGNATURE_POINTS,
+    SIGNATURE_BURSTS,
+    SIGNATURE_CHECKS,
     CLASSES,
     PERIODS,
     QUALITY,
