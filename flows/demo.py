@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from transforms import classes
-from transforms.synthetic import DIRECTIONS, Site, signature
+from transforms.extracted import SignatureBursts
+from transforms.synthetic import DIRECTIONS, Application, Direction, Site, signature
 
 FILESYSTEM = "widow1"
 #: what a site's nightly script asks of sacct: all jobs of the day, whatever their state
@@ -169,3 +172,40 @@ def classes_truth(site: Site) -> pl.DataFrame:
         orient="row",
     )
     return pl.concat([names, classes.classify(sections, node_count)], how="horizontal")
+
+
+@dataclass(frozen=True, slots=True)
+class TrueSignature:
+    """What an application moves alone on the machine in one direction, as a rate in each second, and its bursts."""
+
+    application: Application
+    direction: Direction
+    bytes_per_s: npt.NDArray[np.float64]
+    bursts: SignatureBursts
+
+    @property
+    def application_id(self) -> str:
+        """The id by which the warehouse knows the application."""
+        return f"{self.application.user.replace('/', '%2F')}/{self.application.name}/{self.application.node_count}"
+
+
+def signatures_truth(site: Site) -> list[TrueSignature]:
+    """Return each application's signature, in each direction: what methods ought to find in shared traffic."""
+    return [_true_signature(application, direction) for application in site.applications for direction in DIRECTIONS]
+
+
+def _true_signature(application: Application, direction: Direction) -> TrueSignature:
+    rates = signature(application, direction)
+    bursts = [burst for burst in application.bursts if burst.direction == direction]
+    started = np.array([burst.offset_s for burst in bursts], dtype=np.float64)
+    ended = np.array([burst.ended_s for burst in bursts], dtype=np.float64)
+    seconds = zip(np.floor(started).astype(np.int64), np.ceil(ended).astype(np.int64), strict=True)
+    found = SignatureBursts(
+        started_s=started,
+        peaked_s=np.array([first + np.argmax(rates[first:last]) for first, last in seconds], dtype=np.float64),
+        ended_s=ended,
+        volume_bytes=np.array([burst.volume_bytes for burst in bursts], dtype=np.float64),
+        # every run does what the application does
+        support_ratio=np.ones(len(bursts)),
+    )
+    return TrueSignature(application, direction, rates, found)

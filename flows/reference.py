@@ -124,15 +124,23 @@ def _rule_cells(rule: suites.Rule) -> tuple[str, ...]:
 
 def command_line() -> str:
     """Return the page about the command, its subcommands and their options."""
-    context = click.Context(iosig, info_name="iosig")
-    subcommands = filter(None, (iosig.get_command(context, name) for name in iosig.list_commands(context)))
-    contexts = [click.Context(command, parent=context, info_name=command.name) for command in subcommands]
+    commands = contexts(click.Context(iosig, info_name="iosig"))
     return _page(
         "# The command",
         "Results go to stdout, progress to stderr. Every subcommand answers to `--help`.",
         str(iosig.epilog),
-        *(block for each in (context, *contexts) for block in _describe_command(each)),
+        *(block for context in commands for block in _describe_command(context)),
     )
+
+
+def contexts(context: click.Context) -> Iterator[click.Context]:
+    """Yield a command, and the subcommands below it."""
+    yield context
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            command = context.command.get_command(context, name)
+            if command is not None:
+                yield from contexts(click.Context(command, parent=context, info_name=name))
 
 
 def _describe_command(context: click.Context) -> Iterator[str]:

@@ -8,8 +8,6 @@ shows their lowest and highest, so that no burst is lost. What was not measured 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from reports import panels
 from reports.period_views import Autocorrelation, Cosines, PeriodView, Spectrum
 from reports.plot_texts import (
     HERTZ,
@@ -25,28 +24,23 @@ from reports.plot_texts import (
     TIMES,
     Unit,
     plain,
-    shortened,
     unit_for,
 )
 from transforms.sampled import Sampled
-from warehouse.store import moved_into_place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.text import Text
 
 __all__ = ["Autocorrelation", "Cosines", "PeriodView", "Spectrum", "draw"]
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Colours that people with any kind of colour vision can tell apart (Okabe and Ito, "Color Universal Design", 2008).
-_SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = "#0072B2", "#D55E00", "#8F3F71", "#E69F00", "#009E73"
-_GAP, _LINE = "#9A9A9A", "#222222"
-_FIGURE_INCHES, _DOTS_PER_INCH = (11.0, 10.0), 120
-#: columns of pixels that a panel has, about, and so many samples that they are drawn one by one
-_COLUMNS, _MOST_EXACT = 1100, 4000
+_SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = panels.BLUE, panels.VERMILION, panels.PURPLE, panels.ORANGE, panels.GREEN
+_GAP, _LINE = panels.GREY, panels.INK
+_FIGURE_INCHES = (11.0, 10.0)
+_COLUMNS, _MOST_EXACT = panels.PIXEL_COLUMNS, panels.MOST_EXACT
 #: with more cycles than these, the cosine is drawn in an excerpt
 _MOST_CYCLES = 25
 _EXCERPT_CYCLES = 8
@@ -160,40 +154,7 @@ def _plainest(values: Reals, per_cycle: float, width: int) -> int:
 
 def draw(view: PeriodView, path: Path) -> None:
     """Write the picture as a PNG: all of it, or nothing."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with _own_style():
-        figure = Figure(figsize=_FIGURE_INCHES, dpi=_DOTS_PER_INCH)
-        FigureCanvasAgg(figure)
-        _compose(figure, view)
-        with moved_into_place(path.absolute()) as temporary:
-            figure.savefig(temporary, format="png", metadata={"Software": None})
-
-
-@contextmanager
-def _own_style() -> Iterator[None]:
-    """Draw alike for everybody, whatever is in their matplotlibrc; names from the input are never formulas."""
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(
-            {
-                "text.parse_math": False,
-                "font.family": ["DejaVu Sans"],
-                "axes.titlelocation": "left",
-                "axes.titlesize": 10.5,
-                "axes.titleweight": "bold",
-                "axes.spines.top": False,
-                "axes.spines.right": False,
-                "axes.formatter.use_mathtext": False,
-                "legend.fontsize": 8.5,
-                "legend.frameon": False,
-                "agg.path.chunksize": 10_000,
-            }
-        )
-        yield
+    panels.write(_FIGURE_INCHES, lambda figure: _compose(figure, view), path)
 
 
 def _compose(figure: Figure, view: PeriodView) -> None:
@@ -218,42 +179,11 @@ def _compose(figure: Figure, view: PeriodView) -> None:
 def _headings(figure: Figure, view: PeriodView) -> None:
     names = [name for name in (view.title, view.direction, view.method) if name]
     heading = figure.text(0.02, 1 - 0.4 / figure.get_figheight(), "", fontsize=13, fontweight="bold")
-    _fit(figure, heading, "  ·  ".join(plain(name) for name in names))
+    panels.fit(figure, heading, "  ·  ".join(plain(name) for name in names))
     verdict = figure.text(
         0.02, 1 - 0.7 / figure.get_figheight(), "", fontsize=11, color=_FOUND if view.is_periodic else _LINE
     )
-    _fit(figure, verdict, view.verdict)
-
-
-def _fit(figure: Figure, shown: Text, text: str) -> None:
-    """Show a text, its middle left out if it is too wide for the figure."""
-    wide = 0.96 * figure.bbox.width
-    most = len(text)
-    shown.set_text(text)
-    while most > 8 and (width := shown.get_window_extent().width) > wide:
-        most = min(most - 1, int(most * wide / width))
-        shown.set_text(shortened(text, most))
-
-
-def _legend(axes: Axes) -> None:
-    """Put the legend above the panel, beside its title, where it hides nothing."""
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        axes.legend(
-            handles,
-            labels,
-            loc="lower right",
-            bbox_to_anchor=(1.005, 0.985),
-            ncols=len(handles),
-            borderaxespad=0.1,
-            handlelength=1.6,
-            columnspacing=1.2,
-        )
-
-
-def _say(axes: Axes, text: str) -> None:
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=11, color="#555555")
-    axes.set(xticks=[], yticks=[])
+    panels.fit(figure, verdict, view.verdict)
 
 
 def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tuple[int, int] | None = None) -> None:
@@ -263,7 +193,7 @@ def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tup
     axes.set_title(f"Time behaviour, {_EXCERPT_CYCLES} periods of it" if is_part else "Time behaviour")
     axes.set_xlabel(clock.label(has_utc_clock=view.has_utc_clock))
     if not len(values):
-        return _say(axes, "no samples")
+        return panels.say(axes, "no samples")
     peak = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
     unit = unit_for(peak, RATES, "B/s")
     columns = _Columns.of(values[shown[0] : shown[1]] / unit.size)
@@ -279,7 +209,7 @@ def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tup
     axes.set_xlim(edges[0], edges[-1])
     axes.ticklabel_format(axis="x", useOffset=False)
     axes.set_ylabel(f"throughput [{unit.name}]")
-    _legend(axes)
+    panels.legend_above(axes)
     return None
 
 
@@ -402,7 +332,7 @@ def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
     frequency, power = spectrum.frequency_hz[is_known], spectrum.power_ratio[is_known]
     axes.set_xlabel("frequency")
     if not len(power) or power.max() <= 0:
-        return _say(axes, "no power besides the mean")
+        return panels.say(axes, "no power besides the mean")
     unit = unit_for(float(frequency[-1]), HERTZ, "Hz")
     shown, top = frequency / unit.size, float(power.max())
     threshold = spectrum.threshold_ratio
@@ -421,7 +351,7 @@ def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
     _label_decades(axes, has_log_power=floor > 0)
     axes.set_ylabel("share of the power [%]")
     axes.set_xlabel(f"frequency [{unit.name}]")
-    _legend(axes)
+    panels.legend_above(axes)
     return None
 
 
@@ -498,7 +428,7 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     axes.set_title("Autocorrelation" if view.is_whole else "Autocorrelation of the shaded time")
     axes.set_xlabel("lag")
     if not len(found.lag_s) or not np.isfinite(found.coefficient).any() or not np.isfinite(found.lag_s).all():
-        return _say(axes, "no autocorrelation")
+        return panels.say(axes, "no autocorrelation")
     found = _first_lags(found, view)
     unit = unit_for(float(found.lag_s[-1]), TIMES, "s")
     columns = _Columns.of(found.coefficient)
@@ -517,7 +447,7 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
     axes.set_ylim(min(-0.1, 1.1 * low), max(1.08, 1.08 * float(np.nanmax(columns.highest))))
     axes.set_xlabel(f"lag [{unit.name}]")
     axes.set_ylabel("coefficient")
-    _legend(axes)
+    panels.legend_above(axes)
     return None
 
 

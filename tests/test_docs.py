@@ -27,11 +27,7 @@ _CONTEXT = click.Context(iosig, info_name="iosig")
 
 
 def commands() -> Iterator[click.Command]:
-    yield iosig
-    for name in iosig.list_commands(_CONTEXT):
-        command = iosig.get_command(_CONTEXT, name)
-        assert command is not None
-        yield command
+    return (context.command for context in reference.contexts(_CONTEXT))
 
 
 def sections() -> Iterator[tuple[str, type[BaseModel]]]:
@@ -170,11 +166,15 @@ def test_links_lead_somewhere(name: str) -> None:
 @pytest.mark.parametrize("name", HAND_WRITTEN)
 def test_command_lines_in_pages_exist(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    known = {str(command.name): command for command in commands()}
+    known = {context.command_path: context.command for context in reference.contexts(_CONTEXT)}
     lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
     for line in lines:
         for subcommand, rest in re.findall(r"\biosig (?:--\w+ \S+ )*([a-z]+)([^#|&]*)", line):
-            assert subcommand in known, line
-            options = {name for option in known[subcommand].params for name in (*option.opts, *option.secondary_opts)}
-            unknown = [option for option in re.findall(r"(?<=\s)--[a-z-]+", rest) if option not in options]
+            path = f"iosig {subcommand}"
+            while isinstance(known.get(path), click.Group):
+                path = f"{path} {rest.split()[0]}"
+                rest = rest.split(maxsplit=1)[1] if len(rest.split()) > 1 else ""
+            assert path in known, line
+            options = {name for option in known[path].params for name in (*option.opts, *option.secondary_opts)}
+            unknown = [option for option in re.findall(r"(?<!\S)--[a-z-]+", rest) if option not in options]
             assert unknown == [], line

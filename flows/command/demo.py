@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +17,8 @@ from warehouse.store import Store
 if TYPE_CHECKING:
     import polars as pl
 
+    from flows.demo import TrueSignature
+    from transforms.extracted import Extracted
     from warehouse.releases import Release
 
 _MARK = ".iosig-demo"
@@ -39,7 +43,7 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     from flows.checker import in_child
     from flows.command.printing import progress, show_json
     from flows.command.summary import show_summary
-    from flows.demo import classes_truth, shipped_logs, write_site
+    from flows.demo import classes_truth, shipped_logs, signatures_truth, write_site
     from flows.landing import Told, land_paths
     from flows.night import run_inline
     from flows.settings import ScheduleSettings, Settings
@@ -56,14 +60,20 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
             click.echo(f"{Path(arrival.name).name}: {arrival.row_count:,} rows", err=True)
         release = run_inline(store, settings, progress, checker=checker)
     compared = compare_classes(store, release, classes_truth(site))
+    signatures = compare_signatures(store, release, signatures_truth(site))
     traced = traced_runs(store, release)
     if as_json:
-        documents = {"classes": compared.to_dicts(), "traces": traced.to_dicts()}
+        documents = {
+            "classes": compared.to_dicts(),
+            "signatures": signatures.to_dicts(),
+            "traces": traced.to_dicts(),
+        }
         show_json({"release_id": release.release_id, "warehouse": str(store.root)} | documents)
         return 0
     show_summary(store, release)
     _show_traces(traced)
     _show_comparison(compared)
+    _show_signatures(signatures)
     return 0
 
 
@@ -114,6 +124,56 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
         .drop("agreeing")
         .sort(keys)
     )
+
+
+def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSignature]) -> pl.DataFrame:
+    """Compare each application's signature, by its default method, with what it moves alone.
+
+    Returns a row for each truth: application, direction, outcome and method (NULL where the release has no such
+    sample set), cross_correlation, correlation, volume_bytes, true_volume_bytes, burst_count, true_burst_count,
+    missed_burst_count, false_burst_count.
+    """
+    import polars as pl
+
+    from flows.published_signatures import TABLES, defaults, extracted
+    from warehouse.reading import opened
+
+    with opened(store, release, TABLES) as connection:
+        rows = defaults(connection)
+        found = {
+            (row["application_id"], row["direction"]): (row["method"], one)
+            for row, one in zip(rows.iter_rows(named=True), extracted(connection, rows), strict=True)
+        }
+    compared = [
+        _compare_signature(true, *found.get((true.application_id, true.direction), (None, None))) for true in truth
+    ]
+    counted = dict.fromkeys(("burst_count", "true_burst_count", "missed_burst_count", "false_burst_count"), pl.Int64)
+    measured = dict.fromkeys(("cross_correlation", "correlation", "volume_bytes", "true_volume_bytes"), pl.Float64)
+    named = dict.fromkeys(("application", "direction", "outcome", "method"), pl.String)
+    return pl.DataFrame(compared, schema={**named, **measured, **counted}).sort("application", "direction")
+
+
+def _compare_signature(true: TrueSignature, method: str | None, found: Extracted | None) -> dict[str, Any]:
+    from transforms.extracted import SignatureBursts
+    from transforms.similarity import burst_errors, correlation, cross_correlation
+
+    row: dict[str, Any] = {
+        "application": true.application.name,
+        "direction": true.direction,
+        "outcome": None if found is None else found.outcome,
+        "method": method,
+        "true_volume_bytes": true.application.volume_bytes(true.direction),
+        "true_burst_count": len(true.bursts),
+    }
+    bursts = SignatureBursts.none() if found is None else found.bursts
+    row["burst_count"] = len(bursts)
+    row["missed_burst_count"], row["false_burst_count"] = burst_errors(bursts, true.bursts)
+    if found is not None and found.outcome == "extracted":
+        row["volume_bytes"] = found.volume_bytes
+        for name, measure in (("cross_correlation", cross_correlation), ("correlation", correlation)):
+            value = measure(found.bytes_per_s, true.bytes_per_s)
+            row[name] = value if math.isfinite(value) else None
+    return row
 
 
 def traced_runs(store: Store, release: Release) -> pl.DataFrame:
@@ -187,3 +247,36 @@ def _show_comparison(compared: pl.DataFrame) -> None:
     ]
     columns = ("application", "direction", "class alone", "class found in shared traffic", "runs", "runs that agree")
     show("Found beside the truth", columns, rows)
+
+
+def _show_signatures(compared: pl.DataFrame) -> None:
+    """Print the signatures beside the truth; where nothing is moved and nothing was found, a sentence will do."""
+    from flows.command.printing import bytes_text, show
+
+    columns = (
+        "application", "direction", "method", "cross-corr.", "correlation", "volume found", "true", "bursts found",
+        "true", "missed", "false",
+    )  # fmt: skip
+    rows, silent = [], 0
+    for row in compared.iter_rows(named=True):
+        if not row["true_burst_count"] and row["outcome"] != "extracted":
+            silent += 1
+            continue
+        is_there = row["outcome"] == "extracted"
+        rows.append(
+            (
+                row["application"],
+                row["direction"],
+                row["method"] if is_there else row["outcome"] or "no sample set",
+                *(None if row[name] is None else f"{row[name]:.3f}" for name in ("cross_correlation", "correlation")),
+                bytes_text(row["volume_bytes"]),
+                bytes_text(row["true_volume_bytes"]),
+                row["burst_count"] if is_there else None,
+                row["true_burst_count"],
+                row["missed_burst_count"],
+                row["false_burst_count"],
+            )
+        )
+    show("Signatures beside the truth: what each application moves when it is alone", columns, rows)
+    if silent:
+        click.echo(f"{silent} more move nothing alone, and no signature was found of them.")

@@ -21,6 +21,7 @@ SUBCOMMANDS = {
     "export": "flows.command.query",
     "land": "flows.command.land",
     "period": "flows.command.period",
+    "plot": "flows.command.plot",
     "releases": "flows.command.releases",
     "rollback": "flows.command.releases",
     "run": "flows.command.run",
@@ -35,12 +36,13 @@ _SUMMARIES = {
     "export": "Write one table of a release as a plain file.",
     "land": "Land job logs, polls and series, each file once.",
     "period": "Find the period of one trace, series or polls, without a warehouse.",
+    "plot": "Draw what a release holds: an application's signature, with its samples and bursts.",
     "releases": "List the releases.",
     "rollback": "Make an earlier release the current one again.",
     "run": "Run the night: stage, samples, transforms, checks, release.",
     "serve": "Run the nightly schedule, as a Prefect deployment.",
     "sql": "Query a release in SQL.",
-    "study": "Measure how well periods are found, on traces and noise whose truth is known.",
+    "study": "Measure how well methods find periods and signatures, where the truth is known.",
 }
 _EPILOG = "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, 1 a bug."
 

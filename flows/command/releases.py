@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from warehouse.errors import UsageError
 from warehouse.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: signatures that are printed; JSON has all
+_TOP = 30
 
 
 @click.command("releases")
@@ -59,21 +67,79 @@ def rollback_command(obj: tuple[Store, Path | None], release_id: str) -> int:
 @click.command("diff")
 @click.argument("before")
 @click.argument("after")
+@click.option("--method", help="Compare the signatures of this method; else each application's default.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
-def diff_command(obj: tuple[Store, Path | None], before: str, after: str, as_json: bool) -> int:
-    """Compare two releases: rows added, removed and changed in every table that differs."""
+def diff_command(obj: tuple[Store, Path | None], before: str, after: str, method: str | None, as_json: bool) -> int:
+    """Compare two releases: rows added, removed and changed in every table that differs, and changed signatures.
+
+    Signatures are listed with the largest change first: how alike the two curves are, by how much their volume
+    differs, and how many bursts appeared and vanished. In JSON they are the `changes` of the table `signatures`.
+    """
     from flows.command.printing import show, show_json
+    from flows.signature_changes import signature_changes
     from warehouse.reading import count_differences
     from warehouse.releases import find
 
     sides = find(obj[0], before), find(obj[0], after)
+    _require_method(method)
     found = count_differences(obj[0], *sides)
+    changes = signature_changes(obj[0], *sides, method)
     names = ("table", "rows before", "added", "removed", "changed")
     if as_json:
-        show_json([dict(zip(names, row, strict=True)) for row in found])
+        documents: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in found]
+        for document in documents:
+            if document["table"] == "signatures":
+                document["changes"] = changes.to_dicts()
+        show_json(documents)
     elif found:
         show(f"From {sides[0].release_id} to {sides[1].release_id}", names, found)
+        _show_changes(changes)
     else:
         click.echo("The two releases hold the same tables.")
     return 0
+
+
+def _require_method(method: str | None) -> None:
+    from warehouse.contracts import table
+
+    known = table("signatures").column("method").choices
+    if method is not None and method not in known:
+        raise UsageError(f"There is no method {method!r} of signatures; there are {', '.join(known)}.")
+
+
+def _show_changes(changes: pl.DataFrame) -> None:
+    """Print what became of each signature, the most changed ones only where there are many."""
+    from flows.command.printing import bytes_text, show
+
+    if changes.is_empty():
+        click.echo("No signature differs.")
+        return
+    rows = [
+        (
+            row["application_id"],
+            row["filesystem"],
+            row["direction"],
+            _arrow(row["method_before"], row["method"]),
+            row["status"],
+            None if row["change_correlation"] is None else f"{row['change_correlation']:.3f}",
+            _arrow(
+                *(bytes_text(row[name]) for name in ("volume_bytes_before", "volume_bytes") if row[name] is not None)
+            ),
+            None if row["change_of_volume"] is None else f"{row['change_of_volume']:+.1%}",
+            row["appeared_burst_count"],
+            row["vanished_burst_count"],
+        )
+        for row in changes.head(_TOP).iter_rows(named=True)
+    ]
+    columns = (
+        "application", "file system", "direction", "method", "signature", "correlation", "volume", "change",
+        "bursts appeared", "vanished",
+    )  # fmt: skip
+    more = f", the first {_TOP} of {changes.height:,}" if changes.height > _TOP else ""
+    show(f"Signatures that differ{more}", columns, rows)
+
+
+def _arrow(before: str | None, after: str | None = None) -> str:
+    """Return what something was and became, once if that is the same."""
+    return " → ".join(dict.fromkeys(text for text in (before, after) if text is not None))

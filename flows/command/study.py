@@ -10,30 +10,40 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from flows.signature_study.running import Results as SignatureResults
     from flows.study.running import Results, Told
 
+_SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="What all is drawn from.")
+_WORKERS = click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes that work on it; as many as there are cores if not given."
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-@click.command("study")
-@click.argument("subject", type=click.Choice(["periods"]), metavar="periods")
+
+@click.group("study")
+def study_command() -> None:
+    """Measure how well methods do, where the truth is known. The same seed gives the same results."""
+
+
+# ---- periods
+
+
+@study_command.command("periods", short_help="How well periods are found: 50 settings of traces, 10 noises.")
 @click.option(
     "--traces", default=100, show_default=True, type=click.IntRange(min=1), help="Traces of each of the 50 settings."
 )
 @click.option(
     "--draws", default=1000, show_default=True, type=click.IntRange(min=1), help="Signals of each of the 10 noises."
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="What all is drawn from.")
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Processes that work on it; as many as there are cores if not given."
-)
+@_SEED
+@_WORKERS
 @click.option(
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
     help="Write a page, periods-study.md, and its figures into this folder.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def study_command(
-    subject: str, traces: int, draws: int, seed: int, workers: int | None, into: Path | None, as_json: bool
-) -> int:
+@_JSON
+def periods_command(traces: int, draws: int, seed: int, workers: int | None, into: Path | None, as_json: bool) -> int:
     """Measure how well the searches for periods do, on traces whose period is known and on noise.
 
     The traces are those of FTIO's evaluation (IPDPS'24, section III-A): applications of 20 iterations, with compute
@@ -44,7 +54,7 @@ def study_command(
     from flows.study import page
     from flows.study.running import StudyParams, study
 
-    with _progress(f"Study of {subject}") as told:
+    with _progress("Study of periods") as told:
         results = study(StudyParams(traces, draws, seed, workers), told=told)
     if into is not None:
         click.echo(f"Page: {page.write(results, into)}", err=True)
@@ -53,18 +63,6 @@ def study_command(
     else:
         _show(results)
     return 0
-
-
-@contextmanager
-def _progress(name: str) -> Iterator[Told]:
-    """Show on stderr how much of the work is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(name, total=None)
-        yield lambda done, count: progress.update(task, completed=done, total=count)
 
 
 def _document(results: Results) -> dict[str, object]:
@@ -104,3 +102,101 @@ def _show(results: Results) -> None:
         shares.append((name, *(digits(cell["found_ratio"]) for cell in cells)))
     show("Detection errors [%], mean and median, where a period was found", columns, errors)
     show("Traces in which a period was found [%]", columns, shares)
+
+
+# ---- signatures
+
+
+@study_command.command("signatures", short_help="How near signatures come to the truth, on simulated sites.")
+@click.option(
+    "--seeds", default=20, show_default=True, type=click.IntRange(min=1), help="Sites of each setting that are drawn."
+)
+@_SEED
+@click.option(
+    "--edison",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Polls of a real file system, in any format that can be landed: applications are put into its traffic.",
+)
+@click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    type=click.Choice(["levels", "sweeps", "drift", "faults", "times"]),
+    help="Only this result; can be given several times. All of them if not given.",
+)
+@_WORKERS
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write a page, signatures-study.md, and its figures into this folder.",
+)
+@_JSON
+def signatures_command(
+    seeds: int,
+    seed: int,
+    edison: Path | None,
+    parts: tuple[str, ...],
+    workers: int | None,
+    into: Path | None,
+    as_json: bool,
+) -> int:
+    """Measure how near every method's signatures come to the truth, from the samples of a shared system.
+
+    The applications are those of IOSI's evaluation (FAST'14, section 6), each run ten times within five days on a
+    simulated site with other users, at three levels of their activity. The same seed gives the same results, but for
+    the times.
+    """
+    from flows.command.printing import show_json
+    from flows.signature_study import page
+    from flows.signature_study.running import PARTS, StudyParams, study
+
+    if into is not None and parts:
+        raise click.UsageError("A page has all results: give --into or --part, not both.")
+    with _progress("Study of signatures") as told:
+        results = study(StudyParams(seeds, seed, workers, edison, parts or PARTS), told=told)
+    if into is not None:
+        click.echo(f"Page: {page.write(results, into)}", err=True)
+    if as_json:
+        show_json(_signature_document(results))
+    else:
+        _show_signatures(results)
+    return 0
+
+
+def _signature_document(results: SignatureResults) -> dict[str, object]:
+    from dataclasses import asdict
+
+    from flows.signature_study.summary import summary, targets
+
+    return {
+        "seed_count": results.params.seed_count,
+        "seed": results.params.seed,
+        "methods": {method.name: method.doc for method in results.methods},
+        "targets": [asdict(target) for target in targets(results)],
+        "summary": summary(results.answers).to_dicts(),
+        "times": results.times.to_dicts(),
+    }
+
+
+def _show_signatures(results: SignatureResults) -> None:
+    """Print tables that fit a terminal."""
+    from flows.command.printing import show
+    from flows.signature_study.tables import terminal_tables
+
+    for title, columns, rows in terminal_tables(results):
+        show(title, columns, rows)
+
+
+# ---- both
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Told]:
+    """Show on stderr how much of the work is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(name, total=None)
+        yield lambda done, count: progress.update(task, completed=done, total=count)

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import period_plot
+from reports import panels, period_plot
 from reports.period_plot import Autocorrelation, Cosines, PeriodView, Spectrum, draw
 from reports.period_views import view_of
 from reports.plot_texts import RATES, TIMES, duration_text, exact_duration_text, plain, shortened, unit_for
@@ -49,7 +49,7 @@ def seen(values: np.ndarray, period_s: float = math.nan, hz: float = 1.0, **told
 
 def composed(view: PeriodView) -> Figure:
     """Return the figure as it is drawn, before it is written."""
-    with period_plot._own_style():
+    with panels.own_style():
         figure = Figure(figsize=period_plot._FIGURE_INCHES, dpi=60)
         FigureCanvasAgg(figure)
         period_plot._compose(figure, view)

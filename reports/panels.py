@@ -1,0 +1,145 @@
+"""What panels of any picture are made of: one style for everybody, columns of pixels, headings that fit, the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from reports.plot_texts import shortened
+from warehouse.store import moved_into_place
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Colours that people with any kind of colour vision can tell apart (Okabe and Ito, "Color Universal Design", 2008).
+BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#8F3F71", "#E69F00", "#009E73", "#56B4E9"
+GREY, INK = "#9A9A9A", "#222222"
+DOTS_PER_INCH = 120
+#: columns of pixels that a panel has, about, and so many values that they are drawn one by one
+PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
+#: kinds of pictures, and what is said in them of who made them when: nothing, so that the same picture has the same
+#: bytes
+KINDS: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
+
+
+def write(size_inches: tuple[float, float], compose: Callable[[Figure], None], path: Path, kind: str = "png") -> None:
+    """Compose a figure and write it, all of it or nothing; no display is needed and no figure is left."""
+    with own_style():
+        figure = blank(size_inches)
+        compose(figure)
+        with moved_into_place(path.absolute()) as temporary:
+            figure.savefig(temporary, format=kind, metadata=KINDS[kind])
+
+
+def blank(size_inches: tuple[float, float]) -> Figure:
+    """Return a figure on which texts can be measured."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size_inches, dpi=DOTS_PER_INCH)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+@contextmanager
+def own_style() -> Iterator[None]:
+    """Draw alike for everybody, whatever is in their matplotlibrc; names from the input are never formulas."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(
+            {
+                "text.parse_math": False,
+                "font.family": ["DejaVu Sans"],
+                "axes.titlelocation": "left",
+                "axes.titlesize": 10.5,
+                "axes.titleweight": "bold",
+                "axes.spines.top": False,
+                "axes.spines.right": False,
+                "axes.formatter.use_mathtext": False,
+                "legend.fontsize": 8.5,
+                "legend.frameon": False,
+                "agg.path.chunksize": 10_000,
+                # else an SVG's ids are drawn by lot
+                "svg.hashsalt": "iosig",
+            }
+        )
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Values (n) as they are drawn: places of the columns' edges, the lowest and the highest of each.
+
+    They are the values themselves where there are not too many. NaN where nothing in a column is known.
+    """
+
+    edges: Ints
+    lowest: Reals
+    highest: Reals
+
+    @classmethod
+    def of(cls, values: Reals, most_exact: int = MOST_EXACT, columns: int = PIXEL_COLUMNS) -> Columns:
+        """Return values (n) in so many columns, or as they are if there are not too many; infinities are not known."""
+        known = np.where(np.isfinite(values), values, np.nan)
+        count = len(values) if len(values) <= most_exact else min(columns, len(values))
+        edges = np.linspace(0, len(values), count + 1).round().astype(np.int64)
+        if not len(values):
+            return cls(edges, known, known)
+        return cls(edges, np.fmin.reduceat(known, edges[:-1]), np.fmax.reduceat(known, edges[:-1]))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether each column is one value."""
+        return int(self.edges[-1]) == len(self.lowest)
+
+    def line(self, places: Reals) -> tuple[Reals, Reals]:
+        """Return a line through all values, from the edges' places (n + 1): each column from its lowest to highest."""
+        middles = (places[self.edges[:-1]] + places[self.edges[1:]]) / 2
+        if self.is_exact:
+            return middles, self.highest
+        return np.repeat(middles, 2), np.stack([self.lowest, self.highest], axis=1).ravel()
+
+
+def fit(figure: Figure, shown: Text, text: str) -> None:
+    """Show a text, its middle left out if it is too wide for the figure."""
+    wide = 0.96 * figure.bbox.width
+    most = len(text)
+    shown.set_text(text)
+    while most > 8 and (width := shown.get_window_extent().width) > wide:
+        most = min(most - 1, int(most * wide / width))
+        shown.set_text(shortened(text, most))
+
+
+def legend_above(axes: Axes) -> None:
+    """Put the legend above the panel, beside its title, where it hides nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(
+            handles,
+            labels,
+            loc="lower right",
+            bbox_to_anchor=(1.005, 0.985),
+            ncols=len(handles),
+            borderaxespad=0.1,
+            handlelength=1.6,
+            columnspacing=1.2,
+        )
+
+
+def say(axes: Axes, text: str) -> None:
+    """Say why a panel is empty."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=11, color="#555555")
+    axes.set(xticks=[], yticks=[])

@@ -1,0 +1,292 @@
+"""Pictures of the study of signatures: accuracy as IOSI's Figure 16, its sensitivity as Figures 17 and 18, time as 19.
+
+They are PNGs, drawn without a display; the same tables make the same bytes. Colours are Okabe and Ito's, which people
+who do not see all colours can tell apart too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Reals = npt.NDArray[np.float64]
+
+_DPI = 120
+_WIDTH_IN = 10.0
+#: vermilion, blue, sky blue, orange, green, purple, black (Okabe and Ito): the first stands out
+_COLOURS = ("#D55E00", "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_GREY = "#666666"
+#: so that a method looks the same in every picture
+_PLACES = {
+    name: place for place, name in enumerate(("robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"))
+}
+#: what is no method, but bounds them
+_BOUNDS = {"known, mean": "--", "known, shortest": ":"}
+_YARDSTICKS = {
+    "cross_correlation": "cross-correlation",
+    "correlation": "correlation",
+    "volume_ratio": "volume, to the true one",
+}
+_SIMILARITIES = ("cross_correlation", "correlation")
+
+
+# ---- accuracy
+
+
+def draw_accuracy(summed: pl.DataFrame, title: str, path: Path) -> None:
+    """Draw every yardstick of every method on every application, a column for each level: as Figure 16.
+
+    summed: level, application, method; mean_*, low_* and high_* of each yardstick (points, and bars between quartiles);
+    mean_missed_count and mean_false_count.
+    """
+    levels, applications = _in_order(summed, "level"), _in_order(summed, "application")
+    methods = _in_order(summed, "method")
+    figure = _figure(9.5)
+    cells = figure.subplots(4, len(levels), sharex=True, sharey="row", squeeze=False)
+    for column, level in enumerate(levels):
+        at_level = summed.filter(pl.col("level") == level)
+        for number, method in enumerate(methods):
+            rows = {row["application"]: row for row in at_level.filter(method=method).iter_rows(named=True)}
+            found = [rows[name] for name in applications]
+            place: Reals = np.arange(float(len(applications))) + (number - (len(methods) - 1) / 2) * 0.8 / len(methods)
+            for axes, name in zip(cells[:, column], _YARDSTICKS, strict=False):
+                mean, low, high = (_column(found, f"{end}_{name}") for end in ("mean", "low", "high"))
+                bars = [np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0)]
+                _points(axes, place, mean, bars, method, is_labelled=axes is cells[0, 0])
+            wrong = _column(found, "mean_missed_count") + _column(found, "mean_false_count")
+            _points(cells[3, column], place, wrong, None, method)
+        cells[0, column].set_title(level, fontsize=10, fontweight="bold")
+        cells[3, column].set_xticks(range(len(applications)), applications)
+        cells[3, column].set_xlim(-0.5, len(applications) - 0.5)
+    for axes, words in zip(cells[:, 0], [*_YARDSTICKS.values(), "bursts missed or false"], strict=True):
+        axes.set_ylabel(words, fontsize=9)
+    _accuracy_axes(cells, len(applications))
+    figure.suptitle(title, fontsize=11)
+    figure.legend(loc="outside lower center", ncols=len(methods), fontsize=9, frameon=False)
+    _save(figure, path)
+
+
+def _column(rows: Sequence[dict[str, Any]], name: str) -> Reals:
+    return np.array([row[name] for row in rows], dtype=np.float64)
+
+
+def _style(name: str, number: int = 0) -> dict[str, Any]:
+    """Return the marker and the colour of a method, or of the line of that number."""
+    if name in _BOUNDS:
+        return {"linestyle": _BOUNDS[name], "color": _GREY, "zorder": 1}
+    place = _PLACES.get(name, number)
+    return {"marker": _MARKERS[place % len(_MARKERS)], "color": _COLOURS[place % len(_COLOURS)], "markersize": 4}
+
+
+def _points(
+    axes: Axes, place: Reals, mean: Reals, bars: Sequence[Reals] | None, method: str, *, is_labelled: bool = False
+) -> None:
+    axes.errorbar(
+        place, mean, yerr=bars, linestyle="none", linewidth=1, label=method if is_labelled else None, **_style(method)
+    )
+
+
+def _accuracy_axes(cells: npt.NDArray[np.object_], count: int) -> None:
+    from matplotlib.ticker import NullLocator
+
+    for row in cells:
+        for axes in row:
+            for edge in range(1, count):
+                axes.axvline(edge - 0.5, color="#DDDDDD", linewidth=0.8, zorder=0)
+            axes.grid(axis="y", color="#EEEEEE", linewidth=0.8)
+            axes.set_axisbelow(True)
+    cells[0, 0].set_ylim(0, 1.02)
+    cells[1, 0].set_ylim(min(0.0, cells[1, 0].get_ylim()[0]), 1.02)
+    for axes in cells[2]:
+        axes.axhline(1.0, color=_GREY, linestyle="--", linewidth=1, zorder=0)
+    cells[2, 0].set_yscale("symlog", linthresh=2.0, linscale=2.0)
+    cells[2, 0].set_yticks([0, 0.5, 1, 1.5, 2, 5, 10], ["0", "0.5", "1", "1.5", "2", "5", "10"])
+    cells[3, 0].set_yscale("symlog", linthresh=1.0)
+    cells[3, 0].set_yticks([0, 0.5, 1, 3, 10, 30, 100], ["0", "0.5", "1", "3", "10", "30", "100"])
+    for axes in (cells[2, 0], cells[3, 0]):
+        axes.yaxis.set_minor_locator(NullLocator())
+    cells[2, 0].set_ylim(bottom=0)
+    # the marks of those that have none wrong are to be seen whole
+    cells[3, 0].set_ylim(bottom=-0.1)
+
+
+# ---- one parameter varied
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """One parameter: its experiment, its name in words, and the value that is usual."""
+
+    experiment: str
+    words: str
+    usual: float
+
+
+def draw_sweeps(summed: pl.DataFrame, sweeps: Sequence[Varied], title: str, path: Path) -> None:
+    """Draw how both similarities of one method depend on parameters: a line for each application, as Figures 17, 18.
+
+    summed: experiment, value, application, mean_cross_correlation, mean_correlation.
+    """
+    figure = _figure(6.0)
+    cells = figure.subplots(2, len(sweeps), sharex="col", sharey="row", squeeze=False)
+    for column, varied in enumerate(sweeps):
+        chosen = summed.filter(pl.col("experiment") == varied.experiment)
+        for axes, name in zip(cells[:, column], _SIMILARITIES, strict=True):
+            _lines(axes, chosen, "application", f"mean_{name}", is_labelled=axes is cells[0, 0])
+            axes.axvline(varied.usual, color=_GREY, linestyle="--", linewidth=1, zorder=0)
+        cells[1, column].set_xlabel(varied.words, fontsize=9)
+        cells[1, column].set_xticks(sorted(set(chosen["value"])))
+    _similarity_axes(cells)
+    figure.suptitle(title, fontsize=11)
+    figure.legend(loc="outside lower center", ncols=8, fontsize=9, frameon=False)
+    _save(figure, path)
+
+
+def draw_drift(summed: pl.DataFrame, title: str, path: Path) -> None:
+    """Draw both similarities over how much runs differ: a column for each application, a line for each method.
+
+    summed: value (standard deviation of a run's computing, as a ratio), application, method, mean_cross_correlation,
+    mean_correlation.
+    """
+    applications = _in_order(summed, "application")
+    figure = _figure(6.0)
+    cells = figure.subplots(2, len(applications), sharex=True, sharey="row", squeeze=False)
+    for column, application in enumerate(applications):
+        chosen = summed.filter(pl.col("application") == application)
+        for axes, name in zip(cells[:, column], _SIMILARITIES, strict=True):
+            _lines(axes, chosen, "method", f"mean_{name}", is_labelled=axes is cells[0, 0])
+        cells[0, column].set_title(application, fontsize=10, fontweight="bold")
+        values = sorted(set(summed["value"]))
+        cells[1, column].set_xticks(values, [f"{100 * value:g}" for value in values])
+    _similarity_axes(cells)
+    cells[1, len(applications) // 2].set_xlabel("standard deviation of a run's computing [%]", fontsize=9)
+    figure.suptitle(title, fontsize=11)
+    figure.legend(loc="outside lower center", ncols=8, fontsize=9, frameon=False)
+    _save(figure, path)
+
+
+def _lines(axes: Axes, rows: pl.DataFrame, key: str, column: str, *, is_labelled: bool) -> None:
+    for number, name in enumerate(_in_order(rows, key)):
+        line = rows.filter(pl.col(key) == name).sort("value")
+        axes.plot(
+            line["value"].to_numpy(),
+            line[column].to_numpy(),
+            linewidth=1.2,
+            label=name if is_labelled else None,
+            **_style(name, number),
+        )
+
+
+def _similarity_axes(cells: npt.NDArray[np.object_]) -> None:
+    for row, words in zip(cells, (_YARDSTICKS[name] for name in _SIMILARITIES), strict=True):
+        row[0].set_ylabel(words, fontsize=9)
+        row[0].set_ylim(min(0.0, row[0].get_ylim()[0]), 1.02)
+        for axes in row:
+            axes.grid(color="#EEEEEE", linewidth=0.8)
+            axes.set_axisbelow(True)
+
+
+# ---- time
+
+
+def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
+    """Draw the time for one set by the number of samples and by their length, as Figure 19.
+
+    times: by (`samples` or `points`), value, method, seconds.
+    """
+    from matplotlib.ticker import NullFormatter
+
+    figure = _figure(4.2)
+    both = figure.subplots(1, 2, sharey=True)
+    words = {"samples": "samples of about 2,000 points", "points": "points in each of 8 samples (1 s each)"}
+    for axes, (by, label) in zip(both, words.items(), strict=True):
+        _lines(axes, times.filter(by=by), "method", "seconds", is_labelled=by == "samples")
+        axes.set_xlabel(label, fontsize=9)
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.grid(color="#EEEEEE", linewidth=0.8)
+        axes.set_axisbelow(True)
+    both[0].set_ylabel("time for one set [s]", fontsize=9)
+    figure.suptitle(title, fontsize=11)
+    figure.legend(loc="outside lower center", ncols=8, fontsize=9, frameon=False)
+    _save(figure, path)
+
+
+# ---- examples
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One application: some of its samples, the truth and each method's signature, each with its name.
+
+    curves: rates of even steps of so many seconds, from the run's start.
+    """
+
+    name: str
+    curves: Sequence[tuple[str, Reals, float]]
+
+
+def draw_examples(examples: Sequence[Example], title: str, path: Path) -> None:
+    """Draw samples and signatures beside the truth, a column for each application: as Figures 12 to 15."""
+    count = len(examples[0].curves)
+    figure = _figure(1.0 + 1.05 * count)
+    cells = figure.subplots(count, len(examples), sharex="col", sharey="col", squeeze=False)
+    for column, example in enumerate(examples):
+        highest = 0.0
+        for axes, (name, curve, step_s) in zip(cells[:, column], example.curves, strict=True):
+            colour = {"sample": _GREY, "truth": "#000000"}.get(name.split()[0], _COLOURS[1])
+            axes.stairs(
+                curve / 1e9,
+                np.arange(len(curve) + 1) * step_s,
+                fill=True,
+                facecolor=colour,
+                edgecolor=colour,
+                linewidth=0.5,
+            )
+            if not column:
+                axes.set_ylabel(name, fontsize=9, rotation=0, ha="right", va="center")
+            if not name.startswith("sample"):
+                highest = max(highest, float(curve.max(initial=0.0)) / 1e9)
+        cells[0, column].set_title(example.name, fontsize=10, fontweight="bold")
+        # a storm in a sample would leave nothing of the rest to be seen
+        cells[0, column].set_ylim(0, 1.3 * highest or 1.0)
+        cells[-1, column].set_xlabel("time [s]", fontsize=9)
+    figure.supylabel("GB/s", fontsize=9)
+    figure.suptitle(title, fontsize=11)
+    _save(figure, path)
+
+
+# ---- all figures
+
+
+def _figure(height_in: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(_WIDTH_IN, height_in), layout="constrained")
+
+
+def _save(figure: Figure, path: Path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    for axes in figure.axes:
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    FigureCanvasAgg(figure)
+    # without the library's version: the same picture has the same bytes
+    figure.savefig(path, format="png", dpi=_DPI, metadata={"Software": None})
+
+
+def _in_order(frame: pl.DataFrame, column: str) -> list[str]:
+    """Return a column's values in the order in which they come."""
+    return frame[column].unique(maintain_order=True).to_list()

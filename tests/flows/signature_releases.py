@@ -1,0 +1,191 @@
+"""Releases with signatures in them, made by hand: applications with bursts, their samples, and what methods said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tests.sql.given import NOON, filled
+from tests.warehouse.releasing import draft
+from warehouse import releases
+from warehouse.contracts import table
+from warehouse.releases import Release
+from warehouse.store import Store, write_parquet
+
+_NUMBER = count()
+STEP_S = 2.0
+
+
+def curve(bursts: Sequence[tuple[int, int, float]], seconds: int = 300) -> np.ndarray:
+    """Return a rate per second: bursts from one second to another at a rate, nothing between."""
+    rates = np.zeros(seconds)
+    for started, ended, rate in bursts:
+        rates[started:ended] = rate
+    return rates
+
+
+@dataclass(frozen=True)
+class Made:
+    """One application's signature by one method; bursts are (first second, last second, bytes per second)."""
+
+    application_id: str = "ana/ior_a/16"
+    bursts: tuple[tuple[int, int, float], ...] = ((60, 90, 2e9), (180, 220, 1e9))
+    seconds: int = 300
+    direction: str = "write"
+    filesystem: str = "scratch"
+    method: str = "robust"
+    is_default: bool = True
+    outcome: str = "extracted"
+    run_count: int = 6
+    outlier_job_ids: tuple[str, ...] = ()
+    background_bytes_per_s: float | None = 1e8
+    band_ratio: float | None = 0.1
+    support_ratio: float | None = 1.0
+    samples: tuple[np.ndarray, ...] | None = None
+    told: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def rates(self) -> np.ndarray:
+        return curve(self.bursts if self.outcome == "extracted" else (), self.seconds)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("application_id", "filesystem", "direction", "method")}
+
+    @property
+    def jobs(self) -> list[str]:
+        # other applications have other jobs
+        first = 1000 * (sum(self.application_id.encode()) % 900 + 100)
+        return [str(first + number) for number in range(self.run_count)]
+
+    @property
+    def run_rates(self) -> list[np.ndarray]:
+        """What storage saw of each run."""
+        if self.samples is not None:
+            return list(self.samples)
+        steps = curve(self.bursts, self.seconds).reshape(-1, int(STEP_S)).mean(axis=1)
+        return [steps + 1e8 for _ in self.jobs]
+
+
+def publish(store: Store, name: str, made: Sequence[Made]) -> Release:
+    """Publish a release with these signatures."""
+    folder = store.builds / f"{name}-{next(_NUMBER)}"
+    files = {}
+    for known, frame in _frames(made).items():
+        contract = table(known)
+        path = folder / f"{known}.parquet"
+        write_parquet(frame.select(contract.column_names), contract, path)
+        day = frame[contract.partition][0] if contract.partition and frame.height else None
+        files[known] = {day: path}
+    return releases.publish(store, draft(name), files)
+
+
+def _frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
+    # the first one of a subject says what its samples are
+    subjects = {(one.application_id, one.filesystem, one.direction): one for one in reversed(made)}
+    runs = [_runs(one) for one in subjects.values()]
+    return {
+        "signatures": filled(
+            "transforms.signatures", pl.DataFrame([_row(one) for one in made], infer_schema_length=None)
+        ),
+        "signature_points": _many("transforms.signature_points", [_points(one) for one in made]),
+        "signature_bursts": _many("transforms.signature_bursts", [_bursts(one) for one in made]),
+        "sample_sets": _many(
+            "samples.sample_sets", [frame.drop("sample_bytes_per_s", "grid_started_at") for frame in runs]
+        ),
+        "samples": _many("samples.samples", runs),
+    }
+
+
+def _many(name: str, parts: list[pl.DataFrame]) -> pl.DataFrame:
+    return filled(name, pl.concat([part for part in parts if part.height] or parts[:1], how="vertical_relaxed"))
+
+
+def _row(one: Made) -> dict[str, Any]:
+    is_there = one.outcome == "extracted"
+    rates = one.rates
+    return (
+        one.key
+        | {
+            "is_default": one.is_default,
+            "outcome": one.outcome,
+            "sample_count": one.run_count,
+            "used_sample_count": one.run_count - len(one.outlier_job_ids),
+            "outlier_job_ids": json.dumps(one.outlier_job_ids),
+            "duration_s": float(one.seconds) if is_there else None,
+            "burst_count": len(one.bursts) if is_there else None,
+            "volume_bytes": float(rates.sum()) if is_there else None,
+            "peak_bytes_per_s": float(rates.max()) if is_there else None,
+            "background_bytes_per_s": one.background_bytes_per_s,
+            "method_parameters": "{}",
+        }
+        | one.told
+    )
+
+
+def _points(one: Made) -> pl.DataFrame:
+    rates = one.rates if one.outcome == "extracted" else np.zeros(0)
+    band = [None] * len(rates) if one.band_ratio is None else None
+    return pl.DataFrame(
+        {
+            "offset_s": np.arange(len(rates), dtype=np.float64),
+            "bytes_per_s": rates,
+            "low_bytes_per_s": band or rates * (1 - (one.band_ratio or 0.0)),
+            "high_bytes_per_s": band or rates * (1 + (one.band_ratio or 0.0)),
+        },
+        schema_overrides={"low_bytes_per_s": pl.Float64, "high_bytes_per_s": pl.Float64},
+    ).with_columns(pl.lit(value).alias(name) for name, value in one.key.items())
+
+
+def _bursts(one: Made) -> pl.DataFrame:
+    rows = [
+        one.key
+        | {
+            "burst": number,
+            "started_s": float(started),
+            "peaked_s": (started + ended) / 2,
+            "ended_s": float(ended),
+            "volume_bytes": rate * (ended - started),
+            "support_ratio": one.support_ratio,
+        }
+        for number, (started, ended, rate) in enumerate(one.bursts if one.outcome == "extracted" else ())
+    ]
+    schema = {**dict.fromkeys(one.key, pl.String), "burst": pl.Int64} | dict.fromkeys(
+        ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio"), pl.Float64
+    )
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _runs(one: Made) -> pl.DataFrame:
+    """Return rows that hold what both `samples` and `sample_sets` say of a run."""
+    rows = [
+        {
+            "application_id": one.application_id,
+            "filesystem": one.filesystem,
+            "direction": one.direction,
+            "cluster": "titan",
+            "job_id": job,
+            "started_at": NOON + timedelta(minutes=number),
+            "ended_on": NOON.date(),
+            "grid_started_at": NOON + timedelta(minutes=number, seconds=-0.5),
+            "interval_s": STEP_S,
+            "step_count": len(rates),
+            "duration_s": STEP_S * len(rates),
+            "volume_bytes": float(np.nansum(rates) * STEP_S),
+            "missing_ratio": float(np.isnan(rates).mean()),
+            "sample_bytes_per_s": [None if np.isnan(rate) else float(rate) for rate in rates],
+        }
+        for number, (job, rates) in enumerate(zip(one.jobs, one.run_rates, strict=False))
+    ]
+    return pl.DataFrame(
+        rows,
+        infer_schema_length=None,
+        schema_overrides={"started_at": pl.Datetime("us", "UTC"), "grid_started_at": pl.Datetime("us", "UTC")},
+    )

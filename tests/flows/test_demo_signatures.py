@@ -1,0 +1,128 @@
+"""The demo's comparison of signatures with what the applications do alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from flows.command.demo import _show_signatures, compare_signatures
+from flows.demo import TrueSignature, signatures_truth
+from tests.flows.signature_releases import Made, publish
+from transforms.synthetic import APPLICATIONS, Application, Burst, Site, SiteParams, simulate
+from warehouse.releases import find
+from warehouse.store import Store
+
+GB = 1e9
+WRITER = Application("writer", "a/b", "p", 4, 300.0, (Burst(60, 60 * GB, 2 * GB), Burst(180, 40 * GB, 1 * GB)))
+READER = Application("reader", "ana", "p", 4, 300.0, (Burst(10, 20 * GB, 2 * GB, "read"),))
+ABSENT = Application("absent", "ana", "p", 4, 300.0, (Burst(10, 20 * GB, 2 * GB),))
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    return simulate(SiteParams(days=0.05, controller_count=1), (WRITER, READER, ABSENT))
+
+
+@pytest.fixture(scope="module")
+def compared(site: Site, tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    store = Store(tmp_path_factory.mktemp("found") / "warehouse")
+    publish(
+        store,
+        "found",
+        [
+            Made("a%2Fb/writer/4", bursts=((60, 96, 60 * GB / 36), (250, 260, 1 * GB))),
+            Made("a%2Fb/writer/4", method="iosi", is_default=False, bursts=((5, 6, 1.0),)),
+            Made("a%2Fb/writer/4", direction="read", outcome="no_io"),
+            Made("ana/reader/4", direction="read", outcome="too_few_samples"),
+            Made("ana/reader/4", bursts=((100, 110, 1 * GB),)),
+            Made("else/writer/4", bursts=((0, 9, 1 * GB),)),
+        ],
+    )
+    return compare_signatures(store, find(store, None), signatures_truth(site))
+
+
+def row(compared: pl.DataFrame, application: str, direction: str) -> dict[str, object]:
+    return compared.row(
+        by_predicate=(pl.col("application") == application) & (pl.col("direction") == direction), named=True
+    )
+
+
+# ---- the truth
+
+
+def test_truth_is_in_each_direction_with_its_bursts(site: Site) -> None:
+    found = {(true.application_id, true.direction): true for true in signatures_truth(site)}
+    assert len(found) == 6
+    writer = found["a%2Fb/writer/4", "write"]
+    assert writer.bytes_per_s.sum() == pytest.approx(100 * GB)
+    assert writer.bursts.started_s.tolist() == [60.0, 180.0]
+    assert writer.bursts.ended_s.tolist() == pytest.approx([burst.ended_s for burst in WRITER.bursts])
+    assert writer.bursts.volume_bytes.tolist() == [60 * GB, 40 * GB]
+    assert len(found["a%2Fb/writer/4", "read"].bursts) == 0
+    assert not found["a%2Fb/writer/4", "read"].bytes_per_s.any()
+
+
+def test_true_bursts_peak_where_the_curve_does() -> None:
+    site = simulate(SiteParams(days=0.05, controller_count=1), APPLICATIONS)
+    for true in signatures_truth(site):
+        assert len(true.bursts) == sum(burst.direction == true.direction for burst in true.application.bursts)
+        assert (true.bursts.started_s <= true.bursts.peaked_s + 1).all()
+        assert (true.bursts.peaked_s <= true.bursts.ended_s).all()
+        tops = [burst.peak_bytes_per_s for burst in true.application.bursts if burst.direction == true.direction]
+        assert np.allclose(true.bytes_per_s[true.bursts.peaked_s.astype(int)], tops, rtol=0.05)
+
+
+def test_truth_of_a_site_without_applications() -> None:
+    assert signatures_truth(simulate(SiteParams(days=0.05, controller_count=1), ())) == []
+
+
+# ---- found beside it
+
+
+def test_the_default_signature_is_held_against_the_truth(compared: pl.DataFrame) -> None:
+    found = row(compared, "writer", "write")
+    assert (found["outcome"], found["method"]) == ("extracted", "robust")
+    assert (found["burst_count"], found["true_burst_count"]) == (2, 2)
+    assert (found["missed_burst_count"], found["false_burst_count"]) == (1, 1)
+    assert (found["volume_bytes"], found["true_volume_bytes"]) == (pytest.approx(70 * GB), 100 * GB)
+    assert 0.6 < float(str(found["correlation"])) < 0.9
+    assert 0.6 < float(str(found["cross_correlation"])) < 0.95
+
+
+def test_a_perfect_signature_is_perfect(site: Site) -> None:
+    from flows.command.demo import _compare_signature
+    from transforms.extracted import Extracted
+
+    true: TrueSignature = signatures_truth(site)[1]
+    found = _compare_signature(true, "robust", Extracted.curve(true.bytes_per_s, true.bursts))
+    assert (found["cross_correlation"], found["correlation"]) == (pytest.approx(1.0), pytest.approx(1.0))
+    assert (found["missed_burst_count"], found["false_burst_count"]) == (0, 0)
+
+
+def test_what_was_not_found_is_missed(compared: pl.DataFrame) -> None:
+    for name, direction, outcome in (("reader", "read", "too_few_samples"), ("absent", "write", None)):
+        found = row(compared, name, direction)
+        assert (found["outcome"], found["burst_count"], found["missed_burst_count"]) == (outcome, 0, 1)
+        assert found["volume_bytes"] is found["correlation"] is None
+
+
+def test_a_signature_where_nothing_is_moved_is_false(compared: pl.DataFrame) -> None:
+    found = row(compared, "reader", "write")
+    assert (found["outcome"], found["true_burst_count"], found["false_burst_count"]) == ("extracted", 0, 1)
+    assert found["cross_correlation"] is None
+
+
+def test_table_leaves_out_what_rightly_has_no_signature(
+    compared: pl.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _show_signatures(compared)
+    out = capsys.readouterr().out
+    told = [line.split()[:3] for line in out.splitlines() if line.split()[1:2] in (["read"], ["write"])]
+    assert told == [
+        ["absent", "write", "no"],
+        ["reader", "read", "too_few_samples"],
+        ["reader", "write", "robust"],
+        ["writer", "write", "robust"],
+    ]
+    assert "2 more move nothing alone, and no signature was found of them." in out

@@ -1,0 +1,79 @@
+"""What pictures are made of: columns of pixels that lose no burst, headings that fit, files that are whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from matplotlib.figure import Figure
+
+from reports import panels
+from reports.panels import Columns
+
+rates = st.one_of(st.just(np.nan), st.floats(0, 1e15), st.just(np.inf))
+
+
+@given(st.lists(rates, max_size=60), st.integers(1, 70), st.integers(1, 70))
+@settings(max_examples=60, deadline=None)
+def test_columns_keep_the_lowest_and_the_highest(values: list[float], most: int, columns: int) -> None:
+    found = Columns.of(np.array(values, dtype=np.float64), most, columns)
+    known = [value for value in values if np.isfinite(value)]
+    if known and len(values) <= most:
+        assert found.is_exact
+    if known:
+        assert (np.nanmin(found.lowest), np.nanmax(found.highest)) == (min(known), max(known))
+    else:
+        assert np.isnan(found.highest).all()
+
+
+def test_a_long_line_goes_through_each_columns_extremes() -> None:
+    values = np.zeros(100_000)
+    values[77_777] = 5.0
+    places, heights = Columns.of(values).line(np.arange(100_001, dtype=np.float64))
+    assert len(places) == len(heights) == 2 * panels.PIXEL_COLUMNS
+    assert heights.max() == 5.0
+    assert abs(places[int(np.argmax(heights))] - 77_777) < 100_000 / panels.PIXEL_COLUMNS
+
+
+def test_a_short_line_goes_through_the_middles_of_steps() -> None:
+    places, heights = Columns.of(np.array([1.0, np.nan, 3.0])).line(np.array([-1.0, 1.0, 3.0, 5.0]))
+    assert places.tolist() == [0.0, 2.0, 4.0]
+    assert np.array_equal(heights, [1.0, np.nan, 3.0], equal_nan=True)
+
+
+def test_a_heading_is_shortened_to_the_figure() -> None:
+    with panels.own_style():
+        figure = panels.blank((4.0, 2.0))
+        shown = figure.text(0.02, 0.5, "", fontsize=13)
+        panels.fit(figure, shown, "begin" + "x" * 400 + "end")
+        assert shown.get_window_extent().width <= 0.97 * figure.bbox.width
+    assert shown.get_text().startswith("begin")
+    assert shown.get_text().endswith("end")
+
+
+@pytest.mark.parametrize("kind", sorted(panels.KINDS))
+def test_same_bytes_twice_whoever_draws(kind: str, tmp_path: Path) -> None:
+    import matplotlib
+
+    def compose(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        axes.plot([1, 2, 3], label="$x_1$")
+        panels.legend_above(axes)
+
+    panels.write((4.0, 3.0), compose, tmp_path / "a", kind)
+    with matplotlib.rc_context({"font.size": 30, "svg.hashsalt": None}):
+        panels.write((4.0, 3.0), compose, tmp_path / "b", kind)
+        assert matplotlib.rcParams["font.size"] == 30
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    def refuse(_: Figure) -> None:
+        raise OSError("disk full")
+
+    (tmp_path / "a.png").write_bytes(b"old")
+    with pytest.raises(OSError, match="disk full"):
+        panels.write((4.0, 3.0), refuse, tmp_path / "a.png")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.png", b"old")]
