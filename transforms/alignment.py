@@ -34,7 +34,7 @@ class AlignmentParams:
     """
 
     excess_weight: float = 0.2
-    edge_weight: float = 1.0
+    edge_weight: float = 0.7
     edge_s: float = 6.0
     margin_s: float = 6.0
     later_cost: float = 0.25

@@ -56,11 +56,6 @@ class IosiParams:
     (ours: better for long flat bursts, whose crest is anywhere, worse for short ones beside foreign traffic).
     extent: what the average of common bursts covers (5.4). `all`: each second that one of them has; `majority`: those
     that at least half of them have.
-
-    most_shorter_ratio, most_longer_ratio: runs whose duration is further from the usual one are left out, since the
-    shortest run sets the pace of all (5.1: "after outlier elimination, the deviation in sample duration is typically
-    less than 10%"; ours: half of that to the short side, since noise can only prolong). None: they stay.
-    least_usual_count: unless fewer than this would be left (ours).
     """
 
     level: int = 2
@@ -75,9 +70,6 @@ class IosiParams:
     distance: Distance = "gap"
     alignment: Alignment = "crest"
     extent: Extent = "majority"
-    most_shorter_ratio: float | None = 0.05
-    most_longer_ratio: float | None = 0.1
-    least_usual_count: int = 3
     crests: CrestParams = field(default_factory=CrestParams)
     preprocessing: PreprocessingParams = field(default_factory=PreprocessingParams)
 
@@ -100,8 +92,7 @@ class IosiParams:
 def iosi(one: SampleSet, params: IosiParams | None = None) -> Extracted:
     """Return the signature of runs that are no outliers: IOSI as published."""
     chosen = params or IosiParams()
-    is_usual = are_usual(one.duration_s, chosen)
-    found = preprocessed(one if is_usual.all() else one.kept(is_usual), chosen.preprocessing)
+    found = preprocessed(one, chosen.preprocessing)
     return _extracted(found.complete, found.background_bytes_per_s, chosen)
 
 
@@ -122,34 +113,6 @@ def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Extracted:
     is_in = place < length
     values[row[is_in], place[is_in]] = np.nan_to_num(points.values[is_in], nan=0.0)
     return _extracted(values, float("nan"), chosen)
-
-
-def are_usual(duration_s: Reals, params: IosiParams | None = None) -> Bools:
-    """Mark runs (n) about as long as most, by the half-sample mode of their durations.
-
-    Bickel and Fruehwirth, "On a fast, robust estimator of the mode", DOI 10.1016/j.csda.2005.07.011. The mode and not
-    the median, since up to a half of a set may be runs that stopped early or began again, at any length, while noise
-    prolongs whole ones by little.
-    """
-    chosen = params or IosiParams()
-    known = duration_s[np.isfinite(duration_s) & (duration_s > 0)]
-    if not len(known):
-        return np.ones(len(duration_s), dtype=np.bool_)
-    usual = _mode(known)
-    low = usual * (1.0 - chosen.most_shorter_ratio) if chosen.most_shorter_ratio is not None else -np.inf
-    high = usual * (1.0 + chosen.most_longer_ratio) if chosen.most_longer_ratio is not None else np.inf
-    is_usual: Bools = (duration_s >= low) & (duration_s <= high)
-    return is_usual if is_usual.sum() >= chosen.least_usual_count else np.ones(len(duration_s), dtype=np.bool_)
-
-
-def _mode(values: Reals) -> float:
-    """Return the half-sample mode: of the half of the values that lie closest together, again the closest half."""
-    ordered = np.sort(values)
-    while len(ordered) > 2:
-        half = (len(ordered) + 1) // 2
-        first = int(np.argmin(ordered[half - 1 :] - ordered[: len(ordered) - half + 1]))
-        ordered = ordered[first : first + half]
-    return float(ordered[0] * 0.5 + ordered[-1] * 0.5)
 
 
 # ---- from samples to common bursts

@@ -16,6 +16,7 @@ it takes alone. The steps:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,8 +53,8 @@ class RobustParams:
 
     least_run_count: int = 3
     envelope_level: float = 0.35
-    background_level: float = 0.3
-    cleanness: float = 0.15
+    background_level: float = 0.25
+    cleanness: float = 0.5
     clean_ratio: float = 2.0
     clean_count: int = 5
     round_count: int = 6
@@ -62,8 +63,8 @@ class RobustParams:
     foreign_ratio: float = 0.1
     drift_ratio: float = 0.003
     edge_error_s: float = 1.0
-    level_high: float = 0.45
-    level_drop: float = 0.4
+    level_high: float = 0.4
+    level_drop: float = 0.35
     support_ratio: float = 0.6
     max_missing_ratio: float = 0.25
     longest_gap_s: float = 10.0
@@ -264,7 +265,9 @@ def _brought_together(
     return _Aligned(rates, is_known, is_foreign, alone_s, step_s)
 
 
-def _outside(at: Reals, begin: Reals, end: Reals) -> Bools:
+def _outside(
+    at: npt.NDArray[np.floating[Any]], begin: npt.NDArray[np.floating[Any]], end: npt.NDArray[np.floating[Any]]
+) -> Bools:
     """Return which times lie in none of some spans, which are in order of their starts."""
     place = np.searchsorted(begin, at, side="right") - 1
     reach = np.maximum.accumulate(end)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from transforms import averages, iosi, outliers, robust, time_warping
+from transforms import averages, iosi, outliers, robust, time_warping, usual_runs
 from transforms.averages import AverageParams
 from transforms.extracted import Extracted
 from transforms.iosi import IosiParams
@@ -19,6 +19,7 @@ from transforms.outliers import OutlierParams
 from transforms.robust import RobustParams
 from transforms.sample_sets import SampleSet, SampleSets
 from transforms.time_warping import TimeWarpingParams
+from transforms.usual_runs import UsualRunParams
 
 Bools = npt.NDArray[np.bool_]
 
@@ -36,6 +37,7 @@ class SignatureParams:
 
     least_run_count: int = 5
     outliers: OutlierParams = field(default_factory=OutlierParams)
+    usual: UsualRunParams = field(default_factory=UsualRunParams)
     robust: RobustParams = field(default_factory=RobustParams)
     iosi: IosiParams = field(default_factory=IosiParams)
     dtw: TimeWarpingParams = field(default_factory=TimeWarpingParams)
@@ -59,16 +61,18 @@ def extract(
 ) -> list[Signatures]:
     """Return the signatures of sample sets by some methods, in the order in which these are given.
 
-    The paper's outlier elimination (section 5.1) comes before all methods but two: `iosi_raw` is IOSI without
-    preprocessing, and `robust` chooses among the runs itself. Raises KeyError for a method that is none.
+    Outlier elimination (section 5.1) comes before all methods but `iosi_raw`, which is IOSI without preprocessing: the
+    paper's by duration and volume, and ours by what most runs take. `robust` gets the usual runs, whatever they moved:
+    it weighs them by that itself. Raises KeyError for a method that is none.
     """
     chosen = params or SignatureParams()
     is_outlier = outliers.are_outliers(sets.duration_s, outliers.volumes(sets), sets.offsets, chosen.outliers)
-    nobody = np.zeros_like(is_outlier)
+    is_unusual = ~usual_runs.are_usual(sets.duration_s, sets.offsets, chosen.usual)
+    left_outs = {"iosi_raw": np.zeros_like(is_outlier), "robust": is_unusual}
     makers = _makers(chosen)
     answers = []
     for method in methods:
-        left_out = nobody if method in ("iosi_raw", "robust") else is_outlier
+        left_out = left_outs.get(method, is_outlier | is_unusual)
         extracted = [_of_one(sets, place, left_out, makers[method], chosen) for place in range(sets.set_count)]
         answers.append(Signatures(method, extracted, left_out))
     return answers

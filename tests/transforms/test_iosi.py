@@ -15,7 +15,7 @@ from tests.naive import iosi as naive
 from transforms import iosi as module
 from transforms.crests import CrestParams, Waves, waves
 from transforms.extracted import OUTCOMES, Extracted
-from transforms.iosi import IosiParams, are_usual, iosi, iosi_raw, likenesses
+from transforms.iosi import IosiParams, iosi, iosi_raw, likenesses
 from transforms.outliers import are_outliers, volumes
 from transforms.sample_sets import SampleSet, SampleSets
 from transforms.samples import Ragged
@@ -224,28 +224,6 @@ def test_without_a_height_or_a_setting_there_is_no_grid() -> None:
             replace(IosiParams(), **fields)
 
 
-# ---- usual durations
-
-
-def test_stopped_runs_do_not_set_the_pace() -> None:
-    complete = [1000.0, 1003, 1010, 1002, 1020, 1008]
-    others = [200.0, 550, 870, 920, 1150]
-    assert are_usual(np.array(complete + others)).tolist() == [True] * 6 + [False] * 5
-    assert are_usual(np.array(others + complete)).tolist() == [False] * 5 + [True] * 6
-
-
-def test_the_guard_is_a_parameter_and_leaves_enough() -> None:
-    durations = np.array([1000.0, 1001, 1002, 930, 1090])
-    assert are_usual(durations).tolist() == [True, True, True, False, True]
-    assert are_usual(durations, IosiParams(most_shorter_ratio=0.1)).all()
-    assert not are_usual(durations, IosiParams(most_longer_ratio=0.05))[4]
-    assert are_usual(durations, IosiParams(most_shorter_ratio=None, most_longer_ratio=None)).all()
-    assert are_usual(np.array([100.0, 200, 400])).all(), "one of them is too few"
-    assert are_usual(np.array([NAN, 0.0, NAN])).all()
-    assert are_usual(np.array([NAN, 10.0, 10.0, 10.0])).tolist() == [False, True, True, True]
-    assert are_usual(np.zeros(0)).tolist() == []
-
-
 # ---- beside the twin
 
 
@@ -381,8 +359,6 @@ def test_to_the_letter_it_is_worse_than_by_default() -> None:
         reference="padded",
         distance="crest",
         extent="all",
-        most_shorter_ratio=None,
-        most_longer_ratio=None,
         crests=CrestParams(peak_ratio=None),
     )
     truth = signature(next(one for one in APPLICATIONS if one.name == "ior_a"), "write")
