@@ -13,8 +13,8 @@ from flows import planning
 from flows.checker import Checker, InProcess
 from flows.landing import Arrival, Told, land_paths
 from flows.settings import Settings
-from flows.steps import checks, classes, periods, release, samples, stage, traces
-from flows.steps.run import Run
+from flows.steps import checks, classes, periods, release, samples, signature_checks, signatures, stage, traces
+from flows.steps.run import Run, judged_days
 from warehouse import landing
 from warehouse.contracts import Table, tables
 from warehouse.releases import Release
@@ -64,13 +64,19 @@ def _samples(run: Run) -> Iterator[tuple[str, int]]:
     yield from _once(run, "applications", lambda: samples.count_applications(run))
 
 
+def _signatures(run: Run) -> Iterator[tuple[str, int]]:
+    yield from _once(run, "sample sets", lambda: signatures.gather_sets(run))
+    yield from _once(run, "signatures", lambda: signatures.make_signatures(run))
+    yield from _once(run, "signature checks", lambda: signature_checks.check_signatures(run))
+
+
 def _classes(run: Run) -> Iterator[tuple[str, int]]:
-    for day in run.plan.job_days:
+    for day in judged_days(run):
         yield from _once(run, f"classes {day or 'undated'}", lambda day=day: classes.classify(run, day))  # type: ignore[misc]
 
 
 def _periods(run: Run) -> Iterator[tuple[str, int]]:
-    for day in run.plan.job_days:
+    for day in judged_days(run):
         yield from _once(run, f"periods {day or 'undated'}", lambda day=day: periods.find(run, day))  # type: ignore[misc]
 
 
@@ -89,6 +95,17 @@ STEPS = (
         (tables.TRACE_JOBS, tables.TRACE_COUNTERS, tables.TRACE_HEATMAPS, tables.TRACE_SIGNALS),
     ),
     Step("samples", _samples, (tables.SAMPLES, tables.JOB_IO, tables.APPLICATIONS)),
+    Step(
+        "signatures",
+        _signatures,
+        (
+            tables.SAMPLE_SETS,
+            tables.SIGNATURES,
+            tables.SIGNATURE_POINTS,
+            tables.SIGNATURE_BURSTS,
+            tables.SIGNATURE_CHECKS,
+        ),
+    ),
     Step("classes", _classes, (tables.CLASSES,)),
     Step("periods", _periods, (tables.PERIODS,)),
     Step("checks", _checks),

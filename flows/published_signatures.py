@@ -37,6 +37,12 @@ def defaults(connection: duckdb.DuckDBPyConnection, method: str | None = None) -
     return found
 
 
+def of_keys(connection: duckdb.DuckDBPyConnection, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of `signatures` that have one of some keys, in order of their keys."""
+    found: pl.DataFrame = connection.sql("select * from signatures").pl()
+    return found.join(keys.select(KEY), on=KEY, how="semi").sort(KEY)
+
+
 def contents(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     """Return what each curve holds, as a number that differs where curves do: a key and `content`."""
     query = """

@@ -133,6 +133,36 @@ class PeriodSettings(_Section):
     autoperiod_confidence: float = Field(0.9, gt=0, lt=1, description="autoperiod: of a peak of the periodogram")
 
 
+SignatureMethod = Literal["robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"]
+
+
+class SignatureSettings(_Section):
+    """How signatures are made of sample sets; IOSI's parameters are its paper's (FAST'14, section 5)."""
+
+    methods: list[SignatureMethod] = Field(
+        ["robust", "iosi"], description="methods whose signatures are published; robust is the default answer"
+    )
+    least_sample_count: int = Field(5, ge=1, description="a set of fewer samples has no signature")
+    most_sample_count: int = Field(20, ge=1, description="a set holds the latest samples, at most so many")
+    window_days: int = Field(90, ge=1, description="a set holds no samples that are older than its latest by more")
+    longest_s: float = Field(
+        172_800.0, gt=0, description="of runs that last longer, the first part of this length is the sample [s]"
+    )
+    has_merged_sizes: bool = Field(
+        False,
+        description="make signatures over all node counts too, as long as the shortest runs; `*` is their node count",
+    )
+    wavelet_level: int = Field(2, ge=1, le=8, description="iosi: the level of the wavelet decomposition")
+    gamma: float = Field(0.5, gt=0, le=1, description="iosi: samples that a dense unit has points of, as a share")
+    kappa: float = Field(0.9, gt=0, le=1, description="iosi: the same for a dense unit with its neighbourhood")
+    changed_correlation: float = Field(
+        0.8, ge=-1, le=1, description="a signature that correlates less with the last release's is marked as changed"
+    )
+    changed_volume_ratio: float = Field(
+        0.25, ge=0, description="so is one whose volume differs by a larger share of the last release's"
+    )
+
+
 class ScheduleSettings(_Section):
     """When the nightly flow runs and where new files appear."""
 
@@ -145,6 +175,9 @@ class EngineSettings(_Section):
     """What a run may take of the machine."""
 
     memory_limit: str = Field("1GB", description="DuckDB's memory; beyond it, it spills to disk")
+    worker_count: int | None = Field(
+        None, ge=1, description="processes that make signatures; as many as there are cores if not given"
+    )
 
 
 class Settings(_Section):
@@ -159,6 +192,7 @@ class Settings(_Section):
     classes: ClassSettings = Field(default_factory=ClassSettings.model_construct)
     traces: TraceSettings = Field(default_factory=TraceSettings.model_construct)
     periods: PeriodSettings = Field(default_factory=PeriodSettings.model_construct)
+    signatures: SignatureSettings = Field(default_factory=SignatureSettings.model_construct)
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
     engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
 
@@ -175,6 +209,7 @@ class Settings(_Section):
                     "classes": True,
                     "traces": True,
                     "periods": True,
+                    "signatures": True,
                 }
             ),
             sort_keys=True,

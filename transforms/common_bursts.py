@@ -1,8 +1,9 @@
 """Common bursts: where so many runs are busy at once that others alone would hardly make them so.
 
-The foreign traffic of each run is as it is in the whole set outside of the bursts that are known: a rate v is reached
+The foreign traffic of each run is as it is in the whole set outside of the bursts that are known: a rate v is exceeded
 there with probability g(v). That so many of n runs reach v at one time has, without a common burst, the binomial tail
-as its probability; the least of these over the order statistics of the runs tells whether a time is in a common burst.
+as its probability; a time is in a common burst if, for some number of runs, from more than half of them to all, the
+rate that so many reach is less probable than a level.
 """
 
 from __future__ import annotations
@@ -36,41 +37,59 @@ class CommonBurstParams:
     least_volume_ratio: float = 0.03
 
 
-def chance(rates: Reals, is_foreign: Bools) -> Reals:
-    """Return how probable it is that foreign traffic alone makes so many runs so busy at each time.
+def false_alarm_level(count: int, step_s: float, params: CommonBurstParams | None = None) -> float:
+    """Return how improbable a time of a curve of so many has to be without a common burst."""
+    chosen = params or CommonBurstParams()
+    falling = (chosen.level_span_s / (count * step_s)) ** chosen.level_power
+    return chosen.false_alarm_level * float(min(falling, 4.0))
+
+
+def are_common(rates: Reals, is_foreign: Bools, level: float) -> Bools:
+    """Return at which times so many runs are so busy as foreign traffic alone would hardly make them.
 
     Parameters
     ----------
-    rates : shape (runs, times), in bytes per second, the runs aligned
+    rates : shape (runs, times), in any unit, the runs aligned
     is_foreign : shape (times,), where there is no known burst: there the rates tell what foreign traffic is like
+    level : a binomial tail of less is improbable
 
     Returns
     -------
-    Reals : shape (times,), the least binomial tail over the upper half of the runs' order statistics
+    Bools : shape (times,)
+
+    The tail that m of n runs reach a rate grows with the probability p that one does: it is the regularized incomplete
+    beta function I_p(m, n - m + 1). So each m has a p of just the level, and that p is a quantile of foreign rates: no
+    tail has to be computed at any time.
 
     """
-    from scipy.special import bdtrc
+    from scipy.special import betaincinv
 
     run_count, count = rates.shape
-    ordered = np.sort(rates.T, axis=1).T
-    foreign = np.sort((rates[:, is_foreign] if is_foreign.sum() * 20 > count else rates).ravel())
-    least = np.ones(count)
-    for place in range(max(1, run_count // 2)):
-        reached = 1.0 - np.searchsorted(foreign, ordered[place], side="left") / len(foreign)
-        tail = bdtrc(run_count - place - 1, run_count, np.clip(reached, 1.0 / len(foreign), 1.0))
-        least = np.minimum(least, tail)
-    return least
+    foreign = (rates[:, is_foreign] if is_foreign.sum() * 20 > count else rates).ravel()
+    reaching = run_count - np.arange(max(1, run_count // 2))
+    share = betaincinv(reaching, run_count - reaching + 1, min(level, 1.0))
+    # p is not known any finer than by one of the foreign rates
+    is_told = share * len(foreign) > 1.0
+    if not is_told.any():
+        return np.zeros(count, dtype=np.bool_)
+    rank = np.floor(len(foreign) * (1.0 - share[is_told])).astype(np.int64)
+    rank = np.minimum(rank, len(foreign) - 1)
+    usual = np.partition(foreign, np.unique(rank))[rank]
+    # in order of size, so that the first is what all runs reach
+    ordered = np.sort(rates.T, axis=1)[:, : len(reaching)][:, is_told]
+    is_common: Bools = (ordered > usual).any(axis=1)
+    return is_common
 
 
 def common_bursts(
-    curve: Reals, chances: Reals, step_s: float, params: CommonBurstParams | None = None
+    curve: Reals, is_common: Bools, step_s: float, params: CommonBurstParams | None = None
 ) -> tuple[Ints, Ints]:
     """Return the common bursts of a curve.
 
     Parameters
     ----------
     curve : shape (times,), in bytes per second: what the runs have in common
-    chances : shape (times,), as `chance` gives them
+    is_common : shape (times,), as `are_common` gives them
     step_s : from one time to the next
 
     Returns
@@ -79,9 +98,7 @@ def common_bursts(
 
     """
     chosen = params or CommonBurstParams()
-    span = len(curve) * step_s
-    level = chosen.false_alarm_level * (chosen.level_span_s / span) ** chosen.level_power
-    first, last = _stretches(chances < min(level, chosen.false_alarm_level * 4))
+    first, last = _stretches(is_common)
     first, last = _joined(first, last, chosen.dip_s / step_s)
     is_long = last - first >= chosen.least_s / step_s
     first, last = _grown(curve, first[is_long], last[is_long], chosen.edge_ratio)
@@ -109,19 +126,36 @@ def _joined(first: Ints, last: Ints, most_apart: float) -> tuple[Ints, Ints]:
 
 
 def _grown(curve: Reals, first: Ints, last: Ints, edge_ratio: float) -> tuple[Ints, Ints]:
-    """Return stretches as long as the curve exceeds a share of each one's upper quartile around it."""
+    """Return stretches as long as the curve exceeds a share of each one's height around it."""
     ends: list[tuple[int, int]] = []
-    for begin, end, least in zip(first, last, edge_ratio * upper_quartiles(curve, first, last), strict=True):
-        is_in = curve > least
-        inside = np.flatnonzero(is_in[begin:end])
-        if least <= 0 or not len(inside):
+    for begin, end, least in zip(first, last, edge_ratio * heights(curve, first, last), strict=True):
+        inside = np.flatnonzero(curve[begin:end] > least)
+        if not len(inside):
             continue
-        before, after = is_in[: begin + inside[0]][::-1].argmin(), is_in[begin + inside[-1] :].argmin()
-        start, stop = begin + inside[0], begin + inside[-1]
-        # argmin of true values alone is 0: there the stretch reaches the curve's own end
-        ends.append((start - before if not is_in[:start].all() else 0, stop + after if after else len(curve)))
+        start, stop = int(begin + inside[0]), int(begin + inside[-1]) + 1
+        ends.append((start - _leading(curve[:start][::-1], least), stop + _leading(curve[stop:], least)))
     places = np.array(ends, dtype=np.int64).reshape(-1, 2)
     return places[:, 0], places[:, 1]
+
+
+def _leading(values: Reals, least: float) -> int:
+    """Return how many of the first values exceed something, looking no further than about nine times as many."""
+    done, size = 0, 64
+    while done < len(values):
+        is_in = values[done : done + size] > least
+        if not is_in.all():
+            return done + int(is_in.argmin())
+        done, size = done + len(is_in), 8 * size
+    return done
+
+
+def heights(curve: Reals, first: Ints, last: Ints) -> Reals:
+    """Return how high a curve (times) is in stretches (n): its upper quartile, or its mean if that is more.
+
+    The mean is more where most of a burst is pauses that do not divide it.
+    """
+    mean = np.array([curve[begin:end].mean() for begin, end in zip(first, last, strict=True)])
+    return np.maximum(upper_quartiles(curve, first, last), mean)
 
 
 def upper_quartiles(curve: Reals, first: Ints, last: Ints) -> Reals:

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,6 +121,23 @@ def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
             row_group_size=_ROW_GROUP_ROWS,
             use_dictionary=[column.name for column in table.columns if column.dtype in ("text", "date")],
         )
+    return path
+
+
+def join_parquet(parts: Sequence[Path], table: Table, path: Path) -> Path:
+    """Join Parquet files that `write_parquet` wrote into one, in order, a batch of rows at a time."""
+    import pyarrow.parquet as pq
+
+    from warehouse.contracts import arrow
+
+    with moved_into_place(path) as temporary:
+        dictionaries = [column.name for column in table.columns if column.dtype in ("text", "date")]
+        with pq.ParquetWriter(
+            temporary, arrow.schema(table), compression="zstd", use_dictionary=dictionaries
+        ) as writer:
+            for part in parts:
+                for batch in pq.ParquetFile(part).iter_batches(_ROW_GROUP_ROWS):
+                    writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
     return path
 
 

@@ -1,4 +1,4 @@
-"""Classes: when in its run each job, series or traced run does its I/O."""
+"""Classes: when in its run each job, series, traced run or application does its I/O."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from flows.steps.arrays import Reals, epoch_s, floats, offsets, ragged
-from flows.steps.run import Day, Run
-from flows.steps.subjects import traced_runs
+from flows.steps.run import Day, Run, default_signatures, undated_of_others
+from flows.steps.subjects import Subjects, signature_subjects, traced_runs
 from transforms import classes
 from warehouse.contracts import frames, tables
 from warehouse.store import write_parquet
@@ -27,7 +27,7 @@ _COMMON = (
 
 
 def classify(run: Run, day: Day) -> int:
-    """Classify the runs, series and traced runs that ended on a day. Returns the rows."""
+    """Classify runs, series and traced runs that ended on a day; without one, applications too. Returns the rows."""
     params = classes.ClassParams(**run.settings.classes.model_dump())
     pieces = [frames.empty(tables.CLASSES)]
     if run.path(tables.SAMPLES, day).is_file() and run.path(tables.JOBS, day).is_file():
@@ -40,6 +40,10 @@ def classify(run: Run, day: Day) -> int:
             for table in (tables.TRACE_JOBS, tables.TRACE_COUNTERS, tables.TRACE_SIGNALS)
         )
         pieces.append(trace_classes(jobs, counters, signals, params, run.settings.traces.max_interval_ratio))
+    if day is None:
+        applications = pl.read_parquet(run.path(tables.APPLICATIONS, None), columns=["application_id", "node_count"])
+        pieces.append(undated_of_others(run, tables.CLASSES))
+        pieces.append(signature_classes(signature_subjects(*default_signatures(run)), applications, params))
     found = pl.concat(pieces)
     if not found.is_empty():
         write_parquet(found, tables.CLASSES, run.path(tables.CLASSES, day))
@@ -156,6 +160,27 @@ def trace_classes(
             "started_at",
             pl.lit(None, pl.String).alias("filesystem"),
         )
+        .select(tables.CLASSES.column_names)
+    )
+
+
+def signature_classes(found: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
+    """Classify applications by their signatures; returns rows of `classes`.
+
+    applications: application_id and node_count. What is over all sizes has no number of nodes.
+    """
+    sizes = found.keys.select(application_id="subject_id").join(
+        applications, on="application_id", how="left", maintain_order="left"
+    )
+    rates = found.samples
+    sections = classes.grid_sections(
+        rates.values, rates.offsets, found.started_s, 1.0 / found.sampling_hz, found.started_s, found.ended_s
+    )
+    labelled = classes.classify(sections, floats(sizes["node_count"]), params)
+    own = [name for name in labelled.columns if name not in found.keys.columns]
+    return (
+        pl.concat([found.keys, labelled.select(own), sizes.select("node_count")], how="horizontal")
+        .with_columns(duration_s=pl.Series(found.ended_s))
         .select(tables.CLASSES.column_names)
     )
 

@@ -1,4 +1,4 @@
-"""Periods: how often each job, series or traced run does its I/O, by every method."""
+"""Periods: how often each job, series, traced run or application does its I/O, by every method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 from flows.settings import PeriodSettings
 from flows.steps import subjects
 from flows.steps.arrays import Reals, list_column
-from flows.steps.run import Day, Run
+from flows.steps.run import Day, Run, default_signatures, undated_of_others
 from flows.steps.subjects import KEYS, Subjects
 from transforms import periods, windows
 from transforms.periods import PeriodParams, Periods
@@ -32,7 +32,10 @@ _REQUESTS_AT_A_TIME = 5_000_000
 
 
 def find(run: Run, day: Day) -> int:
-    """Find the periods of the runs, series and traced runs that ended on a day. Returns the rows."""
+    """Find the periods of runs, series and traced runs that ended on a day; without one, of applications too.
+
+    Returns the rows.
+    """
     settings = run.settings.periods
     params = params_of(settings)
     pieces = [frames.empty(tables.PERIODS)]
@@ -44,6 +47,9 @@ def find(run: Run, day: Day) -> int:
         pieces.append(rows_of(subjects.series_subjects(series), params))
     if run.path(tables.TRACE_SIGNALS, day).is_file():
         pieces += _of_traces(run, day, params)
+    if day is None:
+        pieces.append(undated_of_others(run, tables.PERIODS))
+        pieces.append(rows_of(subjects.signature_subjects(*default_signatures(run)), params))
     found = pl.concat(pieces)
     if not found.is_empty():
         write_parquet(found, tables.PERIODS, run.path(tables.PERIODS, day))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from flows import planning
-from flows.steps.run import Day, Run, daily
+from flows.steps.run import WHOLE, Day, Run, daily
 from warehouse import releases
 from warehouse.contracts import tables
 from warehouse.releases import Draft, Release
@@ -17,7 +17,7 @@ from warehouse.releases import Draft, Release
 def release(run: Run) -> Release:
     """Publish all that was built and checked, as one release, and remove the plan's folder."""
     verdict = json.loads((run.folder / "verdict.json").read_text(encoding="utf-8"))["verdict"]
-    whole = (tables.APPLICATIONS, tables.REJECTS, tables.QUALITY)
+    whole = (*WHOLE, tables.REJECTS, tables.QUALITY)
     built: dict[str, Mapping[Day, Path]] = {table.name: run.built(table, days) for table, days in daily(run)}
     built |= {table.name: run.built(table, (None,)) for table in whole}
     built[tables.QUARANTINE.name] = run.built(tables.QUARANTINE, run.plan.days)

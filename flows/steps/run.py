@@ -16,7 +16,7 @@ from flows.checker import Checker, InProcess
 from flows.planning import Plan, expose
 from flows.settings import Settings
 from warehouse import models, releases
-from warehouse.contracts import Table, tables
+from warehouse.contracts import Table, frames, tables
 from warehouse.landing import Landing, Part
 from warehouse.store import Store, write_parquet
 
@@ -40,6 +40,17 @@ OF_JOB_DAYS = (
     tables.JOB_IO,
     tables.CLASSES,
     tables.PERIODS,
+)
+#: those of them that also hold what is said of applications, which are of no day
+OF_SIGNATURES = (tables.CLASSES, tables.PERIODS)
+#: tables that every run writes whole
+WHOLE = (
+    tables.APPLICATIONS,
+    tables.SAMPLE_SETS,
+    tables.SIGNATURES,
+    tables.SIGNATURE_POINTS,
+    tables.SIGNATURE_BURSTS,
+    tables.SIGNATURE_CHECKS,
 )
 
 
@@ -72,12 +83,16 @@ class Run:
 
         `within` limits it to the days of a range, both ends included.
         """
-        base = releases.files_of(self.store, self.plan.base).get(table.name, []) if self.plan.base else []
+        base = self.base_files(table)
         kept = {day: path for path in base if (day := releases.day_of(path)) not in days}
         found = kept | {day: path for day, path in self.built(table, days).items() if path.is_file()}
         if within is None:
             return list(found.values())
         return [path for day, path in found.items() if day is not None and within[0] <= day <= within[1]]
+
+    def base_files(self, table: Table) -> list[Path]:
+        """Return the table's files in the release before; none where it has none."""
+        return releases.files_of(self.store, self.plan.base).get(table.name, []) if self.plan.base else []
 
     @contextmanager
     def engine(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -114,6 +129,9 @@ class Run:
             "filesystem_pattern": self.settings.jobs.filesystem_pattern,
             "controller_limit_bytes_per_s": self.settings.polls.controller_limit_bytes_per_s,
             "clock_tolerance_s": self.settings.traces.clock_tolerance_s,
+            "signature_window_days": self.settings.signatures.window_days,
+            "has_merged_sizes": self.settings.signatures.has_merged_sizes,
+            "most_sample_count": self.settings.signatures.most_sample_count,
         }
 
 
@@ -133,4 +151,28 @@ def write_days(run: Run, table: Table, frame: pl.DataFrame, days: Sequence[Day])
 def daily(run: Run) -> Iterator[tuple[Table, Sequence[Day]]]:
     """Return the tables that are kept by day, with the days that the run rebuilds."""
     yield from ((table, run.plan.poll_days) for table in OF_POLL_DAYS)
-    yield from ((table, run.plan.job_days) for table in OF_JOB_DAYS)
+    for table in OF_JOB_DAYS:
+        yield table, judged_days(run) if table in OF_SIGNATURES else run.plan.job_days
+
+
+def undated_of_others(run: Run, table: Table) -> pl.DataFrame:
+    """Return the rows of no day that stay as they are in the release before: those of all but applications."""
+    files = [path for path in run.base_files(table) if releases.day_of(path) is None]
+    if None in run.plan.job_days or not files:
+        return frames.empty(table)
+    return pl.read_parquet(files).filter(pl.col("subject_kind") != "application")
+
+
+def default_signatures(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the default method's rows of `signatures` and `signature_points`."""
+    signatures = pl.read_parquet(run.path(tables.SIGNATURES, None)).filter("is_default")
+    points = pl.scan_parquet(run.path(tables.SIGNATURE_POINTS, None)).filter(
+        pl.col("method").is_in(signatures["method"].unique().implode())
+    )
+    return signatures, points.drop("method", "low_bytes_per_s", "high_bytes_per_s").collect()
+
+
+def judged_days(run: Run) -> Sequence[Day]:
+    """Return the days whose classes and periods are made anew: what is of no day holds those of signatures too."""
+    days = run.plan.job_days
+    return days if None in days else (*days, None)

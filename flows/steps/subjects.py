@@ -1,4 +1,4 @@
-"""Whose signals are judged: jobs, series and traced runs, each with what is known of it and its bytes over time."""
+"""Whose signals are judged: jobs, series, traced runs and applications, each with its bytes over time."""
 
 from __future__ import annotations
 
@@ -92,6 +92,26 @@ def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = No
         _NO_TEXT.alias("untold"),
     )
     return Subjects(keys, made.bytes_per_s, made.sampling_hz, made.started_s)
+
+
+def signature_subjects(signatures: pl.DataFrame, points: pl.DataFrame) -> Subjects:
+    """Return applications, as rows of `signatures` and `signature_points` of one method: what they do when alone."""
+    subject = ["application_id", "filesystem", "direction"]
+    curves = points.sort(*subject, "offset_s").group_by(subject, maintain_order=True).agg(rates="bytes_per_s")
+    found = signatures.filter(outcome="extracted").join(curves, on=subject, how="inner").sort(subject)
+    keys = found.select(
+        pl.lit(None, pl.Date).alias("ended_on"),
+        pl.lit("application").alias("subject_kind"),
+        _NO_TEXT.alias("cluster"),
+        pl.col("application_id").alias("subject_id"),
+        _NO_INSTANT.alias("started_at"),
+        "filesystem",
+        "direction",
+        pl.lit("server").alias("source"),
+        pl.lit(False).alias("is_shared_traffic"),
+        _NO_TEXT.alias("untold"),
+    )
+    return Subjects(keys, ragged(found["rates"]), np.ones(found.height), np.zeros(found.height))
 
 
 def traced_subjects(

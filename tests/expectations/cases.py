@@ -11,6 +11,13 @@ HOUR = timedelta(hours=1)
 
 NO_POLLS = {"outcome": "no_polls", "poll_count": 0, "missing_ratio": None}
 NO_VALUES = {"volume_bytes": None, "mean_bytes_per_s": None, "peak_bytes_per_s": None}
+NO_SIGNATURE = {
+    "outcome": "no_common_bursts",
+    "duration_s": None,
+    "burst_count": None,
+    "volume_bytes": None,
+    "peak_bytes_per_s": None,
+}
 NOT_READ = {"outcome": "unreadable", "reason": "Damaged.", "is_counted": False, "read_bytes": None}
 
 
@@ -119,6 +126,37 @@ GOOD: dict[str, dict[str, Any]] = {
         "periodicity_score": 0.625,
         "false_alarm_probability": 0.001,
     },
+    "sample_sets": {"step_count": 101, "interval_s": 2.0, "duration_s": 200.0, "missing_ratio": 0.1},
+    "signatures": {
+        "method": "robust",
+        "is_default": True,
+        "outcome": "extracted",
+        "sample_count": 10,
+        "used_sample_count": 9,
+        "outlier_job_ids": '["7"]',
+        "duration_s": 100.0,
+        "burst_count": 2,
+        "volume_bytes": 100.0,
+        "peak_bytes_per_s": 10.0,
+        "is_changed": False,
+        "change_correlation": 0.99,
+    },
+    "signature_points": {
+        "method": "robust",
+        "offset_s": 7.0,
+        "bytes_per_s": 5.0,
+        "low_bytes_per_s": 4.0,
+        "high_bytes_per_s": 6.0,
+    },
+    "signature_bursts": {
+        "method": "robust",
+        "started_s": 5.0,
+        "peaked_s": 7.0,
+        "ended_s": 9.0,
+        "volume_bytes": 5.0,
+        "support_ratio": 0.9,
+    },
+    "signature_checks": {"method": "robust", "cross_correlation": 0.95, "correlation": 0.9},
 }
 
 #: what any row of a table breaks: a note, no fault of the row
@@ -217,6 +255,31 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("periods", {"server_traffic_is_shared"}, {"is_shared_traffic": False}),
     ("periods", {"job_has_start"}, {"started_at": None}),
     ("periods", set(), {"method": "dft", "is_default": False, "false_alarm_probability": None}),
+    ("sample_sets", {"duration_is_positive"}, {"duration_s": 0.0}),
+    ("sample_sets", {"sample_covers_run"}, {"duration_s": 207.0}),
+    ("sample_sets", {"sample_is_measured"}, {"missing_ratio": 0.6}),
+    ("signatures", {"extracted_has_numbers"}, {"burst_count": None}),
+    ("signatures", {"no_signature_has_no_numbers"}, {"outcome": "too_few_samples"}),
+    ("signatures", {"used_samples_are_of_the_set"}, {"used_sample_count": 11}),
+    ("signatures", {"volume_is_below_peak"}, {"volume_bytes": 1001.0}),
+    ("signatures", {"one_default"}, {"method": "iosi"}),
+    ("signatures", {"one_default"}, {"is_default": False}),
+    ("signatures", {"change_is_told"}, {"is_changed": None}),
+    ("signatures", {"enough_samples_used"}, {"used_sample_count": 2}),
+    ("signatures", {"has_common_bursts"}, NO_SIGNATURE),
+    ("signatures", {"unchanged"}, {"is_changed": True}),
+    ("signature_points", {"curve_is_in_band"}, {"low_bytes_per_s": 5.5}),
+    ("signature_points", {"curve_is_in_band"}, {"high_bytes_per_s": 4.5}),
+    ("signature_points", {"band_has_two_edges"}, {"high_bytes_per_s": None}),
+    ("signature_points", set(), {"low_bytes_per_s": None, "high_bytes_per_s": None}),
+    ("signature_points", {"whole_seconds"}, {"offset_s": 7.5}),
+    ("signature_bursts", {"burst_is_in_order"}, {"peaked_s": 10.0}),
+    ("signature_bursts", {"burst_is_in_order"}, {"ended_s": 5.0}),
+    ("signature_bursts", {"robust_has_support"}, {"support_ratio": None}),
+    ("signature_checks", {"cross_correlation_is_positive", "signature_is_like_the_trace"}, {"cross_correlation": -0.1}),
+    ("signature_checks", {"signature_is_like_the_trace"}, {"cross_correlation": 0.4}),
+    ("classes", set(), {"subject_kind": "application", "is_shared_traffic": False, "started_at": None}),
+    ("periods", set(), {"subject_kind": "application", "is_shared_traffic": False, "started_at": None}),
     ("jobs", {"start_year_plausible", "end_year_plausible", "start_year_near_others"}, of_year(1970)),
     ("jobs", {"start_year_plausible", "end_year_plausible", "start_year_near_others"}, of_year(2106)),
     ("jobs", {"start_year_near_others"}, of_year(2029)),

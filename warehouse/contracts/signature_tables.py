@@ -17,6 +17,7 @@ SAMPLE_SETS = Table(
         c.JOB_ID,
         c.STARTED_AT,
         c.ENDED_ON,
+        c.NODE_COUNT,
         c.INTERVAL_S,
         c.STEP_COUNT,
         c.DURATION_S,

@@ -1,0 +1,110 @@
+"""Signatures against the truth: where clients of an application's run were traced, what they moved themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from flows import published_signatures
+from flows.published_signatures import KEY
+from flows.steps.arrays import Reals
+from flows.steps.run import Run
+from flows.steps.subjects import Subjects, traced_subjects
+from transforms import similarity
+from transforms.curve_bursts import bursts_of
+from transforms.extracted import Extracted
+from warehouse import models
+from warehouse.contracts import frames, tables
+from warehouse.store import write_parquet
+
+
+def check_signatures(run: Run) -> int:
+    """Compare each signature with each traced run of its application. Returns the comparisons."""
+    traced = _traced(run)
+    found = frames.empty(tables.SIGNATURE_CHECKS) if traced is None else _compared(run, *traced)
+    write_parquet(found, tables.SIGNATURE_CHECKS, run.path(tables.SIGNATURE_CHECKS, None))
+    return found.height
+
+
+def _traced(run: Run) -> tuple[pl.DataFrame, Subjects] | None:
+    """Return the traced runs of applications that have signatures: their application_id by trace, and their signals."""
+    days = run.plan.job_days
+    files = {table.name: run.live(table, days) for table in (tables.TRACE_JOBS, tables.TRACE_COUNTERS)}
+    signal_files, samples = run.live(tables.TRACE_SIGNALS, days), run.live(tables.SAMPLES, days)
+    if not (all(files.values()) and signal_files and samples):
+        return None
+    applications = pl.read_parquet(run.path(tables.SIGNATURES, None), columns=["application_id"]).unique()
+    ids = (
+        pl.scan_parquet(samples)
+        .select("cluster", "job_id", "started_at", "application_id")
+        .unique()
+        .join(applications.lazy(), on="application_id", how="semi")
+    )
+    jobs = pl.read_parquet(files[tables.TRACE_JOBS.name])
+    matched = jobs.select("trace_id", "cluster", "job_id", started_at="job_started_at").drop_nulls().lazy()
+    of_trace = matched.join(ids, on=["cluster", "job_id", "started_at"], how="inner").collect()
+    if of_trace.is_empty():
+        return None
+    is_wanted = pl.col("trace_id").is_in(of_trace["trace_id"].implode())
+    signals = pl.scan_parquet(signal_files).filter(is_wanted).collect()
+    counters = pl.scan_parquet(files[tables.TRACE_COUNTERS.name]).filter(is_wanted).collect()
+    ratio = run.settings.traces.max_interval_ratio
+    return of_trace.select("trace_id", "application_id"), traced_subjects(
+        jobs.filter(is_wanted), counters, signals, ratio
+    )
+
+
+def _compared(run: Run, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
+    """Return rows of `signature_checks`: every signature of a traced application beside each of its traced runs."""
+    known = traced.keys.with_row_index("place").filter(pl.col("untold").is_null())
+    placed = known.select("place", "direction", trace_id="subject_id").join(of_trace, on="trace_id", how="inner")
+    with run.engine() as connection:
+        for table in (tables.SIGNATURES, tables.SIGNATURE_POINTS, tables.SIGNATURE_BURSTS):
+            models.expose(connection, "main", table, [run.path(table, None)])
+        rows = published_signatures.of_keys(
+            connection,
+            pl.read_parquet(run.path(tables.SIGNATURES, None))
+            .filter(outcome="extracted")
+            .join(placed, on=["application_id", "direction"], how="semi"),
+        )
+        signatures = published_signatures.extracted(connection, rows)
+    pairs = rows.select(KEY).with_row_index("signature").join(placed, on=["application_id", "direction"], how="inner")
+    told = [
+        (
+            *(pair[name] for name in KEY),
+            pair["trace_id"],
+            *_against(signatures[pair["signature"]], traced, pair["place"]),
+        )
+        for pair in pairs.to_dicts()
+    ]
+    schema = frames.schema(tables.SIGNATURE_CHECKS)
+    return pl.DataFrame(told, schema=schema, orient="row").sort(tables.SIGNATURE_CHECKS.key)
+
+
+def _against(signature: Extracted, traced: Subjects, place: int) -> tuple[float | int | None, ...]:
+    """Return what tells how a signature stands against a traced run."""
+    truth = _by_second(traced, place)
+    missed, false = similarity.burst_errors(signature.bursts, bursts_of(truth))
+    return (
+        _known(similarity.cross_correlation(signature.bytes_per_s, truth)),
+        _known(similarity.correlation(signature.bytes_per_s, truth)),
+        signature.volume_bytes,
+        float(truth.sum()),
+        missed,
+        false,
+    )
+
+
+def _by_second(traced: Subjects, place: int) -> Reals:
+    """Return one run's mean rates in each second; no byte is lost."""
+    first, last = traced.samples.offsets[place : place + 2]
+    rates = np.nan_to_num(traced.samples.values[first:last])
+    step_s = 1.0 / traced.sampling_hz[place]
+    total = np.concatenate([[0.0], np.cumsum(rates) * step_s])
+    seconds = np.arange(int(np.ceil(len(rates) * step_s - 1e-9)) + 1)
+    by_second: Reals = np.diff(np.interp(seconds, np.arange(len(total)) * step_s, total))
+    return by_second
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(np.clip(value, -1.0, 1.0))

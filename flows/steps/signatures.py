@@ -1,0 +1,314 @@
+"""Signatures: what each application does to storage, from the samples of its latest runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from flows import published_signatures
+from flows.extracting import chunks_of, extract_each
+from flows.published_signatures import KEY, SUBJECT
+from flows.settings import SignatureSettings
+from flows.steps.arrays import epoch_s, offsets, ragged
+from flows.steps.run import Run
+from transforms import preprocessing, similarity
+from transforms.extracted import Extracted
+from transforms.iosi import IosiParams
+from transforms.sample_sets import SampleSets
+from transforms.signatures import DEFAULT_METHOD, SignatureParams, Signatures
+from warehouse import models, reading
+from warehouse.contracts import Table, frames, tables
+from warehouse.store import join_parquet, write_parquet
+
+_RUN = ("cluster", "job_id", "started_at")
+_MADE = (tables.SIGNATURES, tables.SIGNATURE_POINTS, tables.SIGNATURE_BURSTS)
+#: steps of samples that are worked on at a time: it bounds the memory
+_STEPS_AT_A_TIME = 4_000_000
+
+
+def gather_sets(run: Run) -> int:
+    """Gather the latest samples of every application. Returns the samples that are in sets."""
+    with run.engine() as connection:
+        for schema, table in (("stage", tables.JOBS), ("samples", tables.JOB_IO), ("samples", tables.SAMPLES)):
+            models.expose(connection, schema, table, run.live(table, run.plan.job_days))
+        parameters = run.parameters(run.plan.job_days)
+        path = models.build(connection, tables.SAMPLE_SETS, run.path(tables.SAMPLE_SETS, None), parameters)
+    return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+
+
+def make_signatures(run: Run) -> int:
+    """Make the signatures of applications that have new samples; those of the others stay. Returns the new ones."""
+    sets = pl.read_parquet(run.path(tables.SAMPLE_SETS, None))
+    is_stale = _are_stale(run, sets)
+    stale = sets.filter(is_stale)
+    parts = [_carried(run, sets.filter(~is_stale))]
+    count = 0
+    for number, rows in enumerate(_made(run, stale)):
+        parts.append(run.folder / "signature_parts" / f"{number:05d}")
+        count += rows[tables.SIGNATURES.name].height
+        for table in _MADE:
+            write_parquet(rows[table.name], table, parts[-1] / f"{table.name}.parquet")
+    for table in _MADE:
+        join_parquet([part / f"{table.name}.parquet" for part in parts], table, run.path(table, None))
+    return count
+
+
+# ---- what is to be made
+
+
+def _are_stale(run: Run, sets: pl.DataFrame) -> pl.Series:
+    """Mark the rows of sets that hold a sample of a day that is computed anew, or not the runs that they held."""
+    base = _base(run, tables.SAMPLE_SETS)
+    is_fresh = pl.col("ended_on").is_in(pl.Series([day for day in run.plan.job_days if day], dtype=pl.Date).implode())
+    if base is None or base.is_empty():
+        return pl.repeat(True, sets.height, eager=True)
+    counted = base.group_by(SUBJECT).agg(base_count=pl.len())
+    known = base.select(*SUBJECT, *_RUN, was_known=pl.lit(True))
+    marked = sets.join(known, on=[*SUBJECT, *_RUN], how="left", maintain_order="left").join(
+        counted, on=SUBJECT, how="left", maintain_order="left"
+    )
+    is_other = pl.col("was_known").is_null().any() | (pl.len() != pl.col("base_count").first()) | is_fresh.any()
+    return marked.select(is_other.fill_null(True).over(SUBJECT)).to_series()
+
+
+def _base(run: Run, table: Table) -> pl.DataFrame | None:
+    """Return a table as the release before has it; None where it has none."""
+    files = run.base_files(table)
+    return pl.read_parquet(files) if files else None
+
+
+def _carried(run: Run, kept: pl.DataFrame) -> Path:
+    """Write the signatures of the release before whose samples are the same, and return their folder."""
+    folder = run.folder / "signature_parts" / "carried"
+    subjects = kept.select(SUBJECT).unique()
+    for table in _MADE:
+        files = run.base_files(table) if subjects.height else []
+        rows = frames.empty(table)
+        if files:
+            rows = pl.scan_parquet(files).join(subjects.lazy(), on=SUBJECT, how="semi").collect(engine="streaming")
+        if table == tables.SIGNATURES:
+            # A signature that nothing new was said of is not changed any more.
+            rows = rows.with_columns(
+                is_changed=pl.when(pl.col("is_changed").is_not_null()).then(pl.lit(False)),
+                **{name: pl.lit(None, dtype) for name, dtype in _CHANGES.items()},
+            )
+        write_parquet(rows.select(table.column_names), table, folder / f"{table.name}.parquet")
+    return folder
+
+
+_CHANGES = {
+    "change_correlation": pl.Float64,
+    "change_of_volume": pl.Float64,
+    "appeared_burst_count": pl.Int64,
+    "vanished_burst_count": pl.Int64,
+}
+
+
+# ---- making them
+
+
+def params_of(settings: SignatureSettings) -> SignatureParams:
+    """Return the settings of signatures as the methods' parameters."""
+    iosi = IosiParams(level=settings.wavelet_level, gamma=settings.gamma, kappa=settings.kappa)
+    return SignatureParams(least_run_count=settings.least_sample_count, iosi=iosi)
+
+
+def _made(run: Run, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]:
+    """Yield the rows of each table, some sets at a time."""
+    settings = run.settings.signatures
+    params = params_of(settings)
+    subjects = sets.group_by(SUBJECT, maintain_order=True).agg(count=pl.len(), steps=pl.col("step_count").sum())
+    edges = offsets(subjects["count"].cast(pl.Int64))
+    chunks = chunks_of(subjects["steps"].to_numpy(), _STEPS_AT_A_TIME)
+    places = [(subjects[chunk], sets[edges[chunk.start] : edges[chunk.stop]]) for chunk in chunks]
+    parts = (_sample_sets(run, rows, own, settings) for own, rows in places)
+    answered = extract_each(parts, params, settings.methods, run.settings.engine.worker_count)
+    for (own, rows), answers in zip(places, answered, strict=True):
+        made = _rows(rows, own, answers, params)
+        yield made | {tables.SIGNATURES.name: _marked(run, made[tables.SIGNATURES.name], answers)}
+
+
+def _sample_sets(run: Run, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
+    """Return the samples of some sets, which are in the order of the rows."""
+    files = run.live(tables.SAMPLES, run.plan.job_days)
+    wanted = rows.lazy().select(*SUBJECT[1:], *_RUN, "ended_on", "duration_s").with_row_index("place")
+    columns = [*SUBJECT[1:], *_RUN, "grid_started_at", "sample_bytes_per_s"]
+    days = rows["ended_on"].unique().implode()
+    found = (
+        pl.scan_parquet(files)
+        .filter(pl.col("ended_on").is_in(days))
+        .select(columns)
+        .join(wanted, on=[*SUBJECT[1:], *_RUN], how="inner")
+        .sort("place")
+        .collect()
+    )
+    of_runs = SampleSets(
+        samples=ragged(found["sample_bytes_per_s"]),
+        started_s=epoch_s(found["grid_started_at"]) - epoch_s(found["started_at"]),
+        duration_s=found["duration_s"].to_numpy(),
+        interval_s=_first_of_each(rows, subjects),
+        offsets=offsets(subjects["count"].cast(pl.Int64)),
+    )
+    return _adjusted(of_runs, rows, subjects, settings)
+
+
+def _first_of_each(rows: pl.DataFrame, subjects: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    begins = offsets(subjects["count"].cast(pl.Int64))[:-1]
+    interval_s: np.ndarray[tuple[int], np.dtype[np.float64]] = rows["interval_s"].to_numpy()[begins]
+    return interval_s
+
+
+def _adjusted(sets: SampleSets, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
+    """Return sets over several node counts as one, and of very long runs the first part (IOSI 6.4 and 2.3)."""
+    is_merged = subjects["application_id"].str.ends_with("/*").to_numpy()
+    is_long = sets.duration_s > settings.longest_s
+    is_long_set = np.bincount(sets.owner, is_long, sets.set_count) > 0
+    if not (is_merged | is_long_set).any():
+        return sets
+    node_count = rows["node_count"].to_numpy()
+    adjusted = []
+    for place in range(sets.set_count):
+        one = sets.one(place)
+        if is_merged[place]:
+            own = node_count[sets.offsets[place] : sets.offsets[place + 1]]
+            one = preprocessing.over_node_counts([one.kept(own == size) for size in np.unique(own)])
+        if is_long_set[place]:
+            one = preprocessing.partial(one, duration_s=settings.longest_s)
+        adjusted.append(one)
+    return SampleSets.of(adjusted)
+
+
+# ---- rows
+
+
+def _rows(
+    rows: pl.DataFrame, subjects: pl.DataFrame, answers: Sequence[Signatures], params: SignatureParams
+) -> dict[str, pl.DataFrame]:
+    """Return the rows of signatures, their points and their bursts, ordered by subject and method."""
+    edges = offsets(subjects["count"].cast(pl.Int64))
+    sets = rows.group_by(SUBJECT, maintain_order=True).agg(
+        sample_count=pl.len().cast(pl.Int64),
+        first_at=pl.col("started_at").min(),
+        last_at=(pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())).max(),
+    )
+    job_id = rows["job_id"].to_numpy()
+    made: dict[str, list[pl.DataFrame]] = {table.name: [frames.empty(table)] for table in _MADE}
+    for answer in answers:
+        left_out = [job_id[a:b][answer.is_outlier[a:b]].tolist() for a, b in pairwise(edges)]
+        keys = sets.select(SUBJECT).with_columns(method=pl.lit(answer.method))
+        made[tables.SIGNATURES.name].append(_signature_rows(sets, answer, left_out, params))
+        made[tables.SIGNATURE_POINTS.name].append(_point_rows(keys, answer.extracted))
+        made[tables.SIGNATURE_BURSTS.name].append(_burst_rows(keys, answer.extracted))
+    return {table.name: pl.concat(made[table.name]).sort(table.key) for table in _MADE}
+
+
+def _signature_rows(
+    sets: pl.DataFrame, answer: Signatures, left_out: Sequence[Sequence[str]], params: SignatureParams
+) -> pl.DataFrame:
+    found = answer.extracted
+    is_there = [one.outcome == "extracted" for one in found]
+    columns = pl.DataFrame(
+        {
+            "outcome": [one.outcome for one in found],
+            "left_out_count": [len(names) for names in left_out],
+            "outlier_job_ids": [json.dumps(names) for names in left_out],
+            "duration_s": [one.duration_s for one in found],
+            "burst_count": [len(one.bursts) for one in found],
+            "volume_bytes": [one.volume_bytes for one in found],
+            "peak_bytes_per_s": [float(one.bytes_per_s.max(initial=0.0)) for one in found],
+            "background_bytes_per_s": [one.background_bytes_per_s for one in found],
+            "is_there": is_there,
+        },
+        schema_overrides={"left_out_count": pl.Int64, "burst_count": pl.Int64},
+    )
+    numbers = ("duration_s", "burst_count", "volume_bytes", "peak_bytes_per_s")
+    return (
+        pl.concat([sets, columns], how="horizontal")
+        .with_columns(
+            pl.when("is_there").then(pl.col(numbers)),
+            pl.col("background_bytes_per_s").fill_nan(None),
+            method=pl.lit(answer.method),
+            is_default=pl.lit(answer.method == DEFAULT_METHOD),
+            used_sample_count=pl.col("sample_count") - pl.col("left_out_count"),
+            method_parameters=pl.lit(parameters_of(answer.method, params)),
+            is_changed=pl.lit(None, pl.Boolean),
+            **{name: pl.lit(None, dtype) for name, dtype in _CHANGES.items()},
+        )
+        .select(tables.SIGNATURES.column_names)
+    )
+
+
+def parameters_of(method: str, params: SignatureParams) -> str:
+    """Return the parameters of a method and of what comes before it, as JSON."""
+    every = asdict(params)
+    own = {"iosi_raw": "iosi", "mean": "averages", "median": "averages", "quantile": "averages"}.get(method, method)
+    return json.dumps({name: every[name] for name in ("least_run_count", "outliers", "usual", own)}, sort_keys=True)
+
+
+def _point_rows(keys: pl.DataFrame, found: Sequence[Extracted]) -> pl.DataFrame:
+    counts = np.array([len(one.bytes_per_s) for one in found], dtype=np.int64)
+    named = ("bytes_per_s", "low_bytes_per_s", "high_bytes_per_s")
+    place = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    columns = {name: np.concatenate([np.zeros(0), *(getattr(one, name) for one in found)]) for name in named}
+    return (
+        keys[np.repeat(np.arange(len(counts)), counts)]
+        .with_columns(offset_s=pl.Series(place).cast(pl.Float64), **{n: pl.Series(v) for n, v in columns.items()})
+        .with_columns(pl.col(named).fill_nan(None))
+        .select(tables.SIGNATURE_POINTS.column_names)
+    )
+
+
+def _burst_rows(keys: pl.DataFrame, found: Sequence[Extracted]) -> pl.DataFrame:
+    counts = np.array([len(one.bursts) for one in found], dtype=np.int64)
+    named = ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio")
+    place = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    columns = {name: np.concatenate([np.zeros(0), *(getattr(one.bursts, name) for one in found)]) for name in named}
+    return (
+        keys[np.repeat(np.arange(len(counts)), counts)]
+        .with_columns(burst=pl.Series(place), **{n: pl.Series(v) for n, v in columns.items()})
+        .with_columns(pl.col("support_ratio").fill_nan(None))
+        .select(tables.SIGNATURE_BURSTS.column_names)
+    )
+
+
+# ---- drift over releases
+
+
+def _marked(run: Run, made: pl.DataFrame, answers: Sequence[Signatures]) -> pl.DataFrame:
+    """Mark by how much each signature differs from that of the release before, where both are there."""
+    base = run.plan.base
+    if base is None or tables.SIGNATURES.name not in base.snapshots:
+        return made
+    new = {answer.method: answer.extracted for answer in answers}
+    place = pl.int_range(pl.len()).over("method")
+    rows = made.with_columns(place=place).filter(pl.col("outcome") == "extracted")
+    with reading.opened(run.store, base, published_signatures.TABLES) as connection:
+        known = published_signatures.of_keys(connection, rows.select(KEY))
+        old = published_signatures.extracted(connection, known)
+    before = {tuple(row[name] for name in KEY): one for row, one in zip(known.to_dicts(), old, strict=True)}
+    changes = [
+        _change(row, before[key], new[row["method"]][row["place"]], run.settings.signatures)
+        for row in rows.to_dicts()
+        if (key := tuple(row[name] for name in KEY)) in before and before[key].outcome == "extracted"
+    ]
+    if not changes:
+        return made
+    schema = {**dict.fromkeys(KEY, pl.String), "is_changed": pl.Boolean, **_CHANGES}
+    told = pl.DataFrame(changes, schema=schema, orient="row")
+    return made.update(told, on=list(KEY)).select(made.columns)
+
+
+def _change(row: dict[str, object], old: Extracted, new: Extracted, settings: SignatureSettings) -> tuple[object, ...]:
+    found = similarity.difference(old, new)
+    correlation = None if np.isnan(found.correlation) else float(np.clip(found.correlation, -1.0, 1.0))
+    volume = None if np.isnan(found.volume_ratio) else found.volume_ratio - 1.0
+    is_changed = (correlation is not None and correlation < settings.changed_correlation) or (
+        volume is not None and abs(volume) > settings.changed_volume_ratio
+    )
+    return (*(row[name] for name in KEY), is_changed, correlation, volume, len(found.come), len(found.gone))

@@ -1,0 +1,88 @@
+"""samples.sample_sets: the latest samples of each application, all on steps of one length."""
+
+from __future__ import annotations
+
+from tests.sql.given import Select, expect
+from warehouse.contracts import tables
+
+SAMPLES, JOBS, JOB_IO = "samples.samples", "stage.jobs", "samples.job_io"
+PARAMETERS: dict[str, object] = {"signature_window_days": 90, "most_sample_count": 20, "has_merged_sizes": False}
+
+
+def given(runs: list[tuple[str, str, str, int]], **changed: dict[str, str]) -> dict[str, str]:
+    """Runs of job_id, start, application_id and node count, which all wrote to one file system for 100 s."""
+    samples = [
+        f"{job} {at} 9 lake write {name} {changed.get(job, {}).get('interval_s', '2')}" for job, at, name, _ in runs
+    ]
+    jobs = [f"{job} {at} {size} {changed.get(job, {}).get('duration_s', '100')}" for job, at, _, size in runs]
+    io = [
+        f"{job} {at} lake write server {changed.get(job, {}).get('outcome', 'measured')} 5 0.25"
+        for job, at, _, _ in runs
+    ]
+    return {
+        SAMPLES: "\n".join(["job_id started_at ended_on filesystem direction application_id interval_s", *samples]),
+        JOBS: "\n".join(["job_id started_at node_count duration_s", *jobs]),
+        JOB_IO: "\n".join(["job_id started_at filesystem direction source outcome volume_bytes missing_ratio", *io]),
+    }
+
+
+def test_a_set_holds_what_is_known_of_its_runs(select: Select) -> None:
+    found = select(
+        tables.SAMPLE_SETS,
+        given([("2", "11:00:00", "ann/vasp/8", 8), ("1", "10:00:00", "ann/vasp/8", 8)]),
+        **PARAMETERS,
+    )
+    expect(
+        found,
+        """
+        application_id  filesystem  job_id  started_at  node_count  interval_s  duration_s  volume_bytes  missing_ratio
+        ann/vasp/8      lake        1       10:00:00    8           2           100         5             0.25
+        ann/vasp/8      lake        2       11:00:00    8           2           100         5             0.25
+        """,
+    )
+
+
+def test_what_was_not_measured_or_does_not_last_is_in_no_set(select: Select) -> None:
+    found = select(
+        tables.SAMPLE_SETS,
+        given(
+            [("1", "10:00:00", "ann/vasp/8", 8), ("2", "11:00:00", "ann/vasp/8", 8), ("3", "12:00:00", ".", 8)],
+            **{"1": {"outcome": "no_polls"}, "2": {"duration_s": "0"}},
+        ),
+        **PARAMETERS,
+    )
+    expect(found, "application_id job_id")
+
+
+def test_the_latest_runs_steps_are_those_of_the_set(select: Select) -> None:
+    runs = [(str(number), f"1{number}:00:00", "ann/vasp/8", 8) for number in range(4)]
+    found = select(tables.SAMPLE_SETS, given(runs, **{"1": {"interval_s": "5"}}), **PARAMETERS)
+    assert found["job_id"].to_list() == ["0", "2", "3"]
+
+
+def test_only_so_many_samples_and_none_that_are_too_old(select: Select) -> None:
+    runs = [(str(number), f"{10 + number}T00:00:00", "ann/vasp/8", 8) for number in range(6)]
+    most = select(tables.SAMPLE_SETS, given(runs), **(PARAMETERS | {"most_sample_count": 2}))
+    assert most["job_id"].to_list() == ["4", "5"]
+    window = select(tables.SAMPLE_SETS, given(runs), **(PARAMETERS | {"signature_window_days": 3}))
+    assert window["job_id"].to_list() == ["2", "3", "4", "5"]
+
+
+def test_sets_over_all_sizes_are_there_if_wanted_and_there_are_several(select: Select) -> None:
+    runs = [
+        ("1", "10:00:00", "ann/vasp/16", 16),
+        ("2", "11:00:00", "ann/vasp/8", 8),
+        ("3", "12:00:00", "bob/vasp/8", 8),
+    ]
+    found = select(tables.SAMPLE_SETS, given(runs), **(PARAMETERS | {"has_merged_sizes": True}))
+    expect(
+        found,
+        """
+        application_id  job_id  node_count
+        ann/vasp/*      2       8
+        ann/vasp/*      1       16
+        ann/vasp/16     1       16
+        ann/vasp/8      2       8
+        bob/vasp/8      3       8
+        """,
+    )
