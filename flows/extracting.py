@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from transforms.sample_sets import SampleSets
 from transforms.samples import Ragged
-from transforms.signatures import Signatures, SignatureParams, extract
+from transforms.signatures import SignatureParams, Signatures, extract
 from warehouse.errors import IosigError
 
 Ints = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ CHUNK_SETS = 100
 #: chunks under way for each process: the one that it is at, and the next
 _CHUNKS_AHEAD = 2
 #: workers are the threads; libraries that start some of their own only get into their way
-_ONE_THREAD = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 #: told of each chunk that is finished: how many of its sets, since the last time
 Told = Callable[[int], None]
@@ -148,12 +148,12 @@ def _answered(
     pieces: Iterator[tuple[_Piece, SampleSets]], params: SignatureParams, methods: tuple[str, ...], worker_count: int
 ) -> Iterator[tuple[_Piece, list[Signatures]]]:
     """Yield each chunk with its answers, in order."""
-    first = list(islice(pieces, 2))
-    every = chain(first, pieces)
-    if worker_count <= 1 or len(first) < 2:
+    known = list(islice(pieces, 2))
+    is_single, every = len(known) < 2, chain(known, pieces)
+    del known  # what is done is not held
+    if worker_count <= 1 or is_single:
         yield from ((piece, extract(sets, params, methods)) for piece, sets in every)
         return
-    del first
     pool = ProcessPoolExecutor(worker_count, mp_context=get_context("spawn"))
     try:
         yield from _in_order(pool, every, params, methods, worker_count * _CHUNKS_AHEAD)

@@ -33,7 +33,13 @@ _DTYPES: dict[Dtype, str] = {
     "reals": "list of `real`, whose elements may be NULL",
     "ints": "list of `int`",
 }
-_TYPE_WORDS: dict[object, str] = {str: "text", int: "whole number", float: "number", Path: "path"}
+_TYPE_WORDS: dict[object, str] = {
+    bool: "true or false",
+    str: "text",
+    int: "whole number",
+    float: "number",
+    Path: "path",
+}
 _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
 
@@ -239,6 +245,8 @@ def _default_words(field: FieldInfo) -> str:
         return "none"
     if isinstance(value, float):
         return _code(f"{value:g}" if abs(value) < 1e6 else f"{value:.0f}")
+    if isinstance(value, bool):
+        return _code(str(value).lower())
     return _code(f"'{value}'" if isinstance(value, str) else str(value))
 
 

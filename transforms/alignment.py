@@ -8,16 +8,17 @@ place where it may begin in a run, the path through all of them that is best in 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from transforms.common_bursts import upper_quartiles
+from transforms.common_bursts import heights
+from transforms.envelopes import weighted_quantiles
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class AlignmentParams:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Bursts of a template (n), in order: first, last in steps from the start, `last` is the one after; height, volume.
+    """Bursts of a template (n), in order: first, last in steps from the start, `last` is the one after.
 
     height (n): the rate that a burst holds, in bytes per second. length (n): for how many steps it would hold it.
     """
@@ -60,10 +61,10 @@ class Template:
 
     @classmethod
     def of(cls, curve: Reals, first: Ints, last: Ints) -> Template:
-        """Return the bursts of a curve (steps) as boxes of the same volume."""
-        height = upper_quartiles(curve, first, last)
-        total = np.concatenate([[0.0], np.cumsum(curve)])
-        length = np.maximum(1, np.rint((total[last] - total[first]) / height)).astype(np.int64)
+        """Return the bursts of a curve (steps) as boxes of the same volume; none of them is without any."""
+        height = heights(curve, first, last)
+        volume = np.array([curve[begin:end].sum() for begin, end in zip(first, last, strict=True)])
+        length = np.clip(np.rint(volume / height), 1, last - first).astype(np.int64)
         return cls(first, last, height, length)
 
 
@@ -92,7 +93,7 @@ def starts(
     path = _best_path(fits + chosen.edge_weight * rises, offsets, template, step_s, chosen)
     path += _to_rise(rises, path, template, step_s)
     begun = template.first + offsets[0] + path.astype(np.float64)
-    begun += _within_rise(_totals(rates), begun, template.height, np.clip(reach, 3.0 / step_s, 6.0 / step_s))
+    begun += _within_rise(running_totals(rates), begun, template.height, np.clip(reach, 3.0 / step_s, 6.0 / step_s))
     return np.maximum.accumulate(begun, axis=1)
 
 
@@ -116,7 +117,7 @@ def _fits(
         begin, end = max(0, low), min(count, high)
         if end > begin:
             part[:, begin - low : end - low] = rates[:, begin:end]
-        clipped, extra = _totals(np.minimum(part, height)), _totals(np.minimum(part, 2 * height))
+        clipped, extra = running_totals(np.minimum(part, height)), running_totals(np.minimum(part, 2 * height))
         at = first + offsets - low
         inside = clipped[:, at + length] - clipped[:, at]
         over = extra[:, at + length] - extra[:, at] - inside
@@ -125,13 +126,6 @@ def _fits(
         rise = clipped[:, at + reach] - 2 * clipped[:, at] + clipped[:, at - reach]
         rises[:, place] = rise / (height * reach)
     return fits, rises
-
-
-def _totals(values: Reals) -> Reals:
-    """Return running totals with a zero before them."""
-    total = np.zeros((values.shape[0], values.shape[1] + 1))
-    np.cumsum(values, axis=1, out=total[:, 1:])
-    return total
 
 
 def _best_path(scores: Reals, offsets: Ints, template: Template, step_s: float, params: AlignmentParams) -> Ints:
@@ -180,14 +174,19 @@ def _to_rise(rises: Reals, path: Ints, template: Template, step_s: float) -> Int
     return np.clip(np.where(is_told, found, 0), -path, rises.shape[2] - 1 - path)
 
 
-def _commonest(values: Ints, counts: npt.NDArray[np.bool_], width: float) -> Reals:
+def _commonest(values: Ints, counts: Bools, width: float) -> Reals:
     """Return, of those of each column that count, the median of the densest ones; 0 where none counts."""
-    pairs = (np.abs(values[:, None] - values) <= width) & counts[:, None] & counts
+    ordered = np.sort(np.where(counts, values.astype(np.float64), np.inf), axis=0)
+    is_one = np.isfinite(ordered)
+    known = np.where(is_one, ordered, 0.0)
+    pairs = (np.abs(known[:, None] - known) <= width) & is_one[:, None] & is_one
     best = pairs.sum(axis=1).argmax(axis=0)
-    chosen = np.take_along_axis(pairs, best[None, None, :], 0)[0]
-    with np.errstate(invalid="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return np.nan_to_num(np.nanmedian(np.where(chosen, values, np.nan), axis=0))
+    return _medians(known, np.take_along_axis(pairs, best[None, None, :], 0)[0])
+
+
+def _medians(values: Reals, counts: Bools) -> Reals:
+    """Return the median of those of each column that count; 0 where none does."""
+    return np.nan_to_num(weighted_quantiles(values, counts, np.array([0.5]))[0])
 
 
 def _within_rise(total: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:
@@ -198,23 +197,37 @@ def _within_rise(total: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:
     """
     half = reach / 2
     shift_to = np.stack([-half - reach, -half, half, reach])[:, None, :]
-    far, low, high, end = _read(total, at + shift_to)
+    far, low, high, end = read_totals(total, at + shift_to)
     before = np.maximum((low - far) / reach, 0.0)
     rise = (end - high) / (reach - half) - before
     area = high - low - before * 2 * half
     is_clear = rise > 0.3 * height
     shift = np.clip(half - np.divide(area, rise, out=np.zeros_like(area), where=is_clear), -half, half)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        common = np.nan_to_num(np.nanmedian(np.where(is_clear, shift, np.nan), axis=0))
+    common = _medians(shift, is_clear)
     return np.where(is_clear & (np.abs(shift - common) < 2.5), shift, common)
 
 
-def _read(total: Reals, at: Reals) -> Reals:
-    """Return running totals (runs, steps + 1) at fractions of steps (k, runs, bursts)."""
-    places = np.clip(at, 0.0, total.shape[1] - 1)
-    whole = np.minimum(places.astype(np.int64), total.shape[1] - 2)
-    run = np.arange(len(total))[:, None]
-    low, high = total[run, whole], total[run, whole + 1]
-    read: Reals = low + (places - whole) * (high - low)
+# ---- running totals
+
+
+def running_totals(values: Reals) -> Reals:
+    """Return the running totals of rows (n, steps), with a zero before them (n, steps + 1)."""
+    total = np.zeros((values.shape[0], values.shape[1] + 1))
+    np.cumsum(values, axis=1, out=total[:, 1:])
+    return total
+
+
+def read_totals(total: Reals, at: Reals) -> Reals:
+    """Return running totals (n, steps + 1) at fractions of steps (..., n, places): between steps linear, flat outside.
+
+    At least one step.
+    """
+    width = total.shape[1]
+    places = np.minimum(np.maximum(at, 0.0), width - 1)
+    whole = np.minimum(places.astype(np.int64), width - 2)
+    share = places - whole
+    flat = np.ravel(total)
+    whole += np.arange(len(total))[:, None] * width
+    low = flat.take(whole)
+    read: Reals = low + share * (flat.take(whole + 1) - low)
     return read

@@ -118,11 +118,13 @@ def _stretches(is_in: Bools) -> tuple[Ints, Ints]:
 
 
 def _joined(first: Ints, last: Ints, most_apart: float) -> tuple[Ints, Ints]:
-    """Join stretches that are hardly apart, or that overlap."""
-    reach = np.maximum.accumulate(last) if len(last) else last
-    is_new = np.concatenate([np.ones(min(1, len(first)), dtype=np.bool_), first[1:] - reach[:-1] > most_apart])
-    is_end = np.concatenate([is_new[1:], np.ones(min(1, len(first)), dtype=np.bool_)])
-    return first[is_new], reach[is_end]
+    """Join stretches that are hardly apart, or that overlap; they come in order of their starts."""
+    if not len(first):
+        return first, last
+    order = np.argsort(first, kind="stable")
+    first, reach = first[order], np.maximum.accumulate(last[order])
+    is_apart = first[1:] - reach[:-1] > most_apart
+    return first[np.append(True, is_apart)], reach[np.append(is_apart, True)]
 
 
 def _grown(curve: Reals, first: Ints, last: Ints, edge_ratio: float) -> tuple[Ints, Ints]:
@@ -150,17 +152,13 @@ def _leading(values: Reals, least: float) -> int:
 
 
 def heights(curve: Reals, first: Ints, last: Ints) -> Reals:
-    """Return how high a curve (times) is in stretches (n): its upper quartile, or its mean if that is more.
+    """Return how high a curve (times) is in each of some stretches (n) of one time or more.
 
-    The mean is more where most of a burst is pauses that do not divide it.
+    That is its upper quartile there, or its mean if that is more, as where most of a burst is short pauses.
     """
-    mean = np.array([curve[begin:end].mean() for begin, end in zip(first, last, strict=True)])
-    return np.maximum(upper_quartiles(curve, first, last), mean)
-
-
-def upper_quartiles(curve: Reals, first: Ints, last: Ints) -> Reals:
-    """Return the upper quartile of a curve (times) within each of some stretches (n) of one time or more."""
     counts = last - first
+    if not len(counts):
+        return np.zeros(0)
     begins = np.cumsum(counts) - counts
     place = np.arange(int(counts.sum())) + np.repeat(first - begins, counts)
     owner = np.repeat(np.arange(len(counts)), counts)
@@ -169,5 +167,6 @@ def upper_quartiles(curve: Reals, first: Ints, last: Ints) -> Reals:
     at = begins + 0.75 * (counts - 1)
     low = at.astype(np.int64)
     high = np.minimum(low + 1, begins + counts - 1)
-    quartiles: Reals = ordered[low] + (at - low) * (ordered[high] - ordered[low])
-    return quartiles
+    quartiles = ordered[low] + (at - low) * (ordered[high] - ordered[low])
+    found: Reals = np.maximum(quartiles, np.add.reduceat(values, begins) / counts)
+    return found

@@ -15,23 +15,27 @@ it takes alone. The steps:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from transforms.alignment import AlignmentParams, Template, starts
-from transforms.common_bursts import CommonBurstParams, chance, common_bursts
+from transforms.common_bursts import CommonBurstParams, chance, common_bursts, upper_quartiles
 from transforms.envelopes import weighted_quantiles
 from transforms.extracted import Extracted, SignatureBursts
 from transforms.preprocessing import bridged
 from transforms.sample_sets import SampleSet
+from transforms.samples import Ragged
 from transforms.timelines import SPANS, timeline
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+#: times the cleanest run's volume: one that moves more than that hardly counts, however much it is
+_MOST = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class RobustParams:
 
     least_run_count: fewer runs that are alike give no signature. envelope_level: the quantile across runs where no
     foreign traffic is; it falls in proportion to the share of time in which there is some. background_level: of each
-    run's own rates, what others do all the time. cleanness: a run that moves this share more than the cleanest one
+    run's own rates, what others do all the time. least_height_ratio: a burst is higher than so many times that. cleanness: a run that moves this share more than the cleanest one
     counts half. clean_ratio: runs of up to so many times the cleanest one's volume tell what bursts are common, but
     at least clean_count runs. round_count: at most so many rounds of aligning. band_deviations: half of the band's
     width, in standard deviations of the quantile's own rank (1.28: four times of five). delay_ratio: what foreign
@@ -54,6 +58,7 @@ class RobustParams:
     least_run_count: int = 3
     envelope_level: float = 0.35
     background_level: float = 0.25
+    least_height_ratio: float = 2.0
     cleanness: float = 0.5
     clean_ratio: float = 2.0
     clean_count: int = 5
@@ -75,8 +80,12 @@ class RobustParams:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Runs on a clock of their own: total_bytes (runs, steps + 1) since the start, is_known (runs, steps)."""
+    """Runs on a clock of their own: total_bytes (runs, steps + 1) since the start, is_known (runs, steps).
 
+    All bytes are in units of 2 ** exponent, so that neither huge nor tiny ones leave the range.
+    """
+
+    exponent: int
     total_bytes: Reals
     is_known: Bools
     duration_s: Reals
@@ -90,16 +99,23 @@ class _Runs:
         """Mean rates of steps (runs, steps)."""
         return np.diff(self.total_bytes, axis=1) / self.step_s
 
+    @property
+    def background(self) -> float:
+        """What others do all the time, in bytes per second."""
+        return float(np.average(self.background_bytes_per_s, weights=self.weights))
+
 
 @dataclass(frozen=True, slots=True)
 class _Aligned:
-    """Runs brought together: rates and is_known (runs, steps), and the bursts that they were brought together at."""
+    """Runs brought together: rates and is_known (runs, steps); is_foreign (steps): outside of bursts known before.
+
+    foreign_ratio: the share of time outside of bursts in which others are at work.
+    """
 
     rates: Reals
     is_known: Bools
     is_foreign: Bools
-    reached_s: Reals
-    step_s: float
+    foreign_ratio: float
 
 
 def robust(one: SampleSet, params: RobustParams | None = None) -> Extracted:
@@ -108,9 +124,10 @@ def robust(one: SampleSet, params: RobustParams | None = None) -> Extracted:
     runs = _runs(one, chosen)
     if runs is None:
         return Extracted.nothing("too_few_samples")
-    background = float(np.average(runs.background_bytes_per_s, weights=runs.weights))
-    if not (runs.rates.max(initial=0.0) > 0):
-        return Extracted.nothing("no_io", background)
+    background = float(np.ldexp(np.average(runs.background_bytes_per_s, weights=runs.weights), runs.exponent))
+    if not runs.total_bytes[:, -1].any():
+        # a steady writer, or a steady foreign one: there is I/O, but nothing to tell it by
+        return Extracted.nothing("no_common_bursts" if background > 0 else "no_io", background)
     aligned = _together(runs, chosen)
     if aligned is None:
         return Extracted.nothing("no_common_bursts", background)
@@ -122,71 +139,74 @@ def robust(one: SampleSet, params: RobustParams | None = None) -> Extracted:
 
 def _runs(one: SampleSet, params: RobustParams) -> _Runs | None:
     """Return the runs on steps of their own clock; None where too few are measured."""
-    samples = bridged(one.samples, one.interval_s, params.longest_gap_s)
-    edges = samples.offsets
+    values = one.samples.values
+    is_rate = np.isfinite(values) & (values >= 0)
+    samples = Ragged(values if is_rate.all() else np.where(is_rate, values, np.nan), one.samples.offsets)
+    samples = bridged(samples, one.interval_s, params.longest_gap_s)
     step_s = max(one.interval_s, params.finest_step_s)
-    counts = np.floor(one.duration_s / step_s + 1e-9).astype(np.int64)
-    sample_counts = np.diff(edges)
-    is_usable = (counts >= 2) & (sample_counts > 0)
-    if is_usable.any():
-        owner = np.repeat(np.arange(len(counts)), sample_counts)
-        missing = np.bincount(owner, ~np.isfinite(samples.values), len(counts))
-        is_usable &= missing <= params.max_missing_ratio * np.maximum(sample_counts, 1)
-    if is_usable.sum() < params.least_run_count:
+    usable = _usable(samples, one, step_s, params.max_missing_ratio)
+    if len(usable) < params.least_run_count:
         return None
-    return _stepped(samples.values, edges, one, np.flatnonzero(is_usable), counts, step_s, params)
+    return _stepped(samples, one, usable, step_s, params)
 
 
-def _stepped(
-    values: Reals, edges: Ints, one: SampleSet, usable: Ints, counts: Ints, step_s: float, params: RobustParams
-) -> _Runs:
+def _usable(samples: Ragged, one: SampleSet, step_s: float, max_missing_ratio: float) -> Ints:
+    """Return the runs of two steps or more that were measured most of their time.
+
+    They come in an order that is their own, so that neither sums nor ties depend on the order of the set.
+    """
+    edges = samples.offsets
+    is_timed = np.isfinite(one.duration_s) & (one.duration_s >= 2 * step_s * (1 - 1e-9)) & np.isfinite(one.started_s)
+    duration_s, started_s = np.where(is_timed, one.duration_s, 1.0), np.where(is_timed, one.started_s, 0.0)
+    owner = np.repeat(np.arange(one.run_count), np.diff(edges))
+    left = started_s[owner] + (np.arange(len(owner)) - edges[owner]) * one.interval_s
+    inside_s = np.minimum(left + one.interval_s, duration_s[owner]) - np.maximum(left, 0.0)
+    measured_s = np.bincount(owner, np.where(np.isfinite(samples.values), np.maximum(inside_s, 0.0), 0), one.run_count)
+    usable = np.flatnonzero(is_timed & (measured_s >= (1.0 - max_missing_ratio) * duration_s)).tolist()
+    keys = {run: (duration_s[run], started_s[run], samples.values[edges[run] : edges[run + 1]]) for run in usable}
+    return np.array(sorted(usable, key=lambda run: (*keys[run][:2], keys[run][2].tobytes())), dtype=np.int64)
+
+
+def _stepped(samples: Ragged, one: SampleSet, usable: Ints, step_s: float, params: RobustParams) -> _Runs:
     """Return volumes and what is known of them on the runs' own steps."""
-    lengths = np.diff(edges)[usable]
-    column = np.arange(int(lengths.max()))
-    is_inside = column < lengths[:, None]
-    rates = np.where(is_inside, values[np.where(is_inside, edges[usable][:, None] + column, 0)], np.nan)
+    rates = _rows(samples, usable)
     is_measured = np.isfinite(rates)
-    volume = _totals(np.where(is_measured, rates, 0.0) * one.interval_s)
-    measured = _totals(is_measured * one.interval_s)
-    own = counts[usable]
+    rates = np.where(is_measured, rates, 0.0)
+    exponent = int(np.frexp(rates.max())[1])
+    volume = running_totals(np.ldexp(rates, -exponent) * one.interval_s)
+    own = np.floor(one.duration_s[usable] / step_s + 1e-9).astype(np.int64)
     steps = np.arange(int(own.max()) + 1) * step_s
-    at = np.minimum(steps, (own * step_s)[:, None]) - one.started_s[usable][:, None]
-    total, known_s = _read(volume, at / one.interval_s), _read(measured, at / one.interval_s)
-    is_known = np.diff(known_s, axis=1) > 0.5 * step_s
-    found = np.where(is_known, np.diff(total, axis=1) / step_s, np.nan)
-    with np.errstate(all="ignore"):
-        background = np.nan_to_num(np.nanquantile(found, params.background_level, axis=1))
-    above = np.where(is_known, np.maximum(found - background[:, None], 0.0), 0.0)
-    weights, is_clean = _weights(above.sum(axis=1) / is_known.sum(axis=1) * own, params)
-    total_bytes = _totals(above * step_s)
-    return _Runs(total_bytes, is_known, one.duration_s[usable], background, weights, is_clean, step_s)
+    at = (np.minimum(steps, (own * step_s)[:, None]) - one.started_s[usable][:, None]) / one.interval_s
+    measured_s = running_totals(is_measured * one.interval_s)
+    is_known = np.diff(read_totals(measured_s, at), axis=1) > 0.5 * step_s
+    found = np.diff(read_totals(volume, at), axis=1) / step_s
+    background = np.nan_to_num(weighted_quantiles(found.T, is_known.T, np.array([params.background_level]))[0])
+    background = np.maximum(background, 0.0)
+    # differences of running totals are exact to no more than this: a steady rate is to stay one
+    is_above = is_known & (found > background[:, None] * (1 + 1e-9))
+    above = np.where(is_above, found - background[:, None], 0.0)
+    known_ratio = np.maximum(is_known.sum(axis=1), 1) / own
+    weights, is_clean = _weights(above.sum(axis=1) / known_ratio, params)
+    total_bytes = running_totals(above * step_s)
+    return _Runs(exponent, total_bytes, is_known, one.duration_s[usable], background, weights, is_clean, step_s)
+
+
+def _rows(samples: Ragged, runs: Ints) -> Reals:
+    """Return some of the samples as rows, with what is missing at their ends not measured."""
+    first, counts = samples.offsets[runs], np.diff(samples.offsets)[runs]
+    column = np.arange(max(1, int(counts.max())))
+    is_inside = column < counts[:, None]
+    return np.where(is_inside, samples.values[np.where(is_inside, first[:, None] + column, 0)], np.nan)
 
 
 def _weights(volume: Reals, params: RobustParams) -> tuple[Reals, Bools]:
     """Return how much each run counts, and which ones tell what is common: the fewer bytes, the cleaner."""
-    least = volume.min()
-    excess = volume / least - 1.0 if least > 0 else np.where(volume > 0, np.inf, 0.0)
-    ranked = np.argsort(volume, kind="stable")
+    ordered = np.sort(volume)
+    least = ordered[0]
+    excess = np.divide(volume, least, out=np.full(len(volume), _MOST), where=volume < _MOST * least) - 1.0
+    excess[volume <= least] = 0.0
     count = max(min(len(volume), params.clean_count), int((excess + 1.0 <= params.clean_ratio).sum()))
-    is_clean = np.zeros(len(volume), dtype=np.bool_)
-    is_clean[ranked[:count]] = True
-    return params.cleanness / (params.cleanness + np.minimum(excess, 1e6)), is_clean
-
-
-def _totals(values: Reals) -> Reals:
-    total = np.zeros((values.shape[0], values.shape[1] + 1))
-    np.cumsum(values, axis=1, out=total[:, 1:])
-    return total
-
-
-def _read(total: Reals, at: Reals) -> Reals:
-    """Return running totals (runs, steps + 1) at fractions of steps (runs, places); flat before and after."""
-    places = np.clip(at, 0.0, total.shape[1] - 1)
-    whole = np.minimum(places.astype(np.int64), total.shape[1] - 2)
-    run = np.arange(len(total))[:, None]
-    low, high = total[run, whole], total[run, whole + 1]
-    read: Reals = low + (places - whole) * (high - low)
-    return read
+    return params.cleanness / (params.cleanness + excess), volume <= ordered[count - 1]
 
 
 # ---- bringing runs together
@@ -204,7 +224,7 @@ def _together(runs: _Runs, params: RobustParams) -> _Aligned | None:
         count = len(template.first)
         latest = int((runs.duration_s.max() - np.quantile(runs.duration_s, 0.2)) / runs.step_s)
         begun_s = starts(runs.rates, template, latest, runs.step_s, params.alignment) * runs.step_s
-        aligned = _brought_together(runs, begun_s, template, _foreign_share(aligned, runs), runs.step_s, params)
+        aligned = _brought_together(runs, begun_s, template, aligned.foreign_ratio, params)
     return aligned
 
 
@@ -215,16 +235,16 @@ def _unaligned(runs: _Runs) -> _Aligned:
     count = max(2, int(np.quantile(runs.duration_s, 0.2) / runs.step_s))
     width = max(1, round(5.0 / runs.step_s))
     rates = uniform_filter1d(runs.rates, width, axis=1)[:, :count]
-    nothing = np.zeros((len(rates), 0))
-    return _Aligned(rates, runs.is_known[:, :count], np.ones(count, dtype=np.bool_), nothing, runs.step_s)
+    is_foreign = np.ones(count, dtype=np.bool_)
+    return _Aligned(rates, runs.is_known[:, :count], is_foreign, _foreign_ratio(rates, is_foreign, runs.is_clean))
 
 
-def _foreign_share(aligned: _Aligned, runs: _Runs) -> float:
+def _foreign_ratio(rates: Reals, is_foreign: Bools, is_clean: Bools) -> float:
     """Return the share of time outside of bursts in which others are at work in the clean runs."""
-    outside = aligned.rates[runs.is_clean][:, aligned.is_foreign]
-    if not outside.size:
+    if not is_foreign.any():
         return 0.0
-    return float((outside > 0.15 * np.quantile(aligned.rates[runs.is_clean], 0.98)).mean())
+    clean = rates[is_clean]
+    return float((clean[:, is_foreign] > 0.15 * np.quantile(clean, 0.98)).mean())
 
 
 def _curve(aligned: _Aligned, runs: _Runs, levels: list[float]) -> Reals:
@@ -232,37 +252,40 @@ def _curve(aligned: _Aligned, runs: _Runs, levels: list[float]) -> Reals:
     return np.nan_to_num(weighted_quantiles(aligned.rates, weights, np.clip(levels, 0.0, 1.0)))
 
 
-def _level(aligned: _Aligned, runs: _Runs, params: RobustParams) -> float:
-    return params.envelope_level * (1.0 - _foreign_share(aligned, runs))
+def _level(aligned: _Aligned, params: RobustParams) -> float:
+    return params.envelope_level * (1.0 - aligned.foreign_ratio)
 
 
 def _template(aligned: _Aligned, runs: _Runs, params: RobustParams) -> Template | None:
     """Return the common bursts of the runs as they are aligned now."""
-    curve = _curve(aligned, runs, [_level(aligned, runs, params)])[0]
-    chances = chance(aligned.rates[runs.is_clean], aligned.is_foreign)
-    first, last = common_bursts(curve, chances, aligned.step_s, params.bursts)
-    return Template.of(curve, first, last) if len(first) else None
+    curve = _curve(aligned, runs, [_level(aligned, params)])[0]
+    level = false_alarm_level(len(curve), runs.step_s, params.bursts)
+    is_common = are_common(aligned.rates[runs.is_clean], aligned.is_foreign, level)
+    first, last = common_bursts(curve, is_common, runs.step_s, params.bursts)
+    is_high = upper_quartiles(curve, first, last) >= params.least_height_ratio * runs.background
+    return Template.of(curve, first[is_high], last[is_high]) if is_high.any() else None
 
 
 def _brought_together(
-    runs: _Runs, begun_s: Reals, template: Template, foreign_share: float, step_s: float, params: RobustParams
+    runs: _Runs, begun_s: Reals, template: Template, foreign_ratio: float, params: RobustParams
 ) -> _Aligned:
     """Return the runs shifted so that each burst begins when it would alone."""
     reached_s = np.concatenate([begun_s, np.maximum(runs.duration_s[:, None], begun_s[:, -1:])], axis=1)
-    levels = _span_levels(begun_s, template, foreign_share, runs.step_s, params)
+    step_s = runs.step_s
+    levels = _span_levels(begun_s, template, foreign_ratio, step_s, params)
     alone_s = timeline(reached_s, runs.weights, levels)
     edges = np.arange(max(2, round(alone_s[-1] / step_s)) + 1) * step_s
     lead_s = params.alignment.margin_s
     burst = np.clip(np.searchsorted(alone_s[:-1] - lead_s, edges[:-1], side="right") - 1, 0, begun_s.shape[1] - 1)
     shift_s = begun_s[:, burst] - alone_s[burst]
-    left, right = (edges[:-1] + shift_s) / runs.step_s, (edges[1:] + shift_s) / runs.step_s
-    rates = (_read(runs.total_bytes, right) - _read(runs.total_bytes, left)) / step_s
+    left, right = (edges[:-1] + shift_s) / step_s, (edges[1:] + shift_s) / step_s
+    rates = (read_totals(runs.total_bytes, right) - read_totals(runs.total_bytes, left)) / step_s
     whole = np.clip(left.astype(np.int64), 0, runs.is_known.shape[1] - 1)
-    is_there = (left >= 0) & (right * runs.step_s <= runs.duration_s[:, None] + step_s)
+    is_there = (left >= 0) & (right * step_s <= runs.duration_s[:, None] + step_s)
     is_known = np.take_along_axis(runs.is_known, whole, 1) & is_there
-    length_s = (template.last - template.first) * runs.step_s
+    length_s = (template.last - template.first) * step_s
     is_foreign = _outside(edges[:-1], alone_s[:-1] - 2.0, alone_s[:-1] + length_s + 4.0)
-    return _Aligned(rates, is_known, is_foreign, alone_s, step_s)
+    return _Aligned(rates, is_known, is_foreign, _foreign_ratio(rates, is_foreign, runs.is_clean))
 
 
 def _outside(
@@ -275,7 +298,7 @@ def _outside(
 
 
 def _span_levels(
-    begun_s: Reals, template: Template, foreign_share: float, step_s: float, params: RobustParams
+    begun_s: Reals, template: Template, foreign_ratio: float, step_s: float, params: RobustParams
 ) -> list[Reals]:
     """Return the quantile to take of each span: the lower, the more of how spans differ is contention.
 
@@ -288,7 +311,7 @@ def _span_levels(
     at_s = np.append(at_s, at_s[-1] + length_s[-1])
     levels = []
     for span in SPANS:
-        delay_s = params.delay_ratio * (foreign_share + params.foreign_ratio) * (busy_s[span:] - busy_s[:-span])
+        delay_s = params.delay_ratio * (foreign_ratio + params.foreign_ratio) * (busy_s[span:] - busy_s[:-span])
         other_s = np.hypot(params.drift_ratio * np.maximum(at_s[span:] - at_s[:-span], 1.0), params.edge_error_s)
         levels.append(params.level_high - params.level_drop * delay_s / (delay_s + other_s))
     return levels
@@ -302,43 +325,54 @@ def _signature(runs: _Runs, aligned: _Aligned, background: float, params: Robust
     template = _template(aligned, runs, params)
     if template is None:
         return Extracted.nothing("no_common_bursts", background)
-    level = _level(aligned, runs, params)
+    level, step_s = _level(aligned, params), runs.step_s
     effective = runs.weights.sum() ** 2 / (runs.weights**2).sum()
     half = params.band_deviations * np.sqrt(level * (1.0 - level) / effective)
     curves = _curve(aligned, runs, [level, level - half, level + half])
-    begin_s, end_s = template.first * aligned.step_s, template.last * aligned.step_s
-    edge_s = 2.0 * max(1.0, aligned.step_s / 2)
-    step_edges = np.arange(curves.shape[1]) * aligned.step_s
-    curves[:, _outside(step_edges, begin_s - edge_s, end_s + edge_s)] = 0.0
-    middle, low, high = _by_second(curves, aligned.step_s)
-    if not middle.any():
+    begin_s, end_s = template.first * step_s, template.last * step_s
+    edge_s = 2.0 * max(1.0, step_s / 2)
+    curves[:, _outside(np.arange(curves.shape[1]) * step_s, begin_s - edge_s, end_s + edge_s)] = 0.0
+    middle, low, high = _by_second(curves, step_s)
+    bursts = _bursts(template, middle, step_s, _supports(aligned, template, params.support_ratio))
+    if not len(bursts):
         return Extracted.nothing("no_common_bursts", background)
-    bursts = _bursts(runs, aligned, template, middle, params)
-    return Extracted("extracted", middle, low, high, bursts, background)
+    with np.errstate(over="ignore"):
+        middle, low, high = np.ldexp([middle, np.minimum(low, middle), np.maximum(high, middle)], runs.exponent)
+        volume = np.ldexp(bursts.volume_bytes, runs.exponent)
+    return Extracted("extracted", middle, low, high, replace(bursts, volume_bytes=volume), background)
 
 
 def _by_second(curves: Reals, step_s: float) -> Reals:
     """Return mean rates in each second of curves on steps (k, steps); no byte is lost."""
-    total = _totals(curves * step_s)
+    total = running_totals(curves * step_s)
     seconds = np.arange(max(1, int(np.ceil(curves.shape[1] * step_s - 1e-9))) + 1)
     at = np.broadcast_to(seconds / step_s, (len(curves), len(seconds)))
-    return np.maximum(np.diff(_read(total, at), axis=1), 0.0)
+    return np.clip(np.diff(read_totals(total, at), axis=1), 0.0, curves.max(axis=1, keepdims=True))
 
 
-def _bursts(runs: _Runs, aligned: _Aligned, template: Template, curve: Reals, params: RobustParams) -> SignatureBursts:
-    """Return the signature's bursts, with the share of runs that have each."""
-    end = np.minimum(template.first + template.length, aligned.rates.shape[1])
-    boxes = zip(template.first, end, template.height, strict=True)
-    held = np.stack([np.minimum(aligned.rates[:, a:b], height).mean(axis=1) / height for a, b, height in boxes])
-    support = (held >= params.support_ratio).mean(axis=1)
-    begin_s = np.floor(template.first * aligned.step_s).astype(np.int64)
-    end_s = np.minimum(np.ceil(template.last * aligned.step_s).astype(np.int64), len(curve))
-    peak = [first + int(curve[first:last].argmax()) for first, last in zip(begin_s, end_s, strict=True)]
-    total = np.concatenate([[0.0], np.cumsum(curve)])
+def _supports(aligned: _Aligned, template: Template, support_ratio: float) -> Reals:
+    """Return the share of runs that have each burst (n), of those that were measured in half of its box or more."""
+    ratios = []
+    for first, length, height in zip(template.first, template.length, template.height, strict=True):
+        known = aligned.is_known[:, first : first + length]
+        count = known.sum(axis=1)
+        held = (np.minimum(aligned.rates[:, first : first + length], height) * known).sum(axis=1)
+        is_told = count >= 0.5 * length
+        ratios.append((held[is_told] >= support_ratio * height * count[is_told]).sum() / max(1, is_told.sum()))
+    return np.array(ratios)
+
+
+def _bursts(template: Template, curve: Reals, step_s: float, support_ratio: Reals) -> SignatureBursts:
+    """Return the bursts of a curve (seconds), in whole seconds."""
+    first = np.floor(template.first * step_s).astype(np.int64)
+    last = np.minimum(np.ceil(template.last * step_s).astype(np.int64), len(curve))
+    # where steps end within seconds, bursts may share one
+    first = np.maximum(first, np.concatenate([[0], last[:-1]]))
+    is_left = last > first
+    first, last = first[is_left], last[is_left]
+    pairs = list(zip(first.tolist(), last.tolist(), strict=True))
+    peak = np.array([begin + int(curve[begin:end].argmax()) for begin, end in pairs], dtype=np.float64)
+    volume = np.array([curve[begin:end].sum() for begin, end in pairs])
     return SignatureBursts(
-        begin_s.astype(np.float64),
-        np.array(peak, dtype=np.float64),
-        end_s.astype(np.float64),
-        total[end_s] - total[begin_s],
-        support,
+        first.astype(np.float64), peak + 0.5, last.astype(np.float64), volume, support_ratio[is_left]
     )

@@ -77,7 +77,7 @@ class _Spans:
 
     def step(self, found: Reals) -> Reals:
         """Return the least-squares answer under the weights that the last one's deviations give."""
-        from scipy.linalg import solveh_banded
+        from scipy.linalg.lapack import dpbsv
 
         count = len(found)
         at = np.concatenate([[0.0], found])
@@ -92,5 +92,5 @@ class _Spans:
         band[width] = both[1:]
         for span, places in self.lengths:
             band[width - span, span:] = -pull[places][1:]
-        answer: Reals = solveh_banded(band, right[1:], check_finite=False)
+        answer: Reals = dpbsv(band, right[1:], overwrite_ab=True)[1]
         return answer

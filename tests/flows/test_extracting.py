@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +17,7 @@ from flows import extracting
 from flows.extracting import WorkerLost, chunks_of, extract_each, extract_in_chunks, part_of
 from transforms.sample_sets import SampleSet, SampleSets
 from transforms.samples import Ragged
-from transforms.signatures import METHODS, Signatures, SignatureParams, extract
+from transforms.signatures import METHODS, SignatureParams, Signatures, extract
 
 PARAMS = SignatureParams()
 #: cheap ones, and both of those that are published
@@ -63,7 +65,7 @@ def test_chunks_are_all_sets_in_order_and_none_too_large(counts: list[int], most
         assert steps[chunk].sum() <= most or chunk.stop - chunk.start == 1
         assert chunk.stop - chunk.start <= (most_sets or len(counts))
     # greedy: what begins a chunk had no room in the one before
-    for chunk, after in zip(chunks, chunks[1:], strict=False):
+    for chunk, after in pairwise(chunks):
         is_full = chunk.stop - chunk.start == most_sets
         assert is_full or steps[chunk].sum() + steps[after.start] > most
 
@@ -175,6 +177,4 @@ def test_a_fault_of_a_worker_is_raised_here(monkeypatch: pytest.MonkeyPatch, wor
 
 
 def active_workers() -> int:
-    import multiprocessing
-
     return sum("Spawn" in type(child).__name__ for child in multiprocessing.active_children())
