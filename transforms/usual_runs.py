@@ -26,11 +26,14 @@ class UsualRunParams:
     most_shorter_ratio: one that is shorter than most by more is not (ours: noise does not make a run shorter).
     most_longer_ratio: nor is one that is longer by more (section 5.1: after outlier elimination the deviation in
     duration is typically less than 10 %). least_count: where fewer would be left, all are usual (ours). None: no limit.
+    least_share: the longest group of alike runs is the usual one, if it has this share of the largest group's runs
+    (ours: a run may stop anywhere, and be alike others, but no part of it is longer than all of it).
     """
 
     most_shorter_ratio: float | None = 0.05
     most_longer_ratio: float | None = 0.1
     least_count: int = 3
+    least_share: float = 0.6
 
 
 def are_usual(duration_s: Reals, offsets: Ints, params: UsualRunParams | None = None) -> Bools:
@@ -45,16 +48,15 @@ def are_usual(duration_s: Reals, offsets: Ints, params: UsualRunParams | None = 
     -------
     Bools : shape (n,)
 
-    What most runs of a set take is the half-sample mode of their durations (Bickel and Fruehwirth, 2006,
-    doi 10.1016/j.csda.2005.07.011): not the median, since up to a half of a set may be runs that stopped early or
-    began again, while noise prolongs whole ones by little.
+    What most runs of a set take is the median of the longest group that is large enough, a group being the runs that
+    are alike one of them. Not the median of all, nor their mode: a half of a set and more may be runs that stopped or
+    began again.
 
     """
     chosen = params or UsualRunParams()
     counts = np.diff(offsets)
-    usual_s = np.repeat([half_sample_mode(duration_s[a:b]) for a, b in pairwise(offsets)], counts)
-    low = 1.0 - chosen.most_shorter_ratio if chosen.most_shorter_ratio is not None else 0.0
-    high = 1.0 + chosen.most_longer_ratio if chosen.most_longer_ratio is not None else np.inf
+    usual_s = np.repeat([usual_duration_s(duration_s[a:b], chosen) for a, b in pairwise(offsets)], counts)
+    low, high = _limits(chosen)
     is_usual = (duration_s > 0) & (duration_s >= low * usual_s) & (duration_s <= high * usual_s)
     owner = np.repeat(np.arange(len(counts)), counts)
     is_enough = np.bincount(owner[is_usual], minlength=len(counts)) >= chosen.least_count
@@ -62,13 +64,20 @@ def are_usual(duration_s: Reals, offsets: Ints, params: UsualRunParams | None = 
     return marked
 
 
-def half_sample_mode(values: Reals) -> float:
-    """Return the mode of values (n): of the half that lies closest together, again the closest half; NaN for none."""
-    ordered = np.sort(values[np.isfinite(values) & (values > 0)])
-    if not len(ordered):
+def usual_duration_s(duration_s: Reals, params: UsualRunParams) -> float:
+    """Return what most runs (n) of a set take; NaN where no duration is known."""
+    known = np.sort(duration_s[np.isfinite(duration_s) & (duration_s > 0)])
+    if not len(known):
         return float("nan")
-    while len(ordered) > 2:
-        half = (len(ordered) + 1) // 2
-        first = int(np.argmin(ordered[half - 1 :] - ordered[: len(ordered) - half + 1]))
-        ordered = ordered[first : first + half]
-    return float(ordered[0] * 0.5 + ordered[-1] * 0.5)
+    low, high = _limits(params)
+    first, last = np.searchsorted(known, low * known, side="left"), np.searchsorted(known, high * known, side="right")
+    alike = last - first
+    longest = int(np.flatnonzero(alike >= params.least_share * alike.max())[-1])
+    return float(np.median(known[first[longest] : last[longest]]))
+
+
+def _limits(params: UsualRunParams) -> tuple[float, float]:
+    """Return how much shorter and longer than usual a run may be, as factors."""
+    low = 1.0 - params.most_shorter_ratio if params.most_shorter_ratio is not None else 0.0
+    high = 1.0 + params.most_longer_ratio if params.most_longer_ratio is not None else float("inf")
+    return low, high

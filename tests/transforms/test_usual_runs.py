@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import given, strategies as st
 
-from transforms.usual_runs import UsualRunParams, are_usual, half_sample_mode
+from transforms.usual_runs import UsualRunParams, are_usual, usual_duration_s
 
 NAN = float("nan")
 
@@ -38,12 +38,20 @@ def test_where_too_few_are_alike_all_stay() -> None:
     assert usual([]).tolist() == []
 
 
-def test_the_mode_of_few_values() -> None:
-    assert np.isnan(half_sample_mode(np.zeros(0)))
-    assert np.isnan(half_sample_mode(np.array([NAN, 0.0])))
-    assert half_sample_mode(np.array([7.0])) == 7.0
-    assert half_sample_mode(np.array([1.0, 2.0])) == 1.5
-    assert half_sample_mode(np.array([1.0, 9.0, 9.5, 20.0])) == 9.25
+def test_a_run_may_stop_as_others_do_but_none_is_longer_than_whole() -> None:
+    stopped = [610.0, 928, 845, 936, 857, 925, 1150, 625, 543]
+    whole = [1513.0, 1518, 1526, 1522, 1557]
+    assert usual(stopped + whole).tolist() == [False] * 9 + [True] * 5
+    assert usual([*stopped, 1513.0]).tolist() == [False, True, False, True, False, True, False, False, False, False]
+
+
+def test_the_usual_duration_of_few_runs() -> None:
+    params = UsualRunParams()
+    assert np.isnan(usual_duration_s(np.zeros(0), params))
+    assert np.isnan(usual_duration_s(np.array([NAN, 0.0]), params))
+    assert usual_duration_s(np.array([7.0]), params) == 7.0
+    assert usual_duration_s(np.array([100.0, 103.0]), params) == 101.5
+    assert usual_duration_s(np.array([1.0, 9.4, 9.5, 20.0]), params) == 9.45, "one run of 20 s is no group"
 
 
 @given(st.lists(st.lists(st.floats(1.0, 1e6), max_size=12), max_size=6))
