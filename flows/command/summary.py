@@ -19,10 +19,11 @@ _TOP = 20
 
 
 def show_summary(store: Store, release: Release) -> None:
-    """Print a release's tables, applications, classes and failed checks, and how to go on."""
+    """Print a release's tables, applications, signatures, classes, periods and failed checks, and how to go on."""
     with opened(store, release) as connection:
         _show_tables(connection)
         _show_applications(connection)
+        _show_signatures(connection)
         _show_classes(connection)
         _show_periods(connection)
         _show_checks(connection)
@@ -71,12 +72,50 @@ def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
         show("Sample sets (server-side samples hold other jobs' traffic too)", columns, shown)
 
 
+def _show_signatures(connection: duckdb.DuckDBPyConnection) -> None:
+    query = """
+        select
+            signatures.application_id,
+            signatures.direction,
+            format('{} of {}', signatures.used_sample_count, signatures.sample_count) as used,
+            signatures.duration_s,
+            signatures.volume_bytes,
+            signatures.peak_bytes_per_s,
+            signatures.burst_count,
+            periods.period_s,
+            if(signatures.is_changed, 'changed', null) as change
+        from signatures
+        left join periods
+            on periods.subject_kind = 'application'
+            and periods.is_default
+            and signatures.application_id = periods.subject_id
+            and signatures.filesystem = periods.filesystem
+            and signatures.direction = periods.direction
+        where signatures.is_default and signatures.outcome = 'extracted'
+        order by signatures.volume_bytes desc, signatures.application_id, signatures.direction
+        limit $top
+    """
+    rows = [
+        (name, way, used, lasting, bytes_text(volume), f"{bytes_text(peak)}/s", bursts, period, change)
+        for name, way, used, lasting, volume, peak, bursts, period, change in connection.sql(
+            query, params={"top": _TOP}
+        ).fetchall()
+    ]
+    if rows:
+        columns = ("application", "direction", "samples used", "run_s", "volume", "peak", "bursts", "period_s", "")
+        show("Signatures: what applications do when they are alone", columns, rows)
+
+
 def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:
     query = """
-        select source, direction, coalesce(label, outcome) as verdict, count(*) as subject_count
+        select
+            if(subject_kind = 'application', 'signature', source) as measured_at,
+            direction,
+            coalesce(label, outcome) as verdict,
+            count(*) as subject_count
         from classes
         group by all
-        order by source, direction, subject_count desc, verdict
+        order by measured_at, direction, subject_count desc, verdict
     """
     rows = connection.sql(query).fetchall()
     if rows:
@@ -86,7 +125,7 @@ def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:
 def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
     query = """
         select
-            source,
+            if(subject_kind = 'application', 'signature', source) as measured_at,
             direction,
             count(*) filter (outcome in ('periodic', 'aperiodic')) as judged_count,
             count(*) filter (outcome = 'periodic') as periodic_count,
@@ -96,7 +135,7 @@ def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
         where is_default
         group by all
         having judged_count > 0
-        order by source, direction
+        order by measured_at, direction
     """
     rows = connection.sql(query).fetchall()
     if rows:

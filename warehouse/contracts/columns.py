@@ -251,7 +251,9 @@ LAST_AT = Column("last_at", "instant", "When the last run ended.", unit="UTC")
 SUBJECT_KIND = Column(
     "subject_kind", "text", "What the row is about.", choices=("job", "series", "trace", "application")
 )
-SUBJECT_ID = Column("subject_id", "text", "The job's id, the series' name, or the traced run's id.")
+SUBJECT_ID = Column(
+    "subject_id", "text", "The job's id, the series' name, the traced run's id, or the application's id."
+)
 SOURCE = Column(
     "source",
     "text",

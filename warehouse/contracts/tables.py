@@ -378,7 +378,7 @@ APPLICATIONS = Table(
 CLASSES = Table(
     name="classes",
     layer="transforms",
-    grain="one row per job, series or traced run, file system and direction",
+    grain="one row per job, series, traced run or application, file system and direction",
     key=("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction"),
     columns=(
         c.ENDED_ON.optional(),
@@ -405,7 +405,7 @@ CLASSES = Table(
 PERIODS = Table(
     name="periods",
     layer="transforms",
-    grain="one row per job, series or traced run, file system, direction and method",
+    grain="one row per job, series, traced run or application, file system, direction and method",
     key=("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "method"),
     columns=(
         c.ENDED_ON.optional(),
