@@ -262,7 +262,9 @@ SOURCE = Column(
     choices=("server", "series", "client"),
 )
 IS_SHARED_TRAFFIC = Column(
-    "is_shared_traffic", "bool", "Whether other jobs' bytes are in it: true of everything measured at the server."
+    "is_shared_traffic",
+    "bool",
+    "Whether other jobs' bytes are in it: true of all that is measured at the server, but not of signatures.",
 )
 LABEL = Column("label", "text", "When in its run the subject does its I/O.", choices=LABELS)
 SECTION_BYTES = Column("section_bytes", "reals", "Bytes in each quarter of the run.", unit="B", low=0)
