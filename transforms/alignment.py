@@ -175,18 +175,20 @@ def _to_rise(rises: Reals, path: Ints, template: Template, step_s: float) -> Int
 
 
 def _commonest(values: Ints, counts: Bools, width: float) -> Reals:
-    """Return, of those of each column that count, the median of the densest ones; 0 where none counts."""
-    ordered = np.sort(np.where(counts, values.astype(np.float64), np.inf), axis=0)
-    is_one = np.isfinite(ordered)
-    known = np.where(is_one, ordered, 0.0)
-    pairs = (np.abs(known[:, None] - known) <= width) & is_one[:, None] & is_one
-    best = pairs.sum(axis=1).argmax(axis=0)
-    return _medians(known, np.take_along_axis(pairs, best[None, None, :], 0)[0])
+    """Return, of those of each column that count, the median of the densest ones; 0 where none counts.
+
+    The densest are those with the most others within a width, and these others.
+    """
+    pairs = (np.abs(values[:, None] - values) <= width) & counts[:, None] & counts
+    neighbours = pairs.sum(axis=1)
+    is_densest = neighbours == neighbours.max(axis=0)
+    return _medians(values.astype(np.float64), (pairs & is_densest[:, None]).any(axis=0))
 
 
 def _medians(values: Reals, counts: Bools) -> Reals:
     """Return the median of those of each column that count; 0 where none does."""
-    return np.nan_to_num(weighted_quantiles(values, counts, np.array([0.5]))[0])
+    medians: Reals = np.nan_to_num(weighted_quantiles(values, counts, np.array([0.5]))[0])
+    return medians
 
 
 def _within_rise(total: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:

@@ -6,12 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 Reals = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 #: not less than any value: finite, so that it is no NaN after a multiplication
 _LAST = np.finfo(np.float64).max
 
 
-def weighted_quantiles(values: Reals, weights: Reals, levels: Reals) -> Reals:
+def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> Reals:
     """Return quantiles across the rows of each column.
 
     Parameters

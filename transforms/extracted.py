@@ -65,8 +65,9 @@ class Extracted:
 
     @property
     def volume_bytes(self) -> float:
-        """What a run alone moves."""
-        return float(self.bytes_per_s.sum())
+        """What a run alone moves; infinite if that is more than a float holds."""
+        with np.errstate(over="ignore"):
+            return float(self.bytes_per_s.sum())
 
     @classmethod
     def curve(

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.alignment import AlignmentParams, Template, starts
-from transforms.common_bursts import CommonBurstParams, chance, common_bursts, upper_quartiles
+from transforms.alignment import AlignmentParams, Template, read_totals, running_totals, starts
+from transforms.common_bursts import CommonBurstParams, are_common, common_bursts, false_alarm_level, heights
 from transforms.envelopes import weighted_quantiles
 from transforms.extracted import Extracted, SignatureBursts
 from transforms.preprocessing import bridged
@@ -44,15 +44,19 @@ class RobustParams:
 
     least_run_count: fewer runs that are alike give no signature. envelope_level: the quantile across runs where no
     foreign traffic is; it falls in proportion to the share of time in which there is some. background_level: of each
-    run's own rates, what others do all the time. least_height_ratio: a burst is higher than so many times that. cleanness: a run that moves this share more than the cleanest one
-    counts half. clean_ratio: runs of up to so many times the cleanest one's volume tell what bursts are common, but
-    at least clean_count runs. round_count: at most so many rounds of aligning. band_deviations: half of the band's
-    width, in standard deviations of the quantile's own rank (1.28: four times of five). delay_ratio: what foreign
-    traffic costs a burst it meets, of its duration; foreign_ratio: the share of it that nobody sees; drift_ratio,
-    edge_error_s: how spans between bursts differ without it. level_high, level_drop: the quantile of spans where only
-    they differ, and how much lower it is where only contention does. support_ratio: a run has a burst if it moves this
-    share of its box. max_missing_ratio: a sample with more gaps is not used. longest_gap_s: shorter gaps are bridged.
-    finest_step_s: the runs are aligned on steps of their own interval, but no finer than this.
+    run's own rates, what others do all the time. least_height_ratio: a burst is higher than so many times that.
+    cleanness: a run that moves this share more than the cleanest one counts half. clean_ratio: runs of up to so many
+    times the cleanest one's volume tell what bursts are common, but at least clean_count runs. least_volume_ratio: one
+    that moves less than this share of the median run's volume does not count. round_count: at most so many rounds of
+    aligning. band_deviations: half of the band's width, in standard deviations of the quantile's own rank (1.28: four
+    times of five). delay_ratio: what foreign traffic costs a burst it meets, of its duration; foreign_ratio: the share
+    of it that nobody sees; drift_ratio, edge_error_s: how spans between bursts differ without it. level_high,
+    level_drop: the quantile of spans where only they differ, and how much lower it is where only contention does.
+    support_ratio: a run has a burst if it moves this share of its volume there, the rate clipped to its height.
+    least_support_ratio, least_low_ratio: of all bursts, by volume, so many runs have to have them, and the band's lower
+    edge has to keep so much of their volume, or the runs have nothing in common. max_missing_ratio: a sample with more
+    gaps is not used. longest_gap_s: shorter gaps are bridged. finest_step_s: the runs are aligned on steps of their own
+    interval, but no finer than this.
     """
 
     least_run_count: int = 3
@@ -62,6 +66,7 @@ class RobustParams:
     cleanness: float = 0.5
     clean_ratio: float = 2.0
     clean_count: int = 5
+    least_volume_ratio: float = 0.1
     round_count: int = 6
     band_deviations: float = 1.28
     delay_ratio: float = 0.6
@@ -71,6 +76,8 @@ class RobustParams:
     level_high: float = 0.4
     level_drop: float = 0.35
     support_ratio: float = 0.6
+    least_support_ratio: float = 0.8
+    least_low_ratio: float = 0.35
     max_missing_ratio: float = 0.25
     longest_gap_s: float = 10.0
     finest_step_s: float = 1.0
@@ -124,7 +131,7 @@ def robust(one: SampleSet, params: RobustParams | None = None) -> Extracted:
     runs = _runs(one, chosen)
     if runs is None:
         return Extracted.nothing("too_few_samples")
-    background = float(np.ldexp(np.average(runs.background_bytes_per_s, weights=runs.weights), runs.exponent))
+    background = float(np.ldexp(runs.background, runs.exponent))
     if not runs.total_bytes[:, -1].any():
         # a steady writer, or a steady foreign one: there is I/O, but nothing to tell it by
         return Extracted.nothing("no_common_bursts" if background > 0 else "no_io", background)
@@ -187,8 +194,18 @@ def _stepped(samples: Ragged, one: SampleSet, usable: Ints, step_s: float, param
     above = np.where(is_above, found - background[:, None], 0.0)
     known_ratio = np.maximum(is_known.sum(axis=1), 1) / own
     weights, is_clean = _weights(above.sum(axis=1) / known_ratio, params)
-    total_bytes = running_totals(above * step_s)
-    return _Runs(exponent, total_bytes, is_known, one.duration_s[usable], background, weights, is_clean, step_s)
+    # the cleanest last: among equal rates, mostly zeros, it is then the one that a quantile begins to rise from
+    order = np.argsort(weights, kind="stable")
+    return _Runs(
+        exponent=exponent,
+        total_bytes=running_totals(above[order] * step_s),
+        is_known=is_known[order],
+        duration_s=one.duration_s[usable[order]],
+        background_bytes_per_s=background[order],
+        weights=weights[order],
+        is_clean=is_clean[order],
+        step_s=step_s,
+    )
 
 
 def _rows(samples: Ragged, runs: Ints) -> Reals:
@@ -200,13 +217,18 @@ def _rows(samples: Ragged, runs: Ints) -> Reals:
 
 
 def _weights(volume: Reals, params: RobustParams) -> tuple[Reals, Bools]:
-    """Return how much each run counts, and which ones tell what is common: the fewer bytes, the cleaner."""
-    ordered = np.sort(volume)
+    """Return how much each run counts, and which ones tell what is common: the fewer bytes, the cleaner.
+
+    A run that moves next to nothing where most move much did not do the same: it is left out.
+    """
+    is_whole = volume >= params.least_volume_ratio * np.median(volume)
+    ordered = np.sort(volume[is_whole])
     least = ordered[0]
-    excess = np.divide(volume, least, out=np.full(len(volume), _MOST), where=volume < _MOST * least) - 1.0
-    excess[volume <= least] = 0.0
-    count = max(min(len(volume), params.clean_count), int((excess + 1.0 <= params.clean_ratio).sum()))
-    return params.cleanness / (params.cleanness + excess), volume <= ordered[count - 1]
+    ratio = np.divide(volume, least, out=np.full(len(volume), _MOST), where=volume < _MOST * least)
+    ratio[volume <= least] = 1.0
+    count = max(min(len(ordered), params.clean_count), int((is_whole & (ratio <= params.clean_ratio)).sum()))
+    weights = params.cleanness / (params.cleanness + ratio - 1.0)
+    return np.where(is_whole, weights, 0.0), is_whole & (volume <= ordered[count - 1])
 
 
 # ---- bringing runs together
@@ -217,6 +239,8 @@ def _together(runs: _Runs, params: RobustParams) -> _Aligned | None:
     aligned, count = _unaligned(runs), -1
     for turn in range(params.round_count):
         template = _template(aligned, runs, params)
+        if template is None and turn == 0:
+            template = _template(_quiet_outside(aligned, runs, params), runs, params)
         if template is None:
             return None
         if turn >= 3 and len(template.first) == count:
@@ -237,6 +261,15 @@ def _unaligned(runs: _Runs) -> _Aligned:
     rates = uniform_filter1d(runs.rates, width, axis=1)[:, :count]
     is_foreign = np.ones(count, dtype=np.bool_)
     return _Aligned(rates, runs.is_known[:, :count], is_foreign, _foreign_ratio(rates, is_foreign, runs.is_clean))
+
+
+def _quiet_outside(aligned: _Aligned, runs: _Runs, params: RobustParams) -> _Aligned:
+    """Return runs of which no burst is known yet, with what they have in common not taken for foreign.
+
+    Where bursts take a large share of the time, few runs of a long application are improbable only by themselves.
+    """
+    curve = _curve(aligned, runs, [_level(aligned, params)])[0]
+    return replace(aligned, is_foreign=curve <= params.bursts.edge_ratio * curve.max())
 
 
 def _foreign_ratio(rates: Reals, is_foreign: Bools, is_clean: Bools) -> float:
@@ -262,7 +295,7 @@ def _template(aligned: _Aligned, runs: _Runs, params: RobustParams) -> Template 
     level = false_alarm_level(len(curve), runs.step_s, params.bursts)
     is_common = are_common(aligned.rates[runs.is_clean], aligned.is_foreign, level)
     first, last = common_bursts(curve, is_common, runs.step_s, params.bursts)
-    is_high = upper_quartiles(curve, first, last) >= params.least_height_ratio * runs.background
+    is_high = heights(curve, first, last) >= params.least_height_ratio * runs.background
     return Template.of(curve, first[is_high], last[is_high]) if is_high.any() else None
 
 
@@ -281,7 +314,8 @@ def _brought_together(
     left, right = (edges[:-1] + shift_s) / step_s, (edges[1:] + shift_s) / step_s
     rates = (read_totals(runs.total_bytes, right) - read_totals(runs.total_bytes, left)) / step_s
     whole = np.clip(left.astype(np.int64), 0, runs.is_known.shape[1] - 1)
-    is_there = (left >= 0) & (right * step_s <= runs.duration_s[:, None] + step_s)
+    # half of a step is enough, as in `_stepped`: a first burst at the start may be put a little later than it was
+    is_there = (left >= -0.5) & (right * step_s <= runs.duration_s[:, None] + step_s)
     is_known = np.take_along_axis(runs.is_known, whole, 1) & is_there
     length_s = (template.last - template.first) * step_s
     is_foreign = _outside(edges[:-1], alone_s[:-1] - 2.0, alone_s[:-1] + length_s + 4.0)
@@ -334,7 +368,7 @@ def _signature(runs: _Runs, aligned: _Aligned, background: float, params: Robust
     curves[:, _outside(np.arange(curves.shape[1]) * step_s, begin_s - edge_s, end_s + edge_s)] = 0.0
     middle, low, high = _by_second(curves, step_s)
     bursts = _bursts(template, middle, step_s, _supports(aligned, template, params.support_ratio))
-    if not len(bursts):
+    if not (len(bursts) and _is_told(bursts, middle, low, params)):
         return Extracted.nothing("no_common_bursts", background)
     with np.errstate(over="ignore"):
         middle, low, high = np.ldexp([middle, np.minimum(low, middle), np.maximum(high, middle)], runs.exponent)
@@ -342,23 +376,33 @@ def _signature(runs: _Runs, aligned: _Aligned, background: float, params: Robust
     return Extracted("extracted", middle, low, high, replace(bursts, volume_bytes=volume), background)
 
 
+def _is_told(bursts: SignatureBursts, middle: Reals, low: Reals, params: RobustParams) -> bool:
+    """Return whether most runs bear a signature out: runs that have nothing in common can be aligned too, but badly."""
+    support_ratio = np.average(bursts.support_ratio, weights=bursts.volume_bytes)
+    is_supported = support_ratio >= params.least_support_ratio
+    return bool(is_supported and low.sum() >= params.least_low_ratio * middle.sum())
+
+
 def _by_second(curves: Reals, step_s: float) -> Reals:
     """Return mean rates in each second of curves on steps (k, steps); no byte is lost."""
     total = running_totals(curves * step_s)
     seconds = np.arange(max(1, int(np.ceil(curves.shape[1] * step_s - 1e-9))) + 1)
     at = np.broadcast_to(seconds / step_s, (len(curves), len(seconds)))
-    return np.clip(np.diff(read_totals(total, at), axis=1), 0.0, curves.max(axis=1, keepdims=True))
+    # no rate is 1 or more in its unit: the highest of all is not to leave the range by rounding
+    return np.clip(np.diff(read_totals(total, at), axis=1), 0.0, np.nextafter(1.0, 0.0))
 
 
 def _supports(aligned: _Aligned, template: Template, support_ratio: float) -> Reals:
-    """Return the share of runs that have each burst (n), of those that were measured in half of its box or more."""
+    """Return the share of runs that have each burst (n), of those that were measured in half of it or more."""
+    volume = template.height * template.length
     ratios = []
-    for first, length, height in zip(template.first, template.length, template.height, strict=True):
-        known = aligned.is_known[:, first : first + length]
-        count = known.sum(axis=1)
-        held = (np.minimum(aligned.rates[:, first : first + length], height) * known).sum(axis=1)
-        is_told = count >= 0.5 * length
-        ratios.append((held[is_told] >= support_ratio * height * count[is_told]).sum() / max(1, is_told.sum()))
+    for first, last, height, whole in zip(template.first, template.last, template.height, volume, strict=True):
+        is_known = aligned.is_known[:, first:last]
+        known_ratio = is_known.mean(axis=1)
+        held = np.where(is_known, np.minimum(aligned.rates[:, first:last], height), 0.0).sum(axis=1)
+        is_told = known_ratio >= 0.5
+        has_it = held >= support_ratio * whole * known_ratio
+        ratios.append((has_it & is_told).sum() / max(1, is_told.sum()))
     return np.array(ratios)
 
 

@@ -1,0 +1,109 @@
+"""Sets of runs made of bursts that are known, and what must be true of every answer to one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.extracted import OUTCOMES, Extracted
+from transforms.sample_sets import SampleSet
+from transforms.samples import Ragged
+
+Reals = npt.NDArray[np.float64]
+#: begin and end in seconds since the run's start, and bytes per second
+Burst = tuple[float, float, float]
+HUGE = np.finfo(np.float64).max
+
+
+def polled(bursts: Sequence[Burst], duration_s: float, interval_s: float = 2.0, phase_s: float = 0.0) -> Reals:
+    """Return the mean rates that polls see of bursts; the first one began phase_s before the run."""
+    edges = np.arange(int(np.ceil((duration_s + phase_s) / interval_s - 1e-9)) + 1) * interval_s - phase_s
+    total = np.zeros(len(edges))
+    for begin, end, rate in bursts:
+        total += rate * np.clip(edges - begin, 0.0, end - begin)
+    return np.diff(total) / interval_s
+
+
+def set_of(
+    rows: Sequence[npt.ArrayLike],
+    interval_s: float = 2.0,
+    started_s: Sequence[float] | None = None,
+    duration_s: Sequence[float] | None = None,
+) -> SampleSet:
+    """Return a set of runs; unless told, they begin with a step and end with one."""
+    rates = [np.asarray(row, dtype=np.float64) for row in rows]
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rates])]).astype(np.int64)
+    started = np.zeros(len(rates)) if started_s is None else np.asarray(started_s, dtype=np.float64)
+    whole = [len(row) * interval_s for row in rates]
+    duration = np.asarray(whole if duration_s is None else duration_s, dtype=np.float64)
+    return SampleSet(Ragged(np.concatenate([np.zeros(0), *rates]), offsets), interval_s, started, duration)
+
+
+def scaled(one: SampleSet, factor: float) -> SampleSet:
+    """Return a set whose rates are all so many times as high."""
+    samples = Ragged(one.samples.values * factor, one.samples.offsets)
+    return SampleSet(samples, one.interval_s, one.started_s, one.duration_s)
+
+
+def reordered(one: SampleSet, order: Sequence[int]) -> SampleSet:
+    """Return the runs of a set in another order."""
+    rates = one.rates
+    picked = list(order)
+    return set_of(
+        [rates[run] for run in picked],
+        one.interval_s,
+        one.started_s[picked].tolist(),
+        one.duration_s[picked].tolist(),
+    )
+
+
+def truth_by_second(bursts: Sequence[Burst], duration_s: int) -> Reals:
+    """Return what bursts move in each second."""
+    return polled(bursts, duration_s, 1.0)
+
+
+def faults(found: Extracted) -> list[str]:
+    """Return what is wrong with an answer, whatever it was asked of; nothing if it is well formed."""
+    curve, low, high, bursts = found.bytes_per_s, found.low_bytes_per_s, found.high_bytes_per_s, found.bursts
+    wrong = {
+        "outcome": found.outcome not in OUTCOMES,
+        "background": np.isinf(found.background_bytes_per_s) or found.background_bytes_per_s < 0,
+        "lengths": not len(curve) == len(low) == len(high),
+    }
+    if found.outcome != "extracted":
+        wrong |= {"points without an answer": len(curve) > 0, "bursts without an answer": len(bursts) > 0}
+        return [name for name, is_so in wrong.items() if is_so]
+    wrong |= {
+        "no point": not len(curve),
+        "curve": not np.isfinite(curve).all() or bool((curve < 0).any()),
+        "no rate": not (curve > 0).any(),
+    }
+    if not np.isnan(low).all():
+        is_in_order = (low >= 0) & (low <= curve) & (curve <= high) & (high <= HUGE)
+        wrong["band"] = not is_in_order.all()
+    return [name for name, is_so in wrong.items() if is_so] + burst_faults(found)
+
+
+def burst_faults(found: Extracted) -> list[str]:
+    """Return what is wrong with the bursts of an answer."""
+    bursts, curve = found.bursts, found.bytes_per_s
+    columns = (bursts.started_s, bursts.peaked_s, bursts.ended_s, bursts.volume_bytes, bursts.support_ratio)
+    if {len(column) for column in columns} != {len(bursts)}:
+        return ["columns of several lengths"]
+    if not len(bursts):
+        return []
+    support = bursts.support_ratio
+    with np.errstate(over="ignore"):
+        is_too_much = bursts.volume_bytes.sum() > curve.sum() * (1 + 1e-9)
+    wrong = {
+        "burst without length": (bursts.ended_s <= bursts.started_s).any(),
+        "overlap": (bursts.started_s[1:] < bursts.ended_s[:-1]).any(),
+        "outside": bursts.started_s[0] < 0 or bursts.ended_s[-1] > len(curve),
+        "peak": ((bursts.peaked_s < bursts.started_s) | (bursts.peaked_s > bursts.ended_s)).any(),
+        "volume": np.isnan(bursts.volume_bytes).any() or not (bursts.volume_bytes > 0).all(),
+        "more in bursts than in all": is_too_much,
+        "support": not np.isnan(support).all() and not ((support >= 0) & (support <= 1)).all(),
+    }
+    return [name for name, is_so in wrong.items() if is_so]
