@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from bench import autoperiod, darshan_logs, day, periods, recorder_traces, throughput, tmio_traces
+from bench import autoperiod, darshan_logs, day, periods, recorder_traces, signatures, throughput, tmio_traces
 from bench.figures import Figure
 from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
 
@@ -131,6 +131,7 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
         "period": lambda: periods.command(data, scratch, rounds),
         "periods": lambda: chain(periods.detection(rounds), periods.batch(rounds)),
         "autoperiod": lambda: autoperiod.series(data, rounds),
+        "signatures": lambda: chain(signatures.scale(rounds), signatures.outliers(rounds), signatures.growth()),
     }
 
 

@@ -145,7 +145,7 @@ class _Cells:
         marks = np.sort((unit * points.sample_count + points.sample.astype(dtype)).ravel())
         units = marks[_starts(marks)] // points.sample_count
         first = _starts(units)
-        density = np.diff(first, append=len(units))
+        density = np.append(first[1:], len(units)) - first
         is_dense = density >= least
         column, row = np.divmod(units[first[is_dense]].astype(np.int64), self.row_count)
         grid_of, column = np.divmod(column, self.column_count)
@@ -156,8 +156,10 @@ def _cut(values: Reals, span: float, sizes: Reals) -> tuple[Ints, int]:
     """Return in which part of a span each value lies for each size of the parts (g, n), and the most parts."""
     different, which = np.unique(sizes, return_inverse=True)
     counts = np.maximum(np.ceil(span / different - _ROUNDING), 1.0)
-    places = np.clip(np.floor(values / different[:, None]), 0.0, counts[:, None] - 1.0).astype(np.int64)
-    return places[which], int(counts.max())
+    places = np.maximum(values, 0.0) / different[:, None]
+    np.minimum(places, counts[:, None] - 1.0, out=places)
+    # numbers from 0 on: what is behind the point falls away
+    return places.astype(np.int64).take(which, axis=0), int(counts.max())
 
 
 def _starts(ordered: npt.NDArray[np.integer]) -> Ints:
@@ -246,9 +248,10 @@ def _beside(cells: _Cells, grid: Ints, column: Ints) -> tuple[Ints, Ints]:
 
 def _distinct(unit: Ints, sample: Ints, unit_count: int, sample_count: int) -> Ints:
     """Return how many different samples each unit has."""
-    has = np.zeros((unit_count, sample_count), dtype=np.bool_)
-    has[unit, sample] = True
-    found: Ints = has.sum(axis=1, dtype=np.int64)
+    # a row for each sample: sums of long rows are faster
+    has = np.zeros((sample_count, unit_count), dtype=np.bool_)
+    has[sample, unit] = True
+    found: Ints = has.sum(axis=0, dtype=np.int64)
     return found
 
 
@@ -276,10 +279,7 @@ def _elected(points: Points, cluster: Ints, width_s: float, height: float) -> Bo
 
 def _rivals(ballot: Ints) -> Ints:
     """Return the places of those that are not alone in their ballot."""
-    order = np.argsort(ballot, kind="stable")
-    starts = _starts(ballot[order])
-    counts = np.diff(starts, append=len(ballot))
-    return np.sort(order[np.repeat(counts > 1, counts)])
+    return np.flatnonzero(np.bincount(ballot)[ballot] > 1)
 
 
 def _couples(cluster: Ints, chosen: Ints) -> tuple[Ints, Ints]:

@@ -122,12 +122,12 @@ def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Extracted:
 class _Bursts:
     """The points of bursts (b), one burst after the other (p).
 
-    start (b): a burst's first point. burst (p): whose. offset (p): from its crest. value (p): before the transform, as
-    a share of the largest of all.
+    start, length (b): a burst's first point, and how many it has. offset (p): from its crest. value (p): before the
+    transform, as a share of the largest of all.
     """
 
     start: Ints
-    burst: Ints
+    length: Ints
     offset: Ints
     value: Reals
 
@@ -136,10 +136,9 @@ class _Bursts:
         """Return the bursts of samples (runs, points)."""
         lengths = found.last - found.first + 1
         starts = np.cumsum(lengths) - lengths
-        burst = np.repeat(np.arange(len(lengths)), lengths)
-        place = np.arange(len(burst)) - np.repeat(starts - found.first, lengths)
-        row = (found.run * shares.shape[1])[burst]
-        return cls(starts, burst, place - found.peak[burst], shares.ravel()[row + place])
+        number = np.arange(int(lengths.sum()))
+        place = number + (found.run * shares.shape[1] + found.first - starts).repeat(lengths)
+        return cls(starts, lengths, number - (starts + found.peak - found.first).repeat(lengths), shares.ravel()[place])
 
     def sums(self, values: Reals) -> Reals:
         """Return the sum of values (p) over each burst (b)."""
@@ -198,7 +197,8 @@ def likenesses(values: Reals, found: Waves, params: IosiParams | None = None) ->
     if chosen.comparison == "overlap":
         theirs = [bursts.sums(part) for part in (near, near * near, np.ones(len(near)))]
     else:
-        theirs = [np.full(number, part) for part in (reference.sum(), reference @ reference, float(len(reference)))]
+        square = (reference * reference).sum()
+        theirs = [np.full(number, part) for part in (reference.sum(), square, float(len(reference)))]
     own = [bursts.sums(part) for part in (value, value * value, value * near)]
     return _correlations(own[0], own[1], own[2], theirs[0], theirs[1], theirs[2])
 
@@ -257,7 +257,7 @@ def _signature(shares: Reals, found: Waves, clusters: Clusters, params: IosiPara
     np.maximum.at(lead, owner, chosen.peak - chosen.first)
     np.maximum.at(tail, owner, chosen.last - chosen.peak)
     middle = np.cumsum(lead + tail + 1) - tail - 1
-    place = middle[owner][bursts.burst] + bursts.offset
+    place = middle[owner].repeat(bursts.length) + bursts.offset
     total, count = np.bincount(place, bursts.value), np.bincount(place)
     width = lead + tail + 1
     least = np.ceil(size / 2) if params.extent == "majority" else np.ones(len(size))

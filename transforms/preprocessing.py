@@ -73,13 +73,19 @@ def preprocessed(one: SampleSet, params: PreprocessingParams | None = None) -> P
     chosen = params or PreprocessingParams()
     samples = bridged(one.samples, one.interval_s, chosen.longest_gap_s)
     counts = np.diff(samples.offsets)
-    missing = np.bincount(np.repeat(np.arange(one.run_count), counts), np.isnan(samples.values), one.run_count)
-    is_usable = (counts > 0) & (missing <= chosen.most_missing_ratio * counts)
+    is_usable = (counts > 0) & (_missing(samples) <= chosen.most_missing_ratio * counts)
     if not is_usable.all():
         samples = SampleSet(samples, one.interval_s, one.started_s, one.duration_s).kept(is_usable).samples
     points = refined_all(samples, one.interval_s)
     values, background = noise_reduced(_trimmed(points, chosen.published_excess_ratio))
     return Preprocessed(values, background, np.flatnonzero(is_usable))
+
+
+def _missing(samples: Ragged) -> Ints:
+    """Return how many steps of each sample were not measured (runs)."""
+    missing = np.flatnonzero(np.isnan(samples.values))
+    owner = np.searchsorted(samples.offsets, missing, side="right") - 1
+    return np.bincount(owner, minlength=len(samples.offsets) - 1)
 
 
 # ---- granularity refinement
@@ -227,7 +233,8 @@ def noise_reduced(values: Reals) -> tuple[Reals, float]:
         is_plain = bool(values.size and np.isfinite(values.sum()))
     if is_plain:
         background = _below_mean(values)
-        return np.maximum(values - background, 0.0), background
+        above = values - background
+        return np.maximum(above, 0.0, out=above), background
     is_known = np.isfinite(values)
     known = values[is_known]
     # by the largest first: a sum of huge ones leaves the range
@@ -238,9 +245,10 @@ def noise_reduced(values: Reals) -> tuple[Reals, float]:
 
 def _below_mean(values: Reals) -> float:
     """Return the mean of those values that are below the mean of all; 0 if none is."""
-    low = values[values < values.mean()]
+    is_low = values < values.mean()
+    count = int(np.count_nonzero(is_low))
     # all of them: they are the same, and their mean is rounded
-    return float(low.mean()) if 0 < len(low) < values.size else 0.0
+    return float((values * is_low).sum() / count) if 0 < count < values.size else 0.0
 
 
 def _medians(values: Reals) -> Reals:

@@ -135,10 +135,10 @@ def robust(one: SampleSet, params: RobustParams | None = None) -> Extracted:
     if not runs.total_bytes[:, -1].any():
         # a steady writer, or a steady foreign one: there is I/O, but nothing to tell it by
         return Extracted.nothing("no_common_bursts" if background > 0 else "no_io", background)
-    aligned = _together(runs, chosen)
-    if aligned is None:
+    found = _together(runs, chosen)
+    if found is None:
         return Extracted.nothing("no_common_bursts", background)
-    return _signature(runs, aligned, background, chosen)
+    return _signature(runs, *found, background, chosen)
 
 
 # ---- runs
@@ -234,22 +234,27 @@ def _weights(volume: Reals, params: RobustParams) -> tuple[Reals, Bools]:
 # ---- bringing runs together
 
 
-def _together(runs: _Runs, params: RobustParams) -> _Aligned | None:
-    """Return the runs brought together at their common bursts; None where they have none."""
-    aligned, count = _unaligned(runs), -1
+def _together(runs: _Runs, params: RobustParams) -> tuple[_Aligned, Template] | None:
+    """Return the runs brought together, and the bursts that they have in common then; None where they have none."""
+    aligned = _unaligned(runs)
+    template = _template(aligned, runs, params) or _template(_quiet_outside(aligned, runs, params), runs, params)
+    latest = int((runs.duration_s.max() - np.quantile(runs.duration_s, 0.2)) / runs.step_s)
     for turn in range(params.round_count):
-        template = _template(aligned, runs, params)
-        if template is None and turn == 0:
-            template = _template(_quiet_outside(aligned, runs, params), runs, params)
         if template is None:
             return None
-        if turn >= 3 and len(template.first) == count:
-            break
-        count = len(template.first)
-        latest = int((runs.duration_s.max() - np.quantile(runs.duration_s, 0.2)) / runs.step_s)
         begun_s = starts(runs.rates, template, latest, runs.step_s, params.alignment) * runs.step_s
         aligned = _brought_together(runs, begun_s, template, aligned.foreign_ratio, params)
-    return aligned
+        before, template = template, _template(aligned, runs, params)
+        if template is not None and turn > 1 and _is_settled(before, template):
+            break
+    return None if template is None else (aligned, template)
+
+
+def _is_settled(before: Template, after: Template) -> bool:
+    """Return whether a further round would change little: the same bursts begin where they did."""
+    if len(before.first) != len(after.first):
+        return False
+    return bool((np.abs(before.first - after.first) <= 1).all())
 
 
 def _unaligned(runs: _Runs) -> _Aligned:
@@ -354,11 +359,10 @@ def _span_levels(
 # ---- the signature
 
 
-def _signature(runs: _Runs, aligned: _Aligned, background: float, params: RobustParams) -> Extracted:
+def _signature(
+    runs: _Runs, aligned: _Aligned, template: Template, background: float, params: RobustParams
+) -> Extracted:
     """Return the low envelope in common bursts, second by second, and how many runs have each burst."""
-    template = _template(aligned, runs, params)
-    if template is None:
-        return Extracted.nothing("no_common_bursts", background)
     level, step_s = _level(aligned, params), runs.step_s
     effective = runs.weights.sum() ** 2 / (runs.weights**2).sum()
     half = params.band_deviations * np.sqrt(level * (1.0 - level) / effective)

@@ -23,6 +23,8 @@ SPANS = (1, 2, 4, 8, 16)
 _ROUNDS = 15
 #: deviations below this count alike: it keeps the weights finite [s]
 _SMALLEST_S = 0.2
+#: when no point moves by more, further rounds change nothing that counts [s]
+_SETTLED_S = 0.02
 
 
 def timeline(reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: Sequence[int] = SPANS) -> Reals:
@@ -45,7 +47,9 @@ def timeline(reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: S
     problem = _Spans.of(reached_s, weights, used)
     found = np.cumsum(np.median(np.diff(reached_s, axis=1, prepend=0.0), axis=0))
     for _ in range(_ROUNDS):
-        found = problem.step(found)
+        before, found = found, problem.step(found)
+        if np.abs(found - before).max() < _SETTLED_S:
+            break
     return np.maximum.accumulate(np.maximum(found, 0.0))
 
 

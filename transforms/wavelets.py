@@ -75,8 +75,12 @@ def _halved(rows: Reals) -> Reals:
     """Return every second value of the low-pass filtered rows: (runs, points) to (runs, (points + 61) // 2)."""
     count = (rows.shape[1] + _TAPS - 1) // 2
     blocks = -(-count // _HALVED)
-    windows = _windows(_mirrored(rows, 2 * _HALVED * blocks), 2 * _HALVED, 2 * _HALVED + _LEAD, blocks)
-    return _product(windows, _halving()).reshape(len(rows), -1)[:, :count]
+    # an output's window reaches over three pieces of the row: each piece is read once, and counts in three outputs
+    pieces = _mirrored(rows, 2 * _HALVED * (blocks + 2) - _LEAD).reshape(-1, 2 * _HALVED)
+    parts = _product(pieces, _halving()).reshape(len(rows), blocks + 2, -1)
+    found = parts[:, :-2, :_HALVED] + parts[:, 1:-1, _HALVED : 2 * _HALVED]
+    found += parts[:, 2:, 2 * _HALVED :]
+    return found.reshape(len(rows), -1)[:, :count]
 
 
 def _restored(coarse: Reals, points: int, level: int) -> Reals:
@@ -132,11 +136,14 @@ def _windows(rows: Reals, step: int, width: int, count: int) -> Reals:
 
 @cache
 def _halving() -> Reals:
-    """Return what takes a window to `_HALVED` coefficients: output s is the sum of h[j] x[2 s + 1 - j] over j."""
+    """Return what takes a window to `_HALVED` coefficients: output s is the sum of h[j] x[2 s + 1 - j] over j.
+
+    The window's pieces lie side by side (2 `_HALVED`, 3 `_HALVED`): what each one adds to the output.
+    """
     output, tap = np.mgrid[:_HALVED, :_TAPS]
-    matrix = np.zeros((2 * _HALVED + _LEAD, _HALVED))
+    matrix = np.zeros((3 * 2 * _HALVED, _HALVED))
     matrix[2 * output + _LEAD + 1 - tap, output] = _meyer()[0]
-    return matrix
+    return np.concatenate(np.split(matrix, 3), axis=1)
 
 
 @cache

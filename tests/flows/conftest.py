@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -68,10 +68,7 @@ def site(landed_site: Store, tmp_path: Path) -> Store:
     return Store(tmp_path / "warehouse")
 
 
-@pytest.fixture
-def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every check pass at once: for tests that are about the order of writes, not about quality."""
-
+def _pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
     def check(table: Any, frame: pl.DataFrame, _: Any) -> expectations.gate.Checked:
         verdicts = pl.DataFrame(
             [(table.name, "checked", "info", True, "{}", 0)], schema=frames.schema(tables.QUALITY), orient="row"
@@ -81,6 +78,20 @@ def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
     monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))
+
+
+@pytest.fixture
+def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every check pass at once: for tests that are about the order of writes, not about quality."""
+    _pass_every_check(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def quick_checks_throughout() -> Iterator[None]:
+    """Let every check of a whole module pass at once: for tests of what a night computes; others check all of it."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        _pass_every_check(monkeypatch)
+        yield
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from transforms.periods import METHODS
 from warehouse.reading import opened
 from warehouse.store import Store
 
+pytestmark = pytest.mark.usefixtures("quick_checks_throughout")
+
 PERIOD_S, BURST_S, COUNT = 20.0, 0.3, 30
 WRITE = {"module": "POSIX", "direction": "write"}
 
@@ -75,7 +77,9 @@ def write_series(path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> tuple[pl.DataFrame, dict[str, str]]:
+def found(
+    landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None
+) -> tuple[pl.DataFrame, dict[str, str]]:
     """The rows of `periods` of a night with the small site's jobs, a series, and traces; the traces' ids by name."""
     folder = tmp_path_factory.mktemp("periods")
     store = Store(folder / "warehouse")

@@ -21,6 +21,8 @@ from warehouse.reading import opened
 from warehouse.releases import Release
 from warehouse.store import Store
 
+pytestmark = pytest.mark.usefixtures("quick_checks_throughout")
+
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
 INTERVAL_S, DURATION_S = 5, 900
 GB = 1e9
@@ -90,7 +92,7 @@ class Nights:
 
 
 @pytest.fixture(scope="module")
-def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
+def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Nights:
     """A first day with three applications, and a second one on which one of them writes otherwise."""
     folder = tmp_path_factory.mktemp("signatures")
     store = Store(folder / "warehouse")
