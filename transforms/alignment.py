@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.common_bursts import heights
-from transforms.envelopes import weighted_quantiles
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -187,8 +186,10 @@ def _commonest(values: Ints, counts: Bools, width: float) -> Reals:
 
 def _medians(values: Reals, counts: Bools) -> Reals:
     """Return the median of those of each column that count; 0 where none does."""
-    medians: Reals = np.nan_to_num(weighted_quantiles(values, counts, np.array([0.5]))[0])
-    return medians
+    column, number = np.arange(values.shape[1]), counts.sum(axis=0)
+    ordered = np.sort(np.where(counts, values, np.inf), axis=0)
+    middle: Reals = (ordered[np.maximum(number - 1, 0) // 2, column] + ordered[number // 2, column]) / 2
+    return np.where(number > 0, middle, 0.0)
 
 
 def _within_rise(total: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:

@@ -89,7 +89,8 @@ class RobustParams:
 class _Runs:
     """Runs on a clock of their own: total_bytes (runs, steps + 1) since the start, is_known (runs, steps).
 
-    All bytes are in units of 2 ** exponent, so that neither huge nor tiny ones leave the range.
+    peak: a rate that few steps of the clean runs exceed. All bytes are in units of 2 ** exponent, so that neither huge
+    nor tiny ones leave the range.
     """
 
     exponent: int
@@ -99,6 +100,7 @@ class _Runs:
     background_bytes_per_s: Reals
     weights: Reals
     is_clean: Bools
+    peak: float
     step_s: float
 
     @property
@@ -204,6 +206,7 @@ def _stepped(samples: Ragged, one: SampleSet, usable: Ints, step_s: float, param
         background_bytes_per_s=background[order],
         weights=weights[order],
         is_clean=is_clean[order],
+        peak=float(np.quantile(above[is_clean], 0.98)),
         step_s=step_s,
     )
 
@@ -265,7 +268,7 @@ def _unaligned(runs: _Runs) -> _Aligned:
     width = max(1, round(5.0 / runs.step_s))
     rates = uniform_filter1d(runs.rates, width, axis=1)[:, :count]
     is_foreign = np.ones(count, dtype=np.bool_)
-    return _Aligned(rates, runs.is_known[:, :count], is_foreign, _foreign_ratio(rates, is_foreign, runs.is_clean))
+    return _Aligned(rates, runs.is_known[:, :count], is_foreign, _foreign_ratio(rates, is_foreign, runs))
 
 
 def _quiet_outside(aligned: _Aligned, runs: _Runs, params: RobustParams) -> _Aligned:
@@ -277,12 +280,11 @@ def _quiet_outside(aligned: _Aligned, runs: _Runs, params: RobustParams) -> _Ali
     return replace(aligned, is_foreign=curve <= params.bursts.edge_ratio * curve.max())
 
 
-def _foreign_ratio(rates: Reals, is_foreign: Bools, is_clean: Bools) -> float:
+def _foreign_ratio(rates: Reals, is_foreign: Bools, runs: _Runs) -> float:
     """Return the share of time outside of bursts in which others are at work in the clean runs."""
     if not is_foreign.any():
         return 0.0
-    clean = rates[is_clean]
-    return float((clean[:, is_foreign] > 0.15 * np.quantile(clean, 0.98)).mean())
+    return float((rates[np.ix_(runs.is_clean, is_foreign)] > 0.15 * runs.peak).mean())
 
 
 def _curve(aligned: _Aligned, runs: _Runs, levels: list[float]) -> Reals:
@@ -324,7 +326,7 @@ def _brought_together(
     is_known = np.take_along_axis(runs.is_known, whole, 1) & is_there
     length_s = (template.last - template.first) * step_s
     is_foreign = _outside(edges[:-1], alone_s[:-1] - 2.0, alone_s[:-1] + length_s + 4.0)
-    return _Aligned(rates, is_known, is_foreign, _foreign_ratio(rates, is_foreign, runs.is_clean))
+    return _Aligned(rates, is_known, is_foreign, _foreign_ratio(rates, is_foreign, runs))
 
 
 def _outside(
