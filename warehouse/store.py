@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,20 +124,28 @@ def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
     return path
 
 
-def join_parquet(parts: Sequence[Path], table: Table, path: Path) -> Path:
-    """Join Parquet files that `write_parquet` wrote into one, in order, a batch of rows at a time."""
+def join_parquet(
+    parts: Sequence[Path], table: Table, path: Path, kept: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+) -> Path:
+    """Join Parquet files that `write_parquet` wrote into one, in order, a batch of rows at a time.
+
+    kept: what to keep of each batch, in the table's columns; all of it if not given.
+    """
+    import polars as pl
     import pyarrow.parquet as pq
 
     from warehouse.contracts import arrow
 
+    schema = arrow.schema(table)
     with moved_into_place(path) as temporary:
         dictionaries = [column.name for column in table.columns if column.dtype in ("text", "date")]
-        with pq.ParquetWriter(
-            temporary, arrow.schema(table), compression="zstd", use_dictionary=dictionaries
-        ) as writer:
+        with pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=dictionaries) as writer:
             for part in parts:
                 for batch in pq.ParquetFile(part).iter_batches(_ROW_GROUP_ROWS):
-                    writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
+                    if kept is None:
+                        writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
+                    elif (rows := kept(pl.DataFrame(batch))).height:
+                        writer.write_table(rows.to_arrow().cast(schema), row_group_size=_ROW_GROUP_ROWS)
     return path
 
 

@@ -88,18 +88,22 @@ def _carried(run: Run, kept: pl.DataFrame) -> Path:
     folder = run.folder / "signature_parts" / "carried"
     subjects = kept.select(SUBJECT).unique()
     for table in _MADE:
+
+        def still_true(rows: pl.DataFrame, table: Table = table) -> pl.DataFrame:
+            found = rows.join(subjects, on=SUBJECT, how="semi")
+            return _unchanged(found) if table == tables.SIGNATURES else found
+
         files = run.base_files(table) if subjects.height else []
-        rows = frames.empty(table)
-        if files:
-            rows = pl.scan_parquet(files).join(subjects.lazy(), on=SUBJECT, how="semi").collect(engine="streaming")
-        if table == tables.SIGNATURES:
-            # A signature that nothing new was said of is not changed any more.
-            rows = rows.with_columns(
-                is_changed=pl.when(pl.col("is_changed").is_not_null()).then(pl.lit(False)),
-                **{name: pl.lit(None, dtype) for name, dtype in _CHANGES.items()},
-            )
-        write_parquet(rows.select(table.column_names), table, folder / f"{table.name}.parquet")
+        join_parquet(files, table, folder / f"{table.name}.parquet", still_true)
     return folder
+
+
+def _unchanged(signatures: pl.DataFrame) -> pl.DataFrame:
+    """Return signatures of which nothing new was said: they are not changed any more."""
+    return signatures.with_columns(
+        is_changed=pl.when(pl.col("is_changed").is_not_null()).then(pl.lit(False)),
+        **{name: pl.lit(None, dtype) for name, dtype in _CHANGES.items()},
+    )
 
 
 _CHANGES = {

@@ -13,7 +13,15 @@ import pytest
 
 from warehouse.contracts import frames, tables
 from warehouse.errors import ContractError, UsageError
-from warehouse.store import Store, locked, moved_into_place, sweep_temporaries, write_json, write_parquet
+from warehouse.store import (
+    Store,
+    join_parquet,
+    locked,
+    moved_into_place,
+    sweep_temporaries,
+    write_json,
+    write_parquet,
+)
 
 TICKS = pl.DataFrame(
     {
@@ -224,3 +232,22 @@ def test_a_warehouse_exists_once_anything_was_landed_or_released(tmp_path: Path)
     store.landed.rmdir()
     store.catalogue.touch()
     assert store.exists
+
+
+def test_parts_are_joined_in_order_with_what_is_kept_of_them(tmp_path: Path) -> None:
+    schema = frames.schema(tables.SIGNATURE_BURSTS)
+    key = {"application_id": "a", "filesystem": "f", "direction": "read", "method": "iosi"}
+    numbers = {"started_s": 1.0, "peaked_s": 2.0, "ended_s": 3.0, "volume_bytes": 4.0, "support_ratio": None}
+    parts = []
+    for part in range(3):
+        rows = pl.DataFrame([key | numbers | {"burst": 2 * part + k} for k in range(2)], schema=schema)
+        parts.append(write_parquet(rows, tables.SIGNATURE_BURSTS, tmp_path / f"{part}.parquet"))
+    joined = join_parquet(parts, tables.SIGNATURE_BURSTS, tmp_path / "all.parquet")
+    assert pl.read_parquet(joined)["burst"].to_list() == [0, 1, 2, 3, 4, 5]
+    assert pq.read_schema(joined).equals(pq.read_schema(parts[0]), check_metadata=True), "units and docs too"
+    odd = join_parquet(
+        parts, tables.SIGNATURE_BURSTS, tmp_path / "odd.parquet", lambda rows: rows.filter(pl.col("burst") % 2 == 1)
+    )
+    assert pl.read_parquet(odd)["burst"].to_list() == [1, 3, 5]
+    nothing = join_parquet([], tables.SIGNATURE_BURSTS, tmp_path / "none.parquet")
+    assert pl.read_parquet(nothing).schema == schema
