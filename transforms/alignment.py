@@ -58,6 +58,10 @@ class Template:
     height: Reals
     length: Ints
 
+    def chosen(self, is_chosen: Bools) -> Template:
+        """Return the bursts that are marked (n)."""
+        return Template(self.first[is_chosen], self.last[is_chosen], self.height[is_chosen], self.length[is_chosen])
+
     @classmethod
     def of(cls, curve: Reals, first: Ints, last: Ints) -> Template:
         """Return the bursts of a curve (steps) as boxes of the same volume; none of them is without any."""

@@ -54,7 +54,10 @@ class RobustParams:
     level_drop: the quantile of spans where only they differ, and how much lower it is where only contention does.
     support_ratio: a run has a burst if it moves this share of its volume there, the rate clipped to its height.
     least_support_ratio, least_low_ratio: of all bursts, by volume, so many runs have to have them, and the band's lower
-    edge has to keep so much of their volume, or the runs have nothing in common. max_missing_ratio: a sample with more
+    edge has to keep so much of their volume, or the runs have nothing in common. least_burst_low_ratio: a burst of
+    which the lower edge keeps less is none; plain_burst_low_ratio: nor is one of which it keeps less than this and
+    that fewer than common_support_ratio of the runs have; least_kept_ratio: of all bursts, by volume, so many have to be
+    left. max_missing_ratio: a sample with more
     gaps is not used. longest_gap_s: shorter gaps are bridged. finest_step_s: the runs are aligned on steps of their own
     interval, but no finer than this.
     """
@@ -78,6 +81,10 @@ class RobustParams:
     support_ratio: float = 0.6
     least_support_ratio: float = 0.8
     least_low_ratio: float = 0.35
+    least_burst_low_ratio: float = 0.3
+    plain_burst_low_ratio: float = 0.5
+    common_support_ratio: float = 0.85
+    least_kept_ratio: float = 0.35
     max_missing_ratio: float = 0.25
     longest_gap_s: float = 10.0
     finest_step_s: float = 1.0
@@ -333,6 +340,8 @@ def _outside(
     at: npt.NDArray[np.floating[Any]], begin: npt.NDArray[np.floating[Any]], end: npt.NDArray[np.floating[Any]]
 ) -> Bools:
     """Return which times lie in none of some spans, which are in order of their starts."""
+    if not len(begin):
+        return np.ones(len(at), dtype=np.bool_)
     place = np.searchsorted(begin, at, side="right") - 1
     reach = np.maximum.accumulate(end)
     return (place < 0) | (at >= reach[np.maximum(place, 0)])
@@ -369,12 +378,19 @@ def _signature(
     effective = runs.weights.sum() ** 2 / (runs.weights**2).sum()
     half = params.band_deviations * np.sqrt(level * (1.0 - level) / effective)
     curves = _curve(aligned, runs, [level, level - half, level + half])
+    supports = _supports(aligned, template, params.support_ratio)
+    middles, lows, _ = np.diff(running_totals(curves)[:, np.stack([template.first, template.last])], axis=1)[:, 0]
+    is_borne_out = _are_borne_out(middles, lows, supports, params)
+    is_mostly = middles[is_borne_out].sum() > params.least_kept_ratio * middles.sum()
+    if not (is_mostly and _is_told(middles, lows, supports, params)):
+        return Extracted.nothing("no_common_bursts", background)
+    template, supports = template.chosen(is_borne_out), supports[is_borne_out]
     begin_s, end_s = template.first * step_s, template.last * step_s
     edge_s = 2.0 * max(1.0, step_s / 2)
     curves[:, _outside(np.arange(curves.shape[1]) * step_s, begin_s - edge_s, end_s + edge_s)] = 0.0
     middle, low, high = _by_second(curves, step_s)
-    bursts = _bursts(template, middle, step_s, _supports(aligned, template, params.support_ratio))
-    if not (len(bursts) and _is_told(bursts, middle, low, params)):
+    bursts = _bursts(template, middle, step_s, supports)
+    if not len(bursts):
         return Extracted.nothing("no_common_bursts", background)
     with np.errstate(over="ignore"):
         middle, low, high = np.ldexp([middle, np.minimum(low, middle), np.maximum(high, middle)], runs.exponent)
@@ -382,11 +398,23 @@ def _signature(
     return Extracted("extracted", middle, low, high, replace(bursts, volume_bytes=volume), background)
 
 
-def _is_told(bursts: SignatureBursts, middle: Reals, low: Reals, params: RobustParams) -> bool:
+def _are_borne_out(middles: Reals, lows: Reals, supports: Reals, params: RobustParams) -> Bools:
+    """Mark the bursts (n) that the band's lower edge has, too, and those a little less that nearly all runs have.
+
+    Bursts of others that met by chance have an upper edge, but hardly a lower one. middles, lows: what the curve and
+    its lower edge move in each.
+    """
+    share = np.divide(lows, middles, out=np.zeros(len(middles)), where=middles > 0)
+    is_common = supports >= params.common_support_ratio
+    marked: Bools = (share >= params.least_burst_low_ratio) & (is_common | (share >= params.plain_burst_low_ratio))
+    return marked
+
+
+def _is_told(middles: Reals, lows: Reals, supports: Reals, params: RobustParams) -> bool:
     """Return whether most runs bear a signature out: runs that have nothing in common can be aligned too, but badly."""
-    support_ratio = np.average(bursts.support_ratio, weights=bursts.volume_bytes)
-    is_supported = support_ratio >= params.least_support_ratio
-    return bool(is_supported and low.sum() >= params.least_low_ratio * middle.sum())
+    volume = middles.sum()
+    is_supported = (supports * middles).sum() >= params.least_support_ratio * volume
+    return bool(volume > 0 and is_supported and lows.sum() >= params.least_low_ratio * volume)
 
 
 def _by_second(curves: Reals, step_s: float) -> Reals:

@@ -38,9 +38,8 @@ class Timed:
 
 def methods() -> tuple[Timed, ...]:
     """Return the methods that are timed."""
-    from transforms.robust import RobustParams, robust
-
     from transforms.iosi import IosiParams, iosi
+    from transforms.robust import RobustParams, robust
     from transforms.time_warping import dtw
 
     return (

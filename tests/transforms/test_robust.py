@@ -152,10 +152,16 @@ def test_runs_that_are_all_delayed_elsewhere_give_the_time_alone() -> None:
     assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.02)
 
 
-def test_a_burst_that_some_runs_lack_has_less_support() -> None:
+def test_a_burst_that_a_run_lacks_has_less_support_and_one_that_several_lack_is_none() -> None:
     whole, lacking = polled(BURSTS, 500.0), polled(BURSTS[:2] + BURSTS[3:], 500.0)
-    found = asked(set_of([whole] * 8 + [lacking] * 2))
-    np.testing.assert_allclose(found.bursts.support_ratio, [1, 1, 0.8, 1, 1])
+    found = asked(set_of([whole] * 9 + [lacking]))
+    np.testing.assert_allclose(found.bursts.support_ratio, [1, 1, 0.9, 1, 1])
+    others = asked(set_of([whole] * 8 + [lacking] * 2))
+    np.testing.assert_allclose(others.bursts.started_s, [BURSTS[place][0] for place in (0, 1, 3, 4)])
+    assert others.bytes_per_s[200:260].max() == 0.0, "it is not in the curve either"
+    lenient = RobustParams(least_burst_low_ratio=0.0, plain_burst_low_ratio=0.0)
+    every = asked(set_of([whole] * 8 + [lacking] * 2), lenient)
+    np.testing.assert_allclose(every.bursts.support_ratio, [1, 1, 0.8, 1, 1])
 
 
 # ---- gaps
@@ -251,7 +257,9 @@ def test_runs_that_have_nothing_in_common_are_rarely_given_a_signature() -> None
         answers.append((set_of(rows), asked(set_of(rows)).outcome))
     assert sum(outcome == "extracted" for _, outcome in answers) <= 5
     # without the demand that the runs bear it out, most of them have one
-    lenient = RobustParams(least_support_ratio=0.0, least_low_ratio=0.0)
+    lenient = RobustParams(
+        least_support_ratio=0.0, least_low_ratio=0.0, least_burst_low_ratio=0.0, plain_burst_low_ratio=0.0
+    )
     assert sum(asked(one, lenient).outcome == "extracted" for one, _ in answers) >= 12
 
 
