@@ -56,10 +56,9 @@ class RobustParams:
     least_support_ratio, least_low_ratio: of all bursts, by volume, so many runs have to have them, and the band's lower
     edge has to keep so much of their volume, or the runs have nothing in common. least_burst_low_ratio: a burst of
     which the lower edge keeps less is none; plain_burst_low_ratio: nor is one of which it keeps less than this and
-    that fewer than common_support_ratio of the runs have; least_kept_ratio: of all bursts, by volume, so many have to be
-    left. max_missing_ratio: a sample with more
-    gaps is not used. longest_gap_s: shorter gaps are bridged. finest_step_s: the runs are aligned on steps of their own
-    interval, but no finer than this.
+    that fewer than common_support_ratio of the runs have; least_kept_ratio: of all bursts, by volume, so many have to
+    be left. max_missing_ratio: a sample with more gaps is not used. longest_gap_s: shorter gaps are bridged.
+    finest_step_s: the runs are aligned on steps of their own interval, but no finer than this.
     """
 
     least_run_count: int = 3
