@@ -58,7 +58,8 @@ class RobustParams:
     which the lower edge keeps less is none; plain_burst_low_ratio: nor is one of which it keeps less than this and
     that fewer than common_support_ratio of the runs have; least_kept_ratio: of all bursts, by volume, so many have to
     be left. max_missing_ratio: a sample with more gaps is not used. longest_gap_s: shorter gaps are bridged.
-    finest_step_s: the runs are aligned on steps of their own interval, but no finer than this.
+    finest_step_s, fineness: the runs are aligned on steps of their own interval, but no finer than this; the curve is
+    on steps of this, or a so many times finer step than theirs.
     """
 
     least_run_count: int = 3
@@ -87,6 +88,7 @@ class RobustParams:
     max_missing_ratio: float = 0.25
     longest_gap_s: float = 10.0
     finest_step_s: float = 1.0
+    fineness: int = 5
     bursts: CommonBurstParams = field(default_factory=CommonBurstParams)
     alignment: AlignmentParams = field(default_factory=AlignmentParams)
 
@@ -124,13 +126,16 @@ class _Runs:
 class _Aligned:
     """Runs brought together: rates and is_known (runs, steps); is_foreign (steps): outside of bursts known before.
 
-    foreign_ratio: the share of time outside of bursts in which others are at work.
+    foreign_ratio: the share of time outside of bursts in which others are at work. begun_s (runs, bursts), alone_s
+    (bursts + 1): when each run begins each burst, and when a run alone does and ends.
     """
 
     rates: Reals
     is_known: Bools
     is_foreign: Bools
     foreign_ratio: float
+    begun_s: Reals
+    alone_s: Reals
 
 
 def robust(one: SampleSet, params: RobustParams | None = None) -> Extracted:
@@ -274,7 +279,9 @@ def _unaligned(runs: _Runs) -> _Aligned:
     width = max(1, round(5.0 / runs.step_s))
     rates = uniform_filter1d(runs.rates, width, axis=1)[:, :count]
     is_foreign = np.ones(count, dtype=np.bool_)
-    return _Aligned(rates, runs.is_known[:, :count], is_foreign, _foreign_ratio(rates, is_foreign, runs))
+    nowhere = np.zeros((len(rates), 0))
+    ratio = _foreign_ratio(rates, is_foreign, runs)
+    return _Aligned(rates, runs.is_known[:, :count], is_foreign, ratio, nowhere, nowhere[0])
 
 
 def _quiet_outside(aligned: _Aligned, runs: _Runs, params: RobustParams) -> _Aligned:
@@ -320,19 +327,25 @@ def _brought_together(
     step_s = runs.step_s
     levels = _span_levels(begun_s, template, foreign_ratio, step_s, params)
     alone_s = timeline(reached_s, runs.weights, levels)
+    rates, is_known = _shifted(runs, begun_s, alone_s, step_s, params)
+    length_s = (template.last - template.first) * step_s
+    begins_s = np.arange(rates.shape[1]) * step_s
+    is_foreign = _outside(begins_s, alone_s[:-1] - 2.0, alone_s[:-1] + length_s + 4.0)
+    return _Aligned(rates, is_known, is_foreign, _foreign_ratio(rates, is_foreign, runs), begun_s, alone_s)
+
+
+def _shifted(runs: _Runs, begun_s: Reals, alone_s: Reals, step_s: float, params: RobustParams) -> tuple[Reals, Bools]:
+    """Return rates and whether they are known (runs, steps), on steps of any length, from one burst to the next."""
     edges = np.arange(max(2, round(alone_s[-1] / step_s)) + 1) * step_s
     lead_s = params.alignment.margin_s
     burst = np.clip(np.searchsorted(alone_s[:-1] - lead_s, edges[:-1], side="right") - 1, 0, begun_s.shape[1] - 1)
     shift_s = begun_s[:, burst] - alone_s[burst]
-    left, right = (edges[:-1] + shift_s) / step_s, (edges[1:] + shift_s) / step_s
+    left, right = (edges[:-1] + shift_s) / runs.step_s, (edges[1:] + shift_s) / runs.step_s
     rates = (read_totals(runs.total_bytes, right) - read_totals(runs.total_bytes, left)) / step_s
     whole = np.clip(left.astype(np.int64), 0, runs.is_known.shape[1] - 1)
     # half of a step is enough, as in `_stepped`: a first burst at the start may be put a little later than it was
-    is_there = (left >= -0.5) & (right * step_s <= runs.duration_s[:, None] + step_s)
-    is_known = np.take_along_axis(runs.is_known, whole, 1) & is_there
-    length_s = (template.last - template.first) * step_s
-    is_foreign = _outside(edges[:-1], alone_s[:-1] - 2.0, alone_s[:-1] + length_s + 4.0)
-    return _Aligned(rates, is_known, is_foreign, _foreign_ratio(rates, is_foreign, runs))
+    is_there = (left >= -0.5) & (right * runs.step_s <= runs.duration_s[:, None] + runs.step_s)
+    return rates, np.take_along_axis(runs.is_known, whole, 1) & is_there
 
 
 def _outside(
@@ -376,9 +389,13 @@ def _signature(
     level, step_s = _level(aligned, params), runs.step_s
     effective = runs.weights.sum() ** 2 / (runs.weights**2).sum()
     half = params.band_deviations * np.sqrt(level * (1.0 - level) / effective)
-    curves = _curve(aligned, runs, [level, level - half, level + half])
+    # Runs are polled at other times than they begin, each at its own: together they tell more than steps do.
+    fine_s = min(step_s, max(params.finest_step_s, step_s / params.fineness))
+    rates, is_known = _shifted(runs, aligned.begun_s, aligned.alone_s, fine_s, params)
+    curves = _curve(replace(aligned, rates=rates, is_known=is_known), runs, [level, level - half, level + half])
     supports = _supports(aligned, template, params.support_ratio)
-    middles, lows, _ = np.diff(running_totals(curves)[:, np.stack([template.first, template.last])], axis=1)[:, 0]
+    places = np.rint(np.stack([template.first, template.last]) * (step_s / fine_s)).astype(np.int64)
+    middles, lows, _ = np.diff(running_totals(curves)[:, np.minimum(places, curves.shape[1])], axis=1)[:, 0]
     is_borne_out = _are_borne_out(middles, lows, supports, params)
     is_mostly = middles[is_borne_out].sum() > params.least_kept_ratio * middles.sum()
     if not (is_mostly and _is_told(middles, lows, supports, params)):
@@ -386,8 +403,8 @@ def _signature(
     template, supports = template.chosen(is_borne_out), supports[is_borne_out]
     begin_s, end_s = template.first * step_s, template.last * step_s
     edge_s = 2.0 * max(1.0, step_s / 2)
-    curves[:, _outside(np.arange(curves.shape[1]) * step_s, begin_s - edge_s, end_s + edge_s)] = 0.0
-    middle, low, high = _by_second(curves, step_s)
+    curves[:, _outside(np.arange(curves.shape[1]) * fine_s, begin_s - edge_s, end_s + edge_s)] = 0.0
+    middle, low, high = _by_second(curves, fine_s)
     bursts = _bursts(template, middle, step_s, supports)
     if not len(bursts):
         return Extracted.nothing("no_common_bursts", background)
