@@ -327,20 +327,24 @@ def _brought_together(
     step_s = runs.step_s
     levels = _span_levels(begun_s, template, foreign_ratio, step_s, params)
     alone_s = timeline(reached_s, runs.weights, levels)
-    rates, is_known = _shifted(runs, begun_s, alone_s, step_s, params)
+    begins_s = np.arange(max(2, round(alone_s[-1] / step_s))) * step_s
+    rates, is_known = _shifted(runs, begun_s, alone_s, begins_s, step_s, params)
     length_s = (template.last - template.first) * step_s
-    begins_s = np.arange(rates.shape[1]) * step_s
     is_foreign = _outside(begins_s, alone_s[:-1] - 2.0, alone_s[:-1] + length_s + 4.0)
     return _Aligned(rates, is_known, is_foreign, _foreign_ratio(rates, is_foreign, runs), begun_s, alone_s)
 
 
-def _shifted(runs: _Runs, begun_s: Reals, alone_s: Reals, step_s: float, params: RobustParams) -> tuple[Reals, Bools]:
-    """Return rates and whether they are known (runs, steps), on steps of any length, from one burst to the next."""
-    edges = np.arange(max(2, round(alone_s[-1] / step_s)) + 1) * step_s
+def _shifted(
+    runs: _Runs, begun_s: Reals, alone_s: Reals, begins_s: Reals, step_s: float, params: RobustParams
+) -> tuple[Reals, Bools]:
+    """Return rates in steps (runs, steps) of a run alone, and whether they are known.
+
+    begins_s (steps): when each step begins, in order; step_s: how long all of them are.
+    """
     lead_s = params.alignment.margin_s
-    burst = np.clip(np.searchsorted(alone_s[:-1] - lead_s, edges[:-1], side="right") - 1, 0, begun_s.shape[1] - 1)
+    burst = np.clip(np.searchsorted(alone_s[:-1] - lead_s, begins_s, side="right") - 1, 0, begun_s.shape[1] - 1)
     shift_s = begun_s[:, burst] - alone_s[burst]
-    left, right = (edges[:-1] + shift_s) / runs.step_s, (edges[1:] + shift_s) / runs.step_s
+    left, right = (begins_s + shift_s) / runs.step_s, (begins_s + step_s + shift_s) / runs.step_s
     rates = (read_totals(runs.total_bytes, right) - read_totals(runs.total_bytes, left)) / step_s
     whole = np.clip(left.astype(np.int64), 0, runs.is_known.shape[1] - 1)
     # half of a step is enough, as in `_stepped`: a first burst at the start may be put a little later than it was
@@ -391,8 +395,13 @@ def _signature(
     half = params.band_deviations * np.sqrt(level * (1.0 - level) / effective)
     # Runs are polled at other times than they begin, each at its own: together they tell more than steps do.
     fine_s = min(step_s, max(params.finest_step_s, step_s / params.fineness))
-    rates, is_known = _shifted(runs, aligned.begun_s, aligned.alone_s, fine_s, params)
-    curves = _curve(replace(aligned, rates=rates, is_known=is_known), runs, [level, level - half, level + half])
+    begins_s = np.arange(max(2, round(aligned.alone_s[-1] / fine_s))) * fine_s
+    is_quiet = _outside_of(template, begins_s, step_s)
+    rates, is_known = _shifted(runs, aligned.begun_s, aligned.alone_s, begins_s[~is_quiet], fine_s, params)
+    curves = np.zeros((3, len(begins_s)))
+    curves[:, ~is_quiet] = _curve(
+        replace(aligned, rates=rates, is_known=is_known), runs, [level, level - half, level + half]
+    )
     supports = _supports(aligned, template, params.support_ratio)
     places = np.rint(np.stack([template.first, template.last]) * (step_s / fine_s)).astype(np.int64)
     middles, lows, _ = np.diff(running_totals(curves)[:, np.minimum(places, curves.shape[1])], axis=1)[:, 0]
@@ -401,9 +410,7 @@ def _signature(
     if not (is_mostly and _is_told(middles, lows, supports, params)):
         return Extracted.nothing("no_common_bursts", background)
     template, supports = template.chosen(is_borne_out), supports[is_borne_out]
-    begin_s, end_s = template.first * step_s, template.last * step_s
-    edge_s = 2.0 * max(1.0, step_s / 2)
-    curves[:, _outside(np.arange(curves.shape[1]) * fine_s, begin_s - edge_s, end_s + edge_s)] = 0.0
+    curves[:, _outside_of(template, begins_s, step_s)] = 0.0
     middle, low, high = _by_second(curves, fine_s)
     bursts = _bursts(template, middle, step_s, supports)
     if not len(bursts):
@@ -412,6 +419,12 @@ def _signature(
         middle, low, high = np.ldexp([middle, np.minimum(low, middle), np.maximum(high, middle)], runs.exponent)
         volume = np.ldexp(bursts.volume_bytes, runs.exponent)
     return Extracted("extracted", middle, low, high, replace(bursts, volume_bytes=volume), background)
+
+
+def _outside_of(template: Template, begins_s: Reals, step_s: float) -> Bools:
+    """Return which steps are in none of a template's bursts (in steps of step_s), nor next to one."""
+    edge_s = 2.0 * max(1.0, step_s / 2)
+    return _outside(begins_s, template.first * step_s - edge_s, template.last * step_s + edge_s)
 
 
 def _are_borne_out(middles: Reals, lows: Reals, supports: Reals, params: RobustParams) -> Bools:
