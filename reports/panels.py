@@ -15,6 +15,7 @@ from reports.plot_texts import shortened
 from warehouse.store import moved_into_place
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.text import Text
@@ -143,3 +144,26 @@ def say(axes: Axes, text: str) -> None:
     """Say why a panel is empty."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=11, color="#555555")
     axes.set(xticks=[], yticks=[])
+
+
+# ---- figures of studies
+
+#: dots per inch of a study's figures
+STUDY_DPI = 120
+
+
+def save_study(figure: Figure, path: Path) -> None:
+    """Save a figure of a study as PNG, without its frame's upper and right sides."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    for axes in figure.axes:
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    FigureCanvasAgg(figure)
+    # without the library's version: the same picture has the same bytes
+    figure.savefig(path, format="png", dpi=STUDY_DPI, metadata={"Software": None})
+
+
+def in_order(frame: pl.DataFrame, column: str) -> list[str]:
+    """Return a column's values in the order in which they come."""
+    return frame[column].unique(maintain_order=True).to_list()

@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from reports.panels import in_order, save_study
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Reals = npt.NDArray[np.float64]
 
-_DPI = 120
 _WIDTH_IN = 10.0
 #: vermilion, blue, sky blue, orange, green, purple, black (Okabe and Ito): the first stands out
 _COLOURS = ("#D55E00", "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#000000")
@@ -50,8 +51,8 @@ def draw_accuracy(summed: pl.DataFrame, title: str, path: Path) -> None:
     summed: level, application, method; mean_*, low_* and high_* of each yardstick (points, and bars between quartiles);
     mean_missed_count and mean_false_count.
     """
-    levels, applications = _in_order(summed, "level"), _in_order(summed, "application")
-    methods = _in_order(summed, "method")
+    levels, applications = in_order(summed, "level"), in_order(summed, "application")
+    methods = in_order(summed, "method")
     figure = _figure(9.5)
     cells = figure.subplots(4, len(levels), sharex=True, sharey="row", squeeze=False)
     for column, level in enumerate(levels):
@@ -74,7 +75,7 @@ def draw_accuracy(summed: pl.DataFrame, title: str, path: Path) -> None:
     _accuracy_axes(cells, len(applications))
     figure.suptitle(title, fontsize=11)
     figure.legend(loc="outside lower center", ncols=len(methods), fontsize=9, frameon=False)
-    _save(figure, path)
+    save_study(figure, path)
 
 
 def _column(rows: Sequence[dict[str, Any]], name: str) -> Reals:
@@ -150,7 +151,7 @@ def draw_sweeps(summed: pl.DataFrame, sweeps: Sequence[Varied], title: str, path
     _similarity_axes(cells)
     figure.suptitle(title, fontsize=11)
     figure.legend(loc="outside lower center", ncols=8, fontsize=9, frameon=False)
-    _save(figure, path)
+    save_study(figure, path)
 
 
 def draw_drift(summed: pl.DataFrame, title: str, path: Path) -> None:
@@ -159,7 +160,7 @@ def draw_drift(summed: pl.DataFrame, title: str, path: Path) -> None:
     summed: value (standard deviation of a run's computing, as a ratio), application, method, mean_cross_correlation,
     mean_correlation.
     """
-    applications = _in_order(summed, "application")
+    applications = in_order(summed, "application")
     figure = _figure(6.0)
     cells = figure.subplots(2, len(applications), sharex=True, sharey="row", squeeze=False)
     for column, application in enumerate(applications):
@@ -173,11 +174,11 @@ def draw_drift(summed: pl.DataFrame, title: str, path: Path) -> None:
     cells[1, len(applications) // 2].set_xlabel("standard deviation of a run's computing [%]", fontsize=9)
     figure.suptitle(title, fontsize=11)
     figure.legend(loc="outside lower center", ncols=8, fontsize=9, frameon=False)
-    _save(figure, path)
+    save_study(figure, path)
 
 
 def _lines(axes: Axes, rows: pl.DataFrame, key: str, column: str, *, is_labelled: bool) -> None:
-    for number, name in enumerate(_in_order(rows, key)):
+    for number, name in enumerate(in_order(rows, key)):
         line = rows.filter(pl.col(key) == name).sort("value")
         axes.plot(
             line["value"].to_numpy(),
@@ -220,7 +221,7 @@ def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
     both[0].set_ylabel("time for one set [s]", fontsize=9)
     figure.suptitle(title, fontsize=11)
     figure.legend(loc="outside lower center", ncols=8, fontsize=9, frameon=False)
-    _save(figure, path)
+    save_study(figure, path)
 
 
 # ---- examples
@@ -264,7 +265,7 @@ def draw_examples(examples: Sequence[Example], title: str, path: Path) -> None:
         cells[-1, column].set_xlabel("time [s]", fontsize=9)
     figure.supylabel("GB/s", fontsize=9)
     figure.suptitle(title, fontsize=11)
-    _save(figure, path)
+    save_study(figure, path)
 
 
 # ---- all figures
@@ -274,19 +275,3 @@ def _figure(height_in: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(_WIDTH_IN, height_in), layout="constrained")
-
-
-def _save(figure: Figure, path: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    for axes in figure.axes:
-        axes.tick_params(labelsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
-    FigureCanvasAgg(figure)
-    # without the library's version: the same picture has the same bytes
-    figure.savefig(path, format="png", dpi=_DPI, metadata={"Software": None})
-
-
-def _in_order(frame: pl.DataFrame, column: str) -> list[str]:
-    """Return a column's values in the order in which they come."""
-    return frame[column].unique(maintain_order=True).to_list()

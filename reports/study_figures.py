@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from reports.panels import in_order, save_study
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 Reals = npt.NDArray[np.float64]
 Experiment = Literal["compute_time", "desynchronization", "variability", "cut"]
 
-_DPI = 120
 _WIDTH_IN = 9.0
 #: blue, orange, green, vermilion, purple, sky blue, black (Okabe and Ito)
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
@@ -61,8 +62,8 @@ def draw_errors(answers: pl.DataFrame, experiment: Experiment, path: Path) -> No
     answers: experiment, value, noise_level, method, error_ratio (NULL where no period was found).
     """
     chosen = answers.filter(pl.col("experiment") == experiment)
-    methods, values = _in_order(chosen, "method"), sorted(set(chosen["value"]))
-    levels = _in_order(chosen, "noise_level")
+    methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
+    levels = in_order(chosen, "noise_level")
     figure = _figure(max(3.2, 1.2 + 1.5 * len(methods)))
     rows = figure.subplots(len(methods), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, method in zip(rows, methods, strict=True):
@@ -78,7 +79,7 @@ def draw_errors(answers: pl.DataFrame, experiment: Experiment, path: Path) -> No
     figure.supylabel(r"detection error $|T_d - \overline{T}|\,/\,\overline{T}$", fontsize=10)
     figure.suptitle(_TITLES[experiment], fontsize=11)
     _error_legend(figure, levels, _LIMITS[experiment][1])
-    _save(figure, path)
+    save_study(figure, path)
 
 
 def _error_boxes(axes: Axes, answers: pl.DataFrame, values: Sequence[float], levels: Sequence[str]) -> None:
@@ -150,7 +151,7 @@ def draw_deviations(answers: pl.DataFrame, path: Path) -> None:
     answers: experiment, value, method, sigma_vol, sigma_time (NULL where no period was found).
     """
     chosen = answers.filter(pl.col("experiment") == "variability")
-    methods, values = _in_order(chosen, "method"), sorted(set(chosen["value"]))
+    methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
     figure = _figure(1.0 + 1.4 * len(methods))
     cells = figure.subplots(len(methods), 2, sharex=True, sharey=True, squeeze=False)
     for row, method in zip(cells, methods, strict=True):
@@ -165,7 +166,7 @@ def draw_deviations(answers: pl.DataFrame, path: Path) -> None:
         axes.set_xlabel(rf"{word} over $\sigma/\mu$", fontsize=10)
     figure.supylabel("standard deviation (no unit)", fontsize=10)
     figure.suptitle("Standard deviations of volume and of time on I/O (paper: Figure 9)", fontsize=11)
-    _save(figure, path)
+    save_study(figure, path)
 
 
 def _sparse_ticks(axes: Axes, values: Sequence[float]) -> None:
@@ -186,7 +187,7 @@ def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
     """
     from matplotlib.ticker import NullLocator
 
-    methods = _in_order(alarms, "method")
+    methods = in_order(alarms, "method")
     noises = alarms.select("kind", "noise").unique(maintain_order=True).rows()
     figure = _figure(1.6 + 0.55 * len(noises))
     axes = figure.subplots()
@@ -208,7 +209,7 @@ def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
     axes.set_xlabel("signals that were called periodic [%]: even steps up to 1 %, logarithmic above", fontsize=10)
     axes.set_title("False alarms, with intervals of 95 % confidence", fontsize=11)
     figure.legend(loc="outside lower center", ncols=len(methods) + 1, fontsize=9, frameon=False)
-    _save(figure, path)
+    save_study(figure, path)
 
 
 def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, number: int, method: str) -> None:
@@ -243,7 +244,7 @@ def draw_examples(examples: Sequence[tuple[str, Reals]], sampling_hz: float, pat
     rows[-1].set_ylim(bottom=0)
     figure.supylabel("throughput [GB/s]", fontsize=10)
     figure.suptitle("Semi-synthetic traces (paper: Figure 7)", fontsize=11)
-    _save(figure, path)
+    save_study(figure, path)
 
 
 # ---- all figures
@@ -256,19 +257,3 @@ def _figure(height_in: float) -> Figure:
     # room between the common label and the ticks' own
     figure.get_layout_engine().set(w_pad=0.1)  # type: ignore[union-attr,call-arg]
     return figure
-
-
-def _save(figure: Figure, path: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    for axes in figure.axes:
-        axes.tick_params(labelsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
-    FigureCanvasAgg(figure)
-    # without the library's version: the same picture has the same bytes
-    figure.savefig(path, format="png", dpi=_DPI, metadata={"Software": None})
-
-
-def _in_order(frame: pl.DataFrame, column: str) -> list[str]:
-    """Return a column's values in the order in which they come."""
-    return frame[column].unique(maintain_order=True).to_list()

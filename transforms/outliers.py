@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.sample_sets import SampleSets
+from transforms.throughput import owners
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -70,7 +71,7 @@ def volumes(sets: SampleSets) -> Reals:
     where nothing was measured.
     """
     counts = np.diff(sets.samples.offsets)
-    owner = np.repeat(np.arange(len(counts)), counts)
+    owner = owners(sets.samples.offsets)
     is_known = np.isfinite(sets.samples.values)
     known = np.bincount(owner, is_known, len(counts))
     total = np.bincount(owner, np.where(is_known, sets.samples.values, 0.0), len(counts))
@@ -88,7 +89,7 @@ def factors(duration_s: Reals, volume_bytes: Reals, offsets: Ints, params: Outli
     """
     chosen = params or OutlierParams()
     is_known = _is_known(duration_s, volume_bytes)
-    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    owner = owners(offsets)
     counts = np.bincount(owner[is_known], minlength=len(offsets) - 1)
     found = np.full(len(duration_s), np.nan)
     known = np.flatnonzero(is_known)
@@ -109,7 +110,7 @@ def are_outliers(duration_s: Reals, volume_bytes: Reals, offsets: Ints, params: 
     """
     chosen = params or OutlierParams()
     found = factors(duration_s, volume_bytes, offsets, chosen)
-    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    owner = owners(offsets)
     is_judged = np.isfinite(found)
     count = np.bincount(owner, is_judged, len(offsets) - 1)
     total = np.bincount(owner, np.where(is_judged, found, 0.0), len(offsets) - 1)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from transforms.sample_sets import SampleSet, SampleSets
 from transforms.samples import Ragged
+from transforms.throughput import owners
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -101,7 +102,7 @@ def bridged(samples: Ragged, interval_s: float, longest_gap_s: float) -> Ragged:
         return samples
     values = np.where(is_known, samples.values, np.nan)
     places = np.arange(len(values))
-    owner = np.repeat(np.arange(len(samples.offsets) - 1), np.diff(samples.offsets))
+    owner = owners(samples.offsets)
     first, last = samples.offsets[owner], samples.offsets[owner + 1] - 1
     before = np.maximum.accumulate(np.where(is_known, places, -1))
     after = np.minimum.accumulate(np.where(is_known, places, len(values))[::-1])[::-1]
@@ -164,8 +165,7 @@ def _doubled(samples: Ragged) -> Reals:
 
 def _coarsened(samples: Ragged, interval_s: float) -> Ragged:
     """Return the mean rate of what was measured in each second that has begun; the last one may be a part of one."""
-    counts = np.diff(samples.offsets)
-    owner = np.repeat(np.arange(len(counts)), counts)
+    counts, owner = np.diff(samples.offsets), owners(samples.offsets)
     # many short steps: one that crosses a second's edge counts for both by time
     began = (np.arange(len(samples.values)) - samples.offsets[owner]) * interval_s
     second = np.floor(began + 1e-9).astype(np.int64)

@@ -28,6 +28,7 @@ from transforms.extracted import Extracted, SignatureBursts
 from transforms.preprocessing import bridged
 from transforms.sample_sets import SampleSet
 from transforms.samples import Ragged
+from transforms.throughput import owners
 from transforms.timelines import SPANS, timeline
 
 Reals = npt.NDArray[np.float64]
@@ -178,7 +179,7 @@ def _usable(samples: Ragged, one: SampleSet, step_s: float, max_missing_ratio: f
     edges = samples.offsets
     is_timed = np.isfinite(one.duration_s) & (one.duration_s >= 2 * step_s * (1 - 1e-9)) & np.isfinite(one.started_s)
     duration_s, started_s = np.where(is_timed, one.duration_s, 1.0), np.where(is_timed, one.started_s, 0.0)
-    owner = np.repeat(np.arange(one.run_count), np.diff(edges))
+    owner = owners(edges)
     left = started_s[owner] + (np.arange(len(owner)) - edges[owner]) * one.interval_s
     inside_s = np.minimum(left + one.interval_s, duration_s[owner]) - np.maximum(left, 0.0)
     measured_s = np.bincount(owner, np.where(np.isfinite(samples.values), np.maximum(inside_s, 0.0), 0), one.run_count)

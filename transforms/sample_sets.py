@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.samples import Ragged
+from transforms.throughput import owners
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -74,7 +75,7 @@ class SampleSets:
     @property
     def owner(self) -> Ints:
         """The set of each run (n)."""
-        return np.repeat(np.arange(self.set_count), np.diff(self.offsets))
+        return owners(self.offsets)
 
     def one(self, place: int) -> SampleSet:
         """Return one set: its samples are a view, not a copy."""

@@ -66,13 +66,16 @@ def extract(
     it weighs them by that itself. Raises KeyError for a method that is none.
     """
     chosen = params or SignatureParams()
-    is_outlier = outliers.are_outliers(sets.duration_s, outliers.volumes(sets), sets.offsets, chosen.outliers)
     is_unusual = ~usual_runs.are_usual(sets.duration_s, sets.offsets, chosen.usual)
-    left_outs = {"iosi_raw": np.zeros_like(is_outlier), "robust": is_unusual}
+    left_outs = {"iosi_raw": np.zeros_like(is_unusual), "robust": is_unusual}
+    is_outlier = is_unusual
+    if not left_outs.keys() >= set(methods):
+        volume_bytes = outliers.volumes(sets)
+        is_outlier = is_unusual | outliers.are_outliers(sets.duration_s, volume_bytes, sets.offsets, chosen.outliers)
     makers = _makers(chosen)
     answers = []
     for method in methods:
-        left_out = left_outs.get(method, is_outlier | is_unusual)
+        left_out = left_outs.get(method, is_outlier)
         extracted = [_of_one(sets, place, left_out, makers[method], chosen) for place in range(sets.set_count)]
         answers.append(Signatures(method, extracted, left_out))
     return answers

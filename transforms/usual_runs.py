@@ -14,6 +14,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from transforms.throughput import owners
+
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -58,7 +60,7 @@ def are_usual(duration_s: Reals, offsets: Ints, params: UsualRunParams | None = 
     usual_s = np.repeat([usual_duration_s(duration_s[a:b], chosen) for a, b in pairwise(offsets)], counts)
     low, high = _limits(chosen)
     is_usual = (duration_s > 0) & (duration_s >= low * usual_s) & (duration_s <= high * usual_s)
-    owner = np.repeat(np.arange(len(counts)), counts)
+    owner = owners(offsets)
     is_enough = np.bincount(owner[is_usual], minlength=len(counts)) >= chosen.least_count
     marked: Bools = is_usual | ~is_enough[owner]
     return marked

@@ -25,13 +25,12 @@ from flows.signature_study.summary import (
 )
 from flows.signature_study.tables import SWEPT, overall_rows, time_table, verdict
 from flows.signature_study.timing import growth
+from flows.study.page import FIGURES, write_page
 from reports.signature_study_figures import Example
 from transforms.samples import Reals
 from transforms.synthetic import SiteParams
-from warehouse.store import moved_into_place
 
 PAGE = "signatures-study.md"
-FIGURES = "figures"
 _TITLES = {
     "accuracy": "Accuracy, means and quartiles (paper: Figure 16)",
     "sweeps": "iosi by its parameters, busy (paper: Figures 17 and 18); dashed: the paper's values",
@@ -51,13 +50,7 @@ _DRAWN_SAMPLES = 3
 
 def write(results: Results, folder: Path) -> Path:
     """Write the page and its figures into a folder; return the page."""
-    figures = folder / FIGURES
-    figures.mkdir(parents=True, exist_ok=True)
-    _draw(results, figures)
-    page = folder / PAGE
-    with moved_into_place(page.absolute()) as temporary:
-        temporary.write_text(text(results), encoding="utf-8")
-    return page
+    return write_page(folder / PAGE, lambda figures: _draw(results, figures), lambda: text(results))
 
 
 def _draw(results: Results, folder: Path) -> None:

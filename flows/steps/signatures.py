@@ -18,10 +18,11 @@ from flows.settings import SignatureSettings
 from flows.steps.arrays import epoch_s, offsets, ragged
 from flows.steps.run import Run
 from transforms import preprocessing, similarity
-from transforms.extracted import Extracted
+from transforms.extracted import Extracted, SignatureBursts
 from transforms.iosi import IosiParams
 from transforms.sample_sets import SampleSets
 from transforms.signatures import DEFAULT_METHOD, SignatureParams, Signatures
+from transforms.throughput import owners
 from warehouse import models, reading
 from warehouse.contracts import Table, frames, tables
 from warehouse.store import join_parquet, write_parquet
@@ -256,28 +257,28 @@ def parameters_of(method: str, params: SignatureParams) -> str:
 
 
 def _point_rows(keys: pl.DataFrame, found: Sequence[Extracted]) -> pl.DataFrame:
-    counts = np.array([len(one.bytes_per_s) for one in found], dtype=np.int64)
-    named = ("bytes_per_s", "low_bytes_per_s", "high_bytes_per_s")
-    place = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    columns = {name: np.concatenate([np.zeros(0), *(getattr(one, name) for one in found)]) for name in named}
-    return (
-        keys[np.repeat(np.arange(len(counts)), counts)]
-        .with_columns(offset_s=pl.Series(place).cast(pl.Float64), **{n: pl.Series(v) for n, v in columns.items()})
-        .with_columns(pl.col(named).fill_nan(None))
-        .select(tables.SIGNATURE_POINTS.column_names)
-    )
+    rows = _part_rows(keys, found, ("bytes_per_s", "low_bytes_per_s", "high_bytes_per_s"))
+    return rows.with_columns(offset_s=pl.col("place").cast(pl.Float64)).select(tables.SIGNATURE_POINTS.column_names)
 
 
 def _burst_rows(keys: pl.DataFrame, found: Sequence[Extracted]) -> pl.DataFrame:
-    counts = np.array([len(one.bursts) for one in found], dtype=np.int64)
     named = ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio")
-    place = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    columns = {name: np.concatenate([np.zeros(0), *(getattr(one.bursts, name) for one in found)]) for name in named}
+    rows = _part_rows(keys, [one.bursts for one in found], named)
+    return rows.rename({"place": "burst"}).select(tables.SIGNATURE_BURSTS.column_names)
+
+
+def _part_rows(keys: pl.DataFrame, found: Sequence[Extracted | SignatureBursts], named: Sequence[str]) -> pl.DataFrame:
+    """Return a row for each value of some arrays of each part: its key, its `place` in the part, NULL for NaN."""
+    counts = np.array([len(getattr(one, named[0])) for one in found], dtype=np.int64)
+    edges = np.concatenate([[0], np.cumsum(counts)])
+    owner = owners(edges)
+    columns = {name: np.concatenate([np.zeros(0), *(getattr(one, name) for one in found)]) for name in named}
     return (
-        keys[np.repeat(np.arange(len(counts)), counts)]
-        .with_columns(burst=pl.Series(place), **{n: pl.Series(v) for n, v in columns.items()})
-        .with_columns(pl.col("support_ratio").fill_nan(None))
-        .select(tables.SIGNATURE_BURSTS.column_names)
+        keys[owner]
+        .with_columns(
+            place=pl.Series(np.arange(len(owner)) - edges[owner]), **{n: pl.Series(v) for n, v in columns.items()}
+        )
+        .with_columns(pl.col(named).fill_nan(None))
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -27,12 +27,16 @@ _ERRORS = {
 
 def write(results: Results, folder: Path) -> Path:
     """Write the page and its figures into a folder; return the page."""
-    figures = folder / FIGURES
+    return write_page(folder / PAGE, lambda figures: _draw(results, figures), lambda: text(results))
+
+
+def write_page(page: Path, draw: Callable[[Path], None], text: Callable[[], str]) -> Path:
+    """Write a study's figures beside its page, and then the page in one step; return the page."""
+    figures = page.parent / FIGURES
     figures.mkdir(parents=True, exist_ok=True)
-    _draw(results, figures)
-    page = folder / PAGE
+    draw(figures)
     with moved_into_place(page.absolute()) as temporary:
-        temporary.write_text(text(results), encoding="utf-8")
+        temporary.write_text(text(), encoding="utf-8")
     return page
 
 

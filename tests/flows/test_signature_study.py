@@ -458,7 +458,7 @@ def whole(results: Results) -> Results:
 
 def test_page_has_its_figures_and_tables(whole: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # to lay out and to encode takes longest, and is tested where it belongs
-    monkeypatch.setattr(signature_study_figures, "_save", lambda _, path: path.write_bytes(b""))
+    monkeypatch.setattr(signature_study_figures, "save_study", lambda _, path: path.write_bytes(b""))
     text = page.write(whole, tmp_path / "new").read_text(encoding="utf-8")
     figures = re.findall(r"\]\((figures/[^)]+)\)", text)
     assert len(figures) == len(set(figures)) == 6
