@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from transforms.curve_bursts import joined, stretches
+
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -98,33 +100,17 @@ def common_bursts(
 
     """
     chosen = params or CommonBurstParams()
-    first, last = _stretches(is_common)
-    first, last = _joined(first, last, chosen.dip_s / step_s)
+    first, last = stretches(is_common)
+    first, last = joined(first, last, chosen.dip_s / step_s)
     is_long = last - first >= chosen.least_s / step_s
     first, last = _grown(curve, first[is_long], last[is_long], chosen.edge_ratio)
-    first, last = _joined(first, last, chosen.dip_s / step_s)
+    first, last = joined(first, last, chosen.dip_s / step_s)
     total = np.concatenate([[0.0], np.cumsum(curve)])
     volume = total[last] - total[first]
     if not len(volume):
         return first, last
     is_large = (volume > chosen.least_volume_ratio * np.median(volume)) & (last - first >= chosen.least_s / step_s)
     return first[is_large], last[is_large]
-
-
-def _stretches(is_in: Bools) -> tuple[Ints, Ints]:
-    """Return where stretches of true values begin, and where they are over."""
-    turns = np.diff(np.concatenate([[False], is_in, [False]]).astype(np.int8))
-    return np.flatnonzero(turns == 1), np.flatnonzero(turns == -1)
-
-
-def _joined(first: Ints, last: Ints, most_apart: float) -> tuple[Ints, Ints]:
-    """Join stretches that are hardly apart, or that overlap; they come in order of their starts."""
-    if not len(first):
-        return first, last
-    order = np.argsort(first, kind="stable")
-    first, reach = first[order], np.maximum.accumulate(last[order])
-    is_apart = first[1:] - reach[:-1] > most_apart
-    return first[np.append(True, is_apart)], reach[np.append(is_apart, True)]
 
 
 def _grown(curve: Reals, first: Ints, last: Ints, edge_ratio: float) -> tuple[Ints, Ints]:

@@ -14,6 +14,7 @@ from transforms.extracted import SignatureBursts
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +55,30 @@ def bursts_of(bytes_per_s: Reals, params: CurveBurstParams | None = None) -> Sig
     typical = height(rates)
     if not typical > 0:
         return SignatureBursts.none()
-    edges = np.flatnonzero(np.diff(rates > chosen.height_ratio * typical, prepend=False, append=False))
-    first, after = edges[::2], edges[1::2]
-    is_apart = first[1:] - after[:-1] > chosen.dip_s
-    first, after = first[np.append(True, is_apart)], after[np.append(is_apart, True)]
+    first, after = joined(*stretches(rates > chosen.height_ratio * typical), chosen.dip_s)
     volume = _sums(rates, first, after)
     is_left = volume >= chosen.volume_ratio * _typical(volume, power=1)
     first, after, volume = first[is_left], after[is_left], volume[is_left]
-    peaked = _peaks(rates, first, after) + 0.5
+    peaked = peaks(rates, first, after) + 0.5
     return SignatureBursts(
         first.astype(np.float64), peaked, after.astype(np.float64), volume, np.full(len(first), np.nan)
     )
+
+
+def stretches(is_in: Bools) -> tuple[Ints, Ints]:
+    """Return where stretches of true values begin, and where they are over."""
+    turns = np.diff(np.concatenate([[False], is_in, [False]]).astype(np.int8))
+    return np.flatnonzero(turns == 1), np.flatnonzero(turns == -1)
+
+
+def joined(first: Ints, last: Ints, most_apart: float) -> tuple[Ints, Ints]:
+    """Join stretches that are hardly apart, or that overlap; they come in order of their starts."""
+    if not len(first):
+        return first, last
+    order = np.argsort(first, kind="stable")
+    first, reach = first[order], np.maximum.accumulate(last[order])
+    is_apart = first[1:] - reach[:-1] > most_apart
+    return first[np.append(True, is_apart)], reach[np.append(is_apart, True)]
 
 
 def _typical(values: Reals, power: int) -> float:
@@ -84,7 +98,7 @@ def _sums(rates: Reals, first: Ints, after: Ints) -> Reals:
     return found
 
 
-def _peaks(rates: Reals, first: Ints, after: Ints) -> Reals:
+def peaks(rates: Reals, first: Ints, after: Ints) -> Reals:
     """Return the first of the highest seconds of each stretch."""
     lengths = after - first
     owner = np.repeat(np.arange(len(first)), lengths)

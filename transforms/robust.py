@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from transforms.alignment import AlignmentParams, Template, read_totals, running_totals, starts
 from transforms.common_bursts import CommonBurstParams, are_common, common_bursts, false_alarm_level, heights
+from transforms.curve_bursts import peaks
 from transforms.envelopes import weighted_quantiles
 from transforms.extracted import Extracted, SignatureBursts
 from transforms.preprocessing import bridged
@@ -478,9 +479,11 @@ def _bursts(template: Template, curve: Reals, step_s: float, support_ratio: Real
     first = np.maximum(first, np.concatenate([[0], last[:-1]]))
     is_left = last > first
     first, last = first[is_left], last[is_left]
-    pairs = list(zip(first.tolist(), last.tolist(), strict=True))
-    peak = np.array([begin + int(curve[begin:end].argmax()) for begin, end in pairs], dtype=np.float64)
-    volume = np.array([curve[begin:end].sum() for begin, end in pairs])
+    volume = np.array([curve[begin:end].sum() for begin, end in zip(first.tolist(), last.tolist(), strict=True)])
     return SignatureBursts(
-        first.astype(np.float64), peak + 0.5, last.astype(np.float64), volume, support_ratio[is_left]
+        first.astype(np.float64),
+        peaks(curve, first, last) + 0.5,
+        last.astype(np.float64),
+        volume,
+        support_ratio[is_left],
     )
