@@ -1,0 +1,69 @@
+"""Whole numbers in a row as nested arithmetic progressions: the form of rank lists and of parameters' values.
+
+A regular section descriptor (RSD) is a start, a stride and a count; nested in one another they are power RSDs
+(PRSDs) [1]. Here a `Progression` is a PRSD of numbers, and a row of numbers that is not one progression is several,
+one behind the other, with what follows no rule `Listed` as it stands.
+
+[1] M. Noeth et al., ScalaTrace: Scalable compression and replay of communication traces for high-performance
+computing, JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Progression:
+    """The numbers `start + sum of strides[d] * index[d]`, for all 0 <= index[d] < counts[d], the last index fastest.
+
+    Without dimensions it is the one number `start`.
+    """
+
+    start: int
+    strides: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers these are."""
+        return math.prod(self.counts)
+
+    def values(self) -> Longs:
+        """Return all of the numbers, in order."""
+        steps = [
+            np.arange(count, dtype=np.int64) * stride for stride, count in zip(self.strides, self.counts, strict=True)
+        ]
+        return reduce(np.add.outer, steps, np.int64(self.start)).reshape(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Numbers that follow no rule, one by one."""
+
+    numbers: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Return how many numbers these are."""
+        return len(self.numbers)
+
+    def values(self) -> Longs:
+        """Return all of the numbers, in order."""
+        return np.array(self.numbers, np.int64)
+
+
+#: a row of numbers is a tuple of these
+Run = Progression | Listed
+
+
+def values(runs: tuple[Run, ...]) -> Longs:
+    """Return all numbers of a row."""
+    return np.concatenate([np.empty(0, np.int64), *(run.values() for run in runs)])
