@@ -26,12 +26,15 @@ START = -1
 class Share:
     """The values of some ranks (ScalaTrace's <value vector, rank list> pair [2]).
 
-    `values` are those of the first rank of `ranks`, one for each time that the node is executed. All values of a
-    rank further on are larger by `shifts[d]` for each step along dimension d of `ranks`.
+    `values` is a row: those of the first rank of `ranks`, one for each time that the node is executed. `shifts` has
+    such a row for each dimension of `ranks`: by so much the values grow with each step along it. The value of the
+    rank `ranks.start + sum of ranks.strides[d] * index[d]` at its t-th execution is therefore
+
+        values[t] + sum of shifts[d][t] * index[d].
     """
 
     ranks: Progression
-    shifts: tuple[int, ...]
+    shifts: tuple[tuple[Run, ...], ...]
     values: tuple[Run, ...]
 
 

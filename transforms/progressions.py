@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +37,10 @@ class Progression:
 
     def values(self) -> Longs:
         """Return all of the numbers, in order."""
-        steps = [
-            np.arange(count, dtype=np.int64) * stride for stride, count in zip(self.strides, self.counts, strict=True)
-        ]
-        return reduce(np.add.outer, steps, np.int64(self.start)).reshape(-1)
+        found = np.array([self.start], np.int64)
+        for stride, count in zip(self.strides, self.counts, strict=True):
+            found = np.add.outer(found, np.arange(count, dtype=np.int64) * stride).reshape(-1)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
