@@ -4,6 +4,8 @@ A regular section descriptor (RSD) is a start, a stride and a count; nested in o
 (PRSDs) [1]. Here a `Progression` is a PRSD of numbers, and a row of numbers that is not one progression is several,
 one behind the other, with what follows no rule `Listed` as it stands.
 
+Numbers without a rule can come again by one, as the offsets of a file's unequal parts do with each time step.
+
 [1] M. Noeth et al., ScalaTrace: Scalable compression and replay of communication traces for high-performance
 computing, JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001
 """
@@ -45,18 +47,24 @@ class Progression:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Numbers that follow no rule, one by one."""
+    """Numbers that follow no rule, all of them again and again as a progression from 0 says, the numbers fastest.
+
+    Without strides and counts, it is the numbers as they stand.
+    """
 
     numbers: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
         """Return how many numbers these are."""
-        return len(self.numbers)
+        return len(self.numbers) * math.prod(self.counts)
 
     def values(self) -> Longs:
         """Return all of the numbers, in order."""
-        return np.array(self.numbers, np.int64)
+        starts = Progression(0, self.strides, self.counts).values()
+        return np.add.outer(starts, np.array(self.numbers, np.int64)).reshape(-1)
 
 
 #: a row of numbers is a tuple of these

@@ -1,0 +1,153 @@
+"""Exact models of one number over the rank count n: what stays, grows with n, or is shared out among n.
+
+The paper's four (section 2, for data in section 3.2.3): constant, linear, inverse proportional, inverse proportional
+plus a constant. All arithmetic is rational; a model holds only if it gives every number exactly, and must have had
+more numbers to give than it has parameters: two models of two parameters agree at no more than two rank counts, so
+that a third tells them apart. Models of one parameter come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+#: a number at a rank count
+Point = tuple[int, Fraction]
+
+
+class CountModel(Protocol):
+    """What gives a number at any rank count."""
+
+    def at(self, process_count: int) -> Fraction:
+        """Return the number at this rank count."""
+
+    def formula(self) -> str:
+        """Return the model as text, in `n`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountFamily:
+    """A kind of model: its name, its parameters, and how it is fitted to as many points as it has parameters.
+
+    `fit` gets points of different rank counts and returns None where no model goes through them.
+    """
+
+    name: str
+    parameter_count: int
+    fit: Callable[[Sequence[Point]], CountModel | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same number at all rank counts."""
+
+    value: Fraction
+
+    def at(self, process_count: int) -> Fraction:
+        """Return the number at this rank count."""
+        return self.value
+
+    def formula(self) -> str:
+        """Return the model as text, in `n`."""
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """`slope * n + rest`."""
+
+    slope: Fraction
+    rest: Fraction
+
+    def at(self, process_count: int) -> Fraction:
+        """Return the number at this rank count."""
+        return self.slope * process_count + self.rest
+
+    def formula(self) -> str:
+        """Return the model as text, in `n`."""
+        return _sum(times(self.slope, "n"), self.rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse:
+    """`share / n + rest`."""
+
+    share: Fraction
+    rest: Fraction
+
+    def at(self, process_count: int) -> Fraction:
+        """Return the number at this rank count."""
+        return self.share / process_count + self.rest
+
+    def formula(self) -> str:
+        """Return the model as text, in `n`."""
+        return _sum(f"{_factor(self.share)}/n", self.rest)
+
+
+def _constant(points: Sequence[Point]) -> CountModel:
+    return Constant(points[0][1])
+
+
+def _proportional(points: Sequence[Point]) -> CountModel:
+    return Linear(points[0][1] / points[0][0], Fraction(0))
+
+
+def _inverse(points: Sequence[Point]) -> CountModel:
+    return Inverse(points[0][1] * points[0][0], Fraction(0))
+
+
+def _linear(points: Sequence[Point]) -> CountModel:
+    (count, value), (other_count, other_value) = points
+    slope = (value - other_value) / (count - other_count)
+    return Linear(slope, value - slope * count)
+
+
+def _inverse_plus(points: Sequence[Point]) -> CountModel:
+    (count, value), (other_count, other_value) = points
+    share = (value - other_value) / (Fraction(1, count) - Fraction(1, other_count))
+    return Inverse(share, value - share / count)
+
+
+#: in the order in which they are tried
+FAMILIES = (
+    CountFamily("constant", 1, _constant),
+    CountFamily("proportional", 1, _proportional),
+    CountFamily("inverse", 1, _inverse),
+    CountFamily("linear", 2, _linear),
+    CountFamily("inverse plus constant", 2, _inverse_plus),
+)
+
+
+def fitted(points: Sequence[Point], families: Sequence[CountFamily] = FAMILIES) -> CountModel | None:
+    """Return the first model that gives all points exactly and has fewer parameters than there are rank counts."""
+    apart = tuple(dict(points).items())
+    for family in families:
+        if family.parameter_count >= len(apart):
+            continue
+        # The points farthest apart fix the parameters; all others are a check.
+        chosen = [apart[0], apart[-1], *apart[1:-1]][: family.parameter_count]
+        model = family.fit(chosen)
+        if model is not None and all(model.at(count) == value for count, value in points):
+            return model
+    return None
+
+
+def _factor(value: Fraction) -> str:
+    return str(value) if value.denominator == 1 else f"({value})"
+
+
+def times(value: Fraction, name: str) -> str:
+    """Return the text of a product: `n`, `-n`, `3*n`, `n/4`, `3*n/4`."""
+    if abs(value.numerator) == 1:
+        product = f"{'-' if value < 0 else ''}{name}"
+    else:
+        product = f"{value.numerator}*{name}"
+    return product if value.denominator == 1 else f"{product}/{value.denominator}"
+
+
+def _sum(product: str, rest: Fraction) -> str:
+    if not rest:
+        return product
+    return f"{product} {'-' if rest < 0 else '+'} {abs(rest)}"

@@ -1,0 +1,341 @@
+"""Exact models of a number over ranks, iterations and rank counts: both dimensions of the paper's section 3.2.3.
+
+A field has a value for each rank and each iteration of the loops around it. Along a loop it grows by a stride that is
+a model in n, or, where it does not grow evenly and the loop is as long at all rank counts, each iteration is a column
+of its own; a loop whose length changes may consist of two, of which one is as long everywhere. What is left, a number
+for each rank, is a column model (`rank_models`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.compressed_traces import Share, Vector
+from transforms.count_models import FAMILIES, Constant, CountFamily, CountModel, fitted
+from transforms.progressions import Listed, Progression, Run, values
+from transforms.rank_models import RANK_FAMILIES, Affine, Column, RankFamily, RankModel, whole
+from transforms.vectors import runs_of, vector_of
+
+Longs = npt.NDArray[np.int64]
+
+_INDICES = "ijklmpqrstuvw"
+#: iterations that follow no stride can be so many
+_MOST_LISTED = 1 << 16
+#: and rows that are made of them so long
+_MOST_NUMBERS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Families:
+    """The kinds of models that may explain fields: those in n, and those over ranks."""
+
+    counts: tuple[CountFamily, ...] = FAMILIES
+    ranks: tuple[RankFamily, ...] = RANK_FAMILIES
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A field's values at one rank count: ranks int64[R], rising, and values int64[R, iterations of each loop ...]."""
+
+    process_count: int
+    ranks: Longs
+    values: Longs
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """Values that grow by a stride with each iteration of a loop."""
+
+    stride: CountModel
+    inner: FieldModel
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Values of which each iteration of a loop, as long everywhere, has a model of its own."""
+
+    each: tuple[FieldModel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A loop that consists of two, one within the other: `length` is that of the inner one."""
+
+    length: CountModel
+    inner: FieldModel
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Values that differ by iterations, but neither by rank nor by rank count."""
+
+    numbers: Longs
+
+
+FieldModel = Strided | Apart | Split | Fixed | RankModel
+
+
+class NoModel(Exception):
+    """No model explains a field at all rank counts exactly; the message says where it first does not."""
+
+
+def fit(blocks: Sequence[Block], families: Families) -> FieldModel:
+    """Return the model that gives all values at all rank counts; raise NoModel where there is none."""
+    if blocks[0].values.ndim == 1:
+        return _by_rank([Column(block.process_count, block.ranks, block.values) for block in blocks], families)
+    strides = _strides(blocks)
+    if strides is not None:
+        stride = fitted(strides, families.counts) if strides else Constant(Fraction(0))
+        if stride is None:
+            raise NoModel(f"the stride along a loop is {_listed(strides)}")
+        return Strided(stride, fit([_first(block) for block in blocks], families))
+    lengths = {block.values.shape[1] for block in blocks}
+    if len(lengths) > 1:
+        return _split(blocks, families)
+    return _apart(blocks, families)
+
+
+def _first(block: Block, index: int = 0) -> Block:
+    return Block(block.process_count, block.ranks, block.values[:, index])
+
+
+def _strides(blocks: Sequence[Block]) -> list[tuple[int, Fraction]] | None:
+    """Return by how much values grow with each iteration of the first loop, where it is more than one; or None."""
+    found: list[tuple[int, Fraction]] = []
+    for block in blocks:
+        steps = np.diff(block.values, axis=1)
+        if not steps.size:
+            continue
+        if (steps != steps.flat[0]).any():
+            return None
+        found.append((block.process_count, Fraction(int(steps.flat[0]))))
+    return found
+
+
+def _by_rank(columns: Sequence[Column], families: Families) -> RankModel:
+    for family in families.ranks:
+        model = family(columns, families.counts)
+        if model is not None:
+            return model
+    raise NoModel("; ".join(f"{_shown(column)} at {column.process_count} ranks" for column in columns))
+
+
+def _apart(blocks: Sequence[Block], families: Families) -> FieldModel:
+    reference = blocks[0].values[0]
+    if all((block.values == reference).all() for block in blocks):
+        return Fixed(reference)
+    count = reference.shape[0]
+    if count > _MOST_LISTED:
+        raise NoModel(f"{count} iterations follow no stride")
+    return Apart(tuple(fit([_first(block, index) for block in blocks], families) for index in range(count)))
+
+
+def _split(blocks: Sequence[Block], families: Families) -> FieldModel:
+    """Fit a loop as two, the inner one as long as values grow evenly; raise NoModel where they do not."""
+    lengths = [_even_length(block.values) for block in blocks]
+    counts = [block.process_count for block in blocks]
+    length = fitted([(count, Fraction(size)) for count, size in zip(counts, lengths, strict=True)], families.counts)
+    if length is None or any(
+        size == block.values.shape[1] or block.values.shape[1] % size
+        for size, block in zip(lengths, blocks, strict=True)
+    ):
+        shown = "; ".join(f"{_shown_row(block.values)} at {block.process_count} ranks" for block in blocks)
+        raise NoModel(f"the values along a loop follow no rule: {shown}")
+    parted = [
+        Block(
+            block.process_count,
+            block.ranks,
+            block.values.reshape(block.values.shape[0], -1, size, *block.values.shape[2:]),
+        )
+        for block, size in zip(blocks, lengths, strict=True)
+    ]
+    return Split(length, fit(parted, families))
+
+
+def _even_length(block: Longs) -> int:
+    """Return after how many iterations of the first loop its values first grow by another step."""
+    steps = np.diff(block, axis=1)
+    is_other = (steps != steps[:, :1]).reshape(steps.shape[0], steps.shape[1], -1).any(axis=(0, 2))
+    return int(np.argmax(is_other)) + 1 if is_other.any() else block.shape[1]
+
+
+def _listed(points: Sequence[tuple[int, Fraction]]) -> str:
+    return ", ".join(f"{value} at {count} ranks" for count, value in points)
+
+
+def _shown(column: Column) -> str:
+    numbers = ", ".join(map(str, column.values[:4].tolist()))
+    return f"{numbers}{', ...' if column.values.size > 4 else ''}"
+
+
+def _shown_row(block: Longs) -> str:
+    row = block[0].reshape(-1)
+    return f"{', '.join(map(str, row[:6].tolist()))}{', ...' if row.size > 6 else ''}"
+
+
+# ---- what a model gives
+
+
+def vector_at(model: FieldModel, process_count: int, ranks: Sequence[Progression], lengths: Sequence[int]) -> Vector:
+    """Return the values at a rank count, of ranks that are progressions and loops of these lengths around.
+
+    Raises NotWhole where a value is no whole number.
+    """
+    leaves = _leaves(model)
+    layout = _layout(model, process_count, list(lengths))
+    if all(isinstance(leaf, Affine) for leaf in leaves):
+        return tuple(_affine_share(model, process_count, run, layout) for run in ranks)
+    every = values(tuple(ranks))
+    table = [leaf if isinstance(leaf, int) else leaf.values_at(process_count, every) for leaf in leaves]
+    rows = np.stack([np.broadcast_to(np.asarray(part, np.int64), every.shape) for part in table], axis=1)
+    order = np.argsort(every)
+    return tuple(
+        Share(
+            share.ranks,
+            tuple(_row(layout, values(shift).tolist(), is_shift=True) for shift in share.shifts),
+            _row(layout, values(share.values).tolist(), is_shift=False),
+        )
+        for share in vector_of(every[order], rows[order])
+    )
+
+
+def _affine_share(model: FieldModel, process_count: int, ranks: Progression, layout: _Layout) -> Share:
+    leaves = [leaf for leaf in _leaves(model) if isinstance(leaf, Affine)]
+    starts = [leaf.start.at(process_count) for leaf in leaves]
+    slopes = [leaf.slope.at(process_count) for leaf in leaves]
+    first = [
+        whole(start + slope * ranks.start, f"{leaf.formula()} at rank {ranks.start}")
+        for start, slope, leaf in zip(starts, slopes, leaves, strict=True)
+    ]
+    shifts = [
+        [
+            whole(slope * stride, f"{leaf.formula()} grows by {leaf.slope.formula()}, which")
+            for slope, leaf in zip(slopes, leaves, strict=True)
+        ]
+        for stride in ranks.strides
+    ]
+    rows = tuple(_row(layout, shift, is_shift=True) for shift in shifts)
+    return Share(ranks, rows, _row(layout, first, is_shift=False))
+
+
+def _leaves(model: FieldModel) -> list[RankModel | int]:
+    """Return the column models of a field, and the numbers of fixed ones, in the order of its iterations."""
+    match model:
+        case Strided() | Split():
+            return _leaves(model.inner)
+        case Apart():
+            return [leaf for inner in model.each for leaf in _leaves(inner)]
+        case Fixed():
+            return [int(number) for number in model.numbers.reshape(-1).tolist()]
+        case _:
+            return [model]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How a row is made of its leaves: `count` times what is inside, `stride` apart, or one part behind the other."""
+
+    count: int
+    stride: int
+    parts: tuple[_Layout, ...]
+
+
+_LEAF = _Layout(1, 0, ())
+
+
+def _layout(model: FieldModel, process_count: int, lengths: list[int]) -> _Layout:
+    match model:
+        case Strided():
+            stride = whole(model.stride.at(process_count), f"the stride {model.stride.formula()}")
+            return _Layout(lengths[0], stride, (_layout(model.inner, process_count, lengths[1:]),))
+        case Apart():
+            return _Layout(1, 0, tuple(_layout(inner, process_count, lengths[1:]) for inner in model.each))
+        case Split():
+            length = whole(model.length.at(process_count), f"the inner loop's length {model.length.formula()}")
+            if length < 1:
+                raise ValueError("a loop has no iterations")
+            outer = whole(Fraction(lengths[0], length), f"the outer loop's length {lengths[0]}/{length}")
+            return _layout(model.inner, process_count, [outer, length, *lengths[1:]])
+        case Fixed():
+            return _Layout(1, 0, (_LEAF,) * model.numbers.size)
+        case _:
+            return _LEAF
+
+
+def _row(layout: _Layout, numbers: list[int], *, is_shift: bool) -> tuple[Run, ...]:
+    """Return the row that has these numbers at its leaves; strides along loops are the same for all ranks."""
+    found = _laid_out(layout, iter(numbers), is_shift)
+    return _joined(found)
+
+
+def _laid_out(layout: _Layout, numbers: object, is_shift: bool) -> tuple[Run, ...]:
+    assert hasattr(numbers, "__next__")
+    if not layout.parts:
+        return (Progression(next(numbers)),)
+    inside = tuple(run for part in layout.parts for run in _laid_out(part, numbers, is_shift))
+    if layout.count == 1:
+        return inside
+    return repeated(_joined(inside), 0 if is_shift else layout.stride, layout.count)
+
+
+def repeated(runs: tuple[Run, ...], stride: int, count: int) -> tuple[Run, ...]:
+    """Return a row that comes so often, each time larger by the stride."""
+    if len(runs) == 1:
+        run = runs[0]
+        if isinstance(run, Progression):
+            return (Progression(run.start, (stride, *run.strides), (count, *run.counts)),)
+        return (Listed(run.numbers, (stride, *run.strides), (count, *run.counts)),)
+    size = sum(run.size for run in runs)
+    if size * count > _MOST_NUMBERS:
+        raise ValueError(f"a row of {size * count} numbers follows no progression")
+    row = values(runs)
+    return (Listed(tuple(row.tolist()), (stride,), (count,)),)
+
+
+def _joined(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    """Return a row with single numbers behind one another brought together."""
+    found: list[Run] = []
+    for is_single, group in groupby(runs, key=lambda run: run.size == 1):
+        members = tuple(group)
+        found += runs_of(values(members)) if is_single and len(members) > 1 else members
+    return tuple(found)
+
+
+def formula_of(model: FieldModel, depth: int = 0) -> str:
+    """Return a field's model as text, in `n`, `rank` and the loops' indices i, j, ..., from the outermost."""
+    index = _INDICES[min(depth, len(_INDICES) - 1)]
+    match model:
+        case Strided():
+            inner, stride = formula_of(model.inner, depth + 1), model.stride.formula()
+            if stride == "0":
+                return inner
+            product = index if stride == "1" else f"{f'({stride})' if ' ' in stride else stride}*{index}"
+            return product if inner == "0" else f"{inner} + {product}"
+        case Apart():
+            shown = [f"{index}={place}: {formula_of(inner, depth + 1)}" for place, inner in enumerate(model.each)]
+            return "; ".join(shown[:8]) + ("; ..." if len(shown) > 8 else "")
+        case Split():
+            return f"{formula_of(model.inner, depth)} in groups of {model.length.formula()}"
+        case Fixed():
+            numbers = model.numbers.reshape(-1).tolist()
+            return f"({', '.join(map(str, numbers[:8]))}{', ...' if len(numbers) > 8 else ''})[{index}]"
+        case _:
+            return model.formula()
+
+
+def is_constant(model: FieldModel) -> bool:
+    """Return whether a field is the same number everywhere."""
+    text = formula_of(model)
+    return text.lstrip("-").isdigit()
+
+
+def product(numbers: Sequence[int]) -> int:
+    """Return the product of whole numbers, exactly."""
+    return reduce(lambda left, right: left * right, numbers, 1)
