@@ -13,7 +13,18 @@ from flows import planning
 from flows.checker import Checker, InProcess
 from flows.landing import Arrival, Told, land_paths
 from flows.settings import Settings
-from flows.steps import checks, classes, periods, release, samples, signature_checks, signatures, stage, traces
+from flows.steps import (
+    checks,
+    classes,
+    extrapolations,
+    periods,
+    release,
+    samples,
+    signature_checks,
+    signatures,
+    stage,
+    traces,
+)
 from flows.steps.run import Run, judged_days
 from warehouse import landing
 from warehouse.contracts import Table, tables
@@ -52,6 +63,10 @@ def _traces(run: Run) -> Iterator[tuple[str, int]]:
     for day in run.plan.job_days:
         if run.path(tables.TRACE_JOBS, day).is_file():
             yield from _once(run, f"traces {day or 'undated'}", lambda day=day: traces.trace_signals(run, day))  # type: ignore[misc]
+
+
+def _extrapolations(run: Run) -> Iterator[tuple[str, int]]:
+    yield from _once(run, "extrapolations", lambda: extrapolations.gather_extrapolations(run))
 
 
 def _samples(run: Run) -> Iterator[tuple[str, int]]:
@@ -94,6 +109,7 @@ STEPS = (
         _traces,
         (tables.TRACE_JOBS, tables.TRACE_COUNTERS, tables.TRACE_HEATMAPS, tables.TRACE_SIGNALS),
     ),
+    Step("extrapolations", _extrapolations, (tables.EXTRAPOLATIONS,)),
     Step("samples", _samples, (tables.SAMPLES, tables.JOB_IO, tables.APPLICATIONS)),
     Step(
         "signatures",

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from flows import compressed_view
 from flows.landing import Told, reading_of
 from flows.settings import Settings
 from flows.steps.traces import LANDED, make_signals, params_of
-from warehouse import models
+from warehouse import compressed_files, models
 from warehouse.contracts import Table, frames, tables
 from warehouse.errors import InputRefused
 from warehouse.landing import input_name
@@ -70,6 +71,10 @@ def opened(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]:
 
     Raises InputRefused if it is of no known format, or nothing of it can be read, or it tells of no bytes over time.
     """
+    if compressed_files.is_compressed_trace(path):
+        with TemporaryDirectory(prefix="iosig-") as scratch:
+            yield _trace(path.name, compressed_view.batches(path), settings, Path(scratch))
+        return
     owned = owner(path) if path.is_dir() else None
     source = owned[0] if owned else recognize(read_head(path))
     batches = source.read(path, reading_of(source, settings, told))

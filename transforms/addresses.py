@@ -22,7 +22,8 @@ def without_addresses(signatures: pl.DataFrame) -> pl.DataFrame:
     """
     each = pl.element()
     is_status = each.str.contains(_STATUS)
-    is_address = each.str.contains("^[0-9]+$") & (each.cast(pl.Decimal(38, 0), strict=False) > _LARGEST_INT).fill_null(True)
+    is_too_large = (each.cast(pl.Int64, strict=False) > _LARGEST_INT).fill_null(value=True)
+    is_address = each.str.contains("^[0-9]+$") & is_too_large
     given = pl.col("arguments").str.split(" ")
 
     def marked(is_hidden: pl.Expr) -> pl.Expr:

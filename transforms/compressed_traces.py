@@ -74,8 +74,9 @@ class TimeHistogram:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The time between a call and what came before it: the end of the call before it at its level, or, for the
-    first one within another call, the start of that one.
+    """The time between a call and what came before it.
+
+    That is the end of the call before it at its level, or, for the first one within another call, the start of that.
 
     `previous` is the number of the call node that was executed before, `START` for the first call of a rank: a call
     at the head of a loop follows different ones on entry and on later iterations, with different gaps.

@@ -17,7 +17,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from transforms.compressed_traces import START, Call, CompressedTrace, Gap, Loop, Node, RankClass, Slot, Vector
+from transforms.compressed_traces import (
+    START,
+    Call,
+    CompressedTrace,
+    Gap,
+    Loop,
+    Node,
+    RankClass,
+    Slot,
+    TimeHistogram,
+    Vector,
+)
 from transforms.folding import FoldedCall, FoldedLoop, FoldedNode, Folder
 from transforms.templates import Templates, templates_of
 from transforms.time_histograms import gaps_and_durations, histograms
@@ -168,10 +179,9 @@ class _Class:
         return tuple(sorted((share for part in shares for share in part), key=lambda share: share.ranks.start))
 
 
-def _times(groups: Sequence[_Alike]) -> tuple[list[tuple[Gap, ...]], list]:
+def _times(groups: Sequence[_Alike]) -> tuple[list[tuple[Gap, ...]], list[TimeHistogram]]:
     """Return the gaps and the durations of each node of a class; those of loops are empty."""
     nodes = [_node_at(group.nodes, group.first.shape[1]) for group in groups]
-    count = max(int(node.max()) for node in nodes) + 1
     total = _node_count(groups[0].nodes)
     previous = [np.concatenate([[START], node[:-1]]) for node in nodes]
     pairs = [(before + 1) * total + node for before, node in zip(previous, nodes, strict=True)]

@@ -134,16 +134,29 @@ def fitted(points: Sequence[Point], families: Sequence[CountFamily] = FAMILIES) 
     return None
 
 
+class NotWhole(Exception):
+    """A model gives no whole number; the message says which one, and why if that is plain."""
+
+
+def whole_at(model: CountModel, process_count: int, what: str) -> int:
+    """Return the whole number that a model gives at a rank count; raise NotWhole where it is none."""
+    value = model.at(process_count)
+    if value.denominator == 1:
+        return int(value)
+    reason = f"{what} {model.formula()} is {value}, no whole number".lstrip()
+    if isinstance(model, Inverse) and model.share.denominator == model.rest.denominator == 1:
+        reason += f": {process_count} does not divide {model.share}"
+    raise NotWhole(reason)
+
+
 def _factor(value: Fraction) -> str:
     return str(value) if value.denominator == 1 else f"({value})"
 
 
 def times(value: Fraction, name: str) -> str:
     """Return the text of a product: `n`, `-n`, `3*n`, `n/4`, `3*n/4`."""
-    if abs(value.numerator) == 1:
-        product = f"{'-' if value < 0 else ''}{name}"
-    else:
-        product = f"{value.numerator}*{name}"
+    sign = "-" if value < 0 else ""
+    product = f"{sign}{name}" if abs(value.numerator) == 1 else f"{value.numerator}*{name}"
     return product if value.denominator == 1 else f"{product}/{value.denominator}"
 
 

@@ -10,6 +10,7 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
+from transforms import progressions
 from transforms.compressed_traces import (
     Call,
     CompressedTrace,
@@ -22,12 +23,11 @@ from transforms.compressed_traces import (
     TimeHistogram,
     Vector,
 )
-from transforms import progressions
+from transforms.count_models import NotWhole
 from transforms.extrapolated import Refusal
 from transforms.fitted_traces import FittedCall, FittedClass, FittedNode, FittedTrace
 from transforms.iteration_models import FieldModel, vector_at
 from transforms.progressions import Progression
-from transforms.rank_models import NotWhole
 from transforms.structures import arguments_of
 from transforms.time_histograms import EMPTY
 from transforms.time_models import extrapolated_histograms
@@ -140,7 +140,7 @@ class _Building:
         return Loop(counts, self.body(node.body, numbers, inner))
 
     def _vector(self, name: str, model: FieldModel, lengths: tuple[int, ...], least: int) -> Vector:
-        """Return the values of a field; what is no whole number, or too small, is noted and stands as that least one."""
+        """Return the values of a field; if they are no whole numbers, or too small, that is noted."""
         try:
             found = vector_at(model, self.process_count, self.ranks, lengths)
             lowest, highest = bounds_of(found)
@@ -164,7 +164,7 @@ def _timed(known: FittedTrace, process_count: int, bodies: Sequence[_Bodies]) ->
         size = sum(own.size for own in ranks)
         pairs = transitions(body, ranks[0].start)
         executed: Counter[int] = Counter()
-        for (previous, node), times in pairs.items():
+        for (_, node), times in pairs.items():
             executed[node] += times * size
         for number, call in fitted_calls:
             wanted.append(_Times((class_number, number, None), executed[number], call.durations))

@@ -157,12 +157,12 @@ def extremes(runs: tuple[Run, ...]) -> tuple[int, int]:
     """Return the least and the largest of the numbers; 0 and 0 where there are none."""
     ends: list[int] = []
     for run in runs:
-        if isinstance(run, Listed):
-            ends += [min(run.numbers), max(run.numbers)] if run.numbers else []
-        elif run.size:
-            reaches = [stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True)]
-            ends += [run.start + sum(min(0, reach) for reach in reaches)]
-            ends += [run.start + sum(max(0, reach) for reach in reaches)]
+        if not run.size:
+            continue
+        reaches = [stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True)]
+        numbers = run.numbers if isinstance(run, Listed) else (run.start,)
+        ends.append(min(numbers) + sum(min(0, reach) for reach in reaches))
+        ends.append(max(numbers) + sum(max(0, reach) for reach in reaches))
     return (min(ends), max(ends)) if ends else (0, 0)
 
 
@@ -173,15 +173,15 @@ def size_of(runs: tuple[Run, ...]) -> int:
 
 def sum_of(runs: tuple[Run, ...]) -> int:
     """Return the sum of the numbers of a row, exact and in closed form."""
-    return sum(sum(run.numbers) if isinstance(run, Listed) else progression_sum(run) for run in runs)
+    return sum(map(run_sum, runs))
 
 
-def progression_sum(run: Progression) -> int:
-    """Return the sum of a progression's numbers: its mean, which is that of its ends, times their count."""
-    twice_mean = 2 * run.start + sum(
-        stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True)
-    )
-    return twice_mean * run.size // 2
+def run_sum(run: Run) -> int:
+    """Return the sum of a run: the mean of its steps, which is that of their ends, beside each number."""
+    numbers = run.numbers if isinstance(run, Listed) else (run.start,)
+    twice_mean = sum(stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True))
+    times = math.prod(run.counts)
+    return (2 * sum(numbers) + twice_mean * len(numbers)) * times // 2
 
 
 # ---- the order of execution

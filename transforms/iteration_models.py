@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
 
 from transforms.compressed_traces import Share, Vector
-from transforms.count_models import FAMILIES, Constant, CountFamily, CountModel, fitted
+from transforms.count_models import FAMILIES, Constant, CountFamily, CountModel, NotWhole, fitted, whole_at
 from transforms.progressions import Listed, Progression, Run, values
-from transforms.rank_models import RANK_FAMILIES, Affine, Column, RankFamily, RankModel, whole
+from transforms.rank_models import RANK_FAMILIES, Affine, Column, RankFamily, RankModel
 from transforms.vectors import runs_of, vector_of
 
 Longs = npt.NDArray[np.int64]
@@ -208,21 +207,21 @@ def vector_at(model: FieldModel, process_count: int, ranks: Sequence[Progression
 
 def _affine_share(model: FieldModel, process_count: int, ranks: Progression, layout: _Layout) -> Share:
     leaves = [leaf for leaf in _leaves(model) if isinstance(leaf, Affine)]
-    starts = [leaf.start.at(process_count) for leaf in leaves]
-    slopes = [leaf.slope.at(process_count) for leaf in leaves]
-    first = [
-        whole(start + slope * ranks.start, f"{leaf.formula()} at rank {ranks.start}")
-        for start, slope, leaf in zip(starts, slopes, leaves, strict=True)
-    ]
-    shifts = [
-        [
-            whole(slope * stride, f"{leaf.formula()} grows by {leaf.slope.formula()}, which")
-            for slope, leaf in zip(slopes, leaves, strict=True)
-        ]
-        for stride in ranks.strides
-    ]
+    first = [_whole(leaf, process_count, ranks.start, 1) for leaf in leaves]
+    shifts = [[_whole(leaf, process_count, stride, 0) for leaf in leaves] for stride in ranks.strides]
     rows = tuple(_row(layout, shift, is_shift=True) for shift in shifts)
     return Share(ranks, rows, _row(layout, first, is_shift=False))
+
+
+def _whole(leaf: Affine, process_count: int, ranks: int, starts: int) -> int:
+    """Return the slope for so many ranks, with or without the start; raise NotWhole where it is no whole number."""
+    value = leaf.slope.at(process_count) * ranks + leaf.start.at(process_count) * starts
+    if value.denominator == 1:
+        return int(value)
+    # A coefficient that is none itself is the reason, if there is one.
+    whole_at(leaf.slope, process_count, "")
+    whole_at(leaf.start, process_count, "")
+    raise NotWhole(f"{leaf.formula()} is {value}, no whole number")
 
 
 def _leaves(model: FieldModel) -> list[RankModel | int]:
@@ -253,16 +252,17 @@ _LEAF = _Layout(1, 0, ())
 def _layout(model: FieldModel, process_count: int, lengths: list[int]) -> _Layout:
     match model:
         case Strided():
-            stride = whole(model.stride.at(process_count), f"the stride {model.stride.formula()}")
+            stride = whole_at(model.stride, process_count, "the stride")
             return _Layout(lengths[0], stride, (_layout(model.inner, process_count, lengths[1:]),))
         case Apart():
             return _Layout(1, 0, tuple(_layout(inner, process_count, lengths[1:]) for inner in model.each))
         case Split():
-            length = whole(model.length.at(process_count), f"the inner loop's length {model.length.formula()}")
+            length = whole_at(model.length, process_count, "the inner loop's length")
             if length < 1:
                 raise ValueError("a loop has no iterations")
-            outer = whole(Fraction(lengths[0], length), f"the outer loop's length {lengths[0]}/{length}")
-            return _layout(model.inner, process_count, [outer, length, *lengths[1:]])
+            if lengths[0] % length:
+                raise NotWhole(f"a loop of {lengths[0]} has no whole number of inner loops of {length}")
+            return _layout(model.inner, process_count, [lengths[0] // length, length, *lengths[1:]])
         case Fixed():
             return _Layout(1, 0, (_LEAF,) * model.numbers.size)
         case _:
@@ -334,8 +334,3 @@ def is_constant(model: FieldModel) -> bool:
     """Return whether a field is the same number everywhere."""
     text = formula_of(model)
     return text.lstrip("-").isdigit()
-
-
-def product(numbers: Sequence[int]) -> int:
-    """Return the product of whole numbers, exactly."""
-    return reduce(lambda left, right: left * right, numbers, 1)

@@ -15,9 +15,8 @@ from itertools import combinations, product
 import numpy as np
 import numpy.typing as npt
 
-from transforms.count_models import CountFamily, CountModel, fitted
+from transforms.count_models import CountFamily, CountModel, fitted, whole_at
 from transforms.progressions import Progression
-from transforms.rank_models import whole
 from transforms.vectors import rank_lists
 
 Longs = npt.NDArray[np.int64]
@@ -36,18 +35,18 @@ class RankListModel:
 
     def at(self, process_count: int) -> Progression | None:
         """Return the ranks at a rank count, None where there are none; raise NotWhole where these are no numbers."""
-        counts = [whole(count.at(process_count), f"the count of ranks {count.formula()}") for count in self.counts]
+        counts = [whole_at(count, process_count, "the count of ranks") for count in self.counts]
         if any(count < 0 for count in counts):
             raise ValueError(f"a class has {min(counts)} ranks")
         if 0 in counts:
             return None
-        start = whole(self.start.at(process_count), f"the first rank {self.start.formula()}")
+        start = whole_at(self.start, process_count, "the first rank")
         kept: list[tuple[int, int]] = []
         for count, stride in zip(counts, self.strides, strict=True):
             if count > 1:
                 if stride is None:
                     raise ValueError("the distance between a class's ranks was never seen")
-                kept.append((count, whole(stride.at(process_count), f"the rank stride {stride.formula()}")))
+                kept.append((count, whole_at(stride, process_count, "the rank stride")))
         return Progression(start, tuple(stride for _, stride in kept), tuple(count for count, _ in kept))
 
     def formula(self) -> str:

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from transforms.count_models import FAMILIES, Constant, CountFamily, CountModel, fitted, times
+from transforms.count_models import FAMILIES, Constant, CountFamily, CountModel, NotWhole, fitted, times, whole_at
 
 Longs = npt.NDArray[np.int64]
 
@@ -35,10 +35,6 @@ class Column:
     values: Longs
 
 
-class NotWhole(Exception):
-    """A model gives no whole number; the message says which one."""
-
-
 class RankModel(Protocol):
     """What gives a number for any ranks at any rank count."""
 
@@ -51,13 +47,6 @@ class RankModel(Protocol):
 
 #: a kind of model: it returns None where no model of its kind gives all columns, at rank counts that differ
 RankFamily = Callable[[Sequence[Column], Sequence[CountFamily]], RankModel | None]
-
-
-def whole(value: Fraction, what: str) -> int:
-    """Return a fraction that is a whole number; raise NotWhole with its name otherwise."""
-    if value.denominator != 1:
-        raise NotWhole(f"{what} is {value}, no whole number")
-    return int(value)
 
 
 def _scaled(slope: Fraction, ranks: Longs, rest: Fraction, what: str) -> Longs:
@@ -140,7 +129,7 @@ def _gives(slope: Fraction, rest: Fraction, ranks: Longs, values: Longs) -> bool
 
 @dataclass(frozen=True, slots=True)
 class Shifted:
-    """`((rank + a) mod n) * factor + rest`, the paper's fifth model; `wrap` is n - a, the rank at which it begins anew."""
+    """`((rank + a) mod n) * factor + rest`, the paper's fifth model; it begins anew at the rank `wrap`, n - a."""
 
     wrap: CountModel
     factor: CountModel
@@ -148,7 +137,7 @@ class Shifted:
 
     def values_at(self, process_count: int, ranks: Longs) -> Longs:
         """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
-        wrap = whole(self.wrap.at(process_count), f"the rank {self.wrap.formula()}")
+        wrap = whole_at(self.wrap, process_count, "the rank")
         turned = (ranks - wrap) % process_count
         return _scaled(self.factor.at(process_count), turned, self.rest.at(process_count), self.formula())
 
@@ -203,7 +192,7 @@ class Grouped:
 
     def values_at(self, process_count: int, ranks: Longs) -> Longs:
         """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
-        size = whole(self.size.at(process_count), f"the group's size {self.size.formula()}")
+        size = whole_at(self.size, process_count, "the group's size")
         group, member = np.divmod(ranks, size)
         start = self.start.at(process_count)
         by_group = _scaled(self.by_group.at(process_count), group, start, self.formula())
@@ -294,7 +283,7 @@ class Single:
         """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
         if ranks.size != len(self.models):
             raise NotWhole(f"{self.formula()} is known for {len(self.models)} ranks, not for {ranks.size}")
-        return np.array([whole(model.at(process_count), model.formula()) for model in self.models], np.int64)
+        return np.array([whole_at(model, process_count, "") for model in self.models], np.int64)
 
     def formula(self) -> str:
         """Return the model as text, in `n` and `rank`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 
 from transforms.compressed_traces import START, Call, Node
 from transforms.expansion import node_counts, numbered
@@ -22,7 +23,7 @@ def transitions(body: tuple[Node, ...], rank: int) -> Counter[tuple[int, int]]:
     found: Counter[tuple[int, int]] = Counter()
     for parent, members in children.items():
         passes = 1 if parent < 0 else counts[members[0]]
-        for before, after in zip(members, members[1:], strict=False):
+        for before, after in pairwise(members):
             found[_last(nodes, children, before), _first(nodes, after)] += passes
         if parent >= 0 and passes > counts[parent]:
             found[_last(nodes, children, members[-1]), _first(nodes, members[0])] += passes - counts[parent]

@@ -180,18 +180,30 @@ def _whole_file(refusal: InputRefused) -> Batch:
     return rejects([(None, refusal.reason, refusal.remedy, None)])
 
 
-def land_batches(store: Store, source_file: str, format_name: str, batches: list[Batch]) -> Landed:
-    """Land rows that come from no file (a database), told apart by the hash of their content."""
+def land_batches(
+    store: Store,
+    source_file: str,
+    format_name: str,
+    batches: list[Batch],
+    *,
+    content: bytes | None = None,
+    replace: bool = False,
+) -> Landed:
+    """Land rows that come from no file (a database, a command), told apart by the hash of their content.
+
+    content: what the rows were read from, if they were read from bytes; a file of these bytes is the same landing.
+    `replace` lands the rows anew, as the last word, even if they were landed before.
+    """
     import hashlib
 
-    digest = hashlib.sha256()
-    for batch in batches:
+    digest = hashlib.sha256(content or b"")
+    for batch in batches if content is None else ():
         digest.update(batch.table.name.encode())
         digest.update(batch.rows.hash_rows().to_numpy().tobytes())
     earlier = _generations(store, digest.hexdigest())
-    if earlier:
+    if earlier and not replace:
         return Landed(earlier[-1], is_new=False)
-    return _write(store, source_file, digest.hexdigest(), format_name, [], iter(batches))
+    return _write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches))
 
 
 class _NothingNew(Exception):

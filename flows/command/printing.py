@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -88,3 +89,15 @@ def show_json(document: Any) -> None:
 def progress(name: str, count: int, seconds: float) -> None:
     """Tell on stderr what was done, how many rows came of it and how long it took."""
     click.echo(f"{name:<32}{count:>12,} rows{seconds:>8.1f} s", err=True)
+
+
+@contextmanager
+def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Show on stderr how much of the work is done; what is yielded takes how much is, and how much there is."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(name, total=None)
+        yield lambda done, count: progress.update(task, completed=done, total=count)

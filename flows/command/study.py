@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from flows.signature_study.running import Results as SignatureResults
-    from flows.study.running import Results, Told
+    from flows.study.running import Results
 
 _SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="What all is drawn from.")
 _WORKERS = click.option(
@@ -50,11 +48,11 @@ def periods_command(traces: int, draws: int, seed: int, workers: int | None, int
     phases of several lengths, processes that begin late, compute phases that differ, and noise. A method should find
     their period, and none in white noise, red noise and bursts at random times. The same seed gives the same results.
     """
-    from flows.command.printing import show_json
+    from flows.command.printing import progress_bar, show_json
     from flows.study import page
     from flows.study.running import StudyParams, study
 
-    with _progress("Study of periods") as told:
+    with progress_bar("Study of periods") as told:
         results = study(StudyParams(traces, draws, seed, workers), told=told)
     if into is not None:
         click.echo(f"Page: {page.write(results, into)}", err=True)
@@ -146,13 +144,13 @@ def signatures_command(
     simulated site with other users, at three levels of their activity. The same seed gives the same results, but for
     the times.
     """
-    from flows.command.printing import show_json
+    from flows.command.printing import progress_bar, show_json
     from flows.signature_study import page
     from flows.signature_study.running import PARTS, StudyParams, study
 
     if into is not None and parts:
         raise click.UsageError("A page has all results: give --into or --part, not both.")
-    with _progress("Study of signatures") as told:
+    with progress_bar("Study of signatures") as told:
         results = study(StudyParams(seeds, seed, workers, edison, parts or PARTS), told=told)
     if into is not None:
         click.echo(f"Page: {page.write(results, into)}", err=True)
@@ -185,18 +183,3 @@ def _show_signatures(results: SignatureResults) -> None:
 
     for title, columns, rows in terminal_tables(results):
         show(title, columns, rows)
-
-
-# ---- both
-
-
-@contextmanager
-def _progress(name: str) -> Iterator[Told]:
-    """Show on stderr how much of the work is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(name, total=None)
-        yield lambda done, count: progress.update(task, completed=done, total=count)

@@ -27,7 +27,7 @@ def show_summary(store: Store, release: Release) -> None:
         _show_classes(connection)
         _show_periods(connection)
         _show_checks(connection)
-        notes = missing_inputs(connection)
+        notes = [*extrapolations(connection), *missing_inputs(connection)]
     for note in notes:
         click.echo(f"- {note}")
     click.echo(f"Release {release.release_id} ({release.verdict}) in {store.root}")
@@ -171,6 +171,14 @@ def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
     if counts["rejects"]:
         notes.append(f"{counts['rejects']:,} input rows or files were refused; iosig sql 'from rejects' lists them.")
     return notes
+
+
+def extrapolations(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return, as a sentence, how many extrapolations there are and what became of them; none where there are none."""
+    query = "select count(*), count(*) filter (outcome = 'extrapolated') from extrapolations"
+    ((count, done),) = connection.sql(query).fetchall()
+    told = f"{done:,} of {count:,} extrapolations gave a trace; iosig sql 'from extrapolations' lists them."
+    return [told] if count else []
 
 
 def _unmatched_filesystems(connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -45,6 +45,7 @@ OF_JOB_DAYS = (
 OF_SIGNATURES = (tables.CLASSES, tables.PERIODS)
 #: tables that every run writes whole
 WHOLE = (
+    tables.EXTRAPOLATIONS,
     tables.APPLICATIONS,
     tables.SAMPLE_SETS,
     tables.SIGNATURES,

@@ -18,6 +18,8 @@ NO_SIGNATURE = {
     "volume_bytes": None,
     "peak_bytes_per_s": None,
 }
+NO_TOTALS = dict.fromkeys(("class_count", "call_count", "read_bytes", "written_bytes", "file_count"))
+REFUSED = {"outcome": "no_exact_model", "refused_fields": '[{"field":"call 4"}]', **NO_TOTALS}
 NOT_READ = {"outcome": "unreadable", "reason": "Damaged.", "is_counted": False, "read_bytes": None}
 
 
@@ -87,6 +89,15 @@ GOOD: dict[str, dict[str, Any]] = {
         "signal_bytes_per_s": [0.0, 5.0],
         "volume_bytes": 5.0,
         "peak_bytes_per_s": 5.0,
+    },
+    "extrapolations": {
+        "rank_counts": [8, 12, 16, 24],
+        "outcome": "extrapolated",
+        "class_count": 2,
+        "call_count": 100,
+        "read_bytes": 0,
+        "written_bytes": 10,
+        "file_count": 1,
     },
     "samples": {
         "started_at": NOON,
@@ -230,6 +241,13 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("trace_signals", {"steps_are_all_there"}, {"step_count": 3}),
     ("trace_signals", {"some_bytes"}, {"volume_bytes": 0.0}),
     ("trace_signals", {"finer_than_counters"}, {"basis": "interval"}),
+    ("extrapolations", {"extrapolated"}, REFUSED),
+    ("extrapolations", {"extrapolated", "refused_has_reasons"}, REFUSED | {"refused_fields": None}),
+    ("extrapolations", {"extrapolated", "refused_has_no_totals"}, REFUSED | {"call_count": 1}),
+    ("extrapolations", {"extrapolated", "refused_has_no_totals"}, REFUSED | {"file_count": 0}),
+    ("extrapolations", {"extrapolated_has_no_refused_fields"}, {"refused_fields": "[]"}),
+    ("extrapolations", {"extrapolated_is_counted"}, {"written_bytes": None}),
+    ("extrapolations", {"rests_on_four_traces"}, {"rank_counts": [8, 12, 16]}),
     ("samples", {"steps_match_rates"}, {"sample_bytes_per_s": [1.0, 2.0]}),
     ("samples", {"steps_match_ratios"}, {"reported_ratios": [1.0, 1.0]}),
     ("samples", {"grid_starts_with_run"}, {"grid_started_at": NOON - timedelta(seconds=3)}),

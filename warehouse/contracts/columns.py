@@ -1,5 +1,17 @@
 """Every column, once: the same quantity has the same name, unit and meaning in every table."""
 
+from warehouse.contracts.extrapolation_columns import (
+    CALL_COUNT as CALL_COUNT,
+    CLASS_COUNT as CLASS_COUNT,
+    EXTRAPOLATION_OUTCOME as EXTRAPOLATION_OUTCOME,
+    HAS_NESTED_CALLS as HAS_NESTED_CALLS,
+    MODELS as MODELS,
+    RANK_COUNTS as RANK_COUNTS,
+    REFUSED_FIELDS as REFUSED_FIELDS,
+    TRACE_IDS as TRACE_IDS,
+    TRACE_SET as TRACE_SET,
+    TRACE_SET_ID as TRACE_SET_ID,
+)
 from warehouse.contracts.signature_columns import (
     APPEARED_BURST_COUNT as APPEARED_BURST_COUNT,
     BACKGROUND_BYTES_PER_S as BACKGROUND_BYTES_PER_S,
@@ -132,8 +144,8 @@ WRITE_BYTES_PER_S = Column(
 BYTES_PER_S = Column("bytes_per_s", "real", "Bytes per second over the interval.", unit="B/s", low=0)
 READ_IOPS = Column("read_iops", "real", "Read operations per second over the interval.", unit="1/s", low=0)
 WRITE_IOPS = Column("write_iops", "real", "Write operations per second over the interval.", unit="1/s", low=0)
-READ_BYTES = Column("read_bytes", "int", "Bytes read in the interval.", unit="B", low=0)
-WRITTEN_BYTES = Column("written_bytes", "int", "Bytes written in the interval.", unit="B", low=0)
+READ_BYTES = Column("read_bytes", "int", "Bytes read in the interval or by the run.", unit="B", low=0)
+WRITTEN_BYTES = Column("written_bytes", "int", "Bytes written in the interval or by the run.", unit="B", low=0)
 FLAG = Column(
     "flag",
     "text",
@@ -396,7 +408,9 @@ TRACER = Column("tracer", "text", "What wrote the trace.", choices=("darshan", "
 TRACER_VERSION = Column("tracer_version", "text", "The version of the trace's format, as the trace has it.")
 UID = Column("uid", "int", "The number of the user who ran the program.")
 COMMAND = Column("command", "text", "The command line of the program, as the trace has it.")
-PROCESS_COUNT = Column("process_count", "int", "Processes (MPI ranks) of the traced run.", unit="processes", low=0)
+PROCESS_COUNT = Column(
+    "process_count", "int", "Processes (MPI ranks) of the traced or extrapolated run.", unit="processes", low=0
+)
 TIME_RESOLUTION_S = Column(
     "time_resolution_s", "real", "The finest difference of times that the trace can tell.", unit="s", low=0
 )
@@ -438,7 +452,7 @@ RECORD_COUNT = Column("record_count", "int", "Records of the module.", unit="rec
 COUNTERS = Column(
     "counters", "text", "The sums of all of the module's counters that can be added, as JSON, by the tracer's names."
 )
-FILE_COUNT = Column("file_count", "int", "Files that the module touched.", unit="files", low=0)
+FILE_COUNT = Column("file_count", "int", "Files that the module or the run touched.", unit="files", low=0)
 FILE_NUMBER = Column(
     "file_number", "int", "The file within the trace; of Darshan, its record id as a signed number (two's complement)."
 )

@@ -1,6 +1,10 @@
 """Every table, once: what a row is, its key, its columns."""
 
 from warehouse.contracts import columns as c
+from warehouse.contracts.extrapolation_tables import (
+    EXTRAPOLATION_RECORDS as EXTRAPOLATION_RECORDS,
+    EXTRAPOLATIONS as EXTRAPOLATIONS,
+)
 from warehouse.contracts.signature_tables import (
     SAMPLE_SETS as SAMPLE_SETS,
     SIGNATURE_BURSTS as SIGNATURE_BURSTS,
@@ -496,6 +500,7 @@ TABLES: tuple[Table, ...] = (
     TRACE_HEATMAPS,
     TRACE_REQUESTS,
     TRACE_CALLS,
+    EXTRAPOLATION_RECORDS,
     STALE_DAYS,
     JOBS,
     SERIES_INTERVALS,
@@ -507,6 +512,7 @@ TABLES: tuple[Table, ...] = (
     TRACE_JOBS,
     TRACE_COUNTERS,
     TRACE_SIGNALS,
+    EXTRAPOLATIONS,
     RUNS,
     GRID_STEPS,
     SERVER_IO,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from warehouse.contracts import Table
 
 #: what an input tells of: it chooses the section of the settings that holds for it
-Kind = Literal["jobs", "polls", "series", "traces"]
+Kind = Literal["jobs", "polls", "series", "traces", "extrapolations"]
 
 RAW_LIMIT_CHARS = 2000
 HEAD_BYTES = 65536
@@ -59,12 +59,14 @@ class Batch:
 class Head:
     """The start of an input, decompressed: what `sniff` decides upon.
 
-    `columns` maps our column names to the input's, as the settings say it for polls.
+    `columns` maps our column names to the input's, as the settings say it for polls. `path` is the input itself, for
+    formats that tell themselves apart at their end.
     """
 
     name: str
     start: bytes
     columns: Mapping[str, str] = field(default_factory=dict)
+    path: Path | None = None
 
     @property
     def text(self) -> str:

@@ -97,7 +97,7 @@ def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
         raise InputRefused(f"The file cannot be read: {error}.", "Fetch or decompress it anew.") from error
     if not start:
         raise InputRefused("The file is empty.", "Check the export that made it.")
-    return Head(path.name, start, columns or {})
+    return Head(path.name, start, columns or {}, path)
 
 
 def content_hash(path: Path, names: Sequence[str] = ()) -> str:

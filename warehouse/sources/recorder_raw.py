@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from warehouse.errors import InputRefused
 from warehouse.sources.recorder_calls import Rank, Run, calls, check_count
 from warehouse.sources.recorder_files import Files
-from warehouse.sources.recorder_grammar import unfolded
+from warehouse.sources.recorder_grammar import Ints, unfolded
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -34,6 +35,8 @@ _USER_FUNCTION = 255
 _HEADER = struct.Struct("<i4xddiii4x")
 _ENTRY_BYTES = 16
 _KEY_BYTES = 15
+#: signatures of one length in a row that are looked for at once, how many are worth it, and how many are read between
+_ALIKE, _ALIKE_LEAST, _ONE_BY_ONE = 2048, 16, 256
 #: no Recorder trace has calls of a year; it guards the calendar against damage
 _LAST_START_S = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
 _REMEDY = "Fetch the trace anew, with all of its files."
@@ -61,14 +64,47 @@ class Signatures:
     counts: Longs
 
 
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """The calls of a rank as the trace has them: the signature of each call in order, as a row of `signatures`."""
+
+    signatures: pl.DataFrame
+    order: Ints
+    began_s: Reals
+    ceased_s: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class CodedRun:
+    """A trace that is open: what it says of the run, the ranks of which it has files, and how to decode one."""
+
+    version: str
+    metadata: Metadata
+    ranks: tuple[int, ...]
+    decode: Callable[[int], Coded]
+
+
 def opened(files: Files) -> Run:
     """Return what the trace says of the run, and how to decode one of its ranks."""
+    run = opened_coded(files)
+    metadata = run.metadata
+
+    def decode(rank: int) -> Rank:
+        found = run.decode(rank)
+        times = {"began_s": found.began_s, "ceased_s": found.ceased_s}
+        return Rank(calls(rank, found.signatures[found.order].to_dict() | times))
+
+    return Run(run.version, metadata.process_count, metadata.started_at, metadata.tick_s, run.ranks, decode)
+
+
+def opened_coded(files: Files) -> CodedRun:
+    """Return what the trace says of the run, and how to decode one of its ranks without a row for each call."""
     version = _version(files)
     metadata = read_metadata(files.read("recorder.mt"))
     kind = "ts" if metadata.is_merged else "cst|cfg|ts"
     named = {int(name.split(".")[0]) for name in files.names if re.fullmatch(rf"[0-9]+\.(?:{kind})", name)}
     decode = _merged(files, metadata) if metadata.is_merged else _separate(files, metadata)
-    return Run(version, metadata.process_count, metadata.started_at, metadata.tick_s, tuple(sorted(named)), decode)
+    return CodedRun(version, metadata, tuple(sorted(named)), decode)
 
 
 def _version(files: Files) -> str:
@@ -98,15 +134,15 @@ def read_metadata(content: bytes) -> Metadata:
     return Metadata(process_count, datetime.fromtimestamp(start_s, UTC), tick_s, bool(is_merged), tuple(names))
 
 
-def _separate(files: Files, metadata: Metadata) -> Callable[[int], Rank]:
-    def decode(rank: int) -> Rank:
+def _separate(files: Files, metadata: Metadata) -> Callable[[int], Coded]:
+    def decode(rank: int) -> Coded:
         known = read_signatures(files.read(f"{rank}.cst"), metadata.functions, rank)
         return _decoded(files, metadata, rank, known, rank)
 
     return decode
 
 
-def _merged(files: Files, metadata: Metadata) -> Callable[[int], Rank]:
+def _merged(files: Files, metadata: Metadata) -> Callable[[int], Coded]:
     """Return how to decode a rank of a trace that has one list of signatures, and each grammar once."""
     content = files.read("ug.mt") if "ug.mt" in files.names else b""
     grammars = np.frombuffer(content, "<i4", count=len(content) // 4)
@@ -115,19 +151,19 @@ def _merged(files: Files, metadata: Metadata) -> Callable[[int], Rank]:
         raise InputRefused("ug.mt, which says whose grammar is whose, is missing or damaged.", _REMEDY)
     known = read_signatures(files.read("0.cst"), metadata.functions, None)
 
-    def decode(rank: int) -> Rank:
+    def decode(rank: int) -> Coded:
         # recorder2text prints the times of rank 0 for all ranks of such a trace; each has its own.
         return _decoded(files, metadata, rank, known, int(grammars[rank]))
 
     return decode
 
 
-def _decoded(files: Files, metadata: Metadata, rank: int, known: Signatures, grammar: int) -> Rank:
+def _decoded(files: Files, metadata: Metadata, rank: int, known: Signatures, grammar: int) -> Coded:
     began_s, ceased_s = read_times(files.read(f"{rank}.ts"), metadata.tick_s)
     order = unfolded(files.read(f"{grammar}.cfg"), began_s.size, known.rows.height)
     if not metadata.is_merged and not np.array_equal(np.bincount(order, minlength=known.rows.height), known.counts):
         raise InputRefused("The grammar does not have each call as often as the signatures say.", _REMEDY)
-    return Rank(calls(rank, known.rows[order].to_dict() | {"began_s": began_s, "ceased_s": ceased_s}))
+    return Coded(known.rows, order, began_s, ceased_s)
 
 
 def read_times(content: bytes, tick_s: float) -> tuple[Reals, Reals]:
@@ -152,8 +188,8 @@ def _seconds(ticks: Longs, tick_s: float) -> Reals:
 
 def read_signatures(content: bytes, functions: tuple[str, ...], rank: int | None) -> Signatures:
     """Return the signatures in the order of their numbers; those of one rank must all be of that rank."""
-    starts = _entry_starts(content)
     data = np.frombuffer(content, np.uint8)
+    starts = _entry_starts(data)
     if rank is not None and (_numbers(data, starts + 4) != rank).any():
         raise InputRefused("The call signatures are of another rank than the file's name says.", _REMEDY)
     numbers = _numbers(data, starts)
@@ -166,31 +202,54 @@ def read_signatures(content: bytes, functions: tuple[str, ...], rank: int | None
     return Signatures(_named(rows, functions), _numbers(data, starts + 12) & 0xFFFFFFFF)
 
 
-def _entry_starts(content: bytes) -> Longs:
+def _entry_starts(data: Bytes) -> Longs:
     """Return where each signature begins: only its length tells where the next one does."""
-    length_at = struct.Struct("<i").unpack_from
-    claimed = length_at(content)[0] if len(content) >= 4 else -1
-    if not 0 <= claimed <= len(content) // (_ENTRY_BYTES + _KEY_BYTES):
+    claimed = int(_numbers_at_all_places(data)[0]) if data.size >= 4 else -1
+    if not 0 <= claimed <= data.size // (_ENTRY_BYTES + _KEY_BYTES):
         raise InputRefused("The list of call signatures breaks off.", _REMEDY)
-    starts = np.empty(claimed, np.int64)
-    place, last = 4, len(content) - _ENTRY_BYTES - _KEY_BYTES
-    for index in range(claimed):
-        if place > last:
-            raise InputRefused("The list of call signatures breaks off.", _REMEDY)
-        starts[index] = place
-        length = length_at(content, place + 8)[0]
-        if length < _KEY_BYTES:
+    pieces: list[Longs] = []
+    place, lacking = 4, claimed
+    while lacking:
+        piece, place = _next_starts(data, place, lacking)
+        if (np.diff(piece, append=place) < _ENTRY_BYTES + _KEY_BYTES).any():
             raise InputRefused("A call signature is shorter than any can be.", _REMEDY)
-        place += _ENTRY_BYTES + length
-    if place != len(content):
+        if place > data.size:
+            raise InputRefused("The list of call signatures breaks off.", _REMEDY)
+        pieces.append(piece)
+        lacking -= piece.size
+    if place != data.size:
         raise InputRefused("The list of call signatures breaks off, or has something behind it.", _REMEDY)
-    return starts
+    return np.concatenate([np.empty(0, np.int64), *pieces])
+
+
+def _next_starts(data: Bytes, place: int, most: int) -> tuple[Longs, int]:
+    """Return where some of the signatures from this place on begin, and where those behind them do."""
+    # A program's calls often are as long as one another; those are seen at once.
+    lengths = _numbers_at_all_places(data)[place + 8 :]
+    step = _ENTRY_BYTES + int(lengths[0]) if lengths.size else 0
+    is_alike = lengths[::step][: min(most, _ALIKE)] == lengths[0] if step > 0 else np.zeros(0, np.bool_)
+    count = is_alike.size if is_alike.all() else int(is_alike.argmin())
+    if count >= _ALIKE_LEAST:
+        return place + step * np.arange(count, dtype=np.int64), place + step * count
+    places, view = [], data.data
+    length_at = struct.Struct("<i").unpack_from
+    try:
+        for _ in range(min(most, _ONE_BY_ONE)):
+            places.append(place)
+            place += _ENTRY_BYTES + length_at(view, place + 8)[0]
+    except struct.error:
+        place = data.size + _ENTRY_BYTES + _KEY_BYTES
+    return np.array(places, np.int64), place
+
+
+def _numbers_at_all_places(data: Bytes) -> npt.NDArray[np.int32]:
+    """Return the 32-bit number that begins at each byte, without a copy: they overlap, and are not aligned."""
+    return np.ndarray((max(data.size - 3, 0),), "<i4", data, strides=(1,))
 
 
 def _numbers(data: Bytes, at: Longs) -> Longs:
     """Return the 32-bit numbers that stand at these places."""
-    parts = np.stack([data[at + place] for place in range(4)], axis=-1)
-    return np.ascontiguousarray(parts).view("<i4").reshape(-1).astype(np.int64)
+    return _numbers_at_all_places(data)[at].astype(np.int64)
 
 
 def _arguments(data: Bytes, starts: Longs) -> pl.Series:
@@ -198,16 +257,16 @@ def _arguments(data: Bytes, starts: Longs) -> pl.Series:
     lengths = _numbers(data, starts + 27)
     if (lengths != _numbers(data, starts + 8) - _KEY_BYTES).any():
         raise InputRefused("A call signature's arguments are not as long as it says.", _REMEDY)
-    begins, held = starts + _ENTRY_BYTES + _KEY_BYTES, lengths > 0
-    inside = np.zeros(data.size + 1, np.int8)
-    inside[begins[held]] = 1
-    inside[(begins + lengths)[held]] = -1
-    text = data[np.cumsum(inside[:-1], dtype=np.int8).view(np.bool_)]
+    whole = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), starts.size, [None, pa.py_buffer(np.append(starts, data.size)), pa.py_buffer(data)]
+    )
+    cut = pc.binary_slice(whole, _ENTRY_BYTES + _KEY_BYTES, data.size)
+    counts = pc.count_substring(cut, b" ").to_numpy(zero_copy_only=False)
+    text = np.frombuffer(cut.buffers()[2] or b"", np.uint8)[: lengths.sum()]
     ends = np.cumsum(lengths)
-    spaces = np.concatenate(([0], np.cumsum(text == ord(" "))))
-    is_counted = spaces[ends] - spaces[ends - lengths] == data[starts + 26]
     # What the tracer logs are strings of C: there is no NUL in them.
-    if not is_counted.all() or (text[ends[held] - 1] != ord(" ")).any() or not text.all():
+    is_ended = (text[ends[lengths > 0] - 1] == ord(" ")).all()
+    if (counts != data[starts + 26]).any() or not is_ended or not text.all():
         raise InputRefused("A call signature does not have as many arguments as it says.", _REMEDY)
     return _texts(text.tobytes(), ends).str.strip_suffix(" ")
 

@@ -1,0 +1,57 @@
+"""`iosig compress`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from warehouse.store import Store
+
+
+@click.command("compress")
+@click.argument("trace", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--into",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="Write the compressed trace there.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as_json: bool) -> int:
+    """Compress a traced run into one small file: loops of calls, values by rank, times as histograms.
+
+    TRACE is a Recorder trace: its folder, or a tar of it. Every call of every rank comes back in order, with its
+    arguments, by `iosig expand`; times come back as the means of the histograms.
+    """
+    from flows.command.printing import bytes_text, progress_bar, show, show_json
+    from flows.compressing import compressed
+    from transforms.compressed_frames import to_frame
+    from transforms.expansion import call_count
+    from warehouse import compressed_files
+    from warehouse.sources import recorder_files
+
+    found = compressed(trace, progress_bar)
+    compressed_files.write(into, to_frame(found), {"process_count": str(found.process_count)})
+    with recorder_files.opened(trace) as (_, files):
+        traced_bytes = sum(files.names.values())
+    calls = sum(call_count(one, ranks.start) * ranks.size for one in found.classes for ranks in one.ranks)
+    row = {
+        "ranks": found.process_count,
+        "calls": calls,
+        "classes": len(found.classes),
+        "traced_bytes": traced_bytes,
+        "compressed_bytes": into.stat().st_size,
+    }
+    if as_json:
+        show_json(row)
+        return 0
+    sizes = bytes_text(row["traced_bytes"]), bytes_text(row["compressed_bytes"])
+    show(
+        f"{trace.name}, compressed into {into}",
+        ("ranks", "calls", "rank classes", "as traced", "compressed"),
+        [(row["ranks"], row["calls"], row["classes"], *sizes)],
+    )
+    return 0

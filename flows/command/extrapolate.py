@@ -1,0 +1,87 @@
+"""`iosig extrapolate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from warehouse.store import Store
+
+if TYPE_CHECKING:
+    from transforms.extrapolated import Extrapolated
+
+_REFUSED = 3
+
+
+@click.command("extrapolate")
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("--ranks", "process_count", type=click.IntRange(min=1), required=True, help="The rank count wanted.")
+@click.option(
+    "--into",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="Write the compressed trace there.",
+)
+@click.option("--nested", "has_nested", is_flag=True, help="Also the POSIX calls that MPI-IO makes.")
+@click.option(
+    "--models",
+    metavar="FILE.py",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Models of your own, in Python, tried after iosig's.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def extrapolate_command(
+    obj: tuple[Store, Path | None],
+    traces: tuple[Path, ...],
+    process_count: int,
+    into: Path,
+    has_nested: bool,
+    models: Path | None,
+    as_json: bool,
+) -> int:
+    """Make the exact I/O trace of a program at a rank count that nobody ran.
+
+    TRACEs are Recorder traces (folders, or tars of them) of the same program with the same parameters, at four rank
+    counts or more. Each rank list, loop, offset, count and file name must follow a model in the ranks exactly, at all
+    rank counts; where one does not, nothing is written, and it is named (exit code 3). Times are fitted.
+    """
+    from flows.command.printing import progress_bar, show_json
+    from flows.extrapolating import Asked, extrapolated
+    from flows.extrapolation_records import land_if_there, metadata
+    from transforms.compressed_frames import to_frame
+    from warehouse import compressed_files
+
+    found, record = extrapolated(Asked(traces, process_count, has_nested, models), progress_bar)
+    if found.trace is not None:
+        known = {"process_count": str(process_count)} | metadata(record)
+        compressed_files.write(into, to_frame(found.trace), known)
+    landed = land_if_there(obj[0], record, into.name)
+    if as_json:
+        show_json(record.row())
+    else:
+        _show(found, into)
+    if landed is not None:
+        click.echo("The warehouse has a record of it; the next `iosig run` publishes it in `extrapolations`.", err=True)
+    return 0 if found.trace is not None else _REFUSED
+
+
+def _show(found: Extrapolated, into: Path) -> None:
+    from flows.command.printing import show
+
+    known = ", ".join(map(str, found.rank_counts))
+    if found.trace is None:
+        show(
+            f"Refused: no trace of {found.process_count:,} ranks from those of {known}",
+            ("field", "why"),
+            [(refusal.field, refusal.reason) for refusal in found.refusals],
+        )
+        return
+    show(
+        f"{into}: the trace of {found.process_count:,} ranks, from those of {known}",
+        ("field", "model"),
+        [(model.field, model.formula) for model in found.models],
+    )

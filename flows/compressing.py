@@ -1,0 +1,62 @@
+"""Recorder traces compressed: one as it is, or several of one program as extrapolation takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transforms.addresses import without_addresses
+from transforms.compressed_traces import CompressedTrace
+from transforms.compression import compress, compress_together
+from warehouse.errors import InputRefused
+from warehouse.sources import recorder_signatures
+
+if TYPE_CHECKING:
+    from warehouse.sources.recorder_signatures import SignedRank, SignedRun
+
+#: of a trace's name: where to tell, while it lasts, how many ranks are read and how many there are
+Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
+
+_REMEDY = "Trace the program again: the tracer cannot have written that."
+
+
+def compressed(path: Path, progress: Progress) -> CompressedTrace:
+    """Return all calls of a Recorder trace, compressed; raise InputRefused where it cannot be read wholly."""
+    with recorder_signatures.opened(path) as run:
+        try:
+            return compress(run.process_count, _decoded(run, path, progress))
+        except ValueError as error:
+            raise InputRefused(f"{path.name} cannot be compressed: {error}.", _REMEDY) from error
+
+
+def comparable(paths: Sequence[Path], *, has_nested: bool, progress: Progress) -> tuple[CompressedTrace, ...]:
+    """Return the calls of several Recorder traces, compressed so that they compare, in the order of the paths.
+
+    Without nested ones, these are the calls that each program made itself. Addresses and statuses are no parameters
+    and stand as %p. Raises InputRefused where a trace cannot be read wholly.
+    """
+    traces = []
+    for path in paths:
+        with recorder_signatures.opened(path) as run:
+            ranks = _decoded(run, path, progress)
+            traces.append((run.process_count, [_comparable(rank, has_nested) for rank in ranks]))
+    try:
+        return compress_together(traces)
+    except ValueError as error:
+        raise InputRefused(f"The traces cannot be compressed: {error}.", _REMEDY) from error
+
+
+def _comparable(rank: SignedRank, has_nested: bool) -> SignedRank:
+    kept = rank if has_nested else recorder_signatures.outer(rank)
+    return replace(kept, signatures=without_addresses(kept.signatures))
+
+
+def _decoded(run: SignedRun, path: Path, progress: Progress) -> Iterator[SignedRank]:
+    # Archives of several runs are called alike, and differ by their folders.
+    with progress("/".join(path.parts[-2:])) as told:
+        for done, rank in enumerate(run.ranks, start=1):
+            yield run.decode(rank)
+            told(done, len(run.ranks))

@@ -1,0 +1,74 @@
+"""Extrapolation of Recorder traces: from their files to the models, a trace at another rank count, and its record."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.compressing import Progress, comparable
+from transforms.extrapolation import ExtrapolationParams, extrapolated_at, fitted_trace
+from transforms.iteration_models import Families
+from warehouse.errors import InputRefused, UsageError
+
+if TYPE_CHECKING:
+    from flows.extrapolation_records import Record
+    from transforms.extrapolated import Extrapolated
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to extrapolate: the traces, the rank count, whether nested calls are wanted, and a user's own models."""
+
+    paths: tuple[Path, ...]
+    process_count: int
+    has_nested: bool = False
+    models: Path | None = None
+
+
+def extrapolated(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record]:
+    """Return the trace at the rank count, or why there is none, and the record of it.
+
+    Raises InputRefused where a trace cannot be read wholly.
+    """
+    from flows.compressed_view import recorder_forms
+    from flows.extrapolation_records import counted, given_trace, record
+    from transforms.evaluation import MOST_RANKS
+    from transforms.trace_totals import totals
+
+    if asked.process_count > MOST_RANKS:
+        raise UsageError(f"--ranks: {asked.process_count:,} are more than can be extrapolated to, {MOST_RANKS:,}.")
+    params = ExtrapolationParams(families=families(asked.models))
+    traces = comparable(asked.paths, has_nested=asked.has_nested, progress=progress)
+    found = extrapolated_at(fitted_trace(traces, params), asked.process_count)
+    known = [given_trace(path, trace.process_count) for path, trace in zip(asked.paths, traces, strict=True)]
+    counts = counted(totals(found.trace, recorder_forms())) if found.trace else None
+    return found, record(found, known, has_nested_calls=asked.has_nested, totals=counts)
+
+
+def families(path: Path | None) -> Families:
+    """Return the kinds of models: those of the paper, and behind them what a user's own Python file adds.
+
+    The file may have `COUNT_FAMILIES` (`transforms.count_models.CountFamily`) and `RANK_FAMILIES`
+    (`transforms.rank_models.RankFamily`). Raises InputRefused where it cannot be run, or has neither.
+    """
+    own = Families()
+    if path is None:
+        return own
+    spec = importlib.util.spec_from_file_location("iosig_models", path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"--models {path}: that is no Python file; its name must end with .py.")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the user's own file raises is the user's to mend
+        raise InputRefused(f"{path.name} cannot be run: {type(error).__name__}: {error}.", "Mend it.") from error
+    counts, ranks = (_members(module, name) for name in ("COUNT_FAMILIES", "RANK_FAMILIES"))
+    if not counts and not ranks:
+        raise InputRefused(f"{path.name} has no models.", "Name them in COUNT_FAMILIES or RANK_FAMILIES, as a tuple.")
+    return Families((*own.counts, *counts), (*own.ranks, *ranks))
+
+
+def _members(module: object, name: str) -> tuple[Any, ...]:
+    return tuple(getattr(module, name, ()))

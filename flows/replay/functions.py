@@ -1,0 +1,209 @@
+"""Which traced functions are replayed, how, and which of their arguments say what: one row a function.
+
+Where a function's file, count, offset and the like stand is what `recorder_requests.forms` says; here is what it does
+not say: what to do, and the few arguments that only a replay needs (modes, the second name of a rename, the
+communicators of MPI's collective calls). What is not in this table is never executed.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from functools import cache
+
+import polars as pl
+
+from warehouse.sources.recorder_requests import forms
+
+
+class Verb(IntEnum):
+    """What a step of a script does."""
+
+    NONE = 0
+    SYNC = 1
+    OPEN = 2
+    CREAT = 3
+    CLOSE = 4
+    READ = 5
+    WRITE = 6
+    PREAD = 7
+    PWRITE = 8
+    READV = 9
+    WRITEV = 10
+    SEEK = 11
+    FSYNC = 12
+    FDATASYNC = 13
+    FTRUNCATE = 14
+    TRUNCATE = 15
+    STAT = 16
+    LSTAT = 17
+    FSTAT = 18
+    ACCESS = 19
+    UNLINK = 20
+    REMOVE = 21
+    RENAME = 22
+    MKDIR = 23
+    RMDIR = 24
+    FOPEN = 25
+    FDOPEN = 26
+    FCLOSE = 27
+    FREAD = 28
+    FWRITE = 29
+    FPRINTF = 30
+    FSEEK = 31
+    FTELL = 32
+    FILENO = 33
+    MPI_OPEN = 40
+    MPI_CLOSE = 41
+    MPI_READ_AT = 42
+    MPI_WRITE_AT = 43
+    MPI_READ = 44
+    MPI_WRITE = 45
+    MPI_READ_SHARED = 46
+    MPI_WRITE_SHARED = 47
+    MPI_SEEK = 48
+    MPI_SEEK_SHARED = 49
+    MPI_SET_VIEW = 50
+    MPI_SET_SIZE = 51
+    MPI_GET_SIZE = 52
+    MPI_PREALLOCATE = 53
+    MPI_SYNC = 54
+
+
+#: verbs that read, that write
+READING = frozenset({*(Verb.READ, Verb.PREAD, Verb.READV, Verb.FREAD), *(Verb.MPI_READ_AT, Verb.MPI_READ)}) | {
+    Verb.MPI_READ_SHARED
+}
+WRITING = frozenset({*(Verb.WRITE, Verb.PWRITE, Verb.WRITEV, Verb.FWRITE, Verb.FPRINTF)}) | {
+    *(Verb.MPI_WRITE_AT, Verb.MPI_WRITE, Verb.MPI_WRITE_SHARED)
+}
+#: verbs that name a file by its path; all others by a path or handle that was opened
+BY_PATH = frozenset({*(Verb.OPEN, Verb.CREAT, Verb.FOPEN, Verb.TRUNCATE, Verb.STAT, Verb.LSTAT, Verb.ACCESS)}) | {
+    *(Verb.UNLINK, Verb.REMOVE, Verb.RENAME, Verb.MKDIR, Verb.RMDIR)
+}
+OPENING = frozenset({Verb.OPEN, Verb.CREAT, Verb.FOPEN, Verb.MPI_OPEN})
+CLOSING = frozenset({Verb.CLOSE, Verb.FCLOSE, Verb.MPI_CLOSE})
+SHARED = frozenset({Verb.MPI_READ_SHARED, Verb.MPI_WRITE_SHARED, Verb.MPI_SEEK_SHARED})
+
+_POSIX = {
+    **dict.fromkeys(("open", "open64"), Verb.OPEN),
+    **dict.fromkeys(("creat", "creat64"), Verb.CREAT),
+    "close": Verb.CLOSE,
+    "read": Verb.READ,
+    "write": Verb.WRITE,
+    **dict.fromkeys(("pread", "pread64"), Verb.PREAD),
+    **dict.fromkeys(("pwrite", "pwrite64"), Verb.PWRITE),
+    "readv": Verb.READV,
+    "writev": Verb.WRITEV,
+    **dict.fromkeys(("lseek", "lseek64"), Verb.SEEK),
+    "fsync": Verb.FSYNC,
+    "fdatasync": Verb.FDATASYNC,
+    "ftruncate": Verb.FTRUNCATE,
+    "truncate": Verb.TRUNCATE,
+    **dict.fromkeys(("__xstat", "__xstat64", "stat", "stat64"), Verb.STAT),
+    **dict.fromkeys(("__lxstat", "__lxstat64", "lstat", "lstat64"), Verb.LSTAT),
+    **dict.fromkeys(("__fxstat", "__fxstat64", "fstat", "fstat64"), Verb.FSTAT),
+    "access": Verb.ACCESS,
+    "unlink": Verb.UNLINK,
+    "remove": Verb.REMOVE,
+    "rename": Verb.RENAME,
+    "mkdir": Verb.MKDIR,
+    "rmdir": Verb.RMDIR,
+    **dict.fromkeys(("fopen", "fopen64"), Verb.FOPEN),
+    "fdopen": Verb.FDOPEN,
+    "fclose": Verb.FCLOSE,
+    "fread": Verb.FREAD,
+    "fwrite": Verb.FWRITE,
+    **dict.fromkeys(("fprintf", "vfprintf"), Verb.FPRINTF),
+    **dict.fromkeys(("fseek", "fseeko"), Verb.FSEEK),
+    **dict.fromkeys(("ftell", "ftello"), Verb.FTELL),
+    "fileno": Verb.FILENO,
+}
+
+
+def _mpi_verbs() -> dict[str, Verb]:
+    found = {
+        "MPI_File_open": Verb.MPI_OPEN,
+        "MPI_File_close": Verb.MPI_CLOSE,
+        "MPI_File_seek": Verb.MPI_SEEK,
+        "MPI_File_seek_shared": Verb.MPI_SEEK_SHARED,
+        "MPI_File_set_view": Verb.MPI_SET_VIEW,
+        "MPI_File_set_size": Verb.MPI_SET_SIZE,
+        "MPI_File_get_size": Verb.MPI_GET_SIZE,
+        "MPI_File_preallocate": Verb.MPI_PREALLOCATE,
+        "MPI_File_sync": Verb.MPI_SYNC,
+    }
+    kinds = {
+        "read": (Verb.MPI_READ_AT, Verb.MPI_READ, Verb.MPI_READ_SHARED),
+        "write": (Verb.MPI_WRITE_AT, Verb.MPI_WRITE, Verb.MPI_WRITE_SHARED),
+    }
+    for way, (at, next_, shared) in kinds.items():
+        ends = ("_at", "_at_all", "_at_all_begin")
+        found |= dict.fromkeys([f"MPI_File_{way}{end}" for end in ends], at)
+        found |= dict.fromkeys([f"MPI_File_i{way}_at", f"MPI_File_i{way}_at_all"], at)
+        found |= dict.fromkeys([f"MPI_File_{way}{end}" for end in ("", "_all", "_all_begin")], next_)
+        found |= dict.fromkeys([f"MPI_File_i{way}", f"MPI_File_i{way}_all"], next_)
+        found |= dict.fromkeys([f"MPI_File_{way}{end}" for end in ("_shared", "_ordered", "_ordered_begin")], shared)
+        found[f"MPI_File_i{way}_shared"] = shared
+    return found
+
+
+#: function -> what replays it
+VERBS: dict[str, Verb] = _POSIX | _mpi_verbs()
+
+#: where arguments stand that only a replay needs; `other` is a second name, `parts` the pieces of a vector
+_FURTHER: dict[str, dict[str, int]] = {
+    "open": {"mode_at": 2},
+    "open64": {"mode_at": 2},
+    "creat": {"mode_at": 1},
+    "creat64": {"mode_at": 1},
+    "readv": {"parts_at": 2},
+    "writev": {"parts_at": 2},
+    "ftruncate": {"count_at": 1},
+    "truncate": {"count_at": 1},
+    "access": {"mode_at": 1},
+    "rename": {"other_at": 1},
+    "mkdir": {"file_at": 0, "mode_at": 1},
+    "rmdir": {"file_at": 0},
+    "fdopen": {"flags_at": 1},
+    "MPI_File_set_size": {"count_at": 1},
+    "MPI_File_preallocate": {"count_at": 1},
+    "MPI_File_seek_shared": {"offset_at": 1, "whence_at": 2},
+    "MPI_File_set_view": {"other_at": 3},
+}
+
+#: MPI's collective calls -> where the communicator stands, counted from the end where negative
+COLLECTIVES = {
+    **dict.fromkeys(("MPI_Barrier", "MPI_Bcast", "MPI_Gather", "MPI_Gatherv", "MPI_Scatter", "MPI_Scatterv"), -1),
+    **dict.fromkeys(("MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Reduce", "MPI_Allreduce"), -1),
+    **dict.fromkeys(("MPI_Reduce_scatter", "MPI_Scan"), -1),
+    **dict.fromkeys(("MPI_Comm_split", "MPI_Comm_dup", "MPI_Comm_create", "MPI_Comm_split_type"), 0),
+    "MPI_File_open": 0,
+}
+#: MPI-IO's calls that all ranks of the file's communicator make, besides the transfers that are `_all`
+_TOGETHER = {
+    *("MPI_File_close", "MPI_File_set_view", "MPI_File_set_size", "MPI_File_preallocate", "MPI_File_sync"),
+    *("MPI_File_open", "MPI_File_seek_shared"),
+}
+
+PLACES = ("file", "count", "size", "offset", "whence", "flags", "type", "path", "mode", "parts", "other")
+
+
+def is_together(function: str) -> bool:
+    """Return whether a call of MPI-IO is made by all ranks of the file's communicator together."""
+    return function in _TOGETHER or "_all" in function or "_ordered" in function
+
+
+@cache
+def table() -> pl.DataFrame:
+    """Return one row per function that is replayed: function, verb, is_together and `<place>_at` for each place."""
+    known = {row["function"]: row for row in forms().to_dicts()}
+    rows = []
+    for function, verb in VERBS.items():
+        places = {f"{place}_at": known.get(function, {}).get(f"{place}_at") for place in PLACES}
+        rows.append(
+            {"function": function, "verb": int(verb), "is_together": is_together(function)}
+            | places
+            | _FURTHER.get(function, {})
+        )
+    schema = {"function": pl.String, "verb": pl.Int64, "is_together": pl.Boolean}
+    return pl.DataFrame(rows, schema=schema | {f"{place}_at": pl.Int64 for place in PLACES})

@@ -1,0 +1,106 @@
+"""Where processes wait for one another: counters in shared memory, a lock, and a semaphore for each process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.synchronize import Lock, Semaphore
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+#: a process that waits looks around so often, in case that another died
+_LOOK_S = 0.25
+
+
+class Broken(Exception):
+    """Another process is gone: what it would have come to never happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Counters that all processes see: whether the replay is broken off, calls made and waits by process, arrivals."""
+
+    path: Path
+    process_count: int
+    communicator_count: int
+
+    def make(self) -> Board:
+        """Make the file, all zero."""
+        with self.path.open("wb") as file:
+            file.truncate(8 * (1 + 2 * self.process_count + self.communicator_count))
+        return self
+
+    def opened(self) -> OpenBoard:
+        """Map the file."""
+        return OpenBoard(self)
+
+
+class OpenBoard:
+    """The counters, mapped: a view each."""
+
+    def __init__(self, board: Board) -> None:
+        count = board.process_count
+        cells: np.memmap[Any, np.dtype[np.int64]] = np.memmap(board.path, np.int64, "r+")
+        self.broken = cells[:1]
+        self.calls = cells[1 : 1 + count]
+        #: until when a process waits at most by itself [ns, monotonic clock]
+        self.until_ns = cells[1 + count : 1 + 2 * count]
+        self.arrivals = cells[1 + 2 * count :]
+
+
+class Gates:
+    """The barriers of one process's ranks.
+
+    members: ranks of each communicator. processes: those that carry any of them.
+    """
+
+    def __init__(
+        self,
+        board: OpenBoard,
+        lock: Lock,
+        semaphores: Sequence[Semaphore],
+        own: int,
+        members: Sequence[int],
+        processes: Sequence[Sequence[int]],
+    ) -> None:
+        self._board = board
+        self._lock = lock
+        self._semaphores = semaphores
+        self._own = own
+        self._members = members
+        self._processes = processes
+
+    def arrive(self, communicator: int) -> int:
+        """Note that a rank has come; return how many must have come until it may go on."""
+        while not self._lock.acquire(timeout=_LOOK_S):
+            self.check()
+        try:
+            self._board.arrivals[communicator] += 1
+            count = int(self._board.arrivals[communicator])
+        finally:
+            self._lock.release()
+        members = self._members[communicator]
+        if count % members == 0:
+            for process in self._processes[communicator]:
+                if process != self._own:
+                    self._semaphores[process].release()
+        return -(-count // members) * members
+
+    def is_open(self, communicator: int, needed: int) -> bool:
+        """Return whether so many have come."""
+        return bool(self._board.arrivals[communicator] >= needed)
+
+    def wait(self, until: float | None) -> None:
+        """Wait until something may have changed, or for this time of the monotonic clock."""
+        left = _LOOK_S if until is None else min(_LOOK_S, until - time.monotonic())
+        if left > 0:
+            self._semaphores[self._own].acquire(timeout=left)
+        self.check()
+
+    def check(self) -> None:
+        """Raise Broken if another process is gone."""
+        if self._board.broken[0]:
+            raise Broken("another process ended")

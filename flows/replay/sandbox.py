@@ -1,0 +1,133 @@
+"""A folder that nothing leaves: every path of a trace is remapped under it, and no link in it is followed.
+
+A path is taken apart as text (`..` goes no higher than the folder) and walked from the folder's own descriptor, one
+name at a time, with O_NOFOLLOW: what anybody plants in the folder meanwhile cannot lead outside.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_NAME_BYTES = 255
+_MOST_PATH_BYTES = 4095
+_MOST_NAMES = 128
+_FOLDER_MODE = 0o700
+#: flags of open that a replay passes on, as Linux numbers them; all others are dropped
+_PASSED = (
+    (os.O_ACCMODE | os.O_CREAT | os.O_EXCL | os.O_TRUNC | os.O_APPEND | os.O_SYNC | os.O_DSYNC)
+    | (os.O_DIRECTORY | os.O_NOATIME | os.O_NONBLOCK)
+)  # fmt: skip
+#: read, write and execute for user, group and others: no setuid, setgid or sticky bit
+MODE_BITS = 0o777
+
+
+class PathRefused(Exception):
+    """A path that has no place under the folder."""
+
+
+def remapped(path: str) -> tuple[str, ...]:
+    """Return the names that lead from the folder to where a traced path belongs.
+
+    Raises PathRefused where there is no such place: no name, one that is too long, or the folder itself.
+    """
+    if not path:
+        raise PathRefused("empty path")
+    if "\0" in path:
+        raise PathRefused("NUL in the path")
+    names: list[str] = []
+    for name in path.split("/"):
+        if name == "..":
+            del names[-1:]
+        elif name not in ("", "."):
+            names.append(name)
+    if not names:
+        raise PathRefused("no path below the folder")
+    lengths = [len(name.encode("utf-8", "surrogateescape")) for name in names]
+    if max(lengths) > _MOST_NAME_BYTES or sum(lengths) + len(lengths) > _MOST_PATH_BYTES:
+        raise PathRefused("path too long")
+    if len(names) > _MOST_NAMES:
+        raise PathRefused("path too deep")
+    return tuple(names)
+
+
+class Sandbox:
+    """The folder, open; its methods take names as `remapped` returns them, and raise OSError as the calls do."""
+
+    def __init__(self, folder: Path) -> None:
+        self._root = os.open(folder, _FOLDER)
+
+    def close(self) -> None:
+        """Close the folder."""
+        os.close(self._root)
+
+    @contextmanager
+    def _parent(self, names: tuple[str, ...], make: bool = False) -> Iterator[int]:
+        """Walk to the folder that holds the last name; its descriptor is there until the context ends."""
+        here = self._root
+        try:
+            for name in names[:-1]:
+                if make:
+                    with_made(here, name)
+                below = os.open(name, _FOLDER, dir_fd=here)
+                if here != self._root:
+                    os.close(here)
+                here = below
+            yield here
+        finally:
+            if here != self._root:
+                os.close(here)
+
+    def open(self, names: tuple[str, ...], flags: int, mode: int = 0o600) -> int:
+        """Open a file, or make it, with the flags that a replay passes on; the descriptor is the caller's."""
+        passed = (flags & _PASSED) | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
+        with self._parent(names) as parent:
+            if flags & os.O_DIRECT:
+                passed |= os.O_DIRECT
+            return os.open(names[-1], passed, mode & MODE_BITS, dir_fd=parent)
+
+    def stat(self, names: tuple[str, ...]) -> os.stat_result:
+        """Return what is known of a file; links are not followed."""
+        with self._parent(names) as parent:
+            return os.stat(names[-1], dir_fd=parent, follow_symlinks=False)
+
+    def access(self, names: tuple[str, ...], mode: int) -> bool:
+        """Return whether a file may be accessed so."""
+        with self._parent(names) as parent:
+            return os.access(names[-1], mode & (os.R_OK | os.W_OK | os.X_OK), dir_fd=parent, follow_symlinks=False)
+
+    def unlink(self, names: tuple[str, ...]) -> None:
+        """Take a file away."""
+        with self._parent(names) as parent:
+            os.unlink(names[-1], dir_fd=parent)
+
+    def rename(self, names: tuple[str, ...], new: tuple[str, ...]) -> None:
+        """Give a file another name, or place."""
+        with self._parent(names) as old_parent, self._parent(new) as new_parent:
+            os.rename(names[-1], new[-1], src_dir_fd=old_parent, dst_dir_fd=new_parent)
+
+    def mkdir(self, names: tuple[str, ...], mode: int) -> None:
+        """Make a folder, which the user may always enter: what is below it must be reached and removed again."""
+        with self._parent(names) as parent:
+            os.mkdir(names[-1], (mode & MODE_BITS) | _FOLDER_MODE, dir_fd=parent)
+
+    def rmdir(self, names: tuple[str, ...]) -> None:
+        """Take an empty folder away."""
+        with self._parent(names) as parent:
+            os.rmdir(names[-1], dir_fd=parent)
+
+    def make_folders(self, names: tuple[str, ...]) -> None:
+        """Make the folders that lead to the last name, as far as they are missing."""
+        with self._parent(names, make=True):
+            pass
+
+
+def with_made(parent: int, name: str) -> None:
+    """Make a folder if there is nothing of its name."""
+    try:
+        os.mkdir(name, _FOLDER_MODE, dir_fd=parent)
+    except FileExistsError:
+        return

@@ -1,0 +1,104 @@
+"""The traces that can be replayed, and the one way in which a rank's calls are read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from transforms import expansion
+from transforms.compressed_traces import CompressedTrace
+from warehouse.errors import InputRefused, UsageError
+
+#: of a set of ranks: so many are more than one machine replays
+MOST_RANKS = 1 << 16
+
+
+def opened(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float | None]:
+    """Return a trace, and how long the traced run took [s] where that is known.
+
+    A compressed trace is taken as it is, a Recorder trace compressed first: its outer calls, or with `nested` all.
+    Raises InputRefused where it is neither, or cannot be read.
+    """
+    from warehouse import compressed_files
+
+    if path.is_file() and compressed_files.is_compressed_trace(path):
+        from transforms import compressed_frames
+
+        frame, metadata = compressed_files.read(path)
+        try:
+            return compressed_frames.from_frame(frame, int(metadata["process_count"])), None
+        except (KeyError, ValueError) as error:
+            raise InputRefused(f"{path.name} is no sound compressed trace: {error}.", "Compress it anew.") from error
+    return _compressed(path, nested)
+
+
+def _compressed(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
+    from transforms import compression
+    from warehouse.sources import recorder_signatures
+
+    ended_s = 0.0
+
+    def decoded(run: recorder_signatures.SignedRun) -> Iterator[recorder_signatures.SignedRank]:
+        nonlocal ended_s
+        for rank in run.ranks:
+            signed = run.decode(rank)
+            ended_s = max(ended_s, float(signed.ceased_s.max(initial=0.0)))
+            # What HDF5 calls is replayed, HDF5 itself is not.
+            is_layered = nested or (signed.signatures["module"] == "HDF5").any()
+            yield signed if is_layered else recorder_signatures.outer(signed)
+
+    with recorder_signatures.opened(path) as run:
+        return compression.compress(run.process_count, decoded(run)), ended_s
+
+
+def calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
+    """Return the calls of one rank: call, node, level, module, function, arguments, began_s, ceased_s, in order.
+
+    Raises InputRefused where the trace contradicts itself or a rank makes more calls than memory holds.
+    """
+    try:
+        return expansion.rank_calls(trace, rank)
+    except ValueError as error:
+        raise InputRefused(f"Rank {rank} cannot be expanded: {error}", "Compress or extrapolate it anew.") from error
+
+
+def place_in_class(trace: CompressedTrace, rank: int) -> tuple[int, int]:
+    """Return the number of the class that a rank is of, and its place among the class's ranks; (-1, 0) if of none."""
+    for number, found in enumerate(trace.classes):
+        before = 0
+        for ranks in found.ranks:
+            place = expansion.place_in(ranks, rank)
+            if place is not None:
+                index = 0
+                for at, count in zip(place, ranks.counts, strict=True):
+                    index = index * count + at
+                return number, before + index
+            before += ranks.size
+    return -1, 0
+
+
+def chosen(text: str | None, process_count: int) -> tuple[int, ...]:
+    """Return the ranks that a list such as `0-31,100` names, rising; all of the trace where it is None.
+
+    Raises UsageError where it is no such list, or names ranks that the trace does not have or too many.
+    """
+    spans = [(0, process_count - 1)] if text is None else [_span(part) for part in text.split(",")]
+    count = sum(max(0, last - first + 1) for first, last in spans)
+    if count > MOST_RANKS:
+        raise UsageError(f"{count:,} ranks are more than one machine replays; choose up to {MOST_RANKS:,} by --ranks.")
+    ranks = sorted({rank for first, last in spans for rank in range(first, last + 1)})
+    if not ranks or ranks[-1] >= process_count:
+        raise UsageError(f"--ranks {text}: the trace has the ranks 0 to {process_count - 1}.")
+    return tuple(ranks)
+
+
+def _span(part: str) -> tuple[int, int]:
+    first, dash, last = part.strip().partition("-")
+    if not (first.isascii() and first.isdigit()) or (dash and not (last.isascii() and last.isdigit())):
+        raise UsageError(f"--ranks takes numbers and spans as 0-31,100; {part!r} is neither.")
+    span = int(first), int(last if dash else first)
+    if span[1] < span[0]:
+        raise UsageError(f"--ranks {part}: the span ends before it begins.")
+    return span

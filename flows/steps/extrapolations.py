@@ -1,0 +1,17 @@
+"""Extrapolations: of every set of traces and rank count, what its latest extrapolation came to."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from flows.steps.run import Run
+from warehouse import models
+from warehouse.contracts import tables
+
+
+def gather_extrapolations(run: Run) -> int:
+    """Gather the extrapolations of all landed records, be they new or not. Returns the rows."""
+    with run.engine() as connection:
+        run.expose_landed(connection, tables.EXTRAPOLATION_RECORDS)
+        path = models.build(connection, tables.EXTRAPOLATIONS, run.path(tables.EXTRAPOLATIONS, None))
+    return int(pl.scan_parquet(path).select(pl.len()).collect().item())

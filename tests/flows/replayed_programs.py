@@ -1,0 +1,86 @@
+"""Programs to replay: written as recorder2text's lines, and executed by one process without any of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from flows.replay.execution import Done, Executor, run
+from flows.replay.files import Uses, merged, uses
+from flows.replay.gates import Board, Gates
+from flows.replay.libc import Calls, content
+from flows.replay.ordering import Order, ordered, visits
+from flows.replay.planning import prepare
+from flows.replay.processes import leads
+from flows.replay.sandbox import Sandbox
+from flows.replay.scheduling import advance
+from flows.replay.scripts import Way, Written, written
+
+MODULES = {"POSIX": 0, "MPIIO": 1, "MPI": 2}
+Line = tuple[str, str]
+
+
+def module_of(function: str) -> str:
+    if function.startswith("MPI_File_"):
+        return "MPIIO"
+    return "MPI" if function.startswith("MPI_") else "POSIX"
+
+
+def write_trace(folder: Path, programs: Sequence[Sequence[Line]], gap_s: float = 0.001) -> Path:
+    """Write (function, arguments) of each rank as text, one call of half a gap after each gap."""
+    folder.mkdir(parents=True)
+    for rank, lines in enumerate(programs):
+        text = "".join(
+            f"{(place + 1) * gap_s:.7f} {(place + 1.5) * gap_s:.7f} {function} 0 {MODULES[module_of(function)]} ( {arguments} )\n"
+            for place, (function, arguments) in enumerate(lines)
+        )
+        (folder / f"{rank}.txt").write_text(text)
+    return folder
+
+
+def calls_of(lines: Sequence[Line], levels: Mapping[int, int] | None = None) -> pl.DataFrame:
+    """Return calls as `traces.calls_of` does."""
+    rows = [
+        (place, place, (levels or {}).get(place, 0), module_of(function), function, arguments, place * 1.0, place + 0.5)
+        for place, (function, arguments) in enumerate(lines)
+    ]
+    names = ("call", "node", "level", "module", "function", "arguments", "began_s", "ceased_s")
+    types = (pl.Int64, pl.Int32, pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Float64)
+    return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
+
+
+def scripts_of(programs: Sequence[Sequence[Line]], way: Way = "posix", spent_s: float = 0.0) -> list[Written]:
+    return [
+        written(rank, calls_of(lines), np.full((len(lines), 3), spent_s), way) for rank, lines in enumerate(programs)
+    ]
+
+
+def executed(folder: Path, programs: Sequence[Sequence[Line]], *, spent_s: float = 0.0) -> tuple[list[Done], Order, Uses]:
+    """Replay programs in this process, all ranks by turns, under an existing folder; timed where anything is spent."""
+    made = scripts_of(programs, spent_s=spent_s)
+    order = ordered(visits(one.script for one in made), len(programs))
+    used = merged(uses(one) for one in made)
+    prepare(used, folder, lambda _: None)
+    names = tuple(order.members)
+    board = Board(folder.parent / f"{folder.name}.board", 1, len(names)).make().opened()
+    members = [order.members[name] for name in names]
+    gates = Gates(board, multiprocessing.Lock(), [multiprocessing.Semaphore(0)], 0, members, [(0,)] * len(names))
+    sandbox, memory, done, steps = Sandbox(folder), content(1 << 20), [], []
+    for one in made:
+        script = one.script
+        done.append(Done(script.rank))
+        executor = Executor(script, Calls(sandbox, memory), leads(order, script))
+        synced = {number: names.index(name) for number, name in enumerate(script.communicators) if name in names}
+        steps.append(
+            run(executor, is_timed=spent_s > 0, synced=synced, done=done[-1], started_s=time.monotonic())
+        )
+    try:
+        advance(steps, gates, lambda count, until: None)
+    finally:
+        sandbox.close()
+    return done, order, used

@@ -1,0 +1,43 @@
+"""stage.extrapolations: of each set of traces and rank count, the last word."""
+
+from __future__ import annotations
+
+from tests.sql.given import Select, expect, rows, shuffled
+from warehouse.contracts import tables
+
+RECORDS = """
+    part_order  trace_set_id  process_count  outcome         written_bytes  source_file
+    0           b             1000           extrapolated    50             b-1000
+    0           a             28             no_exact_model  .              a-28
+    1           a             1000           no_exact_model  .              early
+    2           a             1000           extrapolated    70             late
+    3           b             1000           no_exact_model  .              refused
+    """
+
+
+def test_the_last_landed_record_of_a_set_and_rank_count_counts(select: Select) -> None:
+    for given in shuffled(rows("landed.extrapolation_records", RECORDS)):
+        found = select(tables.EXTRAPOLATIONS, {"landed.extrapolation_records": given})
+        expect(
+            found,
+            """
+            trace_set_id  process_count  outcome         written_bytes  source_file
+            a             28             no_exact_model  .              a-28
+            a             1000           extrapolated    70             late
+            b             1000           no_exact_model  .              refused
+            """,
+        )
+
+
+def test_rows_of_one_file_count_in_their_order(select: Select) -> None:
+    records = """
+        part_row  trace_set_id  process_count  outcome
+        0         a             8              extrapolated
+        1         a             8              no_exact_model
+        """
+    found = select(tables.EXTRAPOLATIONS, {"landed.extrapolation_records": records})
+    expect(found, "outcome \n no_exact_model")
+
+
+def test_without_records_there_are_none(select: Select) -> None:
+    assert select(tables.EXTRAPOLATIONS, {}).is_empty()
