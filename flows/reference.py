@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from expectations import suites
 from flows.command.main import iosig
 from flows.settings import FILE_NAME, Settings
+from warehouse import compressed_files
 from warehouse.contracts import TABLES, Column, Dtype, Table
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -252,8 +253,15 @@ def _default_words(field: FieldInfo) -> str:
 
 # ---- writing them
 
+
+def compressed_traces() -> str:
+    """Return the page of the compressed traces' form, its tables made anew."""
+    return compressed_files.page((DOCS / "compressed-traces.md").read_text(encoding="utf-8"))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": command_line,
+    "compressed-traces.md": compressed_traces,
     "dictionary.md": dictionary,
     "settings.md": settings,
 }

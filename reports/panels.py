@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reports.plot_texts import shortened
-from warehouse.store import moved_into_place
+from warehouse.placing import moved_into_place
 
 if TYPE_CHECKING:
     import polars as pl

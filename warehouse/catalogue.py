@@ -23,7 +23,8 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.transforms import IdentityTransform
 
 from warehouse.contracts import Table, arrow
-from warehouse.store import Store, moved_into_place, write_json
+from warehouse.placing import moved_into_place
+from warehouse.store import Store, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from warehouse.errors import InputRefused, UsageError
-from warehouse.store import moved_into_place
+from warehouse.placing import moved_into_place
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,9 +12,10 @@ from pyarrow import csv
 
 from warehouse.contracts import Table, arrow
 from warehouse.errors import UsageError
+from warehouse.placing import moved_into_place
 from warehouse.reading import opened, published
 from warehouse.releases import Release
-from warehouse.store import Store, moved_into_place
+from warehouse.store import Store
 
 _BATCH_ROWS = 100_000
 

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table, tables
 from warehouse.errors import InputRefused
+from warehouse.placing import moved_into_place, sweep_temporaries
 from warehouse.sources import Batch, Head, Reading, Source, named, owner, recognize
-from warehouse.store import Store, moved_into_place, sweep_temporaries, write_json, write_parquet
+from warehouse.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
     import polars as pl

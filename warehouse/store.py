@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
-import shutil
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.errors import UsageError
+from warehouse.placing import moved_into_place
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,48 +57,6 @@ class Store:
     def exists(self) -> bool:
         """Whether anything was ever landed or released here."""
         return self.landed.is_dir() or self.catalogue.is_file()
-
-
-@contextmanager
-def moved_into_place(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; on leaving without error it becomes `path` in one step.
-
-    What lay at `path` is replaced (a file) or must not exist (a folder). After an error nothing is left.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    try:
-        yield temporary
-        _flush(temporary)
-        os.replace(temporary, path)
-    finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    """Have the bytes on disk before the name points to them."""
-    if path.is_dir():
-        for child in path.rglob("*"):
-            if child.is_file():
-                _flush(child)
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sweep_temporaries(folder: Path) -> None:
-    """Remove what killed writers left in a folder; call it only where no writer can be at work."""
-    for left in folder.glob(".*.tmp"):
-        if left.is_dir():
-            shutil.rmtree(left, ignore_errors=True)
-        else:
-            left.unlink(missing_ok=True)
 
 
 def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:

@@ -112,7 +112,7 @@ def _modules(found: Classified) -> list[tuple[Any, ...]]:
 def _write_steps(steps: pl.DataFrame, target: Path) -> None:
     """Write signals as rows of time and rate: Parquet, or CSV where the name says so."""
     from warehouse.errors import UsageError
-    from warehouse.store import moved_into_place
+    from warehouse.placing import moved_into_place
 
     if steps.is_empty():
         raise UsageError("There is no signal to write: the input is no trace, or nothing tells when it moved bytes.")

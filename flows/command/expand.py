@@ -135,7 +135,7 @@ def _write_lines(calls: pl.DataFrame, target: IO[bytes]) -> None:
 
 def _write_ranks(trace: CompressedTrace, ranks: list[int], into: Path) -> None:
     """Write a file for each rank, all of them or none."""
-    from warehouse.store import moved_into_place
+    from warehouse.placing import moved_into_place
 
     width, line_count = len(str(trace.process_count - 1)), 0
     with moved_into_place(into.absolute()) as folder:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from flows.replay.functions import BY_PATH, OPENING, Verb
-from flows.replay.libc import O_CREAT, Place
+from flows.replay.libc import O_CREAT, O_TRUNC, Place
 from flows.replay.scripts import Written
 from warehouse.contracts import trace_tables
 from warehouse.sources.recorder_requests import Requests
@@ -31,7 +31,8 @@ class FileUse:
     needed_bytes: read without having been written by the rank itself, the first of it in phase `needed_phase`.
     used_phase: when it is first used without having been made by the rank itself. made_phase, written_phase: when it
     is first made, written. end_bytes: where the furthest write or resize ends. is_sized: whether that is all that
-    decides its size. taken_phase: when it is last unlinked or renamed. is_exclusive: it must not be there before.
+    decides its size. is_taken: unlinked or renamed in the end. is_exclusive: it must not be there before. is_emptied:
+    whether an open cuts it to nothing.
     """
 
     read_bytes: int = 0
@@ -46,6 +47,7 @@ class FileUse:
     is_sized: bool = True
     is_taken: bool = False
     is_exclusive: bool = False
+    is_emptied: bool = False
 
     def joined(self, other: FileUse) -> FileUse:
         """Return what both do."""
@@ -62,6 +64,7 @@ class FileUse:
             self.is_sized and other.is_sized,
             self.is_taken or other.is_taken,
             self.is_exclusive or other.is_exclusive,
+            self.is_emptied or other.is_emptied,
         )
 
     def prepared_bytes(self) -> int | None:
@@ -78,7 +81,7 @@ class FileUse:
         """Return how large the file is in the end; None where the trace does not tell."""
         if not self.is_sized or self.is_taken:
             return None
-        return max(self.end_bytes, self.prepared_bytes() or 0)
+        return self.end_bytes if self.is_emptied else max(self.end_bytes, self.prepared_bytes() or 0)
 
     def disk_bytes(self) -> int:
         """Return the most bytes that it takes on disk."""
@@ -154,7 +157,13 @@ def _add_events(found: Uses, calls: pl.DataFrame, places: dict[int, Place]) -> N
     appends = ((verb == int(Verb.OPEN)) & ((flag & 0o2000) != 0)) | (
         (verb == int(Verb.FOPEN)) & pl.col("flags").str.starts_with("a")
     )
+    empties = (
+        ((verb == int(Verb.OPEN)) & ((flag & O_TRUNC) != 0))
+        | (verb == int(Verb.CREAT))
+        | ((verb == int(Verb.FOPEN)) & pl.col("flags").str.starts_with("w"))
+    )
     events = calls.with_columns(
+        empties=empties.fill_null(False),
         makes=makes.fill_null(False),
         exclusive=exclusive.fill_null(False),
         used=is_used,
@@ -181,6 +190,7 @@ def _add_events(found: Uses, calls: pl.DataFrame, places: dict[int, Place]) -> N
         "is_sized": ~pl.col("unsized").any(),
         "is_taken": pl.col("taken").last(),
         "is_exclusive": pl.col("exclusive").any(),
+        "is_emptied": pl.col("empties").any(),
     }
     folders = pl.col("folder").all().alias("is_folder")
     mkdirs = (verb == int(Verb.MKDIR)).any().alias("is_made")

@@ -122,7 +122,7 @@ class MpiExecutor(Executor):
     def _move(self, file: int, other: int, size: int, offset: int, flags: int) -> int:
         """Read or write by the call that the trace has; one that does not block is waited for at once."""
         status = self._mpi4py.Status()
-        opened, name = self._file(file), _METHODS[self.calls.function]
+        opened, name = self._file(file), METHODS[self.calls.function]
         at = [offset] if "_at" in name else []
         buffer = [self._room(size), size, self._mpi4py.BYTE]
         if name.startswith("I"):
@@ -158,7 +158,8 @@ def _method(function: str) -> str:
     return name[0].upper() + name[1:]
 
 
-_METHODS = {
+#: mpi4py's name of each transfer
+METHODS = {
     function: _method(function)
     for way in ("read", "write")
     for end in ("", "_all", "_at", "_at_all", "_shared", "_ordered")

@@ -13,7 +13,7 @@ from flows.study.running import Results, example
 from flows.study.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, example_settings
 from flows.study.summary import GROUPS, KINDS, alarm_summary, error_summary, statements
 from transforms.semi_synthetic import NoiseParams, PhaseParams
-from warehouse.store import moved_into_place
+from warehouse.placing import moved_into_place
 
 PAGE = "periods-study.md"
 FIGURES = "figures"
