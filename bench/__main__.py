@@ -12,7 +12,17 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from bench import autoperiod, darshan_logs, day, periods, recorder_traces, signatures, throughput, tmio_traces
+from bench import (
+    autoperiod,
+    darshan_logs,
+    day,
+    extrapolation,
+    periods,
+    recorder_traces,
+    signatures,
+    throughput,
+    tmio_traces,
+)
 from bench.figures import Figure
 from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
 
@@ -30,7 +40,7 @@ duckdb.connect().execute('''
 _GIGABYTE = 1e9
 _DATA = Path(os.environ.get("IOSIG_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 #: topics that need the real measurements
-_OF_DATA = {"autoperiod", "darshan", "period", "throughput"}
+_OF_DATA = {"autoperiod", "darshan", "extrapolation", "period", "throughput"}
 
 
 def landing(csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
@@ -126,6 +136,7 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
         "commands": lambda: commands(scratch, rounds),
         "darshan": lambda: darshan_logs.figures(data, scratch, rounds),
         "recorder": lambda: recorder_traces.calls_per_s(scratch, rounds),
+        "extrapolation": lambda: extrapolation.figures(data, scratch, rounds),
         "tmio": lambda: tmio_traces.landing(scratch, rounds),
         "throughput": lambda: chain(throughput.heatmap(data, rounds), throughput.synthetic(rounds)),
         "period": lambda: periods.command(data, scratch, rounds),
