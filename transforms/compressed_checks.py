@@ -302,7 +302,7 @@ class _Form:
         for place, slot in enumerate(call.slots):
             if not 0 <= slot.width <= MOST_WIDTH:
                 raise ValueError(f"{where}, slot {place}: the width is {slot.width}.")
-            self._check_shares(f"{where}, slot {place}", slot.vector)
+            self._check_shares(f"{where}, slot {place}", slot.vector, _LEAST if call.is_signed(place) else 0)
         before = [gap.previous for gap in call.gaps]
         if len(set(before)) != len(before) or not set(before) <= calls | {START}:
             raise ValueError(f"{where}: the gaps follow {before}, which are not calls of the class, each once.")
@@ -310,7 +310,7 @@ class _Form:
             _check_histogram(f"{where}, gap after {gap.previous}", gap.histogram)
         _check_histogram(f"{where}, durations", call.durations)
 
-    def _check_shares(self, where: str, vector: Vector) -> None:
+    def _check_shares(self, where: str, vector: Vector, least: int = 0) -> None:
         for share in vector:
             _check_ranks(where, share.ranks, self.process_count)
             if len(share.shifts) != len(share.ranks.counts):
@@ -323,8 +323,8 @@ class _Form:
                 _check_row(where, row)
                 if _row_size(row) != size:
                     raise ValueError(f"{where}: {_row_size(row)} shifts for {size} values.")
-            low, high = self.bounds.of(share, least=0)
-            if low < 0 or high > _MOST:
+            low, high = self.bounds.of(share, least)
+            if low < least or high > _MOST:
                 raise ValueError(f"{where}: values from {low} to {high} are out of range.")
 
 

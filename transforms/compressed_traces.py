@@ -20,6 +20,8 @@ from transforms.progressions import Progression, Run
 
 #: the number that stands for "no call before" in `Gap.previous`
 START = -1
+#: whose calls have statuses among their arguments
+STATUS_MODULES = ("MPI", "MPIIO")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,10 @@ Vector = tuple[Share, ...]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A number in the text of a call's arguments: its least width (filled up with zeros) and its values."""
+    """A number in the text of a call's arguments: its least width (filled up with zeros) and its values.
+
+    These are 0 or more, but for those of statuses (`Call.is_signed`).
+    """
 
     width: int
     vector: Vector
@@ -101,6 +106,13 @@ class Call:
     slots: tuple[Slot, ...]
     gaps: tuple[Gap, ...]
     durations: TimeHistogram
+
+    def is_signed(self, slot: int) -> bool:
+        """Return whether a slot is of an MPI_Status `[source_tag]`: what memory held, which can be below 0.
+
+        Were the sign part of the text, chance would divide ranks that call the same into classes.
+        """
+        return self.module in STATUS_MODULES and (self.texts[slot] == "_" or self.texts[slot].endswith("["))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ Longs = npt.NDArray[np.int64]
 Objects = npt.NDArray[np.object_]
 
 #: blocks that the ranks are divided into at most
-MOST_BLOCKS = 4096
+MOST_BLOCKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,16 @@ class Block:
         return rows_first(self.values)
 
     def moving_dims(self) -> list[int]:
-        """Return the dimensions of the ranks along which the values differ."""
+        """Return the dimensions of the ranks along which the values may differ."""
         dims = enumerate(zip(self.shifts, self.ranks.counts, strict=True))
         return [place for place, (shift, count) in dims if count > 1 and not (is_one(shift) and not rows_first(shift))]
 
     def is_even(self) -> bool:
-        """Return whether all ranks have the same values."""
+        """Return whether all ranks surely have the same values."""
         return not self.moving_dims()
 
     def is_constant(self) -> bool:
-        """Return whether all values of all ranks are one number."""
+        """Return whether all values of all ranks are surely one number."""
         return is_one(self.values) and self.is_even()
 
     def least(self) -> int:
@@ -107,7 +107,7 @@ def rows_least(rows: Rows) -> int:
 
 
 def is_one(rows: Rows) -> bool:
-    """Return whether rows are one number all along."""
+    """Return whether rows are surely one number all along; those that make up for one another are not found."""
     return all(not times or low == high for times, row in rows for low, high in [extremes(row)])
 
 

@@ -2,7 +2,8 @@
 
 Two calls are of one template if they differ in numbers only. What stands for ScalaTrace's stack signature, which
 Recorder does not log, is the function, its level and that text. File names with numbers come out of it by themselves
-(paper, section 3.2.2): `f.00000012` is the text `f.` and the number 12 of eight digits.
+(paper, section 3.2.2): `f.00000012` is the text `f.` and the number 12 of eight digits. A minus sign is text, too:
+`0-3` is the fourth handle of rank 0, and no -3; but for those of statuses, whose numbers and signs are chance.
 """
 
 from __future__ import annotations
@@ -14,12 +15,20 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from transforms.compressed_traces import STATUS_MODULES
+
 Longs = npt.NDArray[np.int64]
 
 #: no 64-bit number has more digits; longer ones are several numbers, one behind the other
 _NUMBER = "[0-9]{1,18}"
-#: strings of C do not have it
+#: strings of C do not have it: it stands for a number, and in front of one for its sign
 _MARK = "\0"
+_SIGNED_NUMBER = f"{_MARK}?{_NUMBER}"
+#: signs of the numbers of an MPI_Status, which are what memory held: `[source_tag]`
+_STATUS_SIGNS = (
+    r"((?:^| )\[)-([1-9][0-9]*_-?[0-9]+\])",
+    rf"((?:^| )\[{_MARK}?[0-9]+_)-([1-9][0-9]*\])",
+)
 _KEY = ["module", "function", "level", "text"]
 
 
@@ -58,8 +67,8 @@ def templates_of(signatures: Sequence[pl.DataFrame]) -> Templates:
     marked = rows.select(
         "row",
         *_KEY[:3],
-        text=pl.col("arguments").str.replace_all(_NUMBER, _MARK),
-        digits=pl.col("arguments").str.extract_all(_NUMBER),
+        text=_signed().str.replace_all(_SIGNED_NUMBER, _MARK),
+        digits=_signed().str.extract_all(_SIGNED_NUMBER),
     )
     slots = _slots(marked)
     coarse = _numbered(marked, _KEY)
@@ -83,6 +92,14 @@ def templates_of(signatures: Sequence[pl.DataFrame]) -> Templates:
     )
 
 
+def _signed() -> pl.Expr:
+    """Return arguments in which the signs of statuses are marked, so that they become those of their numbers."""
+    given = signed = pl.col("arguments")
+    for sign in _STATUS_SIGNS:
+        signed = signed.str.replace_all(sign, f"${{1}}{_MARK}${{2}}")
+    return pl.when(pl.col("module").is_in(STATUS_MODULES)).then(signed).otherwise(given)
+
+
 def _numbered(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     """Add the number of each row's template, in the order in which they first come."""
     known = rows.select(key).unique(maintain_order=True)
@@ -97,7 +114,7 @@ def _slots(marked: pl.DataFrame) -> pl.DataFrame:
     return digits.select(
         "row",
         slot=pl.int_range(pl.len(), dtype=pl.Int64).over("row"),
-        value=pl.col("digits").cast(pl.Int64),
+        value=pl.col("digits").str.replace(_MARK, "-", literal=True).cast(pl.Int64),
         length=length,
         own_width=pl.when(pl.col("digits").str.starts_with("0")).then(length).otherwise(pl.lit(1, pl.Int64)),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -264,9 +264,17 @@ class _Nesting:
     nodes: Sequence[Node]
     children: Mapping[int, list[int]]
     found: dict[int, set[bool]]
+    left: dict[tuple[int, frozenset[_State]], set[_State]] = field(default_factory=dict)
 
     def body(self, parent: int, states: set[_State]) -> set[_State]:
         """Note what encloses the calls of a body that is entered in one of some states; return those it is left in."""
+        # a loop's body is entered in the same states again and again: once is enough
+        key = parent, frozenset(states)
+        if key not in self.left:
+            self.left[key] = self._body(parent, states)
+        return self.left[key]
+
+    def _body(self, parent: int, states: set[_State]) -> set[_State]:
         for number in self.children.get(parent, ()):
             node = self.nodes[number]
             if isinstance(node, Call):

@@ -21,14 +21,16 @@ from flows.replay.sandbox import Sandbox
 from flows.replay.scheduling import advance
 from flows.replay.scripts import Way, Written, written
 
-MODULES = {"POSIX": 0, "MPIIO": 1, "MPI": 2}
+MODULES = {"POSIX": 0, "MPIIO": 1, "MPI": 2, "HDF5": 3, "FTRACE": 4}
 Line = tuple[str, str]
 
 
 def module_of(function: str) -> str:
     if function.startswith("MPI_File_"):
         return "MPIIO"
-    return "MPI" if function.startswith("MPI_") else "POSIX"
+    if function.startswith("H5"):
+        return "HDF5"
+    return "MPI" if function.startswith("MPI_") else "FTRACE" if function == "main" else "POSIX"
 
 
 def write_trace(folder: Path, programs: Sequence[Sequence[Line]], gap_s: float = 0.001) -> Path:
@@ -36,8 +38,9 @@ def write_trace(folder: Path, programs: Sequence[Sequence[Line]], gap_s: float =
     folder.mkdir(parents=True)
     for rank, lines in enumerate(programs):
         text = "".join(
-            f"{(place + 1) * gap_s:.7f} {(place + 1.5) * gap_s:.7f} {function} 0 {MODULES[module_of(function)]} ( {arguments} )\n"
+            f"{(place + 1) * gap_s:.7f} {(place + 1.5) * gap_s:.7f} {function} 0 {kind} ( {arguments} )\n"
             for place, (function, arguments) in enumerate(lines)
+            for kind in [MODULES[module_of(function)]]
         )
         (folder / f"{rank}.txt").write_text(text)
     return folder
@@ -60,7 +63,9 @@ def scripts_of(programs: Sequence[Sequence[Line]], way: Way = "posix", spent_s: 
     ]
 
 
-def executed(folder: Path, programs: Sequence[Sequence[Line]], *, spent_s: float = 0.0) -> tuple[list[Done], Order, Uses]:
+def executed(
+    folder: Path, programs: Sequence[Sequence[Line]], *, spent_s: float = 0.0
+) -> tuple[list[Done], Order, Uses]:
     """Replay programs in this process, all ranks by turns, under an existing folder; timed where anything is spent."""
     made = scripts_of(programs, spent_s=spent_s)
     order = ordered(visits(one.script for one in made), len(programs))
@@ -76,9 +81,7 @@ def executed(folder: Path, programs: Sequence[Sequence[Line]], *, spent_s: float
         done.append(Done(script.rank))
         executor = Executor(script, Calls(sandbox, memory), leads(order, script))
         synced = {number: names.index(name) for number, name in enumerate(script.communicators) if name in names}
-        steps.append(
-            run(executor, is_timed=spent_s > 0, synced=synced, done=done[-1], started_s=time.monotonic())
-        )
+        steps.append(run(executor, is_timed=spent_s > 0, synced=synced, done=done[-1], started_s=time.monotonic()))
     try:
         advance(steps, gates, lambda count, until: None)
     finally:

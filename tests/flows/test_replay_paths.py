@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from tests.flows.replayed_programs import executed
 
 from flows.replay.libc import flags_here
 from flows.replay.sandbox import MODE_BITS, PathRefused, Sandbox, remapped
+from tests.flows.replayed_programs import executed
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:

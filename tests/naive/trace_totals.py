@@ -49,7 +49,9 @@ def kind(path: str) -> str:
     return re.sub(r"\{-?[0-9]+\.\.-?[0-9]+(\.\.[0-9]+)?\}|[0-9]+", "#", path)
 
 
-def _asked(given: Sequence[str], form: Form, forms: Forms) -> int | None:
+def asked_of(given: Sequence[str], form: Form, forms: Forms) -> int | None:
+    """Return the bytes that a request with these arguments asks for."""
+
     def number(place: int | None) -> int | None:
         text = given[place] if place is not None and place < len(given) else ""
         return int(text) if re.fullmatch(r"-?[0-9]+", text) else None
@@ -99,7 +101,7 @@ def totals(made: Iterable[Made], forms: Forms) -> Sums:
         file.ranks.add(rank)
         file.calls[is_nested] += 1
         if form.deed in ("read", "write"):
-            asked = _asked(given, form, forms)
+            asked = asked_of(given, form, forms)
             found.requests[form.layer, is_nested, form.deed] += 1
             key = form.layer, is_nested, form.deed
             found.bytes[key] = _plus(found.bytes[key], asked)

@@ -49,7 +49,7 @@ def loop(counts: tuple[int, ...], *body: Call | Loop) -> Loop:
 # ---- against the twin
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(compressed.compressed_traces())
 def test_ranks_are_as_a_walk_through_the_loops_finds_them(trace: CompressedTrace) -> None:
     for rank in range(trace.process_count):
