@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from bench import recorder_traces
@@ -37,10 +36,6 @@ def figures(data: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
     yield from expansion(programs, scratch, rounds)
 
 
-def _silent(name: str) -> AbstractContextManager[object]:
-    return nullcontext(lambda done, count: None)
-
-
 def compression(scratch: Path, rounds: int) -> Iterator[Figure]:
     """Time the compression of a trace of more than two million calls, in turn with merely decoding it."""
     folder = scratch / "compressed"
@@ -48,7 +43,7 @@ def compression(scratch: Path, rounds: int) -> Iterator[Figure]:
     ours, peers = [], []
     for _ in range(rounds + 1):
         began = time.perf_counter()
-        compressed(folder, _silent)
+        compressed(folder)
         ours.append(time.perf_counter() - began)
         began = time.perf_counter()
         with recorder_signatures.opened(folder) as run:
@@ -87,7 +82,7 @@ def sizes(programs: Path, scratch: Path) -> Iterator[Figure]:
 
 def _written_bytes(trace: Path, scratch: Path) -> int:
     target = scratch / "size.parquet"
-    found = compressed(trace, _silent)
+    found = compressed(trace)
     compressed_files.write(target, to_frame(found), {"process_count": str(found.process_count)})
     return target.stat().st_size
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,11 +23,20 @@ Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 _REMEDY = "Trace the program again: the tracer cannot have written that."
 
 
-def compressed(path: Path, progress: Progress) -> CompressedTrace:
-    """Return all calls of a Recorder trace, compressed; raise InputRefused where it cannot be read wholly."""
+def _untold(name: str) -> AbstractContextManager[Callable[[int, int], None]]:
+    return nullcontext(lambda done, count: None)
+
+
+def compressed(
+    path: Path, progress: Progress = _untold, of_rank: Callable[[SignedRank], SignedRank] = lambda rank: rank
+) -> CompressedTrace:
+    """Return the calls of a Recorder trace, compressed: of each rank all, or those that `of_rank` keeps.
+
+    Raises InputRefused where the trace cannot be read wholly.
+    """
     with recorder_signatures.opened(path) as run:
         try:
-            return compress(run.process_count, _decoded(run, path, progress))
+            return compress(run.process_count, map(of_rank, _decoded(run, path, progress)))
         except ValueError as error:
             raise InputRefused(f"{path.name} cannot be compressed: {error}.", _REMEDY) from error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -21,36 +20,28 @@ def opened(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float 
     A compressed trace is taken as it is, a Recorder trace compressed first: its outer calls, or with `nested` all.
     Raises InputRefused where it is neither, or cannot be read.
     """
+    from flows import compressed_view
     from warehouse import compressed_files
 
     if path.is_file() and compressed_files.is_compressed_trace(path):
-        from transforms import compressed_frames
-
-        frame, metadata = compressed_files.read(path)
-        try:
-            return compressed_frames.from_frame(frame, int(metadata["process_count"])), None
-        except (KeyError, ValueError) as error:
-            raise InputRefused(f"{path.name} is no sound compressed trace: {error}.", "Compress it anew.") from error
+        return compressed_view.read(path), None
     return _compressed(path, nested)
 
 
 def _compressed(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
-    from transforms import compression
-    from warehouse.sources import recorder_signatures
+    from flows.compressing import compressed
+    from warehouse.sources.recorder_signatures import SignedRank, outer
 
     ended_s = 0.0
 
-    def decoded(run: recorder_signatures.SignedRun) -> Iterator[recorder_signatures.SignedRank]:
+    def played(signed: SignedRank) -> SignedRank:
         nonlocal ended_s
-        for rank in run.ranks:
-            signed = run.decode(rank)
-            ended_s = max(ended_s, float(signed.ceased_s.max(initial=0.0)))
-            # What HDF5 calls is replayed, HDF5 itself is not.
-            is_layered = nested or (signed.signatures["module"] == "HDF5").any()
-            yield signed if is_layered else recorder_signatures.outer(signed)
+        ended_s = max(ended_s, float(signed.ceased_s.max(initial=0.0)))
+        # What HDF5 calls is replayed, HDF5 itself is not.
+        is_layered = nested or (signed.signatures["module"] == "HDF5").any()
+        return signed if is_layered else outer(signed)
 
-    with recorder_signatures.opened(path) as run:
-        return compression.compress(run.process_count, decoded(run)), ended_s
+    return compressed(path, of_rank=played), ended_s
 
 
 def calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:

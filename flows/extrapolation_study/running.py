@@ -1,0 +1,229 @@
+"""The study itself: for each program, models from some rank counts, checked call by call at the others."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, fields
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from flows.extrapolation_study.checking import Compared, compared, end_s, traced_end_s
+from flows.extrapolation_study.maps import SCHEMA as MAPS, map_rows
+from flows.extrapolation_study.programs import Program, Run, programs, rank_counts, runs
+from transforms.compressed_frames import to_frame
+from transforms.compressed_traces import CompressedTrace
+from transforms.compression import compress, compress_together
+from transforms.extrapolated import Extrapolated
+from transforms.extrapolation import ExtrapolationParams, extrapolated_at, fitted_trace
+from transforms.fitted_traces import FittedTrace
+from warehouse import compressed_files
+from warehouse.sources.recorder_signatures import SignedRank
+
+#: told of each piece of work that is finished: how many are, and of how many
+Told = Callable[[int, int], None]
+
+#: an unseen rank count is left out of the fit: three rank counts tell models of two parameters apart
+_UNSEEN = ExtrapolationParams(least_rank_counts=3)
+_ALL = ExtrapolationParams(least_rank_counts=4)
+#: rank counts nobody ran at which the compressed trace is written, to see its size
+FAR = (100, 1_000, 10_000, 100_000, 1_000_000)
+#: the times are extrapolated to the traced rank counts, and to so many times these
+_TIMES_FURTHER = (1, 2, 4)
+
+#: a row for each program and rank count: all calls, as `iosig compress` takes them
+TRACES = {
+    "program": pl.String,
+    "process_count": pl.Int64,
+    "call_count": pl.Int64,
+    "outer_call_count": pl.Int64,
+    "class_count": pl.Int64,
+    "expanded_count": pl.Int64,
+    "traced_bytes": pl.Int64,
+    "compressed_bytes": pl.Int64,
+}
+#: a row for each program, with nested calls and without, and rank count: left out of the fit (`unseen`), or given
+CHECKS = {
+    "program": pl.String,
+    "has_nested": pl.Boolean,
+    "is_unseen": pl.Boolean,
+    "process_count": pl.Int64,
+    "outcome": pl.String,
+    "field": pl.String,
+    "reason": pl.String,
+    "call_count": pl.Int64,
+    "equal_count": pl.Int64,
+    "traced_s": pl.Float64,
+    "extrapolated_s": pl.Float64,
+    "mean_s": pl.Float64,
+}
+#: a row for each field that is no constant
+MODELS = {"program": pl.String, "has_nested": pl.Boolean, "field": pl.String, "formula": pl.String}
+#: bytes of the compressed traces of rank counts that nobody ran, with nested calls
+SIZES = {"program": pl.String, "process_count": pl.Int64, "compressed_bytes": pl.Int64}
+#: times [s] at rank counts, from models that do not know the largest traced one
+CURVES = {"program": pl.String, "process_count": pl.Int64, "extrapolated_s": pl.Float64}
+
+
+@dataclass(frozen=True, slots=True)
+class StudyParams:
+    """Where the traces lie, and how many processes work on them: as many as there are cores if None."""
+
+    traces: Path
+    worker_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What came of it: tables of the columns above and of `maps.SCHEMA`, in the order of the programs."""
+
+    traces: pl.DataFrame
+    checks: pl.DataFrame
+    models: pl.DataFrame
+    sizes: pl.DataFrame
+    curves: pl.DataFrame
+    maps: pl.DataFrame
+
+
+_SCHEMAS: dict[str, dict[str, Any]] = {
+    "traces": TRACES,
+    "checks": CHECKS,
+    "models": MODELS,
+    "sizes": SIZES,
+    "curves": CURVES,
+    "maps": MAPS,
+}
+
+
+def study(params: StudyParams, told: Told = lambda done, count: None) -> Results:
+    """Study all programs of a folder; raise InputRefused where it has none, or where a trace cannot be read."""
+    work = programs(params.traces)
+    found: dict[int, Results] = {}
+    for done, (place, results) in enumerate(_worked(work, params.worker_count), start=1):
+        found[place] = results
+        told(done, len(work))
+    parts = [found[place] for place in range(len(work))]
+    return Results(*(pl.concat([getattr(part, one.name) for part in parts]) for one in fields(Results)))
+
+
+def _worked(work: Sequence[Program], worker_count: int | None) -> Iterator[tuple[int, Results]]:
+    """Yield what comes of each program with its place, as they are done."""
+    workers = min(worker_count or os.cpu_count() or 1, len(work))
+    if workers <= 1:
+        yield from ((place, studied(program)) for place, program in enumerate(work))
+        return
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
+        places = {pool.submit(studied, program): place for place, program in enumerate(work)}
+        for future in as_completed(places):
+            yield places[future], future.result()
+    finally:
+        # whoever interrupts it does not wait for what has not begun
+        pool.shutdown(cancel_futures=True)
+
+
+def studied(program: Program) -> Results:
+    """Return what comes of one program."""
+    known = runs(program)
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _SCHEMAS}
+    rows["traces"] += [(program.name, *_compressed(run)) for run in known]
+    for has_nested in (False, True):
+        one = _Studying(known, has_nested)
+        labels = (program.name, has_nested)
+        rows["checks"] += [(*labels, *row) for row in one.checks()]
+        rows["models"] += [(*labels, model.field, model.formula) for model in one.all_known.models]
+        if has_nested:
+            rows["sizes"] += [(program.name, *row) for row in one.sizes()]
+        else:
+            rows["curves"] += [(program.name, *row) for row in one.curve()]
+            rows["maps"] += [(program.name, *row) for row in map_rows(one.all_known, one.together)]
+    return Results(**{name: pl.DataFrame(rows[name], schema, orient="row") for name, schema in _SCHEMAS.items()})
+
+
+# ---- one trace
+
+
+def _compressed(run: Run) -> tuple[int, int, int, int, int, int, int]:
+    """Return a row of `TRACES`, without the program: one run by itself, compressed and expanded again."""
+    trace = compress(run.process_count, run.ranks)
+    found = compared(run.ranks, trace)
+    return (
+        run.process_count,
+        found.call_count,
+        sum(rank.order.size for rank in run.comparable(has_nested=False)),
+        len(trace.classes),
+        # 0 unless every call came back at its place
+        found.equal_count if found.is_exact else 0,
+        run.traced_bytes,
+        _file_bytes(trace),
+    )
+
+
+def _file_bytes(trace: CompressedTrace) -> int:
+    """Return how large the file of a compressed trace is."""
+    with tempfile.TemporaryDirectory(prefix="iosig-study-") as folder:
+        path = Path(folder) / "trace.parquet"
+        compressed_files.write(path, to_frame(trace), {"process_count": str(trace.process_count)})
+        return path.stat().st_size
+
+
+# ---- all traces of a program
+
+
+class _Studying:
+    """A program's runs, with nested calls or without, and the models of all of them and of all but one."""
+
+    def __init__(self, known: Sequence[Run], has_nested: bool) -> None:
+        self.counts = rank_counts(known)
+        self.ranks = [run.comparable(has_nested=has_nested) for run in known]
+        self.ends = [traced_end_s(ranks) for ranks in self.ranks]
+        self.together = self._together(range(len(known)))
+        self.all_known = fitted_trace(self.together, _ALL)
+        self.unseen = [self._without(place) for place in range(len(known))]
+
+    def _together(self, places: Sequence[int]) -> tuple[CompressedTrace, ...]:
+        return compress_together([(self.counts[place], self.ranks[place]) for place in places])
+
+    def _without(self, left_out: int) -> FittedTrace:
+        # what is left out is not even compressed together with the others: nothing of it can be known
+        places = [place for place in range(len(self.counts)) if place != left_out]
+        return fitted_trace(self._together(places), _UNSEEN)
+
+    def checks(self) -> Iterator[tuple[Any, ...]]:
+        """Yield a row of `CHECKS` for each rank count left out, and for each when all are given."""
+        for is_unseen in (True, False):
+            for place, count in enumerate(self.counts):
+                known = self.unseen[place] if is_unseen else self.all_known
+                made = extrapolated_at(known, count)
+                inputs = [end for other, end in enumerate(self.ends) if end is not None and other != place]
+                mean_s = sum(inputs) / len(inputs) if inputs else None
+                times = (self.ends[place], None if made.trace is None else end_s(made.trace), mean_s)
+                yield (is_unseen, count, *_verdict(self.ranks[place], made), *times)
+
+    def sizes(self) -> Iterator[tuple[int, int]]:
+        """Yield rows of `SIZES`, without the program."""
+        for count in FAR:
+            if count > max(self.counts) and (trace := extrapolated_at(self.all_known, count).trace) is not None:
+                yield count, _file_bytes(trace)
+
+    def curve(self) -> Iterator[tuple[int, float]]:
+        """Yield rows of `CURVES`, without the program."""
+        for count in sorted({count * times for count in self.counts for times in _TIMES_FURTHER}):
+            trace = extrapolated_at(self.unseen[-1], count).trace
+            if trace is not None and (end := end_s(trace)) is not None:
+                yield count, end
+
+
+def _verdict(ranks: Sequence[SignedRank], made: Extrapolated) -> tuple[str, str | None, str | None, int, int | None]:
+    """Return outcome, field, reason, calls and equal calls of an extrapolation, whose truth these ranks are."""
+    calls = sum(rank.order.size for rank in ranks)
+    if made.trace is None:
+        first = made.refusals[0]
+        return "refused", first.field, first.reason, calls, None
+    found: Compared = compared(ranks, made.trace)
+    return "exact" if found.is_exact else "wrong", None, None, calls, found.equal_count
