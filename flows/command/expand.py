@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from flows.ranks import spans
 from warehouse.errors import NothingToDo, UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ _TICKS_PER_S = 10_000_000
 #: times beyond it are no run's, and have no 64 bits of ticks
 _MOST_S = 1e11
 _LINES_AT_ONCE = 1 << 18
-_RANKS = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 
 
 @click.command("expand")
@@ -45,8 +44,7 @@ def expand_command(
     FILE is what `iosig compress` and `iosig extrapolate` write. A line is as recorder2text prints it: start and end
     in seconds, function, level, type, arguments. Times are made of the means of the trace's histograms.
     """
-    wanted = [*(range(rank, rank + 1) for rank in single), *_ranks_of(listed or "")]
-    if bool(wanted) == with_totals:
+    if bool(single or listed) == with_totals:
         raise UsageError("Say which ranks (--rank 0, --ranks 0-7), or --totals.")
     if into is not None and (as_json or with_totals):
         raise UsageError("--into writes ranks as text: leave out --json and --totals.")
@@ -58,10 +56,8 @@ def expand_command(
     if with_totals:
         _print_totals(path.name, _totals_of(trace), as_json=as_json)
         return 0
-    for part in wanted:
-        if part.stop > trace.process_count:
-            raise UsageError(f"The trace has the ranks 0 to {trace.process_count - 1}; {part[-1]} is none of them.")
-    ranks = list(dict.fromkeys(rank for part in wanted for rank in part))
+    wanted = ",".join([*map(str, single), *filter(None, (listed,))])
+    ranks = list(dict.fromkeys(rank for span in spans(wanted, trace.process_count) for rank in span))
     if into is not None:
         _write_ranks(trace, ranks, into)
     elif as_json:
@@ -72,17 +68,6 @@ def expand_command(
             _write_lines(_calls_of(trace, rank), stream)
         stream.flush()
     return 0
-
-
-def _ranks_of(text: str) -> list[range]:
-    """Return the ranks that a list of them names, as 0-7,12."""
-    found: list[range] = []
-    for part in filter(None, text.split(",")):
-        match = _RANKS.fullmatch(part.strip())
-        if match is None or (match[2] and int(match[2]) < int(match[1])):
-            raise UsageError(f"{part!r} are no ranks: write --ranks 0-7 or --ranks 0-7,12.")
-        found.append(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return found
 
 
 def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from flows.ranks import spans
 from transforms import expansion
 from transforms.compressed_traces import CompressedTrace
 from warehouse.errors import InputRefused, UsageError
@@ -75,21 +76,8 @@ def chosen(text: str | None, process_count: int) -> tuple[int, ...]:
 
     Raises UsageError where it is no such list, or names ranks that the trace does not have or too many.
     """
-    spans = [(0, process_count - 1)] if text is None else [_span(part) for part in text.split(",")]
-    count = sum(max(0, last - first + 1) for first, last in spans)
-    if count > MOST_RANKS:
+    named = (range(process_count),) if text is None else spans(text, process_count)
+    if sum(map(len, named)) > MOST_RANKS:
+        count = sum(map(len, named))
         raise UsageError(f"{count:,} ranks are more than one machine replays; choose up to {MOST_RANKS:,} by --ranks.")
-    ranks = sorted({rank for first, last in spans for rank in range(first, last + 1)})
-    if not ranks or ranks[-1] >= process_count:
-        raise UsageError(f"--ranks {text}: the trace has the ranks 0 to {process_count - 1}.")
-    return tuple(ranks)
-
-
-def _span(part: str) -> tuple[int, int]:
-    first, dash, last = part.strip().partition("-")
-    if not (first.isascii() and first.isdigit()) or (dash and not (last.isascii() and last.isdigit())):
-        raise UsageError(f"--ranks takes numbers and spans as 0-31,100; {part!r} is neither.")
-    span = int(first), int(last if dash else first)
-    if span[1] < span[0]:
-        raise UsageError(f"--ranks {part}: the span ends before it begins.")
-    return span
+    return tuple(sorted({rank for span in named for rank in span}))
