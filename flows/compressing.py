@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transforms.addresses import without_addresses
-from transforms.compressed_traces import CompressedTrace
+from transforms.compressed_traces import Call, CompressedTrace
 from transforms.compression import compress, compress_together
+from transforms.expansion import numbered
 from warehouse.errors import InputRefused
 from warehouse.sources import recorder_signatures
 
@@ -39,6 +40,12 @@ def compressed(
             return compress(run.process_count, map(of_rank, _decoded(run, path, progress)))
         except ValueError as error:
             raise InputRefused(f"{path.name} cannot be compressed: {error}.", _REMEDY) from error
+
+
+def call_total(trace: CompressedTrace) -> int:
+    """Return how many calls all ranks made; each of them lasted once."""
+    nodes = (node for rank_class in trace.classes for node in numbered(rank_class.body)[0])
+    return sum(node.durations.count for node in nodes if isinstance(node, Call))
 
 
 def comparable(paths: Sequence[Path], *, has_nested: bool, progress: Progress) -> tuple[CompressedTrace, ...]:

@@ -90,15 +90,23 @@ def compress(process_count: int, ranks: Iterable[RankCalls]) -> CompressedTrace:
 def compress_together(traces: Sequence[tuple[int, Iterable[RankCalls]]]) -> tuple[CompressedTrace, ...]:
     """Return several traces compressed, with the same templates for the same calls in all of them.
 
-    A number that is filled up with zeros in one of the traces is so in all of them.
+    A number that is filled up with zeros in one of the traces is so in all of them. Raises ValueError where a rank
+    comes twice, or is not one of its run.
     """
     held = [(count, [calls for calls in ranks if calls.order.size]) for count, ranks in traces]
+    for count, ranks in held:
+        _check_ranks(count, [calls.rank for calls in ranks])
     signatures = [calls.signatures for _, ranks in held for calls in ranks]
     if not signatures:
         return tuple(CompressedTrace(count, ()) for count, _ in held)
     templates = templates_of(signatures)
     places = iter(np.cumsum([0, *(frame.height for frame in signatures)]).tolist())
     return tuple(CompressedTrace(count, _classes(ranks, templates, places)) for count, ranks in held)
+
+
+def _check_ranks(process_count: int, ranks: Sequence[int]) -> None:
+    if len(set(ranks)) < len(ranks) or not set(ranks) <= set(range(process_count)):
+        raise ValueError(f"the ranks are not those of {process_count} processes, each of them once")
 
 
 def _classes(ranks: Sequence[RankCalls], templates: Templates, places: Iterator[int]) -> tuple[RankClass, ...]:
@@ -169,6 +177,8 @@ class _Class:
 
     def _vector(self, rows: Sequence[Longs]) -> Vector:
         """Return the vector of rows of values, one for each rank of each group; they can differ in length."""
+        if len(rows) == 1:
+            return vector_of(self._groups[0].ranks, rows[0])
         lengths = np.array([part.shape[1] for part in rows])
         shares: list[Vector] = []
         for length in np.unique(lengths).tolist():

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-
-import numpy as np
-import numpy.typing as npt
 
 from transforms import progressions
 from transforms.compressed_traces import (
@@ -23,18 +20,17 @@ from transforms.compressed_traces import (
     TimeHistogram,
     Vector,
 )
-from transforms.count_models import NotWhole
+from transforms.count_models import Ambiguous, NotWhole
 from transforms.extrapolated import Refusal
 from transforms.fitted_traces import FittedCall, FittedClass, FittedNode, FittedTrace
 from transforms.iteration_models import FieldModel, vector_at
 from transforms.progressions import Progression
+from transforms.rank_tiles import Tiles
 from transforms.structures import arguments_of
-from transforms.time_histograms import EMPTY
+from transforms.time_histograms import EMPTY, merged
 from transforms.time_models import extrapolated_histograms
 from transforms.transitions import transitions
-from transforms.vectors import bounds_of, rank_lists
-
-Longs = npt.NDArray[np.int64]
+from transforms.vectors import bounds_of
 
 #: a class at a rank count: its models, its ranks, its nodes
 _Bodies = tuple[FittedClass, tuple[Progression, ...], tuple[Node, ...]]
@@ -69,9 +65,17 @@ def trace_at(known: FittedTrace, process_count: int) -> CompressedTrace | tuple[
             bodies.append((one, ranks, building.body(one.body, count(), ())))
     if refusals:
         return tuple(refusals)
-    timed = _timed(known, process_count, bodies)
-    classes = [RankClass(ranks, body) for (_, ranks, _), body in zip(bodies, timed, strict=True)]
+    # Ranks that make no calls are in no class of a trace.
+    called = [one for one in bodies if one[2]]
+    timed = _timed(known, process_count, called)
+    classes = [RankClass(ranks, body) for (_, ranks, _), body in zip(called, timed, strict=True)]
     return CompressedTrace(process_count, tuple(sorted(classes, key=lambda one: one.ranks[0].start)))
+
+
+def refused(field: str, fault: Exception, prefix: str = "") -> Refusal:
+    """Return the refusal of a field for what its model says at a rank count."""
+    outcome = "no_exact_model" if isinstance(fault, Ambiguous) else "no_whole_number"
+    return Refusal(outcome, field, f"{prefix}{fault}")
 
 
 # ---- ranks
@@ -80,31 +84,32 @@ def trace_at(known: FittedTrace, process_count: int) -> CompressedTrace | tuple[
 def _rank_lists(known: FittedTrace, process_count: int, refusals: list[Refusal]) -> list[tuple[Progression, ...]]:
     """Return the ranks of each class; they tile all ranks, or that is refused."""
     found: list[tuple[Progression, ...] | None] = []
+    at = f"at {process_count} ranks, "
     for one in known.classes:
         try:
             lists = None if one.ranks is None else [model.at(process_count) for model in one.ranks]
             found.append(None if lists is None else tuple(ranks for ranks in lists if ranks is not None))
         except (NotWhole, ValueError) as fault:
-            refusals.append(Refusal("no_whole_number", f"class {one.number}, ranks", str(fault)))
-            found.append(())
-    if refusals:
-        return [()] * len(found)
-    owners = np.zeros(process_count, np.int8)
-    for own in found:
-        for ranks in own or ():
-            members = ranks.values()
-            if members.min() < 0 or members.max() >= process_count:
-                refusals.append(
-                    Refusal("no_whole_number", "ranks", f"a class has ranks beyond 0 to {process_count - 1}")
-                )
-                return [()] * len(found)
-            owners[members] += 1
-    free = rank_lists(np.flatnonzero(owners == 0)) if None in found else ()
-    if owners.max(initial=0) > 1 or (None not in found and not owners.all()):
-        rank = int(np.argmax(owners > 1 if owners.max() > 1 else owners == 0))
-        reason = f"rank {rank} would be in {owners[rank]} of them: they do not tile the ranks"
-        refusals.append(Refusal("no_whole_number", "classes", reason))
-    return [free if own is None else own for own in found]
+            refusals.append(refused(f"class {one.number}, ranks", fault, at))
+    if not refusals:
+        return _tiled(process_count, found, refusals)
+    return [()] * len(known.classes)
+
+
+def _tiled(
+    process_count: int, lists: Sequence[tuple[Progression, ...] | None], refusals: list[Refusal]
+) -> list[tuple[Progression, ...]]:
+    """Return ranks that tile all ranks, the class that has None being given those that are left."""
+    tiles = Tiles(process_count)
+    try:
+        for ranks in (ranks for own in lists for ranks in own or ()):
+            tiles.take(ranks)
+        if None not in lists and (free := tiles.first_free()) is not None:
+            raise ValueError(f"rank {free} would be in no class")
+    except ValueError as fault:
+        refusals.append(refused("classes", fault, f"at {process_count} ranks, "))
+    rest = tiles.free() if None in lists else ()
+    return [rest if own is None else own for own in lists]
 
 
 # ---- calls
@@ -128,8 +133,10 @@ class _Building:
         if isinstance(node, FittedCall):
             named = f"{self.place}, call {number} {node.call.function}"
             slots = tuple(
-                Slot(slot.width, self._vector(f"{named}, {argument}", model, lengths, 0))
-                for slot, model, argument in zip(node.call.slots, node.slots, arguments_of(node.call), strict=True)
+                Slot(slot.width, self._vector(f"{named}, {argument}", model, lengths, least))
+                for slot, model, least, argument in zip(
+                    node.call.slots, node.slots, node.least, arguments_of(node.call), strict=True
+                )
             )
             call = node.call
             return Call(call.module, call.function, call.level, call.texts, slots, (), call.durations)
@@ -146,11 +153,17 @@ class _Building:
             lowest, highest = bounds_of(found)
             if least <= lowest <= highest <= _LARGEST:
                 return found
-            reason = f"values from {lowest} to {highest} come out; they must be from {least} to {_LARGEST}"
-        except (NotWhole, ValueError, OverflowError) as fault:
-            reason = str(fault)
-        self.refusals.append(Refusal("no_whole_number", name, f"at {self.process_count} ranks, {reason}"))
+            fault: Exception = ValueError(_out_of_bounds(lowest, highest, least))
+        except (NotWhole, ValueError, OverflowError) as raised:
+            fault = raised
+        self.refusals.append(refused(name, fault, f"at {self.process_count} ranks, "))
         return (Share(self.ranks[0], (), (Progression(least),)),)
+
+
+def _out_of_bounds(lowest: int, highest: int, least: int) -> str:
+    if highest <= _LARGEST and least > 1 and lowest >= 0:
+        return f"a name has the number {lowest}: whether so short a one is filled up with zeros was never seen"
+    return f"values from {lowest} to {highest} come out; they must be from {least} to {_LARGEST}"
 
 
 # ---- times
@@ -172,7 +185,11 @@ def _timed(known: FittedTrace, process_count: int, bodies: Sequence[_Bodies]) ->
                 seen = [next((gap.histogram for gap in gaps if gap.previous == previous), EMPTY) for gaps in call.gaps]
                 wanted.append(_Times((class_number, number, previous), pairs[previous, number] * size, tuple(seen)))
     found = _extrapolated(known.rank_counts, process_count, wanted)
-    return [_with_times(body, found, place, count()) for place, (_, _, body) in enumerate(bodies)]
+    gaps: defaultdict[tuple[int, int], list[Gap]] = defaultdict(list)
+    for (place, number, before), histogram in found.items():
+        if before is not None:
+            gaps[place, number].append(Gap(before, histogram))
+    return [_with_times(body, found, gaps, place, count()) for place, (_, _, body) in enumerate(bodies)]
 
 
 def _calls(nodes: Sequence[FittedNode], numbers: Iterator[int]) -> Iterator[tuple[int, FittedCall]]:
@@ -187,34 +204,38 @@ def _calls(nodes: Sequence[FittedNode], numbers: Iterator[int]) -> Iterator[tupl
 def _extrapolated(
     rank_counts: tuple[int, ...], process_count: int, wanted: Sequence[_Times]
 ) -> dict[_Key, TimeHistogram]:
-    """Return histograms at a rank count; a field is fitted on those rank counts at which it has any times."""
-    by_counts: dict[tuple[int, ...], list[_Times]] = {}
+    """Return histograms at a rank count; a field is fitted on those rank counts at which it has any times.
+
+    Those of several traces at one rank count are brought together.
+    """
+    places = {known: [place for place, own in enumerate(rank_counts) if own == known] for known in rank_counts}
+    by_counts: defaultdict[tuple[int, ...], list[tuple[_Times, list[TimeHistogram]]]] = defaultdict(list)
     for times in wanted:
-        seen = tuple(place for place, histogram in enumerate(times.histograms) if histogram.count)
+        row = {known: merged([times.histograms[place] for place in own]) for known, own in places.items()}
+        seen = tuple(known for known, histogram in row.items() if histogram.count)
         if seen:
-            by_counts.setdefault(seen, []).append(times)
+            by_counts[seen].append((times, [row[known] for known in seen]))
     found: dict[_Key, TimeHistogram] = {}
     for seen, members in by_counts.items():
-        rows = [[times.histograms[place] for place in seen] for times in members]
-        counts = [times.count for times in members]
-        fits = extrapolated_histograms([rank_counts[place] for place in seen], rows, process_count, counts)
-        found |= {times.key: histogram for times, (histogram, _) in zip(members, fits, strict=True)}
+        rows, counts = [row for _, row in members], [times.count for times, _ in members]
+        fits = extrapolated_histograms(seen, rows, process_count, counts)
+        found |= {times.key: histogram for (times, _), (histogram, _) in zip(members, fits, strict=True)}
     return found
 
 
 def _with_times(
-    body: tuple[Node, ...], found: Mapping[_Key, TimeHistogram], place: int, numbers: Iterator[int]
+    body: tuple[Node, ...],
+    found: Mapping[_Key, TimeHistogram],
+    gaps: Mapping[tuple[int, int], Sequence[Gap]],
+    place: int,
+    numbers: Iterator[int],
 ) -> tuple[Node, ...]:
     nodes: list[Node] = []
     for node in body:
         number = next(numbers)
         if isinstance(node, Loop):
-            nodes.append(replace(node, body=_with_times(node.body, found, place, numbers)))
-            continue
-        gaps = tuple(
-            Gap(previous, histogram)
-            for (owner, own, previous), histogram in found.items()
-            if (owner, own) == (place, number) and previous is not None
-        )
-        nodes.append(replace(node, gaps=gaps, durations=found[place, number, None]))
+            nodes.append(replace(node, body=_with_times(node.body, found, gaps, place, numbers)))
+        else:
+            own = tuple(gaps.get((place, number), ()))
+            nodes.append(replace(node, gaps=own, durations=found[place, number, None]))
     return tuple(nodes)

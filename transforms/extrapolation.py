@@ -14,19 +14,21 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from transforms.compressed_traces import Call, CompressedTrace, Loop, Node, Vector
+from transforms.compressed_traces import Call, CompressedTrace, Loop, Node, RankClass, Vector
 from transforms.evaluation import trace_at
 from transforms.extrapolated import Extrapolated, Model, Refusal
 from transforms.fitted_traces import FittedCall, FittedClass, FittedLoop, FittedNode, FittedTrace
 from transforms.iteration_models import Block, Families, FieldModel, Fixed, NoModel, fit, formula_of, is_constant
-from transforms.progressions import values
+from transforms.progressions import Progression, values
 from transforms.rank_list_models import fitted_ranks
 from transforms.structures import Difference, Matched, arguments_of, matched
-from transforms.vectors import table_of
+from transforms.vectors import bounds_of, rank_lists, table_of
 
 Longs = npt.NDArray[np.int64]
 #: the iterations of the loops around a node, from the outermost, at one rank count
 Lengths = tuple[int, ...]
+#: fields that are listed where there is no trace; of more, how many there are is said
+MOST_REFUSALS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,17 @@ def extrapolate(
 def extrapolated_at(known: FittedTrace, process_count: int) -> Extrapolated:
     """Return the trace at a rank count from models, or the fields that forbid it."""
     found = known.refusals or trace_at(known, process_count)
-    refusals, trace = (found, None) if isinstance(found, tuple) else ((), found)
+    refusals, trace = (_listed(found), None) if isinstance(found, tuple) else ((), found)
     outcome = refusals[0].outcome if refusals else "extrapolated"
     return Extrapolated(known.rank_counts, process_count, outcome, known.models, refusals, trace)
+
+
+def _listed(refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
+    if len(refusals) <= MOST_REFUSALS:
+        return refusals
+    rest = len(refusals) - MOST_REFUSALS
+    reason = f"{len(refusals):,} fields are refused in all; the first {MOST_REFUSALS} are listed"
+    return (*refusals[:MOST_REFUSALS], Refusal(refusals[0].outcome, f"and {rest:,} more", reason))
 
 
 def fitted_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams) -> FittedTrace:
@@ -71,11 +81,44 @@ def fitted_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams)
     if isinstance(classes, Difference):
         return FittedTrace(rank_counts, (), (), (Refusal("structures_differ", classes.field, classes.reason),))
     fitting = _Fitting(rank_counts, params.families)
-    done = tuple(fitting.fit_class(number, one) for number, one in enumerate(classes))
+    done = [fitting.fit_class(number, one) for number, one in enumerate(classes)]
+    if any(silent := [_silent(trace) for trace in held]):
+        done.append(fitting.fit_silent(len(done), silent))
+    # All classes together have all ranks at each rank count, so that one of them may have what is left.
     others = [one for one in done if one.ranks is None]
     for one in others if len(others) > 1 else ():
         fitting.refuse(f"class {one.number}, ranks", "they follow no rule, and those of another class neither")
-    return FittedTrace(rank_counts, done, tuple(fitting.models), tuple(fitting.refusals))
+    return FittedTrace(rank_counts, tuple(done), tuple(fitting.models), tuple(fitting.refusals))
+
+
+def _silent(trace: CompressedTrace) -> tuple[Progression, ...]:
+    """Return the ranks that made no calls."""
+    has_calls = np.zeros(trace.process_count, np.bool_)
+    for one in trace.classes:
+        has_calls[values(one.ranks)] = True
+    return rank_lists(np.flatnonzero(~has_calls))
+
+
+def _uneven(tables: Sequence[Longs]) -> str | None:
+    """Return why iterations that are not the same each time are not known elsewhere; None where they are."""
+    if any((table != table[:1]).any() for table in tables):
+        return "the iterations differ by rank"
+    if any(not np.array_equal(table[0], tables[0][0]) for table in tables):
+        return "the iterations differ from entry to entry, and not alike at all rank counts"
+    return None
+
+
+def _least(calls: Sequence[Call], slot: int) -> int:
+    """Return the least number that may come to stand in a slot.
+
+    In names, of which no number had fewer digits and none was filled up with zeros, shorter ones could be.
+    """
+    call = calls[0]
+    before, behind = call.texts[slot][-1:], call.texts[slot + 1][:1]
+    if call.slots[slot].width > 1 or (before in ("", " ") and behind in ("", " ")):
+        return 0
+    lowest = min(bounds_of(own.slots[slot].vector)[0] for own in calls)
+    return 10 ** (len(str(lowest)) - 1) if lowest >= 10 else 0
 
 
 @dataclass(slots=True)
@@ -92,12 +135,16 @@ class _Fitting:
         """Note that a field has no model."""
         self.refusals.append(Refusal("no_exact_model", name, reason))
 
-    def fit_class(self, number: int, one: Matched) -> FittedClass:
+    def fit_silent(self, number: int, ranks: Sequence[tuple[Progression, ...]]) -> FittedClass:
+        """Fit the ranks that make no calls; there may be none at some rank counts."""
+        return self.fit_class(number, Matched(tuple(RankClass(own, ()) for own in ranks)), "ranks without calls")
+
+    def fit_class(self, number: int, one: Matched, name: str = "") -> FittedClass:
         """Fit the ranks and the nodes of a class."""
         self.ranks = tuple(np.sort(values(rank_class.ranks)) for rank_class in one.classes)
         lists = fitted_ranks(list(zip(self.rank_counts, self.ranks, strict=True)), self.families.counts)
         shown = "all others" if lists is None else "; ".join(model.formula() for model in lists)
-        self.models.append(Model(f"class {number}, ranks", shown))
+        self.models.append(Model(name or f"class {number}, ranks", shown))
         bodies = [rank_class.body for rank_class in one.classes]
         return FittedClass(number, lists, self._body(f"class {number}", count(), bodies, [()] * len(bodies)))
 
@@ -118,21 +165,24 @@ class _Fitting:
             self._field(f"{name}, {argument}", [call.slots[slot].vector for call in calls], lengths)
             for slot, argument in enumerate(arguments_of(calls[0]))
         )
-        return FittedCall(calls[0], slots, tuple(call.durations for call in calls), tuple(call.gaps for call in calls))
+        least = tuple(_least(calls, slot) for slot in range(len(slots)))
+        durations, gaps = tuple(call.durations for call in calls), tuple(call.gaps for call in calls)
+        return FittedCall(calls[0], slots, least, durations, gaps)
 
     def _loop(
         self, place: str, numbers: Iterator[int], loops: Sequence[Loop], lengths: Sequence[Lengths]
     ) -> FittedLoop:
         name = f"{place}, loop {next(numbers)}, iterations"
-        counts = self._field(name, [loop.counts for loop in loops], lengths)
         tables = self._tables([loop.counts for loop in loops])
         bodies = [loop.body for loop in loops]
-        if all((table == table.flat[0]).all() for table in tables):
-            inner = [(*known, int(table.flat[0])) for known, table in zip(lengths, tables, strict=True)]
+        is_even = all((table == table[:1, :1]).all() for table in tables)
+        if not is_even and (reason := _uneven(tables)):
+            self.refuse(name, reason)
+            return FittedLoop(False, Fixed(tables[0][0]), ())
+        counts = self._field(name, [loop.counts for loop in loops], lengths)
+        if is_even:
+            inner = [(*known, int(table[0, 0])) for known, table in zip(lengths, tables, strict=True)]
             return FittedLoop(True, counts, self._body(place, numbers, bodies, inner))
-        if any(table.shape[1:] != tables[0].shape[1:] or (table != tables[0][0]).any() for table in tables):
-            self.refuse(name, "they differ from entry to entry, and not alike for all ranks and rank counts")
-            return FittedLoop(False, counts, ())
         flat = [(int(tables[0][0].sum()),)] * len(tables)
         return FittedLoop(False, counts, self._body(place, numbers, bodies, flat))
 

@@ -12,10 +12,14 @@ from transforms.rank_list_models import RankListModel
 
 @dataclass(frozen=True, slots=True)
 class FittedCall:
-    """A call at several rank counts: what is the same, the models of its slots, its times at each rank count."""
+    """A call at several rank counts: what is the same, the models of its slots, its times at each rank count.
+
+    least: of each slot, the number below which none may be, for it is not known how it would be written.
+    """
 
     call: Call
     slots: tuple[FieldModel, ...]
+    least: tuple[int, ...]
     durations: tuple[TimeHistogram, ...]
     gaps: tuple[tuple[Gap, ...], ...]
 

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.compressed_traces import Share, Vector
-from transforms.count_models import FAMILIES, Constant, CountFamily, CountModel, NotWhole, fitted, whole_at
+from transforms.count_models import FAMILIES, CountFamily, CountModel, NotWhole, fitted, whole_at
 from transforms.progressions import Listed, Progression, Run, values
-from transforms.rank_models import RANK_FAMILIES, Affine, Column, RankFamily, RankModel
+from transforms.rank_models import RANK_FAMILIES, Column, PiecedModel, RankFamily, RankModel
 from transforms.vectors import runs_of, vector_of
 
 Longs = npt.NDArray[np.int64]
@@ -29,6 +29,8 @@ _INDICES = "ijklmpqrstuvw"
 _MOST_LISTED = 1 << 16
 #: and rows that are made of them so long
 _MOST_NUMBERS = 1 << 20
+#: values of ranks that are evaluated one by one, as those of a user's own models are
+_MOST_VALUES = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Strided:
-    """Values that grow by a stride with each iteration of a loop."""
+    """Values that grow by a stride with each iteration of a loop; None if the loop never had a second one."""
 
-    stride: CountModel
+    stride: CountModel | None
     inner: FieldModel
 
 
@@ -91,14 +93,19 @@ def fit(blocks: Sequence[Block], families: Families) -> FieldModel:
         return _by_rank([Column(block.process_count, block.ranks, block.values) for block in blocks], families)
     strides = _strides(blocks)
     if strides is not None:
-        stride = fitted(strides, families.counts) if strides else Constant(Fraction(0))
-        if stride is None:
-            raise NoModel(f"the stride along a loop is {_listed(strides)}")
+        stride = fitted(strides, families.counts) if strides else None
+        if strides and stride is None:
+            raise NoModel(f"the stride along a loop, {_listed(strides)}")
         return Strided(stride, fit([_first(block) for block in blocks], families))
-    lengths = {block.values.shape[1] for block in blocks}
-    if len(lengths) > 1:
+    if len({block.values.shape[1] for block in blocks}) > 1:
         return _split(blocks, families)
-    return _apart(blocks, families)
+    try:
+        return _apart(blocks, families)
+    except NoModel:
+        # As long as it is, it may consist of two that are not.
+        if len({_even_length(block.values) for block in blocks}) == 1:
+            raise
+        return _split(blocks, families)
 
 
 def _first(block: Block, index: int = 0) -> Block:
@@ -121,48 +128,79 @@ def _strides(blocks: Sequence[Block]) -> list[tuple[int, Fraction]] | None:
 def _by_rank(columns: Sequence[Column], families: Families) -> RankModel:
     for family in families.ranks:
         model = family(columns, families.counts)
-        if model is not None:
+        if model is not None and all(_gives(model, column) for column in columns):
             return model
     raise NoModel("; ".join(f"{_shown(column)} at {column.process_count} ranks" for column in columns))
 
 
+def _gives(model: RankModel, column: Column) -> bool:
+    """Return whether a model gives a column: one of a user's own is not taken at its word."""
+    try:
+        return bool((_numbers_at(model, column.process_count, column.ranks) == column.values).all())
+    except NotWhole:
+        return False
+
+
+def _numbers_at(model: RankModel, process_count: int, ranks: Longs) -> Longs:
+    found = np.asarray(model.values_at(process_count, ranks))
+    if found.shape != ranks.shape or found.dtype.kind not in "iu":
+        raise NotWhole(f"{model.formula()} gives no whole number for each rank")
+    return found.astype(np.int64)
+
+
 def _apart(blocks: Sequence[Block], families: Families) -> FieldModel:
     reference = blocks[0].values[0]
-    if all((block.values == reference).all() for block in blocks):
+    alike = [block for block in blocks if block.values.shape[1:] == reference.shape]
+    if len(alike) == len(blocks) and all((block.values == reference).all() for block in alike):
         return Fixed(reference)
     count = reference.shape[0]
     if count > _MOST_LISTED:
-        raise NoModel(f"{count} iterations follow no stride")
+        raise NoModel(f"{count} iterations that follow no stride")
     return Apart(tuple(fit([_first(block, index) for block in blocks], families) for index in range(count)))
 
 
 def _split(blocks: Sequence[Block], families: Families) -> FieldModel:
-    """Fit a loop as two, the inner one as long as values grow evenly; raise NoModel where they do not."""
-    lengths = [_even_length(block.values) for block in blocks]
-    counts = [block.process_count for block in blocks]
-    length = fitted([(count, Fraction(size)) for count, size in zip(counts, lengths, strict=True)], families.counts)
-    if length is None or any(
-        size == block.values.shape[1] or block.values.shape[1] % size
-        for size, block in zip(lengths, blocks, strict=True)
-    ):
+    """Fit a loop as two, the inner one as long as values grow evenly; raise NoModel where they do not.
+
+    Where they grow evenly throughout, inner loops may have had one iteration only.
+    """
+    seen = [
+        (block.process_count, Fraction(size))
+        for block in blocks
+        if (size := _even_length(block.values)) < block.values.shape[1]
+    ]
+    length = fitted(seen, families.counts)
+    sizes = [_length_at(length, block) for block in blocks]
+    if length is None or None in sizes:
         shown = "; ".join(f"{_shown_row(block.values)} at {block.process_count} ranks" for block in blocks)
-        raise NoModel(f"the values along a loop follow no rule: {shown}")
+        raise NoModel(f"the values along a loop, {shown}")
     parted = [
         Block(
             block.process_count,
             block.ranks,
-            block.values.reshape(block.values.shape[0], -1, size, *block.values.shape[2:]),
+            block.values.reshape(block.values.shape[0], -1, size or 1, *block.values.shape[2:]),
         )
-        for block, size in zip(blocks, lengths, strict=True)
+        for block, size in zip(blocks, sizes, strict=True)
     ]
     return Split(length, fit(parted, families))
+
+
+def _length_at(length: CountModel | None, block: Block) -> int | None:
+    """Return how long the inner of two loops is; None where the loop does not consist of some of them."""
+    try:
+        found = 0 if length is None else whole_at(length, block.process_count, "")
+    except NotWhole:
+        return None
+    return None if found < 1 or block.values.shape[1] % found else found
 
 
 def _even_length(block: Longs) -> int:
     """Return after how many iterations of the first loop its values first grow by another step."""
     steps = np.diff(block, axis=1)
+    if not steps.size:
+        return int(block.shape[1])
     is_other = (steps != steps[:, :1]).reshape(steps.shape[0], steps.shape[1], -1).any(axis=(0, 2))
-    return int(np.argmax(is_other)) + 1 if is_other.any() else block.shape[1]
+    return int(np.argmax(is_other)) + 1 if is_other.any() else int(block.shape[1])
 
 
 def _listed(points: Sequence[tuple[int, Fraction]]) -> str:
@@ -189,39 +227,65 @@ def vector_at(model: FieldModel, process_count: int, ranks: Sequence[Progression
     """
     leaves = _leaves(model)
     layout = _layout(model, process_count, list(lengths))
-    if all(isinstance(leaf, Affine) for leaf in leaves):
-        return tuple(_affine_share(model, process_count, run, layout) for run in ranks)
-    every = values(tuple(ranks))
-    table = [leaf if isinstance(leaf, int) else leaf.values_at(process_count, every) for leaf in leaves]
-    rows = np.stack([np.broadcast_to(np.asarray(part, np.int64), every.shape) for part in table], axis=1)
-    order = np.argsort(every)
+    pieces = _pieces(leaves, process_count, ranks)
+    if pieces is not None:
+        return _shares_of_pieces(leaves, process_count, pieces, layout)
+    size = sum(own.size for own in ranks)
+    if size * len(leaves) > _MOST_VALUES:
+        raise ValueError(f"{size} ranks are too many for a model that has no pieces of ranks")
+    every = np.sort(values(tuple(ranks)))
+    rows = _table(leaves, process_count, every)
     return tuple(
         Share(
             share.ranks,
             tuple(_row(layout, values(shift).tolist(), is_shift=True) for shift in share.shifts),
             _row(layout, values(share.values).tolist(), is_shift=False),
         )
-        for share in vector_of(every[order], rows[order])
+        for share in vector_of(every, rows)
     )
 
 
-def _affine_share(model: FieldModel, process_count: int, ranks: Progression, layout: _Layout) -> Share:
-    leaves = [leaf for leaf in _leaves(model) if isinstance(leaf, Affine)]
-    first = [_whole(leaf, process_count, ranks.start, 1) for leaf in leaves]
-    shifts = [[_whole(leaf, process_count, stride, 0) for leaf in leaves] for stride in ranks.strides]
-    rows = tuple(_row(layout, shift, is_shift=True) for shift in shifts)
-    return Share(ranks, rows, _row(layout, first, is_shift=False))
+def _pieces(
+    leaves: Sequence[RankModel | int], process_count: int, ranks: Sequence[Progression]
+) -> list[Progression] | None:
+    """Return ranks as pieces along which all leaves grow evenly; None where one cannot say."""
+    found = list(ranks)
+    for leaf in leaves:
+        if isinstance(leaf, int):
+            continue
+        if not isinstance(leaf, PiecedModel):
+            return None
+        parts = [leaf.pieces_at(process_count, piece) for piece in found]
+        if None in parts:
+            return None
+        found = [piece for part in parts for piece in part or ()]
+    return found
 
 
-def _whole(leaf: Affine, process_count: int, ranks: int, starts: int) -> int:
-    """Return the slope for so many ranks, with or without the start; raise NotWhole where it is no whole number."""
-    value = leaf.slope.at(process_count) * ranks + leaf.start.at(process_count) * starts
-    if value.denominator == 1:
-        return int(value)
-    # A coefficient that is none itself is the reason, if there is one.
-    whole_at(leaf.slope, process_count, "")
-    whole_at(leaf.start, process_count, "")
-    raise NotWhole(f"{leaf.formula()} is {value}, no whole number")
+def _shares_of_pieces(
+    leaves: Sequence[RankModel | int], process_count: int, pieces: Sequence[Progression], layout: _Layout
+) -> Vector:
+    """Return shares from the first rank of each piece and its neighbours along each dimension."""
+    corners = [(piece.start, *(piece.start + stride for stride in piece.strides)) for piece in pieces]
+    asked = np.array([rank for part in corners for rank in part], np.int64)
+    rows = _table(leaves, process_count, asked)
+    found: list[Share] = []
+    place = 0
+    for piece in pieces:
+        first, *others = rows[place : place + 1 + len(piece.strides)]
+        shifts = tuple(_row(layout, (other - first).tolist(), is_shift=True) for other in others)
+        found.append(Share(piece, shifts, _row(layout, first.tolist(), is_shift=False)))
+        place += 1 + len(piece.strides)
+    return tuple(sorted(found, key=lambda share: share.ranks.start))
+
+
+def _table(leaves: Sequence[RankModel | int], process_count: int, ranks: Longs) -> Longs:
+    """Return what each leaf gives for each rank, int64[R, leaves]."""
+    columns = [
+        np.full(ranks.size, leaf, np.int64) if isinstance(leaf, int) else _numbers_at(leaf, process_count, ranks)
+        for leaf in leaves
+    ]
+    return np.stack(columns, axis=1)
 
 
 def _leaves(model: FieldModel) -> list[RankModel | int]:
@@ -252,7 +316,9 @@ _LEAF = _Layout(1, 0, ())
 def _layout(model: FieldModel, process_count: int, lengths: list[int]) -> _Layout:
     match model:
         case Strided():
-            stride = whole_at(model.stride, process_count, "the stride")
+            if model.stride is None and lengths[0] > 1:
+                raise NotWhole(f"how values grow along a loop of {lengths[0]} was never seen")
+            stride = 0 if model.stride is None else whole_at(model.stride, process_count, "the stride")
             return _Layout(lengths[0], stride, (_layout(model.inner, process_count, lengths[1:]),))
         case Apart():
             return _Layout(1, 0, tuple(_layout(inner, process_count, lengths[1:]) for inner in model.each))
@@ -313,7 +379,8 @@ def formula_of(model: FieldModel, depth: int = 0) -> str:
     index = _INDICES[min(depth, len(_INDICES) - 1)]
     match model:
         case Strided():
-            inner, stride = formula_of(model.inner, depth + 1), model.stride.formula()
+            inner = formula_of(model.inner, depth + 1)
+            stride = "0" if model.stride is None else model.stride.formula()
             if stride == "0":
                 return inner
             product = index if stride == "1" else f"{f'({stride})' if ' ' in stride else stride}*{index}"

@@ -8,15 +8,28 @@ affine one there is the paper's fifth, `((rank + a) mod n) * b`, and one for gro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import lcm
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from transforms.count_models import FAMILIES, Constant, CountFamily, CountModel, NotWhole, fitted, times, whole_at
+from transforms.count_models import (
+    FAMILIES,
+    Ambiguous,
+    Constant,
+    CountFamily,
+    CountModel,
+    Fitted,
+    NotWhole,
+    fitted,
+    times,
+    whole_at,
+)
+from transforms.progressions import Progression
+from transforms.rank_pieces import in_groups, split_at
 
 Longs = npt.NDArray[np.int64]
 
@@ -43,6 +56,17 @@ class RankModel(Protocol):
 
     def formula(self) -> str:
         """Return the model as text, in `n` and `rank`."""
+
+
+@runtime_checkable
+class PiecedModel(RankModel, Protocol):
+    """A model that knows on which ranks its numbers grow evenly, so that these are not looked at one by one.
+
+    Those of a user need not: they are asked for the number of each rank.
+    """
+
+    def pieces_at(self, process_count: int, ranks: Progression) -> list[Progression] | None:
+        """Return ranks as pieces along whose dimensions the numbers grow evenly; None where there are too many."""
 
 
 #: a kind of model: it returns None where no model of its kind gives all columns, at rank counts that differ
@@ -77,13 +101,25 @@ class Affine:
         """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
         return _scaled(self.slope.at(process_count), ranks, self.start.at(process_count), self.formula())
 
+    def pieces_at(self, process_count: int, ranks: Progression) -> list[Progression]:
+        """Return ranks as pieces along which the numbers grow evenly: all of them do."""
+        return [ranks]
+
     def formula(self) -> str:
         """Return the model as text, in `n` and `rank`."""
         slope, start = self.slope.formula(), self.start.formula()
         if slope == "0":
             return start
-        product = times(Fraction(slope), "rank") if isinstance(self.slope, Constant) else f"{_closed(slope)}*rank"
+        product = times(_constant(self.slope), "rank") if _is_constant(self.slope) else f"{_closed(slope)}*rank"
         return product if start == "0" else f"{product} + {start}"
+
+
+def _is_constant(model: CountModel) -> bool:
+    return isinstance(model.model if isinstance(model, Fitted) else model, Constant)
+
+
+def _constant(model: CountModel) -> Fraction:
+    return model.at(1)
 
 
 def _closed(text: str) -> str:
@@ -91,7 +127,7 @@ def _closed(text: str) -> str:
 
 
 def affine(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Affine | None:
-    """Return the affine model of columns; classes of one rank leave the slope free, and it is 0 if all are."""
+    """Return the affine model of columns; of one rank a column leaves the slope free, and so do not all of them."""
     slopes: list[tuple[int, Fraction]] = []
     for column in columns:
         if column.ranks.size > 1:
@@ -99,7 +135,7 @@ def affine(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES
             if found is None:
                 return None
             slopes.append((column.process_count, found))
-    slope = fitted(slopes, families) if slopes else Constant(Fraction(0))
+    slope = fitted(slopes, families)
     if slope is None:
         return None
     starts = [
@@ -141,11 +177,15 @@ class Shifted:
         turned = (ranks - wrap) % process_count
         return _scaled(self.factor.at(process_count), turned, self.rest.at(process_count), self.formula())
 
+    def pieces_at(self, process_count: int, ranks: Progression) -> list[Progression]:
+        """Return ranks as pieces along which the numbers grow evenly: those before the turn, and those behind it."""
+        return split_at(ranks, whole_at(self.wrap, process_count, "the rank") % process_count)
+
     def formula(self) -> str:
         """Return the model as text, in `n` and `rank`."""
-        ahead = {count: count - self.wrap.at(count) for count in (1, 2, 3)}
-        shift = fitted(list(ahead.items()))
-        turned = f"((rank + {shift.formula() if shift else f'n - ({self.wrap.formula()})'}) mod n)"
+        wrap = self.wrap.model if isinstance(self.wrap, Fitted) else self.wrap
+        shift = fitted([(count, count - wrap.at(count)) for count in (1, 2, 3)])
+        turned = f"((rank + {shift.formula() if shift else f'n - ({wrap.formula()})'}) mod n)"
         factor, rest = self.factor.formula(), self.rest.formula()
         product = turned if factor == "1" else f"{turned}*{_closed(factor)}"
         return product if rest == "0" else f"{product} + {rest}"
@@ -158,7 +198,10 @@ def shifted(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIE
     if None in turns:
         return None
     counts = [column.process_count for column in columns]
-    models = [fitted(list(zip(counts, part, strict=True)), families) for part in parts]
+    # A turn so many ranks before the last one is the paper's model itself, and no remainder.
+    models = [
+        fitted(list(zip(counts, part, strict=True)), families, has_rivals=place > 0) for place, part in enumerate(parts)
+    ]
     return None if None in models else Shifted(*(model for model in models if model is not None))
 
 
@@ -190,17 +233,42 @@ class Grouped:
     by_member: CountModel
     start: CountModel
 
+    rivals: tuple[Grouped, ...] = ()
+
     def values_at(self, process_count: int, ranks: Longs) -> Longs:
-        """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
-        size = whole_at(self.size, process_count, "the group's size")
-        group, member = np.divmod(ranks, size)
+        """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none, or not the only one."""
+        found = self._own_values(process_count, ranks)
+        for rival in self.rivals:
+            if (rival._own_values(process_count, ranks) != found).any():
+                raise Ambiguous(f"ambiguous: {self.formula()} is as good as {rival.formula()} at all known rank counts")
+        return found
+
+    def _own_values(self, process_count: int, ranks: Longs) -> Longs:
+        group, member = np.divmod(ranks, self._size_at(process_count))
         start = self.start.at(process_count)
         by_group = _scaled(self.by_group.at(process_count), group, start, self.formula())
         return by_group + _scaled(self.by_member.at(process_count), member, Fraction(0), self.formula())
 
+    def _size_at(self, process_count: int) -> int:
+        size = whole_at(self.size, process_count, "the group's size")
+        if size < 1:
+            raise NotWhole(f"the group's size {self.size.formula()} is {size}")
+        return size
+
+    def pieces_at(self, process_count: int, ranks: Progression) -> list[Progression] | None:
+        """Return ranks as pieces along which the numbers grow evenly: in the first group, whole groups, the last."""
+        found = [ranks]
+        for size in {model._size_at(process_count) for model in (self, *self.rivals)}:
+            parts = [in_groups(part, size) for part in found]
+            if None in parts:
+                return None
+            found = [piece for part in parts for piece in part or ()]
+        return found
+
     def formula(self) -> str:
         """Return the model as text, in `n` and `rank`."""
-        size = _closed(self.size.formula())
+        size = self.size.formula()
+        size = size if size.isdigit() else f"({size})"
         terms = []
         for factor, name in ((self.by_group, f"floor(rank/{size})"), (self.by_member, f"(rank mod {size})")):
             if (text := factor.formula()) != "0":
@@ -211,31 +279,62 @@ class Grouped:
 
 
 def grouped(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Grouped | None:
-    """Return the model of columns that follow groups of ranks, of a fixed size or as many groups at any count."""
-    for sizes in _group_sizes([column.process_count for column in columns]):
-        parts = [_group(column, size) for column, size in zip(columns, sizes, strict=True)]
-        if any(part is None for part in parts):
-            continue
-        counts = [column.process_count for column in columns]
-        rows = zip(*(part for part in parts if part is not None), strict=True)
-        known = [
-            [(count, value) for count, value in zip(counts, row, strict=True) if value is not None] for row in rows
-        ]
-        models = [
-            fitted([(count, Fraction(size)) for count, size in zip(counts, sizes, strict=True)], families),
-            *(fitted(points, families) for points in known),
-        ]
-        if all(model is not None for model in models):
-            return Grouped(*(model for model in models if model is not None))
-    return None
+    """Return the model of columns that follow groups of ranks, of a fixed size or as many groups at any count.
+
+    Where few ranks of each group are in the class, several sizes may give the same numbers: these are rivals.
+    """
+    found = [model for sizes in _group_sizes(columns) if (model := _grouped(columns, sizes, families)) is not None]
+    return replace(found[0], rivals=tuple(found[1:])) if found else None
 
 
-def _group_sizes(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for size in range(2, max(counts) // 2 + 1):
-        yield (size,) * len(counts)
-    for groups in range(2, min(counts) // 2 + 1):
+def _grouped(columns: Sequence[Column], sizes: tuple[int, ...], families: Sequence[CountFamily]) -> Grouped | None:
+    counts = [column.process_count for column in columns]
+    parts = []
+    for column, size in zip(columns, sizes, strict=True):
+        part = _group(column, size)
+        if part is None:
+            return None
+        parts.append(part)
+    known = [
+        [(count, value) for count, value in zip(counts, row, strict=True) if value is not None]
+        for row in zip(*parts, strict=True)
+    ]
+    whole = [(count, Fraction(size)) for count, size in zip(counts, sizes, strict=True)]
+    size_model, *models = (fitted(points, families) for points in (whole, *known))
+    by_group, by_member, start = models
+    if size_model is None or by_group is None or by_member is None or start is None:
+        return None
+    return Grouped(size_model, by_group, by_member, start)
+
+
+def _group_sizes(columns: Sequence[Column]) -> Iterator[tuple[int, ...]]:
+    """Yield the sizes of groups at each rank count that may be behind where columns first grow by another step."""
+    counts = [column.process_count for column in columns]
+    edges = [_edges(column) for column in columns]
+    tried = [(size,) * len(counts) for size in range(2, max(counts) // 2 + 1)]
+    for groups in range(2, min(counts) + 1):
         if all(count % groups == 0 for count in counts):
-            yield tuple(count // groups for count in counts)
+            tried.append(tuple(count // groups for count in counts))
+    for sizes in tried if any(edges) else ():
+        if all(
+            not own or any(before // size < after // size for before, after in own)
+            for own, size in zip(edges, sizes, strict=True)
+        ):
+            yield sizes
+
+
+def _edges(column: Column) -> tuple[tuple[int, int], ...]:
+    """Return the two pairs of neighbours between which values first do not grow alike: one crosses into a group."""
+    apart = np.diff(column.ranks)
+    if apart.size < 2:
+        return ()
+    steps = np.diff(column.values).astype(object)
+    is_other = steps * int(apart[0]) != apart.astype(object) * steps[0]
+    if not is_other.any():
+        return ()
+    place = int(np.argmax(is_other))
+    ranks = column.ranks.tolist()
+    return (ranks[0], ranks[1]), (ranks[place], ranks[place + 1])
 
 
 def _group(column: Column, size: int) -> tuple[Fraction | None, Fraction | None, Fraction] | None:
@@ -282,12 +381,13 @@ class Single:
     def values_at(self, process_count: int, ranks: Longs) -> Longs:
         """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
         if ranks.size != len(self.models):
-            raise NotWhole(f"{self.formula()} is known for {len(self.models)} ranks, not for {ranks.size}")
+            raise NotWhole(f"{self.formula()} is known of a class of {len(self.models)} ranks, not of {ranks.size}")
         return np.array([whole_at(model, process_count, "") for model in self.models], np.int64)
 
     def formula(self) -> str:
         """Return the model as text, in `n` and `rank`."""
-        return "by rank: " + ", ".join(model.formula() for model in self.models)
+        shown = ", ".join(model.formula() for model in self.models)
+        return shown if len(self.models) == 1 else f"by rank: {shown}"
 
 
 def single(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Single | None:

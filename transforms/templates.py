@@ -8,6 +8,7 @@ Recorder does not log, is the function, its level and that text. File names with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,15 +22,12 @@ Longs = npt.NDArray[np.int64]
 
 #: no 64-bit number has more digits; longer ones are several numbers, one behind the other
 _NUMBER = "[0-9]{1,18}"
-#: strings of C do not have it: it stands for a number, and in front of one for its sign
+#: strings of C do not have it
 _MARK = "\0"
-_SIGNED_NUMBER = f"{_MARK}?{_NUMBER}"
-#: signs of the numbers of an MPI_Status, which are what memory held: `[source_tag]`
-_STATUS_SIGNS = (
-    r"((?:^| )\[)-([1-9][0-9]*_-?[0-9]+\])",
-    rf"((?:^| )\[{_MARK}?[0-9]+_)-([1-9][0-9]*\])",
-)
 _KEY = ["module", "function", "level", "text"]
+#: the text of an MPI_Status, whose numbers are what memory held, and the signs of these: `[source_tag]`
+_STATUS = re.compile(f"(^| )\\[(-?){_MARK}_(-?){_MARK}\\]")
+_UNSIGNED_STATUS = rf"\1[{_MARK}_{_MARK}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,37 +65,66 @@ def templates_of(signatures: Sequence[pl.DataFrame]) -> Templates:
     marked = rows.select(
         "row",
         *_KEY[:3],
-        text=_signed().str.replace_all(_SIGNED_NUMBER, _MARK),
-        digits=_signed().str.extract_all(_SIGNED_NUMBER),
+        text=pl.col("arguments").str.replace_all(_NUMBER, _MARK),
+        digits=pl.col("arguments").str.extract_all(_NUMBER),
     )
-    slots = _slots(marked)
-    coarse = _numbered(marked, _KEY)
-    padded = _padded(slots, coarse)
-    rigid = padded.filter(~pl.col("is_sound"))["template"].unique()
-    widths = pl.when(pl.col("template").is_in(rigid.implode())).then("own_widths").otherwise("widths")
-    per_row = (
-        slots.join(coarse.select("row", "template"), on="row", maintain_order="left")
-        .join(padded.select("template", "slot", "width"), on=["template", "slot"], maintain_order="left")
-        .group_by("row", maintain_order=True)
-        .agg(own_widths=pl.col("own_width"), widths=pl.col("width"))
-    )
-    fine = coarse.join(per_row, on="row", how="left", maintain_order="left").with_columns(widths=widths)
-    numbered = _numbered(fine.drop("template"), [*_KEY, "widths"])
     counts = marked["digits"].list.len().to_numpy().astype(np.int64)
+    coarse, slots = _signed(_numbered(marked, _KEY), _slots(marked["digits"], counts))
+    fine = _widened(coarse, slots)
     return Templates(
-        tuple(map(_template, numbered.unique("template", maintain_order=True).iter_rows(named=True))),
-        numbered["template"].to_numpy().astype(np.int64),
+        tuple(map(_template, fine.unique("template", maintain_order=True).iter_rows(named=True))),
+        fine["template"].to_numpy().astype(np.int64),
         np.cumsum(counts) - counts,
         slots["value"].to_numpy(),
     )
 
 
-def _signed() -> pl.Expr:
-    """Return arguments in which the signs of statuses are marked, so that they become those of their numbers."""
-    given = signed = pl.col("arguments")
-    for sign in _STATUS_SIGNS:
-        signed = signed.str.replace_all(sign, f"${{1}}{_MARK}${{2}}")
-    return pl.when(pl.col("module").is_in(STATUS_MODULES)).then(signed).otherwise(given)
+def _widened(coarse: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
+    """Add the widths of each row's slots, and divide the templates in which numbers are filled up to several widths.
+
+    Rows without widths have none filled up.
+    """
+    padded = _padded(slots, coarse)
+    shared = padded.sort("slot").group_by("template").agg(widths="width")
+    fine = coarse.join(shared, on="template", how="left", maintain_order="left")
+    is_rigid = pl.col("template").is_in(padded.filter(~pl.col("is_sound"))["template"].unique().implode())
+    rigid = fine.filter(is_rigid).select("row")
+    if rigid.is_empty():
+        return fine
+    own = slots.join(rigid, on="row", maintain_order="left").group_by("row").agg(own_widths="own_width")
+    told = fine.join(own, on="row", how="left", maintain_order="left")
+    widths = pl.coalesce("own_widths", "widths")
+    return _numbered(told.with_columns(widths=widths).drop("template", "own_widths"), [*_KEY, "widths"])
+
+
+def _signed(coarse: pl.DataFrame, slots: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Make the signs of statuses those of their numbers; but for a 0 or one filled up, which have no sign."""
+    is_status = pl.col("module").is_in(STATUS_MODULES) & pl.col("text").str.contains(f"[_\\[]-{_MARK}")
+    known = coarse.filter(is_status).unique("template").select("template", "text")
+    signs = [(template, slot) for template, text in known.iter_rows() for slot in _signs(text)]
+    if not signs:
+        return coarse, slots
+    negative = pl.DataFrame(signs, {"template": pl.Int64, "slot": pl.Int64}, orient="row").with_columns(sign=-1)
+    plain = known.select("template", plain=pl.Series([_STATUS.sub(_UNSIGNED_STATUS, text) for text in known["text"]]))
+    told = slots.join(coarse.select("row", "template"), on="row", maintain_order="left").join(
+        negative, on=["template", "slot"], how="left", maintain_order="left"
+    )
+    kept = told.filter(pl.col("sign").is_not_null() & pl.col("is_zero_first"))["row"].unique()
+    is_kept = pl.col("row").is_in(kept.implode())
+    texts = coarse.join(plain, on="template", how="left", maintain_order="left").with_columns(
+        text=pl.when(is_kept).then("text").otherwise(pl.coalesce("plain", "text"))
+    )
+    value = pl.when(is_kept).then("value").otherwise(pl.col("value") * pl.col("sign").fill_null(1))
+    return _numbered(texts.drop("template", "plain"), _KEY), told.with_columns(value=value).select(slots.columns)
+
+
+def _signs(text: str) -> list[int]:
+    """Return the slots of a text that have the sign of a status before them."""
+    found = []
+    for status in _STATUS.finditer(text):
+        slot = text.count(_MARK, 0, status.start())
+        found += [slot + place for place in (0, 1) if status[2 + place]]
+    return found
 
 
 def _numbered(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
@@ -107,22 +134,30 @@ def _numbered(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     return rows.join(numbered, on=key, how="left", nulls_equal=True, maintain_order="left")
 
 
-def _slots(marked: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each number: the row and the slot it is of, its value, its length, its width if filled up."""
-    digits = marked.select("row", "digits").filter(pl.col("digits").list.len() > 0).explode("digits")
-    length = pl.col("digits").str.len_bytes().cast(pl.Int64)
-    return digits.select(
-        "row",
-        slot=pl.int_range(pl.len(), dtype=pl.Int64).over("row"),
-        value=pl.col("digits").str.replace(_MARK, "-", literal=True).cast(pl.Int64),
-        length=length,
-        own_width=pl.when(pl.col("digits").str.starts_with("0")).then(length).otherwise(pl.lit(1, pl.Int64)),
+def _slots(digits: pl.Series, counts: Longs) -> pl.DataFrame:
+    """Return a row for each number: the row and the slot it is of, its value, its length, its width if filled up.
+
+    counts (S): how many numbers each row has.
+    """
+    each = digits.filter(pl.Series(counts > 0)).explode()
+    numbers = pl.DataFrame(
+        {
+            "row": np.repeat(np.arange(counts.size, dtype=np.uint32), counts),
+            "slot": np.arange(each.len()) - np.repeat(np.cumsum(counts) - counts, counts),
+            "value": each.cast(pl.Int64),
+            "length": each.str.len_bytes().cast(pl.Int64),
+            "is_zero_first": each.str.starts_with("0"),
+        }
     )
+    return numbers.with_columns(own_width=pl.when("is_zero_first").then("length").otherwise(pl.lit(1, pl.Int64)))
 
 
 def _padded(slots: pl.DataFrame, coarse: pl.DataFrame) -> pl.DataFrame:
-    """Return the width of each slot of each template, and whether all its numbers are filled up to that one width."""
-    known = slots.join(coarse.select("row", "template"), on="row")
+    """Return the width of each slot of templates with numbers filled up, and whether all of its numbers have it."""
+    filled = slots.filter(pl.col("own_width") > 1).select("row").unique()
+    templates = coarse.join(filled, on="row", how="semi")["template"].unique()
+    own = coarse.filter(pl.col("template").is_in(templates.implode())).select("row", "template")
+    known = slots.join(own, on="row")
     width = pl.col("own_width").max()
     is_sound = ((pl.col("own_width") == width) | ((pl.col("own_width") == 1) & (pl.col("length") >= width))).all()
     # A lone 0 is filled up to one digit, like any number: where others have more, it is not of their width.
@@ -132,10 +167,11 @@ def _padded(slots: pl.DataFrame, coarse: pl.DataFrame) -> pl.DataFrame:
 def _template(row: dict[str, object]) -> Template:
     text, widths = row["text"], row["widths"]
     assert isinstance(text, str)
+    texts = tuple(text.split(_MARK))
     return Template(
         str(row["module"]),
         str(row["function"]),
         int(str(row["level"])),
-        tuple(text.split(_MARK)),
-        tuple(widths) if isinstance(widths, list) else (),
+        texts,
+        tuple(widths) if isinstance(widths, list) else (1,) * (len(texts) - 1),
     )

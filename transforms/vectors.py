@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.compressed_traces import Share, Vector
+from transforms.expansion import extremes, size_of
 from transforms.progressions import Listed, Progression, Run, values
 
 Longs = npt.NDArray[np.int64]
@@ -22,6 +23,8 @@ Longs = npt.NDArray[np.int64]
 _SAMPLE = 4096
 #: sums below this are exact in 64 bits
 _EXACT = 1 << 62
+#: numbers that are no further apart have differences of 64 bits
+_WIDEST = (1 << 63) - 1
 #: a piece of fewer numbers is shorter when it is listed
 _LEAST_SIZE = 4
 #: of the numbers that come again and again
@@ -38,7 +41,14 @@ class _Piece:
 
 
 def runs_of(numbers: Longs) -> tuple[Run, ...]:
-    """Return a row of numbers as progressions and lists, in order; the same numbers, losslessly."""
+    """Return a row of numbers as progressions and lists, in order; the same numbers, losslessly.
+
+    Numbers too far apart for differences of 64 bits are listed.
+    """
+    if numbers.size == 1:
+        return (Progression(int(numbers[0])),)
+    if _is_wide(numbers):
+        return (Listed(tuple(numbers.tolist())),)
     if _is_irregular(numbers):
         return _blocks(numbers) or (Listed(tuple(numbers.tolist())),)
     pieces = _pieces(numbers[:, None])
@@ -86,25 +96,28 @@ def _rows(share: Share) -> Longs:
     found = values(share.values)[None, :]
     for shift, count in zip(share.shifts, share.ranks.counts, strict=True):
         steps = np.arange(count)[:, None] * values(shift)
-        found = (found[:, None, :] + steps).reshape(-1, steps.shape[1])
+        found = (found[:, None, :] + steps).reshape(found.shape[0] * count, steps.shape[1])
     return found
 
 
 def bounds_of(vector: Vector) -> tuple[int, int]:
-    """Return the least and the largest value of a vector; of rows too long to look at, numbers that none is beyond."""
-    bounds = [_bounds(share) for share in vector]
-    return min(least for least, _ in bounds), max(most for _, most in bounds)
+    """Return the least and the largest value of a vector; of rows too long to look at, numbers that none is beyond.
+
+    Where there are no values, these are 0 and 0.
+    """
+    bounds = [_bounds(share) for share in vector if size_of(share.values)]
+    return min((least for least, _ in bounds), default=0), max((most for _, most in bounds), default=0)
 
 
 def _bounds(share: Share) -> tuple[int, int]:
-    least, most = _row_bounds(share.values)
+    least, most = extremes(share.values)
     steps = [count - 1 for count in share.ranks.counts]
-    shifts = [_row_bounds(shift) for shift in share.shifts]
+    shifts = [extremes(shift) for shift in share.shifts]
     widest = (
         least + sum(min(low, 0) * step for (low, _), step in zip(shifts, steps, strict=True)),
         most + sum(max(high, 0) * step for (_, high), step in zip(shifts, steps, strict=True)),
     )
-    if max(map(abs, widest)) >= _EXACT or sum(run.size for run in share.values) > _SAMPLE:
+    if max(map(abs, widest)) >= _EXACT or size_of(share.values) > _SAMPLE:
         return widest
     row = values(share.values)
     rows = [(values(shift), step) for shift, step in zip(share.shifts, steps, strict=True)]
@@ -113,13 +126,9 @@ def _bounds(share: Share) -> tuple[int, int]:
     return int(low.min()), int(high.max())
 
 
-def _row_bounds(runs: tuple[Run, ...]) -> tuple[int, int]:
-    bounds = []
-    for run in runs:
-        first, last = (run.start,) * 2 if isinstance(run, Progression) else (min(run.numbers), max(run.numbers))
-        reaches = [stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True)]
-        bounds.append((first + sum(min(reach, 0) for reach in reaches), last + sum(max(reach, 0) for reach in reaches)))
-    return min(least for least, _ in bounds), max(most for _, most in bounds)
+def _is_wide(numbers: Longs) -> bool:
+    """Return whether differences of numbers can leave 64 bits."""
+    return numbers.size > 0 and int(numbers.max()) - int(numbers.min()) > _WIDEST
 
 
 def _blocks(numbers: Longs) -> tuple[Run, ...]:
@@ -128,6 +137,9 @@ def _blocks(numbers: Longs) -> tuple[Run, ...]:
         if numbers.size % length:
             continue
         blocks = numbers.reshape(-1, length)
+        # Most rows differ in the first two already.
+        if (blocks[1] - blocks[1, 0] != blocks[0] - blocks[0, 0]).any():
+            continue
         if (blocks - blocks[:, :1] != blocks[0] - blocks[0, 0]).any():
             continue
         pieces = _pieces(blocks[:, :1])
@@ -186,6 +198,8 @@ class _Forms:
 
 def _pieces(points: Longs) -> list[_Piece]:
     """Return points, int64[N, K], as progressions in all of their coordinates at once, in order."""
+    if points.shape[0] == 1 or _is_wide(points):
+        return [_Piece(first, (), ()) for first in range(points.shape[0])]
     forms = _Forms()
     firsts, shapes = np.arange(points.shape[0]), np.zeros(points.shape[0], np.int64)
     while True:

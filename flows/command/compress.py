@@ -27,20 +27,21 @@ def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as
     arguments, by `iosig expand`; times come back as the means of the histograms.
     """
     from flows.command.printing import bytes_text, progress_bar, show, show_json
-    from flows.compressing import compressed
+    from flows.compressing import call_total, compressed
     from transforms.compressed_frames import to_frame
-    from transforms.expansion import call_count
     from warehouse import compressed_files
+    from warehouse.errors import UsageError
     from warehouse.sources import recorder_files
 
+    if trace.resolve() in (into.resolve(), *into.resolve().parents):
+        raise UsageError(f"{into} is the trace itself, or in it: nothing in it is touched.")
     found = compressed(trace, progress_bar)
     compressed_files.write(into, to_frame(found), {"process_count": str(found.process_count)})
     with recorder_files.opened(trace) as (_, files):
         traced_bytes = sum(files.names.values())
-    calls = sum(call_count(one, ranks.start) * ranks.size for one in found.classes for ranks in one.ranks)
     row = {
         "ranks": found.process_count,
-        "calls": calls,
+        "calls": call_total(found),
         "classes": len(found.classes),
         "traced_bytes": traced_bytes,
         "compressed_bytes": into.stat().st_size,

@@ -60,7 +60,8 @@ def period_command(
 ) -> int:
     """Find the period of a series, of a traced run, or of a file system's polls, without a warehouse.
 
-    TRACE is a series, polls, a Darshan log, a TMIO trace, or a Recorder trace (its folder, or a tar of it).
+    TRACE is a series, polls, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), or
+    a compressed trace.
     """
     from flows.command.printing import show_json
     from flows.landing import Told

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from flows.extrapolation_study.running import Results as ExtrapolationResults
     from flows.signature_study.running import Results as SignatureResults
     from flows.study.running import Results
 
@@ -180,6 +181,57 @@ def _show_signatures(results: SignatureResults) -> None:
     """Print tables that fit a terminal."""
     from flows.command.printing import show
     from flows.signature_study.tables import terminal_tables
+
+    for title, columns, rows in terminal_tables(results):
+        show(title, columns, rows)
+
+
+# ---- extrapolations
+
+
+@study_command.command("extrapolations", short_help="How exactly traces are extrapolated, on real ones.")
+@click.option(
+    "--traces",
+    required=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Recorder traces as PROGRAM/RANKS/, a folder for each rank count with the trace or an archive of it.",
+)
+@_WORKERS
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write a page, extrapolations-study.md, and its figures into this folder.",
+)
+@_JSON
+def extrapolations_command(traces: Path, workers: int | None, into: Path | None, as_json: bool) -> int:
+    """Measure what extrapolation gets right, fits and refuses, on programs whose traces are at hand.
+
+    Each rank count of each program is left out in turn, extrapolated from the others, and compared with its trace
+    call by call: outer calls, and with nested ones. Then all are used, and each is compared once more.
+    """
+    from flows.command.printing import progress_bar, show_json
+    from flows.extrapolation_study import page
+    from flows.extrapolation_study.running import StudyParams, study
+
+    with progress_bar("Study of extrapolations") as told:
+        results = study(StudyParams(traces, workers), told=told)
+    if into is not None:
+        click.echo(f"Page: {page.write(results, into)}", err=True)
+    if as_json:
+        show_json(_extrapolation_document(results))
+    else:
+        _show_extrapolations(results)
+    return 0
+
+
+def _extrapolation_document(results: ExtrapolationResults) -> dict[str, object]:
+    tables = ("traces", "checks", "models", "sizes", "curves")
+    return {name: getattr(results, name).to_dicts() for name in tables}
+
+
+def _show_extrapolations(results: ExtrapolationResults) -> None:
+    from flows.command.printing import show
+    from flows.extrapolation_study.tables import terminal_tables
 
     for title, columns, rows in terminal_tables(results):
         show(title, columns, rows)

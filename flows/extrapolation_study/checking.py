@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
-from transforms.compressed_traces import CompressedTrace
+from transforms.compressed_traces import CompressedTrace, Loop, Node
 from transforms.expansion import class_of, executions, mean_times, rank_calls
+from transforms.time_histograms import EMPTY
 from warehouse.sources.recorder_signatures import SIGNATURE, SignedRank
 
 
@@ -45,6 +46,18 @@ def _same(one: pl.DataFrame, other: pl.DataFrame) -> pl.Series:
     if one.is_empty():
         return pl.Series([], dtype=pl.Boolean)
     return pl.select(pl.all_horizontal([one[name].eq_missing(other[name]) for name in SIGNATURE])).to_series()
+
+
+def untimed(trace: CompressedTrace) -> CompressedTrace:
+    """Return a trace without its times: of two that are equal so, all calls are."""
+    return replace(trace, classes=tuple(replace(one, body=_untimed(one.body)) for one in trace.classes))
+
+
+def _untimed(body: tuple[Node, ...]) -> tuple[Node, ...]:
+    return tuple(
+        replace(node, body=_untimed(node.body)) if isinstance(node, Loop) else replace(node, gaps=(), durations=EMPTY)
+        for node in body
+    )
 
 
 def traced_end_s(ranks: Sequence[SignedRank]) -> float | None:

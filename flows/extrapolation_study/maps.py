@@ -28,6 +28,8 @@ _SHARED_OUT = re.compile(r"\d+/n\*rank \+ \d+\*i")
 _PLACE = re.compile(r"call \d+ (\S+), argument (\d+)")
 #: so many times the largest traced rank count
 _FURTHER = (2, 4)
+#: in a picture of more ranks nothing can be seen
+_MOST_RANKS = 256
 
 _Row = tuple[str, str, int, bool, int, int, int]
 
@@ -43,6 +45,8 @@ def map_rows(known: FittedTrace, traced: Sequence[CompressedTrace]) -> Iterator[
     further = [extrapolated_at(known, times * max(known.rank_counts)).trace for times in _FURTHER]
     chosen = [(trace, True) for trace in traced] + [(trace, False) for trace in further if trace is not None]
     for trace, is_traced in chosen:
+        if trace.process_count > _MOST_RANKS:
+            continue
         for rank in range(trace.process_count):
             for iteration, offset in enumerate(_offsets(trace, rank, function, argument)):
                 yield model.field, model.formula, trace.process_count, is_traced, rank, iteration, offset

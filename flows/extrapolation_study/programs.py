@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,6 +39,11 @@ class Run:
     ranks: tuple[SignedRank, ...]
     traced_bytes: int
 
+    @property
+    def has_nested(self) -> bool:
+        """Whether there are any calls but those that the program made itself."""
+        return any(recorder_signatures.outer(rank).order.size < rank.order.size for rank in self.ranks)
+
     def comparable(self, *, has_nested: bool) -> tuple[SignedRank, ...]:
         """Return the calls as extrapolation takes them."""
         kept = self.ranks if has_nested else [recorder_signatures.outer(rank) for rank in self.ranks]
@@ -55,7 +60,13 @@ def programs(root: Path) -> tuple[Program, ...]:
 
 def _found(root: Path) -> Iterator[Program]:
     """Yield each folder that has folders named by a rank count with a trace in each."""
-    for folder, below, _ in os.walk(root):
+    seen: set[str] = set()
+    for folder, below, _ in os.walk(root, followlinks=True):
+        # links may lead back to where they are
+        if os.path.realpath(folder) in seen:
+            below.clear()
+            continue
+        seen.add(os.path.realpath(folder))
         counts = sorted((int(name), name) for name in below if _RANK_COUNT.fullmatch(name))
         traces = [(count, path) for count, name in counts if (path := _trace_in(Path(folder, name))) is not None]
         if traces:
@@ -98,8 +109,3 @@ def _run(name: str, count: int, path: Path) -> Run:
     if process_count != count:
         raise InputRefused(f"{path} is a trace of {process_count} ranks, not of {count}.", _LAYOUT)
     return Run(count, ranks, traced_bytes)
-
-
-def rank_counts(known: Sequence[Run]) -> tuple[int, ...]:
-    """Return the rank counts of runs."""
-    return tuple(run.process_count for run in known)

@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from flows.extrapolation_study.checking import Compared, compared, end_s, traced_end_s
+from flows.extrapolation_study.checking import compared, end_s, traced_end_s, untimed
 from flows.extrapolation_study.maps import SCHEMA as MAPS, map_rows
-from flows.extrapolation_study.programs import Program, Run, programs, rank_counts, runs
+from flows.extrapolation_study.programs import Program, Run, programs, runs
 from transforms.compressed_frames import to_frame
 from transforms.compressed_traces import CompressedTrace
 from transforms.compression import compress, compress_together
@@ -27,14 +27,17 @@ from warehouse.sources.recorder_signatures import SignedRank
 
 #: told of each piece of work that is finished: how many are, and of how many
 Told = Callable[[int, int], None]
+_Row = tuple[Any, ...]
 
 #: an unseen rank count is left out of the fit: three rank counts tell models of two parameters apart
 _UNSEEN = ExtrapolationParams(least_rank_counts=3)
 _ALL = ExtrapolationParams(least_rank_counts=4)
 #: rank counts nobody ran at which the compressed trace is written, to see its size
-FAR = (100, 1_000, 10_000, 100_000, 1_000_000)
+FAR = (100, 1_000, 1_000_000)
 #: the times are extrapolated to the traced rank counts, and to so many times these
 _TIMES_FURTHER = (1, 2, 4)
+#: but to no more ranks, unless they were traced: each of them is gone through
+_MOST_TIMED_RANKS = 512
 
 #: a row for each program and rank count: all calls, as `iosig compress` takes them
 TRACES = {
@@ -56,6 +59,7 @@ CHECKS = {
     "outcome": pl.String,
     "field": pl.String,
     "reason": pl.String,
+    "refused_count": pl.Int64,
     "call_count": pl.Int64,
     "equal_count": pl.Int64,
     "traced_s": pl.Float64,
@@ -129,19 +133,20 @@ def _worked(work: Sequence[Program], worker_count: int | None) -> Iterator[tuple
 
 def studied(program: Program) -> Results:
     """Return what comes of one program."""
-    known = runs(program)
-    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _SCHEMAS}
-    rows["traces"] += [(program.name, *_compressed(run)) for run in known]
-    for has_nested in (False, True):
-        one = _Studying(known, has_nested)
-        labels = (program.name, has_nested)
-        rows["checks"] += [(*labels, *row) for row in one.checks()]
-        rows["models"] += [(*labels, model.field, model.formula) for model in one.all_known.models]
-        if has_nested:
-            rows["sizes"] += [(program.name, *row) for row in one.sizes()]
-        else:
-            rows["curves"] += [(program.name, *row) for row in one.curve()]
-            rows["maps"] += [(program.name, *row) for row in map_rows(one.all_known, one.together)]
+    name, known = program.name, runs(program)
+    rows: dict[str, list[_Row]] = {table: [] for table in _SCHEMAS}
+    rows["traces"] += [(name, *_compressed(run)) for run in known]
+    outer = _Studying.of(known, has_nested=False)
+    rows["curves"] += [(name, *row) for row in outer.curve()]
+    rows["maps"] += [(name, *row) for row in map_rows(outer.all_known, outer.together)]
+    own = checks, models = list(outer.checks()), [(model.field, model.formula) for model in outer.all_known.models]
+    with_nested = outer
+    if any(run.has_nested for run in known):
+        with_nested = _Studying.of(known, has_nested=True)
+        checks, models = list(with_nested.checks()), [(one.field, one.formula) for one in with_nested.all_known.models]
+    rows["sizes"] += [(name, *row) for row in with_nested.sizes()]
+    rows["checks"] += [(name, is_nested, *row) for is_nested, part in ((False, own[0]), (True, checks)) for row in part]
+    rows["models"] += [(name, is_nested, *row) for is_nested, part in ((False, own[1]), (True, models)) for row in part]
     return Results(**{name: pl.DataFrame(rows[name], schema, orient="row") for name, schema in _SCHEMAS.items()})
 
 
@@ -157,8 +162,7 @@ def _compressed(run: Run) -> tuple[int, int, int, int, int, int, int]:
         found.call_count,
         sum(rank.order.size for rank in run.comparable(has_nested=False)),
         len(trace.classes),
-        # 0 unless every call came back at its place
-        found.equal_count if found.is_exact else 0,
+        found.equal_count,
         run.traced_bytes,
         _file_bytes(trace),
     )
@@ -175,35 +179,46 @@ def _file_bytes(trace: CompressedTrace) -> int:
 # ---- all traces of a program
 
 
+@dataclass(frozen=True, slots=True)
 class _Studying:
     """A program's runs, with nested calls or without, and the models of all of them and of all but one."""
 
-    def __init__(self, known: Sequence[Run], has_nested: bool) -> None:
-        self.counts = rank_counts(known)
-        self.ranks = [run.comparable(has_nested=has_nested) for run in known]
-        self.ends = [traced_end_s(ranks) for ranks in self.ranks]
-        self.together = self._together(range(len(known)))
-        self.all_known = fitted_trace(self.together, _ALL)
-        self.unseen = [self._without(place) for place in range(len(known))]
+    counts: tuple[int, ...]
+    ranks: tuple[tuple[SignedRank, ...], ...]
+    together: tuple[CompressedTrace, ...]
+    all_known: FittedTrace
+    unseen: tuple[FittedTrace, ...]
 
-    def _together(self, places: Sequence[int]) -> tuple[CompressedTrace, ...]:
-        return compress_together([(self.counts[place], self.ranks[place]) for place in places])
+    @classmethod
+    def of(cls, known: Sequence[Run], *, has_nested: bool) -> _Studying:
+        """Compress the runs and fit their models.
 
-    def _without(self, left_out: int) -> FittedTrace:
-        # what is left out is not even compressed together with the others: nothing of it can be known
-        places = [place for place in range(len(self.counts)) if place != left_out]
-        return fitted_trace(self._together(places), _UNSEEN)
+        Traces that are compressed together agree in how far their numbers are filled up with zeros: so the largest is
+        left out of that as well, where it is the unseen one, and nothing at all of it can be known.
+        """
+        counts = tuple(run.process_count for run in known)
+        ranks = tuple(run.comparable(has_nested=has_nested) for run in known)
+        pairs = list(zip(counts, ranks, strict=True))
+        together = compress_together(pairs)
+        others = [(*together[:place], *together[place + 1 :]) for place in range(len(counts) - 1)]
+        unseen = (*others, compress_together(pairs[:-1]))
+        all_known = fitted_trace(together, _ALL)
+        return cls(counts, ranks, together, all_known, tuple(fitted_trace(traces, _UNSEEN) for traces in unseen))
 
-    def checks(self) -> Iterator[tuple[Any, ...]]:
-        """Yield a row of `CHECKS` for each rank count left out, and for each when all are given."""
-        for is_unseen in (True, False):
-            for place, count in enumerate(self.counts):
-                known = self.unseen[place] if is_unseen else self.all_known
-                made = extrapolated_at(known, count)
-                inputs = [end for other, end in enumerate(self.ends) if end is not None and other != place]
-                mean_s = sum(inputs) / len(inputs) if inputs else None
-                times = (self.ends[place], None if made.trace is None else end_s(made.trace), mean_s)
-                yield (is_unseen, count, *_verdict(self.ranks[place], made), *times)
+    def checks(self) -> Iterator[_Row]:
+        """Yield a row of `CHECKS` for each rank count: left out, and then given with all others."""
+        ends = [traced_end_s(ranks) for ranks in self.ranks]
+        for place, (count, ranks) in enumerate(zip(self.counts, self.ranks, strict=True)):
+            unseen = extrapolated_at(self.unseen[place], count)
+            verdict = _verdict(ranks, unseen)
+            inputs = [end for other, end in enumerate(ends) if end is not None and other != place]
+            mean_s = sum(inputs) / len(inputs) if inputs else None
+            yield (True, count, *verdict, ends[place], None if unseen.trace is None else end_s(unseen.trace), mean_s)
+            given = extrapolated_at(self.all_known, count)
+            is_same = (
+                given.trace is not None and unseen.trace is not None and untimed(given.trace) == untimed(unseen.trace)
+            )
+            yield (False, count, *(verdict if is_same else _verdict(ranks, given)), ends[place], None, None)
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Yield rows of `SIZES`, without the program."""
@@ -213,17 +228,25 @@ class _Studying:
 
     def curve(self) -> Iterator[tuple[int, float]]:
         """Yield rows of `CURVES`, without the program."""
+        most = max(_MOST_TIMED_RANKS, *self.counts)
         for count in sorted({count * times for count in self.counts for times in _TIMES_FURTHER}):
+            if count > most:
+                break
             trace = extrapolated_at(self.unseen[-1], count).trace
             if trace is not None and (end := end_s(trace)) is not None:
                 yield count, end
 
 
-def _verdict(ranks: Sequence[SignedRank], made: Extrapolated) -> tuple[str, str | None, str | None, int, int | None]:
-    """Return outcome, field, reason, calls and equal calls of an extrapolation, whose truth these ranks are."""
+def _verdict(
+    ranks: Sequence[SignedRank], made: Extrapolated
+) -> tuple[str, str | None, str | None, int, int, int | None]:
+    """Return outcome, first refused field, its reason, refused fields, calls and equal calls of an extrapolation.
+
+    ranks: what was traced at its rank count.
+    """
     calls = sum(rank.order.size for rank in ranks)
     if made.trace is None:
         first = made.refusals[0]
-        return "refused", first.field, first.reason, calls, None
-    found: Compared = compared(ranks, made.trace)
-    return "exact" if found.is_exact else "wrong", None, None, calls, found.equal_count
+        return "refused", first.field, first.reason, len(made.refusals), calls, None
+    found = compared(ranks, made.trace)
+    return "exact" if found.is_exact else "wrong", None, None, 0, calls, found.equal_count

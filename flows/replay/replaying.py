@@ -99,7 +99,7 @@ def _planned(
     if order.ignored:
         survey.uses.unordered()
     planning.check(survey, folder)
-    where = str(folder) if wish.into is not None else "a temporary folder"
+    where = str(wish.into) if wish.into is not None else "a temporary folder"
     plan = reports.planned(survey, order, where, is_timed=wish.is_timed, process_count=process_count, traced_s=traced_s)
     return order, plan
 
