@@ -532,7 +532,7 @@ def _formula(draw: st.DrawFn, indices: tuple[tuple[str, str], ...], condition: s
     scale = str(draw(_CONSTANTS))
     of_rank = ["0", scale, shared, f"n * {scale}", "r", f"r * {scale}", f"r * {shared}", f"(n - 1 - r) * {scale}"]
     of_rank += [f"((r + {draw(st.integers(1, 3))}) % n) * {scale}"]
-    # Of the last rank alone, the remainder of n - 1 is all that is seen: with even inputs, what it is of odd ones is not.
+    # Of the last rank alone, the remainder of n - 1 is all that is seen, and the same at all even rank counts.
     if condition != "r == n - 1":
         size = draw(st.sampled_from(["2", "3", "4", "8", "share(n, 2)", "share(n, 4)"]))
         of_rank += [f"(r // {size})", f"(r % {size}) * {scale}", f"(r % {size}) * {scale} + (r // {size}) * 4096 * n"]

@@ -101,9 +101,9 @@ def _rows(share: Share) -> Longs:
 
 
 def bounds_of(vector: Vector) -> tuple[int, int]:
-    """Return the least and the largest value of a vector; of rows too long to look at, numbers that none is beyond.
+    """Return the least and the largest value of a vector; 0 and 0 where there are none.
 
-    Where there are no values, these are 0 and 0.
+    Of rows too long to look at, and of values that could leave 62 bits, these are numbers that none is beyond.
     """
     bounds = [_bounds(share) for share in vector if size_of(share.values)]
     return min((least for least, _ in bounds), default=0), max((most for _, most in bounds), default=0)

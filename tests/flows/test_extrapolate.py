@@ -203,6 +203,7 @@ def test_help() -> None:
         ("1000 // n", _FLOOR, "floor(1000/n)", "ambiguous: 1008/n - 1 is as good as floor(1000/n), 166 at 6"),
         ("r * r", _SQUARE, "rank^2", "no model gives 0, 1, 4, 9, ... at 8 ranks"),
     ],
+    ids=["of_n", "of_rank"],
 )
 def test_a_users_models_explain_more(
     cli: Cli, tmp_path: Path, warehouse: Path, size: str, text: str, formula: str, reason: str

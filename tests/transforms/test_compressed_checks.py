@@ -97,10 +97,10 @@ def test_values_that_fall_within_long_loops_pass() -> None:
 def test_numbers_of_statuses_alone_may_be_negative() -> None:
     slot = Slot(1, (Share(RANKS, ((Progression(-5),),), (Progression(-(10**18) + 1),)),))
     status = replace(BARRIER, module="MPIIO", texts=("0-", " %p [", "_", "]"), slots=(slot, slot, slot))
-    refuses(trace_of(status), "node 0, slot 0: values from -9")
+    refuses(trace_of(status), "node 0, slot 0: values from -1")
     handle = Slot(1, (Share(RANKS, ((Progression(1),),), (Progression(0),)),))
     check(trace_of(replace(status, slots=(handle, slot, slot))))
-    refuses(trace_of(replace(status, module="POSIX", slots=(handle, slot, slot))), "node 0, slot 1: values from -9")
+    refuses(trace_of(replace(status, module="POSIX", slots=(handle, slot, slot))), "node 0, slot 1: values from -1")
 
 
 # ---- parts that are none

@@ -184,6 +184,17 @@ def test_ranks_that_iterate_unequally_often_are_of_one_class() -> None:
     )
 
 
+def test_ranks_that_iterate_unequally_often_in_turn_share_what_they_have_in_common() -> None:
+    """Even ranks fold by themselves, and odd ones: the values of both are one share again."""
+    made = [[posix(rank, "open", "/a/f", rank), *[posix(rank, "sync")] * (2 + rank % 2)] for rank in range(6)]
+    (one,) = compressed(*made).classes
+    opened, loop = one.body
+    assert isinstance(opened, Call)
+    assert isinstance(loop, Loop)
+    assert [share.ranks for share in opened.slots[0].vector] == [Progression(0, (1,), (6,))]
+    assert [share.ranks for share in loop.counts] == [Progression(0, (2, 1), (3, 2))]
+
+
 def test_signs_of_statuses_divide_no_ranks() -> None:
     texts = [f"0-0 %p 8 MPI_BYTE [{(-1) ** (rank // 2) * (9000 + rank)}_{(-1) ** rank * 7}]" for rank in range(8)]
     trace = compressed(*([(rank, "MPIIO", "MPI_File_write", 0, text)] for rank, text in enumerate(texts)))

@@ -111,7 +111,6 @@ def test_classes_that_overlap_or_leave_ranks_over_are_refused() -> None:
 
 def test_a_class_may_be_all_that_others_are_not() -> None:
     def program(r: int, n: int) -> list[Made]:
-        is_first = r % 4 == 0 or r == 1
         return (
             [posix("open", "/a/f", 1)] if r % 4 == 0 else [posix("close", "/a/f")] if r == 1 else [posix("stat", "/a")]
         )

@@ -157,6 +157,18 @@ def test_loops_have_the_same_symbol_for_the_same_body() -> None:
     assert folder.body_of(loop) == (A, B)
 
 
+def test_loops_of_one_body_that_are_found_one_by_one_are_executed_in_order() -> None:
+    symbols = np.array([A, A, A, B, A, A])
+    work = folding._Folding(Folder(), symbols, np.arange(6), 0)
+    loop = work.folder.around((A,))
+    work._keep(loop, np.array([4]), np.array([2]), 1)
+    work._keep(loop, np.array([0]), np.array([3]), 1)
+    nodes = work.nodes((loop, B, loop), np.array([[0, 3, 4]]))
+    assert naive.executed(nodes) == list(zip(symbols.tolist(), range(6), strict=True))
+    assert shown(nodes) == "3(a)b2(a)"
+
+
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 4)), max_size=6), st.integers(-3, 3))
 def test_spread_goes_on_from_each_first(rows: list[tuple[int, int]], stride: int) -> None:
     firsts, counts = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.naive import vectors as naive
 from transforms.progressions import Listed, Progression, Run, values
@@ -21,6 +21,7 @@ def runs(draw: st.DrawFn) -> Run:
     return Listed(tuple(draw(st.lists(starts, max_size=4))), strides, counts)
 
 
+@settings(deadline=None)
 @given(st.lists(runs(), max_size=4))
 def test_values_are_those_of_loops_in_one_another(row: list[Run]) -> None:
     for run in row:

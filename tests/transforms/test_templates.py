@@ -43,7 +43,7 @@ def of_texts(*texts: str, module: str = "POSIX") -> list[tuple[tuple[str, ...], 
     return [(template.texts, template.widths, numbers) for template, numbers in rows]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(
         st.tuples(

