@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from transforms.addresses import without_addresses
 from transforms.compressed_traces import Call, CompressedTrace
 from transforms.compression import compress, compress_together
 from transforms.expansion import numbered
-from warehouse.errors import InputRefused
+from warehouse.errors import InputRefused, UsageError
 from warehouse.sources import recorder_signatures
 
 if TYPE_CHECKING:
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 
 _REMEDY = "Trace the program again: the tracer cannot have written that."
+
+
+def keep_apart(into: Path, traces: Iterable[Path]) -> None:
+    """Raise UsageError where a file to be written is one of the traces to be read, or lies in it."""
+    target = into.resolve()
+    if any(trace.resolve() in (target, *target.parents) for trace in traces):
+        raise UsageError(f"{into} is a trace, or in one: nothing in it is touched.")
 
 
 def _untold(name: str) -> AbstractContextManager[Callable[[int, int], None]]:

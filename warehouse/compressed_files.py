@@ -102,7 +102,7 @@ SHARE = Structure(
 )
 SLOT = Structure(
     "slot",
-    "A number in the arguments.",
+    "A number in the arguments: 0 or more, but for the two of an MPI_Status, `[source_tag]`, which can be negative.",
     (
         Field("width", "int", "its least number of characters, filled up with zeros on the left"),
         Field("shares", SHARE, "its values", lists=1),

@@ -27,14 +27,12 @@ def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as
     arguments, by `iosig expand`; times come back as the means of the histograms.
     """
     from flows.command.printing import bytes_text, progress_bar, show, show_json
-    from flows.compressing import call_total, compressed
+    from flows.compressing import call_total, compressed, keep_apart
     from transforms.compressed_frames import to_frame
     from warehouse import compressed_files
-    from warehouse.errors import UsageError
     from warehouse.sources import recorder_files
 
-    if trace.resolve() in (into.resolve(), *into.resolve().parents):
-        raise UsageError(f"{into} is the trace itself, or in it: nothing in it is touched.")
+    keep_apart(into, [trace])
     found = compressed(trace, progress_bar)
     compressed_files.write(into, to_frame(found), {"process_count": str(found.process_count)})
     with recorder_files.opened(trace) as (_, files):

@@ -50,11 +50,13 @@ def extrapolate_command(
     rank counts; where one does not, nothing is written, and it is named (exit code 3). Times are fitted.
     """
     from flows.command.printing import progress_bar, show_json
+    from flows.compressing import keep_apart
     from flows.extrapolating import Asked, extrapolated
     from flows.extrapolation_records import land_if_there, metadata
     from transforms.compressed_frames import to_frame
     from warehouse import compressed_files
 
+    keep_apart(into, traces)
     found, record = extrapolated(Asked(traces, process_count, has_nested, models), progress_bar)
     if found.trace is not None:
         known = {"process_count": str(process_count)} | metadata(record)

@@ -170,6 +170,15 @@ def test_ranks_beyond_what_can_be_looked_at_are_a_wrong_use(cli: Cli, tmp_path: 
     assert not into.exists()
 
 
+def test_a_trace_is_never_written_over(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
+    given = made(tmp_path, "8 * r")
+    for into in (given[2] / "recorder.mt", given[1] / "new.parquet"):
+        code, _, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 32, "--into", into)
+        assert code == 2
+        assert "nothing in it is touched" in err
+    assert cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 32, "--into", tmp_path / "t.parquet")[0] == 0
+
+
 def test_a_million_ranks(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
     given = made(tmp_path, "8 * r")
     sizes = []
