@@ -16,6 +16,7 @@ import expectations.docs
 import expectations.gate
 import warehouse.catalogue
 import warehouse.releases
+import warehouse.placing
 import warehouse.store
 from flows import night
 from flows.landing import Told, land_paths
@@ -210,7 +211,7 @@ class Killed(BaseException):
 def killed_at(monkeypatch: pytest.MonkeyPatch, write: int) -> Iterator[list[str]]:
     """Kill whatever runs just before the n-th file or folder is moved into place; nothing is tidied up."""
     moved: list[str] = []
-    replace = warehouse.store.os.replace
+    replace = warehouse.placing.os.replace
 
     def counted(source: Any, target: Any) -> None:
         if len(moved) == write:
@@ -219,9 +220,9 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, write: int) -> Iterator[list[str]
         replace(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(warehouse.store.os, "replace", counted)
-        patch.setattr(warehouse.store.shutil, "rmtree", lambda *_, **__: None)
-        patch.setattr(warehouse.store.Path, "unlink", lambda *_, **__: None)
+        patch.setattr(warehouse.placing.os, "replace", counted)
+        patch.setattr(warehouse.placing.shutil, "rmtree", lambda *_, **__: None)
+        patch.setattr(warehouse.placing.Path, "unlink", lambda *_, **__: None)
         yield moved
 
 
