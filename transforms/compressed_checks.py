@@ -33,7 +33,7 @@ from transforms.compressed_traces import (
     TimeHistogram,
     Vector,
 )
-from transforms.progressions import Progression, Run, values
+from transforms.progressions import Progression, Run, extremes, size_of, sum_of, values
 
 #: MPI counts processes in a C int
 MOST_PROCESSES = (1 << 31) - 1
@@ -85,7 +85,7 @@ def _check_run(where: str, run: Run) -> None:
         raise ValueError(f"{where}: a progression has {len(run.counts)} dimensions.")
     if any(count < 1 for count in run.counts) or run.size > _MOST:
         raise ValueError(f"{where}: a progression has counts {run.counts}.")
-    low, high = _reach(run)
+    low, high = extremes((run,))
     if low < _LEAST or high > _MOST or any(not _LEAST <= stride <= _MOST for stride in run.strides):
         raise ValueError(f"{where}: a progression leaves the range of 64-bit integers.")
 
@@ -107,39 +107,6 @@ def _check_ranks(where: str, ranks: Progression, process_count: int) -> None:
         raise ValueError(f"{where}: ranks {ranks.start} to {ranks.start + inner} are not of {process_count} processes.")
 
 
-def _reach(run: Run) -> tuple[int, int]:
-    """Return the least and the largest number of a run; (0, 0) if it has none."""
-    if isinstance(run, Progression):
-        low = high = run.start
-    elif run.numbers:
-        low, high = min(run.numbers), max(run.numbers)
-    else:
-        return 0, 0
-    steps = [stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True)]
-    return low + sum(min(step, 0) for step in steps), high + sum(max(step, 0) for step in steps)
-
-
-def _row_reach(row: Sequence[Run]) -> tuple[int, int]:
-    found = [_reach(run) for run in row if run.size]
-    return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
-
-
-def _row_size(row: Sequence[Run]) -> int:
-    return sum(run.size for run in row)
-
-
-def _row_sum(row: Sequence[Run]) -> int:
-    return sum(_sum(run) for run in row)
-
-
-def _sum(run: Run) -> int:
-    """Return the sum of a run's numbers: each index takes its mean."""
-    steps = sum(stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True))
-    if isinstance(run, Progression):
-        return run.size * (2 * run.start + steps) // 2
-    return math.prod(run.counts) * (2 * sum(run.numbers) + len(run.numbers) * steps) // 2
-
-
 # ---- values of shares
 
 
@@ -151,16 +118,16 @@ class _Bounds:
 
     def of(self, share: Share, least: int) -> tuple[int, int]:
         """Return bounds of the values of all ranks, the true ones where wider ones would be below `least`."""
-        low, high = _row_reach(share.values)
+        low, high = extremes(share.values)
         for row, count in zip(share.shifts, share.ranks.counts, strict=True):
-            fall, rise = _row_reach(row)
+            fall, rise = extremes(row)
             low, high = low + min(0, fall * (count - 1)), high + max(0, rise * (count - 1))
         if least <= low and high <= _MOST:
             return low, high
         corners = _corner_reach(share)
         if corners is not None:
             return corners
-        size, is_large = _row_size(share.values), low < _LEAST or high > _MOST
+        size, is_large = size_of(share.values), low < _LEAST or high > _MOST
         self.left -= size
         if self.left < 0 or (is_large and size > _MOST_LARGE_VALUES):
             return low, high
@@ -183,7 +150,7 @@ def _corner_reach(share: Share) -> tuple[int, int] | None:
             parts = [(first, 1), *zip(steps, corner, strict=True)]
             start = sum(index * run.start for run, index in parts if isinstance(run, Progression))
             strides = (sum(index * run.strides[d] for run, index in parts) for d in range(len(first.counts)))
-            found.append(_reach(Progression(start, tuple(strides), first.counts)))
+            found.append(extremes((Progression(start, tuple(strides), first.counts),)))
     return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
 
 
@@ -220,8 +187,8 @@ def _place_for(trace: CompressedTrace) -> int:
         digest.update(repr(rank_class.ranks).encode())
         for node in _nodes(rank_class.body):
             for vector in _vectors(node):
-                sizes = [(share.ranks, _row_size(share.values)) for share in vector]
-                sums = [_row_sum(row) for share in vector for row in (share.values, *share.shifts)]
+                sizes = [(share.ranks, size_of(share.values)) for share in vector]
+                sums = [sum_of(row) for share in vector for row in (share.values, *share.shifts)]
                 digest.update(repr((sizes, sums)).encode())
     return 2 + int.from_bytes(digest.digest()) % (_PRIME - 3)
 
@@ -276,7 +243,7 @@ class _Form:
             _check_ranks(name, ranks, self.process_count)
             if ranks.start <= last:
                 raise ValueError(f"{name}: its ranks do not rise.")
-            last = _reach(ranks)[1]
+            last = extremes((ranks,))[1]
         if not rank_class.ranks or not rank_class.body:
             raise ValueError(f"{name}: it has no {'calls' if rank_class.ranks else 'ranks'}.")
         nodes = list(_nodes(rank_class.body))
@@ -318,11 +285,11 @@ class _Form:
                     f"{where}: {len(share.shifts)} shifts for {len(share.ranks.counts)} dimensions of ranks."
                 )
             _check_row(where, share.values)
-            size = _row_size(share.values)
+            size = size_of(share.values)
             for row in share.shifts:
                 _check_row(where, row)
-                if _row_size(row) != size:
-                    raise ValueError(f"{where}: {_row_size(row)} shifts for {size} values.")
+                if size_of(row) != size:
+                    raise ValueError(f"{where}: {size_of(row)} shifts for {size} values.")
             low, high = self.bounds.of(share, least)
             if low < least or high > _MOST:
                 raise ValueError(f"{where}: values from {low} to {high} are out of range.")
@@ -368,7 +335,7 @@ def _check_tiles(where: str, vector: Vector, tiles: int, executions: int, sums: 
     for share in vector:
         plain, _ = sums.of(share.ranks)
         tiled += plain
-        counted += _row_size(share.values) * plain
+        counted += size_of(share.values) * plain
     if tiled % _PRIME != tiles:
         raise ValueError(f"{where}: the ranks of the shares are not those of the class, each of them once.")
     if counted % _PRIME != executions:
@@ -380,7 +347,7 @@ def _body_executions(where: str, counts: Vector, sums: _Sums) -> int:
     total = 0
     for share in counts:
         plain, by_index = sums.of(share.ranks)
-        first, steps = _row_sum(share.values), [_row_sum(row) for row in share.shifts]
+        first, steps = sum_of(share.values), [sum_of(row) for row in share.shifts]
         most = first + sum(max(0, step * (count - 1)) for step, count in zip(steps, share.ranks.counts, strict=True))
         if most > _MOST:
             raise ValueError(f"{where}: the loop iterates {most} times in all.")
@@ -394,7 +361,7 @@ def _body_executions(where: str, counts: Vector, sums: _Sums) -> int:
 def _check_apart(trace: CompressedTrace) -> None:
     """Raise ValueError if a rank is in two classes."""
     rows = [
-        (ranks.start, _reach(ranks)[1], number, ranks)
+        (ranks.start, extremes((ranks,))[1], number, ranks)
         for number, rank_class in enumerate(trace.classes)
         for ranks in rank_class.ranks
     ]
@@ -436,8 +403,8 @@ def _meet(one: Progression, other: Progression, steps: Iterator[int]) -> bool:
 def _trimmed(one: Progression, other: Progression) -> tuple[Progression, Progression] | None:
     """Return both lists without outer blocks that lie where the other has none; None if nothing is left."""
     while True:
-        first = _clipped(one, *_reach(other))
-        second = None if first is None else _clipped(other, *_reach(first))
+        first = _clipped(one, *extremes((other,)))
+        second = None if first is None else _clipped(other, *extremes((first,)))
         if first is None or second is None:
             return None
         # Once more only where a dimension is gone: lists that alternate would otherwise be walked rank by rank.
@@ -487,7 +454,7 @@ def _rows_meet(one: Progression, other: Progression) -> bool:
     step = b // divisor
     first = distance // divisor * pow(a // divisor, -1, step) % step if step > 1 else 0
     common = one.start + first * a
-    low, high = max(one.start, other.start), min(_reach(one)[1], _reach(other)[1])
+    low, high = max(one.start, other.start), min(extremes((one,))[1], extremes((other,))[1])
     multiple = a * step
     return common + max(0, -((common - low) // multiple)) * multiple <= high
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import polars as pl
 
 from transforms.compressed_traces import START, Call, CompressedTrace, Loop, Node, RankClass, Share, Slot, Vector
-from transforms.progressions import Listed, Progression, Run
+from transforms.progressions import Progression, Run, extremes, size_of, sum_of
 
 Longs = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
@@ -151,37 +151,6 @@ def row_values(rows: Rows) -> Longs:
 def _is_constant(run: Run) -> TypeGuard[Progression]:
     """Whether a run is one number again and again, as most are."""
     return isinstance(run, Progression) and not any(run.strides)
-
-
-def extremes(runs: tuple[Run, ...]) -> tuple[int, int]:
-    """Return the least and the largest of the numbers; 0 and 0 where there are none."""
-    ends: list[int] = []
-    for run in runs:
-        if not run.size:
-            continue
-        reaches = [stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True)]
-        numbers = run.numbers if isinstance(run, Listed) else (run.start,)
-        ends.append(min(numbers) + sum(min(0, reach) for reach in reaches))
-        ends.append(max(numbers) + sum(max(0, reach) for reach in reaches))
-    return (min(ends), max(ends)) if ends else (0, 0)
-
-
-def size_of(runs: tuple[Run, ...]) -> int:
-    """Return how many numbers a row has."""
-    return sum(run.size for run in runs)
-
-
-def sum_of(runs: tuple[Run, ...]) -> int:
-    """Return the sum of the numbers of a row, exact and in closed form."""
-    return sum(map(run_sum, runs))
-
-
-def run_sum(run: Run) -> int:
-    """Return the sum of a run: the mean of its steps, which is that of their ends, beside each number."""
-    numbers = run.numbers if isinstance(run, Listed) else (run.start,)
-    twice_mean = sum(stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True))
-    times = math.prod(run.counts)
-    return (2 * sum(numbers) + twice_mean * len(numbers)) * times // 2
 
 
 # ---- the order of execution

@@ -14,8 +14,8 @@ from itertools import chain
 import numpy as np
 
 from transforms import number_sets
-from transforms.expansion import Rows, extremes, row_values
-from transforms.progressions import Progression
+from transforms.expansion import Rows, row_values
+from transforms.progressions import Progression, extremes
 from transforms.rank_blocks import Block, block_of, divided, is_one, of_share, rows_first
 from transforms.trace_requests import Field, Number, vectors_of
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.compressed_traces import Share, Vector
-from transforms.expansion import Rows, extremes, place_in, row_values, size_of, sum_of
-from transforms.progressions import Progression
+from transforms.expansion import Rows, place_in, row_values
+from transforms.progressions import Progression, extremes, size_of, sum_of
 
 Longs = npt.NDArray[np.int64]
 Objects = npt.NDArray[np.object_]

@@ -15,8 +15,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from transforms.expansion import place_in, size_of, values_of
-from transforms.progressions import Progression
+from transforms.expansion import place_in, values_of
+from transforms.progressions import Progression, size_of
 from transforms.rank_blocks import divided
 from transforms.trace_requests import Field, Size, exact_volumes, vectors_of, volume
 

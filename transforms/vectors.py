@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.compressed_traces import Share, Vector
-from transforms.expansion import extremes, size_of
-from transforms.progressions import Listed, Progression, Run, values
+from transforms.progressions import Listed, Progression, Run, extremes, size_of, values
 
 Longs = npt.NDArray[np.int64]
 

@@ -15,8 +15,8 @@ import pytest
 import expectations.docs
 import expectations.gate
 import warehouse.catalogue
-import warehouse.releases
 import warehouse.placing
+import warehouse.releases
 import warehouse.store
 from flows import night
 from flows.landing import Told, land_paths

@@ -14,15 +14,13 @@ from transforms.expansion import (
     call_count,
     class_of,
     executions,
-    extremes,
     place_in,
     placed_in_time,
     previous_nodes,
     rank_calls,
-    run_sum,
     values_of,
 )
-from transforms.progressions import Listed, Progression
+from transforms.progressions import Listed, Progression, extremes, run_sum
 
 ONE = Progression(0)
 progressions = st.lists(st.tuples(st.integers(-30, 30), st.integers(1, 4)), max_size=3).flatmap(
