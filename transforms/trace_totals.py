@@ -8,13 +8,16 @@ number of ranks. Bytes of MPI-IO calls belong to the file on which their handle 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from transforms import number_sets
 from transforms.compressed_traces import Call, CompressedTrace, Loop, Node, RankClass
-from transforms.expansion import numbered
+from transforms.expansion import executions, numbered
 from transforms.name_patterns import Member, Pattern, patterns
 from transforms.progressions import Progression
 from transforms.rank_blocks import block_of, moving, of_share, refined
@@ -112,6 +115,7 @@ class _Own:
     nodes: Sequence[Node]
     parents: Sequence[int]
     number: int
+    order: Callable[[int], npt.NDArray[np.int32]]
 
     def _loop(self, number: int) -> Loop:
         loop = self.nodes[number]
@@ -170,7 +174,12 @@ def _made(rank_class: RankClass, forms: Forms) -> Iterator[_Made]:
     nodes, parents = numbered(rank_class.body)
     nesting = nested_nodes(rank_class)
     calls = {number: node for number, node in enumerate(nodes) if isinstance(node, Call)}
-    owns = {number: _Own(rank_class, nodes, parents, number) for number in calls}
+
+    @cache
+    def order(rank: int) -> npt.NDArray[np.int32]:
+        return executions(rank_class, rank).node
+
+    owns = {number: _Own(rank_class, nodes, parents, number, order) for number in calls}
     known: dict[int, list[Field]] = {}
     for number, call in calls.items():
         _check(call, owns[number])
@@ -214,7 +223,8 @@ def _by_file(
     elif form.layer != "MPIIO" or form.path_at is not None:
         yield own.number, name, own.call_count, volume(size, own.call_count)
     else:
-        for found in files_of(name, own.number, opened, lambda: own.ranks, own.call_count, size):
+        loops = [node.counts for node in own.nodes if isinstance(node, Loop)]
+        for found in files_of(name, own.number, opened, lambda: own.ranks, own.call_count, size, own.order, loops):
             path = found.opened.path if found.opened and not found.opened.path.is_unknown else None
             yield found.opened.number if found.opened else own.number, path, found.call_count, found.volume
 

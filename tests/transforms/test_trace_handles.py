@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from transforms.compressed_traces import Share, Vector
-from transforms.progressions import Listed, Progression
+from transforms.progressions import Listed, Progression, size_of
 from transforms.trace_handles import OfFile, Opened, files_of
-from transforms.trace_requests import Field, Number, Size
+from transforms.trace_requests import Field, Number, Size, vectors_of
 
 RANKS = Progression(0, (1,), (8,))
 
@@ -22,10 +24,20 @@ def path(text: str) -> Field:
     return Field((text,), ())
 
 
+def executed(known: Field | Opened) -> int:
+    handles = known.handle if isinstance(known, Opened) else known
+    sizes = [size_of(share.values) for vector in vectors_of(handles) for share in vector]
+    return max(sizes, default=4 if isinstance(known, Field) else 1)
+
+
 def found(
     own: Field, opened: list[Opened], size: Size | None = None, number: int = 9
 ) -> list[tuple[int | None, int, int | None]]:
-    made: list[OfFile] = files_of(own, number, opened, lambda: [RANKS], 8 * 4, size)
+    """Return what calls go back to that come behind all opens, each executed as often as it has handles."""
+    order = np.repeat([*(one.number for one in opened), number], [*map(executed, opened), executed(own)]).astype(
+        np.int32
+    )
+    made: list[OfFile] = files_of(own, number, opened, lambda: [RANKS], 8 * 4, size, lambda rank: order, [])
     return [(part.opened.number if part.opened else None, part.call_count, part.volume) for part in made]
 
 
@@ -38,6 +50,18 @@ def test_of_two_opens_the_last_one_before_counts() -> None:
     opened = [Opened(number, handle(0, 0), path("a")) for number in (0, 3, 12)]
     assert found(handle(0, 0), opened) == [(3, 32, None)]
     assert found(handle(0, 0), opened[2:]) == [(12, 32, None)]
+
+
+def test_a_handle_that_is_given_again_goes_back_to_the_last_open_of_it() -> None:
+    opened = [Opened(0, handle(0, 0), path("a")), Opened(2, handle(0, 0), path("b"))]
+    # a is opened; then twice: a call on what is open, and b is opened; then a call
+    order = np.array([0, 1, 2, 1, 2, 3], np.int32)
+    first, last = (
+        files_of(handle(0, 0), number, opened, lambda: [RANKS], count, None, lambda rank: order, [])
+        for number, count in ((1, 16), (3, 8))
+    )
+    assert sorted((part.opened.number, part.call_count) for part in first if part.opened) == [(0, 8), (2, 8)]
+    assert [(part.opened.number, part.call_count) for part in last if part.opened] == [(2, 8)]
 
 
 def test_calls_on_two_files_in_turn_are_divided() -> None:
