@@ -8,16 +8,16 @@ its class) can be done with a trace of ranks that nobody ran.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from transforms import compressed_frames
 from warehouse import compressed_files
 from warehouse.errors import InputRefused
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from transforms.compressed_traces import CompressedTrace
     from transforms.trace_requests import Forms
     from warehouse.sources import Batch
@@ -31,9 +31,13 @@ _WITH_FINAL_NUL = ("fprintf", "vfprintf")
 
 def read(path: Path) -> CompressedTrace:
     """Read a compressed trace; raise InputRefused where the file is none, or contradicts itself."""
-    rows, metadata = compressed_files.read(path)
+    # The process that reads takes as long to start as what understands the rows takes to import.
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(compressed_files.read, path)
+        from transforms.compressed_frames import from_frame
+    rows, metadata = reading.result()
     try:
-        return compressed_frames.from_frame(rows, int(metadata["process_count"]))
+        return from_frame(rows, int(metadata["process_count"]))
     except ValueError as error:
         raise refused(error) from error
 
@@ -89,6 +93,8 @@ def batches(path: Path) -> Iterator[Batch]:
 
 
 def _requests(intervals: pl.DataFrame, first: int) -> dict[str, object]:
+    import polars as pl
+
     return {
         "request": pl.int_range(first, first + intervals.height, eager=True),
         "rank": _ALL_RANKS,
@@ -102,6 +108,8 @@ def _requests(intervals: pl.DataFrame, first: int) -> dict[str, object]:
 
 def _records(intervals: pl.DataFrame) -> pl.DataFrame:
     """Return what the requests of each module add up to."""
+    import polars as pl
+
     bytes_, began, ceased = pl.col("bytes"), pl.col("began_s"), pl.col("ceased_s")
     sums = []
     for deed, done in (("read", "read"), ("write", "written")):
