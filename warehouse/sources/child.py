@@ -26,14 +26,14 @@ import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import IO, Any, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from warehouse.errors import InputRefused
 
-Arrays = dict[str, npt.NDArray[Any]]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Arrays: TypeAlias = "dict[str, npt.NDArray[Any]]"
 
 #: how long a reader may be silent before it is taken to hang
 PATIENCE_S = 600.0
@@ -177,6 +177,9 @@ class _Child:
 
     def _array(self, entry: dict[str, Any], patience_s: float) -> npt.NDArray[Any] | None:
         """Receive an array; return None if the process ends, or is silent, before its end."""
+        # Not before the child is at work: both take as long to start.
+        import numpy as np
+
         dtype, size = np.dtype(entry["dtype"]), int(entry["size"])
         if dtype.kind not in _KINDS:
             raise TypeError(f"an array of {dtype}")
@@ -309,6 +312,8 @@ def _send(pipe: IO[bytes], message: dict[str, Any]) -> None:
 
 
 def _send_arrays(pipe: IO[bytes], arrays: Arrays) -> None:
+    import numpy as np
+
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     entries = [
         {"name": name, "dtype": array.dtype.str, "shape": array.shape, "size": array.nbytes}
