@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 _REMEDY = "Write the file anew with iosig compress or iosig extrapolate."
 #: of all ranks together
 _ALL_RANKS = -1
-#: the logged length has the final NUL, which is not written
-_WITH_FINAL_NUL = ("fprintf", "vfprintf")
 
 
 def read(path: Path) -> CompressedTrace:
@@ -58,7 +56,7 @@ def recorder_forms() -> Forms:
             row["layer"],
             row["deed"],
             **{place: row[place] for place in places},
-            surplus=int(row["function"] in _WITH_FINAL_NUL),
+            surplus=int(row["function"] in recorder_requests.WITH_FINAL_NUL),
         )
         for row in recorder_requests.forms().iter_rows(named=True)
     }

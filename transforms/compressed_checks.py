@@ -45,6 +45,7 @@ MOST_DIMENSIONS = 64
 MOST_WIDTH = 18
 #: Recorder has the level in a byte
 MOST_LEVEL = 255
+#: by the number that recorder2text prints
 MODULES = ("POSIX", "MPIIO", "MPI", "HDF5", "FTRACE")
 
 _LONGS = np.iinfo(np.int64)

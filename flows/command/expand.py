@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from transforms.compressed_traces import CompressedTrace
     from transforms.trace_totals import Totals
 
-#: of a line's type: its place among these
-_MODULES = ("POSIX", "MPIIO", "MPI", "HDF5", "FTRACE")
 _TICKS_PER_S = 10_000_000
 #: times beyond it are no run's, and have no 64 bits of ticks
 _MOST_S = 1e11
@@ -90,6 +88,8 @@ def _lines(calls: pl.DataFrame) -> pl.Series:
     """Return the calls as recorder2text prints them; a line end within a text, which no trace has, is written out."""
     import polars as pl
 
+    from transforms.compressed_checks import MODULES
+
     def seconds(name: str) -> list[pl.Expr]:
         ticks = (pl.col(name) * _TICKS_PER_S).round().cast(pl.Int64)
         return [ticks // _TICKS_PER_S, pl.lit("."), (ticks % _TICKS_PER_S).cast(pl.String).str.zfill(7), pl.lit(" ")]
@@ -97,7 +97,7 @@ def _lines(calls: pl.DataFrame) -> pl.Series:
     def shown(name: str) -> pl.Expr:
         return pl.col(name).str.replace_all("\n", r"\n", literal=True).str.replace_all("\r", r"\r", literal=True)
 
-    kinds = {name: f" {number} ( " for number, name in enumerate(_MODULES)}
+    kinds = {name: f" {number} ( " for number, name in enumerate(MODULES)}
     space = pl.when(pl.col("arguments") == "").then(pl.lit("")).otherwise(pl.lit(" "))
     parts = [
         *seconds("began_s"),

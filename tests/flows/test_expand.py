@@ -21,10 +21,12 @@ from flows.settings import Settings
 from flows.single import classify_input
 from tests import compressed
 from tests.naive import expansion as naive
+from transforms import compressed_checks
 from transforms.compressed_frames import to_frame
 from transforms.compressed_traces import CompressedTrace
 from warehouse import compressed_files
 from warehouse.errors import InputRefused, NothingToDo, UsageError
+from warehouse.sources import recorder_calls
 from warehouse.sources.recorder_text import parsed
 
 
@@ -182,3 +184,7 @@ def test_a_trace_without_requests_has_no_signal(tmp_path: Path) -> None:
     found = find_periods(path, Settings(), Told(), Asked())
     assert found.drawn is None
     assert set(found.rows["outcome"]) <= {"no_io"}
+
+
+def test_modules_have_recorders_numbers() -> None:
+    assert compressed_checks.MODULES == recorder_calls.MODULES

@@ -28,6 +28,8 @@ _MPI_MODE_APPEND = 128
 _F_SETFL = 4
 #: numbers above this are no sizes or places of files, and their products and sums could leave 64 bits
 _MOST_BYTES = 1 << 60
+#: functions whose logged length has the final NUL, which is not written
+WITH_FINAL_NUL = ("fprintf", "vfprintf")
 #: what Recorder logs where it does not know the file
 _UNKNOWN = ("???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN")
 #: no call is deeper in practice; a made-up one is taken for this deep
@@ -176,7 +178,7 @@ def _file_calls(calls: pl.DataFrame) -> pl.DataFrame:
 
 def _bytes_asked() -> pl.Expr:
     """Return the bytes that a read or write asks for; NULL where its datatype or a negative count hides them."""
-    count = pl.col("count") - pl.col("function").is_in(["fprintf", "vfprintf"]).cast(pl.Int64)
+    count = pl.col("count") - pl.col("function").is_in(WITH_FINAL_NUL).cast(pl.Int64)
     by_type = pl.col("type").replace_strict(TYPE_BYTES, default=None, return_dtype=pl.Int64)
     each = pl.when(pl.col("layer") == "MPIIO").then(by_type).otherwise(pl.col("size").fill_null(1))
     sound = (count >= 0) & (each >= 0) & (count.cast(pl.Float64) * each.cast(pl.Float64) <= _MOST_BYTES)
