@@ -5,6 +5,12 @@ from warehouse.contracts.extrapolation_tables import (
     EXTRAPOLATION_RECORDS as EXTRAPOLATION_RECORDS,
     EXTRAPOLATIONS as EXTRAPOLATIONS,
 )
+from warehouse.contracts.network_tables import (
+    NETWORK_BOTTLENECKS as NETWORK_BOTTLENECKS,
+    NETWORK_EDGES as NETWORK_EDGES,
+    NETWORK_PATTERNS as NETWORK_PATTERNS,
+    NETWORK_RUNS as NETWORK_RUNS,
+)
 from warehouse.contracts.signature_tables import (
     SAMPLE_SETS as SAMPLE_SETS,
     SIGNATURE_BURSTS as SIGNATURE_BURSTS,
@@ -513,6 +519,10 @@ TABLES: tuple[Table, ...] = (
     TRACE_COUNTERS,
     TRACE_SIGNALS,
     EXTRAPOLATIONS,
+    NETWORK_RUNS,
+    NETWORK_EDGES,
+    NETWORK_PATTERNS,
+    NETWORK_BOTTLENECKS,
     RUNS,
     GRID_STEPS,
     SERVER_IO,
