@@ -17,6 +17,7 @@ from flows.steps import (
     checks,
     classes,
     extrapolations,
+    networks,
     periods,
     release,
     samples,
@@ -65,6 +66,12 @@ def _traces(run: Run) -> Iterator[tuple[str, int]]:
             yield from _once(run, f"traces {day or 'undated'}", lambda day=day: traces.trace_signals(run, day))  # type: ignore[misc]
 
 
+def _networks(run: Run) -> Iterator[tuple[str, int]]:
+    for day in run.plan.job_days if run.settings.networks.is_nightly else ():
+        if run.path(tables.TRACE_JOBS, day).is_file():
+            yield from _once(run, f"networks {day or 'undated'}", lambda day=day: networks.make_networks(run, day))  # type: ignore[misc]
+
+
 def _extrapolations(run: Run) -> Iterator[tuple[str, int]]:
     yield from _once(run, "extrapolations", lambda: extrapolations.gather_extrapolations(run))
 
@@ -108,6 +115,11 @@ STEPS = (
         "traces",
         _traces,
         (tables.TRACE_JOBS, tables.TRACE_COUNTERS, tables.TRACE_HEATMAPS, tables.TRACE_SIGNALS),
+    ),
+    Step(
+        "networks",
+        _networks,
+        (tables.NETWORK_RUNS, tables.NETWORK_EDGES, tables.NETWORK_PATTERNS, tables.NETWORK_BOTTLENECKS),
     ),
     Step("extrapolations", _extrapolations, (tables.EXTRAPOLATIONS,)),
     Step("samples", _samples, (tables.SAMPLES, tables.JOB_IO, tables.APPLICATIONS)),

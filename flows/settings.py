@@ -103,6 +103,18 @@ class TraceSettings(_Section):
     )
 
 
+class NetworkSettings(_Section):
+    """How the night makes networks of traced runs: who talked to whom, window by window."""
+
+    is_nightly: bool = Field(True, description="whether the night makes them; `iosig network` does without it")
+    window_count: int = Field(
+        64, ge=1, le=4096, description="time windows of a run; a table row per edge and window that it was used in"
+    )
+    most_node_count: int = Field(
+        8192, ge=1, le=65_536, description="nodes of a layer; where there are more, neighbours are taken together"
+    )
+
+
 PeriodMethod = Literal["controlled", "dft", "autocorrelation", "merged", "autoperiod"]
 
 
@@ -191,6 +203,7 @@ class Settings(_Section):
     quality: QualitySettings = Field(default_factory=QualitySettings.model_construct)
     classes: ClassSettings = Field(default_factory=ClassSettings.model_construct)
     traces: TraceSettings = Field(default_factory=TraceSettings.model_construct)
+    networks: NetworkSettings = Field(default_factory=NetworkSettings.model_construct)
     periods: PeriodSettings = Field(default_factory=PeriodSettings.model_construct)
     signatures: SignatureSettings = Field(default_factory=SignatureSettings.model_construct)
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
@@ -208,6 +221,7 @@ class Settings(_Section):
                     "quality": True,
                     "classes": True,
                     "traces": True,
+                    "networks": True,
                     "periods": True,
                     "signatures": True,
                 }

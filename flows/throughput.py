@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from flows.steps.arrays import Reals
-from transforms import sampling, signals, striping
+from flows.stripes import on_targets
+from transforms import sampling, signals
 from transforms.throughput import Requests
 from warehouse.errors import UsageError
 
@@ -77,34 +78,8 @@ def _pieces(requests: Sequence[Path], files: pl.DataFrame, by: By) -> Iterator[p
             names = files.select("file_number", pl.col("path").alias("file"))
             yield rows.join(names, on="file_number", how="left").select(*_MODULE, by, *_MOVED)
         elif by == "ost":
-            yield from _on_targets(rows, files)
+            needed = rows.select(*_MODULE, *_MOVED, "file_number", "offset_bytes", "ost")
+            for pieces in on_targets(needed, files):
+                yield pieces.select(*_MODULE, by, *_MOVED)
         else:
             yield rows.select(*_MODULE, by, *_MOVED)
-
-
-def _on_targets(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    striped = files.filter(pl.col("osts").list.len() > 0, pl.col("stripe_bytes") > 0).with_row_index("layout")
-    lists = striped["osts"].list.len().cast(pl.Int64).to_numpy()
-    layouts = striping.Layouts(
-        striped["stripe_bytes"].to_numpy(),
-        striped["osts"].explode(empty_as_null=False).cast(pl.Int64).to_numpy(),
-        np.concatenate(([0], np.cumsum(lists))).astype(np.int64),
-    )
-    placed = rows.join(striped.select("file_number", "layout"), on="file_number", how="left").with_columns(
-        pl.col("layout").cast(pl.Int64).fill_null(-1), pl.col("offset_bytes").fill_null(-1)
-    )
-    extents = striping.Extents(
-        placed["offset_bytes"].to_numpy(),
-        placed["request_bytes"].cast(pl.Int64).to_numpy(),
-        placed["began_s"].to_numpy(),
-        placed["ceased_s"].to_numpy(),
-        placed["layout"].to_numpy(),
-    )
-    for pieces in striping.split(extents, layouts):
-        of_request = placed.select(_MODULE)[pieces.request]
-        yield of_request.with_columns(
-            pl.Series("ost", pieces.ost).replace(striping.NO_OST, None),
-            pl.Series("request_bytes", pieces.length_bytes.astype(np.float64)),
-            pl.Series("began_s", pieces.began_s),
-            pl.Series("ceased_s", pieces.ceased_s),
-        )

@@ -22,7 +22,14 @@ from warehouse.sources import sources
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md")
-HAND_WRITTEN = (*TOP_PAGES, "docs/formats.md", "docs/compressed-traces.md", "docs/extrapolation.md")
+HAND_WRITTEN = (
+    *TOP_PAGES,
+    "docs/formats.md",
+    "docs/compressed-traces.md",
+    "docs/extrapolation.md",
+    "docs/networks.md",
+    "docs/networks-sql.md",
+)
 _CONTEXT = click.Context(iosig, info_name="iosig")
 
 

@@ -36,6 +36,10 @@ OF_JOB_DAYS = (
     tables.TRACE_COUNTERS,
     tables.TRACE_HEATMAPS,
     tables.TRACE_SIGNALS,
+    tables.NETWORK_RUNS,
+    tables.NETWORK_EDGES,
+    tables.NETWORK_PATTERNS,
+    tables.NETWORK_BOTTLENECKS,
     tables.SAMPLES,
     tables.JOB_IO,
     tables.CLASSES,
@@ -116,6 +120,13 @@ class Run:
     def landed_files(self, table: Table, trace_ids: pl.Series) -> list[Path]:
         """Return the landed files of a table that hold some traced runs."""
         return [self.store.root / part.path for _, part in self._of_traces(table, trace_ids)]
+
+    def landed_by_trace(self, table: Table, trace_ids: pl.Series) -> dict[str, list[Path]]:
+        """Return the landed files of a table for each traced run; those that have none are left out."""
+        found: dict[str, list[Path]] = {}
+        for lot, part in self._of_traces(table, trace_ids):
+            found.setdefault(lot.trace_id, []).append(self.store.root / part.path)
+        return found
 
     def _of_traces(self, table: Table, trace_ids: pl.Series) -> list[tuple[Landing, Part]]:
         wanted = set(trace_ids)

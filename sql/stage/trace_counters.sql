@@ -195,7 +195,7 @@ select
     case when covered.ratio > 1 then 1 else covered.ratio end as covered_ratio,
     known.is_readable
     and case
-        when known.tracer <> 'darshan' then known.module in ('POSIX', 'MPIIO', 'STDIO')
+        when known.tracer <> 'darshan' then known.module in ('POSIX', 'MPIIO', 'STDIO', 'EVENTS')
         when known.module = 'STDIO' then true
         when known.module = 'MPIIO' then chosen.is_mpiio_counted
         when known.module in ('POSIX', 'DAOS') then not chosen.is_mpiio_counted

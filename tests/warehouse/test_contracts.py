@@ -52,8 +52,12 @@ def test_every_declared_column_is_used() -> None:
     assert {column.name for column in DECLARED.values()} == used
 
 
-#: numbers that tell things apart
-NUMBERED = {"line", "burst", "uid", "rank", "level", "call", "request", "file_number", "ost", "osts", "module_version"}
+#: numbers that tell things apart, or whose unit another column tells
+NUMBERED = {
+    *("line", "burst", "uid", "rank", "level", "call", "request", "file_number", "ost", "osts", "module_version"),
+    *("event", "layer_number", "hop", "time_window", "time_bins", "size_bins", "bandwidth_bins", "bottleneck"),
+    *("value", "median_value"),
+}
 
 
 def unit_of(name: str) -> str | None:

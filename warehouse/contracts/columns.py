@@ -1,5 +1,16 @@
 """Every column, once: the same quantity has the same name, unit and meaning in every table."""
 
+from warehouse.contracts.event_columns import (
+    EVENT as EVENT,
+    EVENT_BYTES as EVENT_BYTES,
+    EVENT_KIND as EVENT_KIND,
+    IS_COLLECTIVE as IS_COLLECTIVE,
+    LAYER as LAYER,
+    LAYER_NUMBER as LAYER_NUMBER,
+    NODE as NODE,
+    PEER as PEER,
+    REQUEST_ID as REQUEST_ID,
+)
 from warehouse.contracts.extrapolation_columns import (
     CALL_COUNT as CALL_COUNT,
     CLASS_COUNT as CLASS_COUNT,
@@ -54,13 +65,36 @@ from warehouse.contracts.network_columns import (
     TIME_COUNTS as TIME_COUNTS,
     TIME_KIND as TIME_KIND,
     TRANSFER_COUNT as TRANSFER_COUNT,
-    TRANSFER_COUNT_OF_PATTERN as TRANSFER_COUNT_OF_PATTERN,
     TRANSFER_TIME_S as TRANSFER_TIME_S,
     WINDOW as WINDOW,
     WINDOW_BEGAN_S as WINDOW_BEGAN_S,
     WINDOW_CEASED_S as WINDOW_CEASED_S,
     WINDOW_COUNT as WINDOW_COUNT,
     WINDOW_S as WINDOW_S,
+)
+from warehouse.contracts.period_columns import (
+    ABSTRACTION_ERROR as ABSTRACTION_ERROR,
+    B_IO as B_IO,
+    BYTES_PER_PERIOD as BYTES_PER_PERIOD,
+    CANDIDATE_AMPLITUDES as CANDIDATE_AMPLITUDES,
+    CANDIDATE_PHASES as CANDIDATE_PHASES,
+    CANDIDATES as CANDIDATES,
+    CONFIDENCE as CONFIDENCE,
+    FALSE_ALARM_PROBABILITY as FALSE_ALARM_PROBABILITY,
+    FREQUENCY_HZ as FREQUENCY_HZ,
+    IS_DEFAULT as IS_DEFAULT,
+    METHOD_OF_PERIOD as METHOD_OF_PERIOD,
+    PERIOD_OUTCOME as PERIOD_OUTCOME,
+    PERIOD_S as PERIOD_S,
+    PERIODICITY_SCORE as PERIODICITY_SCORE,
+    R_IO as R_IO,
+    REFINED_CONFIDENCE as REFINED_CONFIDENCE,
+    SAMPLE_COUNT_OF_SIGNAL as SAMPLE_COUNT_OF_SIGNAL,
+    SAMPLING_HZ as SAMPLING_HZ,
+    SIGMA_TIME as SIGMA_TIME,
+    SIGMA_VOL as SIGMA_VOL,
+    WINDOW_END_S as WINDOW_END_S,
+    WINDOW_START_S as WINDOW_START_S,
 )
 from warehouse.contracts.signature_columns import (
     APPEARED_BURST_COUNT as APPEARED_BURST_COUNT,
@@ -338,123 +372,9 @@ CLASS_OUTCOME = Column(
     choices=("classified", "too_short", "no_data", "too_many_gaps", "interval_only", "unknown_sizes"),
 )
 
-# ---- periods
-METHOD_OF_PERIOD = Column(
-    "method",
-    "text",
-    "How the period was sought: our own search, which asks what noise would look like (controlled); FTIO's discrete "
-    "Fourier transform (dft), its autocorrelation, and both together (merged); AUTOPERIOD.",
-    choices=("controlled", "dft", "autocorrelation", "merged", "autoperiod"),
-)
-IS_DEFAULT = Column("is_default", "bool", "Whether this is the method whose answer to take if only one is wanted.")
-PERIOD_OUTCOME = Column(
-    "outcome",
-    "text",
-    "Whether there is a period, and if not, why: the method found none (aperiodic), the signal has too few samples or "
-    "cycles for one (too_short), nothing was moved (no_io) or measured (no_data), too much is missing, counters alone "
-    "tell of the bytes (interval_only), or the trace does not tell the size of every request (unknown_sizes).",
-    choices=(
-        "periodic",
-        "aperiodic",
-        "too_short",
-        "no_io",
-        "no_data",
-        "too_many_gaps",
-        "interval_only",
-        "unknown_sizes",
-    ),
-)
-WINDOW_START_S = Column(
-    "window_start_s",
-    "real",
-    "From when the verdict holds: since the run's start, a trace's zero, or on the series' own clock.",
-    unit="s",
-)
-WINDOW_END_S = Column("window_end_s", "real", "Until when the verdict holds.", unit="s")
-SAMPLING_HZ = Column("sampling_hz", "real", "Samples per second of the signal that was judged.", unit="Hz", low=0)
-SAMPLE_COUNT_OF_SIGNAL = Column("sample_count", "int", "Samples of the signal that was judged.", unit="samples", low=0)
-FREQUENCY_HZ = Column("frequency_hz", "real", "Cycles per second of the dominant period.", unit="Hz", low=0)
-PERIOD_S = Column("period_s", "real", "The dominant period: from one I/O phase to the next.", unit="s", low=0)
-CONFIDENCE = Column(
-    "confidence",
-    "real",
-    "The method's own confidence in its period: FTIO's c_d or c_a; for controlled, how even the cycles are.",
-    unit="1",
-    low=0,
-    high=1,
-)
-REFINED_CONFIDENCE = Column(
-    "refined_confidence",
-    "real",
-    "FTIO's (c_d + c_a + c_s) / 3, of both its methods and how well they agree.",
-    unit="1",
-    low=0,
-    high=1,
-)
-CANDIDATES = Column(
-    "candidates",
-    "reals",
-    "The frequencies that came into question, best first; for AUTOPERIOD and controlled, further periods that hold.",
-    unit="Hz",
-    low=0,
-)
-CANDIDATE_AMPLITUDES = Column(
-    "candidate_amplitudes_bytes_per_s",
-    "reals",
-    "The amplitude of each candidate's cosine, NULL where the method gives none.",
-    unit="B/s",
-    low=0,
-)
-CANDIDATE_PHASES = Column(
-    "candidate_phases_rad",
-    "reals",
-    "The phase of each candidate's cosine at the signal's first sample, NULL where the method gives none.",
-    unit="rad",
-)
-R_IO = Column(
-    "r_io", "real", "Share of the time in which the rate is above its mean: substantial I/O.", unit="1", low=0, high=1
-)
-B_IO = Column("b_io_bytes_per_s", "real", "The mean rate while there is substantial I/O.", unit="B/s", low=0)
-SIGMA_VOL = Column(
-    "sigma_vol",
-    "real",
-    "Standard deviation of the periods' volumes, each over the largest of them.",
-    unit="1",
-    low=0,
-    high=1,
-)
-SIGMA_TIME = Column(
-    "sigma_time", "real", "Deviation of the periods' shares of substantial I/O from r_io.", unit="1", low=0, high=1
-)
-PERIODICITY_SCORE = Column(
-    "periodicity_score",
-    "real",
-    "How alike the periods are: 1 - sigma_vol - sigma_time, and no less than 0.",
-    unit="1",
-    low=0,
-    high=1,
-)
-BYTES_PER_PERIOD = Column("bytes_per_period", "real", "Bytes of substantial I/O in one period.", unit="B", low=0)
-ABSTRACTION_ERROR = Column(
-    "abstraction_error",
-    "real",
-    "Distance of the samples' volume from the bytes that were moved, over these.",
-    unit="1",
-    low=0,
-)
-FALSE_ALARM_PROBABILITY = Column(
-    "false_alarm_probability",
-    "real",
-    "How probable it is that noise (white, red, or bursts at random times) looks so periodic; for AUTOPERIOD, that "
-    "white noise has so high a peak.",
-    unit="1",
-    low=0,
-    high=1,
-)
-
 # ---- traces of clients
 TRACE_ID = Column("trace_id", "text", "The traced run: the first 16 hex digits of its trace's SHA-256.")
-TRACER = Column("tracer", "text", "What wrote the trace.", choices=("darshan", "recorder", "tmio"))
+TRACER = Column("tracer", "text", "What wrote the trace.", choices=("darshan", "recorder", "tmio", "request_events"))
 TRACER_VERSION = Column("tracer_version", "text", "The version of the trace's format, as the trace has it.")
 UID = Column("uid", "int", "The number of the user who ran the program.")
 COMMAND = Column("command", "text", "The command line of the program, as the trace has it.")

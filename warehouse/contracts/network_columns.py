@@ -21,7 +21,9 @@ TIME_KIND = Column(
     "(latency), or how long storing took (write_time).",
     choices=("service_time", "latency", "write_time"),
 )
-TRANSFER_COUNT = Column("transfer_count", "int", "Requests, or their parts, that crossed the edge.", low=1)
+TRANSFER_COUNT = Column(
+    "transfer_count", "int", "Transfers: requests, or their pieces, from one node to another.", unit="transfers", low=0
+)
 TRANSFER_TIME_S = Column(
     "transfer_time_s", "real", "The sum of the known times of these that are not negative.", unit="s", low=0
 )
@@ -31,13 +33,13 @@ _BINS = (
     "negative."
 )
 TIME_BINS = Column("time_bins", "ints", _BINS.format("the times", "seconds"), low=-32768, high=32767)
-TIME_COUNTS = Column("time_counts", "ints", "Transfers in each of time_bins.", low=1)
+TIME_COUNTS = Column("time_counts", "ints", "Transfers in each of time_bins.", unit="transfers", low=1)
 SIZE_BINS = Column("size_bins", "ints", _BINS.format("the sizes", "bytes"), low=-32768, high=32767)
-SIZE_COUNTS = Column("size_counts", "ints", "Transfers in each of size_bins.", low=1)
+SIZE_COUNTS = Column("size_counts", "ints", "Transfers in each of size_bins.", unit="transfers", low=1)
 BANDWIDTH_BINS = Column(
     "bandwidth_bins", "ints", _BINS.format("bytes by time", "bytes per second"), low=-32768, high=32767
 )
-BANDWIDTH_COUNTS = Column("bandwidth_counts", "ints", "Transfers in each of bandwidth_bins.", low=1)
+BANDWIDTH_COUNTS = Column("bandwidth_counts", "ints", "Transfers in each of bandwidth_bins.", unit="transfers", low=1)
 
 NETWORK_METRIC = Column(
     "metric",
@@ -60,8 +62,9 @@ PATTERN = Column(
     "scattered (noisy), or high at a few nodes (outlier); Sigovan et al., Figure 6.",
     choices=("circular", "striped", "noisy", "outlier"),
 )
-ACTIVE_NODE_COUNT = Column("active_node_count", "int", "Outer nodes with transfers whose value is known.", low=0)
-TRANSFER_COUNT_OF_PATTERN = Column("transfer_count", "int", "Transfers whose value is known.", low=0)
+ACTIVE_NODE_COUNT = Column(
+    "active_node_count", "int", "Outer nodes with transfers whose value is known.", unit="nodes", low=0
+)
 NODE_SPREAD = Column(
     "node_spread",
     "real",
@@ -77,11 +80,19 @@ EDGE_SPREAD = Column(
     low=0,
 )
 BAND_RATIO = Column(
-    "band_ratio", "real", "The share of the variance between nodes that bands of neighbours explain.", low=0, high=1
+    "band_ratio",
+    "real",
+    "The share of the variance between nodes that bands of neighbours explain.",
+    unit="1",
+    low=0,
+    high=1,
 )
 BAND_NODE_COUNT = Column("band_node_count", "real", "The period of the bands along the ring.", unit="nodes", low=0)
 OUTLIER_SCORE = Column(
-    "outlier_score", "real", "The highest robust score of a node: its distance above the median in deviations."
+    "outlier_score",
+    "real",
+    "The highest robust score of a node: its distance above the median in deviations.",
+    unit="1",
 )
 CAUSES = Column("cause_nodes", "text", "The nodes that cause the pattern, the strongest first, as a JSON list.")
 
@@ -89,26 +100,32 @@ BOTTLENECK_NUMBER = Column("bottleneck", "int", "The place of the request among 
 REQUEST_VALUE = Column("value", "real", "The request's size in bytes, or its time in seconds, by the metric.", low=0)
 MEDIAN_VALUE = Column("median_value", "real", "The median of all requests, as their bins tell it.", low=0)
 REQUEST_SCORE = Column(
-    "score", "real", "How many robust standard deviations, in octaves, the request lies above the median.", low=0
+    "score",
+    "real",
+    "How many robust standard deviations, in octaves, the request lies above the median.",
+    unit="1",
+    low=0,
 )
 SHARE_RATIO = Column(
-    "share_ratio", "real", "The request's share of all bytes, or of all time, by the metric.", low=0, high=1
+    "share_ratio", "real", "The request's share of all bytes, or of all time, by the metric.", unit="1", low=0, high=1
 )
 
 NETWORK_OUTCOME = Column(
     "outcome",
     "text",
-    "Whether there is a network, and if not, why: the trace has no single requests (no_requests), or none of those it "
-    "has can be placed in two layers (no_layers).",
-    choices=("made", "no_requests", "no_layers"),
+    "Whether there is a network, and if not, why: the trace has no single requests (no_requests), none of those it "
+    "has can be placed in two layers (no_layers), or what it holds makes none (refused).",
+    choices=("made", "no_requests", "no_layers", "refused"),
 )
-MODULE_OF_NETWORK = Column("module", "text", "The module whose requests the network is made of.")
+MODULE_OF_NETWORK = Column("network_modules", "text", "The modules whose requests the network is made of.")
 LAYERS = Column("layers", "text", "The layers, outermost first, as a JSON list.")
-GROUP_SIZES = Column("group_sizes", "ints", "How many members of each layer are one node.", low=1)
+GROUP_SIZES = Column("group_sizes", "ints", "How many members of each layer are one node.", unit="members", low=1)
 NODE_COUNTS = Column("node_counts", "ints", "Nodes of each layer.", unit="nodes", low=0)
-WINDOW_COUNT = Column("window_count", "int", "Time windows of the run.", low=1)
+WINDOW_COUNT = Column("window_count", "int", "Time windows of the run.", unit="windows", low=0)
 WINDOW_S = Column("window_s", "real", "The length of a time window.", unit="s", low=0)
-REQUEST_COUNT_OF_NETWORK = Column("request_count", "int", "Requests that the network is made of.", low=0)
+REQUEST_COUNT_OF_NETWORK = Column(
+    "request_count", "int", "Requests that the network is made of.", unit="requests", low=0
+)
 SKEW_OUTCOME = Column(
     "skew_outcome",
     "text",
@@ -116,7 +133,9 @@ SKEW_OUTCOME = Column(
     "waits for all (no_collective_open), when is not told of each rank (no_times), or there is one rank (one_rank).",
     choices=("corrected", "no_collective_open", "no_times", "one_rank"),
 )
-SKEW_FILE_COUNT = Column("skew_file_count", "int", "Files by whose opens the ranks' clocks were compared.", low=0)
+SKEW_FILE_COUNT = Column(
+    "skew_file_count", "int", "Files by whose opens the ranks' clocks were compared.", unit="files", low=0
+)
 SKEW_RANGE_S = Column(
     "skew_range_s", "real", "How far the first and the last of the ranks' clocks were apart.", unit="s", low=0
 )
@@ -128,4 +147,6 @@ SKEW_SPREAD_S = Column(
     unit="s",
     low=0,
 )
-NEGATIVE_COUNT = Column("negative_count", "int", "Times below zero, which no clock that is right can give.", low=0)
+NEGATIVE_COUNT = Column(
+    "negative_count", "int", "Times below zero, which no clock that is right can give.", unit="transfers", low=0
+)

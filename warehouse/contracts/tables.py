@@ -1,6 +1,7 @@
 """Every table, once: what a row is, its key, its columns."""
 
 from warehouse.contracts import columns as c
+from warehouse.contracts.event_tables import REQUEST_EVENTS as REQUEST_EVENTS
 from warehouse.contracts.extrapolation_tables import (
     EXTRAPOLATION_RECORDS as EXTRAPOLATION_RECORDS,
     EXTRAPOLATIONS as EXTRAPOLATIONS,
@@ -506,6 +507,7 @@ TABLES: tuple[Table, ...] = (
     TRACE_HEATMAPS,
     TRACE_REQUESTS,
     TRACE_CALLS,
+    REQUEST_EVENTS,
     EXTRAPOLATION_RECORDS,
     STALE_DAYS,
     JOBS,

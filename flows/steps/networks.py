@@ -1,0 +1,145 @@
+"""Networks: who talked to whom in each traced run, window by window, what that looked like, and what held it up."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from flows.settings import NetworkSettings
+from flows.steps.run import Day, Run
+from warehouse.contracts import Table, frames, tables
+from warehouse.errors import IosigError
+from warehouse.store import join_parquet, write_parquet
+
+if TYPE_CHECKING:
+    from flows.networks import Made
+
+TABLES = (tables.NETWORK_RUNS, tables.NETWORK_EDGES, tables.NETWORK_PATTERNS, tables.NETWORK_BOTTLENECKS)
+#: what a network is made of
+LANDED = (tables.REQUEST_EVENTS, tables.TRACE_REQUESTS, tables.TRACE_FILES, tables.TRACE_RECORDS)
+#: rows of one table that are held in memory before they are written
+_MOST_HELD_ROWS = 1 << 20
+#: how a computation fails by what a trace holds; a full disk or memory is no fault of a trace
+_FAULTS_OF_CONTENT = (
+    IosigError,
+    ArithmeticError,
+    LookupError,
+    ValueError,
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+)
+
+
+def make_networks(run: Run, day: Day) -> int:
+    """Make the networks of the traced runs that ended on a day, one after the other. Returns the runs."""
+    jobs = pl.read_parquet(run.path(tables.TRACE_JOBS, day))
+    landed = {table: run.landed_by_trace(table, jobs["trace_id"]) for table in LANDED}
+    written = _Written(run, day)
+    for job in jobs.select("ended_on", "trace_id", "source_file", "process_count").iter_rows(named=True):
+        files = {table.name: landed[table].get(job["trace_id"], []) for table in LANDED}
+        written.add(network_rows_of(job, files, run.settings.networks))
+    written.finish()
+    return jobs.height
+
+
+def network_rows_of(
+    job: Mapping[str, Any], landed: Mapping[str, Sequence[Path]], settings: NetworkSettings
+) -> dict[Table, pl.DataFrame]:
+    """Return the rows that one traced run gives the tables of networks.
+
+    job: ended_on, trace_id, source_file and process_count of the run. landed: the run's files of each table that a
+    network is made of (`LANDED`), by the table's name. A run of which no network can be made has one row, with the
+    reason.
+    """
+    from transforms.network_rows import run_row
+
+    try:
+        return _held(job, _rows(_made(job, landed, settings)))
+    except _FAULTS_OF_CONTENT as fault:
+        return _held(job, {tables.NETWORK_RUNS: run_row("refused", reason=f"{type(fault).__name__}: {fault}")})
+
+
+def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[Path]], settings: NetworkSettings) -> Made:
+    from flows.networks import Asked, network_of_trace
+    from transforms.networks import NetworkParams
+
+    params = NetworkParams(settings.window_count, settings.most_node_count)
+    return network_of_trace(landed, Asked(), params, job["process_count"])
+
+
+def _rows(made: Made) -> dict[Table, pl.DataFrame]:
+    """Return what was made as rows, without the run's own columns."""
+    from transforms.network_rows import bottleneck_rows, edge_rows, pattern_rows, run_row
+
+    line = run_row(
+        made.outcome,
+        network=made.network,
+        module=made.module,
+        request_count=made.request_count,
+        covered_ratio=made.covered_ratio,
+        skew=made.skew,
+        negative_count=made.negative_count if made.network else None,
+    )
+    if made.network is None:
+        return {tables.NETWORK_RUNS: line}
+    return {
+        tables.NETWORK_RUNS: line,
+        tables.NETWORK_EDGES: edge_rows(made.network),
+        tables.NETWORK_PATTERNS: pattern_rows(made.network, made.patterns),
+        tables.NETWORK_BOTTLENECKS: bottleneck_rows(made.bottlenecks),
+    }
+
+
+def _held(job: Mapping[str, Any], rows: Mapping[Table, pl.DataFrame]) -> dict[Table, pl.DataFrame]:
+    """Return rows with the run's own columns, held to their contracts."""
+    own = {
+        "ended_on": pl.lit(job["ended_on"], pl.Date),
+        "trace_id": pl.lit(job["trace_id"], pl.String),
+        "source_file": pl.lit(job["source_file"], pl.String),
+    }
+    return {
+        table: frames.require(found.with_columns(**own).select(table.column_names), table)
+        for table, found in rows.items()
+    }
+
+
+@dataclass
+class _Written:
+    """The rows of a day as they come: held as long as they are few, else written in parts that are joined."""
+
+    run: Run
+    day: Day
+    held: dict[Table, list[pl.DataFrame]] = field(default_factory=lambda: {table: [] for table in TABLES})
+    parts: dict[Table, list[Path]] = field(default_factory=lambda: {table: [] for table in TABLES})
+
+    @property
+    def _folder(self) -> Path:
+        return self.run.folder / "network_parts" / (self.day.isoformat() if self.day else "undated")
+
+    def add(self, rows: Mapping[Table, pl.DataFrame]) -> None:
+        """Take the rows of one more run."""
+        for table, found in rows.items():
+            self.held[table].append(found)
+            if sum(frame.height for frame in self.held[table]) >= _MOST_HELD_ROWS:
+                self._write_part(table)
+
+    def finish(self) -> None:
+        """Write the day's file of each table that has rows."""
+        for table in TABLES:
+            path = self.run.path(table, self.day)
+            if self.parts[table]:
+                self._write_part(table)
+                join_parquet(self.parts[table], table, path)
+            elif any(frame.height for frame in self.held[table]):
+                write_parquet(pl.concat(self.held[table]), table, path)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _write_part(self, table: Table) -> None:
+        part = self._folder / table.name / f"{len(self.parts[table])}.parquet"
+        self.parts[table].append(write_parquet(pl.concat([frames.empty(table), *self.held[table]]), table, part))
+        self.held[table] = []

@@ -1,0 +1,106 @@
+"""The colours of a network's edges: one map per pair of layers, from few transfers to many.
+
+Sigovan et al. (IPDPS'13), section IV.A: separate maps for the two levels of edges, blue, green, yellow outside and
+violet, red, orange inside; luminance rises with the count; grey where there is nothing. Two more maps are for deeper
+networks, then they begin again: maps of neighbouring hops always differ.
+
+Luminance (CIELAB's L*) rises evenly, step by step, so the order of counts survives any kind of colour vision and a
+print without colours. It rises on light backgrounds, too, as in the paper: rare values are what a picture is searched
+for, and are the darkest there; many are told by a light, strong colour. On dark backgrounds all of it is lighter.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+Reals = npt.NDArray[np.float64]
+Bytes = npt.NDArray[np.uint8]
+
+STEP_COUNT = 256
+#: L* of few and of many, and between them the hue angle (degrees) and chroma of CIELAB at equal distances
+_Map = tuple[tuple[float, float], tuple[tuple[float, float], ...]]
+_LIGHT: tuple[_Map, ...] = (
+    # blue, green, yellow
+    ((30.0, 86.0), ((285.0, 50.0), (240.0, 33.0), (170.0, 38.0), (128.0, 56.0), (98.0, 74.0))),
+    # violet, red, orange
+    ((22.0, 74.0), ((312.0, 42.0), (350.0, 48.0), (26.0, 58.0), (46.0, 66.0), (64.0, 66.0))),
+    # dark blue-grey, sky, pale blue
+    ((36.0, 90.0), ((255.0, 24.0), (248.0, 30.0), (242.0, 32.0), (236.0, 27.0), (230.0, 20.0))),
+    # brown, rose, pink
+    ((20.0, 73.0), ((42.0, 26.0), (16.0, 38.0), (0.0, 46.0), (345.0, 42.0), (335.0, 34.0))),
+)
+#: how much lighter few and many are on a dark background
+_LIGHTER = (16.0, 6.0)
+_GREYS = {False: 216, True: 58}
+# sRGB (IEC 61966-2-1) to CIE XYZ under D65
+_TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+_WHITE = _TO_XYZ.sum(axis=1)
+_CUT = 6 / 29
+
+
+def colors(hop: int, *, is_dark: bool) -> Bytes:
+    """Return a hop's colours (256, 3), for counts on a log scale from few to many."""
+    return _map(hop % len(_LIGHT), is_dark).copy()
+
+
+def unused_color(*, is_dark: bool) -> Bytes:
+    """Return the grey (3) of places on an edge that have no values."""
+    return np.full(3, _GREYS[is_dark], dtype=np.uint8)
+
+
+def lab_of(srgb: npt.ArrayLike) -> Reals:
+    """Return CIELAB's L*, a*, b* (…, 3) of sRGB colours from 0 to 255 (…, 3)."""
+    parts = np.asarray(srgb, dtype=np.float64) / 255.0
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((np.maximum(parts, 0.0) + 0.055) / 1.055) ** 2.4)
+    ratios = linear @ _TO_XYZ.T / _WHITE
+    roots = np.where(ratios > _CUT**3, np.cbrt(ratios), ratios / (3 * _CUT**2) + 4 / 29)
+    x, y, z = np.moveaxis(roots, -1, 0)
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
+
+
+@cache
+def _map(number: int, is_dark: bool) -> Bytes:
+    (few, many), stops = _LIGHT[number]
+    steps = np.linspace(0.0, 1.0, STEP_COUNT)
+    lightness = few + is_dark * _LIGHTER[0] + (many + is_dark * _LIGHTER[1] - few - is_dark * _LIGHTER[0]) * steps
+    hues, chromas = np.array(stops).T
+    # through the plane of a* and b*, so that no hue comes between that is not meant
+    planes = chromas * np.exp(1j * np.radians(hues))
+    places = np.linspace(0.0, 1.0, len(stops))
+    plane = np.interp(steps, places, planes.real) + 1j * np.interp(steps, places, planes.imag)
+    return _rounded(_within_gamut(lightness, plane), lightness)
+
+
+def _within_gamut(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
+    """Return sRGB (n, 3) from 0 to 255 of colours, as strong as a screen can show them at this lightness."""
+    least, most = np.zeros(len(plane)), np.ones(len(plane))
+    for _ in range(24):
+        middle = (least + most) / 2
+        is_shown = ((srgb := _srgb_of(lightness, plane * middle)) >= 0).all(axis=1) & (srgb <= 255).all(axis=1)
+        least, most = np.where(is_shown, middle, least), np.where(is_shown, most, middle)
+    return np.clip(_srgb_of(lightness, plane * least), 0, 255)
+
+
+def _srgb_of(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
+    y = (lightness + 16) / 116
+    roots = np.stack([y + plane.real / 500, y, y - plane.imag / 200], axis=-1)
+    ratios = np.where(roots > _CUT, roots**3, 3 * _CUT**2 * (roots - 4 / 29))
+    linear = (ratios * _WHITE) @ np.linalg.inv(_TO_XYZ).T
+    srgb: Reals = 255 * np.where(
+        linear <= 0.0031308, 12.92 * linear, 1.055 * np.maximum(linear, 0) ** (1 / 2.4) - 0.055
+    )
+    return srgb
+
+
+def _rounded(srgb: Reals, lightness: Reals) -> Bytes:
+    """Return whole numbers beside the colours that have their lightness: rounding alone would break its order."""
+    offsets = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    tried = np.clip(np.rint(srgb)[:, None, :] + offsets, 0, 255)
+    misses = np.abs(lab_of(tried)[..., 0] - lightness[:, None])
+    best = np.argmin(misses, axis=1)
+    return np.asarray(tried[np.arange(len(srgb)), best], dtype=np.uint8)

@@ -1,0 +1,46 @@
+"""Ways of edges and their crossings as section IV.B says them: one edge, one pair of edges after another."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+Edge = tuple[int, int]
+
+
+def route(
+    start_angle: float, start_radius: float, end_angle: float, end_radius: float, step_count: int
+) -> list[tuple[float, float]]:
+    """Return an edge's points as angle and radius; the printed second case is taken as it is meant: < -pi."""
+    if end_angle - start_angle >= math.pi:
+        end_angle -= 2 * math.pi
+    elif end_angle - start_angle < -math.pi:
+        end_angle += 2 * math.pi
+    points = []
+    for step in range(step_count + 1):
+        fraction = step / step_count
+        points.append(
+            (start_angle + (end_angle - start_angle) * fraction, start_radius + (end_radius - start_radius) * fraction)
+        )
+    return points
+
+
+def crossings(outer: list[Fraction], inner: list[Fraction], edges: list[Edge]) -> int:
+    """Count crossings of edges between two rings; outer, inner: the nodes' angles in turns."""
+    ways = []
+    for source, target in edges:
+        turn = inner[target] - outer[source]
+        while turn >= Fraction(1, 2):
+            turn -= 1
+        while turn < -Fraction(1, 2):
+            turn += 1
+        ways.append((outer[source], turn))
+    count = 0
+    for one in range(len(ways)):
+        for other in range(one):
+            # seen from one edge, the other one goes from `before` to `after`: it crosses where that is a whole turn
+            before = ways[other][0] - ways[one][0]
+            after = before + ways[other][1] - ways[one][1]
+            low, high = min(before, after), max(before, after)
+            count += sum(low < whole < high for whole in range(math.floor(low), math.ceil(high) + 1))
+    return count

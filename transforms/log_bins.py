@@ -1,0 +1,131 @@
+"""Logarithmic bins of values, four to an octave, found from the bits of the numbers.
+
+Bin k holds 2**(k/4) <= v < 2**((k+1)/4), so that a bin number needs no range to be known beforehand: bins of streams,
+time windows and edges can be summed as they are. An octave is a factor of two. Sigovan et al. (IPDPS'13, section
+IV.A) bin the values on an edge; their colour is by logarithm, and so are our bins, since service times span six
+orders of magnitude.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Reals = npt.NDArray[np.float64]
+Bins = npt.NDArray[np.int16]
+Ints = npt.NDArray[np.int64]
+
+BINS_PER_OCTAVE = 4
+#: bins of what has no logarithm; values of unknown size are in no bin at all
+NEGATIVE = -32768
+ZERO = -32767
+UNKNOWN = -32766
+#: the bins of the smallest and of the largest float
+LOWEST = -1074 * BINS_PER_OCTAVE
+HIGHEST = 1023 * BINS_PER_OCTAVE + 3
+
+#: 2**(0/4) to 2**(3/4), correctly rounded: where an octave's bins begin
+_STARTS = np.array([1.0, *map(float.fromhex, ("0x1.306fe0a31b715p+0", "0x1.6a09e667f3bcdp+0", "0x1.ae89f995ad3adp+0"))])
+_MANTISSA_BITS = np.uint64(52)
+_MANTISSA = np.uint64((1 << 52) - 1)
+_START_BITS = _STARTS.view(np.uint64) & _MANTISSA
+#: a code is a float's sign and exponent with the quarter of its octave
+_NEGATIVE_CODES = 4 << 11
+_LOWEST_NORMAL = -1022 * BINS_PER_OCTAVE
+#: lifts subnormal numbers among the normal ones without rounding
+_LIFT_OCTAVES = 64
+#: a prefix is a float's sign and exponent with the first bits of its mantissa
+_PREFIX_BITS = 8
+_PREFIX_SHIFT = np.uint64(52 - _PREFIX_BITS)
+PREFIX_COUNT = 1 << (12 + _PREFIX_BITS)
+#: values worked on at a time: fit the cache
+_CHUNK = 1 << 14
+
+
+def _bins_of_codes() -> Bins:
+    positive = np.arange(_NEGATIVE_CODES) + (_LOWEST_NORMAL - 4)
+    positive[:4] = ZERO
+    positive[-4:] = UNKNOWN
+    negative = np.full(_NEGATIVE_CODES, NEGATIVE)
+    negative[-4:] = UNKNOWN
+    return np.concatenate([positive, negative]).astype(np.int16)
+
+
+_BIN_OF_CODE = _bins_of_codes()
+
+
+def bin_numbers(values: Reals) -> Bins:
+    """Return each value's bin number (n): NEGATIVE, ZERO, k, or UNKNOWN for NaN and the infinities."""
+    found = np.empty(len(values), np.int16)
+    for begin in range(0, len(values), _CHUNK):
+        part = slice(begin, begin + _CHUNK)
+        found[part] = _bins(np.ascontiguousarray(values[part], dtype=np.float64))
+    return found
+
+
+def _bins(values: Reals) -> Bins:
+    bits = values.view(np.uint64)
+    found = (bits >> _MANTISSA_BITS).astype(np.uint16) << np.uint16(2)
+    mantissas = bits & _MANTISSA
+    for start in _START_BITS[1:]:
+        found += (mantissas >= start).view(np.uint8)
+    bins: Bins = _BIN_OF_CODE[found]
+    # only zeros and subnormal numbers have an exponent of zero
+    places = np.flatnonzero((found & np.uint16(_NEGATIVE_CODES - 1)) < 4)
+    if len(places):
+        bins[places] = _small_bins(values[places])
+    return bins
+
+
+def _small_bins(values: Reals) -> Bins:
+    found = np.where(values < 0, NEGATIVE, ZERO).astype(np.int16)
+    is_subnormal = values > 0
+    if is_subnormal.any():
+        lifted = _bins(np.ldexp(values[is_subnormal], _LIFT_OCTAVES))
+        found[is_subnormal] = lifted - np.int16(_LIFT_OCTAVES * BINS_PER_OCTAVE)
+    return found
+
+
+def prefixes(values: Reals) -> Ints:
+    """Return each value's prefix (n), from 0 to before PREFIX_COUNT; the bits of its sign, exponent and some more.
+
+    Most prefixes belong to one bin (`prefixes_of`), so that a table that is indexed with them is a quick way from
+    values to anything that is known of bins.
+    """
+    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
+    return (bits >> _PREFIX_SHIFT).view(np.int64)
+
+
+def prefixes_of(bin_number: int) -> list[slice]:
+    """Return the prefixes all of whose values lie in a bin."""
+    octave = 1 << _PREFIX_BITS
+    if bin_number == NEGATIVE:
+        return [slice((1 << 11) * octave + octave, PREFIX_COUNT - octave)]
+    if bin_number == UNKNOWN:
+        return [slice(PREFIX_COUNT // 2 - octave, PREFIX_COUNT // 2), slice(PREFIX_COUNT - octave, PREFIX_COUNT)]
+    if bin_number < _LOWEST_NORMAL:
+        return []
+    # exponents are told from 1023 on; the prefix in which the bin begins is whole for the first of an octave alone
+    begin = ((bin_number >> 2) + 1023) * octave
+    starts = [0, *(int(start >> _PREFIX_SHIFT) + 1 for start in _START_BITS[1:]), octave + 1]
+    quarter = bin_number & 3
+    return [slice(begin + starts[quarter], begin + starts[quarter + 1] - 1)]
+
+
+def lower_values(bins: npt.NDArray[np.integer]) -> Reals:
+    """Return the least value of each bin (n), 2**(k/4): 0 for ZERO, NaN for NEGATIVE and UNKNOWN."""
+    numbers = np.asarray(bins, dtype=np.int64)
+    values = np.ldexp(_STARTS[numbers & 3], np.clip(numbers >> 2, -1100, 1024))
+    return _without_logarithm(numbers, values)
+
+
+def middle_values(bins: npt.NDArray[np.integer]) -> Reals:
+    """Return the geometric middle of each bin (n), 2**((k+0.5)/4): 0 for ZERO, NaN for NEGATIVE and UNKNOWN."""
+    numbers = np.asarray(bins, dtype=np.int64)
+    values = np.ldexp(_STARTS[numbers & 3] * 2 ** (0.5 / BINS_PER_OCTAVE), np.clip(numbers >> 2, -1100, 1024))
+    return _without_logarithm(numbers, values)
+
+
+def _without_logarithm(numbers: npt.NDArray[np.int64], values: Reals) -> Reals:
+    values = np.where(numbers == ZERO, 0.0, values)
+    return np.where((numbers == NEGATIVE) | (numbers == UNKNOWN), np.nan, values)

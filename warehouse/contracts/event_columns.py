@@ -1,0 +1,23 @@
+"""The columns of request events: what each layer of the I/O system did for each request."""
+
+from warehouse.contracts.types import Column
+
+EVENT = Column("event", "int", "The event's place in the trace, by the time of its beginning, from 0.", low=0)
+LAYER_NUMBER = Column(
+    "layer_number", "int", "The layer's place: it rises from the outermost layer, the program itself, inward.", low=0
+)
+LAYER = Column("layer", "text", "The layer in which the event was seen, as the trace calls it: application and so on.")
+NODE = Column("node", "text", "The node of that layer, as the trace calls it; in the outermost layer the rank.")
+PEER = Column("peer", "text", "The node at the other end of a send or receive, or the device that was written to.")
+REQUEST_ID = Column(
+    "request_id", "text", "The id of the rank's request for which the event was: with the rank it is the request's own."
+)
+EVENT_KIND = Column(
+    "event_kind",
+    "text",
+    "What happened: a request, a send or receive on its way inward, a write, an open, or another word of the trace's.",
+)
+EVENT_BYTES = Column("event_bytes", "real", "Bytes that the event moved or asked for.", unit="B", low=0)
+IS_COLLECTIVE = Column(
+    "is_collective", "bool", "Whether the call waits for all ranks: it ends for all of them at once."
+)
