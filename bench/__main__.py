@@ -16,7 +16,10 @@ from bench import (
     autoperiod,
     darshan_logs,
     day,
+    edge_streams,
     extrapolation,
+    network_pages,
+    networks,
     periods,
     recorder_traces,
     signatures,
@@ -40,7 +43,7 @@ duckdb.connect().execute('''
 _GIGABYTE = 1e9
 _DATA = Path(os.environ.get("IOSIG_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 #: topics that need the real measurements
-_OF_DATA = {"autoperiod", "darshan", "extrapolation", "period", "throughput"}
+_OF_DATA = {"autoperiod", "darshan", "extrapolation", "network", "period", "throughput"}
 
 
 def landing(csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
@@ -137,6 +140,9 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
         "darshan": lambda: darshan_logs.figures(data, scratch, rounds),
         "recorder": lambda: recorder_traces.calls_per_s(scratch, rounds),
         "extrapolation": lambda: extrapolation.figures(data, scratch, rounds),
+        "network": lambda: networks.figures(data, scratch, rounds),
+        "pages": lambda: network_pages.figures(scratch, rounds),
+        "edges": edge_streams.streams,
         "tmio": lambda: tmio_traces.landing(scratch, rounds),
         "throughput": lambda: chain(throughput.heatmap(data, rounds), throughput.synthetic(rounds)),
         "period": lambda: periods.command(data, scratch, rounds),

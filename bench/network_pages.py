@@ -20,15 +20,15 @@ from transforms.networks import Layer, Network, Transfers
 from transforms.radial import layout
 
 _RANKS, _HOSTS, _TARGETS = 8192, 32, 8
-_WINDOWS, _ROUNDS_PER_WINDOW = 64, 3
+_WINDOWS, _TURNS = 64, 192
 _CEASED_S = 640.0
 _MOST_REDRAW_MS = 500.0
 
 
 def figures(scratch: Path, rounds: int) -> Iterator[Figure]:
     """Measure the page of the paper's largest picture: 8,192 + 256 edges, 50 slots, three metrics, 64 time windows."""
-    network = _network()
-    view = NetworkView("8192 ranks", network, layout(network), patterns(network), _no_bottlenecks())
+    view = made_up_view(_WINDOWS)
+    network = view.network
     path = scratch / "network.html"
     taken = []
     for _ in range(rounds):
@@ -48,18 +48,23 @@ def figures(scratch: Path, rounds: int) -> Iterator[Figure]:
     yield from _redraws(path, rounds)
 
 
-def _network() -> Network:
-    """Return a network whose edges have values all over 50 slots, in every window."""
+def made_up_view(window_count: int) -> NetworkView:
+    """Return a network whose edges have values all over 50 slots, in every window, ready to be drawn."""
+    network = _network(window_count)
+    return NetworkView("8192 ranks", network, layout(network), patterns(network), _no_bottlenecks())
+
+
+def _network(window_count: int) -> Network:
     random = np.random.default_rng(20130520)
     layers = tuple(
         Layer(name, pl.Series([str(number) for number in range(count)]))
         for name, count in (("rank", _RANKS), ("host", _HOSTS), ("target", _TARGETS))
     )
-    counter = EdgeCounter(layers, ("service_time", "service_time"), window_edges(0.0, _CEASED_S, _WINDOWS))
+    counter = EdgeCounter(layers, ("service_time", "service_time"), window_edges(0.0, _CEASED_S, window_count))
     rank = np.arange(_RANKS)
-    for number in range(_WINDOWS * _ROUNDS_PER_WINDOW):
+    for number in range(_TURNS):
         host, target = rank * _HOSTS // _RANKS, random.integers(0, _TARGETS, _RANKS)
-        at_s = np.full(_RANKS, (number + 0.5) * _CEASED_S / (_WINDOWS * _ROUNDS_PER_WINDOW))
+        at_s = np.full(_RANKS, (number + 0.5) * _CEASED_S / _TURNS)
         size, time_s = 2.0 ** random.uniform(8, 20, _RANKS), 1e-3 * 2.0 ** random.uniform(-6, 6, _RANKS)
         for hop, (source, end) in enumerate(((rank, host), (host, target))):
             counter.add(Transfers(hop, source, end, at_s, time_s, size, size / time_s, random.random(_RANKS) < 0.5))

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from flows.event_networks import EventNetwork
 from flows.network_layers import LAYER_NAMES, USUAL_LAYERS, LayerName, Members, Seen, members, used
 from flows.steps.arrays import Ints, Reals, floats
 from flows.stripes import on_targets
-from flows.event_networks import EventNetwork
 from transforms.bottlenecks import BottleneckFinder
 from transforms.clock_skew import Skew, corrected, offsets
 from transforms.edge_counts import EdgeCounter, window_edges
@@ -118,13 +118,15 @@ def network_of(
         return Made("no_requests", notes=("The trace has no single requests.",))
     rows = told.filter(pl.col("module").is_in(modules)).select(_SUMMED).row(0, named=True)
     source = _Requests(requests, files, modules)
-    seen = source.seen(rows["rank_low"], max(rows["rank_high"], (process_count or 0) - 1))
+    # where all ranks are told of together, no single one is a node
+    is_single = rows["rank_high"] >= 0
+    seen = source.seen(rows["rank_low"], max(rows["rank_high"], (process_count or 0) - 1 if is_single else -1))
     names = _layer_names(asked, seen)
     covered_ratio = _covered(records, modules, rows["moved_bytes"])
     made = Made("no_layers", None, ", ".join(modules), rows["request_count"], covered_ratio)
     if len(names) < 2:
         return replace(made, notes=("The trace tells of one layer only.",))
-    skew = _skew(records, seen.rank_high + 1)
+    skew = _skew(records, max(seen.rank_high + 1, process_count or 0))
     layers = [members(name, seen, params) for name in names]
     counted = _Counted(layers, _span(rows, skew, params), skew, process_count)
     for chunk in source.chunks():
@@ -273,9 +275,7 @@ def _span(rows: dict[str, float], skew: Skew, params: NetworkParams) -> Reals:
 class _Counted:
     """Requests as they are counted: on the edges of each hop, and the largest and the longest."""
 
-    def __init__(
-        self, layers: Sequence[Members], window_edges_s: Reals, skew: Skew, process_count: int | None
-    ) -> None:
+    def __init__(self, layers: Sequence[Members], window_edges_s: Reals, skew: Skew, process_count: int | None) -> None:
         self.layers = layers
         self.finder = BottleneckFinder(process_count=process_count)
         self._skew = skew

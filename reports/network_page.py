@@ -275,7 +275,7 @@ def _pattern(network: Network, row: Mapping[str, Any]) -> dict[str, Any]:
         "nodeCount": int(row["active_node_count"]),
         "nodeSpread": _number(row.get("node_spread")),
         "edgeSpread": _number(row.get("edge_spread")),
-        "bandNodeCount": _number(row.get("band_node_count")),
+        "nodesPerBand": _number(row.get("nodes_per_band")),
         "outlierScore": _number(row.get("outlier_score")),
         "causes": [_plain(label) for label in (json.loads(causes) if isinstance(causes, str) else causes)],
     }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import polars as pl
-from transforms.radial import RadialLayout
 
 from transforms.networks import Metric, Network
+from transforms.radial import RadialLayout
 
 
 @dataclass(frozen=True, slots=True)

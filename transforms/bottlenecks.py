@@ -62,7 +62,7 @@ class BottleneckParams:
 
 @dataclass(slots=True)
 class _Seen:
-    """What is kept of a metric: counts by log bin from LOWEST on, the sum, and the highest values with their requests."""
+    """What is kept of a metric: counts by log bin from LOWEST on, the sum, the highest values and their requests."""
 
     counts: Ints = field(default_factory=lambda: np.zeros(HIGHEST - LOWEST + 1, dtype=np.int64))
     # in units of 2**512: a sum of the largest floats has no float of its own

@@ -55,7 +55,7 @@ PATTERN_ROWS = pl.Schema(
         "node_spread": pl.Float64(),
         "edge_spread": pl.Float64(),
         "band_ratio": pl.Float64(),
-        "band_node_count": pl.Float64(),
+        "nodes_per_band": pl.Float64(),
         "outlier_score": pl.Float64(),
         "cause_nodes": pl.List(pl.String()),
     }
@@ -120,6 +120,10 @@ class PatternParams:
     least_noisy_spread: float = 0.75
     most_cause_count: int = 20
 
+    def __post_init__(self) -> None:
+        if self.least_node_count < 4 or self.least_transfer_count < 1:
+            raise ValueError("patterns are told of four nodes at the least, and of one transfer")
+
 
 def patterns(network: Network, params: PatternParams | None = None) -> pl.DataFrame:
     """Return what each hop looks like by each metric (PATTERN_ROWS), in each time window and in all of them together.
@@ -127,7 +131,7 @@ def patterns(network: Network, params: PatternParams | None = None) -> pl.DataFr
     hop, metric, is_whole, first_window, last_window (exclusive). outcome; pattern (NULL unless named).
     active_node_count, transfer_count: with a known value. node_spread: the nodes' means' standard deviation, less what
     the number of their transfers explains [octaves]. edge_spread: the median node's own [octaves]. band_ratio,
-    band_node_count: the share of the variance between nodes that bands explain, and their period (NULL without any).
+    nodes_per_band: the share of the variance between nodes that bands explain, and their period (NULL without any).
     outlier_score: the highest node's. cause_nodes: labels, the strongest first; empty for circular.
     """
     chosen = params or PatternParams()
@@ -144,7 +148,7 @@ def _rows(network: Network, hop: int, metric: Metric, params: PatternParams) -> 
     spans = [(True, 0, network.window_count), *((False, k, k + 1) for k in range(network.window_count))]
     for is_whole, first, last in spans:
         found = _named(_nodes(cells, None if is_whole else first, targets), params)
-        causes = labels.gather(found.causes).cast(pl.String).to_list()
+        causes = labels.gather(found.causes).cast(pl.String).to_list() if len(found.causes) else []
         yield (hop, metric, is_whole, first, last, *found.told, causes)
 
 
@@ -168,21 +172,30 @@ class _Cells:
 
 def _cells(network: Network, hop: int, metric: Metric) -> _Cells:
     """Return the counts of a hop and metric; zero and negative values count as the lowest bin of all."""
-    edges = network.edges.with_row_index("edge").filter(pl.col("hop") == hop)
-    edges = edges.select(pl.col("edge").cast(pl.Int32), pl.col("source").alias("node"))
-    counts = network.counts.filter(pl.col("metric") == METRICS.index(metric)).join(edges, on="edge")
-    by_window = counts.group_by("window", "node", "bin").agg(pl.col("count").sum())
-    whole = by_window.group_by("node", "bin").agg(pl.col("count").sum()).with_columns(window=pl.lit(-1, pl.Int32))
-    lowest = pl.col("bin").filter(pl.col("bin") >= LOWEST).min()
-    cells = (
-        pl.concat([whole.select(by_window.columns), by_window])
-        .with_columns(pl.col("bin").clip(lower_bound=lowest))
-        .filter(pl.col("bin") >= LOWEST)
-        .group_by("window", "node", "bin")
-        .agg(pl.col("count").sum())
-        .sort("window", "node", "bin")
-    )
-    return _Cells(*(cells[name].cast(pl.Int64).to_numpy() for name in ("window", "node", "bin", "count")))
+    first, last = np.searchsorted(network.edges["hop"].to_numpy(), [hop, hop + 1])
+    is_wanted = (pl.col("metric") == METRICS.index(metric)) & pl.col("edge").is_between(first, last, closed="left")
+    counts = network.counts.filter(is_wanted)
+    window, edge, bins, count = (counts[name].cast(pl.Int64).to_numpy() for name in ("window", "edge", "bin", "count"))
+    known = bins[bins >= LOWEST]
+    if not len(known):
+        return _Cells(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
+    lowest, width = int(known.min()), int(known.max() - known.min()) + 1
+    node_count = network.layers[hop].node_count
+    node = network.edges["source"].cast(pl.Int64).to_numpy()[edge]
+    key = (window * node_count + node) * width + np.maximum(bins, lowest) - lowest
+    per_window = node_count * width
+    # window -1 comes first
+    sums = [_summed(key % per_window - per_window, count), _summed(key, count)]
+    keys, totals = (np.concatenate(parts) for parts in zip(*sums, strict=True))
+    return _Cells(keys // per_window, keys // width % node_count, keys % width + lowest, totals)
+
+
+def _summed(key: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct keys, rising, with the sums of their counts."""
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    starts = np.flatnonzero(np.diff(key, prepend=key[0] - 1))
+    return key[starts], np.add.reduceat(count[order], starts)
 
 
 def _main_targets(network: Network, hop: int) -> Ints:
@@ -229,7 +242,9 @@ class _Nodes:
 
 def _nodes(cells: _Cells, window: int | None, targets: Ints) -> _Nodes:
     node, bins, count = cells.of(-1 if window is None else window)
-    number, place = np.unique(node, return_inverse=True)
+    # they are sorted, which np.unique would do again
+    is_first = np.diff(node, prepend=-1) > 0
+    number, place = node[is_first], np.cumsum(is_first) - 1
     return _with_histograms(number, targets[number], place, bins, count)
 
 
@@ -354,13 +369,12 @@ def _dense_bands(nodes: _Nodes, params: PatternParams) -> Ints:
 
     Few transfers leave holes in their histogram; it is smoothed by Silverman's rule for values spread over an octave.
     """
-    from scipy.ndimage import gaussian_filter1d
-
     first = int(nodes.bin.min())
     histogram = np.bincount(nodes.bin - first, nodes.cell_count)
     deviation = _SILVERMAN * BINS_PER_OCTAVE * float(histogram.sum()) ** -0.2
     margin = int(np.ceil(4 * deviation))
-    smooth = gaussian_filter1d(np.pad(histogram, margin), deviation, mode="constant")
+    bell = np.exp(-0.5 * (np.arange(-margin, margin + 1) / deviation) ** 2)
+    smooth = np.convolve(histogram, bell / bell.sum())
     falling = np.sort(smooth)[::-1]
     needed = int(np.searchsorted(np.cumsum(falling), params.core_ratio * histogram.sum() * (1 - 1e-9)))
     is_core = np.concatenate([[False], smooth >= falling[min(needed, len(falling) - 1)], [False]])
@@ -397,11 +411,11 @@ def _scores(levels: Reals, nodes: _Nodes, params: PatternParams) -> Reals:
 
 def _outliers(nodes: _Nodes, scores: Reals, params: PatternParams) -> Ints:
     """Return the places of outliers, the highest first; none if they are not few."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     count = len(scores)
     chance = params.chance / count
-    least = max(params.least_outlier_score, float(t.isf(chance, _MAD_EFFICIENCY * count)))
+    least = max(params.least_outlier_score, -float(stdtrit(_MAD_EFFICIENCY * count, chance)))
     levels = nodes.level
     is_high = (scores >= least) & (levels - np.median(levels) >= params.least_outlier_octaves)
     if is_high.sum() > max(1.0, params.most_outlier_ratio * count):
@@ -416,12 +430,14 @@ def _are_beyond_chance(nodes: _Nodes, params: PatternParams) -> Bools:
 
     Usually reached is the median node's ninth decile and half an octave.
     """
-    from scipy.stats import binom
+    from scipy.special import betainc
 
     reach = float(np.median(nodes.quantiles[:, _NINTH])) + 0.5
     is_above = (nodes.bin + 0.5) / BINS_PER_OCTAVE > reach
     above = np.bincount(nodes.cell_node, nodes.cell_count * is_above, len(nodes.count))
-    chance = binom.sf(above - 1, nodes.count, above.sum() / nodes.count.sum())
+    # the binomial distribution's upper tail
+    tail = betainc(np.maximum(above, 1.0), nodes.count - np.maximum(above, 1.0) + 1.0, above.sum() / nodes.count.sum())
+    chance = np.where(above > 0, tail, 1.0)
     rising = np.sort(chance)
     passed = np.flatnonzero(rising <= params.chance * np.arange(1, len(rising) + 1) / len(rising))
     if not len(passed):
@@ -477,7 +493,7 @@ def _bands_of_targets(levels: Reals, target: Ints) -> tuple[float, float, Reals]
 
     Fisher's analysis of variance; the share is less what as many bands of shuffled nodes would explain.
     """
-    from scipy.stats import f
+    from scipy.special import fdtrc
 
     band = np.cumsum(np.concatenate([[0], (target[1:] != target[:-1])])).astype(np.int64)
     nodes, bands = len(levels), int(band[-1]) + 1
@@ -491,7 +507,7 @@ def _bands_of_targets(levels: Reals, target: Ints) -> tuple[float, float, Reals]
         return 0.0, 1.0, fit
     within = max(total - between, 1e-12 * total)
     ratio = 1.0 - within / (nodes - bands) * (nodes - 1) / total
-    chance = float(f.sf(between / (bands - 1) / (within / (nodes - bands)), bands - 1, nodes - bands))
+    chance = float(fdtrc(bands - 1, nodes - bands, between / (bands - 1) / (within / (nodes - bands))))
     return max(ratio, 0.0), chance, fit
 
 
@@ -501,7 +517,7 @@ def _bands_by_lag(levels: Reals) -> tuple[float, float, Reals]:
     The highest circular serial correlation of those of less than half the ring, against what it is in shuffled rings
     (Wald and Wolfowitz, section 5; any lag has the same moments, and the probability is times their number).
     """
-    from scipy.stats import norm
+    from scipy.special import ndtr
 
     count = len(levels)
     lags = np.arange(1, (count + 1) // 2)
@@ -520,7 +536,7 @@ def _bands_by_lag(levels: Reals) -> tuple[float, float, Reals]:
     else:
         phase = np.arange(count) % lag
         fit = (np.bincount(phase, levels) / np.bincount(phase))[phase]
-    return max(float(products[best] / second), 0.0), float(min(1.0, norm.sf(deviation) * len(lags))), fit
+    return max(float(products[best] / second), 0.0), float(min(1.0, ndtr(-deviation) * len(lags))), fit
 
 
 def _period(fit: Reals) -> float | None:

@@ -49,7 +49,7 @@ _PATTERN_COLUMNS = (
     "node_spread",
     "edge_spread",
     "band_ratio",
-    "band_node_count",
+    "nodes_per_band",
     "outlier_score",
     "cause_nodes",
 )

@@ -118,10 +118,10 @@ class Network:
     edges (EDGES): one row per edge that was used, sorted; an edge's number is its row.
     counts (COUNTS): transfers by window, edge, metric (its place in METRICS) and log bin (`log_bins`), sorted, only
     those that are not 0. What is not known is in no bin.
-    totals (TOTALS): sums by window and edge, sorted; transfer_time_s is the sum of the known times that are not negative, and
-    longest_s the longest; 0 where none is known.
-    timeline (TIMELINE): by hop, metric and step (STEPS_PER_WINDOW to a window) count, sum, least and most of the known
-    values, sorted, only steps that have any.
+    totals (TOTALS): sums by window and edge, sorted; transfer_time_s is the sum of the known times that are not
+    negative, and longest_s the longest; 0 where none is known.
+    timeline (TIMELINE): by hop, metric and step (STEPS_PER_WINDOW to a window), sorted, only steps that have any: count
+    and sum of the known values that are not negative, and the least and the most of all known ones.
     """
 
     layers: tuple[Layer, ...]

@@ -58,8 +58,8 @@ class PlantedSystem:
 
     pattern, shape. level_octaves: how much longer a rank's requests take than usual. slow_ratio: the share of its
     requests of which that is true. spread_octaves: the standard deviation of its requests' times. request_count: 0 for
-    ranks that do nothing. base_time_s: what a usual request of the lowest band takes. band_octaves, band_bytes: how much
-    longer requests of each band take, and their sizes. band_order: whether ranks go through the bands one
+    ranks that do nothing. base_time_s: what a usual request of the lowest band takes. band_octaves, band_bytes: how
+    much longer requests of each band take, and their sizes. band_order: whether ranks go through the bands one
     after the other, in turns, or by chance. hiccup_ratio: the share of requests that are slow by chance. huge_bytes:
     the size of the one request that is the bottleneck, or 0. is_cause: the ranks by which the pattern is known: the
     slow ones of an outlier pattern, the more loaded half of a striped one, rank 0 with a bottleneck.

@@ -62,9 +62,9 @@ function patternEntry(row, app) {
   const time = row.isWhole ? "whole run" : `${timeText(row.beganS)} to ${timeText(row.ceasedS)}`;
   const causes = row.causes.map((label) => [row.hop, model.about.layers[row.hop].labels.indexOf(label)]).filter(([, node]) => node >= 0);
   const more = [];
-  if (row.pattern === "striped" && row.bandNodeCount !== null) more.push(`a period of ${digits(row.bandNodeCount)} nodes`);
-  if (row.nodeSpread !== null) more.push(`medians differ by ${digits(row.nodeSpread)} octaves`);
-  if (row.edgeSpread !== null) more.push(`values of one node by ${digits(row.edgeSpread)}`);
+  if (row.pattern === "striped" && row.nodesPerBand !== null) more.push(`a period of ${digits(row.nodesPerBand)} nodes`);
+  if (row.nodeSpread !== null) more.push(`nodes differ by a factor of ${digits(2 ** row.nodeSpread)}`);
+  if (row.edgeSpread !== null) more.push(`values of one node by ${digits(2 ** row.edgeSpread)}`);
   if (causes.length) more.push(`caused by ${causes.slice(0, 4).map((one) => model.nodeText(...one)).join(", ")}${causes.length > 4 ? ` and ${causes.length - 4} more` : ""}`);
   const title = row.pattern ? PATTERN_TEXTS[row.pattern] : NO_PATTERN_TEXTS[row.outcome] || row.outcome;
   const texts = [element("span", { text: `${hop}, ${title}` }), element("small", { text: [time, ...more].join("; ") })];

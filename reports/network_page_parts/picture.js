@@ -51,8 +51,10 @@ class Picture {
     const from = new Float32Array(count), turned = new Float32Array(count);
     for (let edge = 0; edge < count; edge++) {
       const hop = model.hops[edge];
-      from[edge] = model.rings[hop].middles[model.sources[edge]];
-      const difference = model.rings[hop + 1].middles[model.targets[edge]] - from[edge];
+      // a node that is its ring alone is met straight ahead
+      const outer = model.rings[hop], inner = model.rings[hop + 1], target = inner.middles[model.targets[edge]];
+      from[edge] = outer.order.length === 1 ? target : outer.middles[model.sources[edge]];
+      const difference = inner.order.length === 1 ? 0 : target - from[edge];
       turned[edge] = difference - TURN * Math.floor(difference / TURN + 0.5);
     }
     return { from, turned };

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,12 @@ import pytest
 import expectations.docs
 import expectations.gate
 import flows.checker
+from flows import night
 from flows.command import main
 from flows.landing import Told, land_paths
 from flows.settings import Settings
 from warehouse.contracts import frames, tables
+from warehouse.releases import Release
 from warehouse.store import Store
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -68,6 +71,39 @@ def site(landed_site: Store, tmp_path: Path) -> Store:
     return Store(tmp_path / "warehouse")
 
 
+@dataclass(frozen=True)
+class Night:
+    """A warehouse after its night, and what the night released; shared by tests, so not to be changed."""
+
+    store: Store
+    release: Release
+
+    def copy(self, root: Path) -> Store:
+        """Return a copy of the warehouse, to be changed at will."""
+        shutil.copytree(self.store.root, root)
+        return Store(root)
+
+
+@pytest.fixture(scope="session")
+def checked_night(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
+    """The small site after a night of its two days, every table held to its suite; not to be changed."""
+    store = Store(tmp_path_factory.mktemp("checked-night") / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        _check_here(monkeypatch)
+        return Night(store, night.run_inline(store, Settings(), lambda *_: None))
+
+
+def _check_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))
+
+
+@pytest.fixture
+def checks_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let checks run in this process, which imports what they need once; a child takes seconds for that each time."""
+    _check_here(monkeypatch)
+
+
 def _pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
     def check(table: Any, frame: pl.DataFrame, _: Any) -> expectations.gate.Checked:
         verdicts = pl.DataFrame(
@@ -77,7 +113,7 @@ def _pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
-    monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))
+    _check_here(monkeypatch)
 
 
 @pytest.fixture

@@ -189,7 +189,8 @@ def test_a_rank_of_a_billion_takes_no_memory(tmp_path: Path) -> None:
 
 
 def test_what_all_ranks_did_is_one_node(tmp_path: Path) -> None:
-    network = network_in(made_of(tmp_path, [{"rank": -1, "began_s": 0.0, "request_bytes": MB}]))
+    paths = landed(tmp_path, [{"rank": -1, "began_s": 0.0, "request_bytes": MB}])
+    network = network_in(network_of(paths, FILES, RECORDS, Asked(), PARAMS, process_count=8))
     assert network.layers[0].labels.to_list() == ["all ranks"]
 
 

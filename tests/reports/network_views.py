@@ -26,7 +26,7 @@ _PATTERNS = pl.Schema(
         "node_spread": pl.Float64(),
         "edge_spread": pl.Float64(),
         "band_ratio": pl.Float64(),
-        "band_node_count": pl.Float64(),
+        "nodes_per_band": pl.Float64(),
         "outlier_score": pl.Float64(),
         "cause_nodes": pl.List(pl.String()),
     }
@@ -120,7 +120,7 @@ def pattern_row(**given: object) -> pl.DataFrame:
     row: dict[str, object] = {
         "hop": 0, "metric": "time", "is_whole": True, "first_window": 0, "last_window": 16, "outcome": "named",
         "pattern": "outlier", "active_node_count": 12, "transfer_count": 480, "node_spread": 0.4, "edge_spread": 0.7,
-        "band_ratio": 0.1, "band_node_count": None, "outlier_score": 9.5, "cause_nodes": ["1"],
+        "band_ratio": 0.1, "nodes_per_band": None, "outlier_score": 9.5, "cause_nodes": ["1"],
     }  # fmt: skip
     return pl.DataFrame([row | given], schema=_PATTERNS)
 

@@ -114,7 +114,7 @@ def test_bands_of_nodes_are_striped(count: int) -> None:
     octaves = quiet(64, count)
     octaves[np.arange(64) // 8 % 2 == 1] += 2.0
     row = whole(network(octaves, per_node=8))
-    assert (row["pattern"], row["band_node_count"]) == ("striped", 16.0)
+    assert (row["pattern"], row["nodes_per_band"]) == ("striped", 16.0)
     assert row["band_ratio"] == pytest.approx(0.95, abs=0.06)
     assert {int(str(node)) // 8 % 2 for node in row["cause_nodes"]} == {1}  # type: ignore[attr-defined]
     assert len(row["cause_nodes"]) == 20  # type: ignore[arg-type]
@@ -124,7 +124,7 @@ def test_an_alternating_pattern_is_striped_whoever_serves_the_nodes() -> None:
     octaves = quiet(64, 10)
     octaves[::2] += 2.0
     row = whole(network(octaves, per_node=64))
-    assert (row["pattern"], row["band_node_count"]) == ("striped", 2.0)
+    assert (row["pattern"], row["nodes_per_band"]) == ("striped", 2.0)
 
 
 def test_the_same_levels_shuffled_are_not_striped() -> None:
@@ -232,6 +232,8 @@ def test_thresholds_are_parameters() -> None:
     made = network(quiet(32, 20))
     assert whole(made, PatternParams(least_node_count=33))["outcome"] == "too_few_nodes"
     assert whole(made, PatternParams(least_transfer_count=641))["outcome"] == "too_few_transfers"
+    with pytest.raises(ValueError, match="four nodes"):
+        PatternParams(least_node_count=3)
     assert whole(made, PatternParams(most_circular_octaves=0.1))["outcome"] == "none_fits"
 
 

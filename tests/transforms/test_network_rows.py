@@ -162,7 +162,7 @@ def patterns_of(*changes: dict[str, object]) -> pl.DataFrame:
         "pattern": pl.String,
         "active_node_count": pl.Int64,
         "transfer_count": pl.Int64,
-        **dict.fromkeys(("node_spread", "edge_spread", "band_ratio", "band_node_count", "outlier_score"), pl.Float64),
+        **dict.fromkeys(("node_spread", "edge_spread", "band_ratio", "nodes_per_band", "outlier_score"), pl.Float64),
         "cause_nodes": pl.List(pl.String),
     }
     usual = {

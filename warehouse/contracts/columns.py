@@ -25,7 +25,6 @@ from warehouse.contracts.extrapolation_columns import (
 )
 from warehouse.contracts.network_columns import (
     ACTIVE_NODE_COUNT as ACTIVE_NODE_COUNT,
-    BAND_NODE_COUNT as BAND_NODE_COUNT,
     BAND_RATIO as BAND_RATIO,
     BANDWIDTH_BINS as BANDWIDTH_BINS,
     BANDWIDTH_COUNTS as BANDWIDTH_COUNTS,
@@ -44,6 +43,7 @@ from warehouse.contracts.network_columns import (
     NETWORK_OUTCOME as NETWORK_OUTCOME,
     NODE_COUNTS as NODE_COUNTS,
     NODE_SPREAD as NODE_SPREAD,
+    NODES_PER_BAND as NODES_PER_BAND,
     OUTLIER_SCORE as OUTLIER_SCORE,
     PATTERN as PATTERN,
     PATTERN_OUTCOME as PATTERN_OUTCOME,

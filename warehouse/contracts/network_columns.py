@@ -68,7 +68,8 @@ ACTIVE_NODE_COUNT = Column(
 NODE_SPREAD = Column(
     "node_spread",
     "real",
-    "How far the nodes' medians lie apart: their robust standard deviation.",
+    "How far the nodes' means lie apart: their robust standard deviation, less what the number of their transfers "
+    "explains.",
     unit="octaves",
     low=0,
 )
@@ -87,7 +88,19 @@ BAND_RATIO = Column(
     low=0,
     high=1,
 )
-BAND_NODE_COUNT = Column("band_node_count", "real", "The period of the bands along the ring.", unit="nodes", low=0)
+NODES_PER_BAND = Column(
+    "nodes_per_band",
+    "real",
+    "Nodes along the ring from one band of high values to the next, on the average.",
+    unit="nodes",
+    low=0,
+)
+    "nodes_per_band",
+    "real",
+    "Nodes along the ring from one band of high values to the next, on the average.",
+    unit="nodes",
+    low=0,
+)
 OUTLIER_SCORE = Column(
     "outlier_score",
     "real",

@@ -78,7 +78,7 @@ NETWORK_PATTERNS = Table(
         c.NODE_SPREAD.optional(),
         c.EDGE_SPREAD.optional(),
         c.BAND_RATIO.optional(),
-        c.BAND_NODE_COUNT.optional(),
+        c.NODES_PER_BAND.optional(),
         c.OUTLIER_SCORE.optional(),
         c.CAUSES.optional(),
     ),
