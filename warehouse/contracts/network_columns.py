@@ -95,12 +95,6 @@ NODES_PER_BAND = Column(
     unit="nodes",
     low=0,
 )
-    "nodes_per_band",
-    "real",
-    "Nodes along the ring from one band of high values to the next, on the average.",
-    unit="nodes",
-    low=0,
-)
 OUTLIER_SCORE = Column(
     "outlier_score",
     "real",
