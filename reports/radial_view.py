@@ -109,7 +109,7 @@ def _notes(view: NetworkView) -> list[str]:
 def _compose(figure: Figure, view: NetworkView) -> None:
     drawn = _Drawn.of(view)
     _headings(figure, view, drawn)
-    _draw_disc(figure, view, drawn)
+    _draw_disc(pixel_axes(figure, _LEFT, _disc_top(view), _DISC, _DISC), view, drawn, _DISC)
     Legend(figure, _LEGEND_LEFT, _disc_top(view) + 8, _LEGEND_WIDTH).draw(
         view, drawn.scale, [drawn.counts[edges] for edges in drawn.hops], [len(edges) for edges in drawn.hops]
     )
@@ -150,12 +150,16 @@ def _subject(view: NetworkView) -> str:
 # ---- the circle
 
 
-def _draw_disc(figure: Figure, view: NetworkView, drawn: _Drawn) -> None:
+def draw_disc(axes: Axes, view: NetworkView, side: int) -> None:
+    """Draw rings, edges, names and marks into axes that are a square of so many pixels."""
+    _draw_disc(axes, view, _Drawn.of(view), side)
+
+
+def _draw_disc(axes: Axes, view: NetworkView, drawn: _Drawn, side: int) -> None:
     labels = outer_labels(view.network.layers[0])
-    radius = int(_DISC / 2 - max(labels.room, 12))
-    axes = pixel_axes(figure, _LEFT, _disc_top(view), _DISC, _DISC)
+    radius = int(side / 2 - max(labels.room, 12))
     axes.set_axis_off()
-    limit = _DISC / 2 / radius
+    limit = side / 2 / radius
     image = edge_image(
         [_hop_edges(view, drawn, hop, radius) for hop in range(view.network.hop_count)],
         radius,

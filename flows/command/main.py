@@ -52,7 +52,7 @@ _SUMMARIES = {
     "run": "Run the night: stage, samples, transforms, checks, release.",
     "serve": "Run the nightly schedule, as a Prefect deployment.",
     "sql": "Query a release in SQL.",
-    "study": "Measure how well periods, signatures and extrapolations do, where the truth is known.",
+    "study": "Measure how well periods, signatures, extrapolations and networks do, where the truth is known.",
 }
 _EPILOG = "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, 1 a bug."
 

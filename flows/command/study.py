@@ -235,3 +235,44 @@ def _show_extrapolations(results: ExtrapolationResults) -> None:
 
     for title, columns, rows in terminal_tables(results):
         show(title, columns, rows)
+
+
+# ---- networks
+
+
+@study_command.command("networks", short_help="How well patterns are named and clocks are set, where they are planted.")
+@click.option(
+    "--seeds",
+    default=100,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Systems of each pattern; sets of clocks.",
+)
+@_SEED
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write a page, networks-study.md, and its figure into this folder.",
+)
+@_JSON
+def networks_command(seeds: int, seed: int, into: Path | None, as_json: bool) -> int:
+    """Measure how often planted patterns of networks are named rightly, and how exactly planted clocks are found.
+
+    The patterns are those of Sigovan et al. (IPDPS'13, Figure 6): circular, striped, noisy, outlier; in systems of 16
+    to 8,192 ranks.
+    """
+    from flows.command.printing import progress_bar, show, show_json
+    from flows.network_study import page
+    from flows.network_study.running import StudyParams, study
+
+    with progress_bar("Study of networks") as told:
+        results = study(StudyParams(seeds, seed), told=told)
+    if into is not None:
+        click.echo(f"Page: {page.write(results, into)}", err=True)
+    if as_json:
+        show_json({"answers": results.answers.to_dicts(), "clocks": results.clocks.to_dicts()})
+        return 0
+    show("What planted patterns are called", page.CONFUSION, list(page.confusion_rows(results)))
+    show("Named rightly, by ranks", page.BY_SIZE, list(page.size_rows(results)))
+    show("Errors of clocks, by their range", page.CLOCKS, list(page.clock_rows(results)))
+    return 0

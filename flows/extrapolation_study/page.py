@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -25,7 +25,7 @@ from flows.extrapolation_study.tables import (
     time_rows,
     time_summary,
 )
-from flows.study.page import FIGURES, write_page
+from flows.study.page import FIGURES, markdown_table, write_page
 
 PAGE = "extrapolations-study.md"
 
@@ -81,7 +81,7 @@ def _blocks(results: Results) -> Iterator[str]:
         f"{_counts(results)} ranks. How to use it: [Extrapolating a trace](extrapolation.md)."
     )
     yield "## In short"
-    yield _table(SUMMARY, summary_rows(results))
+    yield markdown_table(SUMMARY, summary_rows(results))
     yield (
         "Exact: every call of every rank is the traced one, in order, with all arguments. Refused: nothing is written, "
         "and the field is named. Wrong: it must never be. Unseen: the models are fitted on all other rank counts, and "
@@ -110,9 +110,9 @@ def _outcomes(results: Results) -> Iterator[str]:
                 "all, and compared with each. Addresses and MPI statuses are no parameters, and stand as `%p` on both "
                 "sides."
             )
-        yield _table(OUTCOME, outcome_rows(results, has_nested=has_nested))
+        yield markdown_table(OUTCOME, outcome_rows(results, has_nested=has_nested))
     yield "## What is refused, and why"
-    yield _table(REFUSAL, refusal_rows(results))
+    yield markdown_table(REFUSAL, refusal_rows(results))
     yield (
         "The first of the refused fields is shown; `iosig extrapolate` lists all. The usual reasons:\n\n"
         f"- **Random offsets**{_those(results, 'ior_posix_random')} follow no rule in ranks. Where some of them happen "
@@ -154,7 +154,7 @@ def _models(results: Results) -> Iterator[str]:
         "is the ranks that make the same calls but for such numbers: `from 1, n - 1 of stride 1` is all ranks but 0. "
         "Of nested calls, only what outer ones do not have."
     )
-    yield _table(MODEL, model_rows(results))
+    yield markdown_table(MODEL, model_rows(results))
 
 
 def _sizes(results: Results) -> Iterator[str]:
@@ -169,7 +169,7 @@ def _sizes(results: Results) -> Iterator[str]:
         f"Compression loses nothing but single times: of {traces:,} traces compressed and expanded again, {same:,} "
         f"{whole}: {back:,} of {calls:,} calls, with addresses and statuses as they were."
     )
-    yield _table(size_columns(results), size_rows(results))
+    yield markdown_table(size_columns(results), size_rows(results))
     yield (
         f"Bytes as `iosig compress` writes them, of all calls; calls and classes from {least} to {most} ranks; "
         f"`{most} to {least}` is the ratio of compressed bytes. At {FAR[-1]:,} ranks the trace is extrapolated, with "
@@ -187,7 +187,7 @@ def _times(results: Results) -> Iterator[str]:
         return
     programs, nearer, ours, mean = told
     yield f"![Times]({FIGURES}/{_figure('times')})"
-    yield _table(TIME, time_rows(results))
+    yield markdown_table(TIME, time_rows(results))
     yield (
         "When a rank is done with its last call, on average over ranks, at the largest rank count, which the models do "
         "not know; beside it the plain mean of the times at the other rank counts. Calls are exact; times are not: "
@@ -228,8 +228,3 @@ def _reading() -> Iterator[str]:
         "ranks and in iterations, with groups of ranks as in `file_<rank/4>`. For others, "
         "[write your own](extrapolation.md#models-of-your-own)."
     )
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from flows.signature_study.summary import (
 )
 from flows.signature_study.tables import SWEPT, overall_rows, time_table, verdict
 from flows.signature_study.timing import growth
-from flows.study.page import FIGURES, write_page
+from flows.study.page import FIGURES, markdown_table, write_page
 from reports.signature_study_figures import Example
 from transforms.samples import Reals
 from transforms.synthetic import SiteParams
@@ -124,9 +124,9 @@ def _blocks(results: Results) -> Iterator[str]:
         f"Traces\", FAST'14, section 6), on simulated sites: {params.seed_count} for each level of other users' "
         f"activity. Seed {params.seed}."
     )
-    yield _table(("method", "what it is"), ((method.name, method.doc) for method in results.methods))
+    yield markdown_table(("method", "what it is"), ((method.name, method.doc) for method in results.methods))
     yield "## In short"
-    yield _table(("method", *LEVELS), overall_rows(levels))
+    yield markdown_table(("method", *LEVELS), overall_rows(levels))
     yield (
         "Means over seeds and applications: cross-correlation/correlation with the truth, volume to the true one, and "
         "how often exactly the true bursts were found. A method that gives no signature counts as one that says that "
@@ -134,7 +134,7 @@ def _blocks(results: Results) -> Iterator[str]:
     )
     yield "## What was aimed at"
     rows = ((target.text, target.wanted, target.found, verdict(target)) for target in targets(results))
-    yield _table(("", "wanted", "found", ""), rows)
+    yield markdown_table(("", "wanted", "found", ""), rows)
     yield from _accuracy(levels, names)
     yield from _parameters(summed, names)
     yield from _conditions(results, summed, names)
@@ -150,13 +150,13 @@ def _accuracy(levels: pl.DataFrame, names: Sequence[str]) -> Iterator[str]:
     yield "## Accuracy"
     yield f"![Accuracy]({FIGURES}/{_figure('accuracy')})"
     yield "Cross-correlation and correlation with the truth, means ± standard deviations over seeds:"
-    yield _table(columns, table(levels, keys, spread_cell))
+    yield markdown_table(columns, table(levels, keys, spread_cell))
     yield "The method with the highest mean:"
-    yield _table(("level", "", *names), _winners(levels, names))
+    yield markdown_table(("level", "", *names), _winners(levels, names))
     yield "Volume to the true one, and how often exactly the true bursts were found:"
-    yield _table(columns, table(levels, keys, volume_cell))
+    yield markdown_table(columns, table(levels, keys, volume_cell))
     yield "Bursts missed, and false ones, means:"
-    yield _table(columns, table(levels, keys, burst_cell))
+    yield markdown_table(columns, table(levels, keys, burst_cell))
     yield f"![Examples]({FIGURES}/{_figure('examples')})"
 
 
@@ -173,7 +173,7 @@ def _parameters(summed: pl.DataFrame, names: Sequence[str]) -> Iterator[str]:
         return
     yield "## IOSI's parameters"
     yield f"![Parameters of iosi]({FIGURES}/{_figure('sweeps')})"
-    yield _table(("parameter", "value", *names), table(swept, ("experiment", "value"), similarity_cell))
+    yield markdown_table(("parameter", "value", *names), table(swept, ("experiment", "value"), similarity_cell))
     yield (
         "The paper finds a wavelet level of 2, gamma of 50 % and kappa of 90 % best. Busy sites; all other parameters "
         "at the paper's values."
@@ -199,13 +199,13 @@ def _conditions(results: Results, summed: pl.DataFrame, names: Sequence[str]) ->
         )
         yield f"![Runs that differ]({FIGURES}/{_figure('drift')})"
         rows = ((f"{100 * float(row[0]):g} %", *row[1:]) for row in table(drift, ("value", "method"), similarity_cell))
-        yield _table(("", "method", *names), rows)
+        yield markdown_table(("", "method", *names), rows)
     others = _others(summed)
     if others.is_empty():
         return
     yield "## Lost polls, and real traffic" if results.params.edison else "## Lost polls"
     yield f"![Lost polls and real traffic]({FIGURES}/{_figure('others')})"
-    yield _table(("", "method", *names), table(others, ("level", "method"), spread_cell))
+    yield markdown_table(("", "method", *names), table(others, ("level", "method"), spread_cell))
     if results.params.edison:
         yield _edison()
 
@@ -224,7 +224,7 @@ def _times(results: Results) -> Iterator[str]:
     yield "## Time"
     yield f"![Time]({FIGURES}/{_figure('times')})"
     _, columns, rows = time_table(results.times)
-    yield _table(("ms", *columns[1:]), rows)
+    yield markdown_table(("ms", *columns[1:]), rows)
     exponents = ", ".join(f"{name} {value:.2f}" for name, value in growth(results.times).items())
     yield (
         "Medians of one set's times, in one process and in turn; preprocessing is part of them, the search for "
@@ -261,8 +261,3 @@ def _model(results: Results) -> Iterator[str]:
         "curves lie in time, total volume, and bursts that have no counterpart. Where polls are lost, they are as on a "
         "simulated site if nothing is said: single polls, a controller for up to two hours, all of them for minutes."
     )
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

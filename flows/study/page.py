@@ -40,6 +40,12 @@ def write_page(page: Path, draw: Callable[[Path], None], text: Callable[[], str]
     return page
 
 
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as pages have it."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
 def _draw(results: Results, folder: Path) -> None:
     from reports import study_figures
 
@@ -78,13 +84,13 @@ def _blocks(results: Results) -> Iterator[str]:
         f"noise is ours: {params.draw_count:,} signals of {NULL_SAMPLE_COUNT:,} samples of each sort. Seed "
         f"{params.seed}."
     )
-    yield _table(("method", "what it is", "samples"), ((m.name, m.doc, _SAMPLES[m.sampling]) for m in methods))
+    yield markdown_table(("method", "what it is", "samples"), ((m.name, m.doc, _SAMPLES[m.sampling]) for m in methods))
     yield (
         "Merging the paper's method with autocorrelation (section II-C) refines its confidence and leaves its periods "
         "as they are: errors and false alarms are those of `dft`."
     )
     yield "## In short"
-    yield _table(_SHORT, _short_rows(results))
+    yield markdown_table(_SHORT, _short_rows(results))
     yield (
         "False alarms: the highest rate among the sorts of a kind of noise. Errors: |T_d - T| / T, mean and median, of "
         "the traces in which a period was found; found: their share. The groups are those of Figures 8a, 8b (without "
@@ -94,7 +100,7 @@ def _blocks(results: Results) -> Iterator[str]:
     )
     yield "## What the paper states"
     rows = ((words, stated, *map(percent, found)) for words, stated, found in statements(results))
-    yield _table(("", "stated in the paper", *(method.name for method in methods)), rows)
+    yield markdown_table(("", "stated in the paper", *(method.name for method in methods)), rows)
     yield (
         "A method that finds no period in a trace has no error there: read these numbers beside the shares of traces "
         "with a period. Those in the tables are from our model of the paper's traces, not from its own."
@@ -105,7 +111,7 @@ def _blocks(results: Results) -> Iterator[str]:
     yield f"![Deviations of volume and time]({FIGURES}/{_figure('deviations')})"
     yield "## False alarms"
     yield f"![False alarms]({FIGURES}/{_figure('alarms')})"
-    yield _table(("noise", *(method.name for method in methods)), _alarm_rows(results))
+    yield markdown_table(("noise", *(method.name for method in methods)), _alarm_rows(results))
     yield "Rates with the interval (Clopper and Pearson's) that holds the true one with 95 % confidence."
     yield "## How the traces are made"
     yield f"![Examples]({FIGURES}/{_figure('traces')})"
@@ -173,8 +179,3 @@ def digits(ratio: float | None) -> str:
         return "-"
     value = 100 * ratio
     return f"{value:.0f}" if value >= 10 or value == 0 else f"{value:.2g}"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)

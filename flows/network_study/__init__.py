@@ -1,0 +1,1 @@
+"""How well networks' patterns are named and clocks are set, where the truth is planted: `iosig study`."""
