@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -91,8 +91,10 @@ class EventNetwork:
         )
         found = [ranks(0, self.rank_high, self._params)]
         for number, name in self.layers.select("layer_number", "layer").rows()[1:]:
-            found.append(_labelled(name, labels[number], self._params))
-        return found if devices.is_empty() else [*found, _labelled(_DEVICES, devices.to_list(), self._params)]
+            found.append(_labelled(_another(name, found), labels[number], self._params))
+        if devices.is_empty():
+            return found
+        return [*found, _labelled(_another(_DEVICES, found), devices.to_list(), self._params)]
 
     def network(self, members: Sequence[Members]) -> Network:
         """Count all transfers between these layers, and look for requests that stand out."""
@@ -159,6 +161,13 @@ class EventNetwork:
             .agg(pl.col("node").first())
         )
         return firsts.collect(engine="streaming")
+
+
+def _another(name: str, known: Sequence[Members]) -> str:
+    """Return a name that no layer has yet: ranks and devices are called so whatever the trace's own layers are."""
+    taken = {member.layer.name for member in known}
+    numbered = (f"{name} {number}" for number in count(2))
+    return next(shown for shown in chain([name], numbered) if shown not in taken)
 
 
 def _labelled(name: str, labels: Sequence[str], params: NetworkParams) -> Members:

@@ -14,6 +14,7 @@ from flows.event_networks import EventNetwork
 from flows.network_layers import LAYER_NAMES, USUAL_LAYERS, LayerName, Members, Seen, members, used
 from flows.steps.arrays import Ints, Reals, floats
 from flows.stripes import on_targets
+from reports.network_texts import value_text
 from transforms.bottlenecks import BottleneckFinder
 from transforms.clock_skew import Skew, corrected, offsets
 from transforms.edge_counts import EdgeCounter, window_edges
@@ -29,6 +30,8 @@ _CHUNK_ROWS = 1 << 18
 _WHOLE_RATIO = 0.995
 #: the module that reaches storage, where it is traced
 _LOWEST_MODULE = "POSIX"
+#: the module of request events
+EVENTS = "EVENTS"
 _OF_FILES = ["file_number", "path", "mount", "filesystem_kind", "stripe_bytes", "osts"]
 _OF_RECORDS = [
     "module", "file_number", "rank", "collective_open_count", "open_ended_s", "read_bytes", "written_bytes",
@@ -140,7 +143,7 @@ def network_of(
         negative_count=_negative_count(network),
         patterns=patterns(network),
         bottlenecks=_placed(counted.finder.result(), source, layers),
-        notes=_notes(made, network, skew) + _layer_notes(names, asked),
+        notes=_notes(made, network, skew) + _layer_notes(names, asked, is_single=is_single),
     )
 
 
@@ -152,10 +155,14 @@ def _of_events(events: Sequence[Path], asked: Asked, params: NetworkParams, proc
         return Made("no_layers", notes=("The trace tells of one layer only.",))
     members = found.members()
     network = without_idle(found.network(members))
-    made = Made("made", network, module="EVENTS", request_count=found.request_count, skew=found.skew)
+    made = Made("made", network, module=EVENTS, request_count=found.request_count, skew=found.skew)
+    if network.edges.is_empty():
+        why = "No event has a counterpart, with the same rank and request, in the layer before or behind."
+        return replace(made, outcome="no_layers", network=None, notes=(why,))
     notes = _notes(made, network, found.skew)
     if found.unmatched_count:
-        notes += (f"{found.unmatched_count:,} events have no counterpart in the layer before or behind.",)
+        are = "1 event has" if found.unmatched_count == 1 else f"{found.unmatched_count:,} events have"
+        notes += (f"{are} no counterpart in the layer before or behind.",)
     return replace(
         made,
         negative_count=_negative_count(network),
@@ -369,7 +376,8 @@ def _placed(found: pl.DataFrame, source: _Requests, layers: Sequence[Members]) -
 
 def _notes(made: Made, network: Network, skew: Skew) -> tuple[str, ...]:
     """Return what was measured and how well, in sentences."""
-    notes = [f"{made.request_count:,} requests of {made.module}."]
+    asked = "1 request" if made.request_count == 1 else f"{made.request_count:,} requests"
+    notes = [f"{asked} of {'the program' if made.module == EVENTS else made.module}."]
     if made.covered_ratio is not None and made.covered_ratio < _WHOLE_RATIO:
         notes.append(f"They are {made.covered_ratio:.2%} of the bytes that were counted: the trace is partial.")
     notes += [
@@ -380,7 +388,7 @@ def _notes(made: Made, network: Network, skew: Skew) -> tuple[str, ...]:
     if skew.offset_s is not None and skew.range_s is not None:
         files = "1 file" if skew.file_count == 1 else f"{skew.file_count} files"
         notes.append(
-            f"Clocks were set by collective opens of {files}; they were up to {skew.range_s * 1e3:.3g} ms apart."
+            f"Clocks were set by collective opens of {files}; they were up to {value_text('time', skew.range_s)} apart."
         )
     negative_count = _negative_count(network)
     if negative_count:
@@ -388,8 +396,10 @@ def _notes(made: Made, network: Network, skew: Skew) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _layer_notes(names: Sequence[LayerName], asked: Asked) -> tuple[str, ...]:
+def _layer_notes(names: Sequence[LayerName], asked: Asked, *, is_single: bool) -> tuple[str, ...]:
     notes = []
+    if not is_single:
+        notes.append("The trace tells of all ranks together, not of single ones.")
     if asked.layers is None and "host" not in names:
         notes.append("The trace names no hosts.")
     if "module" in names:

@@ -71,7 +71,9 @@ def quantity_of_hop(network: Network, metric: Metric, hop: int) -> str:
 def value_text(metric: Metric, value: float) -> str:
     """Return a metric's value in a unit that fits."""
     units, base = _UNITS[metric]
-    unit = unit_for(value, units, base)
+    # as it is shown: 999.9 µs are 1 ms, not 1e+03 µs
+    value = float(f"{value:.3g}")
+    unit = unit_for(value * (1 + 1e-12), units, base)
     return f"{value:.3g} {base}" if unit.name.startswith("1e") else f"{value / unit.size:.3g} {unit.name}"
 
 
@@ -92,8 +94,16 @@ def log_ticks(low: float, high: float, most: int = 9) -> Reals:
         chosen = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
         if len(chosen) >= min(3, most):
             break
-    thinned: Reals = chosen[:: -(-len(chosen) // most)] if len(chosen) else np.array([low])
-    return thinned
+    return _apart(chosen, np.log(high / low) / most) if len(chosen) else np.array([low])
+
+
+def _apart(values: Reals, least: float) -> Reals:
+    """Return values (n, rising), the first one and then those that are so far from the one before, in logarithms."""
+    logs, kept = np.log(values), [0]
+    for place in range(1, len(values)):
+        if logs[place] - logs[kept[-1]] >= least * (1 - 1e-9):
+            kept.append(place)
+    return values[kept]
 
 
 def slot_places(scale: Scale, values: Reals) -> Reals:

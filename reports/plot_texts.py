@@ -6,6 +6,7 @@ import math
 import unicodedata
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import cache
 
 #: characters of a name that are shown
 _NAME_CHARACTERS = 300
@@ -91,6 +92,7 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
 
 
+@cache
 def _drawable() -> Container[int]:
     """Return the characters that the font has."""
     from matplotlib.font_manager import findfont, get_font

@@ -71,10 +71,7 @@ def outer_labels(layer: Layer) -> OuterLabels:
     else:
         step = _step(count, around, wide + _SPACE, _MOST_LEVEL)
         is_level = True
-    nodes = np.arange(0, count, step)
-    # the last one would stand too near to the first one
-    if step > 1 and count - nodes[-1] < step:
-        nodes = nodes[:-1] if len(nodes) > 1 else nodes
+    nodes = _named_places(count, step)
     return OuterLabels(nodes, [_shown(texts[node]) for node in nodes.tolist()], is_level, wide + _AWAY + 4)
 
 
@@ -101,6 +98,8 @@ def draw_outer(axes: Axes, labels: OuterLabels, ring: Ring, radius: float) -> No
 def draw_inner(axes: Axes, layer: Layer, ring: Ring, radius: float, colors: Sequence[str]) -> None:
     """Write names on the segments of a ring within, in each node's color, where there is room."""
     count = layer.node_count
+    if not count:
+        return
     if count < 2 and ring.inner_radius == 0:
         for text in layer.labels.to_list():
             axes.text(0, 0, _shown(text), fontsize=_LARGE_POINTS, color=colors[0], ha="center", va="center")
@@ -109,15 +108,14 @@ def draw_inner(axes: Axes, layer: Layer, ring: Ring, radius: float, colors: Sequ
     around = _TURN * reach * radius
     thick = 2 * (ring.outer_radius - reach) * radius
     points = _INNER_POINTS if around / max(count, 1) < _LARGE_ROOM else (_LARGE_POINTS,)
-    full = layer.labels.to_list()
+    full = (_first_members(layer) if layer.group_size > 1 else layer.labels).to_list()
     for texts, size in product((full, distinct(full)), points):
         wide, high = _widest(texts, size), _line(size)
         if wide + 6 <= around / count and high <= thick:
             _along(axes, texts, ring.middles, reach, size, colors)
             return
         if wide <= thick:
-            step = _step(count, around, high + 1, count)
-            for node in ring.order[::step].tolist():
+            for node in ring.order[_named_places(count, _step(count, around, high + 1, count))].tolist():
                 _across(axes, _shown(texts[node]), float(ring.middles[node]), reach, size, colors[node])
             return
 
@@ -158,7 +156,9 @@ def _shown(label: str) -> str:
 
 def _first_members(layer: Layer) -> pl.Series:
     """Return the first member of each group: a round number, where the label has one."""
-    return layer.labels.str.extract(r"^(\d+)-\d+$", 1).fill_null(layer.labels)
+    label = pl.col("label")
+    first = pl.coalesce(label.str.extract(r"^(\d+)-\d+$"), label.str.extract(r"(?s)^(.+?) to .+$"), label)
+    return layer.labels.alias("label").to_frame().select(first).to_series()
 
 
 def _step(count: int, around: float, room: float, most: int) -> int:
@@ -168,6 +168,12 @@ def _step(count: int, around: float, room: float, most: int) -> int:
         [2**power for power in range(40)] if is_binary else [s * 10**p for p in range(12) for s in (1, 2, 5)]
     )
     return next(step for step in steps if step >= count or (count / step <= most and around * step / count >= room))
+
+
+def _named_places(count: int, step: int) -> Ints:
+    """Return the places around a ring that are named, but for a last one that would stand too near to the first one."""
+    places = np.arange(0, count, step)
+    return places[:-1] if step > 1 and len(places) > 1 and count - places[-1] < step else places
 
 
 def _line(points: float) -> float:

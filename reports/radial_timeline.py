@@ -36,7 +36,8 @@ _MARGIN_DECADES = 0.12
 def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
     """Draw the timeline of each hop into its panel, all to one scale, and the selected range."""
     network = view.network
-    steps = network.timeline.filter(pl.col("metric") == METRICS.index(view.metric), pl.col("count") > 0)
+    told = network.timeline.filter(pl.col("metric") == METRICS.index(view.metric))
+    steps = told.filter(pl.col("count") > 0)
     low, high = _range(steps)
     edges = network.window_edges_s
     clock = unit_for(float(np.abs(edges).max()), TIMES, "s")
@@ -44,12 +45,26 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
     for hop, axes in enumerate(shown):
         axes.set_xlim(*(edges[[0, -1]] / clock.size))
         axes.axvspan(edges[first] / clock.size, edges[stop] / clock.size, color="#8A8A8A", alpha=0.16, lw=0, zorder=0)
-        _draw(axes, network, steps.filter(pl.col("hop") == hop), colors(hop, is_dark=False)[_COLOR], low, high)
+        of_hop, nothing = steps.filter(pl.col("hop") == hop), _nothing(told.filter(pl.col("hop") == hop))
+        if nothing:
+            axes.set_ylim(low, high)
+            panels.say(axes, nothing)
+        else:
+            _draw(axes, network, of_hop, colors(hop, is_dark=False)[_COLOR], low, high)
         outer, inner = (plain(plural(layer.name), 24) for layer in network.layers[hop : hop + 2])
         axes.set_title(f"{outer} to {inner}: {quantity_of_hop(network, view.metric, hop)}", fontsize=9, pad=3)
         axes.tick_params(labelsize=8, labelbottom=axes is shown[-1])
         _name_values(axes, view, low, high)
     shown[-1].set_xlabel(f"time since the run's start [{clock.name}]", fontsize=9)
+
+
+def _nothing(told: pl.DataFrame) -> str | None:
+    """Return why there is nothing to draw of a hop, if so: no value is above zero."""
+    if not len(told):
+        return "no values are known"
+    if bool((told["most"] > 0).any()):
+        return None
+    return "all values are 0" if bool((told["least"] == 0).all()) else "no values are above 0"
 
 
 def _range(steps: pl.DataFrame) -> tuple[float, float]:
@@ -67,9 +82,6 @@ def _draw(
 ) -> None:
     """Draw one hop: logarithms of the mean, fading to those of the least and the most; zero and less lie lowest."""
     axes.set_ylim(low, high)
-    if not len(steps):
-        panels.say(axes, "no values are known")
-        return
     count = network.window_count * STEPS_PER_WINDOW
     mean, least, most = (np.full(count, np.nan) for _ in range(3))
     place = np.clip(steps["step"].to_numpy(), 0, count - 1)

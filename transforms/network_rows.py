@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from transforms.clock_skew import Skew
+from transforms.log_bins import NEGATIVE
 from transforms.networks import METRICS, Network
 
 #: the largest whole number of bytes that a column can hold, of those that a 64-bit floating-point number can
@@ -30,6 +31,7 @@ _EDGE_COLUMNS = (
     "transfer_count",
     "read_bytes",
     "written_bytes",
+    "timed_count",
     "transfer_time_s",
     "longest_s",
     *(f"{metric}_{kind}" for metric in METRICS for kind in ("bins", "counts")),
@@ -102,10 +104,14 @@ def edge_rows(network: Network) -> pl.DataFrame:
     for number, metric in enumerate(METRICS):
         lists = _lists(network.counts.filter(pl.col("metric") == number), metric)
         rows = rows.join(lists, on=["window", "edge"], how="left", maintain_order="left")
+    timed = network.counts.filter(pl.col("metric") == METRICS.index("time"), pl.col("bin") != NEGATIVE)
+    timed_counts = timed.group_by("window", "edge").agg(pl.col("count").sum().alias("timed_count"))
+    rows = rows.join(timed_counts, on=["window", "edge"], how="left", maintain_order="left")
     empty = pl.lit([], dtype=pl.List(pl.Int64))
     return rows.with_columns(
         *_window_columns(network, "window", pl.col("window") + 1),
         pl.col("hop", "window", "transfer_count").cast(pl.Int64),
+        pl.col("timed_count").fill_null(0),
         pl.col("read_bytes", "written_bytes").round().clip(0.0, _MOST_BYTES).cast(pl.Int64),
         *(pl.col(f"{metric}_{kind}").fill_null(empty) for metric in METRICS for kind in ("bins", "counts")),
     ).select(pl.col("window").alias(name) if name == "time_window" else name for name in _EDGE_COLUMNS)

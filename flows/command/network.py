@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +14,18 @@ from flows.command.windows import WindowText, read_window
 from warehouse.store import Store
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from flows.network_input import NetworkInput
-    from transforms.networks import Metric, Network
+    from transforms.networks import Layer, Metric, Network
 
 _REFUSED = 3
-#: nodes of a layer that are listed
-_LISTED = 8
+#: nodes of a layer that are listed, also where all are alike; single requests by each metric; causes of a pattern
+_LISTED, _LISTED_ALIKE, _LISTED_REQUESTS, _LISTED_CAUSES = 8, 3, 5, 2
+#: characters of a name from the input that are shown, and of a sentence; what stands for those that steer a terminal
+_NAME_CHARACTERS, _SENTENCE_CHARACTERS, _UNKNOWN = 20, 600, "\ufffd"
+#: nodes are called alike where the slowest one takes less than so many times as long as the median one
+_ALIKE = 1.25
 
 
 @click.command("network")
@@ -33,8 +42,8 @@ _LISTED = 8
     show_default=True,
     help="What the pictures show; the page lets one choose.",
 )
-@click.option("--window", metavar="A:B", callback=read_window, help="Show what went from A to B, in seconds.")
-@click.option("--layers", help="Layers, outermost first: of rank, host, module, file, filesystem, target.")
+@click.option("--window", metavar="A:B", callback=read_window, help="Tell of the time from A to B, in seconds.")
+@click.option("--layers", help="Layers, outermost first: two or more of rank, host, module, file, filesystem, target.")
 @click.option("--module", help="Whose requests; POSIX if it was traced, else what moved most.")
 @click.option("--windows", "window_count", type=click.IntRange(1, 4096), help="Time windows; else the settings' count.")
 @click.option(
@@ -62,6 +71,7 @@ def network_command(
 
     TRACE is a Darshan log with DXT, a Recorder or TMIO trace, a file of request events, or a compressed trace.
     """
+    from flows.compressing import keep_apart
     from flows.network_input import network_input
     from flows.networks import Asked
     from flows.settings import load
@@ -70,13 +80,19 @@ def network_command(
 
     if window is not None and window.is_instants:
         raise UsageError("A run's time is in seconds from its start: give the window as A:B.")
+    targets = [target for target in (png, svg, html) if target is not None]
+    for target in targets:
+        keep_apart(target, [path])
+    _check_targets(targets)
     settings = load(obj[1], obj[0].root)
     params = NetworkParams(
         window_count or settings.networks.window_count, most_nodes or settings.networks.most_node_count
     )
-    asked = Asked(tuple(part.strip() for part in layers.split(",")) if layers else None, module)
+    asked = Asked(None if layers is None else tuple(part.strip() for part in layers.split(",")), module)
     found = network_input(path, settings, asked, params)
-    _draw(found, metric, window, png=png, svg=svg, html=html)
+    if window is not None:
+        found = found.within((window.start_s, window.end_s))
+    _draw(found, metric, png=png, svg=svg, html=html)
     if as_json:
         from flows.command.printing import show_json
 
@@ -88,100 +104,216 @@ def network_command(
     return _REFUSED if found.refused_count else 0
 
 
-def _draw(
-    found: NetworkInput,
-    metric: Metric,
-    window: WindowText | None,
-    *,
-    png: Path | None,
-    svg: Path | None,
-    html: Path | None,
-) -> None:
-    span = None if window is None else (window.start_s, window.end_s)
-    view = found.view(metric, span) if png or svg or html else None
+# ---- pictures
+
+
+def _check_targets(targets: list[Path]) -> None:
+    """Raise UsageError where a picture cannot be written, before anything is read for it."""
+    from warehouse.errors import UsageError
+
+    if len({target.resolve() for target in targets}) < len(targets):
+        raise UsageError("Each picture takes a file of its own.")
+    for target in targets:
+        if target.exists() and not target.is_file():
+            raise UsageError(f"{target} is no file: nothing is written over it.")
+        folder = next(parent for parent in target.absolute().parents if parent.exists())
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise UsageError(f"{target} cannot be written: {folder} is no folder that one may write into.")
+
+
+@contextmanager
+def _written(target: Path) -> Iterator[None]:
+    from warehouse.errors import UsageError
+
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror or error}.") from error
+
+
+def _draw(found: NetworkInput, metric: Metric, *, png: Path | None, svg: Path | None, html: Path | None) -> None:
+    view = found.view(metric) if png or svg or html else None
     if view is None:
         return
     for path, kind in ((png, "png"), (svg, "svg")):
         if path is not None:
             from reports.radial_view import draw
 
-            draw(view, path, kind)
+            with _written(path):
+                draw(view, path, kind)
             click.echo(f"Drawn: {path}", err=True)
     if html is not None:
         from reports.network_page import write_page
 
-        write_page(view, html)
+        with _written(html):
+            write_page(view, html)
         click.echo(f"Written: {html}", err=True)
 
 
-def _show(found: NetworkInput) -> None:
-    from flows.command.printing import bytes_text, show
+# ---- what is printed: texts from the input without what steers a terminal, and not too long
 
-    network = found.made.network
-    assert network is not None
+
+def _show(found: NetworkInput) -> None:
+    from flows.command.printing import show
+
+    network = found.network
+    click.echo(_plain(found.name, _SENTENCE_CHARACTERS))
     for note in found.made.notes:
-        click.echo(note)
+        click.echo(_plain(note, _SENTENCE_CHARACTERS))
+    if found.windows is not None:
+        began_s, ceased_s = found.span_s
+        click.echo(f"Told of {began_s:.6g} to {ceased_s:.6g} s of the run, in whole time windows.")
     click.echo()
-    show(f"Layers of {found.name}", ("layer", "nodes", "members", "edges inward", "time"), _layers(network))
-    show(
-        "Patterns of the whole run",
-        ("from", "to", "metric", "pattern", "nodes differ", "within nodes", "because of"),
-        [
-            (
-                row["source_layer"],
-                row["target_layer"],
-                row["metric"],
-                row["pattern"] or row["outcome"],
-                _factor(row["node_spread"]),
-                _factor(row["edge_spread"]),
-                _few(row["cause_nodes"]),
-            )
-            for row in found.patterns().filter("is_whole").iter_rows(named=True)
-        ],
-    )
-    for layer in network.layers[1:]:
-        rows = found.nodes(layer.name).head(_LISTED).iter_rows(named=True)
-        show(
-            f"Slowest nodes of layer {layer.name}",
-            (layer.name, "transfers", "read", "written", "mean time [s]", "longest [s]"),
-            [
-                (
-                    row["node"],
-                    row["transfer_count"],
-                    bytes_text(row["read_bytes"]),
-                    bytes_text(row["written_bytes"]),
-                    row["mean_s"],
-                    row["longest_s"],
-                )
-                for row in rows
-            ],
-        )
-    if found.made.bottlenecks.height:
-        show(
-            "Single requests that stand out",
-            ("by", "from", "to", "began [s]", "value", "median", "share"),
-            [
-                (
-                    row["metric"],
-                    f"{row['source_layer']} {row['source_node']}",
-                    row["target_node"],
-                    row["began_s"],
-                    bytes_text(row["value"]) if row["metric"] == "size" else f"{row['value']:.3g} s",
-                    bytes_text(row["median_value"]) if row["metric"] == "size" else f"{row['median_value']:.3g} s",
-                    f"{row['share_ratio']:.2%}",
-                )
-                for row in found.made.bottlenecks.iter_rows(named=True)
-            ],
-        )
+    show("Layers, outermost first", ("layer", "nodes", "members", "edges inward", "time"), _layers(network))
+    for layer in network.layers:
+        _show_nodes(found, layer)
+    _show_patterns(found)
+    _show_bottlenecks(found)
 
 
 def _layers(network: Network) -> list[tuple[Any, ...]]:
     edges = dict(network.edges.group_by("hop").len().iter_rows())
     kinds: list[str | None] = [kind.replace("_", " ") for kind in network.time_kinds]
     return [
-        (layer.name, layer.node_count, layer.member_count, edges.get(hop), kind)
+        (_plain(layer.name), layer.node_count, layer.member_count, edges.get(hop), kind)
         for hop, (layer, kind) in enumerate(zip(network.layers, [*kinds, None], strict=True))
     ]
+
+
+def _show_nodes(found: NetworkInput, layer: Layer) -> None:
+    """Show the slowest nodes of a layer, and say whether one of them is slow, or all are alike."""
+    from flows.command.printing import bytes_text, show
+
+    nodes = found.nodes(layer.name)
+    if nodes.is_empty():
+        return
+    click.echo(_slowest(nodes, layer))
+    if nodes.height == 1:
+        click.echo()
+        return
+    show(
+        "",
+        (_plain(layer.name), "transfers", "moved", "mean", "x median", "of all time", "longest", "rate"),
+        [
+            (
+                _plain(row["node"]),
+                row["transfer_count"],
+                bytes_text(row["read_bytes"] + row["written_bytes"]),
+                _time(row["mean_s"]),
+                _ratio(row["median_ratio"]),
+                None if row["time_ratio"] is None else f"{row['time_ratio']:.1%}",
+                None if row["mean_s"] is None else _time(row["longest_s"]),
+                None if not row["bytes_per_s"] else f"{bytes_text(row['bytes_per_s'])}/s",
+            )
+            for row in nodes.head(_LISTED_ALIKE if _are_alike(nodes) else _LISTED).iter_rows(named=True)
+        ],
+    )
+
+
+def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
+    """Return in a sentence how slow the slowest node (the first row) is beside the others."""
+    from flows.command.printing import bytes_text
+    from reports.network_texts import counted
+
+    first, timed = nodes.row(0, named=True), nodes["mean_s"].drop_nulls()
+    told = counted(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")
+    name = _plain(first["node"])
+    # a bare number would say too little
+    name = f"{_plain(layer.name)} {name}" if name[:1].isdecimal() else name
+    if timed.is_empty():
+        return f"{told}; no time is known."
+    if nodes.height == 1:
+        moved = bytes_text(first["read_bytes"] + first["written_bytes"])
+        many = counted(first["transfer_count"], "transfer")
+        return f"{told}: {name}; {many} of {moved}, {_time(first['mean_s'])} each, {_time(first['longest_s'])} at most."
+    median_s = float(timed.median())  # type: ignore[arg-type]
+    beside = f"median {_time(median_s)} a transfer"
+    if not first["mean_s"]:
+        return f"{told}: no transfer takes any time."
+    if first["median_ratio"] is None:
+        return f"{told}, {beside}; slowest: {name}, {_time(first['mean_s'])}."
+    if _are_alike(nodes):
+        return f"{told}, all alike: {beside}, slowest x {_ratio(first['median_ratio'])}."
+    slow_count = int((timed >= 2 * median_s).sum())
+    many = f"; {slow_count:,} at twice the median or more" if slow_count else ""
+    return f"{told}, {beside}; slowest: {name}, x {_ratio(first['median_ratio'])}{many}."
+
+
+def _are_alike(nodes: pl.DataFrame) -> bool:
+    slowest = nodes["median_ratio"][0]
+    return slowest is not None and slowest < _ALIKE
+
+
+def _show_patterns(found: NetworkInput) -> None:
+    from flows.command.printing import show
+
+    show(
+        "Patterns of the whole run" if found.windows is None else "Patterns of this time",
+        ("from, to", "metric", "pattern", "nodes differ", "in a node", "because of"),
+        [
+            (
+                f"{_plain(row['source_layer'], 12)}, {_plain(row['target_layer'], 12)}",
+                row["metric"],
+                row["pattern"] or row["outcome"].replace("_", " "),
+                _factor(row["node_spread"]),
+                _factor(row["edge_spread"]),
+                _few(row["cause_nodes"]),
+            )
+            for row in _told_patterns(found.whole_patterns().to_dicts())
+        ],
+    )
+
+
+def _told_patterns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the patterns, those of a hop as one row where its nodes are too few for any metric."""
+    outcomes: dict[int, set[str]] = {}
+    for row in rows:
+        outcomes.setdefault(row["hop"], set()).add(row["outcome"])
+    few = {hop for hop, found in outcomes.items() if found == {"too_few_nodes"}}
+    first = {hop: next(row for row in rows if row["hop"] == hop) for hop in few}
+    return [
+        row | {"metric": "any"} if row["hop"] in few else row
+        for row in rows
+        if row["hop"] not in few or row is first[row["hop"]]
+    ]
+
+
+def _show_bottlenecks(found: NetworkInput) -> None:
+    """Show the first single requests that stand out, by time and by size."""
+    from flows.command.printing import show
+    from reports.network_texts import value_text
+
+    bottlenecks = found.bottlenecks()
+    if bottlenecks.is_empty():
+        return
+    first = bottlenecks.group_by("metric", maintain_order=True).head(_LISTED_REQUESTS)
+    more = bottlenecks.height - first.height
+    show(
+        f"Single requests that stand out{f' ({more} more: --json)' if more else ''}",
+        ("by", "from", "to", "began [s]", "value", "median", "share of all"),
+        [
+            (
+                row["metric"],
+                f"{_plain(row['source_layer'], 12)} {_plain(row['source_node'])}",
+                _plain(row["target_node"]),
+                row["began_s"],
+                value_text(row["metric"], row["value"]),
+                value_text(row["metric"], row["median_value"]),
+                f"{row['share_ratio']:.2%}",
+            )
+            for row in first.iter_rows(named=True)
+        ],
+    )
+
+
+def _time(seconds: float | None) -> str | None:
+    from reports.network_texts import value_text
+
+    return None if seconds is None else value_text("time", seconds)
+
+
+def _ratio(ratio: float | None) -> str | None:
+    return None if ratio is None else f"{ratio:.2f}" if ratio < 100 else f"{ratio:,.0f}"
 
 
 def _factor(octaves: float | None) -> str | None:
@@ -192,4 +324,12 @@ def _factor(octaves: float | None) -> str | None:
 def _few(names: list[str] | None) -> str | None:
     if not names:
         return None
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    more = [f"{len(names) - _LISTED_CAUSES} more"] if len(names) > _LISTED_CAUSES else []
+    return ", ".join([*(_plain(name, 10) for name in names[:_LISTED_CAUSES]), *more])
+
+
+def _plain(text: object, most: int = _NAME_CHARACTERS) -> str:
+    """Return a text from the input as it may be printed: nothing that steers the terminal, its middle left out."""
+    from reports.plot_texts import shortened
+
+    return "".join(letter if letter.isprintable() else _UNKNOWN for letter in shortened(str(text), most))

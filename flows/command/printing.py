@@ -32,9 +32,8 @@ def bytes_text(value: float | None) -> str:
 
 def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table on stdout, numbers to the right; one that is too wide is printed a row at a time."""
-    from rich.console import Console
-
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else _FILE_WIDTH, highlight=False)
+    console = _console()
+    title = printable(title)
     cells = [["-" if cell is None else _cell(cell) for cell in row] for row in rows]
     numeric = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(columns))]
     widths = [max([len(name), *(len(row[place]) for row in cells)]) for place, name in enumerate(columns)]
@@ -42,6 +41,18 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> N
         _show_records(console, title, columns, cells)
     else:
         _show_table(console, title, columns, cells, numeric)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    class Stdout(Console):
+        """Prints on stdout; whoever reads it no longer is nothing to complain about, and left to the command."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Stdout(file=sys.stdout, width=None if sys.stdout.isatty() else _FILE_WIDTH, highlight=False)
 
 
 def _show_table(
@@ -78,7 +89,14 @@ def _cell(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """Return a text from the input without anything that would steer a terminal: it is replaced by a mark."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )
 
 
 def show_json(document: Any) -> None:

@@ -22,13 +22,13 @@ CLOCKS = ("ranks", "files", "jitter of opens", "largest error", "median")
 
 def write(results: Results, folder: Path) -> Path:
     """Write the page and its figure into a folder; return the page."""
-    return write_page(folder / PAGE, lambda figures: _draw(results, figures), lambda: text(results))
+    return write_page(folder / PAGE, _draw, lambda: text(results))
 
 
-def _draw(results: Results, folder: Path) -> None:
+def _draw(folder: Path) -> None:
     from reports.network_study_figures import draw_patterns
 
-    draw_patterns({pattern: example(pattern, results.params.seed) for pattern in PATTERNS}, folder / _FIGURE)
+    draw_patterns({pattern: example(pattern) for pattern in PATTERNS}, folder / _FIGURE)
 
 
 def confusion_rows(results: Results) -> Iterator[Sequence[str]]:
@@ -87,12 +87,13 @@ def _blocks(results: Results) -> Iterator[str]:
     )
     yield f"![The four patterns, planted]({FIGURES}/{_FIGURE})"
     yield "## Patterns"
-    told, right = (int(results.answers[name].sum()) for name in ("told_count", "right_count"))
+    outliers = results.answers.filter(pl.col("planted") == "outlier", pl.col("named") == "outlier")
+    told, right = (int(outliers[name].sum()) for name in ("told_count", "right_count"))
     yield (
         f"{params.seed_count} systems of each pattern that Sigovan et al. show (IPDPS'13, Figure 6): 16 to 8,192 "
         f"ranks, at most {MOST_REQUESTS:,} requests, 3 to 1,000 a rank; the widths of values, numbers of outliers, "
         "bands and strengths of the effect are drawn, too. Named by the times from ranks to I/O nodes, over the whole "
-        f"run. **{percent(right_ratio(results))}** are named rightly; of {told:,} nodes that were told as causes, "
+        f"run. **{percent(right_ratio(results))}** are named rightly; of {told:,} nodes that were told as outliers, "
         f"{right:,} are planted ones."
     )
     yield markdown_table(CONFUSION, confusion_rows(results))

@@ -58,7 +58,9 @@ function facts(model, edges, hop) {
   const name = metricName(model.about, model.metric, hop), known = histogram.reduce((sum, one) => sum + one, 0);
   const found = [["transfers", about + countText(sums.transfers)], ["read", about + sizeText(sums.read)], ["written", about + sizeText(sums.written)]];
   if (known) {
-    found.push([`median ${name}`, `≈ ${markedValue(model, model.median(histogram))}`]);
+    // of a slot the middle is told, which may lie above the longest time
+    const median = model.median(histogram), most = model.now.name === "time" && sums.longest > 0 ? sums.longest : Infinity;
+    found.push([`median ${name}`, `≈ ${markedValue(model, Math.min(median, most))}`]);
     if (model.now.name === "time") found.push([`longest ${name}`, about + timeText(sums.longest)]);
     else found.push([`highest ${name}`, `< ${markedValue(model, model.highest(histogram))}`]);
     const lowest = model.now.special ? histogram.slice(0, model.now.special) : [];

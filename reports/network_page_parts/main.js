@@ -99,7 +99,8 @@ class App {
     data.redrawMs = this.picture.lastMs.toFixed(1);
   }
 
-  say(text) { byId("live").textContent = text; }
+  // What is said now goes before what waits to be said of an earlier move.
+  say(text) { clearTimeout(this.telling); byId("live").textContent = text; }
 
   // After a move: the old picture at once, stretched; the new one when it rests.
   moved() {

@@ -11,12 +11,12 @@ class Rings {
     this.canvas.width = Math.round(width * ratio); this.canvas.height = Math.round(height * ratio);
   }
 
-  // Room outside the picture for the outermost labels, if they can be read at all.
+  // Room outside the picture for the outermost labels.
   static margin(model, width, height, context) {
-    const size = Math.min(width, height) / 2, outer = model.rings[0];
-    if ((TURN * size * 0.85) / outer.order.length < 9) return 20;
+    const size = Math.min(width, height) / 2, { labels, groupSize } = model.about.layers[0];
     context.font = "11px system-ui, sans-serif";
-    const widest = Math.max(...model.about.layers[0].labels.slice(0, 300).map((label) => context.measureText(cut(label, 14)).width));
+    const step = Math.ceil(labels.length / 300), some = labels.filter((_, node) => node % step === 0);
+    const widest = Math.max(0, ...some.map((label) => context.measureText(cut(firstMember(label, groupSize), 14)).width));
     return Math.min(size * 0.3, 16 + widest);
   }
 
@@ -116,25 +116,33 @@ class Rings {
   }
 
   drawLabels(ring, layer) {
-    const { context, camera, colors, model } = this, labels = model.about.layers[layer].labels;
+    const { context, camera, colors, model } = this, { labels, groupSize } = model.about.layers[layer];
     const isInnermost = layer === model.rings.length - 1, isOutermost = layer === 0;
     const thick = (ring.outer - ring.inner) * camera.radius, middle = isInnermost && ring.inner === 0 ? ring.outer * 0.72 : (ring.outer + ring.inner) / 2;
     const arc = (TURN * camera.radius * (isInnermost ? middle : ring.outer)) / ring.order.length;
-    const size = Math.max(9, Math.min(12, arc * 0.9, isOutermost ? 12 : thick - 1.5));
-    if (arc < 9 && !model.isolated) return;
+    const fewMarked = model.isolated ? model.isolated.marked[layer].reduce((sum, one) => sum + (one > 0), 0) : 0;
+    // around few isolated nodes only these are named
+    const step = arc < 9 && isOutermost && (!model.isolated || fewMarked > 12) ? labelStep(ring.order.length, arc) : 1;
+    const size = Math.max(9, Math.min(12, arc * step * 0.9, isOutermost ? 12 : thick - 4));
+    if (arc < 9 && step === 1 && !model.isolated) return;
+    const round = 8 * middle * camera.radius * Math.max(0, thick - size), along = Math.min(arc - 6, Math.sqrt(round));
     context.font = `${size}px system-ui, sans-serif`;
     context.textBaseline = "middle";
-    const most = isOutermost ? 14 : 22, fewMarked = model.isolated ? model.isolated.marked[layer].reduce((sum, one) => sum + (one > 0), 0) : 0;
+    const most = isOutermost ? 14 : 22;
     const isolatedLayer = model.isolated && model.isolated.nodes ? model.isolated.nodes[0][0] : layer;
-    ring.order.forEach((node) => {
+    ring.order.forEach((node, place) => {
+      // the last one would stand too near to the first one
+      if (step > 1 && (place % step || ring.order.length - place < step)) return;
       if (!this.isSeen(ring, node)) return;
       const isMarked = model.isolated && model.isolated.marked[layer][node];
-      if (arc < 9 && (!isMarked || (isMarked === 1 && fewMarked > 12))) return;
-      const text = cut(labels[node], most), width = context.measureText(text).width;
+      if (arc < 9 && step === 1 && (!isMarked || (isMarked === 1 && fewMarked > 12))) return;
+      const text = cut(step > 1 ? firstMember(labels[node], groupSize) : labels[node], most), width = context.measureText(text).width;
+      // on a ring, what is too long for the arc or its bend loses its middle, if enough is left to tell it from others
+      const kept = Math.floor((text.length * along) / width), short = width < along ? text : kept < LEAST_SHORT ? "" : cut(text, kept);
       const color = isMarked === 2 ? colors.strong : colors.ink;
       if (isInnermost && ring.inner === 0 && ring.order.length === 1) this.middle(text, width < 2 * thick - 6, color);
       else if (isOutermost) this.radial(text, ring.outer * camera.radius + 5, ring.middles[node], color, true);
-      else if (width + 6 < arc && size < thick) this.tangential(text, middle * camera.radius, ring.middles[node], colors.ground);
+      else if (size < thick && short) this.tangential(short, middle * camera.radius, ring.middles[node], colors.ground);
       else if (isInnermost && width + 8 < thick) this.radial(text, ring.outer * camera.radius - 5, ring.middles[node], colors.ground, false);
       // beside the ring it would hide edges: only where these are few
       // where its edges go outward, the label is inside
@@ -218,6 +226,24 @@ class Rings {
     }
     return null;
   }
+}
+
+// Characters that a shortened name must keep; pixels from one name to the next around the outermost ring.
+const LEAST_SHORT = 8, LABEL_PIXELS = 40;
+
+// Of how many nodes one is named where there are too many: powers of two where nodes are, else 2, 5, 10 and so on.
+function labelStep(count, arc) {
+  const isBinary = count >= 64 && count % 64 === 0;
+  for (let power = 0; ; power++)
+    for (const step of isBinary ? [2 ** power] : [10 ** power, 2 * 10 ** power, 5 * 10 ** power])
+      if (step > 1 && (step >= count || step * arc >= LABEL_PIXELS)) return step;
+}
+
+// The first member of a group, by the group's label: a round number.
+function firstMember(label, groupSize) {
+  if (groupSize === 1) return label;
+  const found = /^(\d+)-\d+$/.exec(label) || /^([^]+?) to [^]+$/.exec(label);
+  return found ? found[1] : label;
 }
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, Math.ceil(most / 2))}…${text.slice(-Math.floor(most / 2) + 1)}` : text);

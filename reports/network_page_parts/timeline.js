@@ -158,6 +158,8 @@ function describe(handle, low, high, now, text) {
   for (const [name, value] of Object.entries({ valuemin: low, valuemax: high, valuenow: now, valuetext: text })) handle.setAttribute(`aria-${name}`, value);
 }
 
+const HEADROOM = 0.92;
+
 // A log scale where the values span a wide range above zero, else a linear one. What is not above zero is at the foot.
 function verticalScale(part) {
   let low = Infinity, high = -Infinity;
@@ -167,9 +169,10 @@ function verticalScale(part) {
     high = Math.max(high, part.most[i]);
   }
   if (!(high > 0)) return part.steps.length ? { part: () => 0, ticks: [0] } : null;
-  if (high / low < 30) return { part: (value) => Math.max(0, value) / high, ticks: linearTicks(0, high, 2) };
+  // the highest values would lie on the frame
+  if (high / low < 30) return { part: (value) => (HEADROOM * Math.max(0, value)) / high, ticks: linearTicks(0, high, 2) };
   return {
-    part: (value) => (value > low ? Math.log(value / low) / Math.log(high / low) : 0),
+    part: (value) => (value > low ? (HEADROOM * Math.log(value / low)) / Math.log(high / low) : 0),
     ticks: decades(low, high, 3),
   };
 }

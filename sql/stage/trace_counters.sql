@@ -105,8 +105,8 @@ known as (
         trace_modules.outcome in ('sound', 'partial') as is_readable,
         counted.file_count,
         -- a tracer of requests alone counts nothing: its requests do
-        coalesce(counted.read_bytes, round(requested.read_bytes)::bigint) as read_bytes,
-        coalesce(counted.written_bytes, round(requested.written_bytes)::bigint) as written_bytes,
+        coalesce(counted.read_bytes, try_cast(round(requested.read_bytes) as bigint)) as read_bytes,
+        coalesce(counted.written_bytes, try_cast(round(requested.written_bytes) as bigint)) as written_bytes,
         coalesce(counted.read_count, requested.read_count) as read_count,
         coalesce(counted.write_count, requested.write_count) as write_count,
         coalesce(counted.read_began_s, requested.read_began_s) as read_began_s,

@@ -129,6 +129,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "source_layer": "rank",
         "target_layer": "host",
         "window_ceased_s": 1.0,
+        "timed_count": 2,
         "transfer_time_s": 3.0,
         "longest_s": 3.0,
         "time_bins": [-32767, 6],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,7 @@ from flows import night
 from flows.command import main
 from flows.landing import Told, land_paths
 from flows.settings import Settings
-from warehouse.contracts import frames, tables
+from warehouse.contracts import Table, frames, tables
 from warehouse.releases import Release
 from warehouse.store import Store
 
@@ -51,6 +52,15 @@ def write_small_site(folder: Path) -> None:
         polled_at=pl.col("polled_at").dt.strftime("%Y-%m-%dT%H:%M:%SZ")
     )
     frame.write_csv(folder / "polls.csv")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Let files be safe only from the end of a process, not of the machine: a night waits for the disk 150 times."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        # what is no open file is still told
+        monkeypatch.setattr(os, "fsync", os.fstat)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -84,27 +94,50 @@ class Night:
         return Store(root)
 
 
+#: what checks found, by all that they look at
+_Found = dict[tuple[str, str, tuple[tuple[str, float], ...]], list[tuple[pl.DataFrame, expectations.gate.Checked]]]
+
+
 @pytest.fixture(scope="session")
-def checked_night(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
-    """The small site after a night of its two days, every table held to its suite; not to be changed."""
-    store = Store(tmp_path_factory.mktemp("checked-night") / "warehouse")
-    shutil.copytree(landed_site.root, store.root)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        _check_here(monkeypatch)
-        return Night(store, night.run_inline(store, Settings(), lambda *_: None))
+def found_by_checks() -> _Found:
+    """What the suites found in this process so far: they look at rows and limits alone, and take seconds a night."""
+    return {}
 
 
-def _check_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def _check_here(monkeypatch: pytest.MonkeyPatch, found: _Found) -> None:
+    check = expectations.gate.check
+
+    def check_new_rows(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) -> expectations.gate.Checked:
+        known = found.setdefault((table.name, str(frame.schema), tuple(sorted(parameters.items()))), [])
+        for rows, checked in known:
+            if rows.equals(frame):
+                return checked
+        known.append((frame, check(table, frame, parameters)))
+        return known[-1][1]
+
+    monkeypatch.setattr(expectations.gate, "check", check_new_rows)
     monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))
 
 
 @pytest.fixture
-def checks_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let checks run in this process, which imports what they need once; a child takes seconds for that each time."""
-    _check_here(monkeypatch)
+def checks_here(monkeypatch: pytest.MonkeyPatch, found_by_checks: _Found) -> None:
+    """Let tables be checked in this process, and the same rows of a table once only: a child has it all to do again."""
+    _check_here(monkeypatch, found_by_checks)
 
 
-def _pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session")
+def checked_night(landed_site: Store, found_by_checks: _Found, tmp_path_factory: pytest.TempPathFactory) -> Night:
+    """The small site after a night of its two days, every table held to its suite; not to be changed."""
+    store = Store(tmp_path_factory.mktemp("checked-night") / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        _check_here(monkeypatch, found_by_checks)
+        return Night(store, night.run_inline(store, Settings(), lambda *_: None))
+
+
+def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every check pass at once, in this process."""
+
     def check(table: Any, frame: pl.DataFrame, _: Any) -> expectations.gate.Checked:
         verdicts = pl.DataFrame(
             [(table.name, "checked", "info", True, "{}", 0)], schema=frames.schema(tables.QUALITY), orient="row"
@@ -113,20 +146,20 @@ def _pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
-    _check_here(monkeypatch)
+    monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))
 
 
 @pytest.fixture
 def quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every check pass at once: for tests that are about the order of writes, not about quality."""
-    _pass_every_check(monkeypatch)
+    pass_every_check(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def quick_checks_throughout() -> Iterator[None]:
     """Let every check of a whole module pass at once: for tests of what a night computes; others check all of it."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        _pass_every_check(monkeypatch)
+        pass_every_check(monkeypatch)
         yield
 
 

@@ -7,35 +7,21 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-import flows.checker
 from flows.command.main import SUBCOMMANDS
-from tests.flows.conftest import Cli
+from tests.flows.conftest import Cli, Night
 from warehouse.store import Store
 
 
 @pytest.fixture
-def same_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let checks run in this process, which has imported what they need."""
-    monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))
-
-
-@pytest.fixture(scope="module")
-def released(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def released(checked_night: Night) -> Path:
     """A warehouse with one release, to be read only."""
-    from flows import night
-    from flows.settings import Settings
-
-    root = tmp_path_factory.mktemp("released") / "warehouse"
-    shutil.copytree(landed_site.root, root)
-    night.run_inline(Store(root), Settings(), lambda *_: None)
-    return root
+    return checked_night.store.root
 
 
 # ---- landing and running
@@ -69,7 +55,7 @@ def test_what_is_refused_ends_with_3_and_the_rest_lands(cli: Cli, tmp_path: Path
     assert refused["remedy"]
 
 
-@pytest.mark.usefixtures("same_process")
+@pytest.mark.usefixtures("checks_here")
 def test_a_run_prints_its_release_and_then_has_nothing_to_do(cli: Cli, site: Store) -> None:
     code, out, err = cli("--warehouse", site.root, "run", "--inline")
     assert code == 0
@@ -113,7 +99,7 @@ def test_usage_ends_with_2(arguments: list[str], told: str, cli: Cli, tmp_path: 
     assert "Traceback" not in err
 
 
-@pytest.mark.usefixtures("same_process")
+@pytest.mark.usefixtures("checks_here")
 def test_wrong_settings_are_told_with_file_and_field(cli: Cli, site: Store, tmp_path: Path) -> None:
     settings = tmp_path / "wrong.toml"
     settings.write_text("[classes]\nuniform_cof = 0.3\n")
@@ -176,7 +162,8 @@ class TestReading:
         assert not (tmp_path / "x.parquet").exists()
 
     @pytest.mark.usefixtures("quick_checks")
-    def test_names_from_the_input_are_text(self, cli: Cli, site: Store, tmp_path: Path) -> None:
+    def test_names_from_the_input_are_text(self, cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+        site = checked_night.copy(tmp_path / "warehouse")
         log = tmp_path / "hostile.sacct"
         log.write_text(
             "JobID|User|JobName|NNodes|Start|End|State\n"
@@ -189,8 +176,8 @@ class TestReading:
 
 
 @pytest.mark.usefixtures("quick_checks")
-def test_history_diff_and_rollback(cli: Cli, site: Store, tmp_path: Path) -> None:
-    cli("--warehouse", site.root, "run", "--inline")
+def test_history_diff_and_rollback(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+    site = checked_night.copy(tmp_path / "warehouse")
     log = tmp_path / "more.sacct"
     log.write_text(
         "JobID|User|JobName|NNodes|Start|End|State\n9|bob|ior|8|2026-03-03T00:05:00|2026-03-03T00:35:00|FAILED\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import warehouse.store
 from flows import night
 from flows.landing import Told, land_paths
 from flows.settings import Settings
+from tests.flows.conftest import Night, pass_every_check
 from warehouse import releases
 from warehouse.contracts import tables
 from warehouse.errors import GateFailed, NothingToDo, UsageError
@@ -48,16 +50,8 @@ def contents(store: Store, release: Release) -> dict[str, Any]:
 # ---- what it makes
 
 
-@pytest.fixture(scope="module")
-def made(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release]:
-    """The small site after its night; not to be changed."""
-    store = Store(tmp_path_factory.mktemp("made") / "warehouse")
-    shutil.copytree(landed_site.root, store.root)
-    return store, run(store)
-
-
-def test_a_night_makes_every_table(made: tuple[Store, Release]) -> None:
-    site, release = made
+def test_a_night_makes_every_table(checked_night: Night) -> None:
+    site, release = checked_night.store, checked_night.release
     assert release.verdict == "warned", "two hours are too few polls for a day"
     assert release.dates == tuple(day.isoformat() for day in DAYS)
     with opened(site, release) as connection:
@@ -76,22 +70,60 @@ def test_a_night_makes_every_table(made: tuple[Store, Release]) -> None:
     assert applications["sample_count"].to_list() == [2, 2]
 
 
-def test_classes_come_from_the_samples(made: tuple[Store, Release]) -> None:
-    with opened(*made) as connection:
+def test_classes_come_from_the_samples(checked_night: Night) -> None:
+    with opened(checked_night.store, checked_night.release) as connection:
         labels = connection.sql("select distinct label, source, is_shared_traffic from classes").fetchall()
     assert labels == [("UNIFORM", "server", True)]
 
 
+# ---- what comes after it
+
+
+@dataclass(frozen=True)
+class QuickNight(Night):
+    """A night without checks; `built` is its warehouse as a kill would have left it just before the publishing."""
+
+    built: Path
+
+
+@pytest.fixture(scope="module")
+def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> QuickNight:
+    """The small site after one undisturbed night of both days; not to be changed."""
+    root = tmp_path_factory.mktemp("both-days")
+    store = Store(root / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    publish = releases.publish
+
+    def keep_what_is_built(*arguments: Any) -> Release:
+        shutil.copytree(store.root, root / "built")
+        return publish(*arguments)
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        pass_every_check(monkeypatch)
+        monkeypatch.setattr(releases, "publish", keep_what_is_built)
+        return QuickNight(store, run(store), root / "built")
+
+
+@pytest.fixture(scope="module")
+def first_day(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
+    """The small site after a night of its first day alone; not to be changed."""
+    store = Store(tmp_path_factory.mktemp("first-day") / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        pass_every_check(monkeypatch)
+        return Night(store, run(store, until=DAYS[0]))
+
+
 @pytest.mark.usefixtures("quick_checks")
 class TestRepeated:
-    def test_a_second_run_has_nothing_to_do(self, site: Store) -> None:
-        release = run(site)
-        with pytest.raises(NothingToDo, match=release.release_id):
+    def test_a_second_run_has_nothing_to_do(self, both_days: QuickNight, tmp_path: Path) -> None:
+        site = both_days.copy(tmp_path / "warehouse")
+        with pytest.raises(NothingToDo, match=both_days.release.release_id):
             run(site)
-        assert releases.history(site) == [release]
+        assert releases.history(site) == [both_days.release]
 
-    def test_other_settings_make_every_day_anew(self, site: Store) -> None:
-        first = run(site)
+    def test_other_settings_make_every_day_anew(self, both_days: QuickNight, tmp_path: Path) -> None:
+        site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}})
         second = run(site, settings)
         assert second.dates == first.dates
@@ -101,24 +133,24 @@ class TestRepeated:
         assert changed["classes"] == 8
         assert changed["job_io"] == 0
 
-    def test_a_range_leaves_the_rest_for_the_next_run(self, site: Store) -> None:
-        first = run(site, until=DAYS[0])
+    def test_a_range_leaves_the_rest_for_the_next_run(self, first_day: Night, tmp_path: Path) -> None:
+        first = first_day.release
         assert first.dates == (DAYS[0].isoformat(),)
         assert first.inputs == (), "both files hold the second day too"
-        second = run(site)
+        second = run(first_day.copy(tmp_path / "warehouse"))
         assert second.dates == tuple(day.isoformat() for day in DAYS)
         assert len(second.inputs) == 2
 
-    def test_one_day_at_a_time_gives_what_both_days_give(self, site: Store, tmp_path: Path) -> None:
-        shutil.copytree(site.root, tmp_path / "other")
-        other = Store(tmp_path / "other")
-        run(other, until=DAYS[0])
-        both, apart = contents(site, run(site)), contents(other, run(other, since=DAYS[1]))
+    def test_one_day_at_a_time_gives_what_both_days_give(
+        self, both_days: QuickNight, first_day: Night, tmp_path: Path
+    ) -> None:
+        other = first_day.copy(tmp_path / "other")
+        both, apart = contents(both_days.store, both_days.release), contents(other, run(other, since=DAYS[1]))
         both.pop("quality"), apart.pop("quality")
         assert both == apart
 
-    def test_late_polls_renew_only_what_they_concern(self, site: Store, tmp_path: Path) -> None:
-        first = run(site)
+    def test_late_polls_renew_only_what_they_concern(self, both_days: QuickNight, tmp_path: Path) -> None:
+        site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         late = tmp_path / "late.csv"
         late.write_text(
             "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:10:00Z,c9,10,5000000,0\n"
@@ -154,6 +186,7 @@ def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_
 # ---- the gate
 
 
+@pytest.mark.usefixtures("checks_here")
 def test_rows_that_break_a_rule_are_in_quarantine(site: Store, tmp_path: Path) -> None:
     log = tmp_path / "wrong.sacct"
     log.write_text(
@@ -184,18 +217,19 @@ def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_
     assert volume == [(5430e6,)]
 
 
+@pytest.mark.usefixtures("checks_here")
 def test_a_critical_failure_stops_the_release(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     check = expectations.gate.check
 
     def broken(table: Any, frame: pl.DataFrame, parameters: Any) -> expectations.gate.Checked:
         return check(table, pl.concat([frame, frame]) if table == tables.JOB_IO else frame, parameters)
 
-    monkeypatch.setattr(expectations.gate, "check", broken)
-    with pytest.raises(GateFailed, match="job_io"):
-        run(site)
+    with monkeypatch.context() as patch:
+        patch.setattr(expectations.gate, "check", broken)
+        with pytest.raises(GateFailed, match="job_io"):
+            run(site)
     assert releases.history(site) == []
     assert (site.data_docs / "index.html").is_file()
-    monkeypatch.undo()
     release = run(site)
     assert releases.history(site) == [release]
 
@@ -228,12 +262,9 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, write: int) -> Iterator[list[str]
 
 @pytest.mark.usefixtures("quick_checks")
 def test_killed_before_any_write_the_next_run_ends_the_same(
-    site: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    site: Store, both_days: QuickNight, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each run works on the wreck of the last one, and is killed a write later, until one is not."""
-    shutil.copytree(site.root, tmp_path / "undisturbed")
-    calm = Store(tmp_path / "undisturbed")
-    release = run(calm)
     for write in range(100):
         try:
             with killed_at(monkeypatch, write):
@@ -246,8 +277,15 @@ def test_killed_before_any_write_the_next_run_ends_the_same(
         break
     assert write > 10, "the run was killed at many places"
     assert again is not None
-    assert again.release_id == release.release_id
-    assert contents(site, again) == contents(calm, release)
+    assert again.release_id == both_days.release.release_id
+    assert contents(site, again) == contents(both_days.store, both_days.release)
+
+
+@pytest.fixture
+def built_site(both_days: QuickNight, tmp_path: Path) -> Store:
+    """The small site's warehouse with both days built and nothing published yet, to be changed at will."""
+    shutil.copytree(both_days.built, tmp_path / "built")
+    return Store(tmp_path / "built")
 
 
 STAGES = ("replace", "remember_files", "snapshot_files", "ensure")
@@ -257,7 +295,7 @@ STAGES = ("replace", "remember_files", "snapshot_files", "ensure")
 @pytest.mark.parametrize(("call", "stage"), list(zip((0, 3, 3, 0), STAGES, strict=True)))
 @pytest.mark.usefixtures("quick_checks")
 def test_killed_while_publishing_the_next_run_ends_the_same(
-    stage: str, call: int, site: Store, monkeypatch: pytest.MonkeyPatch
+    stage: str, call: int, built_site: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Kills before a table's snapshot, between snapshots, and before the row that names them all."""
     done = getattr(warehouse.catalogue, stage)
@@ -273,20 +311,20 @@ def test_killed_while_publishing_the_next_run_ends_the_same(
     with monkeypatch.context() as patch:
         patch.setattr(warehouse.catalogue, stage, deadly)
         with pytest.raises(Killed):
-            run(site)
-    assert releases.current(site) is None
-    killed = run(site)
+            run(built_site)
+    assert releases.current(built_site) is None
+    killed = run(built_site)
     with pytest.raises(NothingToDo):
-        run(site)
-    assert len(releases.history(site)) == 1
-    with opened(site, killed) as connection:
+        run(built_site)
+    assert len(releases.history(built_site)) == 1
+    with opened(built_site, killed) as connection:
         assert connection.sql("select count(*) from job_io").fetchall() == [(8,)]
         assert connection.sql("select count(*) from ticks").fetchall() == [(1440,)]
 
 
 @pytest.mark.usefixtures("quick_checks")
 def test_what_a_killed_run_left_behind_goes_when_another_plan_is_published(
-    site: Store, monkeypatch: pytest.MonkeyPatch
+    built_site: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def deadly(*_: Any) -> None:
         raise Killed
@@ -294,18 +332,20 @@ def test_what_a_killed_run_left_behind_goes_when_another_plan_is_published(
     with monkeypatch.context() as patch:
         patch.setattr(releases, "_append", deadly)
         with pytest.raises(Killed):
-            run(site)
-    left = set(site.tables.glob("*/data/*.parquet"))
-    release = run(site, Settings.model_validate({"classes": {"min_duration_s": 1}}))
+            run(built_site)
+    left = set(built_site.tables.glob("*/data/*.parquet"))
+    release = run(built_site, Settings.model_validate({"classes": {"min_duration_s": 1}}))
     assert left
-    assert not left & set(site.tables.glob("*/data/*.parquet"))
-    assert {path for paths in releases.files_of(site, release).values() for path in paths} <= set(
-        site.tables.glob("*/data/*.parquet")
+    assert not left & set(built_site.tables.glob("*/data/*.parquet"))
+    assert {path for paths in releases.files_of(built_site, release).values() for path in paths} <= set(
+        built_site.tables.glob("*/data/*.parquet")
     )
 
 
 @pytest.mark.usefixtures("quick_checks")
-def test_killed_after_the_release_the_next_run_has_nothing_to_do(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_after_the_release_the_next_run_has_nothing_to_do(
+    built_site: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     publish = releases.publish
 
     def deadly(*arguments: Any) -> None:
@@ -315,7 +355,7 @@ def test_killed_after_the_release_the_next_run_has_nothing_to_do(site: Store, mo
     with monkeypatch.context() as patch:
         patch.setattr(releases, "publish", deadly)
         with pytest.raises(Killed):
-            run(site)
-    assert len(releases.history(site)) == 1
+            run(built_site)
+    assert len(releases.history(built_site)) == 1
     with pytest.raises(NothingToDo):
-        run(site)
+        run(built_site)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from flows.command.printing import bytes_text, show
@@ -19,3 +22,25 @@ def test_cells_say_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     show("Cells", ("a", "b", "c", "d", "e"), [(True, None, 12345, 0.123456, "[bold]x")])
     out = capsys.readouterr().out
     assert out.splitlines()[-2].split() == ["true", "-", "12,345", "0.1235", "[bold]x"]
+
+
+def test_names_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show("a\x1b[2Jb", ("name",), [("x\x1b]0;evil\x07y",), ("two\nlines",)])
+    told = capsys.readouterr().out
+    assert "\x1b" not in told
+    assert "\x07" not in told
+    assert "x\N{REPLACEMENT CHARACTER}]0;evil\N{REPLACEMENT CHARACTER}y" in told
+    assert "lines" in told
+
+
+def test_a_reader_that_leaves_is_no_fault() -> None:
+    """The table is longer than what a pipe holds, and nobody reads it."""
+    script = (
+        "import sys\nfrom flows.command import main as m\nfrom flows.command.printing import show\n"
+        "m.iosig.main = lambda standalone_mode: show('t', ('n',), [('x' * 99,)] * 5000)\nm.main()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, said = process.communicate()
+    assert (process.returncode, said) == (0, b"")

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from flows import night
+from flows.landing import Told, land_paths
 from flows.settings import Settings
 from tests.flows.traced_runs import land, trace
 from warehouse.errors import NothingToDo
@@ -230,9 +231,6 @@ def test_a_second_run_has_nothing_to_do(traced: tuple[Store, Release, dict[str, 
 
 @pytest.mark.usefixtures("quick_checks")
 def test_a_trace_that_came_first_is_joined_when_its_job_comes(landed_site: Store, tmp_path: Any) -> None:
-    from flows.landing import Told, land_paths
-    from tests.flows.conftest import write_small_site
-
     store = Store(tmp_path / "warehouse")
     trace_id = land(
         store,
@@ -241,8 +239,7 @@ def test_a_trace_that_came_first_is_joined_when_its_job_comes(landed_site: Store
     )
     first = run(store)
     assert ask(store, first, "select job_match, cluster from trace_jobs").rows() == [("none", None)]
-    write_small_site(tmp_path / "site")
-    list(land_paths(store, Settings(), [str(tmp_path / "site")], Told()))
+    list(land_paths(store, Settings(), [str(landed_site.root.parent / "site" / "jobs.sacct")], Told()))
     second = run(store)
     assert ask(store, second, "select trace_id, job_match, job_id from trace_jobs").rows() == [
         (trace_id, "job_id", "100")

@@ -29,6 +29,11 @@ def edge_rows(network: Network) -> list[dict[str, Any]]:
             "transfer_count": total["transfer_count"],
             "read_bytes": round(total["read_bytes"]),
             "written_bytes": round(total["written_bytes"]),
+            "timed_count": sum(
+                c["count"]
+                for c in counts
+                if (c["edge"], c["window"], c["metric"]) == (edge, window, 0) and c["bin"] > -32768
+            ),
             "transfer_time_s": total["transfer_time_s"],
             "longest_s": total["longest_s"],
         }

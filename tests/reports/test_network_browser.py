@@ -171,6 +171,18 @@ def test_an_edge_tells_its_numbers(seen: Seen, view: NetworkView) -> None:
     )
 
 
+def test_what_was_done_last_is_said_last(seen: Seen) -> None:
+    """A selected time is told when the brush rests: not over what was done meanwhile."""
+    seen.page.focus("#brush-from")
+    seen.page.keyboard.press("ArrowRight")
+    # the button for all of the time takes some room
+    seen.settle()
+    seen.page.mouse.click(*seen.state("placeOfNode(0, 7)"))
+    assert seen.state("isolated") is not None
+    seen.page.wait_for_timeout(600)
+    assert seen.page.inner_text("#live").startswith("Isolated: rank 7")
+
+
 def test_a_node_is_isolated(seen: Seen, view: NetworkView) -> None:
     x, y = seen.state("placeOfNode(0, 7)")
     assert seen.state(f"nodeAt({x}, {y})") == [0, 7]

@@ -29,7 +29,7 @@ from reports.network_view import NetworkView
 from reports.radial_view import draw
 from transforms.edge_counts import EdgeCounter
 from transforms.networks import Layer, Network, Transfers
-from transforms.radial import layout
+from transforms.radial import Ring, layout
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTHING = pl.DataFrame()
@@ -62,7 +62,8 @@ def network(
             one, sizes = np.ones(len(source)), np.full(len(source), 1e6)
             target = source * nodes[hop + 1] // nodes[hop]
             at_s = np.linspace(0.0, 3.9, len(source))
-            counter.add(Transfers(hop, source, target, at_s, times, sizes, sizes / times, one > 1))
+            rates = np.divide(sizes, times, out=np.full(len(source), np.nan), where=times > 0)
+            counter.add(Transfers(hop, source, target, at_s, times, sizes, rates, one > 1))
     return counter.result()
 
 
@@ -383,6 +384,51 @@ def test_ticks_are_few_and_within(low: float, ratio: float, most: int) -> None:
     assert (ticks >= low * 0.999999).all()
     assert (ticks <= high * 1.000001).all()
     assert (np.diff(ticks) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.92e6, 1.45e6), (9.29e-3, 11.1e-3), (1.0, 2.0), (5.0, 5.0001), (1.0, 81.0)]
+)
+def test_ticks_do_not_crowd(low: float, high: float) -> None:
+    ticks = log_ticks(low, high, 4)
+    assert (np.diff(np.log(ticks)) >= np.log(high / low) / 4 * 0.999).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(999.9e-6, "1 ms"), (999.4e-6, "999 µs"), (1e-3, "1 ms"), (0.0, "0 s"), (59.0, "59 s")]
+)
+def test_values_are_in_the_unit_of_what_is_shown(value: float, text: str) -> None:
+    assert value_text("time", value) == text
+
+
+def test_a_ring_without_nodes_has_no_names() -> None:
+    nothing = np.empty(0)
+    with panels.own_style():
+        axes = panels.blank((2, 2)).add_axes((0, 0, 1, 1))
+        radial_labels.draw_inner(
+            axes, layer("host", 0), Ring(0.3, 0.5, nothing.astype(np.int64), nothing, nothing), 500, []
+        )
+    assert not axes.texts
+
+
+def test_of_groups_the_first_member_is_named() -> None:
+    named = radial_labels._first_members(
+        Layer("host", pl.Series(["0-15", "nid1 to nid16", "a\nto b to c", "plain"]), group_size=16)
+    )
+    assert named.to_list() == ["0", "nid1", "a\nto b", "plain"]
+
+
+def test_the_last_name_does_not_touch_the_first() -> None:
+    assert radial_labels._named_places(10, 3).tolist() == [0, 3, 6]
+    assert radial_labels._named_places(9, 3).tolist() == [0, 3, 6]
+    assert radial_labels._named_places(5, 1).tolist() == [0, 1, 2, 3, 4]
+    assert radial_labels._named_places(2, 5).tolist() == [0]
+
+
+@pytest.mark.parametrize(("time_s", "said"), [(0.0, "all values are 0"), (-1.0, "no values are above 0")])
+def test_a_timeline_without_lengths_says_so(time_s: float, said: str) -> None:
+    figure = composed(view(network([layer("rank", 16), layer("host", 4)], time_s=time_s)))
+    assert said in [text for axes in figure.axes for text in texts(axes)]
 
 
 # ---- the file

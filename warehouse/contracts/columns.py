@@ -64,6 +64,7 @@ from warehouse.contracts.network_columns import (
     TIME_BINS as TIME_BINS,
     TIME_COUNTS as TIME_COUNTS,
     TIME_KIND as TIME_KIND,
+    TIMED_COUNT as TIMED_COUNT,
     TRANSFER_COUNT as TRANSFER_COUNT,
     TRANSFER_TIME_S as TRANSFER_TIME_S,
     WINDOW as WINDOW,

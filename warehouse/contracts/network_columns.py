@@ -24,9 +24,10 @@ TIME_KIND = Column(
 TRANSFER_COUNT = Column(
     "transfer_count", "int", "Transfers: requests, or their pieces, from one node to another.", unit="transfers", low=0
 )
-TRANSFER_TIME_S = Column(
-    "transfer_time_s", "real", "The sum of the known times of these that are not negative.", unit="s", low=0
+TIMED_COUNT = Column(
+    "timed_count", "int", "Those of them whose time is known and not negative.", unit="transfers", low=0
 )
+TRANSFER_TIME_S = Column("transfer_time_s", "real", "The sum of the times of these timed_count.", unit="s", low=0)
 LONGEST_S = Column("longest_s", "real", "The longest of these times.", unit="s", low=0)
 _BINS = (
     "The log bins of {} that hold any, rising: bin k from 2^(k/4) to 2^((k+1)/4) {}; -32767 holds zero, -32768 what is "

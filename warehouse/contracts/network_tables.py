@@ -49,6 +49,7 @@ NETWORK_EDGES = Table(
         c.TRANSFER_COUNT,
         c.READ_BYTES,
         c.WRITTEN_BYTES,
+        c.TIMED_COUNT,
         c.TRANSFER_TIME_S,
         c.LONGEST_S,
         c.TIME_BINS,
