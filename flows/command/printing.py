@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 #: where output goes to a file or a pipe
 _FILE_WIDTH = 160
 _GAP = 3
+_UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 

@@ -205,7 +205,8 @@ def test_bytes_over_edges_are_those_of_the_requests(made: Night) -> None:
             "select r.trace_id, count(*) as requests, "
             "coalesce(sum(request_bytes) filter (where direction = 'read'), 0)::bigint as read_bytes, "
             "coalesce(sum(request_bytes) filter (where direction = 'write'), 0)::bigint as written_bytes "
-            "from trace_requests as r inner join network_runs as n on r.trace_id = n.trace_id and r.module = n.network_modules group by all"
+            "from trace_requests as r inner join network_runs as n "
+            "on r.trace_id = n.trace_id and r.module = n.network_modules group by all"
         )
     }
     for row in over_edges:
