@@ -29,6 +29,7 @@ Kind = Literal["jobs", "polls", "series", "traces", "extrapolations"]
 
 RAW_LIMIT_CHARS = 2000
 HEAD_BYTES = 65536
+PARQUET_MAGIC = b"PAR1"
 
 
 @dataclass(frozen=True, slots=True)

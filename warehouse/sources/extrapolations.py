@@ -11,21 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.errors import InputRefused
-from warehouse.sources import Batch, Head, Reading, Source
+from warehouse.sources import PARQUET_MAGIC, Batch, Head, Reading, Source
 
 if TYPE_CHECKING:
     from warehouse.sources.extrapolation_json import Record
 
 #: the key of the record in the metadata of a compressed trace's file
 METADATA_KEY = "extrapolation"
-_PARQUET_MAGIC = b"PAR1"
 _JSON = re.compile(rb'"format"\s*:\s*"iosig-extrapolation"')
 _BLANK = b" \t\r\n"
 
 
 def sniff(head: Head) -> bool:
     """Return whether the content is a record in JSON, or the file of a compressed trace."""
-    if head.start.startswith(_PARQUET_MAGIC):
+    if head.start.startswith(PARQUET_MAGIC):
         return head.path is not None and _is_compressed_trace(head.path)
     return head.start.lstrip(_BLANK).startswith(b"{") and _JSON.search(head.start) is not None
 
@@ -65,8 +64,8 @@ def _content(path: Path) -> bytes:
 
     try:
         with open_bytes(path) as file:
-            content = file.read(len(_PARQUET_MAGIC))
-            if content != _PARQUET_MAGIC:
+            content = file.read(len(PARQUET_MAGIC))
+            if content != PARQUET_MAGIC:
                 return content + file.read(MOST_BYTES)
     except DAMAGE as error:
         raise InputRefused(f"The file cannot be read: {error}.", "Fetch or decompress it anew.") from error

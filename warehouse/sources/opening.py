@@ -9,9 +9,11 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
+import polars as pl
 import pyarrow as pa
 
 from warehouse.errors import InputRefused
@@ -150,3 +152,14 @@ def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
         raise InputRefused(
             f"The file is damaged after line {number}: {error}.", "Fetch or compress it anew; nothing of it was landed."
         ) from error
+
+
+@contextmanager
+def refusing_parquet_damage() -> Iterator[None]:
+    """Turn what Polars says of damaged Parquet into InputRefused."""
+    try:
+        yield
+    # A panic of the reader is no `Exception`, but it is as much the file's doing.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        said = (str(error).splitlines() or ["damaged"])[0]
+        raise InputRefused(f"The Parquet content cannot be read: {said}.", "Fetch or write the file anew.") from error

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from warehouse.errors import InputRefused
-from warehouse.sources import Batch, Head, Reading, Source, polls
+from warehouse.sources import PARQUET_MAGIC, Batch, Head, Reading, Source, polls
 from warehouse.sources.delimited import LINE, RAW
 from warehouse.sources.faults import Sifted
+from warehouse.sources.opening import refusing_parquet_damage
 from warehouse.sources.plain import plain_file
 
-PARQUET_MAGIC = b"PAR1"
 PIECE_ROWS = 2_000_000
 
 
 def sniff(head: Head) -> bool:
     """Return whether the content is Parquet; its columns lie at the end, and are looked at when it is read."""
     return head.start.startswith(PARQUET_MAGIC)
-
-
-@contextmanager
-def _refusing_damage() -> Iterator[None]:
-    try:
-        yield
-    # A panic of the reader is no `Exception`, but it is as much the file's doing.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        said = (str(error).splitlines() or ["damaged"])[0]
-        raise InputRefused(f"The Parquet content cannot be read: {said}.", "Fetch or write the file anew.") from error
 
 
 def _sifted(rows: pl.DataFrame, reading: Reading) -> Sifted:
@@ -44,13 +32,13 @@ def _sifted(rows: pl.DataFrame, reading: Reading) -> Sifted:
 
 
 def _pieces(path: Path, reading: Reading) -> Iterator[Sifted]:
-    with _refusing_damage():
+    with refusing_parquet_damage():
         table = pl.scan_parquet(path, glob=False)
         columns = polls.locate(table.collect_schema().names(), reading)
         used = table.select(pl.col(theirs).alias(ours) for ours, theirs in columns.items())
         height = table.select(pl.len()).collect().item()
     for first in range(0, height, PIECE_ROWS):
-        with _refusing_damage():
+        with refusing_parquet_damage():
             rows = used.slice(first, PIECE_ROWS).collect()
             found = _sifted(rows.with_columns(pl.int_range(first + 1, first + 1 + rows.height).alias(LINE)), reading)
         yield found

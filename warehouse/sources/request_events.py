@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,15 +19,15 @@ import polars as pl
 
 from warehouse.contracts import tables
 from warehouse.errors import InputRefused
-from warehouse.sources import Batch, Head, Reading, Source, event_rows, job_times, text_blocks, traced
+from warehouse.sources import PARQUET_MAGIC, Batch, Head, Reading, Source, event_rows, job_times, text_blocks, traced
 from warehouse.sources.delimited import LINE, RAW
 from warehouse.sources.event_rows import Clock, Layers
 from warehouse.sources.faults import Sifted
+from warehouse.sources.opening import refusing_parquet_damage
 from warehouse.sources.plain import plain_file
 from warehouse.sources.rejects import SCHEMA as REJECT_SCHEMA, reject_frame
 
 MODULE = "EVENTS"
-_PARQUET_MAGIC = b"PAR1"
 _PIECE_ROWS = 1 << 19
 #: what sorting may take before it goes to disk
 _SORT_MEMORY = "1GiB"
@@ -39,7 +38,7 @@ _MOST_KINDS = 100
 def sniff(head: Head) -> bool:
     """Return whether the content is a table with all columns that request events must have."""
     required = set(event_rows.REQUIRED)
-    if head.start.startswith(_PARQUET_MAGIC):
+    if head.start.startswith(PARQUET_MAGIC):
         return head.path is not None and required <= set(_parquet_names(head.path))
     line = head.lines[0] if head.lines else ""
     return required <= set(text_blocks.header_of(line).names)
@@ -47,20 +46,10 @@ def sniff(head: Head) -> bool:
 
 def _parquet_names(path: Path) -> list[str]:
     try:
-        with plain_file(path) as plain, _refusing_damage():
+        with plain_file(path) as plain, refusing_parquet_damage():
             return pl.scan_parquet(plain, glob=False).collect_schema().names()
     except InputRefused:
         return []
-
-
-@contextmanager
-def _refusing_damage() -> Iterator[None]:
-    try:
-        yield
-    # A panic of the reader is no `Exception`, but it is as much the file's doing.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        said = (str(error).splitlines() or ["damaged"])[0]
-        raise InputRefused(f"The Parquet content cannot be read: {said}.", "Fetch or write the file anew.") from error
 
 
 # ---- pieces, as they lie in the table
@@ -111,7 +100,7 @@ class _Table:
 
 def _pieces(path: Path, table: _Table) -> Iterator[Sifted]:
     with path.open("rb") as file:
-        is_parquet = file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+        is_parquet = file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
     if is_parquet:
         yield from _parquet_pieces(path, table)
     else:
@@ -119,13 +108,13 @@ def _pieces(path: Path, table: _Table) -> Iterator[Sifted]:
 
 
 def _parquet_pieces(path: Path, table: _Table) -> Iterator[Sifted]:
-    with _refusing_damage():
+    with refusing_parquet_damage():
         scanned = pl.scan_parquet(path, glob=False)
         columns = event_rows.locate(scanned.collect_schema().names())
         used = scanned.select(columns.values())
         height = scanned.select(pl.len()).collect().item()
     for first in range(0, height, _PIECE_ROWS):
-        with _refusing_damage():
+        with refusing_parquet_damage():
             rows = used.slice(first, _PIECE_ROWS).collect()
             lined = rows.with_columns(pl.int_range(first + 1, first + 1 + rows.height, dtype=pl.Int64).alias(LINE))
             found = table.typed(lined)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -90,17 +90,22 @@ def _rest_of_line(file: IO[bytes]) -> bytes:
     return rest
 
 
-def quick_cells(block: Block, header: Header, columns: Mapping[str, str]) -> pl.DataFrame | None:
+def quick_cells(
+    block: Block, header: Header, columns: Mapping[str, str], numbers: Collection[str] = ()
+) -> pl.DataFrame | None:
     """Read a block all at once, as text with `line`; None if anything in it needs a closer look.
 
-    columns: our names of the columns that are wanted, and the header's.
+    columns: our names of the columns that are wanted, and the header's. numbers: those of ours that are numbers.
     """
     content = block.content
     if b"\x00" in content or not (content.isascii() or _is_utf8(content)):
         return None
     ours = {theirs: name for name, theirs in columns.items()}
     # The names of other columns do not matter, and may be doubled.
-    schema = {ours.get(theirs, f"column {index}"): pl.String for index, theirs in enumerate(header.names)}
+    schema = {
+        ours.get(theirs, f"column {index}"): pl.Float64 if ours.get(theirs) in numbers else pl.String
+        for index, theirs in enumerate(header.names)
+    }
     used = [index for index, theirs in enumerate(header.names) if theirs in ours]
     try:
         cells = pl.read_csv(content, has_header=False, schema=schema, columns=used, separator=header.delimiter)

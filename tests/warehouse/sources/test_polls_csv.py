@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.warehouse.sources.batch_reading import read_input
 from warehouse.errors import InputRefused
-from warehouse.sources import Head, Reading, polls, polls_csv, recognize
+from warehouse.sources import Head, Reading, polls, polls_csv, recognize, text_blocks
 from warehouse.sources.polls_csv import SOURCE
 
 HEADER = "polled_at,controller,read_bytes_per_s,write_bytes_per_s"
@@ -167,7 +167,7 @@ def test_a_damaged_compressed_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_line_without_an_end_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polls_csv, "BLOCK_BYTES", 64)
-    monkeypatch.setattr(polls_csv, "LONGEST_LINE_BYTES", 128)
+    monkeypatch.setattr(text_blocks, "LONGEST_LINE_BYTES", 128)
     with pytest.raises(InputRefused, match="longer"):
         read_input(SOURCE, write(tmp_path, *GOOD, "x" * 500))
 
