@@ -40,7 +40,7 @@ _SUMMARIES = {
     "demo": "Run the whole night on a synthetic site and print what came of it.",
     "diff": "Compare two releases, table by table.",
     "expand": "Print the calls of a rank of a compressed trace, or what all ranks come to.",
-    "export": "Write one table of a release as a plain file.",
+    "export": "Write one table of a release as a plain file, or a feed for schedulers.",
     "extrapolate": "Make the exact I/O trace of a program at a rank count that nobody ran.",
     "land": "Land job logs, polls and series, each file once.",
     "network": "Show which nodes talked to which in a traced run, how fast, and which are in trouble.",
@@ -52,7 +52,7 @@ _SUMMARIES = {
     "run": "Run the night: stage, samples, transforms, checks, release.",
     "serve": "Run the nightly schedule, as a Prefect deployment.",
     "sql": "Query a release in SQL.",
-    "study": "Measure how well periods, signatures, extrapolations and networks do, where the truth is known.",
+    "study": "Measure how well methods do where the truth is known, and what periods are worth to a scheduler.",
 }
 _EPILOG = "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, 1 a bug."
 

@@ -112,15 +112,58 @@ _PRINTERS: dict[str, Callable[[duckdb.DuckDBPyRelation], None]] = {
     "--to", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write."
 )
 @click.option("--release", "release_id", help="The release, or the start of its id; the current one if not given.")
+@click.option(
+    "--feed",
+    "is_feed",
+    is_flag=True,
+    help="Of signatures or periods: what a scheduler needs of them, as JSON or Parquet by the file's ending.",
+)
+@click.option(
+    "--valid-days",
+    type=click.FloatRange(0, 36525, min_open=True),
+    help="Of a feed: how long to trust an application's entry after its last run; 90 if not given.",
+)
 @click.pass_obj
-def export_command(obj: tuple[Store, Path | None], table_name: str, target: Path, release_id: str | None) -> int:
+def export_command(
+    obj: tuple[Store, Path | None],
+    table_name: str,
+    target: Path,
+    release_id: str | None,
+    is_feed: bool,
+    valid_days: float | None,
+) -> int:
     """Write one table of a release as a plain Parquet file, or as CSV if the name ends in .csv.
 
-    The Parquet file carries each column's unit and doc as field metadata.
+    The Parquet file carries each column's unit and doc as field metadata. docs/scheduler-feed.md describes feeds.
     """
     from warehouse.export import export_table
     from warehouse.releases import find
 
+    if is_feed:
+        return _export_feed(obj[0], table_name, target, release_id, valid_days)
+    if valid_days is not None:
+        raise UsageError("--valid-days is about a feed: give --feed too.")
+    if target.suffix.lower() == ".json":
+        raise UsageError("A table is written as Parquet or CSV; JSON is for feeds (--feed) and `iosig sql`.")
     count = export_table(obj[0], find(obj[0], release_id), table_name, target)
     click.echo(f"{target}: {count:,} rows of {table_name}")
+    return 0
+
+
+def _export_feed(store: Store, kind: str, target: Path, release_id: str | None, valid_days: float | None) -> int:
+    """Write a feed for schedulers and say what is in it, and what is not."""
+    from flows.scheduler_feed import VALID_DAYS, export_feed
+    from warehouse.releases import find
+
+    days = VALID_DAYS if valid_days is None else valid_days
+    header = export_feed(store, find(store, release_id), kind, target, days).header
+    click.echo(f"{target}: {header['entry_count']:,} applications' {kind}")
+    reasons = {
+        "expired": f"without a run in the {days:g} days before the release",
+        "undated": "whose last run has no time",
+        "unnamed": "traced runs that belong to no job",
+    }
+    for name, reason in reasons.items():
+        if count := header[f"{name}_count"]:
+            click.echo(f"left out: {count:,} {reason}", err=True)
     return 0

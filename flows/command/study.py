@@ -276,3 +276,35 @@ def networks_command(seeds: int, seed: int, into: Path | None, as_json: bool) ->
     show("Named rightly, by ranks", page.BY_SIZE, list(page.size_rows(results)))
     show("Errors of clocks, by their range", page.CLOCKS, list(page.clock_rows(results)))
     return 0
+
+
+# ---- scheduling
+
+
+@study_command.command("scheduling", short_help="What knowing periods is worth to an I/O scheduler, by simulation.")
+@click.option("--seeds", default=10, show_default=True, type=click.IntRange(min=1), help="Draws of each workload.")
+@_SEED
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write a page, scheduling-study.md, and its figure into this folder.",
+)
+@_JSON
+def scheduling_command(seeds: int, seed: int, into: Path | None, as_json: bool) -> int:
+    """Measure stretch, I/O slowdown and utilization under Set-10, with periods known, predicted online, and wrong.
+
+    The workload of FTIO's Figure 17 (IPDPS'24, section IV), and a mixed one; simulated beside fair sharing.
+    """
+    from flows.command.printing import progress_bar, show, show_json
+    from flows.scheduling_study import page
+    from flows.scheduling_study.running import StudyParams, study
+
+    with progress_bar("Study of scheduling") as told:
+        results = study(StudyParams(seeds, seed), told=told)
+    if into is not None:
+        click.echo(f"Page: {page.write(results, into)}", err=True)
+    if as_json:
+        show_json(results.runs.to_dicts())
+        return 0
+    show("Medians over the draws", page.SUMMARY, list(page.rows(results)))
+    return 0

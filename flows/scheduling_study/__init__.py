@@ -1,0 +1,1 @@
+"""What knowing periods is worth to an I/O scheduler, by simulation: `iosig study scheduling`."""

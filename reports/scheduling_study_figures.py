@@ -1,0 +1,45 @@
+"""The figure of the study of scheduling: stretch, I/O slowdown and utilization, as FTIO's Figure 17."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from reports import panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: measures and what is better
+_MEASURES = {
+    "stretch": "Stretch (lower is better)",
+    "io_slowdown": "I/O slowdown (lower is better)",
+    "utilization": "Utilization (higher is better)",
+}
+
+
+def draw_runs(runs: pl.DataFrame, path: Path) -> None:
+    """Draw boxes over the seeds of each measure, workload and policy, in the order in which these come.
+
+    runs: workload, policy, seed, stretch, io_slowdown, utilization.
+    """
+    workloads = runs["workload"].unique(maintain_order=True).to_list()
+    panels.write((11.0, 3.4 * len(workloads)), lambda figure: _compose(figure, runs, workloads), path)
+
+
+def _compose(figure: Figure, runs: pl.DataFrame, workloads: list[str]) -> None:
+    policies = runs["policy"].unique(maintain_order=True).to_list()
+    grid = figure.subplots(len(workloads), len(_MEASURES), squeeze=False)
+    for row, workload in enumerate(workloads):
+        for column, (measure, title) in enumerate(_MEASURES.items()):
+            axes = grid[row][column]
+            of_workload = runs.filter(pl.col("workload") == workload)
+            values = [of_workload.filter(pl.col("policy") == policy)[measure].to_numpy() for policy in policies]
+            axes.boxplot(values, widths=0.6, medianprops={"color": panels.VERMILION})
+            axes.set_title(title if row == 0 else "")
+            axes.set_xticks(range(1, len(policies) + 1), policies, rotation=25, ha="right", fontsize=8)
+            if column == 0:
+                axes.set_ylabel(workload)
+    figure.tight_layout()

@@ -1,0 +1,575 @@
+"""Jobs that compute and do I/O on one shared file system: what it costs them, and what knowing periods saves.
+
+A discrete-event simulation of fluid flows. Between two events every job's bandwidth is constant; an event is a job
+that turns from computing to I/O or back. Two policies:
+
+* `Fair`, the original of FTIO's Figure 17: max-min fair sharing of the bandwidth among all jobs that do I/O.
+* `Set10` (Boito, Pallez, Teylo, Vidal, "IO-SETS: Simple and efficient approaches for I/O bandwidth management", IEEE
+  TPDS 34(10), 2023, DOI 10.1109/TPDS.2023.3305028): jobs are put into sets by the order of magnitude of their period.
+  Within a set one job at a time does I/O, first come first served; sets that do I/O share the bandwidth by priority.
+
+Where a period comes from is a `PeriodSource`, which is told of each finished I/O phase: an online predictor can live
+inside the simulation. Measures and the workload of Figure 17 are those of FTIO (Tarraf, Bandet, Boito, Pallez, Wolf,
+"Capturing Periodic I/O Using Frequency Techniques", IPDPS 2024), section IV.
+
+The file system loses nothing to concurrent streams. What contention costs here is waiting alone; on real storage it
+also costs seeks, and not to interleave streams saves more than is shown here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+#: the set of jobs whose period nobody knows yet: below all others
+UNKNOWN_SET = math.inf
+#: between sets that are further apart than this, priorities differ no more: 10^-100 of a bandwidth is still a number
+_MOST_DECADES = 100.0
+
+# ---- jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job: it computes, then does I/O, and so on through its phases.
+
+    compute_s, io_bytes (phases): how long each phase computes, and what it reads or writes then; either may be 0.
+    most_bytes_per_s: what it reaches when it has the file system for itself; infinite if that is all there is.
+    """
+
+    compute_s: Sequence[float] | Reals
+    io_bytes: Sequence[float] | Reals
+    started_s: float = 0.0
+    most_bytes_per_s: float = math.inf
+    node_count: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Many jobs (n) and their phases (m), as arrays.
+
+    started_s, most_bytes_per_s, node_count (n): as of `Job`. offsets (n + 1): job i has the phases from offsets[i] up
+    to offsets[i + 1]. compute_s, io_bytes (m).
+    """
+
+    started_s: Reals
+    most_bytes_per_s: Reals
+    node_count: Reals
+    offsets: Ints
+    compute_s: Reals
+    io_bytes: Reals
+
+    def __post_init__(self) -> None:
+        jobs, phases = self.started_s.size, self.compute_s.size
+        if not self.most_bytes_per_s.size == self.node_count.size == self.offsets.size - 1 == jobs:
+            raise ValueError("start, bandwidth and nodes must be given for each job, and offsets for one more")
+        if self.io_bytes.size != phases or self.offsets[0] != 0 or self.offsets[-1] != phases:
+            raise ValueError(
+                "compute time and bytes must be given for each phase, and offsets lead from 0 to their end"
+            )
+        if np.any(np.diff(self.offsets) < 0):
+            raise ValueError("offsets must not fall")
+        if not (np.all(self.most_bytes_per_s > 0) and _finite_from_zero(self.compute_s, self.io_bytes)):
+            raise ValueError("bandwidths must be positive, compute times and bytes finite and not negative")
+        if not (np.all(np.isfinite(self.started_s)) and np.all(np.isfinite(self.node_count) & (self.node_count > 0))):
+            raise ValueError("starts must be finite, node counts positive")
+
+    @property
+    def job_of_phase(self) -> Ints:
+        """The job (m) of each phase."""
+        return np.repeat(np.arange(self.started_s.size, dtype=np.int64), np.diff(self.offsets))
+
+
+def _finite_from_zero(*columns: Reals) -> bool:
+    return all(bool(np.all(np.isfinite(column) & (column >= 0))) for column in columns)
+
+
+def workload_of(jobs: Sequence[Job]) -> Workload:
+    """Return jobs as arrays."""
+    if any(len(job.compute_s) != len(job.io_bytes) for job in jobs):
+        raise ValueError("a job must have as many compute times as volumes")
+    lengths = np.array([0, *(len(job.io_bytes) for job in jobs)], dtype=np.int64)
+    none = np.empty(0)
+    return Workload(
+        started_s=np.array([job.started_s for job in jobs], dtype=float),
+        most_bytes_per_s=np.array([job.most_bytes_per_s for job in jobs], dtype=float),
+        node_count=np.array([job.node_count for job in jobs], dtype=float),
+        offsets=np.cumsum(lengths),
+        compute_s=np.concatenate([none, *(np.asarray(job.compute_s, dtype=float) for job in jobs)]),
+        io_bytes=np.concatenate([none, *(np.asarray(job.io_bytes, dtype=float) for job in jobs)]),
+    )
+
+
+# ---- where periods come from
+
+
+class PeriodSource(Protocol):
+    """Who is asked for the period of a job; made anew for each simulation, as it may learn."""
+
+    def period_s(self, job: int, now_s: float) -> float | None:
+        """Return the period of a job of which an I/O phase begins now, or None where it is not known yet."""
+
+    def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
+        """Hear of an I/O phase that has just ceased."""
+
+
+class Clairvoyant:
+    """Periods that are known in advance (FTIO, section IV: the ideal ones, in isolation; see `ideal_periods`).
+
+    periods_s (n): one for each job, NaN where it has none.
+    """
+
+    def __init__(self, periods_s: Sequence[float] | Reals) -> None:
+        self._periods_s = [float(period) for period in periods_s]
+
+    def period_s(self, job: int, now_s: float) -> float | None:
+        """Return what was given."""
+        period = self._periods_s[job]
+        return None if math.isnan(period) else period
+
+    def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
+        """Learn nothing: all is known."""
+
+
+class MeanGap:
+    """The mean time between the beginnings of successive I/O phases that have ceased (IO-Sets' w_iter, so far).
+
+    last: how many of the latest gaps count; all where None. A job is unknown until two of its phases have ceased.
+    """
+
+    def __init__(self, last: int | None = None) -> None:
+        if last is not None and last < 1:
+            raise ValueError("at least one gap must count")
+        self._kept = None if last is None else last + 1
+        self._begins_s: dict[int, deque[float]] = {}
+
+    def period_s(self, job: int, now_s: float) -> float | None:
+        """Return the mean gap so far; phases that begin at one and the same time have none."""
+        begins = self._begins_s.get(job)
+        if begins is None or len(begins) < 2 or begins[-1] <= begins[0]:
+            return None
+        return (begins[-1] - begins[0]) / (len(begins) - 1)
+
+    def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
+        """Note when the phase began."""
+        self._begins_s.setdefault(job, deque(maxlen=self._kept)).append(began_s)
+
+
+class WithError:
+    """Another source's periods, made wrong: increased or decreased at random (FTIO, section IV, "Set-10 + error").
+
+    ratio: by how much, 0.5 for half as long or half as long again. Which of the two is drawn anew for each answer.
+    """
+
+    def __init__(self, source: PeriodSource, generator: np.random.Generator, ratio: float = 0.5) -> None:
+        if not 0 <= ratio < 1:
+            raise ValueError("the error must be at least 0 and less than 1: a period stays positive")
+        self._source, self._generator, self._ratio = source, generator, ratio
+
+    def period_s(self, job: int, now_s: float) -> float | None:
+        """Return the other's answer with its error."""
+        period = self._source.period_s(job, now_s)
+        if period is None:
+            return None
+        return period * (1 + self._ratio if self._generator.integers(2) else 1 - self._ratio)
+
+    def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
+        """Pass it on."""
+        self._source.io_phase(job, began_s, ceased_s, volume_bytes)
+
+
+# ---- policies
+
+
+@dataclass(frozen=True, slots=True)
+class Fair:
+    """Max-min fair sharing among the jobs that do I/O, each of which takes at most what it can use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Set10:
+    """IO-Sets' heuristic: sets by the period's order of magnitude, one job of a set at a time, priority 10^-set.
+
+    source is asked when an I/O phase begins, and the phase stays in its set. What a job leaves of its share, because it
+    cannot use it, goes to the other sets. A job with an unknown period is in a set of its own kind (`UNKNOWN_SET`), a
+    tenth of the lowest other set that does I/O at that time: it cannot hold up those that are known, and is served
+    whenever they leave bandwidth or a share of it.
+    """
+
+    source: PeriodSource
+
+
+Policy = Fair | Set10
+
+
+def set_number(period_s: float | None) -> float:
+    """Return the set of a period: its order of magnitude, log10 rounded to the nearest whole (IO-Sets, Set-10)."""
+    if period_s is None:
+        return UNKNOWN_SET
+    if not (math.isfinite(period_s) and period_s > 0):
+        raise ValueError(f"a period must be positive and finite, not {period_s}")
+    return float(math.floor(math.log10(period_s) + 0.5))
+
+
+def shares(weights: Reals, most: Reals, total: float) -> Reals:
+    """Return the weighted max-min fair shares (k) of a total: in proportion to weights (k), none above its most (k).
+
+    All is shared out unless everybody has his most.
+    """
+    ratios = most / weights
+    level = total / weights.sum()
+    if level <= ratios.min():
+        # The usual case: nobody is held up by his own most.
+        return np.asarray(weights * level, dtype=float)
+    order = np.argsort(ratios, kind="stable")
+    taken = np.concatenate([[0.0], np.cumsum(most[order])[:-1]])
+    # Summed from the lightest end: what is left of the weights must not vanish beside those that are gone.
+    weights_left = np.cumsum(weights[order][::-1])[::-1]
+    levels = np.maximum(total - taken, 0.0) / weights_left
+    bound = levels < ratios[order]
+    level = float(levels[bound.argmax()]) if bound.any() else math.inf
+    return np.asarray(np.minimum(most, weights * level), dtype=float)
+
+
+def _heads(jobs: Ints, sets: Reals, began_s: Reals) -> tuple[Ints, Reals]:
+    """Return who may do I/O: of each set the job (k) that came first, by number where two came at once; and weights."""
+    order = np.lexsort((jobs, began_s, sets))
+    ordered = sets[order]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    found = ordered[first]
+    if found[-1] == UNKNOWN_SET:
+        found = np.append(found[:-1], found[-2] + 1 if found.size > 1 else 0.0)
+    return jobs[order[first]], 10.0 ** -np.minimum(found - found[0], _MOST_DECADES)
+
+
+# ---- what comes of it
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How n jobs with m phases fared.
+
+    started_s, ended_s, compute_s, io_s, node_count (n): io_s is from the beginning of each I/O phase to its end,
+    waiting included. runtime_alone_s, io_alone_s (n): the same job with the file system for itself. offsets (n + 1):
+    the phases of each job. began_s, served_s, ceased_s (m): when the I/O of each phase began, was first given
+    bandwidth, and ceased. set_number (m): the set it was in, infinite where its period was not known, NaN where there
+    are no sets or was no I/O. used_at_s, used_bytes_per_s (e): the bandwidth in use after each event, up to the next.
+    """
+
+    started_s: Reals
+    ended_s: Reals
+    compute_s: Reals
+    io_s: Reals
+    node_count: Reals
+    runtime_alone_s: Reals
+    io_alone_s: Reals
+    offsets: Ints
+    began_s: Reals
+    served_s: Reals
+    ceased_s: Reals
+    set_number: Reals
+    used_at_s: Reals
+    used_bytes_per_s: Reals
+
+    @property
+    def stretch(self) -> Reals:
+        """How many times as long each job (n) ran as alone (FTIO, section IV); NaN for one that takes no time."""
+        return _ratio(self.ended_s - self.started_s, self.runtime_alone_s)
+
+    @property
+    def io_slowdown(self) -> Reals:
+        """How many times as long each job's (n) I/O took as alone (FTIO, section IV); NaN for one without I/O."""
+        return _ratio(self.io_s, self.io_alone_s)
+
+    @property
+    def utilization(self) -> float:
+        """The share of the jobs' node time that was spent on computing, not on I/O (FTIO, section IV); NaN for none."""
+        computing, doing_io = self.node_count @ self.compute_s, self.node_count @ self.io_s
+        return float(_ratio(np.array([computing]), np.array([computing + doing_io]))[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """A run in three numbers, as FTIO's Figure 17: geometric means over the jobs, and the utilization."""
+
+    stretch: float
+    io_slowdown: float
+    utilization: float
+
+
+def measured(outcome: Outcome) -> Measures:
+    """Return the measures of a run; jobs without I/O have no I/O slowdown and do not count in it."""
+    return Measures(_geometric_mean(outcome.stretch), _geometric_mean(outcome.io_slowdown), outcome.utilization)
+
+
+def _ratio(numerator: Reals, denominator: Reals) -> Reals:
+    found = np.full(denominator.size, math.nan)
+    np.divide(numerator, denominator, out=found, where=denominator > 0)
+    return found
+
+
+def _geometric_mean(values: Reals) -> float:
+    known = values[~np.isnan(values)]
+    return float(np.exp(np.mean(np.log(known)))) if known.size else math.nan
+
+
+def _per_job(workload: Workload, values: Reals) -> Reals:
+    """Return the sums over the phases (m) of each job (n)."""
+    return np.bincount(workload.job_of_phase, values, workload.started_s.size).astype(np.float64)
+
+
+def _alone(workload: Workload, bandwidth_bytes_per_s: float) -> tuple[Reals, Reals]:
+    """Return when the I/O of each phase (m) begins and ceases if its job has the file system for itself.
+
+    Added up in the order in which the simulation does, so that a job that nobody disturbs has a stretch of 1 exactly.
+    """
+    most = np.minimum(workload.most_bytes_per_s, bandwidth_bytes_per_s)
+    io_s = workload.io_bytes / most[workload.job_of_phase]
+    began, ceased = np.empty(io_s.size), np.empty(io_s.size)
+    for job, (first, last) in enumerate(zip(workload.offsets[:-1], workload.offsets[1:], strict=True)):
+        spans = np.column_stack([workload.compute_s[first:last], io_s[first:last]]).ravel()
+        with np.errstate(over="ignore"):
+            times = np.cumsum(np.concatenate([workload.started_s[job : job + 1], spans]))
+        began[first:last], ceased[first:last] = times[1::2], times[2::2]
+    return began, ceased
+
+
+def _ends(workload: Workload, ceased_s: Reals) -> Reals:
+    """Return when each job (n) ends: with its last phase, or at once if it has none."""
+    ends = workload.started_s.copy()
+    some = np.diff(workload.offsets) > 0
+    ends[some] = ceased_s[workload.offsets[1:][some] - 1]
+    return ends
+
+
+def ideal_periods(workload: Workload, bandwidth_bytes_per_s: float) -> Reals:
+    """Return the mean time between beginnings of I/O of each job (n) in isolation; NaN for fewer than two of them.
+
+    IO-Sets' characteristic time w_iter, and what FTIO's section IV tells the clairvoyant Set-10.
+    """
+    began, _ = _alone(workload, bandwidth_bytes_per_s)
+    periods = np.full(workload.started_s.size, math.nan)
+    for job, (first, last) in enumerate(zip(workload.offsets[:-1], workload.offsets[1:], strict=True)):
+        times = began[first:last][workload.io_bytes[first:last] > 0]
+        if times.size > 1 and times[-1] > times[0]:
+            periods[job] = (times[-1] - times[0]) / (times.size - 1)
+    return periods
+
+
+# ---- the simulation
+
+
+def simulate(workload: Workload, bandwidth_bytes_per_s: float, policy: Policy) -> Outcome:
+    """Return how the jobs fare on a file system of one bandwidth under a policy.
+
+    At one instant phases that cease are told to the source before it is asked for those that begin, in the order of
+    jobs. Work is in proportion to phases times jobs, memory to phases.
+    """
+    if not (math.isfinite(bandwidth_bytes_per_s) and bandwidth_bytes_per_s > 0):
+        raise ValueError("the bandwidth must be positive and finite")
+    began_alone, ceased_alone = _alone(workload, bandwidth_bytes_per_s)
+    if not np.all(np.isfinite(ceased_alone)):
+        raise ValueError("the jobs last longer than can be counted")
+    run = _Run(workload, bandwidth_bytes_per_s, policy)
+    run.finish()
+    return Outcome(
+        started_s=workload.started_s,
+        ended_s=_ends(workload, run.ceased_s),
+        compute_s=_per_job(workload, workload.compute_s),
+        io_s=_per_job(workload, run.ceased_s - run.began_s),
+        node_count=workload.node_count,
+        runtime_alone_s=_ends(workload, ceased_alone) - workload.started_s,
+        io_alone_s=_per_job(workload, ceased_alone - began_alone),
+        offsets=workload.offsets,
+        began_s=run.began_s,
+        served_s=run.served_s,
+        ceased_s=run.ceased_s,
+        set_number=run.set_number,
+        used_at_s=np.array(run.used_at_s),
+        used_bytes_per_s=np.array(run.used_bytes_per_s),
+    )
+
+
+class _Run:
+    """The state of a simulation: of each job (n) its phase, whether it does I/O, at which rate, what is left of it.
+
+    A rate that an event leaves as it was is left alone, and so is the time at which it will be done: nothing is added
+    up in pieces that was not disturbed.
+    """
+
+    def __init__(self, workload: Workload, bandwidth_bytes_per_s: float, policy: Policy) -> None:
+        count, phases = workload.started_s.size, workload.io_bytes.size
+        self.total = bandwidth_bytes_per_s
+        self.source = policy.source if isinstance(policy, Set10) else None
+        self.most = np.minimum(workload.most_bytes_per_s, bandwidth_bytes_per_s)
+        self.compute_s, self.volume = workload.compute_s.tolist(), workload.io_bytes.tolist()
+        self.phase, self.end = workload.offsets[:-1].tolist(), workload.offsets[1:].tolist()
+        self.doing: Flags = np.zeros(count, dtype=bool)
+        self.due_s = np.full(count, math.inf)
+        self.rate, self.left, self.since_s, self.asked_s = (np.zeros(count) for _ in range(4))
+        self.sets = np.full(count, math.nan)
+        self.unserved: Flags = np.zeros(count, dtype=bool)
+        self.began_s, self.served_s, self.ceased_s, self.set_number = (np.full(phases, math.nan) for _ in range(4))
+        self.used_at_s: list[float] = []
+        self.used_bytes_per_s: list[float] = []
+        for job in range(count):
+            self._compute(job, float(workload.started_s[job]))
+
+    def finish(self) -> None:
+        """Go from event to event until no job has anything left to do."""
+        while self.due_s.size and (now := float(self.due_s.min())) < math.inf:
+            # Phases without compute time or without bytes end in the instant in which they begin.
+            while (ripe := (self.due_s <= now).nonzero()[0]).size:
+                self._turn(ripe, now)
+            self._share(now)
+        if bool(np.any(np.isnan(self.ceased_s))):
+            raise ValueError("the jobs last longer than can be counted")
+
+    def _turn(self, ripe: Ints, now: float) -> None:
+        doing = self.doing[ripe]
+        for job in ripe[doing].tolist():
+            self._cease(job, now)
+        for job in ripe[~doing].tolist():
+            self._begin(job, now)
+
+    def _compute(self, job: int, now: float) -> None:
+        going_on = self.phase[job] < self.end[job]
+        self.due_s[job] = now + self.compute_s[self.phase[job]] if going_on else math.inf
+
+    def _begin(self, job: int, now: float) -> None:
+        phase = self.phase[job]
+        self.began_s[phase] = now
+        if not self.volume[phase]:
+            self.served_s[phase] = self.ceased_s[phase] = now
+            self.phase[job] += 1
+            self._compute(job, now)
+            return
+        if self.source is not None:
+            self.sets[job] = self.set_number[phase] = set_number(self.source.period_s(job, now))
+        self.doing[job] = self.unserved[job] = True
+        self.left[job], self.asked_s[job], self.due_s[job] = self.volume[phase], now, math.inf
+
+    def _cease(self, job: int, now: float) -> None:
+        phase = self.phase[job]
+        self.ceased_s[phase] = now
+        self.doing[job], self.rate[job] = False, 0.0
+        if self.source is not None:
+            self.source.io_phase(job, float(self.began_s[phase]), now, self.volume[phase])
+        self.phase[job] += 1
+        self._compute(job, now)
+
+    def _share(self, now: float) -> None:
+        """Give the jobs that do I/O their bandwidth, and find when each will be done with it."""
+        jobs, rates = self._rates()
+        fresh = np.zeros(self.rate.size)
+        fresh[jobs] = rates
+        changed = (fresh != self.rate).nonzero()[0]
+        given = fresh[changed]
+        left = np.maximum(self.left[changed] - self.rate[changed] * (now - self.since_s[changed]), 0.0)
+        self.left[changed], self.since_s[changed], self.rate[changed] = left, now, given
+        self.due_s[changed] = now + np.divide(left, given, out=np.full(left.size, math.inf), where=given > 0)
+        for job in jobs[self.unserved[jobs] & (rates > 0)].tolist():
+            self.served_s[self.phase[job]] = now
+            self.unserved[job] = False
+        self.used_at_s.append(now)
+        self.used_bytes_per_s.append(float(rates.sum()))
+
+    def _rates(self) -> tuple[Ints, Reals]:
+        """Return the jobs (k) that are given bandwidth now, and how much."""
+        jobs = self.doing.nonzero()[0]
+        if not jobs.size:
+            return jobs, np.empty(0)
+        if self.source is None:
+            return jobs, shares(np.ones(jobs.size), self.most[jobs], self.total)
+        heads, weights = _heads(jobs, self.sets[jobs], self.asked_s[jobs])
+        return heads, shares(weights, self.most[heads], self.total)
+
+
+# ---- workloads
+
+
+@dataclass(frozen=True, slots=True)
+class CyclicParams:
+    """How jobs that do the same again and again are drawn.
+
+    bandwidth_bytes_per_s: of the file system, all of which each job can use. jitter_ratio: compute times differ by up
+    to this from their mean (ours: small, as IOR's). offset_ratio: jobs start within this share of their period (ours).
+    """
+
+    bandwidth_bytes_per_s: float = 1e9
+    jitter_ratio: float = 0.05
+    offset_ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.jitter_ratio <= 1 and 0 <= self.offset_ratio < math.inf):
+            raise ValueError("jitter must be from 0 to 1, offsets finite and not negative")
+        if not 0 < self.bandwidth_bytes_per_s < math.inf:
+            raise ValueError("the bandwidth must be positive and finite")
+
+
+def figure_17(generator: np.random.Generator, params: CyclicParams | None = None, cycles: int = 10) -> Workload:
+    """Return FTIO's workload of section IV: one job of a period of 19.2 s, the first, and 15 of 384 s.
+
+    In isolation I/O takes 6.25 % of each period: together all that the file system has. The long jobs have as many
+    periods as told (ours: the paper does not say), the short one as many as fill the same time.
+    """
+    if cycles < 1:
+        raise ValueError("there must be at least one period")
+    short_s, long_s, long_count, io_ratio = 19.2, 384.0, 15, 0.0625
+    params = params or CyclicParams()
+    periods = [short_s, *[long_s] * long_count]
+    return workload_of([_cyclic(p, round(cycles * long_s / p), io_ratio, 1.0, generator, params) for p in periods])
+
+
+def mixed(
+    generator: np.random.Generator,
+    count: int,
+    params: CyclicParams | None = None,
+    load: float = 1.0,
+    duration_s: float = 10_000.0,
+) -> Workload:
+    """Return jobs with periods log-uniform over 10 s to 10,000 s, that all run about as long.
+
+    load: the bandwidth that all want together in isolation, as a share of what there is (as Figure 17: all of it); jobs
+    have from half to one and a half times their equal part of it, at most half their period. duration_s: how long each
+    runs, but two periods at least. Nodes: powers of 2 up to 256.
+    """
+    if count < 1 or not (0 < load < math.inf and 0 < duration_s < math.inf):
+        raise ValueError("there must be jobs, a load and a duration, all positive")
+    params = params or CyclicParams()
+    periods = 10.0 ** generator.uniform(1.0, 4.0, count)
+    io_ratios = np.minimum(load / count * generator.uniform(0.5, 1.5, count), 0.5)
+    nodes = 2.0 ** generator.integers(0, 9, count)
+    drawn = zip(periods.tolist(), io_ratios.tolist(), nodes.tolist(), strict=True)
+    return workload_of(
+        [_cyclic(p, max(2, round(duration_s / p)), ratio, n, generator, params) for p, ratio, n in drawn]
+    )
+
+
+def _cyclic(
+    period_s: float,
+    cycles: int,
+    io_ratio: float,
+    node_count: float,
+    generator: np.random.Generator,
+    params: CyclicParams,
+) -> Job:
+    started_s = float(generator.uniform(0.0, params.offset_ratio * period_s))
+    jitter = generator.uniform(-params.jitter_ratio, params.jitter_ratio, cycles)
+    return Job(
+        compute_s=period_s * (1 - io_ratio) * (1 + jitter),
+        io_bytes=np.full(cycles, period_s * io_ratio * params.bandwidth_bytes_per_s),
+        started_s=started_s,
+        most_bytes_per_s=params.bandwidth_bytes_per_s,
+        node_count=node_count,
+    )
