@@ -55,7 +55,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class JobMix:
     """Many jobs (n) and their phases (m), as arrays.
 
     started_s, most_bytes_per_s, node_count (n): as of `Job`. offsets (n + 1): job i has the phases from offsets[i] up
@@ -94,13 +94,13 @@ def _finite_from_zero(*columns: Reals) -> bool:
     return all(bool(np.all(np.isfinite(column) & (column >= 0))) for column in columns)
 
 
-def workload_of(jobs: Sequence[Job]) -> Workload:
+def job_mix_of(jobs: Sequence[Job]) -> JobMix:
     """Return jobs as arrays."""
     if any(len(job.compute_s) != len(job.io_bytes) for job in jobs):
         raise ValueError("a job must have as many compute times as volumes")
     lengths = np.array([0, *(len(job.io_bytes) for job in jobs)], dtype=np.int64)
     none = np.empty(0)
-    return Workload(
+    return JobMix(
         started_s=np.array([job.started_s for job in jobs], dtype=float),
         most_bytes_per_s=np.array([job.most_bytes_per_s for job in jobs], dtype=float),
         node_count=np.array([job.node_count for job in jobs], dtype=float),
@@ -323,44 +323,44 @@ def _geometric_mean(values: Reals) -> float:
     return float(np.exp(np.mean(np.log(known)))) if known.size else math.nan
 
 
-def _per_job(workload: Workload, values: Reals) -> Reals:
+def _per_job(mix: JobMix, values: Reals) -> Reals:
     """Return the sums over the phases (m) of each job (n)."""
-    return np.bincount(workload.job_of_phase, values, workload.started_s.size).astype(np.float64)
+    return np.bincount(mix.job_of_phase, values, mix.started_s.size).astype(np.float64)
 
 
-def _alone(workload: Workload, bandwidth_bytes_per_s: float) -> tuple[Reals, Reals]:
+def _alone(mix: JobMix, bandwidth_bytes_per_s: float) -> tuple[Reals, Reals]:
     """Return when the I/O of each phase (m) begins and ceases if its job has the file system for itself.
 
     Added up in the order in which the simulation does, so that a job that nobody disturbs has a stretch of 1 exactly.
     """
-    most = np.minimum(workload.most_bytes_per_s, bandwidth_bytes_per_s)
-    io_s = workload.io_bytes / most[workload.job_of_phase]
+    most = np.minimum(mix.most_bytes_per_s, bandwidth_bytes_per_s)
+    io_s = mix.io_bytes / most[mix.job_of_phase]
     began, ceased = np.empty(io_s.size), np.empty(io_s.size)
-    for job, (first, last) in enumerate(zip(workload.offsets[:-1], workload.offsets[1:], strict=True)):
-        spans = np.column_stack([workload.compute_s[first:last], io_s[first:last]]).ravel()
+    for job, (first, last) in enumerate(zip(mix.offsets[:-1], mix.offsets[1:], strict=True)):
+        spans = np.column_stack([mix.compute_s[first:last], io_s[first:last]]).ravel()
         with np.errstate(over="ignore"):
-            times = np.cumsum(np.concatenate([workload.started_s[job : job + 1], spans]))
+            times = np.cumsum(np.concatenate([mix.started_s[job : job + 1], spans]))
         began[first:last], ceased[first:last] = times[1::2], times[2::2]
     return began, ceased
 
 
-def _ends(workload: Workload, ceased_s: Reals) -> Reals:
+def _ends(mix: JobMix, ceased_s: Reals) -> Reals:
     """Return when each job (n) ends: with its last phase, or at once if it has none."""
-    ends = workload.started_s.copy()
-    some = np.diff(workload.offsets) > 0
-    ends[some] = ceased_s[workload.offsets[1:][some] - 1]
+    ends = mix.started_s.copy()
+    some = np.diff(mix.offsets) > 0
+    ends[some] = ceased_s[mix.offsets[1:][some] - 1]
     return ends
 
 
-def ideal_periods(workload: Workload, bandwidth_bytes_per_s: float) -> Reals:
+def ideal_periods(mix: JobMix, bandwidth_bytes_per_s: float) -> Reals:
     """Return the mean time between beginnings of I/O of each job (n) in isolation; NaN for fewer than two of them.
 
     IO-Sets' characteristic time w_iter, and what FTIO's section IV tells the clairvoyant Set-10.
     """
-    began, _ = _alone(workload, bandwidth_bytes_per_s)
-    periods = np.full(workload.started_s.size, math.nan)
-    for job, (first, last) in enumerate(zip(workload.offsets[:-1], workload.offsets[1:], strict=True)):
-        times = began[first:last][workload.io_bytes[first:last] > 0]
+    began, _ = _alone(mix, bandwidth_bytes_per_s)
+    periods = np.full(mix.started_s.size, math.nan)
+    for job, (first, last) in enumerate(zip(mix.offsets[:-1], mix.offsets[1:], strict=True)):
+        times = began[first:last][mix.io_bytes[first:last] > 0]
         if times.size > 1 and times[-1] > times[0]:
             periods[job] = (times[-1] - times[0]) / (times.size - 1)
     return periods
@@ -369,7 +369,7 @@ def ideal_periods(workload: Workload, bandwidth_bytes_per_s: float) -> Reals:
 # ---- the simulation
 
 
-def simulate(workload: Workload, bandwidth_bytes_per_s: float, policy: Policy) -> Outcome:
+def simulate(mix: JobMix, bandwidth_bytes_per_s: float, policy: Policy) -> Outcome:
     """Return how the jobs fare on a file system of one bandwidth under a policy.
 
     At one instant phases that cease are told to the source before it is asked for those that begin, in the order of
@@ -377,20 +377,20 @@ def simulate(workload: Workload, bandwidth_bytes_per_s: float, policy: Policy) -
     """
     if not (math.isfinite(bandwidth_bytes_per_s) and bandwidth_bytes_per_s > 0):
         raise ValueError("the bandwidth must be positive and finite")
-    began_alone, ceased_alone = _alone(workload, bandwidth_bytes_per_s)
+    began_alone, ceased_alone = _alone(mix, bandwidth_bytes_per_s)
     if not np.all(np.isfinite(ceased_alone)):
         raise ValueError("the jobs last longer than can be counted")
-    run = _Run(workload, bandwidth_bytes_per_s, policy)
+    run = _Run(mix, bandwidth_bytes_per_s, policy)
     run.finish()
     return Outcome(
-        started_s=workload.started_s,
-        ended_s=_ends(workload, run.ceased_s),
-        compute_s=_per_job(workload, workload.compute_s),
-        io_s=_per_job(workload, run.ceased_s - run.began_s),
-        node_count=workload.node_count,
-        runtime_alone_s=_ends(workload, ceased_alone) - workload.started_s,
-        io_alone_s=_per_job(workload, ceased_alone - began_alone),
-        offsets=workload.offsets,
+        started_s=mix.started_s,
+        ended_s=_ends(mix, run.ceased_s),
+        compute_s=_per_job(mix, mix.compute_s),
+        io_s=_per_job(mix, run.ceased_s - run.began_s),
+        node_count=mix.node_count,
+        runtime_alone_s=_ends(mix, ceased_alone) - mix.started_s,
+        io_alone_s=_per_job(mix, ceased_alone - began_alone),
+        offsets=mix.offsets,
         began_s=run.began_s,
         served_s=run.served_s,
         ceased_s=run.ceased_s,
@@ -407,13 +407,13 @@ class _Run:
     up in pieces that was not disturbed.
     """
 
-    def __init__(self, workload: Workload, bandwidth_bytes_per_s: float, policy: Policy) -> None:
-        count, phases = workload.started_s.size, workload.io_bytes.size
+    def __init__(self, mix: JobMix, bandwidth_bytes_per_s: float, policy: Policy) -> None:
+        count, phases = mix.started_s.size, mix.io_bytes.size
         self.total = bandwidth_bytes_per_s
         self.source = policy.source if isinstance(policy, Set10) else None
-        self.most = np.minimum(workload.most_bytes_per_s, bandwidth_bytes_per_s)
-        self.compute_s, self.volume = workload.compute_s.tolist(), workload.io_bytes.tolist()
-        self.phase, self.end = workload.offsets[:-1].tolist(), workload.offsets[1:].tolist()
+        self.most = np.minimum(mix.most_bytes_per_s, bandwidth_bytes_per_s)
+        self.compute_s, self.volume = mix.compute_s.tolist(), mix.io_bytes.tolist()
+        self.phase, self.end = mix.offsets[:-1].tolist(), mix.offsets[1:].tolist()
         self.doing: Flags = np.zeros(count, dtype=bool)
         self.due_s = np.full(count, math.inf)
         self.rate, self.left, self.since_s, self.asked_s = (np.zeros(count) for _ in range(4))
@@ -423,7 +423,7 @@ class _Run:
         self.used_at_s: list[float] = []
         self.used_bytes_per_s: list[float] = []
         for job in range(count):
-            self._compute(job, float(workload.started_s[job]))
+            self._compute(job, float(mix.started_s[job]))
 
     def finish(self) -> None:
         """Go from event to event until no job has anything left to do."""
@@ -517,7 +517,7 @@ class CyclicParams:
             raise ValueError("the bandwidth must be positive and finite")
 
 
-def figure_17(generator: np.random.Generator, params: CyclicParams | None = None, cycles: int = 10) -> Workload:
+def figure_17(generator: np.random.Generator, params: CyclicParams | None = None, cycles: int = 10) -> JobMix:
     """Return FTIO's workload of section IV: one job of a period of 19.2 s, the first, and 15 of 384 s.
 
     In isolation I/O takes 6.25 % of each period: together all that the file system has. The long jobs have as many
@@ -528,7 +528,7 @@ def figure_17(generator: np.random.Generator, params: CyclicParams | None = None
     short_s, long_s, long_count, io_ratio = 19.2, 384.0, 15, 0.0625
     params = params or CyclicParams()
     periods = [short_s, *[long_s] * long_count]
-    return workload_of([_cyclic(p, round(cycles * long_s / p), io_ratio, 1.0, generator, params) for p in periods])
+    return job_mix_of([_cyclic(p, round(cycles * long_s / p), io_ratio, 1.0, generator, params) for p in periods])
 
 
 def mixed(
@@ -537,7 +537,7 @@ def mixed(
     params: CyclicParams | None = None,
     load: float = 1.0,
     duration_s: float = 10_000.0,
-) -> Workload:
+) -> JobMix:
     """Return jobs with periods log-uniform over 10 s to 10,000 s, that all run about as long.
 
     load: the bandwidth that all want together in isolation, as a share of what there is (as Figure 17: all of it); jobs
@@ -551,9 +551,7 @@ def mixed(
     io_ratios = np.minimum(load / count * generator.uniform(0.5, 1.5, count), 0.5)
     nodes = 2.0 ** generator.integers(0, 9, count)
     drawn = zip(periods.tolist(), io_ratios.tolist(), nodes.tolist(), strict=True)
-    return workload_of(
-        [_cyclic(p, max(2, round(duration_s / p)), ratio, n, generator, params) for p, ratio, n in drawn]
-    )
+    return job_mix_of([_cyclic(p, max(2, round(duration_s / p)), ratio, n, generator, params) for p, ratio, n in drawn])
 
 
 def _cyclic(

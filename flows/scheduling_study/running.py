@@ -14,11 +14,11 @@ from transforms.scheduling import (
     Clairvoyant,
     CyclicParams,
     Fair,
+    JobMix,
     MeanGap,
     Policy,
     Set10,
     WithError,
-    Workload,
     figure_17,
     ideal_periods,
     measured,
@@ -36,7 +36,7 @@ _WORKLOAD, _ERROR = range(2)
 #: told of each run that is done: how many are, and of how many
 Told = Callable[[int, int], None]
 #: makes a policy for a workload; errors are drawn from the generator
-Maker = Callable[[Workload, float, np.random.Generator], Policy]
+Maker = Callable[[JobMix, float, np.random.Generator], Policy]
 
 #: policies by name, as FTIO's Figure 17 has them, and one more that needs no spectrum
 POLICIES: dict[str, tuple[str, Maker]] = {

@@ -19,20 +19,20 @@ from transforms.scheduling import (
     CyclicParams,
     Fair,
     Job,
+    JobMix,
     MeanGap,
     Outcome,
     Policy,
     Set10,
     WithError,
-    Workload,
     figure_17,
     ideal_periods,
+    job_mix_of,
     measured,
     mixed,
     set_number,
     shares,
     simulate,
-    workload_of,
 )
 
 NAN = math.nan
@@ -43,7 +43,7 @@ def job(*phases: tuple[float, float], at: float = 0.0, most: float = math.inf, n
 
 
 def outcome(jobs: list[Job], bandwidth: float, policy: Policy | None = None) -> Outcome:
-    return simulate(workload_of(jobs), bandwidth, policy or Fair())
+    return simulate(job_mix_of(jobs), bandwidth, policy or Fair())
 
 
 def set10(*periods: float) -> Set10:
@@ -266,10 +266,10 @@ def test_equals_are_treated_equally(phases: list[tuple[float, float]], count: in
 
 
 def test_order_of_jobs_is_nothing_to_fair_sharing() -> None:
-    workload = mixed(np.random.default_rng(4), 8, duration_s=500)
+    mix = mixed(np.random.default_rng(4), 8, duration_s=500)
     jobs = [
-        Job(workload.compute_s[a:b], workload.io_bytes[a:b], workload.started_s[i], 4e8)
-        for i, (a, b) in enumerate(pairwise(workload.offsets.tolist()))
+        Job(mix.compute_s[a:b], mix.io_bytes[a:b], mix.started_s[i], 4e8)
+        for i, (a, b) in enumerate(pairwise(mix.offsets.tolist()))
     ]
     there, back = outcome(jobs, 1e9), outcome(jobs[::-1], 1e9)
     assert there.ended_s == pytest.approx(back.ended_s[::-1])
@@ -315,16 +315,16 @@ def test_shares_fill_like_glasses(drawn: list[tuple[float, float]], total: float
 
 
 def test_fair_agrees_with_contention() -> None:
-    workload = replace(figure_17(np.random.default_rng(3), cycles=2), most_bytes_per_s=np.linspace(1e8, 1e9, 16))
-    found = simulate(workload, 1e9, Fair())
+    mix = replace(figure_17(np.random.default_rng(3), cycles=2), most_bytes_per_s=np.linspace(1e8, 1e9, 16))
+    found = simulate(mix, 1e9, Fair())
     chains = contention.Chains(
-        workload.started_s,
-        workload.offsets,
-        workload.compute_s,
-        workload.io_bytes,
-        workload.most_bytes_per_s[workload.job_of_phase],
-        np.ones(workload.io_bytes.size),
-        np.zeros(workload.io_bytes.size, dtype=np.int64),
+        mix.started_s,
+        mix.offsets,
+        mix.compute_s,
+        mix.io_bytes,
+        mix.most_bytes_per_s[mix.job_of_phase],
+        np.ones(mix.io_bytes.size),
+        np.zeros(mix.io_bytes.size, dtype=np.int64),
     )
     shared = contention.share(chains, contention.Pipe(1e9), 1e4)
     assert found.ceased_s == pytest.approx(shared.ended_s, abs=1e-3)
@@ -334,22 +334,22 @@ def test_fair_agrees_with_contention() -> None:
 
 
 def test_figure_17_is_the_papers() -> None:
-    workload = figure_17(np.random.default_rng(1))
-    periods = ideal_periods(workload, 1e9)
+    mix = figure_17(np.random.default_rng(1))
+    periods = ideal_periods(mix, 1e9)
     assert periods[0] == pytest.approx(19.2, rel=0.01)
     assert periods[1:] == pytest.approx([384.0] * 15, rel=0.04)
-    assert np.diff(workload.offsets).tolist() == [200] + [10] * 15
-    io_s = np.bincount(workload.job_of_phase, workload.io_bytes) / 1e9
+    assert np.diff(mix.offsets).tolist() == [200] + [10] * 15
+    io_s = np.bincount(mix.job_of_phase, mix.io_bytes) / 1e9
     assert io_s == pytest.approx([240.0] * 16)
-    assert len(set(workload.started_s.tolist())) == 16
+    assert len(set(mix.started_s.tolist())) == 16
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_set10_saves_what_figure_17_says(seed: int) -> None:
-    workload = figure_17(np.random.default_rng(seed))
-    fair = measured(simulate(workload, 1e9, Fair()))
-    clairvoyant = measured(simulate(workload, 1e9, Set10(Clairvoyant(ideal_periods(workload, 1e9)))))
-    online = measured(simulate(workload, 1e9, Set10(MeanGap())))
+    mix = figure_17(np.random.default_rng(seed))
+    fair = measured(simulate(mix, 1e9, Fair()))
+    clairvoyant = measured(simulate(mix, 1e9, Set10(Clairvoyant(ideal_periods(mix, 1e9)))))
+    online = measured(simulate(mix, 1e9, Set10(MeanGap())))
     assert online.io_slowdown < 0.6 * fair.io_slowdown
     assert online.stretch < 1.05 * clairvoyant.stretch
     assert online.stretch < 0.95 * fair.stretch
@@ -357,21 +357,21 @@ def test_set10_saves_what_figure_17_says(seed: int) -> None:
 
 
 def test_ideal_periods_count_io_alone() -> None:
-    workload = workload_of([job((1, 4), (5, 0), (5, 2)), job((1, 1)), job((0, 1), (3, 1), (5, 1), most=1)])
-    assert ideal_periods(workload, 2.0) == pytest.approx([12, NAN, 5], nan_ok=True)
+    mix = job_mix_of([job((1, 4), (5, 0), (5, 2)), job((1, 1)), job((0, 1), (3, 1), (5, 1), most=1)])
+    assert ideal_periods(mix, 2.0) == pytest.approx([12, NAN, 5], nan_ok=True)
 
 
 def test_mixed_is_as_told() -> None:
-    workload = mixed(np.random.default_rng(2), 300, load=0.8)
-    periods = ideal_periods(workload, 1e9)
+    mix = mixed(np.random.default_rng(2), 300, load=0.8)
+    periods = ideal_periods(mix, 1e9)
     assert 8 < periods.min() < 14
     assert 7000 < periods.max() < 11000
-    wanted = np.bincount(workload.job_of_phase, workload.io_bytes) / 1e9
-    assert (wanted / np.diff(workload.offsets) / periods).sum() == pytest.approx(0.8, rel=0.08)
-    assert set(workload.node_count.tolist()) == {2.0**power for power in range(9)}
-    runs_s = periods * np.diff(workload.offsets)
+    wanted = np.bincount(mix.job_of_phase, mix.io_bytes) / 1e9
+    assert (wanted / np.diff(mix.offsets) / periods).sum() == pytest.approx(0.8, rel=0.08)
+    assert set(mix.node_count.tolist()) == {2.0**power for power in range(9)}
+    runs_s = periods * np.diff(mix.offsets)
     assert 6000 < runs_s.min() < runs_s.max() < 21_000
-    assert np.diff(workload.offsets).min() == 2
+    assert np.diff(mix.offsets).min() == 2
 
 
 def test_workloads_follow_their_generator() -> None:
@@ -389,16 +389,16 @@ def test_workloads_follow_their_generator() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: workload_of([Job([1.0], [])]),
-        lambda: workload_of([job((-1, 1))]),
-        lambda: workload_of([job((1, NAN))]),
-        lambda: workload_of([job((1, math.inf))]),
-        lambda: workload_of([job((1, 1), most=0)]),
-        lambda: workload_of([job((1, 1), at=math.inf)]),
-        lambda: workload_of([job((1, 1), nodes=0)]),
-        lambda: replace(workload_of([job((1, 1))]), offsets=np.array([0, 2])),
-        lambda: replace(workload_of([job((1, 1)), job((1, 1))]), offsets=np.array([0, 3, 2])),
-        lambda: replace(workload_of([job((1, 1))]), node_count=np.ones(2)),
+        lambda: job_mix_of([Job([1.0], [])]),
+        lambda: job_mix_of([job((-1, 1))]),
+        lambda: job_mix_of([job((1, NAN))]),
+        lambda: job_mix_of([job((1, math.inf))]),
+        lambda: job_mix_of([job((1, 1), most=0)]),
+        lambda: job_mix_of([job((1, 1), at=math.inf)]),
+        lambda: job_mix_of([job((1, 1), nodes=0)]),
+        lambda: replace(job_mix_of([job((1, 1))]), offsets=np.array([0, 2])),
+        lambda: replace(job_mix_of([job((1, 1)), job((1, 1))]), offsets=np.array([0, 3, 2])),
+        lambda: replace(job_mix_of([job((1, 1))]), node_count=np.ones(2)),
         lambda: outcome([], 0.0),
         lambda: outcome([], math.inf),
         lambda: outcome([job((1e308, 0), (1e308, 0))], 1.0),
@@ -412,6 +412,6 @@ def test_workloads_follow_their_generator() -> None:
     ],
     ids=range(20),
 )
-def test_misuse_is_refused(wrong: Callable[[], Workload | Outcome]) -> None:
+def test_misuse_is_refused(wrong: Callable[[], JobMix | Outcome]) -> None:
     with pytest.raises(ValueError, match=r"must|longer|positive"):
         wrong()
