@@ -119,11 +119,14 @@ def network_of(
     modules = _modules(told, asked)
     if not modules:
         return Made("no_requests", notes=("The trace has no single requests.",))
-    rows = told.filter(pl.col("module").is_in(modules)).select(_SUMMED).row(0, named=True)
+    told = told.filter(pl.col("module").is_in(modules))
+    rows = told.select(_SUMMED).row(0, named=True)
     source = _Requests(requests, files, modules)
     # where all ranks are told of together, no single one is a node
     is_single = rows["rank_high"] >= 0
-    seen = source.seen(rows["rank_low"], max(rows["rank_high"], (process_count or 0) - 1 if is_single else -1))
+    rank_high = max(rows["rank_high"], (process_count or 0) - 1 if is_single else -1)
+    hosts, numbers = (told[name].explode().unique().to_list() for name in ("hosts", "file_numbers"))
+    seen = Seen(hosts, modules, numbers, files, rows["rank_low"], rank_high)
     names = _layer_names(asked, seen)
     covered_ratio = _covered(records, modules, rows["moved_bytes"])
     made = Made("no_layers", None, ", ".join(modules), rows["request_count"], covered_ratio)
@@ -135,12 +138,9 @@ def network_of(
     for chunk in source.chunks():
         counted.add(chunk, source.pieces(chunk) if "target" in names else None)
     network = counted.network()
+    made = replace(made, outcome="made", network=network, skew=skew, negative_count=_negative_count(network))
     return replace(
         made,
-        outcome="made",
-        network=network,
-        skew=skew,
-        negative_count=_negative_count(network),
         patterns=patterns(network),
         bottlenecks=_placed(counted.finder.result(), source, layers),
         notes=_notes(made, network, skew) + _layer_notes(names, asked, is_single=is_single),
@@ -159,13 +159,13 @@ def _of_events(events: Sequence[Path], asked: Asked, params: NetworkParams, proc
     if network.edges.is_empty():
         why = "No event has a counterpart, with the same rank and request, in the layer before or behind."
         return replace(made, outcome="no_layers", network=None, notes=(why,))
+    made = replace(made, negative_count=_negative_count(network))
     notes = _notes(made, network, found.skew)
     if found.unmatched_count:
         are = "1 event has" if found.unmatched_count == 1 else f"{found.unmatched_count:,} events have"
         notes += (f"{are} no counterpart in the layer before or behind.",)
     return replace(
         made,
-        negative_count=_negative_count(network),
         patterns=patterns(network),
         bottlenecks=found.bottlenecks(members),
         notes=notes,
@@ -176,7 +176,7 @@ def _of_events(events: Sequence[Path], asked: Asked, params: NetworkParams, proc
 
 
 def _told(requests: Sequence[Path]) -> pl.DataFrame:
-    """Return of each module its requests, bytes, ranks and time."""
+    """Return of each module its requests, bytes, ranks, time, hosts and files."""
     if not requests:
         return pl.DataFrame()
     return (
@@ -189,6 +189,8 @@ def _told(requests: Sequence[Path]) -> pl.DataFrame:
             rank_high=pl.col("rank").max(),
             began_s=pl.col("began_s").min(),
             ceased_s=pl.col("ceased_s").max(),
+            hosts=pl.col("host").unique(),
+            file_numbers=pl.col("file_number").unique(),
         )
         .sort("module")
         .collect(engine="streaming")
@@ -246,14 +248,6 @@ class _Requests:
         """Yield a chunk's requests cut where stripes end, each on its target."""
         yield from on_targets(chunk, self.files)
 
-    def seen(self, rank_low: int, rank_high: int) -> Seen:
-        """Return what the requests are of."""
-        hosts, numbers = (
-            self._lazy().select(pl.col(name).unique()).collect(engine="streaming").to_series().to_list()
-            for name in ("host", "file_number")
-        )
-        return Seen(hosts, self.modules, numbers, self.files, rank_low, rank_high)
-
     def of(self, numbers: Sequence[int]) -> pl.DataFrame:
         """Return the rows of some requests, by their numbers."""
         return self._lazy().filter(pl.col("request").is_in(numbers)).select(_NEEDED).collect(engine="streaming")
@@ -273,7 +267,7 @@ def _span(rows: dict[str, float], skew: Skew, params: NetworkParams) -> Reals:
     """Return the edges of the time windows: all requests lie within them, whatever their rank's clock."""
     shift = skew.offset_s if skew.offset_s is not None else np.zeros(1)
     began_s, ceased_s = rows["began_s"] - max(float(shift.max()), 0.0), rows["ceased_s"] - min(float(shift.min()), 0.0)
-    return window_edges(min(began_s, 0.0) if began_s < 0 else 0.0, ceased_s, params.window_count)
+    return window_edges(min(0.0, began_s), ceased_s, params.window_count)
 
 
 # ---- counting
@@ -390,9 +384,10 @@ def _notes(made: Made, network: Network, skew: Skew) -> tuple[str, ...]:
         notes.append(
             f"Clocks were set by collective opens of {files}; they were up to {value_text('time', skew.range_s)} apart."
         )
-    negative_count = _negative_count(network)
-    if negative_count:
-        notes.append(f"{negative_count:,} times are negative, by clocks that differ: they are drawn as the lowest.")
+    if made.negative_count:
+        notes.append(
+            f"{made.negative_count:,} times are negative, by clocks that differ: they are drawn as the lowest."
+        )
     return tuple(notes)
 
 

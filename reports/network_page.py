@@ -25,7 +25,7 @@ from reports import network_page_data as data
 from reports.network_colors import colors, unused_color
 from reports.network_page_data import Detail, SlotCounts
 from reports.network_view import NetworkView
-from reports.plot_texts import shortened
+from reports.plot_texts import printable
 from transforms.networks import METRICS, STEPS_PER_WINDOW, Ints, Network, Reals
 from warehouse.placing import moved_into_place
 
@@ -37,7 +37,6 @@ _PARTS = Path(__file__).with_name("network_page_parts")
 _SCRIPTS = ("numbers", "data", "model", "picture", "rings", "timeline", "details", "search", "panels", "main")
 #: characters of a text from a log that are kept, and what stands for those that steer
 _MOST_CHARACTERS = 300
-_UNKNOWN = "\ufffd"
 
 
 def write_page(view: NetworkView, path: Path, most_bytes: int = MOST_BYTES) -> None:
@@ -254,7 +253,7 @@ def _number(value: object) -> float | None:
 
 def _plain(text: object, most: int = _MOST_CHARACTERS) -> str:
     """Return a text from a log without what steers, not too long."""
-    return "".join(letter if letter.isprintable() else _UNKNOWN for letter in shortened(str(text), most))
+    return printable(text, most)
 
 
 def _patterns(view: NetworkView) -> list[dict[str, Any]]:

@@ -86,6 +86,11 @@ def plain(text: str, most: int = _NAME_CHARACTERS) -> str:
     )
 
 
+def printable(text: object, most: int) -> str:
+    """Return a text from the input as it can be printed or put into a page: nothing that steers, not too long."""
+    return "".join(letter if letter.isprintable() else _UNKNOWN for letter in shortened(str(text), most))
+
+
 def shortened(text: str, most: int) -> str:
     """Return a text without its middle, if it is too long: names differ from their like at either end."""
     tail = most // 2

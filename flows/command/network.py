@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _REFUSED = 3
 #: nodes of a layer that are listed, also where all are alike; single requests by each metric; causes of a pattern
 _LISTED, _LISTED_ALIKE, _LISTED_REQUESTS, _LISTED_CAUSES = 8, 3, 5, 2
-#: characters of a name from the input that are shown, and of a sentence; what stands for those that steer a terminal
-_NAME_CHARACTERS, _SENTENCE_CHARACTERS, _UNKNOWN = 20, 600, "\ufffd"
+#: characters of a name from the input that are shown, and of a sentence
+_NAME_CHARACTERS, _SENTENCE_CHARACTERS = 20, 600
 #: nodes are called alike where the slowest one takes less than so many times as long as the median one
 _ALIKE = 1.25
 
@@ -330,6 +330,6 @@ def _few(names: list[str] | None) -> str | None:
 
 def _plain(text: object, most: int = _NAME_CHARACTERS) -> str:
     """Return a text from the input as it may be printed: nothing that steers the terminal, its middle left out."""
-    from reports.plot_texts import shortened
+    from reports.plot_texts import printable
 
-    return "".join(letter if letter.isprintable() else _UNKNOWN for letter in shortened(str(text), most))
+    return printable(text, most)

@@ -95,9 +95,7 @@ def _cell(value: Any) -> str:
 
 def printable(text: str) -> str:
     """Return a text from the input without anything that would steer a terminal: it is replaced by a mark."""
-    return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else _UNPRINTABLE for letter in text)
 
 
 def show_json(document: Any) -> None:

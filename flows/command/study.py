@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,11 +13,21 @@ if TYPE_CHECKING:
     from flows.signature_study.running import Results as SignatureResults
     from flows.study.running import Results
 
+Command = TypeVar("Command", bound=Callable[..., Any])
+
 _SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="What all is drawn from.")
 _WORKERS = click.option(
     "--workers", type=click.IntRange(min=1), help="Processes that work on it; as many as there are cores if not given."
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _into(page: str, drawn: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--into",
+        type=click.Path(path_type=Path, file_okay=False),
+        help=f"Write a page, {page}, and its {drawn} into this folder.",
+    )
 
 
 @click.group("study")
@@ -36,11 +47,7 @@ def study_command() -> None:
 )
 @_SEED
 @_WORKERS
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write a page, periods-study.md, and its figures into this folder.",
-)
+@_into("periods-study.md", "figures")
 @_JSON
 def periods_command(traces: int, draws: int, seed: int, workers: int | None, into: Path | None, as_json: bool) -> int:
     """Measure how well the searches for periods do, on traces whose period is known and on noise.
@@ -124,11 +131,7 @@ def _show(results: Results) -> None:
     help="Only this result; can be given several times. All of them if not given.",
 )
 @_WORKERS
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write a page, signatures-study.md, and its figures into this folder.",
-)
+@_into("signatures-study.md", "figures")
 @_JSON
 def signatures_command(
     seeds: int,
@@ -197,11 +200,7 @@ def _show_signatures(results: SignatureResults) -> None:
     help="Recorder traces as PROGRAM/RANKS/, a folder for each rank count with the trace or an archive of it.",
 )
 @_WORKERS
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write a page, extrapolations-study.md, and its figures into this folder.",
-)
+@_into("extrapolations-study.md", "figures")
 @_JSON
 def extrapolations_command(traces: Path, workers: int | None, into: Path | None, as_json: bool) -> int:
     """Measure what extrapolation gets right, fits and refuses, on programs whose traces are at hand.
@@ -249,11 +248,7 @@ def _show_extrapolations(results: ExtrapolationResults) -> None:
     help="Systems of each pattern; sets of clocks.",
 )
 @_SEED
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write a page, networks-study.md, and its figure into this folder.",
-)
+@_into("networks-study.md", "figure")
 @_JSON
 def networks_command(seeds: int, seed: int, into: Path | None, as_json: bool) -> int:
     """Measure how often planted patterns of networks are named rightly, and how exactly planted clocks are found.
@@ -284,11 +279,7 @@ def networks_command(seeds: int, seed: int, into: Path | None, as_json: bool) ->
 @study_command.command("scheduling", short_help="What knowing periods is worth to an I/O scheduler, by simulation.")
 @click.option("--seeds", default=10, show_default=True, type=click.IntRange(min=1), help="Draws of each workload.")
 @_SEED
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write a page, scheduling-study.md, and its figure into this folder.",
-)
+@_into("scheduling-study.md", "figure")
 @_JSON
 def scheduling_command(seeds: int, seed: int, into: Path | None, as_json: bool) -> int:
     """Measure stretch, I/O slowdown and utilization under Set-10, with periods known, predicted online, and wrong.

@@ -9,28 +9,10 @@ import polars as pl
 
 from reports.network_view import NetworkView
 from transforms.edge_counts import EdgeCounter, window_edges
+from transforms.network_patterns import PATTERN_ROWS
 from transforms.networks import Ints, Layer, Network, TimeKind, Transfers
 from transforms.radial import layout
 
-_PATTERNS = pl.Schema(
-    {
-        "hop": pl.Int32(),
-        "metric": pl.String(),
-        "is_whole": pl.Boolean(),
-        "first_window": pl.Int32(),
-        "last_window": pl.Int32(),
-        "outcome": pl.String(),
-        "pattern": pl.String(),
-        "active_node_count": pl.Int32(),
-        "transfer_count": pl.Int64(),
-        "node_spread": pl.Float64(),
-        "edge_spread": pl.Float64(),
-        "band_ratio": pl.Float64(),
-        "nodes_per_band": pl.Float64(),
-        "outlier_score": pl.Float64(),
-        "cause_nodes": pl.List(pl.String()),
-    }
-)
 _BOTTLENECKS = pl.Schema(
     {
         "metric": pl.String(),
@@ -122,7 +104,7 @@ def pattern_row(**given: object) -> pl.DataFrame:
         "pattern": "outlier", "active_node_count": 12, "transfer_count": 480, "node_spread": 0.4, "edge_spread": 0.7,
         "band_ratio": 0.1, "nodes_per_band": None, "outlier_score": 9.5, "cause_nodes": ["1"],
     }  # fmt: skip
-    return pl.DataFrame([row | given], schema=_PATTERNS)
+    return pl.DataFrame([row | given], schema=PATTERN_ROWS)
 
 
 def bottleneck_row(**given: object) -> pl.DataFrame:
@@ -138,7 +120,7 @@ def bottleneck_row(**given: object) -> pl.DataFrame:
 def view_of(network: Network, title: str = "made-up.darshan", **given: object) -> NetworkView:
     """Return a view of a network with nothing said of it, but what is given."""
     said: dict[str, object] = {
-        "patterns": pl.DataFrame(schema=_PATTERNS),
+        "patterns": pl.DataFrame(schema=PATTERN_ROWS),
         "bottlenecks": pl.DataFrame(schema=_BOTTLENECKS),
     }
     return NetworkView(title, network, layout(network), **(said | given))  # type: ignore[arg-type]
