@@ -137,8 +137,9 @@ class NetworkInput:
         timed = counts.filter(is_timed).join(edges, on="edge").group_by("place").agg(pl.col("count").sum())
         time_s = pl.col("transfer_time_s")
         found = (
-            totals.join(edges, on="edge")
-            .group_by("place")
+            # in order, so that sums of reals have the same digits each time
+            totals.join(edges, on="edge", maintain_order="left")
+            .group_by("place", maintain_order=True)
             .agg(
                 pl.col("transfer_count", "read_bytes", "written_bytes", "transfer_time_s").sum(),
                 pl.col("longest_s").max(),
