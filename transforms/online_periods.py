@@ -55,6 +55,8 @@ _RECENT_CYCLES = 8.0
 _TOO_LITTLE = ("aperiodic", "too_short")
 #: gaps that are kept: as many as the tracker keeps phases
 _MOST_GAPS = 64
+#: phases without any period that are a behaviour: our own method needs no more to see one
+_LEAST_PHASES = 5
 _STATE_VERSION = 1
 
 
@@ -192,11 +194,15 @@ class Predictor:
 
     # ---- windows
 
+    @property
+    def origin_s(self) -> float:
+        """When the run began: its clock's zero, or the first request where that is earlier or the clock counts from 1970."""
+        first_s = self.samples.first_s
+        return min(0.0, first_s) if first_s < _EPOCH_S else first_s
+
     def window_start_s(self, now_s: float) -> float:
         """Return where the window begins that is judged now."""
-        first_s = self.samples.first_s
-        origin_s = min(0.0, first_s) if first_s < _EPOCH_S else first_s
-        start_s = origin_s if self.start_s is None else max(self.start_s, origin_s)
+        start_s = self.origin_s if self.start_s is None else max(self.start_s, self.origin_s)
         if self.params.window_s is not None:
             start_s = max(start_s, now_s - self.params.window_s)
         return min(start_s, now_s)
@@ -265,20 +271,20 @@ class Predictor:
             expected_s = onset_s
         return alike
 
-    def conclude(self, answer: Answer, changed: tuple[Change, float] | None, cause: str | None) -> Evaluation:
-        """Make an answer the next evaluation, and remember it. cause: `gap` or `end`, where the input says so."""
+    def conclude(self, answer: Answer, changed: tuple[Change, float] | None, due: Due) -> Evaluation:
+        """Make an answer the next evaluation, and remember it."""
         self.evaluation_count += 1
         self.period_s = answer.period_s or self.period_s
-        self._count_hit(answer)
+        self._count_hit(answer, due.now_s)
         intervals = self.history.add(answer.frequency_hz, answer.window_s)
         place = intervals.current
         periods = None if place is None else intervals.periods(place)
-        transition = self.automaton.add(
-            answer.window_end_s, answer.period_s, cause or ("change_point" if changed is not None else None)
-        )
+        transition = None
+        if self._is_telling(answer, changed, due):
+            cause = due.cause or ("change_point" if changed is not None else None)
+            transition = self.automaton.add(due.now_s, answer.period_s, cause)
         current = self.automaton.current
         onset_s, volume_bytes = self.tracker.onset_s, self.tracker.volume_bytes
-        now_s = max(answer.window_end_s, float(onset_s[-1]) if len(onset_s) else -math.inf)
         return Evaluation(
             number=self.evaluation_count,
             answer=answer,
@@ -289,20 +295,26 @@ class Predictor:
             request_count=self.samples.request_count + self.samples.unknown_size_count,
             phase_count=self.tracker.phase_count,
             last_phase_s=float(onset_s[-1]) if len(onset_s) else None,
-            burst=next_burst(onset_s, volume_bytes, periods or answer.alone, now_s, self.params.burst),
+            burst=next_burst(onset_s, volume_bytes, periods or answer.alone, due.now_s, self.params.burst),
             change=None if changed is None else changed[0],
             changed_s=None if changed is None else changed[1],
             state="start" if current is None else current.name,
             transition=transition,
         )
 
-    def _count_hit(self, answer: Answer) -> None:
+    def _is_telling(self, answer: Answer, changed: tuple[Change, float] | None, due: Due) -> bool:
+        """Return whether the automaton learns anything: that a few phases have no period yet is no behaviour."""
+        if answer.period_s is not None or changed is not None or due.cause is not None:
+            return True
+        return int((self.tracker.onset_s >= answer.window_start_s).sum()) >= _LEAST_PHASES
+
+    def _count_hit(self, answer: Answer, now_s: float) -> None:
         """Let the window of `periods` begin anew once the method has found a period so many times."""
         if self.params.strategy != "periods" or answer.outcome != "periodic" or answer.period_s is None:
             return
         self.hit_count += 1
         if self.hit_count >= self.params.hit_count:
-            self.start_s = answer.window_end_s - self.params.window_periods * answer.period_s
+            self.start_s = now_s - self.params.window_periods * answer.period_s
             self.hit_count = 0
 
     # ---- to disk and back
@@ -388,7 +400,7 @@ def evaluate(due: Sequence[Due]) -> list[Evaluation]:
         ]
         answers = _anew(due, answers, changed)
     return [
-        one.predictor.conclude(one.predictor.tentative(answer), change, one.cause)
+        one.predictor.conclude(one.predictor.tentative(answer), change, one)
         for one, answer, change in zip(due, answers, changed, strict=True)
     ]
 
