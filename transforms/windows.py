@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.bursts import Bursts, bursts
+from transforms.phases import ROUNDING as ROUNDING, middle_pauses, substantial_runs
 from transforms.sampled import Sampled
 from transforms.samples import Ragged, cut
 from transforms.throughput import Requests, Steps, owners, step_function
@@ -21,8 +22,6 @@ Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-#: a rate above the mean by less than this share is the mean itself: a signal that never varies has no phases
-ROUNDING = 1e-9
 #: an edge that misses a sample's own by less than this share of a sample does so by rounding
 _EDGE_SLACK = 1e-6
 
@@ -171,14 +170,9 @@ def first_phases_of_samples(sampled: Sampled, params: PhaseParams | None = None)
 
 def _substantial(sampled: Sampled) -> Requests:
     """Return runs of samples above their signal's mean, as requests."""
-    known, count = sampled.is_known, sampled.sample_count + 1
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        mean = np.where(known, sampled.bytes_per_s, 0.0).sum(axis=1) / known.sum(axis=1)
-        is_high = known & (sampled.bytes_per_s > (mean * (1.0 + ROUNDING))[:, None])
-    changes = np.diff(is_high.view(np.int8), axis=1, prepend=0, append=0).ravel()
-    row, first = np.divmod(np.flatnonzero(changes > 0), count)
-    last = np.flatnonzero(changes < 0) % count
-    began, ceased = (sampled.started_s[row] + place / sampled.sampling_hz[row] for place in (first, last))
+    runs, _ = substantial_runs(sampled)
+    row, hz = runs.row, sampled.sampling_hz[runs.row]
+    began, ceased = (sampled.started_s[row] + place / hz for place in (runs.first, runs.last))
     return Requests(began, ceased, np.ones(len(row)), row, sampled.signal_count)
 
 
@@ -197,17 +191,8 @@ def _parting_gaps(runs: Bursts) -> Reals:
     """Return half of the pause in which the middle of each subject's paused time lies (subjects), pauses by length."""
     owner = owners(runs.offsets)
     is_pause = owner[1:] == owner[:-1]
-    length, owner = (runs.onset_s[1:] - runs.ended_s[:-1])[is_pause], owner[1:][is_pause]
-    order = np.lexsort((length, owner))
-    length, owner = length[order], owner[order]
-    bounds = np.searchsorted(owner, np.arange(len(runs.offsets)))
-    sums = np.concatenate([[0.0], np.cumsum(length)])
-    middle = (sums[bounds[:-1]] + sums[bounds[1:]]) / 2
-    at = np.clip(np.searchsorted(sums, middle, side="right") - 1, bounds[:-1], np.maximum(bounds[1:] - 1, bounds[:-1]))
-    has_pause = bounds[1:] > bounds[:-1]
-    found = np.zeros(len(bounds) - 1)
-    found[has_pause] = length[at[has_pause]] / 2
-    return found
+    length = (runs.onset_s[1:] - runs.ended_s[:-1])[is_pause]
+    return middle_pauses(owner[1:][is_pause], length, len(runs.offsets) - 1) / 2
 
 
 # ---- several signals as one
