@@ -62,7 +62,7 @@ def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
     elif source.kind == "polls":
         polls = settings.polls
         known = Reading(filesystem=polls.filesystem, time_zone=polls.time_zone, columns=dict(polls.columns))
-    elif source.kind in ("traces", "extrapolations"):
+    elif source.kind in ("traces", "extrapolations", "predictions"):
         known = Reading()
     else:
         series = settings.series

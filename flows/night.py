@@ -19,6 +19,7 @@ from flows.steps import (
     extrapolations,
     networks,
     periods,
+    predictions,
     release,
     samples,
     signature_checks,
@@ -76,6 +77,11 @@ def _extrapolations(run: Run) -> Iterator[tuple[str, int]]:
     yield from _once(run, "extrapolations", lambda: extrapolations.gather_extrapolations(run))
 
 
+def _predictions(run: Run) -> Iterator[tuple[str, int]]:
+    for day in run.plan.prediction_days:
+        yield from _once(run, f"predictions {day}", lambda day=day: predictions.stage_predictions(run, day))  # type: ignore[misc]
+
+
 def _samples(run: Run) -> Iterator[tuple[str, int]]:
     for day in run.plan.job_days:
         # a day on which only series or traces ended has no runs to cut samples for
@@ -122,6 +128,7 @@ STEPS = (
         (tables.NETWORK_RUNS, tables.NETWORK_EDGES, tables.NETWORK_PATTERNS, tables.NETWORK_BOTTLENECKS),
     ),
     Step("extrapolations", _extrapolations, (tables.EXTRAPOLATIONS,)),
+    Step("predictions", _predictions, (tables.PREDICTIONS,)),
     Step("samples", _samples, (tables.SAMPLES, tables.JOB_IO, tables.APPLICATIONS)),
     Step(
         "signatures",
@@ -168,6 +175,12 @@ def land_inbox(store: Store, settings: Settings) -> Iterator[Arrival]:
         yield from land_paths(store, settings, [str(settings.schedule.inbox)], Told())
 
 
+def land_new(store: Store, settings: Settings) -> Iterator[Arrival]:
+    """Land what is new in the inbox, and the predictions that were made since the night before."""
+    yield from land_inbox(store, settings)
+    yield from predictions.land_journal(store, settings)
+
+
 def run_inline(
     store: Store,
     settings: Settings,
@@ -177,13 +190,13 @@ def run_inline(
     until: date | None = None,
     checker: Checker | None = None,
 ) -> Release:
-    """Land the inbox, do all steps of the plan without Prefect, and publish the release.
+    """Land the inbox and the predictions, do all steps of the plan without Prefect, and publish the release.
 
     Raises NothingToDo if nothing is stale, and GateFailed where a critical expectation does not hold: then
     nothing is released.
     """
     clock = _Clock(report)
-    for arrival in land_inbox(store, settings):
+    for arrival in land_new(store, settings):
         clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.name).name}", arrival.row_count)
     with locked(store):
         run = open_run(store, settings, planning.make_plan(store, settings, since, until), checker)

@@ -17,7 +17,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.schedules import Cron
 from prefect.states import Completed
 
-from flows.night import STEPS, Step, land_inbox, open_run
+from flows.night import STEPS, Step, land_new, open_run
 from flows.planning import Plan, make_plan
 from flows.settings import Settings, load
 from flows.steps import release as release_step
@@ -30,10 +30,10 @@ from warehouse.store import Store, locked
 
 @task(cache_policy=NO_CACHE)
 def land(store: Store, settings: Settings) -> int:
-    """Land what is new in the inbox; returns the files that are new."""
+    """Land what is new in the inbox and the journal of predictions; returns the landings that are new."""
     logger = get_run_logger()
     new_count = 0
-    for arrival in land_inbox(store, settings):
+    for arrival in land_new(store, settings):
         logger.log(logging.WARNING if arrival.has_refusals else logging.INFO, "%s", arrival.line())
         new_count += arrival.landed is not None and arrival.landed.is_new
     return new_count

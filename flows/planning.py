@@ -23,12 +23,17 @@ if TYPE_CHECKING:
     import duckdb
 
 
+#: days of polls, on which runs and series ended, and of predictions
+_Stale = tuple[list[date], list[date | None], list[date]]
+
+
 @dataclass(frozen=True)
 class Plan:
     """One run: from which release and landings it starts, and which days it computes anew.
 
     `poll_days` are days of polls; `job_days` are days on which runs or series ended, None for those without
-    an end. The same plan, made anew after a crash, has the same fingerprint.
+    an end; `prediction_days` are days on which predictions were made. The same plan, made anew after a crash,
+    has the same fingerprint.
     """
 
     base: Release | None
@@ -38,11 +43,12 @@ class Plan:
     poll_days: tuple[date, ...]
     job_days: tuple[date | None, ...]
     parameters: str
+    prediction_days: tuple[date, ...] = ()
 
     @cached_property
     def days(self) -> tuple[date | None, ...]:
         """Every day that is computed anew, in order, None last."""
-        days = {*self.poll_days, *self.job_days}
+        days = {*self.poll_days, *self.job_days, *self.prediction_days}
         return (*sorted(day for day in days if day is not None), *([None] if None in days else []))
 
     @cached_property
@@ -53,6 +59,7 @@ class Plan:
             self.inputs,
             self.removed_inputs,
             [day and day.isoformat() for day in (*self.poll_days, *self.job_days)],
+            [day.isoformat() for day in self.prediction_days],
             self.parameters,
             code_version(),
         ]
@@ -107,7 +114,7 @@ def make_plan(store: Store, settings: Settings, since: date | None = None, until
     if not touched:
         raise NothingToDo(f"Nothing new since release {base.release_id if base else ''}.")
     everything = [*ledger, *gone]
-    poll_days, job_days = _stale(store, settings, everything, touched)
+    poll_days, job_days, prediction_days = _stale(store, settings, everything, touched)
     if since or until:
         # What concerns days outside of the range stays new for the next run.
         fresh, gone = (
@@ -122,6 +129,7 @@ def make_plan(store: Store, settings: Settings, since: date | None = None, until
         poll_days=tuple(day for day in poll_days if _within(day, since, until)),
         job_days=tuple(day for day in job_days if _within(day, since, until)),
         parameters=parameters,
+        prediction_days=tuple(day for day in prediction_days if _within(day, since, until)),
     )
 
 
@@ -129,15 +137,15 @@ def _within(day: date | None, since: date | None, until: date | None) -> bool:
     return day is None or ((since is None or day >= since) and (until is None or day <= until))
 
 
-def _is_within(stale: tuple[list[date], list[date | None]], since: date | None, until: date | None) -> bool:
+def _is_within(stale: _Stale, since: date | None, until: date | None) -> bool:
     return all(_within(day, since, until) for days in stale for day in days)
 
 
 def _stale(
     store: Store, settings: Settings, landings: list[Landing], touched: list[Landing]
-) -> tuple[list[date], list[date | None]]:
-    """Return the days of polls, and the days on which runs and series ended, that the touched landings concern."""
-    poll_days = sorted({date.fromisoformat(part.day) for landed in touched for part in landed.parts if part.day})
+) -> _Stale:
+    """Return the days that the touched landings concern: of polls, on which runs and series ended, of predictions."""
+    poll_days = _days_of(tables.POLLS, touched)
     with models.engine(store.builds / "spill", settings.engine.memory_limit) as connection:
         for table in (tables.JOB_RECORDS, tables.SERIES, tables.TRACES):
             expose(store, connection, table, [(lot, part) for lot in landings for part in lot.parts])
@@ -148,4 +156,21 @@ def _stale(
             "longest_interval_s": max((part.longest_interval_s for lot in touched for part in lot.parts), default=0.0),
         }
         stale = models.select(connection, tables.STALE_DAYS, parameters)["ended_on"]
-    return poll_days, [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
+    job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
+    return poll_days, job_days, _prediction_days(landings, touched)
+
+
+def _days_of(table: Table, landings: Iterable[Landing]) -> list[date]:
+    """Return the days of a table's parts."""
+    parts = (part for landed in landings for part in landed.parts)
+    return sorted({date.fromisoformat(part.day) for part in parts if part.day and part.table == table.name})
+
+
+def _prediction_days(landings: list[Landing], touched: list[Landing]) -> list[date]:
+    """Return the days of predictions that are new; all of them where records were landed anew.
+
+    Then another day's record of the same evaluation may have become the first one that was landed.
+    """
+    table = tables.PREDICTION_RECORDS
+    is_anew = any(lot.generation and _days_of(table, [lot]) for lot in touched)
+    return _days_of(table, landings if is_anew else touched)

@@ -34,6 +34,14 @@ def _with_group(pattern: str) -> str:
 Pattern = Annotated[str, AfterValidator(_with_group)]
 
 
+def _positive(values: dict[str, float]) -> dict[str, float]:
+    """Return rates by name, or raise ValueError if one of them is none."""
+    wrong = [name for name, value in values.items() if not 0 < value < float("inf")]
+    if wrong:
+        raise ValueError(f"must be above 0 and finite: {', '.join(wrong)}")
+    return values
+
+
 class JobSettings(_Section):
     """How job logs are read."""
 
@@ -175,6 +183,29 @@ class SignatureSettings(_Section):
     )
 
 
+class AdviceSettings(_Section):
+    """What `iosig advise` takes for granted of file systems."""
+
+    capacity_bytes_per_s: Annotated[dict[str, float], AfterValidator(_positive)] = Field(
+        {}, description="file system = what it can move at most, reads and writes together [B/s]; else the most seen"
+    )
+    load_window_s: float = Field(
+        600.0, ge=1, le=86_400.0, description="the load is the mean of the polls of the last so many seconds [s]"
+    )
+    sustained_s: float = Field(
+        60.0, ge=1, le=86_400.0, description="the most ever seen is the highest mean over so long [s]"
+    )
+    stale_after_s: float = Field(1800.0, gt=0, description="a load whose last poll is older is marked as stale [s]")
+
+
+class PredictionSettings(_Section):
+    """How predictions are kept that `iosig predict` has made."""
+
+    keep_days: float = Field(
+        30.0, ge=0, description="the journal keeps predictions for so long after the night has landed them [days]"
+    )
+
+
 class ScheduleSettings(_Section):
     """When the nightly flow runs and where new files appear."""
 
@@ -206,6 +237,8 @@ class Settings(_Section):
     networks: NetworkSettings = Field(default_factory=NetworkSettings.model_construct)
     periods: PeriodSettings = Field(default_factory=PeriodSettings.model_construct)
     signatures: SignatureSettings = Field(default_factory=SignatureSettings.model_construct)
+    advice: AdviceSettings = Field(default_factory=AdviceSettings.model_construct)
+    predictions: PredictionSettings = Field(default_factory=PredictionSettings.model_construct)
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
     engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
 

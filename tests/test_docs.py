@@ -29,6 +29,7 @@ HAND_WRITTEN = (
     "docs/extrapolation.md",
     "docs/networks.md",
     "docs/networks-sql.md",
+    "docs/predictions-sql.md",
     "docs/scheduler-feed.md",
 )
 _CONTEXT = click.Context(iosig, info_name="iosig")

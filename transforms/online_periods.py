@@ -57,6 +57,8 @@ _TOO_LITTLE = ("aperiodic", "too_short")
 _MOST_GAPS = 64
 #: phases without any period that are a behaviour: our own method needs no more to see one
 _LEAST_PHASES = 5
+#: parts of a window that are looked at where nothing is found in all of it
+_SHORTER_RATIOS = (1 / 8, 1 / 64)
 _STATE_VERSION = 1
 
 
@@ -67,7 +69,9 @@ class OnlineParams:
     method: one of `periods.METHODS` (controlled, ours, as offline). strategy: one of `STRATEGIES`. window_s: of
     `fixed`. hit_count, window_periods: of `periods`, the paper's two k (3 and 3; Figure 15). detector: by its name in
     `change_points`. observed: one of `OBSERVED`; gaps tell of a change within two periods, but only where phases can be
-    told apart: not in what servers saw of several jobs. most_samples: of a window (4096: then over 1,000 each).
+    told apart: not in what servers saw of several jobs. most_samples: of a window (1024: then over 256 each; more find
+    no more in the traces that we have, and take the pauses within phases for those between them). most_cycles: of the
+    believed period in a window of `adaptive`, so that in a long run samples are not as long as its period (32).
     finest_s: the finest step (2**-10 s; for polls their interval). agreeing_gap_count: so many last gaps that are alike
     up to a factor of tolerance_ratio make a tentative period where the method has too little for its own (2, 1.25 as
     the phase automaton's; 0: never).
@@ -80,7 +84,8 @@ class OnlineParams:
     window_periods: float = 3.0
     detector: str = "clipped_cusum"
     observed: str = "gaps"
-    most_samples: int = 4096
+    most_samples: int = 1024
+    most_cycles: float = 32.0
     finest_s: float = 2.0**-10
     agreeing_gap_count: int = 2
     tolerance_ratio: float = 1.25
@@ -96,8 +101,10 @@ class OnlineParams:
             raise ValueError("a window's length goes with the strategy `fixed`, and with no other")
         if self.window_s is not None and not 0 < self.window_s < math.inf:
             raise ValueError("a window's length is a finite number above 0 [s]")
-        if self.hit_count < 1 or not 0 < self.window_periods < math.inf or self.most_samples < 16:
-            raise ValueError("hit_count and window_periods are above 0, most_samples at least 16")
+        if self.hit_count < 1 or not 0 < self.window_periods < math.inf:
+            raise ValueError("hit_count and window_periods are above 0")
+        if self.most_samples < 16 or not 4 <= self.most_cycles < math.inf:
+            raise ValueError("most_samples is at least 16, most_cycles at least 4")
         if self.agreeing_gap_count < 0 or not 1 <= self.tolerance_ratio < math.inf:
             raise ValueError("agreeing_gap_count is not negative, tolerance_ratio at least 1")
 
@@ -196,20 +203,35 @@ class Predictor:
 
     @property
     def origin_s(self) -> float:
-        """When the run began: its clock's zero, or the first request where that is earlier or the clock counts from 1970."""
+        """When the run began: its clock's zero; the first request, if that is earlier or the clock counts from 1970."""
         first_s = self.samples.first_s
-        return min(0.0, first_s) if first_s < _EPOCH_S else first_s
+        return first_s if first_s < 0.0 or first_s >= _EPOCH_S else 0.0
 
     def window_start_s(self, now_s: float) -> float:
         """Return where the window begins that is judged now."""
         start_s = self.origin_s if self.start_s is None else max(self.start_s, self.origin_s)
         if self.params.window_s is not None:
             start_s = max(start_s, now_s - self.params.window_s)
+        elif self.params.strategy == "adaptive" and self.period_s is not None:
+            start_s = max(start_s, now_s - self.params.most_cycles * self.period_s)
         return min(start_s, now_s)
 
     def window(self, now_s: float) -> Window:
         """Return the samples that are judged now."""
         return self.samples.window(self.window_start_s(now_s), now_s, self.params.most_samples)
+
+    def shorter_windows(self, now_s: float) -> list[Window]:
+        """Return later parts of the window in which finer samples may show what its own are too coarse for."""
+        length_s = now_s - self.window_start_s(now_s)
+        if self.params.strategy != "adaptive":
+            return []
+        lengths_s = [length_s * ratio for ratio in _SHORTER_RATIOS]
+        least_s = self.params.most_samples * self.params.finest_s
+        return [
+            self.samples.window(now_s - each_s, now_s, self.params.most_samples)
+            for each_s in lengths_s
+            if each_s >= least_s
+        ]
 
     def recent(self, now_s: float) -> Window:
         """Return the samples in which phases are looked for: the last cycles, as far as a period is believed in."""
@@ -241,7 +263,8 @@ class Predictor:
         back = self.detector.seen_count - change.index
         since_s = self.observed[-min(back, len(self.observed))][0]
         if self.params.strategy == "adaptive":
-            self.start_s = since_s
+            # what was predicted of the old behaviour tells nothing of the new one
+            self.start_s, self.history = since_s, PredictionHistory(self.params.history)
         return change, since_s
 
     # ---- conclusions
@@ -393,7 +416,7 @@ def evaluate(due: Sequence[Due]) -> list[Evaluation]:
     gaps = _new_gaps(due)
     if params.observed == "gaps":
         changed = [one.predictor.observe_gaps(found) for one, found in zip(due, gaps, strict=True)]
-    answers = _answers([one.predictor.window(one.now_s) for one in due], params)
+    answers = _searched(due, _answers([one.predictor.window(one.now_s) for one in due], params))
     if params.observed == "predictions":
         changed = [
             one.predictor.observe_period(answer.period_s, one.now_s) for one, answer in zip(due, answers, strict=True)
@@ -403,6 +426,22 @@ def evaluate(due: Sequence[Due]) -> list[Evaluation]:
         one.predictor.conclude(one.predictor.tentative(answer), change, one)
         for one, answer, change in zip(due, answers, changed, strict=True)
     ]
+
+
+def _searched(due: Sequence[Due], answers: list[Answer]) -> list[Answer]:
+    """Return answers with those that are none replaced by that of the longest later part that has one."""
+    wanted = [
+        (place, window)
+        for place, (one, answer) in enumerate(zip(due, answers, strict=True))
+        if answer.outcome == "aperiodic"
+        for window in one.predictor.shorter_windows(one.now_s)
+    ]
+    found = list(answers)
+    others = _answers([window for _, window in wanted], due[0].predictor.params)
+    for (place, _), answer in zip(wanted, others, strict=True):
+        if found[place].outcome != "periodic" and answer.outcome == "periodic":
+            found[place] = answer
+    return found
 
 
 def _anew(due: Sequence[Due], answers: list[Answer], changed: Sequence[tuple[Change, float] | None]) -> list[Answer]:

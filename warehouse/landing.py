@@ -7,7 +7,7 @@ import fcntl
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -185,19 +185,22 @@ def land_batches(
     store: Store,
     source_file: str,
     format_name: str,
-    batches: list[Batch],
+    batches: Iterable[Batch],
     *,
     content: bytes | None = None,
     replace: bool = False,
 ) -> Landed:
     """Land rows that come from no file (a database, a command), told apart by the hash of their content.
 
-    content: what the rows were read from, if they were read from bytes; a file of these bytes is the same landing.
+    content: what the rows were read from, if they were read from bytes, or stand for; a file of these bytes is the
+    same landing. Without it, the rows are held in memory.
     `replace` lands the rows anew, as the last word, even if they were landed before.
     """
     import hashlib
 
     digest = hashlib.sha256(content or b"")
+    if content is None:
+        batches = list(batches)
     for batch in batches if content is None else ():
         digest.update(batch.table.name.encode())
         digest.update(batch.rows.hash_rows().to_numpy().tobytes())
@@ -302,10 +305,14 @@ def _signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFra
 
 
 def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.DataFrame]]:
-    """Yield polls by UTC day, sorted by time and controller; everything else as it comes."""
+    """Yield polls by UTC day, sorted by time and controller, and predictions by theirs; everything else as it comes."""
     import polars as pl
 
     if rows.is_empty():
+        return
+    if table == tables.PREDICTION_RECORDS:
+        for (day,), piece in rows.group_by("predicted_on", maintain_order=True):
+            yield day.isoformat(), piece
         return
     if table != tables.POLLS:
         yield None, rows

@@ -49,6 +49,11 @@ class Store:
         return self.root / "catalogue.sqlite"
 
     @property
+    def journal(self) -> Path:
+        """The journal of predictions, an SQLite file of its own."""
+        return self.root / "predictions.sqlite"
+
+    @property
     def data_docs(self) -> Path:
         """The pages of the last run's checks."""
         return self.root / "data_docs"

@@ -15,6 +15,7 @@ from warehouse.store import DEFAULT_ROOT, Store
 
 #: subcommand -> the module that has it; imported only when it is called, so that help is quick
 SUBCOMMANDS = {
+    "advise": "flows.command.advise",
     "classify": "flows.command.classify",
     "compress": "flows.command.compress",
     "demo": "flows.command.demo",
@@ -26,6 +27,7 @@ SUBCOMMANDS = {
     "network": "flows.command.network",
     "period": "flows.command.period",
     "plot": "flows.command.plot",
+    "predict": "flows.command.predict",
     "releases": "flows.command.releases",
     "replay": "flows.command.replay",
     "rollback": "flows.command.releases",
@@ -35,6 +37,7 @@ SUBCOMMANDS = {
     "study": "flows.command.study",
 }
 _SUMMARIES = {
+    "advise": "Say on which file system an application should run, and how long it should wait.",
     "classify": "Classify one series or trace, without a warehouse.",
     "compress": "Compress a traced run into one small file.",
     "demo": "Run the whole night on a synthetic site and print what came of it.",
@@ -46,6 +49,7 @@ _SUMMARIES = {
     "network": "Show which nodes talked to which in a traced run, how fast, and which are in trouble.",
     "period": "Find the period of one trace, series or polls, without a warehouse.",
     "plot": "Draw what a release holds: an application's signature, with its samples and bursts.",
+    "predict": "Predict the period of I/O phases while the run goes on.",
     "releases": "List the releases.",
     "replay": "Replay a trace with real processes and files.",
     "rollback": "Make an earlier release the current one again.",

@@ -299,3 +299,67 @@ def scheduling_command(seeds: int, seed: int, into: Path | None, as_json: bool) 
         return 0
     show("Medians over the draws", page.SUMMARY, list(page.rows(results)))
     return 0
+
+
+# ---- advice
+
+
+@study_command.command("advice", short_help="What advice on where and when to start is worth, by simulation.")
+@click.option("--seeds", default=100, show_default=True, type=click.IntRange(min=1), help="Mixes of each setting.")
+@_SEED
+@_WORKERS
+@_into("advice-study.md", "figures")
+@_JSON
+def advice_command(seeds: int, seed: int, workers: int | None, into: Path | None, as_json: bool) -> int:
+    """Measure contended bytes and I/O slowdown where advice, load, luck or an oracle choose an application's place.
+
+    Mixes of applications whose signatures are known run on several partitions that are all in use (IOSI, FAST'14,
+    section 6.4); bandwidth is shared fairly, and whoever is late stays late.
+    """
+    from flows.advice_study import page
+    from flows.advice_study.running import StudyParams, study
+    from flows.command.printing import progress_bar, show, show_json
+
+    with progress_bar("Study of advice") as told:
+        results = study(StudyParams(seeds, seed, workers), told=told)
+    if into is not None:
+        click.echo(f"Page: {page.write(results, into)}", err=True)
+    if as_json:
+        show_json(results.runs.to_dicts())
+        return 0
+    show("Where everything usual is known", page.POLICY_COLUMNS, list(page.policy_rows(results)))
+    show("What errors do to it", page.SETTING_COLUMNS, list(page.setting_rows(results)))
+    return 0
+
+
+# ---- predictions
+
+
+@study_command.command("predictions", short_help="How good online predictions are, where the truth is planted.")
+@click.option("--seeds", default=100, show_default=True, type=click.IntRange(min=1), help="Runs of each setting.")
+@_SEED
+@_WORKERS
+@_into("predictions-study.md", "figures")
+@_JSON
+def predictions_command(seeds: int, seed: int, workers: int | None, into: Path | None, as_json: bool) -> int:
+    """Measure how well periods, their changes and next bursts are predicted while runs with planted phases go on.
+
+    Runs like HACC-IO (FTIO, IPDPS'24, section III-B), periods that double or halve at 0.005 to 5 Hz, jitter,
+    background, and runs without any period; every detector of changes gets the same gaps between phases.
+    """
+    from flows.command.printing import progress_bar, show, show_json
+    from flows.prediction_study import page, summary
+    from flows.prediction_study.running import StudyParams, study
+
+    with progress_bar("Study of predictions") as told:
+        results = study(StudyParams(seeds, seed, workers), told=told)
+    if into is not None:
+        click.echo(f"Page: {page.write(results, into)}", err=True)
+    if as_json:
+        show_json(summary.document(results))
+        return 0
+    show("What was aimed at", page.TARGETS, list(page.target_rows(results)))
+    show("Runs like HACC-IO", page.HACC, list(page.hacc_rows(results)))
+    show("Next bursts", page.BURST_COLUMNS, list(page.burst_rows(results)))
+    show("Where there is no period", page.NONE, list(page.none_rows(results)))
+    return 0

@@ -1,4 +1,4 @@
-"""A window of time as people write it: two numbers of seconds, or two instants."""
+"""Times as people write them: an instant; a window of two numbers of seconds, or of two instants."""
 
 from __future__ import annotations
 
@@ -36,6 +36,16 @@ def read_window(ctx: click.Context, param: click.Parameter, value: str | None) -
     if not start_s < end_s:
         raise click.BadParameter(f"{value!r} ends before it begins", ctx, param)
     return WindowText(start_s, end_s, is_instants)
+
+
+def read_instant(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
+    """Return the instant that an option's text says; UTC if it names no zone."""
+    if value is None:
+        return None
+    try:
+        return datetime.fromtimestamp(_instant_s(value.strip()), UTC)
+    except (ValueError, OverflowError) as error:
+        raise click.BadParameter(f"{value!r} is not an instant such as 2018-02-09T13:00Z", ctx, param) from error
 
 
 def _seconds(text: str) -> float:

@@ -86,15 +86,21 @@ def _scalars(table: Table, files: Sequence[Path]) -> pl.DataFrame:
 
 
 def gather_quarantine(run: Run) -> int:
-    """Gather what was taken out of jobs and polls, by day. Returns the rows."""
+    """Gather what was taken out of jobs, polls and predictions, by day. Returns the rows."""
+    plan = run.plan
     pieces = [pl.read_parquet(run.folder / "faulty_jobs.parquet")]
-    pieces += [pl.read_parquet(run.path(tables.FAULTY_POLLS, day)) for day in run.plan.poll_days]
-    base = releases.files_of(run.store, run.plan.base).get(tables.QUARANTINE.name, []) if run.plan.base else []
-    # A day whose jobs are computed anew and whose polls are not keeps what was taken out of its polls.
-    kept = [
-        path for path in base if (day := releases.day_of(path)) in run.plan.job_days and day not in run.plan.poll_days
-    ]
-    pieces += [pl.read_parquet(path).filter(pl.col("table_name") == tables.POLLS.name) for path in kept]
+    pieces += [pl.read_parquet(run.path(tables.FAULTY_POLLS, day)) for day in plan.poll_days]
+    pieces += [pl.read_parquet(run.path(tables.FAULTY_PREDICTIONS, day)) for day in plan.prediction_days]
+    # A day of which not all is computed anew keeps what was taken out of the rest.
+    anew = (
+        (tables.JOBS, plan.job_days),
+        (tables.POLLS, plan.poll_days),
+        (tables.PREDICTION_RECORDS, plan.prediction_days),
+    )
+    for path in run.base_files(tables.QUARANTINE):
+        if (day := releases.day_of(path)) in plan.days:
+            kept = [table.name for table, days in anew if day not in days]
+            pieces.append(pl.read_parquet(path).filter(pl.col("table_name").is_in(kept)))
     gathered = pl.concat(pieces)
     write_days(run, tables.QUARANTINE, gathered, run.plan.days)
     return gathered.height

@@ -45,6 +45,8 @@ OF_JOB_DAYS = (
     tables.CLASSES,
     tables.PERIODS,
 )
+#: and for its days of predictions
+OF_PREDICTION_DAYS = (tables.PREDICTIONS,)
 #: those of them that also hold what is said of applications, which are of no day
 OF_SIGNATURES = (tables.CLASSES, tables.PERIODS)
 #: tables that every run writes whole
@@ -163,6 +165,7 @@ def write_days(run: Run, table: Table, frame: pl.DataFrame, days: Sequence[Day])
 def daily(run: Run) -> Iterator[tuple[Table, Sequence[Day]]]:
     """Return the tables that are kept by day, with the days that the run rebuilds."""
     yield from ((table, run.plan.poll_days) for table in OF_POLL_DAYS)
+    yield from ((table, run.plan.prediction_days) for table in OF_PREDICTION_DAYS)
     for table in OF_JOB_DAYS:
         yield table, judged_days(run) if table in OF_SIGNATURES else run.plan.job_days
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
+
 DAY = date(2018, 2, 9)
 NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -156,6 +158,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "written_bytes": 10,
         "file_count": 1,
     },
+    "predictions": prediction(),
     "samples": {
         "started_at": NOON,
         "grid_started_at": NOON - timedelta(seconds=1),
@@ -335,6 +338,28 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("extrapolations", {"extrapolated_has_no_refused_fields"}, {"refused_fields": "[]"}),
     ("extrapolations", {"extrapolated_is_counted"}, {"written_bytes": None}),
     ("extrapolations", {"rests_on_four_traces"}, {"rank_counts": [8, 12, 16]}),
+    ("predictions", set(), job_prediction()),
+    ("predictions", set(), NO_PERIOD),
+    ("predictions", {"predicted_has_period"}, {"period_s": None}),
+    ("predictions", {"predicted_has_period"}, {"outcome": "tentative", "window_end_s": None}),
+    ("predictions", {"unpredicted_has_no_period"}, {"outcome": "aperiodic"}),
+    ("predictions", {"period_is_inverse_of_frequency"}, {"period_s": 8.8}),
+    ("predictions", {"window_is_in_order"}, {"window_start_s": 31.0}),
+    ("predictions", {"interval_is_whole"}, {"probability": None}),
+    ("predictions", {"interval_is_whole"}, {"longest_period_s": None}),
+    ("predictions", {"interval_is_whole"}, {"shortest_period_s": 9.1}),
+    ("predictions", {"burst_has_time"}, {"next_burst_start_s": None}),
+    ("predictions", {"burst_has_time"}, {"next_burst_latest_s": None}),
+    ("predictions", {"burst_has_time"}, {"next_burst_outcome": "no_bursts"}),
+    ("predictions", {"burst_is_in_order"}, {"next_burst_earliest_s": 36.5}),
+    ("predictions", {"burst_is_in_order"}, {"next_burst_high_bytes": 1.0}),
+    ("predictions", {"change_has_time"}, {"change": "longer"}),
+    ("predictions", {"change_has_time"}, {"changed_s": 1.0}),
+    ("predictions", {"server_traffic_is_shared"}, {"is_shared_traffic": True}),
+    ("predictions", {"server_traffic_is_shared"}, job_prediction(is_shared_traffic=False)),
+    ("predictions", {"job_has_filesystem"}, job_prediction(filesystem=None)),
+    ("predictions", {"input_is_whole"}, {"events": "rotated,refused"}),
+    ("predictions", set(), {"events": "rotated,clock_back"}),
     ("samples", {"steps_match_rates"}, {"sample_bytes_per_s": [1.0, 2.0]}),
     ("samples", {"steps_match_ratios"}, {"reported_ratios": [1.0, 1.0]}),
     ("samples", {"grid_starts_with_run"}, {"grid_started_at": NOON - timedelta(seconds=3)}),

@@ -56,7 +56,7 @@ def test_every_declared_column_is_used() -> None:
 NUMBERED = {
     *("line", "burst", "uid", "rank", "level", "call", "request", "file_number", "ost", "osts", "module_version"),
     *("event", "layer_number", "hop", "time_window", "time_bins", "size_bins", "bandwidth_bins", "bottleneck"),
-    *("value", "median_value"),
+    *("value", "median_value", "run_number", "evaluation"),
 }
 
 

@@ -47,7 +47,7 @@ from warehouse.contracts.network_columns import (
     OUTLIER_SCORE as OUTLIER_SCORE,
     PATTERN as PATTERN,
     PATTERN_OUTCOME as PATTERN_OUTCOME,
-    REQUEST_COUNT_OF_NETWORK as REQUEST_COUNT_OF_NETWORK,
+    REQUEST_COUNT as REQUEST_COUNT,
     REQUEST_SCORE as REQUEST_SCORE,
     REQUEST_VALUE as REQUEST_VALUE,
     SHARE_RATIO as SHARE_RATIO,
@@ -96,6 +96,35 @@ from warehouse.contracts.period_columns import (
     SIGMA_VOL as SIGMA_VOL,
     WINDOW_END_S as WINDOW_END_S,
     WINDOW_START_S as WINDOW_START_S,
+)
+from warehouse.contracts.prediction_columns import (
+    CHANGE as CHANGE,
+    CHANGED_S as CHANGED_S,
+    EVALUATION as EVALUATION,
+    EVENTS as EVENTS,
+    FOLLOWED_ID as FOLLOWED_ID,
+    INTERVALS as INTERVALS,
+    IS_FINAL as IS_FINAL,
+    LAST_PHASE_S as LAST_PHASE_S,
+    LONGEST_PERIOD_S as LONGEST_PERIOD_S,
+    METHOD_OF_PREDICTION as METHOD_OF_PREDICTION,
+    NEXT_BURST_BYTES as NEXT_BURST_BYTES,
+    NEXT_BURST_EARLIEST_S as NEXT_BURST_EARLIEST_S,
+    NEXT_BURST_HIGH_BYTES as NEXT_BURST_HIGH_BYTES,
+    NEXT_BURST_LATEST_S as NEXT_BURST_LATEST_S,
+    NEXT_BURST_LOW_BYTES as NEXT_BURST_LOW_BYTES,
+    NEXT_BURST_OUTCOME as NEXT_BURST_OUTCOME,
+    NEXT_BURST_START_S as NEXT_BURST_START_S,
+    PHASE_COUNT as PHASE_COUNT,
+    PHASE_STATE as PHASE_STATE,
+    PREDICTED_AT as PREDICTED_AT,
+    PREDICTED_ON as PREDICTED_ON,
+    PREDICTION_OUTCOME as PREDICTION_OUTCOME,
+    PROBABILITY as PROBABILITY,
+    RUN_NUMBER as RUN_NUMBER,
+    SHORTEST_PERIOD_S as SHORTEST_PERIOD_S,
+    TRANSITION_CAUSE as TRANSITION_CAUSE,
+    WINDOW_STRATEGY as WINDOW_STRATEGY,
 )
 from warehouse.contracts.signature_columns import (
     APPEARED_BURST_COUNT as APPEARED_BURST_COUNT,
@@ -295,7 +324,9 @@ PEAK_BYTES_PER_S = Column(
 )
 
 # ---- what a job's file system did meanwhile
-VOLUME_BYTES = Column("volume_bytes", "real", "Bytes moved: the sum of rate x interval.", unit="B", low=0)
+VOLUME_BYTES = Column(
+    "volume_bytes", "real", "Bytes moved: the sum of rate x interval; of a followed run, all so far.", unit="B", low=0
+)
 MEAN_BYTES_PER_S = Column(
     "mean_bytes_per_s",
     "real",
@@ -349,7 +380,9 @@ SUBJECT_KIND = Column(
     "subject_kind", "text", "What the row is about.", choices=("job", "series", "trace", "application")
 )
 SUBJECT_ID = Column(
-    "subject_id", "text", "The job's id, the series' name, the traced run's id, or the application's id."
+    "subject_id",
+    "text",
+    "The job's id, the series' name, the traced run's id, a followed trace's name, or the application's id.",
 )
 SOURCE = Column(
     "source",

@@ -131,8 +131,12 @@ GROUP_SIZES = Column("group_sizes", "ints", "How many members of each layer are 
 NODE_COUNTS = Column("node_counts", "ints", "Nodes of each layer.", unit="nodes", low=0)
 WINDOW_COUNT = Column("window_count", "int", "Time windows of the run.", unit="windows", low=0)
 WINDOW_S = Column("window_s", "real", "The length of a time window.", unit="s", low=0)
-REQUEST_COUNT_OF_NETWORK = Column(
-    "request_count", "int", "Requests that the network is made of.", unit="requests", low=0
+REQUEST_COUNT = Column(
+    "request_count",
+    "int",
+    "Requests that the network is made of; of a followed run, all so far.",
+    unit="requests",
+    low=0,
 )
 SKEW_OUTCOME = Column(
     "skew_outcome",

@@ -19,7 +19,7 @@ NETWORK_RUNS = Table(
         c.REASON.optional(),
         c.MODULE_OF_NETWORK.optional(),
         c.COVERED_RATIO.optional(),
-        c.REQUEST_COUNT_OF_NETWORK,
+        c.REQUEST_COUNT,
         c.LAYERS.optional(),
         c.GROUP_SIZES.optional(),
         c.NODE_COUNTS.optional(),

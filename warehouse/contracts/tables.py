@@ -12,6 +12,11 @@ from warehouse.contracts.network_tables import (
     NETWORK_PATTERNS as NETWORK_PATTERNS,
     NETWORK_RUNS as NETWORK_RUNS,
 )
+from warehouse.contracts.prediction_tables import (
+    FAULTY_PREDICTIONS as FAULTY_PREDICTIONS,
+    PREDICTION_RECORDS as PREDICTION_RECORDS,
+    PREDICTIONS as PREDICTIONS,
+)
 from warehouse.contracts.signature_tables import (
     SAMPLE_SETS as SAMPLE_SETS,
     SIGNATURE_BURSTS as SIGNATURE_BURSTS,
@@ -509,6 +514,7 @@ TABLES: tuple[Table, ...] = (
     TRACE_CALLS,
     REQUEST_EVENTS,
     EXTRAPOLATION_RECORDS,
+    PREDICTION_RECORDS,
     STALE_DAYS,
     JOBS,
     SERIES_INTERVALS,
@@ -539,6 +545,8 @@ TABLES: tuple[Table, ...] = (
     SIGNATURE_CHECKS,
     CLASSES,
     PERIODS,
+    FAULTY_PREDICTIONS,
+    PREDICTIONS,
     QUALITY,
     QUARANTINE,
     RELEASES,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from warehouse.contracts import Table
 
 #: what an input tells of: it chooses the section of the settings that holds for it
-Kind = Literal["jobs", "polls", "series", "traces", "extrapolations"]
+Kind = Literal["jobs", "polls", "series", "traces", "extrapolations", "predictions"]
 
 RAW_LIMIT_CHARS = 2000
 HEAD_BYTES = 65536

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from warehouse.sources.rejects import reject_frame
 #: batches are made of whole targets, and go out when they are about as large
 BATCH_ROWS = 2_000_000
 _FETCHED_ROWS = 100_000
-_REMEDY = "Check that this is a whole LMT database, and that it can be read."
+REMEDY = "Check that this is a whole LMT database, and that it can be read."
 _NEEDED = {
     "OST_DATA": ("OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES"),
     "TIMESTAMP_INFO": ("TS_ID", "TIMESTAMP"),
@@ -39,12 +40,12 @@ _NEEDED = {
     "OSS_INFO": ("OSS_ID", "FILESYSTEM_ID"),
     "FILESYSTEM_INFO": ("FILESYSTEM_ID", "FILESYSTEM_NAME"),
 }
-_DIRECTIONS = {"read_bytes_per_s": "READ_BYTES", "write_bytes_per_s": "WRITE_BYTES"}
+DIRECTIONS = {"read_bytes_per_s": "READ_BYTES", "write_bytes_per_s": "WRITE_BYTES"}
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class Target:
     """One target: its id as the database has it, its name and its file system (None: it says none)."""
 
     ost_id: Any
@@ -52,23 +53,26 @@ class _Target:
     filesystem: str | None
 
 
-def _table(name: str) -> sa.TableClause:
+@cache
+def table_of(name: str) -> sa.TableClause:
+    """Return one of LMT's tables, with the columns that are read."""
     return sa.table(name, *(sa.column(column) for column in _NEEDED[name]))
 
 
-def _check_tables(connection: sa.Connection) -> None:
+def check_tables(connection: sa.Connection) -> None:
+    """Refuse a database without one of the tables or columns that are read."""
     inspector = sa.inspect(connection)
     # Views could compute for ever; LMT's are tables.
     there = set(inspector.get_table_names())
     for name, columns in _NEEDED.items():
         if name not in there:
-            raise InputRefused(f"The database has no table {name}.", _REMEDY)
+            raise InputRefused(f"The database has no table {name}.", REMEDY)
         absent = sorted(set(columns) - {column["name"] for column in inspector.get_columns(name)})
         if absent:
-            raise InputRefused(f"The table {name} has no column {', '.join(absent)}.", _REMEDY)
+            raise InputRefused(f"The table {name} has no column {', '.join(absent)}.", REMEDY)
 
 
-def _frame(connection: sa.Connection, query: sa.Select[Any], schema: dict[str, pl.DataType]) -> pl.DataFrame:
+def fetched(connection: sa.Connection, query: sa.Select[Any], schema: dict[str, pl.DataType]) -> pl.DataFrame:
     """Fetch a query into columns of the given types; a value that does not fit its type becomes NULL."""
     pieces = [pl.DataFrame(schema=schema)]
     result = connection.execution_options(stream_results=True, max_row_buffer=_FETCHED_ROWS).execute(query)
@@ -95,11 +99,19 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and value % 1 == 0
 
 
-def _instants(connection: sa.Connection, zone: str) -> pl.DataFrame:
-    """Read the polls' times: TS_ID, instant, and why there is none (reason, remedy); of two times, none is known."""
-    table = _table("TIMESTAMP_INFO")
-    query = sa.select(table.c["TS_ID"], table.c["TIMESTAMP"]).order_by(table.c["TS_ID"])
-    times = _frame(connection, query, {"TS_ID": pl.Int64(), "TIMESTAMP": pl.String()})
+def times_query() -> sa.Select[Any]:
+    """Return the query of the polls' times: TS_ID and TIMESTAMP, in the order of TS_ID."""
+    table = table_of("TIMESTAMP_INFO")
+    return sa.select(table.c["TS_ID"], table.c["TIMESTAMP"]).order_by(table.c["TS_ID"])
+
+
+def instants_of(connection: sa.Connection, zone: str, query: sa.Select[Any] | None = None) -> pl.DataFrame:
+    """Read the polls' times: TS_ID, instant, and why there is none (reason, remedy); of two times, none is known.
+
+    query: `times_query`, of some of them; all of them if not given.
+    """
+    query = times_query() if query is None else query
+    times = fetched(connection, query, {"TS_ID": pl.Int64(), "TIMESTAMP": pl.String()})
     read = job_times.parse(times["TIMESTAMP"], zone, "poll")
     found = times.select("TS_ID").with_columns(read).unique(maintain_order=True)
     known = pl.when(~pl.col("TS_ID").is_duplicated()).then(pl.col("instant", "reason", "remedy"))
@@ -108,7 +120,7 @@ def _instants(connection: sa.Connection, zone: str) -> pl.DataFrame:
 
 def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
     """Read a table of two columns as a mapping; a key with two different values has none."""
-    table = _table(name)
+    table = table_of(name)
     key, value = (table.c[column] for column in (_NEEDED[name][0], _NEEDED[name][1]))
     found: dict[Any, Any] = {}
     for its_key, its_value in connection.execute(sa.select(key, value)):
@@ -116,8 +128,9 @@ def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
     return found
 
 
-def _targets(connection: sa.Connection) -> list[_Target]:
-    data, info = _table("OST_DATA"), _table("OST_INFO")
+def named_targets(connection: sa.Connection) -> dict[Any, Target]:
+    """Read the targets that OST_INFO names, by OST_ID; of two names, or file systems, none is known."""
+    info = table_of("OST_INFO")
     filesystem_of, name_of = _names(connection, "OSS_INFO"), _names(connection, "FILESYSTEM_INFO")
     rows = connection.execute(sa.select(info.c["OST_ID"], info.c["OST_NAME"], info.c["OSS_ID"]))
     known: dict[Any, tuple[Any, Any]] = {}
@@ -125,34 +138,43 @@ def _targets(connection: sa.Connection) -> list[_Target]:
         said = (name, name_of.get(filesystem_of.get(oss_id)))
         before = known.get(ost_id, said)
         known[ost_id] = (said[0] if before[0] == said[0] else None, said[1] if before[1] == said[1] else None)
+    return {ost_id: Target(ost_id, _text(name), _text(filesystem)) for ost_id, (name, filesystem) in known.items()}
+
+
+def _targets(connection: sa.Connection) -> list[Target]:
+    known = named_targets(connection)
+    data = table_of("OST_DATA")
     ids = connection.execute(sa.select(data.c["OST_ID"]).distinct().order_by(data.c["OST_ID"])).scalars()
-    found = [(ost_id, *known.get(ost_id, (None, None))) for ost_id in ids]
-    return [_Target(ost_id, _text(name), _text(filesystem)) for ost_id, name, filesystem in found]
+    return [known.get(ost_id, Target(ost_id, None, None)) for ost_id in ids]
 
 
 def _text(value: Any) -> str | None:
     return str(value).strip() or None if value is not None else None
 
 
-def _readings(connection: sa.Connection, target: _Target, instants: pl.DataFrame) -> pl.DataFrame:
+def _readings(connection: sa.Connection, target: Target, instants: pl.DataFrame) -> pl.DataFrame:
     """Read one target's counters in the order of time, with what makes a reading unusable beside it."""
-    data = _table("OST_DATA")
-    names = ("TS_ID", *_DIRECTIONS.values())
+    data = table_of("OST_DATA")
+    names = ("TS_ID", *DIRECTIONS.values())
     query = sa.select(*(data.c[name] for name in names)).where(data.c["OST_ID"] == target.ost_id)
-    rows = _frame(connection, query, {name: pl.Int64() for name in names})
+    rows = fetched(connection, query, {name: pl.Int64() for name in names})
     said = pl.format("OST_ID {}, TS_ID {}: read {}, write {}", pl.lit(str(target.ost_id)), *names)
-    return (
-        rows.join(instants, on="TS_ID", how="left", maintain_order="left")
-        .with_columns(said.alias(RAW), pl.lit(None, pl.Int64).alias(LINE))
-        .sort("instant", "TS_ID", maintain_order=True)
+    return stamped(rows.with_columns(said.alias(RAW), pl.lit(None, pl.Int64).alias(LINE)), instants)
+
+
+def stamped(rows: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:
+    """Return readings with their instants, in the order of time, or why there is none."""
+    return rows.join(instants, on="TS_ID", how="left", maintain_order="left").sort(
+        "instant", "TS_ID", maintain_order=True
     )
 
 
-def _faults(target: _Target) -> list[Fault]:
-    no_counter = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in _DIRECTIONS.values())
+def faults_of(*, has_name: bool) -> list[Fault]:
+    """Return what can be wrong with stamped readings of targets that have names, or have none."""
+    no_counter = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in DIRECTIONS.values())
     given = [
         (
-            pl.lit(target.controller is None),
+            pl.lit(not has_name),
             "The target has no name in OST_INFO, or several.",
             "Export OST_INFO as well.",
         ),
@@ -167,11 +189,14 @@ def _faults(target: _Target) -> list[Fault]:
     return [bad_time, *(Fault(broken, pl.lit(reason), pl.lit(remedy)) for broken, reason, remedy in given)]
 
 
-def _without_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep the first reading of each instant; a later one that differs from it is refused."""
-    repeats = ~pl.col("instant").is_first_distinct()
-    first = [pl.col(name).first().over("instant") for name in _DIRECTIONS.values()]
-    differs = pl.any_horizontal(pl.col(name) != kept for name, kept in zip(_DIRECTIONS.values(), first, strict=True))
+def without_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keep the first reading of each instant; a later one that differs from it is refused.
+
+    of: the columns that tell targets apart, where there are several.
+    """
+    repeats = ~pl.struct("instant", *of).is_first_distinct()
+    first = [pl.col(name).first().over("instant", *of) for name in DIRECTIONS.values()]
+    differs = pl.any_horizontal(pl.col(name) != kept for name, kept in zip(DIRECTIONS.values(), first, strict=True))
     fault = Fault(
         repeats & differs,
         pl.lit("The target has another reading with other counters at the same time."),
@@ -181,13 +206,14 @@ def _without_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return found.rows.filter(~repeats), found.refused
 
 
-def polls_of(readings: pl.DataFrame) -> pl.DataFrame:
+def polls_of(readings: pl.DataFrame, is_first: counters.Marks | None = None) -> pl.DataFrame:
     """Turn one target's readings, in the order of time, into rates (READ_BYTES, WRITE_BYTES, instant).
 
-    The first reading has no interval and gives no row. Returns instant, interval_s, the two rates and flag.
+    is_first (n): the first reading of each target, where several targets' readings follow each other. A first reading
+    has no interval and gives no row. Returns instant, interval_s, the two rates and flag.
     """
-    is_first = np.arange(readings.height) == 0
-    values = {name: readings[column].to_numpy() for name, column in _DIRECTIONS.items()}
+    is_first = np.arange(readings.height) == 0 if is_first is None else is_first
+    values = {name: readings[column].to_numpy() for name, column in DIRECTIONS.items()}
     codes = [counters.polled(value, is_first) for value in values.values()]
     # A restart takes both counters down: what the other one seems to have moved is not to be trusted.
     either = np.where(np.any([code == counters.RESET for code in codes], axis=0), counters.RESET, np.max(codes, axis=0))
@@ -196,17 +222,17 @@ def polls_of(readings: pl.DataFrame) -> pl.DataFrame:
         *(pl.Series(name, counters.rises(value)) for name, value in values.items()), counters.words(either)
     )
     rates = [pl.when(pl.col("flag").is_null()).then(pl.col(name) / pl.col("interval_s")).alias(name) for name in values]
-    return frame.slice(1).select("instant", "interval_s", *rates, "flag")
+    return frame.filter(~is_first).select("instant", "interval_s", *rates, "flag")
 
 
-def _rows_of(target: _Target, rates: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+def _rows_of(target: Target, rates: pl.DataFrame, reading: Reading) -> pl.DataFrame:
     filesystem = reading.filesystem or target.filesystem or DEFAULT_FILESYSTEM
     return rates.select(
         pl.col("instant").alias("polled_at"),
         pl.lit(filesystem).alias("filesystem"),
         pl.lit(target.controller, pl.String).alias("controller"),
         "interval_s",
-        *_DIRECTIONS,
+        *DIRECTIONS,
         pl.lit(None, pl.Float64).alias("read_iops"),
         pl.lit(None, pl.Float64).alias("write_iops"),
         "flag",
@@ -215,12 +241,12 @@ def _rows_of(target: _Target, rates: pl.DataFrame, reading: Reading) -> pl.DataF
 
 
 def _batches(connection: sa.Connection, reading: Reading) -> Iterator[Batch]:
-    _check_tables(connection)
-    instants = _instants(connection, job_times.require_zone(reading.time_zone))
+    check_tables(connection)
+    instants = instants_of(connection, job_times.require_zone(reading.time_zone))
     waiting: list[pl.DataFrame] = []
     for target in _targets(connection):
-        usable = sift(_readings(connection, target, instants), _faults(target))
-        readings, contradicting = _without_repeats(usable.rows)
+        usable = sift(_readings(connection, target, instants), faults_of(has_name=target.controller is not None))
+        readings, contradicting = without_repeats(usable.rows)
         found = sift(_rows_of(target, polls_of(readings), reading), of_contract(tables.POLLS))
         refused = pl.concat([usable.refused, contradicting, found.refused])
         if not refused.is_empty():
@@ -234,13 +260,14 @@ def _batches(connection: sa.Connection, reading: Reading) -> Iterator[Batch]:
 
 
 @contextmanager
-def _connected(engine: sa.Engine) -> Iterator[sa.Connection]:
+def connected(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Connect for a while; InputRefused, from the database's own error, says that it cannot be read."""
     try:
         with engine.connect() as connection:
             yield connection
     except (exc.SQLAlchemyError, sqlite3.Error) as error:
         said = str(error.orig if isinstance(error, exc.DBAPIError) else error).splitlines()
-        raise InputRefused(f"The database cannot be read: {said[0] if said else error}.", _REMEDY) from error
+        raise InputRefused(f"The database cannot be read: {said[0] if said else error}.", REMEDY) from error
     finally:
         engine.dispose()
 
@@ -251,9 +278,18 @@ def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
         # Immutable: nothing is written beside the input, be it locked or not.
         address = f"{plain.resolve().as_uri()}?mode=ro&immutable=1"
         engine = sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True))
-        with _connected(engine) as connection:
+        with connected(engine) as connection:
             connection.exec_driver_sql("PRAGMA trusted_schema = OFF")
             yield from _batches(connection, reading)
+
+
+def engine_of(url: str) -> sa.Engine:
+    """Return what connects to an SQLAlchemy URL; raises UsageError for one that no driver understands."""
+    try:
+        address = sa.make_url(url)
+        return sa.create_engine(address.set(drivername=_DRIVERS.get(address.drivername, address.drivername)))
+    except (exc.ArgumentError, exc.NoSuchModuleError, ImportError, ValueError) as error:
+        raise UsageError("The database URL is not understood; write mysql://user:password@host/database.") from error
 
 
 def read_url(url: str, reading: Reading) -> Iterator[Batch]:
@@ -261,10 +297,5 @@ def read_url(url: str, reading: Reading) -> Iterator[Batch]:
 
     Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be read.
     """
-    try:
-        address = sa.make_url(url)
-        engine = sa.create_engine(address.set(drivername=_DRIVERS.get(address.drivername, address.drivername)))
-    except (exc.ArgumentError, exc.NoSuchModuleError, ImportError, ValueError) as error:
-        raise UsageError("The database URL is not understood; write mysql://user:password@host/database.") from error
-    with _connected(engine) as connection:
+    with connected(engine_of(url)) as connection:
         yield from _batches(connection, reading)

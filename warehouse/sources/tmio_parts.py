@@ -9,7 +9,9 @@ from __future__ import annotations
 import io
 import json
 import math
+import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -26,12 +28,13 @@ Reals = NDArray[np.float64]
 MODES = ("read_sync", "write_sync", *(f"{way}_async{end}" for way in ("read", "write") for end in ("", "_t", "_b")))
 UNSTATED = "unstated"
 IO_TIME = "io_time"
+BOM = b"\xef\xbb\xbf"
 #: an object above this is not read: it would take some six times as much memory
 MOST_OBJECT_BYTES = 1 << 28
 _READ_BYTES = 1 << 20
 _RAW_CHARS = 200
-#: how an array begins in MessagePack
-_ARRAYS = {bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xDD)}
+#: the first byte of an array in MessagePack
+ARRAYS = {bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xDD)}
 #: lines before the first good one of which it is told that they are none
 _MOST_WAITING = 1000
 #: from the most to the least exact of what JSON has: phases of ranks, single requests
@@ -111,11 +114,11 @@ def parts(path: Path) -> Iterator[Part | Refusal]:
     try:
         with open_bytes(path) as file:
             start = file.read(1)
-        if start in _ARRAYS:
+        if start in ARRAYS:
             yield from _packed_parts(path)
         else:
             for line, document in _documents(path):
-                yield from [document] if isinstance(document, Refusal) else _parts_of(document, line)
+                yield from [document] if isinstance(document, Refusal) else parts_of(document, line)
     except DAMAGE as error:
         raise InputRefused(f"The file is damaged: {error}.", "Fetch or compress it anew.") from error
 
@@ -131,19 +134,27 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _parsed(content: bytes, line: int) -> dict[str, object] | Refusal:
-    raw = content[:_RAW_CHARS].decode("utf-8", "backslashreplace")
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+
+
+def parsed(content: bytes, line: int) -> dict[str, object] | Refusal:
+    """Return the object that a line or a file is, or why it is none."""
     try:
-        document = json.loads(content, object_pairs_hook=_unique)
+        document = _DECODER.decode(content.decode(json.detect_encoding(content), "surrogatepass"))
     except ValueError as error:
-        return Refusal(line, f"This is no whole JSON: {error}.", raw)
+        reason = f"This is no whole JSON: {error}."
     except RecursionError:
-        return Refusal(line, "The JSON is nested too deeply.", raw)
-    return document if isinstance(document, dict) else Refusal(line, "This is no JSON object.", raw)
+        reason = "The JSON is nested too deeply."
+    else:
+        if isinstance(document, dict):
+            return document
+        reason = "This is no JSON object."
+    return Refusal(line, reason, content[:_RAW_CHARS].decode("utf-8", "backslashreplace"))
 
 
-def _too_large(line: int) -> Refusal:
-    return Refusal(line, f"The object has more than {MOST_OBJECT_BYTES >> 20} MiB.")
+def too_large(line: int, most_object_bytes: int) -> Refusal:
+    """Return why an object is refused that has more than so many bytes."""
+    return Refusal(line, f"The object has more than {most_object_bytes >> 20} MiB.")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes | Refusal]]:
@@ -153,17 +164,19 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes | Refusal]]:
         while content := file.readline(MOST_OBJECT_BYTES + 1):
             number += 1
             if len(content) > MOST_OBJECT_BYTES:
-                yield number, _too_large(number)
+                yield number, too_large(number, MOST_OBJECT_BYTES)
                 while content and not content.endswith(b"\n"):
                     content = file.readline(_READ_BYTES)
-            elif content := content.removeprefix(b"\xef\xbb\xbf").strip():
+            elif content := content.removeprefix(BOM).strip():
                 yield number, content
 
 
 def _whole(path: Path) -> dict[str, object] | Refusal:
     with open_bytes(path) as file:
         content = file.read(MOST_OBJECT_BYTES + 1)
-    return _too_large(1) if len(content) > MOST_OBJECT_BYTES else _parsed(content.removeprefix(b"\xef\xbb\xbf"), 1)
+    if len(content) > MOST_OBJECT_BYTES:
+        return too_large(1, MOST_OBJECT_BYTES)
+    return parsed(content.removeprefix(BOM), 1)
 
 
 def _documents(path: Path) -> Iterator[tuple[int, dict[str, object] | Refusal]]:
@@ -172,7 +185,7 @@ def _documents(path: Path) -> Iterator[tuple[int, dict[str, object] | Refusal]]:
     waiting: list[tuple[int, dict[str, object] | Refusal]] = []
     is_first = True
     for number, content in _lines(path):
-        document = content if isinstance(content, Refusal) else _parsed(content, number)
+        document = content if isinstance(content, Refusal) else parsed(content, number)
         is_first, was_first = False, is_first
         if was_first and isinstance(document, Refusal):
             whole = _whole(path)
@@ -190,7 +203,8 @@ def _documents(path: Path) -> Iterator[tuple[int, dict[str, object] | Refusal]]:
         raise InputRefused(reason, "Export or fetch the trace anew.")
 
 
-def _parts_of(document: Mapping[str, object], line: int) -> Iterator[Part | Refusal]:
+def parts_of(document: Mapping[str, object], line: int) -> Iterator[Part | Refusal]:
+    """Yield what a JSON object says of each mode."""
     modes = {name: value for name, value in document.items() if name in (*MODES, IO_TIME)}
     if not modes and "bandwidth" in document:
         modes = {UNSTATED: document}
@@ -214,8 +228,8 @@ def _part(content: object, mode: str, line: int) -> Part | Refusal:
             fault = _fault(bandwidth, (rates, starts, ends))
             if fault:
                 return Refusal(line, f"{mode}: {fault}")
-            began, ceased = _numbers(bandwidth[starts]), _numbers(bandwidth[ends])
-            return Part(line, mode, stated, began, ceased, _numbers(bandwidth[rates]))
+            lists = (bandwidth[starts], bandwidth[ends], bandwidth[rates])
+            return Part(line, mode, stated, *_numbers(list(chain.from_iterable(lists))).reshape(3, -1))
     if bandwidth.get(_STEPS[0]):
         fault = _fault(bandwidth, _STEPS)
         return Refusal(line, f"{mode}: {fault}") if fault else _of_steps(bandwidth, mode, stated, line)
@@ -258,44 +272,66 @@ def _fault(bandwidth: Mapping[str, object], names: Sequence[str]) -> str | None:
 def _numbers(values: object) -> Reals:
     """Return a list's numbers; NaN stands for what is none."""
     assert isinstance(values, list)
-    if set(map(type, values)) <= {int, float}:
-        try:
-            return np.array(values, dtype=np.float64)
-        except OverflowError:
-            pass
+    numbers = np.empty(len(values))
+    # This takes a third of the time that numpy takes for a list.
+    with suppress(struct.error, OverflowError):
+        struct.pack_into(f"{len(values)}d", numbers.data, 0, *values)
+        # It would take a boolean for 0 or 1.
+        if not ((numbers == 0) | (numbers == 1)).any() or bool not in set(map(type, values)):
+            return numbers
     return np.array([value if _is_finite(value) else math.nan for value in values], dtype=np.float64)
 
 
 # ---- MessagePack
 
 
+#: what broken MessagePack raises
+UNPACKING_FAULTS = (msgpack.UnpackException, ValueError, TypeError, RecursionError)
+
+
+def new_unpacker(file: _Counted | None, most_object_bytes: int) -> msgpack.Unpacker:
+    """Return what unpacks the arrays of a file, or of bytes that it is fed; sizes that lie cost no memory."""
+    return msgpack.Unpacker(
+        file,
+        max_buffer_size=most_object_bytes,
+        max_array_len=most_object_bytes // _PHASE_LENGTH,
+        max_map_len=1 << 16,
+        max_str_len=1 << 16,
+        max_bin_len=1 << 16,
+        max_ext_len=0,
+        unicode_errors="backslashreplace",
+    )
+
+
+def not_unpacked(error: Exception, number: int) -> Refusal:
+    """Return why nothing can be read from an array on."""
+    return Refusal(number, f"This is no MessagePack that can be read: {str(error) or type(error).__name__}.")
+
+
+def cut_array(number: int) -> Refusal:
+    """Return why the last array of a file is refused."""
+    return Refusal(number, "The file breaks off within an array.")
+
+
 def _packed_parts(path: Path) -> Iterator[Part | Refusal]:
     with open_bytes(path) as opened:
         file = _Counted(opened)
-        unpacker = msgpack.Unpacker(
-            file,
-            max_buffer_size=MOST_OBJECT_BYTES,
-            max_array_len=MOST_OBJECT_BYTES // _PHASE_LENGTH,
-            max_map_len=1 << 16,
-            max_str_len=1 << 16,
-            max_bin_len=1 << 16,
-            max_ext_len=0,
-            unicode_errors="backslashreplace",
-        )
+        unpacker = new_unpacker(file, MOST_OBJECT_BYTES)
         number = end = 0
         try:
             for number, item in enumerate(unpacker, start=1):
                 end = unpacker.tell()
-                yield _part_of(item, number)
-        except (msgpack.UnpackException, ValueError, TypeError, RecursionError) as error:
+                yield part_of(item, number)
+        except UNPACKING_FAULTS as error:
             # Where the next array begins cannot be told.
-            yield Refusal(number + 1, f"This is no MessagePack that can be read: {str(error) or type(error).__name__}.")
+            yield not_unpacked(error, number + 1)
             return
         if end < file.count:
-            yield Refusal(number + 1, "The file breaks off within an array.")
+            yield cut_array(number + 1)
 
 
-def _part_of(item: object, number: int) -> Part | Refusal:
+def part_of(item: object, number: int) -> Part | Refusal:
+    """Return what an array of MessagePack says of its mode."""
     if not isinstance(item, list) or not item or not isinstance(item[0], str):
         return Refusal(number, "This is no array that begins with a mode.", _raw(item))
     mode = item[0]

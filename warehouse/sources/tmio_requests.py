@@ -9,12 +9,13 @@ bytes, and `_t` lands; `_b` where its flush has no `_t`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from warehouse.contracts import trace_tables
 from warehouse.errors import InputRefused
@@ -28,7 +29,8 @@ _REMEDY = "Trace or export the run anew; what was refused is missing from its by
 _TOTAL_PRECISION = 0.005
 _TIME_PRECISION_S = 1e-6
 _EXACT = 1e-9
-_FAULTS = (
+#: what is wrong with a request, by the numbers of `judged`
+FAULTS = (
     "its rate or its bytes are no finite number",
     "its start is no finite number",
     "its end is no finite number",
@@ -146,11 +148,16 @@ def _once(found: Iterator[Part | Refusal], run: _Run) -> Iterator[Part | Refusal
 
 def _left(seen: dict[str, int], held: dict[str, Part], run: _Run) -> Iterator[Part]:
     for mode, part in held.items():
-        landed = max(seen.get(mode.removesuffix("_b") + end, 0) for end in ("_t", ""))
+        landed = transfer_count(mode, seen)
         if not landed:
             yield part
         elif landed != part.began_s.size:
             run.notes.append(f"{mode} has {part.began_s.size} requests where {landed} were landed of the same")
+
+
+def transfer_count(mode: str, seen: Mapping[str, int]) -> int:
+    """Return how many transfers a flush has of what a mode `_b` records, by its requests of each mode."""
+    return max(seen.get(mode.removesuffix("_b") + end, 0) for end in ("_t", ""))
 
 
 def _refused_part(refusal: Refusal, run: _Run) -> pl.DataFrame:
@@ -174,10 +181,29 @@ def _sifted(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | None]:
         # Most flushes have no requests of most modes.
         _add_landed(mode, part, np.zeros(0, bool), part.began_s, run)
         return None, None
+    fault, moved = judged(part)
+    good = fault < 0
+    known = moved[good]
+    unknown = np.isnan(known)
+    _add_landed(mode, part, good, np.where(np.isnan(moved), 0.0, moved), run)
+    mode.unknown_count += int(unknown.sum())
+    run.refused_count += int((~good).sum())
+    return _Good(part.mode, part.began_s[good], part.ceased_s[good], known), _refused_requests(part, fault)
+
+
+def judged(part: Part) -> tuple[NDArray[np.int64], Reals]:
+    """Return of each request of a part (n) what is wrong with it (its place in FAULTS, -1: nothing), and its bytes.
+
+    The bytes of a good request are NaN where they are not known; those of a bad one mean nothing.
+    """
     lasted = part.ceased_s - part.began_s
     with np.errstate(all="ignore"):
         moved = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * lasted
         sound = part.rate_bytes_per_s if part.moved_bytes is None else moved
+        shortest_s, longest_s = lasted.min(initial=np.inf), lasted.max(initial=0)
+        # Of most parts nothing is wrong: a NaN or an infinite time fails one of these.
+        if shortest_s >= 0 and longest_s < np.inf and sound.min(initial=0) >= 0 and moved.max(initial=0) < np.inf:
+            return np.full(moved.size, -1), _known(part, lasted, moved) if shortest_s == 0 else moved
     wrong = (
         ~np.isfinite(sound) | ~np.isfinite(moved),
         ~np.isfinite(part.began_s),
@@ -186,14 +212,17 @@ def _sifted(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | None]:
         sound < 0,
     )
     fault = np.select([*wrong[1:3], wrong[0], *wrong[3:]], [1, 2, 0, 3, 4], -1)
-    good = fault < 0
-    # A phase too short for its times' decimals moved bytes all the same: their number is not known.
-    unknown = (lasted == 0) & (part.rate_bytes_per_s != 0) if part.moved_bytes is None else np.zeros(good.size, bool)
-    _add_landed(mode, part, good, np.where(unknown, 0.0, moved), run)
-    mode.unknown_count += int((unknown & good).sum())
-    run.refused_count += int((~good).sum())
-    known = np.where(unknown, np.nan, moved)
-    return _Good(part.mode, part.began_s[good], part.ceased_s[good], known[good]), _refused_requests(part, fault)
+    return fault, _known(part, lasted, moved)
+
+
+def _known(part: Part, lasted: Reals, moved: Reals) -> Reals:
+    """Return the bytes of requests, NaN where they are not known.
+
+    A phase too short for its times' decimals moved bytes all the same.
+    """
+    if part.moved_bytes is not None:
+        return moved
+    return np.where((lasted == 0) & (part.rate_bytes_per_s != 0), np.nan, moved)
 
 
 def _add_stated(mode: _Mode, part: Part, run: _Run) -> None:
@@ -220,7 +249,7 @@ def _refused_requests(part: Part, fault: np.ndarray) -> pl.DataFrame | None:
     places = np.flatnonzero(fault >= 0)
     if not places.size:
         return None
-    words = pl.Series(_FAULTS).gather(fault[places])
+    words = pl.Series(FAULTS).gather(fault[places])
     numbers = {"start": part.began_s, "end": part.ceased_s, "rate": part.rate_bytes_per_s}
     frame = pl.DataFrame(
         {"place": places + 1, "word": words} | {name: values[places] for name, values in numbers.items()}

@@ -1,0 +1,1 @@
+"""What advice on where and when to start is worth, by simulation: `iosig study advice`."""

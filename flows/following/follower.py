@@ -1,0 +1,183 @@
+"""Following many inputs in one process: what is new is judged together, kept, and told.
+
+Files and polls are looked at once in a while (a `stat` each, where nothing is new) instead of being watched: the
+parallel file systems that traces lie on notify no other host of a write.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from flows.following.followed import Followed, Ready
+from flows.following.rows import Circumstances, Row, row_of
+from transforms.online_periods import evaluate
+from warehouse.errors import InputRefused
+from warehouse.flushes import Flush
+from warehouse.journal import Journal
+
+#: inputs that are read, judged and committed together: bounds the memory, and what a crash makes to be done again
+_TOGETHER = 64
+#: an input that has not grown for so long hands over a flush that does not say that it is whole [s]
+_QUIET_S = 1.0
+#: an input that cannot be read is asked again after 2, 4, 8 ... seconds, and so many at most
+_LONGEST_PAUSE_S = 60.0
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Of an input, on this process's clock: when its last flush came (or it was first looked at), and what it is doing.
+
+    is_live: whether that flush was waited for, so that the time to the next one tells how long it took. quiet_s: when
+    it last grew. retry_s: not to be asked before. fault: why it cannot be read.
+    """
+
+    came_s: float = field(default_factory=time.monotonic)
+    is_live: bool = False
+    quiet_s: float = field(default_factory=time.monotonic)
+    retry_s: float = -math.inf
+    fault: str | None = None
+
+
+@dataclass(slots=True)
+class Follower:
+    """Follows inputs.
+
+    tell: gets the rows of each commit. refuse: gets an input's id and why it is followed no more. journal: where rows
+    and states are kept; None: nowhere. idle_end_s: a run of which nothing has come for so long is over.
+    """
+
+    followed: list[Followed]
+    tell: Callable[[list[Row]], None]
+    refuse: Callable[[str, InputRefused], None]
+    journal: Journal | None = None
+    idle_end_s: float = math.inf
+    _seen: dict[str, _Seen] = field(default_factory=dict)
+
+    def follow(
+        self, interval_s: float, stop: threading.Event, found: Callable[[], Iterable[Followed]] | None = None
+    ) -> None:
+        """Follow until all inputs are over, or stop is set.
+
+        found: gives the inputs that have appeared since it was last asked. What was committed but perhaps not told, as
+        the process before was killed, is told again, line for line the same.
+        """
+        self._tell_again()
+        while not stop.is_set():
+            self.followed.extend(found() if found else ())
+            if not self.step(stop):
+                if not self.followed and not found:
+                    return
+                stop.wait(interval_s)
+
+    def step(self, stop: threading.Event | None = None) -> bool:
+        """Take what is new of every input once; return whether there is more to be had at once."""
+        is_behind = False
+        for first in range(0, len(self.followed), _TOGETHER):
+            if stop is not None and stop.is_set():
+                return False
+            group = self.followed[first : first + _TOGETHER]
+            self._take([(one, deque(self._polled(one))) for one in group])
+            is_behind = is_behind or any(one.feed.is_behind and not self._is_failing(one) for one in group)
+        self.followed = [one for one in self.followed if not one.is_over]
+        return is_behind
+
+    def finish(self) -> None:
+        """Take what is left of every input, whose runs are over."""
+        while self.step():
+            pass
+        self._take([(one, deque(self._finished(one))) for one in self.followed])
+
+    def _finished(self, one: Followed) -> list[Flush]:
+        return [] if self._is_failing(one) else one.feed.finish()
+
+    def _is_failing(self, one: Followed) -> bool:
+        seen = self._seen.get(one.identity.followed_id)
+        return seen is not None and time.monotonic() < seen.retry_s
+
+    def _tell_again(self) -> None:
+        for one in self.followed if self.journal is not None else ():
+            assert self.journal is not None
+            rows = self.journal.evaluations_after(one.identity.followed_id, one.told)
+            if rows:
+                self.tell(rows)
+            self._note_told(one)
+
+    def _polled(self, one: Followed) -> list[Flush]:
+        """Return what is new of an input; one that cannot be read is told of once, and looked at again."""
+        seen, now_s = self._seen.setdefault(one.identity.followed_id, _Seen()), time.monotonic()
+        if now_s < seen.retry_s:
+            return []
+        try:
+            flushes = one.feed.poll()
+            seen.retry_s = now_s + min(_LONGEST_PAUSE_S, 2.0**one.feed.failed_count) * bool(one.feed.failed_count)
+            if flushes or one.feed.is_behind:
+                return flushes
+            return self._left(one, seen, now_s)
+        except InputRefused as fault:
+            seen.retry_s = now_s + _LONGEST_PAUSE_S
+            if str(fault) != seen.fault:
+                self.refuse(one.identity.followed_id, fault)
+            seen.fault = str(fault)
+            return []
+
+    def _left(self, one: Followed, seen: _Seen, now_s: float) -> list[Flush]:
+        """Return what waits of an input that has been quiet for a while, or what ends a run that is idle."""
+        if now_s - seen.came_s >= self.idle_end_s:
+            return one.feed.finish()
+        if not one.feed.is_quiet:
+            seen.quiet_s = now_s
+        return one.feed.pending() if now_s - seen.quiet_s >= _QUIET_S else []
+
+    def _take(self, groups: Sequence[tuple[Followed, deque[Flush]]]) -> None:
+        """Take flushes of inputs, the first of each together, then the second of each; commit, and tell."""
+        taken = [one for one, flushes in groups if flushes]
+        rows: list[Row] = []
+        now_s = time.monotonic()
+        while any(flushes for _, flushes in groups):
+            ready: list[Ready] = []
+            for one, flushes in groups:
+                if flushes:
+                    ready.extend(one.take(flushes.popleft(), self._elapsed_s(one, now_s)))
+            rows.extend(_judged(ready))
+        if taken and self.journal is not None:
+            self.journal.commit(rows, [one.state() for one in taken])
+        if rows:
+            self.tell(rows)
+        for one in taken:
+            self._note_told(one)
+            self._seen[one.identity.followed_id] = _Seen(now_s, is_live=not one.feed.is_behind)
+
+    def _note_told(self, one: Followed) -> None:
+        one.told = {direction: predictor.evaluation_count for direction, predictor in one.predictors.items()}
+
+    def _elapsed_s(self, one: Followed, now_s: float) -> float | None:
+        """Return how long ago the flush before came; None if it came with this one, or was there before us."""
+        seen = self._seen.pop(one.identity.followed_id, None)
+        return now_s - seen.came_s if seen is not None and seen.is_live else None
+
+
+def _judged(ready: Sequence[Ready]) -> list[Row]:
+    """Evaluate what is ready, together where the parameters are the same, and return the rows."""
+    rows: list[Row] = []
+    groups: dict[int, list[Ready]] = {}
+    for one in ready:
+        groups.setdefault(id(one.due.predictor.params), []).append(one)
+    for group in groups.values():
+        predicted_at = datetime.now(UTC)
+        for one, evaluation in zip(group, evaluate([each.due for each in group]), strict=True):
+            told = Circumstances(
+                one.direction,
+                one.run_number,
+                predicted_at,
+                one.due.predictor.params.strategy,
+                one.events,
+                one.is_final,
+            )
+            rows.append(row_of(one.identity, told, evaluation))
+    return rows

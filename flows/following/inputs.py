@@ -1,0 +1,178 @@
+"""What is to be followed: traces, folders of traces, landed polls of a job, an LMT database; each ready to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.following.followed import Followed
+from flows.following.rows import Identity
+from flows.settings import Settings
+from transforms.online_periods import OnlineParams
+from warehouse.errors import InputRefused, UsageError
+from warehouse.journal import Journal, State
+from warehouse.sources import tmio
+from warehouse.sources.opening import read_head
+from warehouse.store import Store
+from warehouse.tmio_following import TmioFeed
+
+if TYPE_CHECKING:
+    from flows.following.jobs import FollowedJob
+    from flows.following.polls import PollFeed
+
+Position = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPolls:
+    """Whose polls are meant: a job's, from the warehouse or from an LMT database (url), or simply since an instant."""
+
+    job_id: str | None = None
+    cluster: str | None = None
+    filesystem: str | None = None
+    url: str | None = None
+    since: datetime | None = None
+    time_zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Makes inputs ready to be followed, from where the journal says that they were left.
+
+    journal: None: nothing is kept. spacing_s, direction: see `Followed`. is_anew: what is known of an input from before
+    is forgotten, but for how many runs and evaluations there were.
+    """
+
+    params: OnlineParams = field(default_factory=OnlineParams)
+    spacing_s: float = 0.0
+    direction: str | None = None
+    is_anew: bool = False
+    journal: Journal | None = None
+
+    def trace(self, path: Path) -> Followed:
+        """Return a TMIO trace, be it there yet or not."""
+        followed_id = str(path.absolute())
+        state = self._claimed(followed_id)
+        feed = TmioFeed(path, self._position(state))
+        identity = Identity(followed_id, "trace", None, feed.name, None, "client", is_shared_traffic=False)
+        return self._ready(Followed(identity, feed, self.params, self.spacing_s, self.direction), state)
+
+    def job(self, store: Store, settings: Settings, job: FollowedJob) -> Followed:
+        """Return the landed polls of a job."""
+        from flows.following.merged_polls import FeedParams
+        from flows.following.polls import LandedPollFeed
+
+        params = FeedParams(flush_s=self.spacing_s)
+        return self.polls(
+            job.followed_id, lambda position: LandedPollFeed(store, settings, job, position, params=params)
+        )
+
+    def database(self, store: Store, settings: Settings, asked: AskedPolls, job: FollowedJob | None) -> Followed:
+        """Return the polls of an LMT database that is being written: of a job's run, or since an instant."""
+        from flows.following.jobs import WatchedJob
+        from flows.following.lmt import LmtFeed, followed_id_of
+        from flows.following.merged_polls import FeedParams
+        from flows.landing import Told, reading_of
+        from warehouse.sources.lmt_database import SOURCE
+
+        url, filesystem = asked.url or "", asked.filesystem or ""
+        since = asked.since or (job.started_at if job else None)
+        if since is None:
+            raise UsageError("Say since when, or which job is meant.")
+        reading = reading_of(SOURCE, settings, Told(time_zone=asked.time_zone))
+        watched = None if job is None else WatchedJob(store, settings, job)
+        params = FeedParams(flush_s=self.spacing_s)
+        return self.polls(
+            followed_id_of(filesystem, since, watched),
+            lambda position: LmtFeed(
+                url, filesystem, since, reading, watched, position, settings=settings, params=params
+            ),
+        )
+
+    def asked(self, store: Store, settings: Settings, asked: AskedPolls) -> list[Followed]:
+        """Return the polls that are meant: one input for each file system that a job may use."""
+        from flows.following.jobs import find_jobs
+
+        jobs: tuple[FollowedJob, ...] = ()
+        if asked.job_id is not None:
+            jobs = find_jobs(store, settings, asked.job_id, asked.cluster, asked.filesystem)
+        if asked.url is None:
+            return [self.job(store, settings, job) for job in jobs]
+        return [self.database(store, settings, asked, jobs[0] if jobs else None)]
+
+    def polls(self, followed_id: str, opened: Callable[[Position], PollFeed]) -> Followed:
+        """Return a feed of polls, which `opened` makes from a position."""
+        state = self._claimed(followed_id)
+        feed = opened(self._position(state))
+        identity = Identity(
+            followed_id,
+            feed.subject_kind,
+            feed.cluster,
+            feed.subject_id,
+            feed.filesystem,
+            feed.source,
+            feed.is_shared_traffic,
+        )
+        # Phases of several jobs cannot be told apart in what servers saw: the predicted periods tell of changes.
+        params = replace(self.params, observed="predictions")
+        return self._ready(Followed(identity, feed, params, self.spacing_s, self.direction), state)
+
+    def _claimed(self, followed_id: str) -> State | None:
+        if self.journal is None:
+            return None
+        self.journal.follow(followed_id)
+        return self.journal.state(followed_id)
+
+    def _position(self, state: State | None) -> Position:
+        if state is None or self.is_anew:
+            return None
+        found: Mapping[str, Any] | None = state.position.get("feed") or None
+        return found
+
+    def _ready(self, followed: Followed, state: State | None) -> Followed:
+        if state is None:
+            return followed
+        try:
+            if self.is_anew:
+                followed.count_on(state)
+            else:
+                followed.restore(state)
+        except ValueError as error:
+            raise UsageError(
+                f"What is kept of {followed.identity.followed_id} cannot be used: {error}. Follow it with --anew."
+            ) from error
+        return followed
+
+
+@dataclass(slots=True)
+class Folder:
+    """A folder whose TMIO traces are followed, those to come included; what is no trace is left alone."""
+
+    path: Path
+    opener: Opener
+    _known: set[str] = field(default_factory=set)
+
+    def look(self) -> list[Followed]:
+        """Return the traces that are new, by name; one that is not recognized yet is looked at again."""
+        found = []
+        for path in sorted(self._files()):
+            if path.name not in self._known and _is_trace(path):
+                self._known.add(path.name)
+                found.append(self.opener.trace(path))
+        return [one for one in found if not one.is_over]
+
+    def _files(self) -> list[Path]:
+        try:
+            return [path for path in self.path.iterdir() if not path.name.startswith(".") and path.is_file()]
+        except OSError as error:
+            raise InputRefused(f"The folder {self.path} cannot be read: {error.strerror}.", "Check it.") from error
+
+
+def _is_trace(path: Path) -> bool:
+    try:
+        return tmio.sniff(read_head(path))
+    except (InputRefused, OSError):
+        return False

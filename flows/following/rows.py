@@ -1,0 +1,118 @@
+"""Evaluations of followed inputs as rows of `predictions`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from transforms.online_periods import Evaluation
+from transforms.prediction_intervals import FrequencyIntervals
+from warehouse.sources.prediction_lines import intervals_text
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose rows they are: the columns of `predictions` that stay the same as long as an input is followed."""
+
+    followed_id: str
+    subject_kind: str
+    cluster: str | None
+    subject_id: str
+    filesystem: str | None
+    source: str
+    is_shared_traffic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What a row says beside the evaluation: which run of the input, how it was judged, what the input went through."""
+
+    direction: str
+    run_number: int
+    predicted_at: datetime
+    window_strategy: str
+    events: Sequence[str] = ()
+    is_final: bool = False
+
+
+def row_of(identity: Identity, told: Circumstances, found: Evaluation) -> Row:
+    """Return an evaluation as a row of `predictions`."""
+    return {
+        "predicted_on": told.predicted_at.date(),
+        **asdict(identity),
+        "direction": told.direction,
+        "run_number": told.run_number,
+        "evaluation": found.number,
+        "predicted_at": told.predicted_at,
+        "window_strategy": told.window_strategy,
+        **_answer(found),
+        "shortest_period_s": found.periods and found.periods.shortest_s,
+        "longest_period_s": found.periods and found.periods.longest_s,
+        "probability": found.probability,
+        "intervals": intervals_text(_intervals(found.intervals)),
+        "volume_bytes": found.volume_bytes,
+        "request_count": found.request_count,
+        "phase_count": found.phase_count,
+        "last_phase_s": found.last_phase_s,
+        **_next_burst(found),
+        "change": None if found.change is None else "longer" if found.change.octaves > 0 else "shorter",
+        "changed_s": found.changed_s,
+        "phase_state": found.state,
+        "transition_cause": found.transition and found.transition.cause,
+        "events": ",".join(told.events),
+        "is_final": told.is_final,
+    }
+
+
+def _answer(found: Evaluation) -> Row:
+    answer = found.answer
+    return {
+        "window_start_s": answer.window_start_s,
+        "window_end_s": answer.window_end_s,
+        "sampling_hz": answer.sampling_hz,
+        "sample_count": answer.sample_count,
+        "method": answer.method,
+        "outcome": answer.outcome,
+        "frequency_hz": answer.frequency_hz,
+        "period_s": answer.period_s,
+        "confidence": answer.confidence,
+        "false_alarm_probability": answer.false_alarm_probability,
+    }
+
+
+def _next_burst(found: Evaluation) -> Row:
+    burst = found.burst
+    return {
+        "next_burst_outcome": burst.outcome,
+        "next_burst_earliest_s": _number(burst.earliest_start_s),
+        "next_burst_start_s": _number(burst.start_s),
+        "next_burst_latest_s": _number(burst.latest_start_s),
+        "next_burst_low_bytes": _number(burst.low_volume_bytes),
+        "next_burst_bytes": _number(burst.volume_bytes),
+        "next_burst_high_bytes": _number(burst.high_volume_bytes),
+    }
+
+
+def _number(value: float) -> float | None:
+    """Return a number; None for NaN."""
+    return value if value == value else None
+
+
+def _intervals(found: FrequencyIntervals) -> list[Row]:
+    """Return the intervals of period, from the most to the least probable."""
+    ranges = [(found.periods(place), place) for place in range(len(found.probability))]
+    ranges.sort(key=lambda pair: -found.probability[pair[1]])
+    return [
+        {
+            "shortest_period_s": period.shortest_s,
+            "typical_period_s": period.typical_s,
+            "longest_period_s": period.longest_s,
+            "probability": float(found.probability[place]),
+            "evaluation_count": int(found.evaluation_count[place]),
+        }
+        for period, place in ranges
+    ]

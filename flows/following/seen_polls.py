@@ -1,0 +1,106 @@
+"""Which controllers' polls were counted at which instants: few runs of even steps where the polls come evenly."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+#: runs that are remembered: even polls of years need one, wholly uneven ones as many as polls
+MOST_RUNS = 2048
+
+#: first instant [us], step [us], instants, and the controllers as bits
+_Run = tuple[int, int, int, int]
+
+
+class SeenPolls:
+    """The controllers, as the bits of a number, whose poll at an instant was counted; bounded, the oldest go first.
+
+    floor_us: what was counted at instants up to it is not known any more.
+    """
+
+    __slots__ = ("_lasts", "_runs", "floor_us")
+
+    def __init__(self, floor_us: int, runs: Sequence[_Run] = ()) -> None:
+        self.floor_us = floor_us
+        self._runs: list[_Run] = [(run[0], run[1], run[2], run[3]) for run in runs]
+        self._lasts = [_last(run) for run in self._runs]
+
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> SeenPolls:
+        """Return what `plain` told of."""
+        masks = [int(mask, 16) for mask in plain["masks"]]
+        return cls(plain["floor_us"], [(first, step, count, masks[at]) for first, step, count, at in plain["runs"]])
+
+    def plain(self) -> dict[str, Any]:
+        """Return values that JSON can hold."""
+        masks = {mask: at for at, mask in enumerate(dict.fromkeys(run[3] for run in self._runs))}
+        runs = [[first, step, count, masks[mask]] for first, step, count, mask in self._runs]
+        return {"floor_us": self.floor_us, "masks": [f"{mask:x}" for mask in masks], "runs": runs}
+
+    def at(self, instant_us: int) -> int:
+        """Return the controllers whose poll at an instant was counted."""
+        place = bisect_left(self._lasts, instant_us)
+        if place == len(self._runs):
+            return 0
+        first, step, _, mask = self._runs[place]
+        is_in = instant_us >= first and (instant_us == first or (instant_us - first) % step == 0)
+        return mask if is_in else 0
+
+    def add(self, instant_us: int, mask: int) -> None:
+        """Count polls at an instant; those at the latest one cost least."""
+        if not mask:
+            return
+        if not self._runs or instant_us > self._lasts[-1]:
+            self._put(len(self._runs), [(instant_us, 0, 1, mask)])
+        else:
+            self._add_between(instant_us, mask | self.at(instant_us))
+        while len(self._runs) > MOST_RUNS:
+            self.floor_us = max(self.floor_us, self._lasts[0])
+            del self._runs[0], self._lasts[0]
+
+    def _add_between(self, instant_us: int, mask: int) -> None:
+        place = bisect_left(self._lasts, instant_us)
+        first, step, count, others = self._runs[place]
+        if instant_us < first:
+            self._put(place, [(instant_us, 0, 1, mask)])
+            return
+        before = -(-(instant_us - first) // step) if step else 0
+        after = first + step * before
+        at = before + (after == instant_us)
+        pieces = [
+            _run(first, step, before, others),
+            (instant_us, 0, 1, mask),
+            _run(first + step * at, step, count - at, others),
+        ]
+        del self._runs[place], self._lasts[place]
+        self._put(place, [piece for piece in pieces if piece[2]])
+
+    def _put(self, place: int, pieces: list[_Run]) -> None:
+        """Insert runs at a place, and make one of those neighbours that are."""
+        low, high = max(place - 1, 0), min(place + 1, len(self._runs))
+        joined: list[_Run] = []
+        for run in [*self._runs[low:place], *pieces, *self._runs[place:high]]:
+            one = _joined(joined[-1], run) if joined else None
+            if one:
+                joined[-1] = one
+            else:
+                joined.append(run)
+        self._runs[low:high] = joined
+        self._lasts[low:high] = [_last(run) for run in joined]
+
+
+def _last(run: _Run) -> int:
+    return run[0] + run[1] * (run[2] - 1)
+
+
+def _run(first: int, step: int, count: int, mask: int) -> _Run:
+    return first, step if count > 1 else 0, count, mask
+
+
+def _joined(left: _Run, right: _Run) -> _Run | None:
+    """Return two neighbours as one run, if they are of the same controllers and steps."""
+    gap = right[0] - _last(left)
+    if left[3] != right[3] or not (left[2] == 1 or left[1] == gap) or not (right[2] == 1 or right[1] == gap):
+        return None
+    return left[0], gap, left[2] + right[2], left[3]

@@ -1,0 +1,68 @@
+"""Predictions: what the journal holds is landed, and each day's become a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+
+import polars as pl
+
+from flows.landing import Arrival
+from flows.settings import Settings
+from flows.steps.run import Run
+from warehouse import landing, models
+from warehouse.contracts import tables
+from warehouse.errors import InputRefused
+from warehouse.journal import Journal, Range
+from warehouse.sources import Batch
+from warehouse.sources.predictions import SOURCE
+from warehouse.store import Store, locked
+
+_BATCH_ROWS = 20_000
+
+
+def land_journal(store: Store, settings: Settings) -> Iterator[Arrival]:
+    """Land the rows of the journal that are not landed yet, once each, then remove those that were long ago.
+
+    Without a journal, there is nothing to land. One that is damaged costs only itself: it is told, and left as it is.
+    """
+    if not store.journal.is_file():
+        return
+    name = str(store.journal)
+    try:
+        with locked(store), Journal(store.journal) as journal:
+            last = journal.last_sequence()
+            while (rows := journal.begin_landing()) and rows.first <= last:
+                yield Arrival(name, _land(store, journal, rows), None)
+            journal.prune(datetime.now(UTC) - timedelta(days=settings.predictions.keep_days))
+    except InputRefused as refusal:
+        yield Arrival(name, None, refusal)
+
+
+def _land(store: Store, journal: Journal, rows: Range) -> landing.Landed:
+    """Land a range of rows, which a landing that broke off may have done already."""
+    content = journal.fingerprint(rows).encode()
+    landed = landing.land_batches(store, journal.path.name, SOURCE.name, _batches(journal, rows), content=content)
+    journal.end_landing(rows, datetime.now(UTC))
+    return landed
+
+
+def _batches(journal: Journal, rows: Range) -> Iterator[Batch]:
+    """Yield the rows of a range as records, numbered like lines."""
+    done, count = rows.first - 1, 0
+    while done < rows.last:
+        frame, done = journal.rows_after(done, _BATCH_ROWS, rows.last)
+        if frame.is_empty():
+            return
+        lines = pl.int_range(count + 1, count + frame.height + 1, dtype=pl.Int64, eager=True)
+        yield Batch(tables.PREDICTION_RECORDS, frame.with_columns(source_file=pl.lit(""), line=lines))
+        count += frame.height
+
+
+def stage_predictions(run: Run, day: date) -> int:
+    """Stage one day of predictions: of records of the same evaluation the first counts. Returns the rows."""
+    with run.engine() as connection:
+        run.expose_landed(connection, tables.PREDICTION_RECORDS)
+        for table in (tables.FAULTY_PREDICTIONS, tables.PREDICTIONS):
+            path = models.build(connection, table, run.path(table, day), run.parameters([day]))
+    return int(pl.scan_parquet(path).select(pl.len()).collect().item())

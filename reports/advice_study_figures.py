@@ -1,0 +1,99 @@
+"""The figures of the study of advice: what each policy costs in contended bytes, and what errors do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from reports import panels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: measures of a run by column, and how they are shown
+_MEASURES = {
+    "contended_ratio": "Contended / own bytes",
+    "io_slowdown": "I/O slowdown",
+    "others_slowdown": "Others' I/O slowdown",
+}
+#: marks of policies, which are told apart without colours too
+_MARKS = (
+    ("o", panels.GREY),
+    ("s", panels.INK),
+    ("D", panels.SKY),
+    ("v", panels.ORANGE),
+    ("^", panels.BLUE),
+    ("*", panels.VERMILION),
+    ("P", panels.GREEN),
+)
+#: a policy whose mean is so many times the rival's, or more, is at the right edge of its panel
+_MOST_TO_RIVAL = 1.25
+
+
+def draw_policies(runs: pl.DataFrame, path: Path) -> None:
+    """Draw boxes over the mixes of each measure and policy, in the order in which these come; a dot is the mean.
+
+    runs: policy, contended_ratio, io_slowdown, others_slowdown; of one setting.
+    """
+    panels.write((11.0, 3.6), lambda figure: _policies(figure, runs), path)
+
+
+def _policies(figure: Figure, runs: pl.DataFrame) -> None:
+    policies = panels.in_order(runs, "policy")
+    for axes, (measure, title) in zip(figure.subplots(1, len(_MEASURES), sharey=True), _MEASURES.items(), strict=True):
+        values = [runs.filter(pl.col("policy") == policy)[measure].to_numpy() for policy in policies]
+        axes.boxplot(
+            values,
+            orientation="horizontal",
+            widths=0.6,
+            whis=(5, 95),
+            showfliers=False,
+            showmeans=True,
+            medianprops={"color": panels.VERMILION},
+            meanprops={"marker": "o", "markerfacecolor": panels.BLUE, "markeredgecolor": panels.BLUE, "markersize": 4},
+        )
+        axes.set_title(title)
+        axes.set_yticks(range(1, len(policies) + 1), policies)
+    # of panels that share them, the first policy on top
+    axes.invert_yaxis()
+    figure.tight_layout()
+
+
+def draw_settings(compared: pl.DataFrame, settings: Sequence[str], policies: Sequence[str], path: Path) -> None:
+    """Draw each policy's contended bytes over the rival's, and the mixes that it wins and loses, by setting.
+
+    compared: setting, policy, to_rival, wins, losses.
+    """
+    panels.write(
+        (11.0, 1.6 + 0.32 * len(settings)), lambda figure: _settings(figure, compared, settings, policies), path
+    )
+
+
+def _settings(figure: Figure, compared: pl.DataFrame, settings: Sequence[str], policies: Sequence[str]) -> None:
+    left, right = figure.subplots(1, 2, sharey=True)
+    for (mark, colour), policy in zip(_MARKS, policies, strict=False):
+        of = compared.filter(pl.col("policy") == policy)
+        rows = {row["setting"]: row for row in of.iter_rows(named=True)}
+        places = [place for place, setting in enumerate(settings) if setting in rows]
+        found = [rows[settings[place]] for place in places]
+        style = {"marker": mark, "color": colour, "linestyle": "none", "label": policy, "clip_on": False}
+        left.plot([min(row["to_rival"], _MOST_TO_RIVAL) for row in found], places, **style)
+        right.plot([row["wins"] - row["losses"] for row in found], places, **style)
+    left.axvline(1.0, color=panels.GREY, linewidth=1)
+    left.set_xlim(0.0, _MOST_TO_RIVAL)
+    left.set_title("Contended bytes / those of least loaded")
+    right.axvline(0.0, color=panels.GREY, linewidth=1)
+    right.set_title("Mixes won less mixes lost to least loaded")
+    left.set_yticks(range(len(settings)), settings)
+    left.invert_yaxis()
+    _legend(figure, left)
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.3)
+    figure.tight_layout(rect=(0.0, 0.07, 1.0, 1.0))

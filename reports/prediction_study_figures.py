@@ -1,0 +1,173 @@
+"""The figures of the study of predictions: changes told, changes followed, next bursts and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from reports import panels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: marks of rules and strategies, which are told apart without colours too: colour, mark, line
+_MARKS = (
+    (panels.VERMILION, "o", "-"),
+    (panels.BLUE, "s", "-"),
+    (panels.GREEN, "D", "-"),
+    (panels.ORANGE, "^", "-"),
+    (panels.INK, "v", ":"),
+    (panels.GREY, "P", ":"),
+    (panels.PURPLE, "X", ":"),
+)
+#: errors that are smaller are at the lower edge of their panel
+_LEAST_ERROR = 0.003
+
+
+# ---- changes
+
+
+def draw_changes(changes: pl.DataFrame, path: Path) -> None:
+    """Draw the share of changes that each rule told in time, and its false detections, by frequency; a column a jitter.
+
+    changes: frequency_hz, jitter, branch, rule, run_count, in_time_ratio, false_count; a branch `unchanged` has the
+    false ones, all others the changes.
+    """
+    jitters = changes["jitter"].unique().sort().to_list()
+    panels.write((5.4 * len(jitters), 6.6), lambda figure: _changes(figure, changes, jitters), path)
+
+
+def _changes(figure: Figure, changes: pl.DataFrame, jitters: Sequence[float]) -> None:
+    grid = figure.subplots(2, len(jitters), squeeze=False, sharex=True, sharey="row")
+    is_still = pl.col("branch") == "unchanged"
+    for column, jitter in enumerate(jitters):
+        of = changes.filter(pl.col("jitter") == jitter)
+        told = of.filter(~is_still).group_by("rule", "frequency_hz", maintain_order=True)
+        _lines(grid[0][column], told.agg(y=100 * pl.col("in_time_ratio").mean()))
+        false = of.filter(is_still).with_columns(y=100 * pl.col("false_count") / pl.col("run_count"))
+        _lines(grid[1][column], false)
+        grid[0][column].axhline(95, color=panels.GREY, lw=1, ls="--", zorder=1)
+        grid[1][column].axhline(5, color=panels.GREY, lw=1, ls="--", zorder=1)
+        grid[0][column].set_title(f"Jitter {100 * jitter:g} %: changes told within 3 periods")
+        grid[1][column].set_title(f"Jitter {100 * jitter:g} %: false ones in runs that do not change")
+        grid[1][column].set_xlabel("frequency before the change [Hz]")
+    grid[0][0].set(xscale="log", ylim=(-4, 104), ylabel="% of the runs")
+    grid[1][0].set_yscale("symlog", linthresh=10)
+    grid[1][0].set(ylim=(-0.8, None), ylabel="detections in 100 runs")
+    frequencies = changes["frequency_hz"].unique().sort().to_list()
+    for axes in grid.flat:
+        axes.set_xticks(frequencies, [f"{hz:g}" for hz in frequencies])
+        axes.minorticks_off()
+    counts = (0, 5, 10, 100, 1000)
+    most = max(10.0, *grid[1][0].get_ylim())
+    grid[1][0].set_yticks([count for count in counts if count <= most], [f"{n:g}" for n in counts if n <= most])
+    _legend(figure, grid[0][0], 0.06)
+
+
+def _lines(axes: Axes, found: pl.DataFrame) -> None:
+    """Draw a line for each rule, a little beside one another, so that equal ones are all seen."""
+    rules = panels.in_order(found, "rule")
+    for place, rule in enumerate(rules):
+        colour, mark, line = _MARKS[place % len(_MARKS)]
+        of = found.filter(pl.col("rule") == rule)
+        shift = 1.1 ** (place - (len(rules) - 1) / 2)
+        x = (of["frequency_hz"] * shift).to_list()
+        axes.plot(x, of["y"].to_list(), color=colour, marker=mark, ls=line, lw=1.2, ms=5, label=rule, clip_on=False)
+
+
+# ---- following
+
+
+def draw_following(following: pl.DataFrame, path: Path) -> None:
+    """Draw the error of predicted periods, and where there is none, by phases since a change; a column a branch.
+
+    following: strategy, branch, since, told_ratio, error, low_error, high_error.
+    """
+    branches = panels.in_order(following, "branch")
+    panels.write((5.4 * len(branches), 5.6), lambda figure: _following(figure, following, branches), path)
+
+
+def _following(figure: Figure, following: pl.DataFrame, branches: Sequence[str]) -> None:
+    grid = figure.subplots(
+        2, len(branches), squeeze=False, sharex=True, sharey="row", gridspec_kw={"height_ratios": (2.6, 1)}
+    )
+    shown = following.filter(pl.col("since") >= -3)
+    for column, branch in enumerate(branches):
+        upper, lower = grid[0][column], grid[1][column]
+        for place, strategy in enumerate(panels.in_order(shown, "strategy")):
+            colour, mark, _ = _MARKS[place % len(_MARKS)]
+            of = shown.filter(pl.col("branch") == branch, pl.col("strategy") == strategy)
+            x = of["since"].to_list()
+            low, middle, high = (
+                of[name].fill_null(float("nan")).clip(_LEAST_ERROR).to_numpy() * 100
+                for name in ("low_error", "error", "high_error")
+            )
+            upper.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+            upper.plot(x, middle, color=colour, marker=mark, ms=4, lw=1.3, label=strategy)
+            lower.plot(x, 100 * (1 - of["told_ratio"].to_numpy()), color=colour, marker=mark, ms=4, lw=1.3)
+        for axes in (upper, lower):
+            axes.axvline(0, color=panels.GREY, lw=1, ls="--", zorder=1)
+        upper.set_title(f"Period {branch}: error, median and quartiles")
+        lower.set_title("Runs without a predicted period")
+        lower.set_xlabel("phases since the change")
+    grid[0][0].set(yscale="log", ylabel="error [%]")
+    ticks = (0.3, 1, 3, 10, 30, 100)
+    grid[0][0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    grid[0][0].minorticks_off()
+    grid[1][0].set(ylim=(-4, 104), ylabel="%", xticks=range(-3, int(shown["since"].max()) + 1))  # type: ignore[arg-type]
+    _legend(figure, grid[0][0], 0.06)
+
+
+# ---- next bursts and intervals
+
+
+def draw_bursts(bursts: pl.DataFrame, intervals: pl.DataFrame, nominal: float, path: Path) -> None:
+    """Draw what next bursts' foreseen starts are worth, by setting, and how often intervals hold the true period.
+
+    bursts: setting, few_within_ratio, within_ratio, error, high_error. intervals: kind, above, up_to, hold_ratio,
+    near_ratio, evaluation_count. nominal: what a range is meant to hold.
+    """
+    panels.write((13.0, 4.2), lambda figure: _bursts(figure, bursts, intervals, nominal), path)
+
+
+def _bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, nominal: float) -> None:
+    within, errors, held = figure.subplots(1, 3)
+    settings = bursts["setting"].to_list()
+    rows = list(range(len(settings)))
+    within.plot(100 * bursts["few_within_ratio"], rows, "o", mfc="white", mec=panels.BLUE, label="4 to 9 phases so far")
+    within.plot(100 * bursts["within_ratio"], rows, "o", color=panels.BLUE, label="10 or more")
+    within.axvline(100 * nominal, color=panels.GREY, lw=1, ls="--", zorder=1)
+    within.set(xlim=(0, 103), xlabel="% of the bursts, meant: dashed")
+    within.set_title("Next bursts within the range told", pad=22)
+    errors.hlines(rows, 100 * bursts["error"], 100 * bursts["high_error"], color=panels.SKY, lw=3, label="to 90 %")
+    errors.plot(100 * bursts["error"], rows, "o", color=panels.BLUE, label="median")
+    errors.set(xlim=(0, None), xlabel="% of the period")
+    errors.set_title("How far off the start was, 10 or more", pad=22)
+    for axes in (within, errors):
+        axes.set_yticks(rows, settings if axes is within else [""] * len(rows))
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.grid(axis="y", color="#E8E8E8", lw=0.6)
+        axes.set_axisbelow(True)
+    for place, kind in enumerate(panels.in_order(intervals, "kind")):
+        colour, mark, _ = _MARKS[place]
+        of = intervals.filter(pl.col("kind") == kind)
+        x = (50 * (of["above"] + of["up_to"])).to_list()
+        held.plot(x, 100 * of["hold_ratio"], color=colour, marker=mark, lw=1.2, label=kind)
+        held.plot(x, 100 * of["near_ratio"], color=colour, marker=mark, mfc="white", lw=1, ls=":")
+    held.plot([], [], color=panels.INK, marker="o", mfc="white", lw=1, ls=":", label="5 % wider")
+    held.plot((0, 100), (0, 100), color=panels.GREY, lw=1, ls="--", zorder=1)
+    held.set(xlim=(0, 100), ylim=(0, 103), xlabel="probability of the interval [%]", ylabel="% of the evaluations")
+    held.set_title("Intervals that hold the true period", pad=22)
+    for axes in (within, errors, held):
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 0.985), ncols=4, handlelength=1.2, columnspacing=0.9)
+    figure.tight_layout()
+
+
+def _legend(figure: Figure, axes: Axes, foot: float) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.4)
+    figure.tight_layout(rect=(0.0, foot, 1.0, 1.0))

@@ -1,0 +1,40 @@
+"""The obvious slow twin of `warehouse.sources.tmio_stream`: a whole trace of JSON Lines, one request at a time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.naive.tmio import requests
+
+Request = tuple[float, float, float | None]
+
+
+def flushes(text: str) -> list[dict[str, list[Request]]]:
+    """Return the requests of each flush by direction; the last one may not be over. All lines must be good."""
+    groups: list[dict[str, Any]] = [{}]
+    for line in text.splitlines():
+        document = json.loads(line)
+        if any(mode in groups[-1] for mode in document):
+            groups.append({})
+        groups[-1] |= document
+        if "io_time" in document:
+            groups.append({})
+    return [_of(group) for group in groups if group]
+
+
+def _of(group: dict[str, Any]) -> dict[str, list[Request]]:
+    found: dict[str, list[Request]] = {}
+    for mode, content in group.items():
+        if mode == "io_time":
+            continue
+        direction, *rest = mode.split("_")
+        transfers = [group.get(f"{direction}_async{end}") for end in ("", "_t")]
+        if rest[-1] == "b" and any(other and other["bandwidth"]["b_rank_avr"] for other in transfers):
+            continue
+        lists = content["bandwidth"]
+        phases = zip(lists["b_rank_avr"], lists["t_rank_s"], lists["t_rank_e"], strict=True)
+        good, _ = requests(phases)
+        if good:
+            found.setdefault(direction, []).extend(good)
+    return found

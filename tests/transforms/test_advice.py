@@ -1,0 +1,365 @@
+"""Where and when to start: closed forms, properties, the naive twin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive import advice as naive
+from transforms.advice import (
+    MOST_STEPS,
+    AdviceParams,
+    Choice,
+    Demand,
+    Method,
+    Partition,
+    Running,
+    advise,
+    standard_errors,
+)
+
+Reals = npt.NDArray[np.float64]
+
+#: nothing is uncertain
+SURE = AdviceParams(step_s=1.0, most_delay_s=100.0, drift_ratio=0.0, start_error_s=0.0, sample_count=1, lag_rounds=0)
+CAPACITY = 8.0
+
+
+def square(period: int, busy: int, count: int, peak: float = 1.0) -> Demand:
+    """A square wave that begins with its burst, in steps of a second."""
+    return Demand(np.where(np.arange(count) % period < busy, peak, 0.0), 1.0)
+
+
+def constant(rate: float, name: str = "any", capacity: float = CAPACITY) -> Partition:
+    return Partition(name, capacity, rate)
+
+
+# ---- closed forms
+
+
+@pytest.mark.parametrize("busy", [1, 20, 50, 70, 100])
+def test_two_equal_waves_on_capacity_for_one_contend_where_they_overlap(busy: int) -> None:
+    running = Running("twin", square(100, busy, 2000), 0.0)
+    asked = replace(SURE, delay_step_s=1.0, least_saving_ratio=1.0)
+    advice = advise(square(100, busy, 1000), [Partition("one", 1.0, 0.0, (running,))], asked)
+    delays = np.arange(101)
+    overlap = np.maximum(busy - delays, 0) + np.maximum(busy - (100 - delays), 0)
+    np.testing.assert_allclose(advice.contended_bytes[0], 10 * overlap, atol=1e-6)
+    (now,), (best,) = advice.without_delay, advice.with_delay
+    assert now.contended_bytes == pytest.approx(10 * busy)
+    assert best.contended_bytes == pytest.approx(10 * max(0, 2 * busy - 100), abs=1e-6)
+    assert now.own_contended_bytes == pytest.approx(5 * busy)
+    assert now.stretch == pytest.approx(1 + busy / 100), "half the rate for all of each burst"
+    assert now.met_load_ratio == pytest.approx(1.0)
+
+
+def test_the_shortest_delay_that_saves_it_all_is_offered() -> None:
+    running = Running("twin", square(100, 20, 2000), 0.0)
+    asked = replace(SURE, delay_step_s=10.0, least_saving_ratio=1.0)
+    (best,) = advise(square(100, 20, 1000), [Partition("one", 1.0, 0.0, (running,))], asked).with_delay
+    assert (best.delay_s, best.contended_bytes, best.stretch) == (20.0, 0.0, 1.0)
+
+
+def test_how_far_a_run_has_come_moves_the_best_delay() -> None:
+    running = Running("twin", square(100, 20, 2000), 510.0)
+    (best,) = advise(square(100, 20, 500), [Partition("one", 1.0, 0.0, (running,))], SURE).with_delay
+    assert (best.delay_s, best.contended_bytes) == (10.0, 0.0)
+
+
+def test_a_run_that_is_over_and_one_that_has_not_begun_demand_nothing() -> None:
+    over, later = Running("over", square(1, 1, 50, 100.0), 50.0), Running("later", square(1, 1, 50, 100.0), -500.0)
+    choice = advise(square(2, 1, 100), [Partition("one", 1.0, 0.0, (over, later))], SURE).without_delay[0]
+    assert (choice.contended_bytes, choice.met_load_ratio) == (0.0, 0.0)
+
+
+def test_one_that_ends_meanwhile_is_waited_for() -> None:
+    ending = Running("ending", square(1, 1, 1000), 960.0)
+    (best,) = advise(square(1, 1, 100), [Partition("one", 1.0, 0.0, (ending,))], SURE).with_delay
+    assert (best.delay_s, best.contended_bytes) == (40.0, 0.0)
+
+
+def test_background_counts_and_goes_on_at_its_mean() -> None:
+    demand = square(1, 1, 50, 6.0)
+    assert advise(demand, [constant(2.0)], SURE).without_delay[0].contended_bytes == pytest.approx(0.0)
+    assert advise(demand, [constant(4.0)], SURE).without_delay[0].contended_bytes == pytest.approx(2 * 50)
+    known = Partition("any", CAPACITY, np.array([8.0] * 10 + [0.0] * 10))
+    choice = advise(demand, [known], SURE).without_delay[0]
+    assert choice.contended_bytes == pytest.approx(6 * 10 + 2 * 30), "full, empty, then 4 for 30 s"
+
+
+def test_correlation_prefers_the_lower_load_and_contention_the_one_that_fits() -> None:
+    # bursts of 5 beside a steady load of 3 fit 8; beside none but bursts of 8 at the same times they do not
+    demand = square(10, 5, 100, 5.0)
+    steady = constant(3.0, "steady")
+    bursty = Partition("bursty", CAPACITY, 0.0, (Running("other", Demand(np.tile([0, 0, 0, 0, 8.0] * 2, 50), 1.0), 0),))
+    asked: tuple[Method, Method] = ("correlation", "contention")
+    first = [advise(demand, [steady, bursty], replace(SURE, method=method)).without_delay[0] for method in asked]
+    assert [choice.partition for choice in first] == ["bursty", "steady"]
+    assert first[1].contended_bytes == 0.0
+
+
+def test_a_delay_may_cost() -> None:
+    running = Running("twin", square(100, 20, 2000), 0.0)
+    partition = Partition("one", 1.0, 0.0, (running,))
+    delays = [
+        advise(square(100, 20, 1000), [partition], replace(SURE, delay_cost_bytes_per_s=cost)).with_delay[0].delay_s
+        for cost in (0.0, 9.0, 11.0)
+    ]
+    assert delays == [20.0, 20.0, 0.0], "each second saves 10 bytes of contention"
+
+
+def test_a_tempo_is_kept() -> None:
+    slow = Running("slow", square(100, 20, 2000), 0.0, 0.0, tempo=0.5)
+    advice = advise(square(200, 40, 1000), [Partition("one", 1.0, 0.0, (slow,))], SURE)
+    np.testing.assert_allclose(advice.contended_bytes[0][:5], [100, 75, 50, 25, 0], atol=1e-6)
+
+
+def test_those_who_run_make_each_other_late() -> None:
+    twins = tuple(Running(name, square(100, 20, 100), 0.0) for name in "ab")
+    loads = []
+    for rounds in (0, 1, 30):
+        asked = replace(SURE, lag_rounds=rounds)
+        loads.append(advise(square(2, 1, 10), [Partition("one", 1.0, 0.0, twins)], asked).load_bytes_per_s[0])
+    np.testing.assert_allclose(loads[0][:45], [2.0] * 20 + [0.0] * 25)
+    np.testing.assert_allclose(loads[1][:45], [1.0] * 20 + [2.0] * 10 + [0.0] * 15)
+    np.testing.assert_allclose(loads[2][:45], [1.0] * 40 + [0.0] * 5, atol=1e-6)
+
+
+# ---- uncertainty
+
+
+def test_unknown_phases_smear_and_known_ones_do_not() -> None:
+    running = Running("twin", square(100, 20, 4000), 200.0)
+    partition = Partition("one", 1.0, 0.0, (running,))
+    asked = replace(SURE, sample_count=64, start_error_s=30.0)
+    smeared = advise(square(100, 20, 1000), [partition], asked)
+    sure = advise(square(100, 20, 1000), [partition], SURE)
+    assert np.ptp(sure.contended_bytes) == pytest.approx(200)
+    assert np.ptp(smeared.contended_bytes) < 100
+    now = smeared.without_delay[0]
+    assert now.low_contended_bytes <= now.contended_bytes <= now.high_contended_bytes
+    assert now.high_contended_bytes - now.low_contended_bytes > 50
+    seen = Partition("one", 1.0, 0.0, (replace(running, position_error_s=0.0),))
+    again = advise(square(100, 20, 1000), [seen], asked)
+    np.testing.assert_allclose(again.contended_bytes, sure.contended_bytes, atol=1e-6)
+
+
+def test_drift_grows_with_what_has_gone_by() -> None:
+    asked = replace(SURE, sample_count=64, drift_ratio=0.01)
+    spans = []
+    for elapsed in (0.0, 2000.0):
+        running = Running("twin", square(100, 20, 9000), elapsed)
+        spans.append(
+            np.ptp(advise(square(100, 20, 300), [Partition("one", 1.0, 0.0, (running,))], asked).contended_bytes)
+        )
+    assert spans[0] > 1.3 * spans[1]
+
+
+def test_errors_are_spread_evenly_and_independent_of_the_order_of_partitions() -> None:
+    errors = standard_errors(50, 3, 1)
+    np.testing.assert_allclose(errors.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(errors.std(axis=0), 1.0, atol=0.05)
+    assert standard_errors(1, 2, 0).tolist() == [[0.0, 0.0]]
+    few = [Partition(name, 3.0, 0.5, (Running(name, square(30, 9, 900), 7.0),)) for name in "abc"]
+    demand, asked = square(40, 10, 400, 2.9), AdviceParams(step_s=1.0)
+    assert advise(demand, few, asked).without_delay[0].partition == "a", "equal ones by name"
+    alone = advise(demand, few[1:2], asked)
+    np.testing.assert_array_equal(alone.contended_bytes[0], advise(demand, few[::-1], asked).contended_bytes[1])
+
+
+# ---- properties
+
+RATES = st.lists(st.sampled_from([0.0, 1.0, 3.0, 5.0, 9.0]), min_size=1, max_size=25)
+
+
+@st.composite
+def partitions(draw: st.DrawFn, name: str = "one") -> Partition:
+    runs = draw(st.lists(st.tuples(RATES, st.sampled_from([0.5, 1.0, 3.0]), st.floats(-9, 40)), max_size=3))
+    running = tuple(Running(f"{i}", Demand(np.array(rates), step), at) for i, (rates, step, at) in enumerate(runs))
+    return Partition(name, draw(st.sampled_from([2.0, 6.0, 11.0])), draw(st.sampled_from([0.0, 1.5])), running)
+
+
+UNSURE = AdviceParams(
+    step_s=1.0, most_delay_s=12.0, delay_step_s=3.0, drift_ratio=0.1, start_error_s=2.0, sample_count=4, lag_rounds=0
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(RATES, partitions())
+def test_what_is_contended_has_bounds(rates: list[float], partition: Partition) -> None:
+    demand = Demand(np.array(rates), 1.0)
+    advice = advise(demand, [partition], UNSURE)
+    volume = sum(rates)
+    assert advice.contended_bytes.min() >= 0
+    assert advice.contended_bytes.max() <= volume * (1 + 1e-6) + 1e-9
+    for choice in (*advice.without_delay, *advice.with_delay):
+        assert choice.own_contended_bytes + choice.others_contended_bytes == pytest.approx(choice.contended_bytes)
+        assert min(choice.own_contended_bytes, choice.others_contended_bytes) >= 0
+        assert choice.low_contended_bytes <= choice.contended_bytes <= choice.high_contended_bytes
+        assert choice.stretch >= 1
+        assert choice.met_load_ratio >= 0
+    assert advice.with_delay[0].contended_bytes <= advice.without_delay[0].contended_bytes * (1 + 1e-9) + 1e-9
+
+
+@settings(max_examples=25, deadline=None)
+@given(RATES, partitions())
+def test_others_never_help_and_units_do_not_matter(rates: list[float], one: Partition) -> None:
+    demand = Demand(np.array(rates), 1.0)
+    found = advise(demand, [one], UNSURE)
+    alone = advise(demand, [replace(one, background_bytes_per_s=0.0, running=())], UNSURE)
+    assert np.all(alone.contended_bytes <= found.contended_bytes + 1e-6 * (1 + sum(rates)))
+    large = advise(replace(demand, bytes_per_s=demand.bytes_per_s * 1e9), [_scaled(one, 1e9)], UNSURE)
+    np.testing.assert_allclose(large.contended_bytes, found.contended_bytes * 1e9, rtol=1e-6, atol=1e3)
+    assert [choice.delay_s for choice in large.with_delay] == [choice.delay_s for choice in found.with_delay]
+
+
+def _scaled(partition: Partition, by: float) -> Partition:
+    running = tuple(
+        replace(each, demand=replace(each.demand, bytes_per_s=each.demand.bytes_per_s * by))
+        for each in partition.running
+    )
+    background = float(np.asarray(partition.background_bytes_per_s)) * by
+    return replace(
+        partition,
+        capacity_bytes_per_s=partition.capacity_bytes_per_s * by,
+        background_bytes_per_s=background,
+        running=running,
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(RATES, partitions())
+def test_no_byte_of_the_expected_load_is_lost(rates: list[float], partition: Partition) -> None:
+    asked = replace(UNSURE, most_delay_s=2000.0, delay_step_s=2000.0, lag_rounds=1)
+    late = replace(partition, running=tuple(replace(each, elapsed_s=-30.0) for each in partition.running))
+    advice = advise(Demand(np.array(rates), 1.0), [late], asked)
+    wanted = sum(float(each.demand.bytes_per_s.sum()) * each.demand.step_s for each in partition.running)
+    wanted += float(np.asarray(partition.background_bytes_per_s)) * advice.load_bytes_per_s.shape[1]
+    assert advice.load_bytes_per_s.sum() == pytest.approx(wanted)
+
+
+# ---- the naive twin
+
+
+def lines(partition: Partition, params: AdviceParams, count: int) -> list[list[float]]:
+    """What others ask for, step by step, a line for each sampled phase."""
+    errors = standard_errors(params.sample_count, 2 * len(partition.running), params.seed + 1)
+    found = []
+    for row in errors:
+        load = [float(np.asarray(partition.background_bytes_per_s))] * count
+        for number, running in enumerate(partition.running):
+            tempo = max(0.5, 1 + params.drift_ratio * row[2 * number + 1])
+            place = running.elapsed_s * tempo + params.start_error_s * row[2 * number]
+            rates = running.demand.bytes_per_s.tolist()
+            one = naive.line(rates, running.demand.step_s, place, tempo, params.step_s, count)
+            load = [a + b for a, b in zip(load, one, strict=True)]
+        found.append(load)
+    return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from([0.0, 4.0]), min_size=1, max_size=20), partitions())
+def test_equal_to_the_naive_twin_where_levels_are_exact(rates: list[float], partition: Partition) -> None:
+    # its own phase is sure, so that its rates are those of the levels; the others' are not
+    running = tuple(replace(each, tempo_error_ratio=0.1) for each in partition.running)
+    params = replace(UNSURE, drift_ratio=0.0)
+    partition = replace(partition, running=running)
+    advice = advise(Demand(np.array(rates), 1.0), [partition], params)
+    found = lines(partition, replace(params, drift_ratio=0.1), len(rates) + 12)
+    capacity = partition.capacity_bytes_per_s
+    for place, delay in enumerate(range(0, 13, 3)):
+        expected = naive.mean([naive.contended(rates, line, capacity, delay, 1.0) for line in found])
+        assert advice.contended_bytes[0, place] == pytest.approx(expected, abs=1e-6)
+        if sum(rates):
+            met = naive.mean([naive.met_load(rates, line, capacity, delay) for line in found])
+            assert advice.met_load_ratios[0, place] == pytest.approx(met, abs=1e-9)
+    now = advice.without_delay[0]
+    assert now.own_contended_bytes == pytest.approx(
+        naive.mean([naive.own_contended(rates, line, capacity, 0, 1.0) for line in found]), abs=1e-6
+    )
+    longer = naive.mean([naive.extra_s(rates, line, capacity, 0, 1.0) for line in found])
+    assert now.stretch == pytest.approx(1 + longer / len(rates))
+
+
+@settings(max_examples=20, deadline=None)
+@given(partitions())
+def test_late_loads_equal_those_of_the_naive_twin(partition: Partition) -> None:
+    advice = advise(Demand(np.ones(30), 1.0), [partition], replace(SURE, lag_rounds=1, most_delay_s=0.0))
+    runs = [(each.demand.bytes_per_s.tolist(), each.demand.step_s, each.elapsed_s, 1.0) for each in partition.running]
+    background = float(np.asarray(partition.background_bytes_per_s))
+    expected = naive.late_load(runs, background, partition.capacity_bytes_per_s, 1.0, 30)
+    np.testing.assert_allclose(advice.load_bytes_per_s[0], expected, atol=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(RATES, partitions())
+def test_near_the_naive_twin_over_all_pairs_of_phases(rates: list[float], partition: Partition) -> None:
+    params = replace(UNSURE, level_count=64)
+    advice = advise(Demand(np.array(rates), 1.0), [partition], params)
+    tempos = [max(0.5, 1 + params.drift_ratio * error) for error in standard_errors(4, 1, params.seed)[:, 0]]
+    count = int(np.ceil(len(rates) / min(tempos) - 1e-9))
+    own = [naive.line(rates, 1.0, 0.0, tempo, 1.0, count) for tempo in tempos]
+    capacity = partition.capacity_bytes_per_s
+    for place, delay in ((0, 0), (4, 12)):
+        pairs = product(own, lines(partition, params, count + 12))
+        expected = naive.mean([naive.contended(mine, line, capacity, delay, 1.0) for mine, line in pairs])
+        assert advice.contended_bytes[0, place] == pytest.approx(expected, rel=0.01, abs=0.01 * (1 + sum(rates)))
+
+
+# ---- what is refused, and what is large
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"step_s": 0.0}, {"most_delay_s": -1.0}, {"delay_step_s": 0.0}, {"drift_ratio": np.nan}, {"sample_count": 0},
+        {"level_count": 0}, {"lag_rounds": -1}, {"least_saving_ratio": 0.0}, {"start_error_s": np.inf},
+        {"method": "guess"},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)  # fmt: skip
+def test_senseless_params_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"must|are ranked"):
+        advise(square(2, 1, 9), [constant(0.0)], replace(SURE, **wrong))  # type: ignore[arg-type]
+
+
+def test_senseless_demands_and_partitions_are_refused() -> None:
+    fine = square(2, 1, 9)
+    for demand in (
+        Demand(np.array([]), 1.0),
+        Demand(np.array([np.nan]), 1.0),
+        Demand(np.array([-1.0]), 1.0),
+        replace(fine, step_s=0.0),
+    ):
+        with pytest.raises(ValueError, match="demand"):
+            advise(demand, [constant(0.0)], SURE)
+        with pytest.raises(ValueError, match="demand"):
+            advise(fine, [Partition("one", 1.0, 0.0, (Running("bad", demand, 0.0),))], SURE)
+    with pytest.raises(ValueError, match="capacity"):
+        advise(fine, [constant(0.0, capacity=0.0)], SURE)
+    with pytest.raises(ValueError, match="background"):
+        advise(fine, [constant(np.nan)], SURE)
+    with pytest.raises(ValueError, match="come"):
+        advise(fine, [Partition("one", 1.0, 0.0, (Running("bad", fine, np.nan),))], SURE)
+    for few in ([], [constant(0.0), constant(1.0)]):
+        with pytest.raises(ValueError, match="partition"):
+            advise(fine, few, SURE)
+
+
+def test_an_application_without_io_is_at_home_anywhere() -> None:
+    demand = Demand(np.zeros(20), 1.0)
+    (choice,) = advise(demand, [constant(9.0)], AdviceParams()).with_delay
+    assert choice == Choice("any", 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+
+
+def test_a_signature_of_a_month_has_a_coarser_grid() -> None:
+    demand = square(3600, 300, 2_600_000)
+    advice = advise(demand, [constant(0.5, capacity=1.0)], AdviceParams(sample_count=2))
+    assert advice.load_bytes_per_s.shape[1] <= MOST_STEPS + 1
+    assert advice.step_s > 30
+    np.testing.assert_allclose(advice.contended_bytes[0, 0] * 2, demand.bytes_per_s.sum(), rtol=0.2)
