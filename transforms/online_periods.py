@@ -306,6 +306,8 @@ class Predictor:
         if self._is_telling(answer, changed, due):
             cause = due.cause or ("change_point" if changed is not None else None)
             transition = self.automaton.add(due.now_s, answer.period_s, cause)
+        else:
+            self.automaton.wait(due.now_s)
         current = self.automaton.current
         onset_s, volume_bytes = self.tracker.onset_s, self.tracker.volume_bytes
         return Evaluation(

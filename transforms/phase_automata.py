@@ -165,14 +165,22 @@ class PhaseAutomaton:
         an evaluation that has nothing else to say. `gap` and `end` hold at once; behind an `end` nothing may come.
         """
         self._check(at_s, period_s, cause)
-        self._last_s = at_s
-        if not self._states:
-            self._states["start"] = PhaseState("start", None, None, None, 0, 1, 0.0, at_s, at_s, at_s)
-        self._touch(at_s)
+        self._begin(at_s)
         if cause in ("gap", "end"):
             self._drop_candidate()
             return None if cause == self._current else self._enter(cause, cause, at_s, at_s, None)
         return self._weigh(at_s, period_s, is_change_point=cause == "change_point")
+
+    def wait(self, at_s: float) -> None:
+        """Let time pass in which evaluations have nothing to say yet. at_s: not before the last one."""
+        self._check(at_s, None, None)
+        self._begin(at_s)
+
+    def _begin(self, at_s: float) -> None:
+        self._last_s = at_s
+        if not self._states:
+            self._states["start"] = PhaseState("start", None, None, None, 0, 1, 0.0, at_s, at_s, at_s)
+        self._touch(at_s)
 
     def _check(self, at_s: float, period_s: float | None, cause: str | None) -> None:
         if cause is not None and cause not in EVENT_CAUSES:

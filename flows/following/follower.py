@@ -88,13 +88,14 @@ class Follower:
         return is_behind
 
     def finish(self) -> None:
-        """Take what is left of every input, whose runs are over."""
+        """Take what is left of every input; that it is over is no evaluation of its own."""
         while self.step():
             pass
         self._take([(one, deque(self._finished(one))) for one in self.followed])
 
     def _finished(self, one: Followed) -> list[Flush]:
-        return [] if self._is_failing(one) else one.feed.finish()
+        flushes = [] if self._is_failing(one) else one.feed.finish()
+        return [flush for flush in flushes if flush.moves]
 
     def _is_failing(self, one: Followed) -> bool:
         seen = self._seen.get(one.identity.followed_id)

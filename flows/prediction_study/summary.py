@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 import polars as pl
 
 from flows.prediction_study.running import Results
-from flows.prediction_study.scenarios import BEFORE, HACC_PHASES
+from flows.prediction_study.scenarios import BEFORE
 from transforms.change_points import DETECTOR_NAMES
 from transforms.online_periods import OnlineParams
+from transforms.planted_phases import HACC_PHASES
 
 #: evaluations that count as after the third phase
 THIRD = 3

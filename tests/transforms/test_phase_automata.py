@@ -318,3 +318,15 @@ def test_a_state_without_evaluations_is_restored() -> None:
     assert PhaseAutomaton.from_dict(json.loads(json.dumps(empty.to_dict()))).to_dict() == empty.to_dict()
     with pytest.raises(ValueError, match="no state"):
         PhaseAutomaton.from_dict({})
+
+
+def test_time_passes_without_evaluations_that_say_anything():
+    automaton = PhaseAutomaton()
+    automaton.wait(5.0)
+    automaton.wait(25.0)
+    assert automaton.current is not None
+    assert (automaton.current.name, automaton.current.duration_s) == ("start", 20.0)
+    assert automaton.current.evaluation_count == 0
+    automaton.add(30.0, None, "end")
+    with pytest.raises(ValueError, match="behind the end"):
+        automaton.wait(40.0)

@@ -92,16 +92,24 @@ def finished(inputs: Sequence[Followed]) -> list[Row]:
     return told.rows
 
 
-def keyed(rows: Sequence[Row], *, without_end: bool = True) -> dict[tuple[str, str, int], Row]:
-    kept = [row for row in rows if not (without_end and row["is_final"])]
-    timeless = [{name: value for name, value in row.items() if "predicted" not in name} for row in kept]
+def ended(one: Followed) -> list[Row]:
+    told = Told()
+    follower = told.follower([one])
+    follower.idle_end_s = 0.0
+    follower.follow(0.001, threading.Event())
+    return told.rows
+
+
+def keyed(rows: Sequence[Row]) -> dict[tuple[str, str, int], Row]:
+    timeless = [{name: value for name, value in row.items() if "predicted" not in name} for row in rows]
     found = {(row["followed_id"], row["direction"], row["evaluation"]): row for row in timeless}
-    assert len(found) == len(kept)
+    assert len(found) == len(rows)
     return found
 
 
 def test_rows_are_those_of_the_contract():
-    rows = finished([followed(flushes_of())])
+    one = followed(flushes_of())
+    rows = ended(one)
     assert all(set(row) == set(tables.PREDICTIONS.column_names) for row in rows)
     assert [row["evaluation"] for row in rows] == list(range(1, 14))
     assert [row["is_final"] for row in rows] == [False] * 12 + [True]
@@ -209,10 +217,10 @@ def shifted(flush: Flush, by_s: float, *events: str) -> Flush:
 def test_a_clock_that_goes_back_is_another_run():
     flushes = flushes_of()
     rows = finished([followed([*flushes, *flushes[:3]])])
-    assert [row["run_number"] for row in rows] == [1] * 12 + [2] * 4
+    assert [row["run_number"] for row in rows] == [1] * 12 + [2] * 3
     assert rows[12]["events"] == "clock_back"
     assert rows[12]["volume_bytes"] == flushes[0].moves["write"].volume_bytes.sum()
-    assert [row["evaluation"] for row in rows] == list(range(1, 17))
+    assert [row["evaluation"] for row in rows] == list(range(1, 16))
 
 
 def test_a_file_that_is_replaced_by_another_run_is_another_run_but_one_that_goes_on_is_not():
@@ -264,7 +272,7 @@ def test_only_one_direction_is_judged_if_only_it_is_wanted():
 
 
 def test_evaluations_keep_their_distance_if_wanted():
-    rows = [row for row in finished([followed(flushes_of(), spacing_s=25.0)]) if not row["is_final"]]
+    rows = finished([followed(flushes_of(), spacing_s=25.0)])
     assert all(np.diff([row["window_end_s"] for row in rows]) > 24.5)
     assert 3 < len(rows) < 12
 
