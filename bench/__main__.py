@@ -21,6 +21,7 @@ from bench import (
     network_pages,
     networks,
     periods,
+    predictions,
     recorder_traces,
     signatures,
     throughput,
@@ -147,6 +148,7 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
         "throughput": lambda: chain(throughput.heatmap(data, rounds), throughput.synthetic(rounds)),
         "period": lambda: periods.command(data, scratch, rounds),
         "periods": lambda: chain(periods.detection(rounds), periods.batch(rounds)),
+        "predictions": lambda: predictions.figures(scratch, rounds),
         "autoperiod": lambda: autoperiod.series(data, rounds),
         "signatures": lambda: chain(signatures.scale(rounds), signatures.outliers(rounds), signatures.growth()),
     }

@@ -36,8 +36,6 @@ DEFAULT_MOST_DELAY_S = 1800.0
 LONGEST_DELAY_S = 7 * 86_400.0
 #: steps of a demand, and delays that are tried
 _MOST_DEMAND_STEPS, _MOST_DELAYS = 100_000, 2000
-#: levels that the demand is split among: on the demo's site 8 tell 3.5 GB, 32 tell 1.1 and the truth is 0.9
-_LEVELS = 32
 #: steps of all demands together, and of one at least: what bounds the memory where very many jobs run
 _MOST_STEPS_TOGETHER, _LEAST_DEMAND_STEPS = 20_000_000, 1000
 _MOST_TOLD = 5
@@ -211,7 +209,7 @@ def advise_on(
         )
         for one in state.filesystems
     ]
-    params = AdviceParams(method=asked.method, most_delay_s=asked.most_delay_s, level_count=_LEVELS)
+    params = AdviceParams(method=asked.method, most_delay_s=asked.most_delay_s)
     params = replace(params, delay_step_s=max(params.delay_step_s, asked.most_delay_s / _MOST_DELAYS))
     advice = advise(demand_of(signature.rates), partitions, params)
     return Advised(application_id, signature, state, advice, asked_at, asked.most_delay_s, settings.stale_after_s)

@@ -26,6 +26,8 @@ _MARKS = (
 )
 #: errors that are smaller are at the lower edge of their panel
 _LEAST_ERROR = 0.003
+#: shares of fewer evaluations say too little to be drawn
+_LEAST_COUNT = 30
 
 
 # ---- changes
@@ -129,7 +131,7 @@ def draw_bursts(bursts: pl.DataFrame, intervals: pl.DataFrame, nominal: float, p
     """Draw what next bursts' foreseen starts are worth, by setting, and how often intervals hold the true period.
 
     bursts: setting, few_within_ratio, within_ratio, error, high_error. intervals: kind, above, up_to, hold_ratio,
-    near_ratio, evaluation_count. nominal: what a range is meant to hold.
+    near_ratio, evaluation_count; classes of few evaluations are left out. nominal: what a range is meant to hold.
     """
     panels.write((13.0, 4.2), lambda figure: _bursts(figure, bursts, intervals, nominal), path)
 
@@ -154,7 +156,7 @@ def _bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, nomin
         axes.set_axisbelow(True)
     for place, kind in enumerate(panels.in_order(intervals, "kind")):
         colour, mark, _ = _MARKS[place]
-        of = intervals.filter(pl.col("kind") == kind)
+        of = intervals.filter(pl.col("kind") == kind, pl.col("evaluation_count") >= _LEAST_COUNT)
         x = (50 * (of["above"] + of["up_to"])).to_list()
         held.plot(x, 100 * of["hold_ratio"], color=colour, marker=mark, lw=1.2, label=kind)
         held.plot(x, 100 * of["near_ratio"], color=colour, marker=mark, mfc="white", lw=1, ls=":")

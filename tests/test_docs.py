@@ -24,11 +24,13 @@ ROOT = Path(__file__).resolve().parent.parent
 TOP_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md")
 HAND_WRITTEN = (
     *TOP_PAGES,
+    "docs/advice.md",
     "docs/formats.md",
     "docs/compressed-traces.md",
     "docs/extrapolation.md",
     "docs/networks.md",
     "docs/networks-sql.md",
+    "docs/predictions.md",
     "docs/predictions-sql.md",
     "docs/scheduler-feed.md",
 )

@@ -48,7 +48,7 @@ OBSERVED = ("gaps", "predictions")
 #: methods that sample the rate at instants, as their papers do; the others want the bytes of each step
 OF_INSTANTS = ("dft", "autocorrelation", "merged")
 #: clocks that are later count from 1970, not from the run's start
-_EPOCH_S = 1e9
+EPOCH_S = 1e9
 #: cycles of the believed period among which phases are looked for
 _RECENT_CYCLES = 8.0
 #: outcomes with which the last gaps between phases may speak for the method
@@ -186,9 +186,15 @@ class Predictor:
         self.period_s: float | None = None
         self.part(None)
 
+    def resume(self) -> None:
+        """Go on with a run that was taken for over: nothing comes behind the end of an automaton."""
+        self.automaton = PhaseAutomaton(self.params.automaton)
+
     def part(self, at_s: float | None) -> None:
         """Let the window begin at an instant: what was before is not known, or on another clock; bytes stay counted."""
         self.start_s = at_s
+        #: since when the present behaviour lasts, if a change was found
+        self.changed_s: float | None = None
         self.hit_count = 0
         self.tracker = PhaseTracker()
         self.detector: Detector = detector(self.params.detector)
@@ -205,7 +211,7 @@ class Predictor:
     def origin_s(self) -> float:
         """When the run began: its clock's zero; the first request, if that is earlier or the clock counts from 1970."""
         first_s = self.samples.first_s
-        return first_s if first_s < 0.0 or first_s >= _EPOCH_S else 0.0
+        return first_s if first_s < 0.0 or first_s >= EPOCH_S else 0.0
 
     def window_start_s(self, now_s: float) -> float:
         """Return where the window begins that is judged now."""
@@ -261,7 +267,7 @@ class Predictor:
         if change is None:
             return None
         back = self.detector.seen_count - change.index
-        since_s = self.observed[-min(back, len(self.observed))][0]
+        since_s = self.changed_s = self.observed[-min(back, len(self.observed))][0]
         if self.params.strategy == "adaptive":
             # what was predicted of the old behaviour tells nothing of the new one
             self.start_s, self.history = since_s, PredictionHistory(self.params.history)
@@ -309,7 +315,7 @@ class Predictor:
         else:
             self.automaton.wait(due.now_s)
         current = self.automaton.current
-        onset_s, volume_bytes = self.tracker.onset_s, self.tracker.volume_bytes
+        onset_s, volume_bytes = self._present_phases()
         return Evaluation(
             number=self.evaluation_count,
             answer=answer,
@@ -326,6 +332,14 @@ class Predictor:
             state="start" if current is None else current.name,
             transition=transition,
         )
+
+    def _present_phases(self) -> tuple[Reals, Reals]:
+        """Return onsets and volumes of phases since the last change: those before foretell another behaviour."""
+        onset_s, volume_bytes = self.tracker.onset_s, self.tracker.volume_bytes
+        if self.changed_s is None:
+            return onset_s, volume_bytes
+        is_present = onset_s >= self.changed_s
+        return onset_s[is_present], volume_bytes[is_present]
 
     def _is_telling(self, answer: Answer, changed: tuple[Change, float] | None, due: Due) -> bool:
         """Return whether the automaton learns anything: that a few phases have no period yet is no behaviour."""
@@ -351,6 +365,7 @@ class Predictor:
             "version": _STATE_VERSION,
             "evaluation_count": self.evaluation_count,
             "start_s": self.start_s,
+            "changed_s": self.changed_s,
             "hit_count": self.hit_count,
             "period_s": self.period_s,
             "observed": [list(pair) for pair in self.observed],
@@ -375,7 +390,8 @@ class Predictor:
             found.history = PredictionHistory.from_dict(state["history"])
             found.automaton = PhaseAutomaton.from_dict(state["automaton"])
             found.evaluation_count, found.hit_count = int(state["evaluation_count"]), int(state["hit_count"])
-            found.start_s, found.period_s = state["start_s"], state["period_s"]
+            found.start_s, found.changed_s = state["start_s"], state["changed_s"]
+            found.period_s = state["period_s"]
             found.observed = [(float(at_s), float(until_s)) for at_s, until_s in state["observed"]]
         except (KeyError, TypeError, OverflowError) as error:
             raise ValueError("this is no state of a predictor") from error

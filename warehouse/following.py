@@ -218,8 +218,10 @@ class FollowedFile:
         if self._renamed is None:
             return False
         with suppress(InputRefused), _opened(self._renamed) as (old, there), _opened(self.path) as (new, other):
-            if there is not None and other is not None:
-                return not os.pread(new, EDGE_BYTES, 0).startswith(os.pread(old, EDGE_BYTES, 0))
+            begun = os.pread(old, EDGE_BYTES, 0) if there is not None else b""
+            # An unrelated file may have got the inode of one that is gone.
+            if other is not None and at.head.fits(begun[: at.head.size]):
+                return not os.pread(new, EDGE_BYTES, 0).startswith(begun)
         return False
 
     def _left_of_renamed(self, at: Position, has_other: bool) -> Piece | None:

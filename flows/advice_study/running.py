@@ -31,7 +31,9 @@ RECENT_S, PAST_S = 300.0, 1800.0
 #: of the advice's grid: half as fine as usual, which changes no choice to speak of [s]
 GRID_S = 4.0
 #: delays that the oracle tries are so many seconds apart
-ORACLE_STEP_S = 150.0
+ORACLE_STEP_S = 300.0
+#: what is also tried: that no start waits for longer than this, a part of what advice offers [s]
+SHORT_DELAY_S = 600.0
 #: contended bytes that differ by less than this share of the application's are equal
 EQUAL_RATIO = 1e-4
 #: what is judged is what begins while the new application may run: so much longer than it takes alone
@@ -107,9 +109,11 @@ POLICIES = {
     "random": "any partition",
     "least loaded": f"the partition with the least load in the last {RECENT_S / 60:.0f} minutes",
     "least mean": "the partition with the least load to be expected of the signatures, during the run",
+    "least loaded, as late": "the least loaded, begun as late as `contention, delayed`: what waiting alone is worth",
     "correlation": "IOSI's: the load that the application's bytes would meet is least",
     "contention": "the expected contended bytes are least",
-    "contention, delayed": "the same, and started when they are least, up to ten minutes later",
+    "contention, short delay": f"the same, and started when they are least, up to {SHORT_DELAY_S / 60:.0f} min later",
+    "contention, delayed": f"the same up to {AdviceParams().most_delay_s / 60:.0f} min later: `iosig advise`",
     "oracle": "all partitions simulated, the best one taken",
     "oracle, delayed": f"the same with delays {ORACLE_STEP_S:g} s apart",
 }
@@ -387,12 +391,16 @@ def placed(judge: Judge, advice: Advice, run_steps: int, rng: np.random.Generato
     now = [_seen_bytes_per_s(shared, RECENT_S) for shared in judge.without]
     mean = advice.load_bytes_per_s[:, :run_steps].mean(axis=1)
     delayed = advice.with_delay[0]
+    short = advice.contended_bytes[:, advice.delays_s <= SHORT_DELAY_S].T
+    place, partition = divmod(int(np.argmin(short)), short.shape[1])
     return {
         "random": (int(rng.integers(len(now))), 0.0),
         "least loaded": (int(np.argmin(now)), 0.0),
         "least mean": (int(np.argmin(mean)), 0.0),
+        "least loaded, as late": (int(np.argmin(now)), delayed.delay_s),
         "correlation": (int(np.argmin(advice.met_load_ratios[:, 0])), 0.0),
         "contention": (advice.partitions.index(advice.without_delay[0].partition), 0.0),
+        "contention, short delay": (partition, float(advice.delays_s[place])),
         "contention, delayed": (advice.partitions.index(delayed.partition), delayed.delay_s),
     }
 

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import sys
 import threading
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from flows.command.windows import read_instant
-from warehouse.errors import InputRefused, NothingToDo, UsageError
+from warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
 from warehouse.store import Store
 
 if TYPE_CHECKING:
-    from flows.following.drawing import Drawable
     from flows.following.followed import Followed
     from flows.following.follower import Follower
     from flows.following.inputs import Folder, Opener
     from transforms.online_periods import OnlineParams
+    from warehouse.journal import Journal
 
 _REFUSED = 3
 #: a folder is looked at for new traces so rarely, in readings of all inputs
 _FOLDER_READINGS = 10
 _PICTURES = (".png", ".svg")
+#: characters in a line from which on the table has all its columns
+_WIDE = 120
 
 
 @click.command("predict")
@@ -129,6 +135,9 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
     where = options["filesystem"] and (options["since"] or options["job_id"])
     faults = (
         (bool(paths) == of_polls, "Give the traces to predict, or --job, or --lmt."),
+        (options["cluster"] and not options["job_id"], "--cluster goes with --job."),
+        (options["filesystem"] and not of_polls, "--filesystem goes with --job and --lmt."),
+        (options["time_zone"] and not options["lmt"], "--time-zone goes with --lmt."),
         (options["lmt"] is None and options["since"], "--since goes with --lmt; a job's start is in the job log."),
         (
             options["lmt"] is not None and not where,
@@ -149,35 +158,40 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
     for target, endings in ((options["plot"], _PICTURES), (options["automaton"], (".json", *_PICTURES))):
         if target is not None and target.suffix.lower() not in endings:
             raise UsageError(f"Let the name of {target} end in {', '.join(endings)}.")
+        if target is not None and not target.absolute().parent.is_dir():
+            raise UsageError(f"There is no folder {target.absolute().parent} for {target.name}.")
 
 
 class _Session:
     """One call of the command: its inputs, where its rows go, and what is left to draw."""
 
     def __init__(self, obj: tuple[Store, Path | None], options: dict[str, Any], stack: ExitStack) -> None:
-        from flows.following.drawing import Drawable
         from flows.following.follower import Follower
         from flows.following.inputs import Opener
         from flows.settings import load
         from warehouse.journal import Journal
 
+        self.stop = threading.Event()
+        if options["follow"]:
+            stack.enter_context(_stopped_by_signals(self.stop))
         self.store, self.options = obj[0], options
         self.settings = load(obj[1], self.store.root)
-        journal = None
+        self.journal: Journal | None = None
         if options["follow"]:
-            journal = stack.enter_context(Journal(options["journal_path"] or self.store.journal))
+            self.journal = stack.enter_context(Journal(options["journal_path"] or self.store.journal))
         self.opener: Opener = Opener(
-            _params(options), options["spacing_s"], options["direction"], options["is_anew"], journal
+            _params(options), options["spacing_s"], options["direction"], options["is_anew"], self.journal
         )
         idle_end_s = options["idle_end_s"] or float("inf")
-        self.follower: Follower = Follower([], self._tell, self._refuse, journal, idle_end_s)
+        self.follower: Follower = Follower([], self._tell, self._refuse, self.journal, idle_end_s)
         self.folders: list[Folder] = []
         self.all: dict[str, Followed] = {}
-        self.drawable: Drawable | None = Drawable() if options["plot"] or options["automaton"] else None
+        self.is_drawn = bool(options["plot"] or options["automaton"])
         self.rows: list[dict[str, Any]] = []
-        self.refused_count = 0
+        self.told_count = self.refused_count = 0
         self._readings = 0
         self._is_only = True
+        self._fault: str | None = None
 
     # ---- inputs
 
@@ -196,86 +210,100 @@ class _Session:
             else:
                 self._add([self.opener.trace(path)])
         self._is_only = len(paths) <= 1 and not self.folders
-        self._add([one for folder in self.folders for one in folder.look()])
+        for folder in self.folders:
+            self._add(folder.look())
 
     def _add(self, found: Sequence[Followed]) -> None:
-        for one in found:
-            self.all[one.identity.followed_id] = one
-            if one.is_over:
-                click.echo(f"{one.identity.followed_id} is over; --anew follows it from its start.", err=True)
-            else:
-                self.follower.followed.append(one)
+        """Take inputs, each once, however often it was named."""
+        new = {one.identity.followed_id: one for one in found if one.identity.followed_id not in self.all}
+        self.all |= new
+        self.follower.followed.extend(new.values())
 
     def _found(self) -> list[Followed]:
         """Return traces that are new in the folders, looked for once in a while."""
         self._readings += 1
         if self._readings % _FOLDER_READINGS:
             return []
-        found = [one for folder in self.folders for one in folder.look()]
-        self.all |= {one.identity.followed_id: one for one in found}
+        if not self.is_drawn:
+            self.all = {name: one for name, one in self.all.items() if not one.is_over}
+        found = [one for folder in self.folders for one in self._looked_in(folder)]
+        new = {name: one for one in found if self._is_new(name := one.identity.followed_id)}
+        self.all |= new
+        return list(new.values())
+
+    def _is_new(self, followed_id: str) -> bool:
+        return followed_id not in self.all or self.all[followed_id].is_over
+
+    def _looked_in(self, folder: Folder) -> list[Followed]:
+        try:
+            found = folder.look(self._refuse)
+        except InputRefused as fault:
+            # As of a file system that is away for a while: what is followed already has its own pauses.
+            if str(fault) != self._fault:
+                click.echo(f"iosig: {fault}", err=True)
+            self._fault = str(fault)
+            return []
+        self._fault = None
         return found
 
     # ---- work
 
     def follow(self) -> None:
         """Follow until the runs are over, or a signal comes."""
-        stop = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
-        if not self.follower.followed and not self.folders:
-            raise NothingToDo("Nothing is left to follow.")
+        over = [one for one in self.all.values() if one.is_over]
+        for one in () if self.folders else over:
+            name = _named(one.identity.followed_id)
+            click.echo(
+                f"{name} was over; it is followed only if it has gone on, and with --anew from its start.", err=True
+            )
         click.echo(f"Following {self._told()}; end with Ctrl-C.", err=True)
-        self.follower.follow(self.options["interval_s"], stop, self._found if self.folders else None)
+        self.follower.follow(self.options["interval_s"], self.stop, self._found if self.folders else None)
+        if over and not self.told_count and all(one.is_over for one in self.all.values()) and not self.folders:
+            raise NothingToDo("Nothing is left to follow.")
 
     def _told(self) -> str:
-        names = [*self.all, *(f"the folder {folder.path}" for folder in self.folders)]
-        return names[0] if len(names) == 1 else f"{len(names):,} inputs"
+        names = [*self.all] if not self.folders else [f"the folder {folder.path}" for folder in self.folders]
+        return _named(names[0]) if len(names) == 1 else f"{len(names):,} inputs"
 
     def replay(self) -> None:
         """Judge what is there, flush by flush, and print it."""
-        from flows.command.printing import printable
-
         self.follower.finish()
         if not self.options["as_json"]:
-            title = printable(f"Predictions of {self._told()}")
-            _show(title, self.rows)
-        if not self.rows and not self.refused_count:
+            with _printing():
+                _show(self.rows)
+        if not self.told_count and not self.refused_count:
             raise NothingToDo("No request in it moved any bytes: there is nothing to predict.")
 
     def _tell(self, rows: list[dict[str, Any]]) -> None:
         from warehouse.sources.prediction_lines import line_of
 
-        if self.drawable is not None:
-            self.drawable.add(rows)
         if self.options["follow"] or self.options["as_json"]:
-            click.echo("\n".join(map(line_of, rows)))
-        if not self.options["follow"]:
+            with _printing():
+                click.echo("\n".join(map(line_of, rows)))
+        if not self.options["follow"] and (self.is_drawn or not self.options["as_json"]):
             self.rows.extend(rows)
+        self.told_count += len(rows)
 
-    def _refuse(self, followed_id: str, fault: InputRefused) -> None:
+    def _refuse(self, followed_id: str, fault: IosigError) -> None:
         if self._is_only:
             raise fault
         self.refused_count += 1
-        click.echo(f"{followed_id}: {fault}", err=True)
+        click.echo(f"{_named(followed_id)}: {fault}", err=True)
 
     # ---- pictures
 
     def draw(self) -> None:
         """Draw what is asked for, of the input and direction that moved most."""
-        if self.drawable is None:
+        if not self.is_drawn:
             return
-        from flows.command.printing import printable
-        from flows.following.drawing import graph_of, view_of
+        from flows.following.drawing import busiest, graph_of
         from warehouse.store import write_json
 
-        followed_id, direction = self.drawable.busiest()
-        followed = self.all[followed_id]
+        followed, direction = busiest(self.all.values())
         plot, automaton = self.options["plot"], self.options["automaton"]
+        name = _named(followed.identity.subject_id)
         if plot is not None:
-            from reports.prediction_view import draw
-
-            rows = self.drawable.rows[followed_id, direction]
-            draw(view_of(rows, followed.predictors[direction]), plot)
+            self._plot(followed, direction, plot)
         if automaton is not None:
             graph = graph_of(followed, direction)
             if automaton.suffix.lower() == ".json":
@@ -283,10 +311,61 @@ class _Session:
             else:
                 from reports import automaton_view
 
-                title = f"Phases of {followed.identity.subject_id}, {direction}"
-                automaton_view.draw(graph, automaton, title)
+                automaton_view.draw(graph, automaton, f"Phases of {name}, {direction}")
         for target in filter(None, (plot, automaton)):
-            click.echo(f"Drawn: {direction} of {printable(followed.identity.subject_id)}, in {target}", err=True)
+            click.echo(f"Drawn: {direction} of {name}, in {target}", err=True)
+
+    def _plot(self, followed: Followed, direction: str, target: Path) -> None:
+        from flows.following.drawing import rows_of, view_of
+        from reports.prediction_view import draw
+
+        if self.journal is not None:
+            rows = rows_of(self.journal, followed, direction)
+        else:
+            key = (followed.identity.followed_id, direction)
+            rows = [row for row in self.rows if (row["followed_id"], row["direction"]) == key]
+        if not rows or rows[-1]["run_number"] != followed.run_number:
+            raise NothingToDo("There is nothing to draw: no prediction of this run was made.")
+        draw(view_of(rows, followed.predictors[direction]), target)
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the work in order; whoever cannot wait sends a second one."""
+
+    def end(number: int, _: object) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _printing() -> Iterator[None]:
+    """Tell in a sentence that nothing more can be printed; that a reader has seen enough is no fault."""
+    try:
+        yield
+    except OSError as error:
+        # What is left of the output would fail once more at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            # without its number, by which click would make it a failure
+            raise BrokenPipeError from None
+        raise UsageError(
+            f"The output cannot be written: {error.strerror}. Make room; --follow prints later what it could not."
+        ) from error
+
+
+def _named(name: str) -> str:
+    """Return a name from the input on one line, without anything that would steer a terminal."""
+    from flows.command.printing import printable
+
+    return printable(" ".join(name.splitlines()) or name)
 
 
 def _params(options: dict[str, Any]) -> OnlineParams:
@@ -302,40 +381,66 @@ def _params(options: dict[str, Any]) -> OnlineParams:
     )
 
 
-def _show(title: str, rows: Sequence[dict[str, Any]]) -> None:
-    from flows.command.printing import bytes_text, show
+def _show(rows: Sequence[dict[str, Any]]) -> None:
+    """Print a table for each input and direction, with fewer columns in a narrow terminal."""
+    from flows.command.printing import show
 
-    columns = (
-        "at", "direction", "period_s", "shortest", "longest", "probability", "window from", "state", "next burst",
-        "moves", "told",
-    )  # fmt: skip
-    show(
-        title,
-        columns,
-        [
-            (
-                f"{row['window_end_s']:.6g} s",
-                row["direction"],
-                row["outcome"] if row["period_s"] is None else row["period_s"],
-                row["shortest_period_s"],
-                row["longest_period_s"],
-                row["probability"],
-                f"{row['window_start_s']:.6g} s",
-                row["phase_state"],
-                None if row["next_burst_start_s"] is None else f"{row['next_burst_start_s']:.6g} s",
-                bytes_text(row["next_burst_bytes"]),
-                _told(row),
-            )
-            for row in rows
-        ],
-    )
+    is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
+    series: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        series.setdefault((row["followed_id"], row["direction"]), []).append(row)
+    for (followed_id, direction), found in series.items():
+        cells = [_narrow_cells(row) if is_narrow else _cells(row) for row in found]
+        show(f"Predictions of {_named(followed_id)}, {direction}", [*cells[0]], [[*each.values()] for each in cells])
 
 
-def _told(row: dict[str, Any]) -> str | None:
+def _narrow_cells(row: dict[str, Any]) -> dict[str, Any]:
+    from flows.command.printing import bytes_text
+
+    return {
+        "at": _at_text(row["window_end_s"]),
+        "period_s": row["outcome"] if row["period_s"] is None else row["period_s"],
+        "probability": row["probability"],
+        "next burst": _at_text(row["next_burst_start_s"]),
+        "moves": bytes_text(row["next_burst_bytes"]),
+        "state": ", ".join(filter(None, (row["phase_state"], _told(row, is_narrow=True)))),
+    }
+
+
+def _cells(row: dict[str, Any]) -> dict[str, Any]:
+    from flows.command.printing import bytes_text
+
+    return {
+        "at": _at_text(row["window_end_s"]),
+        "period_s": row["outcome"] if row["period_s"] is None else row["period_s"],
+        "shortest": row["shortest_period_s"],
+        "longest": row["longest_period_s"],
+        "probability": row["probability"],
+        "window from": _at_text(row["window_start_s"]),
+        "next burst": _at_text(row["next_burst_start_s"]),
+        "moves": bytes_text(row["next_burst_bytes"]),
+        "state": row["phase_state"],
+        "told": _told(row),
+    }
+
+
+def _at_text(at_s: float | None) -> str | None:
+    """Return a time of the run's clock: an instant where it counts from 1970, else seconds."""
+    from transforms.online_periods import EPOCH_S
+
+    if at_s is None:
+        return None
+    if at_s >= EPOCH_S:
+        return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return f"{at_s:.6g} s" if abs(at_s) < 1e6 else f"{at_s:,.0f} s"
+
+
+def _told(row: dict[str, Any], *, is_narrow: bool = False) -> str | None:
     """Return in a few words what is special about an evaluation."""
+    since = "" if is_narrow or row["changed_s"] is None else f" since {_at_text(row['changed_s'])}"
     words = [
         *(["tentative"] if row["outcome"] == "tentative" else []),
-        *([f"{row['change']} since {row['changed_s']:.6g} s"] if row["change"] else []),
+        *([f"{row['change']}{since}"] if row["change"] else []),
         *filter(None, row["events"].split(",")),
     ]
     return ", ".join(words) or None

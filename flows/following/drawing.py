@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,36 +11,40 @@ import polars as pl
 
 from flows.following.followed import Followed
 from flows.following.rows import Row
-from transforms.online_periods import Predictor
+from transforms.online_periods import EPOCH_S, Predictor
 from warehouse.contracts import frames, tables
-from warehouse.errors import UsageError
+from warehouse.errors import NothingToDo
+from warehouse.journal import Journal
 
 if TYPE_CHECKING:
     from reports.prediction_view import PredictionView
 
-#: rows that are kept to be drawn, of each input and direction
+#: rows that are kept to be drawn, of an input and direction
 _MOST_DRAWN = 100_000
 
 
-@dataclass(slots=True)
-class Drawable:
-    """Keeps the last rows of each followed input and direction, to be drawn in the end."""
-
-    rows: dict[tuple[str, str], deque[Row]] = field(default_factory=dict)
-
-    def add(self, rows: Sequence[Row]) -> None:
-        """Take rows as they are told."""
-        for row in rows:
-            self.rows.setdefault((row["followed_id"], row["direction"]), deque(maxlen=_MOST_DRAWN)).append(row)
-
-    def busiest(self) -> tuple[str, str]:
-        """Return the input and direction that moved most; UsageError if there is none."""
-        if not self.rows:
-            raise UsageError("There is nothing to draw: no prediction was made.")
-        return max(self.rows, key=lambda key: float(self.rows[key][-1]["volume_bytes"]))
+def busiest(inputs: Iterable[Followed]) -> tuple[Followed, str]:
+    """Return the input and direction that moved most; NothingToDo if there is none of which anything was predicted."""
+    predicted = [
+        (predictor.samples.volume_bytes, followed, direction)
+        for followed in inputs
+        for direction, predictor in sorted(followed.predictors.items())
+        if predictor.evaluation_count and not math.isnan(predictor.samples.until_s)
+    ]
+    if not predicted:
+        raise NothingToDo("There is nothing to draw: no prediction was made.")
+    _, followed, direction = max(predicted, key=lambda each: each[0])
+    return followed, direction
 
 
-def view_of(rows: Sequence[Row], predictor: Predictor, *, has_utc_clock: bool = False) -> PredictionView:
+def rows_of(journal: Journal, followed: Followed, direction: str) -> list[Row]:
+    """Return the last rows of one input and direction that a journal has."""
+    last = {name: max(0, one.evaluation_count - _MOST_DRAWN) for name, one in followed.predictors.items()}
+    found = journal.evaluations_after(followed.identity.followed_id, last)
+    return [row for row in found if row["direction"] == direction]
+
+
+def view_of(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
     """Return what there is to see of one input and direction: its predictions, and the rate as far as it is kept."""
     from reports.prediction_view import PredictionView
 
@@ -54,7 +57,7 @@ def view_of(rows: Sequence[Row], predictor: Predictor, *, has_utc_clock: bool = 
         window.bytes_per_s,
         tracker.onset_s,
         tracker.ended_s,
-        has_utc_clock=has_utc_clock,
+        has_utc_clock=predictor.origin_s >= EPOCH_S,
     )
 
 

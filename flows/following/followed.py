@@ -109,14 +109,17 @@ class Followed:
         if self.direction is not None:
             moves = {name: found for name, found in moves.items() if name == self.direction}
         events = [*self._waiting_events, *flush.events, *(["refused"] if is_refused else [])]
+        is_end = "end" in flush.events
+        if self.is_over and not is_end:
+            events.append("resumed")
         hole_s = _hole_s(flush, self._clock.until_s) if "gap" in flush.events else 0.0
         self._follow_clock(moves, flush, elapsed_s, events)
         self._add(moves, flush)
         self.position = flush.position
-        is_end = "end" in flush.events
         named = tuple(dict.fromkeys(events))
         ready = []
-        for direction, predictor in self.predictors.items():
+        # by name, so that rows come in the same order after a restart
+        for direction, predictor in sorted(self.predictors.items()):
             if math.isnan(predictor.samples.until_s) or not (is_end or self._is_due(direction, moves)):
                 continue
             is_gap = predictor.period_s is not None and hole_s >= predictor.period_s
@@ -125,7 +128,7 @@ class Followed:
             due = Due(predictor, self._clock.until_s, cause)
             ready.append(Ready(self.identity, direction, due, self.run_number, named, is_end))
         self._waiting_events = [] if ready else list(named)
-        self.is_over = self.is_over or is_end
+        self.is_over = is_end
         return ready
 
     def _is_due(self, direction: str, moves: Mapping[str, Moves]) -> bool:
@@ -140,7 +143,8 @@ class Followed:
         until_s = flush.until_s if abs(flush.until_s) <= _LATEST_S else ceased_s
         began_s = min((float(found.began_s.min()) for found in moves.values()), default=math.inf)
         if moves and self.identity.source == "client":
-            is_other = bool({"replaced", "truncated"} & set(flush.events)) and began_s < self._clock.until_s
+            is_earlier = began_s < self._clock.until_s
+            is_other = bool({"replaced", "truncated"} & set(flush.events)) and (is_earlier or self.is_over)
             if is_other or until_s < self._clock.began_s:
                 events.extend([] if is_other else ["clock_back"])
                 self._begin_run()
@@ -149,6 +153,9 @@ class Followed:
                 for predictor in self.predictors.values():
                     predictor.part(began_s)
             self._clock.began_s = began_s
+        if self.is_over:
+            for predictor in self.predictors.values():
+                predictor.resume()
         self._clock.until_s = max(self._clock.until_s, until_s)
 
     def _begin_run(self) -> None:
@@ -159,9 +166,10 @@ class Followed:
 
     def _add(self, moves: Mapping[str, Moves], flush: Flush) -> None:
         """Add what moved to each direction's predictor, and let all of them know until when everything is known."""
-        if not self.predictors and flush.measured is not None and len(flush.measured):
+        if not self.predictors and flush.measured is not None and moves:
             # finer steps than polls would hold nothing of their own
-            interval_s = float(np.median(flush.measured[:, 1] - flush.measured[:, 0]))
+            intervals_s = np.concatenate([found.ceased_s - found.began_s for found in moves.values()])
+            interval_s = float(np.median(intervals_s))
             self.params = replace(self.params, finest_s=min(max(interval_s, _SHORTEST_S), _LONGEST_S))
         for direction, found in moves.items():
             predictor = self.predictors.setdefault(direction, Predictor(self.params))
@@ -175,7 +183,8 @@ class Followed:
     def state(self) -> State:
         """Return where to go on: the input's position, its clock, and all predictors."""
         predictors, contents = {}, []
-        for direction, predictor in self.predictors.items():
+        # in the order in which JSON's sorted names will come back
+        for direction, predictor in sorted(self.predictors.items()):
             plain, content = predictor.to_state()
             predictors[direction] = {**plain, "content_bytes": len(content)}
             contents.append(content)
@@ -213,7 +222,7 @@ class Followed:
             self._waiting_events = list(told["waiting_events"])
             self.position = told["feed"]
             at = 0
-            for direction, plain in told["predictors"].items():
+            for direction, plain in sorted(told["predictors"].items()):
                 end = at + int(plain["content_bytes"])
                 self.predictors[direction] = Predictor.from_state(self.params, plain, state.content[at:end])
                 at = end
@@ -231,6 +240,7 @@ class Followed:
         for direction, plain in state.position["predictors"].items():
             self.predictors[direction] = Predictor(self.params)
             self.predictors[direction].evaluation_count = int(plain["evaluation_count"])
+        self.told = {name: int(count) for name, count in state.position["told"].items()}
 
 
 def _sensible(moves: Mapping[str, Moves]) -> tuple[dict[str, Moves], bool]:

@@ -58,6 +58,8 @@ class Follower:
     journal: Journal | None = None
     idle_end_s: float = math.inf
     _seen: dict[str, _Seen] = field(default_factory=dict)
+    #: inputs whose last rows would be told again after a restart
+    _unsettled: set[str] = field(default_factory=set)
 
     def follow(
         self, interval_s: float, stop: threading.Event, found: Callable[[], Iterable[Followed]] | None = None
@@ -65,15 +67,19 @@ class Follower:
         """Follow until all inputs are over, or stop is set.
 
         found: gives the inputs that have appeared since it was last asked. What was committed but perhaps not told, as
-        the process before was killed, is told again, line for line the same.
+        the process before was killed, is told again, line for line the same. An input that was over is looked at once:
+        it may have gone on.
         """
-        self._tell_again()
+        self._tell_again(self.followed)
         while not stop.is_set():
-            self.followed.extend(found() if found else ())
+            new = list(found()) if found else []
+            self._tell_again(new)
+            self.followed.extend(new)
             if not self.step(stop):
                 if not self.followed and not found:
-                    return
+                    break
                 stop.wait(interval_s)
+        self._settle(self.followed)
 
     def step(self, stop: threading.Event | None = None) -> bool:
         """Take what is new of every input once; return whether there is more to be had at once."""
@@ -84,6 +90,7 @@ class Follower:
             group = self.followed[first : first + _TOGETHER]
             self._take([(one, deque(self._polled(one))) for one in group])
             is_behind = is_behind or any(one.feed.is_behind and not self._is_failing(one) for one in group)
+        self._leave([one for one in self.followed if one.is_over])
         self.followed = [one for one in self.followed if not one.is_over]
         return is_behind
 
@@ -101,13 +108,28 @@ class Follower:
         seen = self._seen.get(one.identity.followed_id)
         return seen is not None and time.monotonic() < seen.retry_s
 
-    def _tell_again(self) -> None:
-        for one in self.followed if self.journal is not None else ():
+    def _tell_again(self, inputs: Iterable[Followed]) -> None:
+        for one in inputs if self.journal is not None else ():
             assert self.journal is not None
             rows = self.journal.evaluations_after(one.identity.followed_id, one.told)
             if rows:
                 self.tell(rows)
-            self._note_told(one)
+                self._note_told(one)
+
+    def _leave(self, inputs: Sequence[Followed]) -> None:
+        """Give inputs back that are over."""
+        self._settle(inputs)
+        for one in inputs:
+            self._seen.pop(one.identity.followed_id, None)
+            if self.journal is not None:
+                self.journal.leave(one.identity.followed_id)
+
+    def _settle(self, inputs: Iterable[Followed]) -> None:
+        """Keep that all rows of inputs were told: only after a kill are the last ones told again."""
+        states = [one.state() for one in inputs if one.identity.followed_id in self._unsettled]
+        if states and self.journal is not None:
+            self.journal.commit([], states)
+        self._unsettled.difference_update(state.followed_id for state in states)
 
     def _polled(self, one: Followed) -> list[Flush]:
         """Return what is new of an input; one that cannot be read is told of once, and looked at again."""
@@ -155,6 +177,7 @@ class Follower:
             self._seen[one.identity.followed_id] = _Seen(now_s, is_live=not one.feed.is_behind)
 
     def _note_told(self, one: Followed) -> None:
+        self._unsettled.add(one.identity.followed_id)
         one.told = {direction: predictor.evaluation_count for direction, predictor in one.predictors.items()}
 
     def _elapsed_s(self, one: Followed, now_s: float) -> float | None:

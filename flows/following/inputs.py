@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +15,7 @@ from flows.following.followed import Followed
 from flows.following.rows import Identity
 from flows.settings import Settings
 from transforms.online_periods import OnlineParams
-from warehouse.errors import InputRefused, UsageError
+from warehouse.errors import InputRefused, IosigError, UsageError
 from warehouse.journal import Journal, State
 from warehouse.sources import tmio
 from warehouse.sources.opening import read_head
@@ -54,10 +57,10 @@ class Opener:
 
     def trace(self, path: Path) -> Followed:
         """Return a TMIO trace, be it there yet or not."""
-        followed_id = str(path.absolute())
+        followed_id = trace_id(path)
         state = self._claimed(followed_id)
         feed = TmioFeed(path, self._position(state))
-        identity = Identity(followed_id, "trace", None, feed.name, None, "client", is_shared_traffic=False)
+        identity = Identity(followed_id, "trace", None, _as_text(feed.name), None, "client", is_shared_traffic=False)
         return self._ready(Followed(identity, feed, self.params, self.spacing_s, self.direction), state)
 
     def job(self, store: Store, settings: Settings, job: FollowedJob) -> Followed:
@@ -147,26 +150,68 @@ class Opener:
         return followed
 
 
+def trace_id(path: Path) -> str:
+    """Return what tells a trace from others: its absolute path; as a URL where its bytes are no text."""
+    absolute = path.absolute()
+    return str(absolute) if _as_text(str(absolute)) == str(absolute) else absolute.as_uri()
+
+
+def _as_text(name: str) -> str:
+    """Return a file's name as text: bytes that are none are spelled out."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
 @dataclass(slots=True)
 class Folder:
-    """A folder whose TMIO traces are followed, those to come included; what is no trace is left alone."""
+    """A folder whose TMIO traces are followed, those to come included; what is no trace is left alone.
+
+    A file is looked at once, and again when it has changed: only then may it have become a trace, or a run that was
+    over have gone on.
+    """
 
     path: Path
     opener: Opener
-    _known: set[str] = field(default_factory=set)
+    _followed: dict[str, Followed] = field(default_factory=dict)
+    _looked_at: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def look(self) -> list[Followed]:
-        """Return the traces that are new, by name; one that is not recognized yet is looked at again."""
+    def look(self, refuse: Callable[[str, IosigError], None] | None = None) -> list[Followed]:
+        """Return the traces that are new, by name, and those that were over and have changed.
+
+        refuse: gets the id of one that cannot be followed, and why; without it that is raised.
+        """
         found = []
-        for path in sorted(self._files()):
-            if path.name not in self._known and _is_trace(path):
-                self._known.add(path.name)
-                found.append(self.opener.trace(path))
-        return [one for one in found if not one.is_over]
+        files = dict(self._files())
+        self._looked_at = {name: known for name, known in self._looked_at.items() if name in files}
+        for name, signature in sorted(files.items()):
+            followed = self._followed.get(name)
+            if (followed is not None and not followed.is_over) or self._looked_at.get(name) == signature:
+                continue
+            self._followed.pop(name, None)
+            self._looked_at[name] = signature
+            path = self.path / name
+            if not _is_trace(path):
+                continue
+            try:
+                self._followed[name] = self.opener.trace(path)
+                found.append(self._followed[name])
+            except IosigError as fault:
+                if refuse is None:
+                    raise
+                refuse(trace_id(path), fault)
+        return found
 
-    def _files(self) -> list[Path]:
+    def _files(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield the names of files that are no hidden ones, and what changes whenever they do."""
         try:
-            return [path for path in self.path.iterdir() if not path.name.startswith(".") and path.is_file()]
+            with os.scandir(self.path) as entries:
+                for entry in entries:
+                    with suppress(OSError):
+                        found = entry.stat()
+                        if not entry.name.startswith(".") and stat.S_ISREG(found.st_mode):
+                            yield (
+                                entry.name,
+                                (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns),
+                            )
         except OSError as error:
             raise InputRefused(f"The folder {self.path} cannot be read: {error.strerror}.", "Check it.") from error
 

@@ -38,7 +38,7 @@ CHANGES = ("frequency, jitter", *DETECTOR_NAMES, *PEERS)
 LAGS = ("frequency, jitter", "change", "after 1", "2", "3", "later", "not", "change point right", "others' right")
 FOLLOWED = ("change", "window", *(str(since) for since in _SINCE))
 BURSTS = ("setting", "foreseen", "within, 4 to 9", "within, 10 or more", "off by, median", "90 %", "median, signed")
-BURST_COLUMNS = (*BURSTS, "width")
+BURST_COLUMNS = (*BURSTS, "width", "phases all found", "runs with a change told")
 NONE = ("what there is", "method", "periodic", "tentative", "runs with any", "probability: median", "highest")
 INTERVALS = ("runs", "probability", "evaluations", "hold the period", "5 % wider", "width")
 
@@ -178,6 +178,7 @@ def burst_rows(results: Results) -> Iterator[Sequence[str]]:
             f"{_percent(row['few_told_ratio'], 0)}, {_percent(row['told_ratio'], 0)}",
             *(_percent(row[name], 0) for name in ("few_within_ratio", "within_ratio")),
             *(_percent(row[name]) for name in ("error", "high_error", "bias", "width")),
+            *(_percent(row[name], 0) for name in ("exact_ratio", "false_run_ratio")),
         )
 
 
@@ -247,8 +248,8 @@ def _hacc_blocks(results: Results) -> Iterator[str]:
     yield (
         "As the paper's run of 3,072 ranks (section III-B, Figure 15): ten phases, 8.7 s apart on average, the first "
         "one from 4.1 to 15.3 s, so that the others are 7.7 s apart; here with 3 % jitter and 16 ranks. The paper's "
-        "mean predicted period is 8.66 s: its predictions begin with the first phases, whose distance is longer, and "
-        "so does the mean of every method that tells a period after two or three phases."
+        "mean predicted period is 8.66 s: it predicts from the first phase on, when the long first distance is most of "
+        "what is known, as `dft` does here from the second. What follows is 7.7 s apart: nearer to that is better."
     )
     yield f"![Predictions of a run like HACC-IO]({FIGURES}/{_HACC})"
     yield markdown_table(HACC, hacc_rows(results))
@@ -275,8 +276,8 @@ def _change_blocks(results: Results) -> Iterator[str]:
         "The peer's rules are those of FTIO's own program, as far as they are known to us "
         "(`flows/prediction_study/peer_rules.py`): ADWIN cuts where two means differ by more than sqrt(ln(2 / 0.05) / "
         "n), in hertz, and the others take no noise to be less than 0.01 Hz. Frequencies far below 1 Hz are the "
-        "usual ones of checkpoints. They get our gaps' frequencies here, not their own program's predictions. Ours "
-        f"in the form of a paper, `adwin`, asks for more than three values; {LOOKED_AT - 1} gaps are looked at."
+        "usual ones of checkpoints. They get our gaps' frequencies here, not their own program's predictions. Our "
+        f"`adwin` needs more than three new values by its own bound; {LOOKED_AT - 1} are looked at."
     )
     yield (
         f"`{DETECTOR_NAMES[0]}`, the default: after how many gaps of the new period it tells, and how many of the "
@@ -308,7 +309,10 @@ def _burst_blocks(results: Results) -> Iterator[str]:
     yield markdown_table(BURST_COLUMNS, burst_rows(results))
     yield (
         "Foreseen: evaluations that told a start, after 4 to 9 phases and after 10 or more. All else: of these. Off "
-        "by, and the width of the range: over the period, after 10 phases or more; signed: late ones are positive."
+        "by, and the width of the range: over the period, after 10 phases or more; signed: late ones are positive. "
+        f"Phases all found: runs in which {PHASE_COUNT} were, no more and no fewer; none of these runs changes. "
+        "A range adds the interval's shortest and longest period to the tails of the gaps, which alone are meant to "
+        "hold so many: where it holds more, it is wider than it had to be."
     )
     yield "## Intervals"
     yield (

@@ -52,6 +52,8 @@ _EVALUATIONS = {
     "earliest_s": pl.Float64,
     "start_s": pl.Float64,
     "latest_s": pl.Float64,
+    "phase_count": pl.Int64,
+    "is_changed": pl.Boolean,
 }
 _CHANGES = {
     "frequency_hz": pl.Float64,
@@ -80,7 +82,8 @@ class Results:
 
     evaluations: a row for each evaluation. phase: after which row of the run, from 0. true_period_s: planted there;
     next_gap_s, next_onset_s: to the phase that followed, and when it began; later_gap_s: the mean gap from the second
-    phase on. The rest is as in `predictions`; burst: `next_burst_outcome`, earliest_s to latest_s: when it was due.
+    phase on. The rest is as in `predictions`; burst: `next_burst_outcome`, earliest_s to latest_s: when it was due;
+    is_changed: whether a change was told.
 
     changes: a row for each rule and run of the experiment `changes`. lag: gaps of the new period that the rule had seen
     when it told of the change, in the right direction. point_error: how far its change point was off, in periods (the
@@ -283,6 +286,8 @@ def _row(number: int, run: PlantedRun, phase: int, found: Evaluation) -> Row:
         "earliest_s": _known(burst.earliest_start_s),
         "start_s": _known(burst.start_s),
         "latest_s": _known(burst.latest_start_s),
+        "phase_count": found.phase_count,
+        "is_changed": found.change is not None,
     }
 
 

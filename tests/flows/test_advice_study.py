@@ -25,11 +25,12 @@ from flows.advice_study.running import (
     StudyParams,
     compared,
     drawn,
+    placed,
     study,
     told,
 )
 from flows.command.study import study_command
-from transforms.advice import AdviceParams, Demand
+from transforms.advice import Advice, AdviceParams, Choice, Demand
 
 SHORT = Applications(run_s=(300.0, 600.0), period_s=(60.0, 200.0))
 SMALL = {
@@ -126,6 +127,22 @@ def test_every_policy_has_its_row_in_every_mix(results: Results) -> None:
     assert results.runs.select("mix", "policy").filter(policy="oracle").height == 4
     assert results.runs["delay_s"].is_between(0, 150).all()
     assert results.runs["io_slowdown"].min() >= 0.99  # type: ignore[operator]
+
+
+def test_a_start_that_advice_delays_by_long_may_also_be_delayed_by_less() -> None:
+    advice = Advice(
+        (), (Choice("b", 1200.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0),), ("a", "b"), np.array([0.0, 600.0, 1200.0]),
+        np.array([[9.0, 3.0, 1.0], [5.0, 4.0, 0.0]]), np.array([[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]), 4.0,
+        np.array([[1.0], [2.0]]), "contention",
+    )  # fmt: skip
+    choice = replace(advice.with_delay[0], delay_s=0.0)
+    mix = drawn(Setting(SHORT), 1, 0)
+    judge = Judge(replace(mix, partitions=mix.partitions[:2]), 0.0, 60.0)
+    places = placed(judge, replace(advice, without_delay=(choice,)), 1, np.random.default_rng(0))
+    assert places["contention"] == (1, 0.0)
+    assert places["contention, short delay"] == (0, 600.0)
+    assert places["contention, delayed"] == (1, 1200.0)
+    assert places["least loaded, as late"] == (places["least loaded"][0], 1200.0)
 
 
 def test_the_oracle_is_never_beaten_without_delays(results: Results) -> None:

@@ -23,10 +23,14 @@ SEEDS = 2
 def few_settings() -> tuple[Setting, ...]:
     """One setting of each experiment, of changes one with short windows."""
     wanted = {"hacc": summary.USUAL, "changes": "5 Hz, jitter 5 %", "following": "adaptive", "bursts": "jitter 3 %"}
-    chosen = [one for one in scenarios.settings() if wanted.get(one.experiment) == one.name]
+    hacc, changes, following, bursts = (one for one in scenarios.settings() if wanted.get(one.experiment) == one.name)
     none = next(one for one in scenarios.settings() if one.experiment == "none")
-    short = {name: replace(branch, phase_count=9) for name, branch in none.branches.items()}
-    return (*chosen, replace(none, branches=short))
+    return hacc, shortened(changes, BEFORE + 4), following, bursts, shortened(none, 6)
+
+
+def shortened(setting: Setting, phase_count: int) -> Setting:
+    branches = {name: replace(branch, phase_count=phase_count) for name, branch in setting.branches.items()}
+    return replace(setting, branches=branches)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +118,7 @@ def test_shares_are_shares(results: Results) -> None:
     assert bursts["error"] < 0.05
     none = summary.none_summary(results)
     assert none.height == 3
-    assert (none["evaluation_count"] == SEEDS * 9).all()
+    assert (none["evaluation_count"] == SEEDS * 6).all()
     intervals = summary.interval_summary(results)
     assert (intervals["hold_ratio"] <= intervals["near_ratio"]).all()
     given = results.evaluations.filter(pl.col("experiment") == "bursts")["probability"].drop_nulls()

@@ -43,7 +43,7 @@ BURSTS = pl.DataFrame(
     orient="row",
 )
 INTERVALS = pl.DataFrame(
-    [("steady", 0.0, 0.5, 0.4, 0.9, 7), ("steady", 0.5, 1.0, 0.8, 1.0, 9), ("changed", 0.5, 1.0, 0.6, 0.9, 3)],
+    [("steady", 0.0, 0.5, 0.4, 0.9, 70), ("steady", 0.5, 1.0, 0.8, 1.0, 90), ("changed", 0.5, 1.0, 0.6, 0.9, 3)],
     ["kind", "above", "up_to", "hold_ratio", "near_ratio", "evaluation_count"],
     orient="row",
 )
@@ -105,6 +105,8 @@ def test_dots_of_bursts_and_intervals_are_where_the_numbers_are(kept: list[Figur
     steady = {str(line.get_label()): line for line in held.lines}["steady"]
     assert np.asarray(steady.get_xdata()).tolist() == [25.0, 75.0]
     assert np.asarray(steady.get_ydata()).tolist() == pytest.approx([40.0, 80.0])
+    changed = {str(line.get_label()): line for line in held.lines}["changed"]
+    assert not len(np.asarray(changed.get_xdata())), "three evaluations say too little"
 
 
 def test_the_library_that_draws_is_loaded_when_something_is_drawn() -> None:

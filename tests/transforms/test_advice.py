@@ -130,6 +130,12 @@ def test_those_who_run_make_each_other_late() -> None:
     np.testing.assert_allclose(loads[2][:45], [1.0] * 40 + [0.0] * 5, atol=1e-6)
 
 
+def test_a_demand_that_hardly_fits_is_told_as_such_by_default() -> None:
+    demand = Demand(np.tile([0.7, 1.0], 100), 1.0)
+    choice = advise(demand, [constant(0.3, capacity=1.0)], replace(SURE, most_delay_s=0.0)).without_delay[0]
+    assert choice.contended_bytes == pytest.approx(0.3 * 100, rel=0.03), "the lower half fits"
+
+
 # ---- uncertainty
 
 
@@ -355,6 +361,15 @@ def test_an_application_without_io_is_at_home_anywhere() -> None:
     demand = Demand(np.zeros(20), 1.0)
     (choice,) = advise(demand, [constant(9.0)], AdviceParams()).with_delay
     assert choice == Choice("any", 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-9, 1e150])
+@pytest.mark.filterwarnings("error")
+def test_no_rate_is_too_small_or_great_for_a_division(scale: float) -> None:
+    runs = (Running("none", Demand(np.zeros(50), 1.0), 0.0), Running("twin", square(10, 5, 50, scale), 0.0))
+    found = advise(square(10, 5, 50, scale), [Partition("one", 1.0, 0.0, runs), constant(0.0)], AdviceParams())
+    assert np.all(np.isfinite(found.contended_bytes))
+    assert found.with_delay[0].contended_bytes <= found.without_delay[0].contended_bytes
 
 
 def test_a_signature_of_a_month_has_a_coarser_grid() -> None:

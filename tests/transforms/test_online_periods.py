@@ -94,6 +94,14 @@ def test_bytes_are_counted_once_and_bursts_are_foreseen():
     assert last.periods.shortest_s <= last.answer.period_s <= last.periods.longest_s
 
 
+def test_the_next_burst_after_a_change_is_foreseen_by_what_came_since():
+    run = changing(6, 10.0, 2.0, counts=(15, 12), jitter=0.02)
+    _, found = predicted(run)
+    at = next(number for number, each in enumerate(found) if each.change)
+    foreseen = np.array([each.burst.start_s for each in found[at:-1]])
+    assert np.abs(foreseen - run.onset_s[at + 1 :]).max() < 2.0
+
+
 # ---- windows
 
 

@@ -150,7 +150,7 @@ def test_after_each_commit_a_new_process_goes_on_and_no_evaluation_is_lost_or_do
     for number in range(7):
         with Journal(tmp_path / "j.sqlite") as journal:
             follower = Follower([opened(journal, flushes_of(), 2)], lines.extend, lambda *_: None, journal)
-            follower._tell_again()
+            follower._tell_again(follower.followed)
             if number < 6:
                 follower.step()
     with Journal(tmp_path / "j.sqlite") as journal:
@@ -298,6 +298,14 @@ def test_polls_have_their_own_steps_and_holes():
     again = Followed(identity(source="server"), FakeFeed([]), OnlineParams(observed="predictions"))
     again.restore(state)
     assert again.params.finest_s == 2.0
+
+
+def test_polls_that_come_together_keep_the_steps_of_each():
+    edges = 2.0 * np.arange(60)
+    moves = {"write": Moves(edges, edges + 2, np.full(60, 1e6))}
+    flush = Flush(moves, 120.0, {}, np.array([[0.0, 120.0]]))
+    one = Followed(identity(source="server"), FakeFeed([flush]), OnlineParams(observed="predictions"))
+    assert finished([one])[0]["sampling_hz"] == 0.5
 
 
 def test_a_run_that_is_idle_for_long_is_over():

@@ -1,0 +1,81 @@
+"""Real processes of the command that start at once: forked off one that has imported everything."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+ROOT = Path(__file__).resolve().parents[2]
+_SERVER = """
+import json, os, sys
+import flows.command.predict, flows.following.drawing, flows.following.follower, flows.following.inputs
+import flows.settings, warehouse.contracts.frames, warehouse.journal, scipy.signal, scipy.fft, scipy.stats
+from transforms import periods, phases, prediction_intervals
+from flows.command import main
+if os.environ.get("QUICK_JOURNALS"):
+    warehouse.journal.SYNCHRONOUS = "off"
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "wait" in asked:
+        print(os.waitstatus_to_exitcode(os.waitpid(asked["wait"], 0)[1]), flush=True)
+        continue
+    child = os.fork()
+    if child:
+        print(child, flush=True)
+        continue
+    for name, number in (("out", 1), ("err", 2)):
+        file = os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        os.dup2(file, number)
+    os.close(0)
+    sys.argv = ["iosig", *asked["argv"]]
+    try:
+        main()
+    except SystemExit as ended:
+        sys.stdout.flush()
+        os._exit(ended.code or 0)
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        os._exit(1)
+"""
+
+
+class Commands:
+    """Starts commands, each in a process of its own, from a process that is there until the block is left."""
+
+    def __enter__(self) -> Self:
+        """Start what they are forked from; their journals do not wait for the disk: SIGKILL takes nothing from it."""
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", _SERVER],
+            cwd=ROOT,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "QUICK_JOURNALS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        """End it."""
+        self._server.communicate()
+
+    def start(self, argv: Sequence[object], out: Path, err: Path) -> int:
+        """Start a command, whose output is appended to files; return its process id."""
+        return int(self._told({"argv": [str(each) for each in argv], "out": str(out), "err": str(err)}))
+
+    def wait(self, process: int) -> int:
+        """Return the exit code of a process once it has ended; that of a signal is negative."""
+        return int(self._told({"wait": process}))
+
+    def _told(self, asked: dict[str, Any]) -> str:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.flush()
+        return self._server.stdout.readline()
