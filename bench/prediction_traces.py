@@ -136,12 +136,13 @@ def _append(folder: Path, appending: Appending) -> dict[str, list[float]]:
     print("ready", flush=True)
     sys.stdin.readline()
     written: dict[str, list[float]] = {name: [] for name in prepared}
-    offsets_s = dict(zip(prepared, np.sort(random.uniform(0.0, appending.spread_s, len(prepared))), strict=True))
+    # who writes when has nothing to do with the names
+    offsets_s = random.uniform(0.0, appending.spread_s, len(prepared))
+    turns = sorted(zip(offsets_s.tolist(), prepared.items(), strict=True))
     began_s = time.monotonic()
     for number in range(appending.flush_count):
-        for name, flushes in prepared.items():
-            due_s = began_s + number * appending.flush_s + offsets_s[name]
-            time.sleep(max(0.0, due_s - time.monotonic()))
+        for offset_s, (name, flushes) in turns:
+            time.sleep(max(0.0, began_s + number * appending.flush_s + offset_s - time.monotonic()))
             # before the bytes are there: no delay is told too short
             written[name].append(time.time())
             with (folder / name).open("ab", buffering=0) as file:

@@ -30,6 +30,8 @@ _REFUSED = 3
 #: a folder is looked at for new traces so rarely, in readings of all inputs
 _FOLDER_READINGS = 10
 _PICTURES = (".png", ".svg")
+#: refused lines that are told of each input
+_MOST_NOTED = 10
 #: characters in a line from which on the table has all its columns
 _WIDE = 120
 
@@ -125,7 +127,7 @@ def predict_command(obj: tuple[Store, Path | None], /, paths: tuple[Path, ...], 
         else:
             session.replay()
         session.draw()
-    return _REFUSED if session.refused_count else 0
+    return session.exit_code
 
 
 def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
@@ -183,7 +185,7 @@ class _Session:
             _params(options), options["spacing_s"], options["direction"], options["is_anew"], self.journal
         )
         idle_end_s = options["idle_end_s"] or float("inf")
-        self.follower: Follower = Follower([], self._tell, self._refuse, self.journal, idle_end_s)
+        self.follower: Follower = Follower([], self._tell, self._refuse, self.journal, idle_end_s, self._note)
         self.folders: list[Folder] = []
         self.all: dict[str, Followed] = {}
         self.is_drawn = bool(options["plot"] or options["automaton"])
@@ -192,6 +194,7 @@ class _Session:
         self._readings = 0
         self._is_only = True
         self._fault: str | None = None
+        self._noted: dict[str, int] = {}
 
     # ---- inputs
 
@@ -271,7 +274,7 @@ class _Session:
         if not self.options["as_json"]:
             with _printing():
                 _show(self.rows)
-        if not self.told_count and not self.refused_count:
+        if not self.told_count and not self.refused_count and not self._noted:
             raise NothingToDo("No request in it moved any bytes: there is nothing to predict.")
 
     def _tell(self, rows: list[dict[str, Any]]) -> None:
@@ -289,6 +292,21 @@ class _Session:
             raise fault
         self.refused_count += 1
         click.echo(f"{_named(followed_id)}: {fault}", err=True)
+
+    def _note(self, followed_id: str, refused: Sequence[tuple[int, str]]) -> None:
+        """Tell of the first lines of an input that were refused, and that there are more."""
+        told = self._noted.get(followed_id, 0)
+        self._noted[followed_id] = told + len(refused)
+        name = _named(followed_id)
+        for line, reason in refused[: max(0, _MOST_NOTED - told)]:
+            click.echo(f"{name}: line {line:,} is refused: {_named(reason)}", err=True)
+        if told <= _MOST_NOTED < told + len(refused):
+            click.echo(f"{name}: more lines are refused.", err=True)
+
+    @property
+    def exit_code(self) -> int:
+        """What the command ends with: what was refused of inputs that go on is told in their rows."""
+        return _REFUSED if self.refused_count or (self._noted and not self.options["follow"]) else 0
 
     # ---- pictures
 

@@ -49,7 +49,8 @@ class Follower:
     """Follows inputs.
 
     tell: gets the rows of each commit. refuse: gets an input's id and why it is followed no more. journal: where rows
-    and states are kept; None: nowhere. idle_end_s: a run of which nothing has come for so long is over.
+    and states are kept; None: nowhere. idle_end_s: a run of which nothing has come for so long is over. note: gets an
+    input's id and what was refused of it, as (line, reason).
     """
 
     followed: list[Followed]
@@ -57,6 +58,7 @@ class Follower:
     refuse: Callable[[str, InputRefused], None]
     journal: Journal | None = None
     idle_end_s: float = math.inf
+    note: Callable[[str, Sequence[tuple[int, str]]], None] = lambda *_: None
     _seen: dict[str, _Seen] = field(default_factory=dict)
     #: inputs whose last rows would be told again after a restart
     _unsettled: set[str] = field(default_factory=set)
@@ -102,6 +104,9 @@ class Follower:
 
     def _finished(self, one: Followed) -> list[Flush]:
         flushes = [] if self._is_failing(one) else one.feed.finish()
+        for flush in flushes:
+            if flush.refused and not flush.moves:
+                self.note(one.identity.followed_id, flush.refused)
         return [flush for flush in flushes if flush.moves]
 
     def _is_failing(self, one: Followed) -> bool:
@@ -166,7 +171,10 @@ class Follower:
             ready: list[Ready] = []
             for one, flushes in groups:
                 if flushes:
-                    ready.extend(one.take(flushes.popleft(), self._elapsed_s(one, now_s)))
+                    flush = flushes.popleft()
+                    ready.extend(one.take(flush, self._elapsed_s(one, now_s)))
+                    if flush.refused:
+                        self.note(one.identity.followed_id, flush.refused)
             rows.extend(_judged(ready))
         if taken and self.journal is not None:
             self.journal.commit(rows, [one.state() for one in taken])
