@@ -288,17 +288,21 @@ class Predictor:
         return replace(answer, method="phases", outcome="tentative", frequency_hz=1.0 / period, confidence=evenness)
 
     def _agreeing_gaps(self, since_s: float) -> list[float]:
-        """Return the last gaps that follow one another, are of one length, and begin after an instant, last first."""
+        """Return the last gaps since an instant that follow one another and are of one length, last first.
+
+        There are none where they are fewer than the others: of random gaps two in a row are alike now and then.
+        """
+        gaps = [pair for pair in self.observed if pair[0] >= since_s]
         alike: list[float] = []
         expected_s = None
-        for onset_s, next_s in reversed(self.observed):
+        for onset_s, next_s in reversed(gaps):
             gap, typical = next_s - onset_s, median(alike) if alike else next_s - onset_s
             is_alike = max(gap, typical) <= self.params.tolerance_ratio * min(gap, typical)
-            if onset_s < since_s or (expected_s is not None and next_s != expected_s) or not is_alike:
+            if (expected_s is not None and next_s != expected_s) or not is_alike:
                 break
             alike.append(gap)
             expected_s = onset_s
-        return alike
+        return alike if 2 * len(alike) >= len(gaps) else []
 
     def conclude(self, answer: Answer, changed: tuple[Change, float] | None, due: Due) -> Evaluation:
         """Make an answer the next evaluation, and remember it."""

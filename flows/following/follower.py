@@ -23,6 +23,8 @@ from warehouse.journal import Journal
 
 #: inputs that are read, judged and committed together: bounds the memory, and what a crash makes to be done again
 _TOGETHER = 64
+#: what was judged is committed after so long at the latest, and the evaluation that is being made [s]
+_COMMIT_S = 0.5
 #: an input that has not grown for so long hands over a flush that does not say that it is whole [s]
 _QUIET_S = 1.0
 #: an input that cannot be read is asked again after 2, 4, 8 ... seconds, and so many at most
@@ -90,7 +92,7 @@ class Follower:
             if stop is not None and stop.is_set():
                 return False
             group = self.followed[first : first + _TOGETHER]
-            self._take([(one, deque(self._polled(one))) for one in group])
+            self._take([(one, deque(self._polled(one))) for one in group], stop)
             is_behind = is_behind or any(one.feed.is_behind and not self._is_failing(one) for one in group)
         self._leave([one for one in self.followed if one.is_over])
         self.followed = [one for one in self.followed if not one.is_over]
@@ -162,27 +164,42 @@ class Follower:
             seen.quiet_s = now_s
         return one.feed.pending() if now_s - seen.quiet_s >= _QUIET_S else []
 
-    def _take(self, groups: Sequence[tuple[Followed, deque[Flush]]]) -> None:
-        """Take flushes of inputs, the first of each together, then the second of each; commit, and tell."""
-        taken = [one for one, flushes in groups if flushes]
-        rows: list[Row] = []
+    def _take(self, groups: Sequence[tuple[Followed, deque[Flush]]], stop: threading.Event | None = None) -> None:
+        """Take flushes of inputs, the first of each together, then the second of each; commit, and tell.
+
+        A long backlog is committed piece by piece: so much less is done again after a kill, and stop is heeded soon.
+        """
+        groups = [(one, flushes) for one, flushes in groups if flushes]
         now_s = time.monotonic()
         while any(flushes for _, flushes in groups):
-            ready: list[Ready] = []
-            for one, flushes in groups:
-                if flushes:
-                    flush = flushes.popleft()
-                    ready.extend(one.take(flush, self._elapsed_s(one, now_s)))
-                    if flush.refused:
-                        self.note(one.identity.followed_id, flush.refused)
-            rows.extend(_judged(ready))
-        if taken and self.journal is not None:
+            rows: list[Row] = []
+            taken: dict[str, Followed] = {}
+            begun_s = time.monotonic()
+            while any(flushes for _, flushes in groups) and time.monotonic() - begun_s < _COMMIT_S:
+                ready: list[Ready] = []
+                for one, flushes in groups:
+                    if flushes:
+                        taken[one.identity.followed_id] = one
+                        ready.extend(self._taken(one, flushes.popleft(), now_s))
+                rows.extend(_judged(ready))
+            self._commit(rows, list(taken.values()))
+            if stop is not None and stop.is_set():
+                return
+        for one, _ in groups:
+            self._seen[one.identity.followed_id] = _Seen(now_s, is_live=not one.feed.is_behind)
+
+    def _taken(self, one: Followed, flush: Flush, now_s: float) -> list[Ready]:
+        if flush.refused:
+            self.note(one.identity.followed_id, flush.refused)
+        return one.take(flush, self._elapsed_s(one, now_s))
+
+    def _commit(self, rows: list[Row], taken: Sequence[Followed]) -> None:
+        if self.journal is not None:
             self.journal.commit(rows, [one.state() for one in taken])
         if rows:
             self.tell(rows)
         for one in taken:
             self._note_told(one)
-            self._seen[one.identity.followed_id] = _Seen(now_s, is_live=not one.feed.is_behind)
 
     def _note_told(self, one: Followed) -> None:
         self._unsettled.add(one.identity.followed_id)

@@ -76,6 +76,9 @@ def test_few_phases_alone_give_a_tentative_period_only_where_gaps_agree():
     assert 0.9 < third.answer.confidence <= 1
     never = predicted(run, OnlineParams(agreeing_gap_count=0))[1]
     assert never[2].answer.outcome == "aperiodic"
+    # two of six are alike, as they may be by chance
+    chance = planted(np.array([1.0, 4.0, 30.0, 47.0, 50.5, 61.0, 71.5]), np.full(7, 1.0), np.random.default_rng(1))
+    assert predicted(chance)[1][-1].answer.outcome == "aperiodic"
     uneven = planted(np.array([1.0, 4.0, 30.0]), np.full(3, 1.0), np.random.default_rng(1))
     assert predicted(uneven)[1][-1].answer.outcome == "aperiodic"
 

@@ -335,11 +335,21 @@ def test_the_next_start_is_that_of_the_naive_twin(gaps: list[float], period: flo
     assert (found.overdue_s > 0) == (found.outcome == "overdue") == (found.missed_count > 0)
     gap_ratio = np.diff(starts) / period
     is_tie = np.abs(gap_ratio % 1 - 0.5).min(initial=1) < 1e-6
-    expected = naive.next_start(starts.tolist(), periods.shortest_s, period, periods.longest_s, now)
+    # the gaps of all twelve bursts say what the interval would have to
+    low, high = (period, period) if len(starts) == 12 else (periods.shortest_s, periods.longest_s)
+    expected = naive.next_start(starts.tolist(), low, period, high, now)
     near_step = abs((now - found.start_s) / period) < 1e-6
     if not (is_tie or near_step or abs(now - expected[2]) < 1e-5):
         assert found.missed_count == expected[3]
         np.testing.assert_allclose(times, expected[:3], atol=1e-5, rtol=0)
+
+
+def test_the_interval_widens_the_range_only_where_bursts_are_few() -> None:
+    starts = 10.0 * np.arange(12)
+    wide = PeriodRange(9.0, 10.0, 11.0)
+    few, many = (next_burst(starts[:count], np.ones(count), wide, starts[count - 1]) for count in (9, 12))
+    assert few.latest_start_s - few.earliest_start_s == pytest.approx(2.0)
+    assert many.latest_start_s == many.earliest_start_s == pytest.approx(120.0)
 
 
 def test_a_burst_that_is_very_long_overdue_is_no_endless_search() -> None:
