@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,6 +43,8 @@ from warehouse.tmio_following import TmioFeed
 _PROGRAM = Program(period_s=10.0, rank_count=1000, flush_s=100.0)
 _FLUSH_COUNT, _FEWER_FLUSHES = 100, 10
 _LEAST_TIMES = 50
+#: of each of the short ones, so many in a round
+_EVALUATIONS = 10
 #: what is the same whatever the history is, but for noise
 _MOST_GROWTH = 1.5
 #: the two ways to the period see the same samples
@@ -108,49 +111,41 @@ def evaluations(scratch: Path, rounds: int) -> Iterator[Figure]:
     grown = _Grown.made(scratch / "grown.jsonl", _FLUSH_COUNT)
     shorter = _Grown.made(scratch / "shorter.jsonl", _FEWER_FLUSHES)
     row = grown.evaluated(scratch)[1]
-    requests = _requests(grown.path)
-    peers = {
-        "from its file": lambda: _whole(grown.path, row),
-        "from requests in memory": lambda: _binned(requests, row),
-    }
-    taken = _medians_s(
+    ours = _medians_s(
         {
-            "ours": lambda: grown.evaluated(scratch)[0],
+            "made": lambda: grown.evaluated(scratch)[0],
             "kept": lambda: grown.evaluated(scratch, is_kept=True)[0],
             "shorter": lambda: shorter.evaluated(scratch)[0],
         },
-        10 * rounds,
-    ) | _medians_s({name: lambda peer=peer: _timed_s(peer, row) for name, peer in peers.items()}, rounds)  # type: ignore[misc]
-    ours_s = taken["ours"]
+        _EVALUATIONS * rounds,
+    )
+    requests = _requests(grown.path)
+    peers = {"file": partial(_whole, grown.path, row), "memory": partial(_binned, requests, row)}
+    whole = _medians_s({name: partial(_timed_s, peer, row) for name, peer in peers.items()}, rounds)
     name = (
         f"evaluate the last 1 % of a TMIO trace of {row['request_count']:,} requests, from the file's bytes to the row"
     )
-    for peer, least in (("from its file", _LEAST_TIMES), ("from requests in memory", 0)):
-        yield Figure(
-            f"{name} / the same window of the whole trace, {peer}" if least else f"… / the whole, {peer}",
-            f"{ours_s * 1e3:.1f} ms ({row['period_s']:.4g} s)",
-            f"{taken[peer]:.3g} s",
-            f"1/{taken[peer] / ours_s:.3g}",
-            f"1/{least}" if least else "",
-            taken[peer] >= least * ours_s,
-        )
-    kept_s = taken["kept"]
-    peer_s = taken["from its file"]
-    yield Figure(
-        "… committed to the journal / the whole, from its file",
-        f"{kept_s * 1e3:.1f} ms",
-        f"{peer_s:.3g} s",
-        f"1/{peer_s / kept_s:.3g}",
-        f"1/{_LEAST_TIMES}",
-        peer_s >= _LEAST_TIMES * kept_s,
+    yield _beside(
+        f"{name} / the same window of the whole trace, from its file", ours["made"], whole["file"], _LEAST_TIMES
     )
+    yield _beside("… / the whole, from requests in memory", ours["made"], whole["memory"], None)
+    yield _beside("… committed to the journal / the whole, from its file", ours["kept"], whole["file"], _LEAST_TIMES)
+    growth = ours["made"] / ours["shorter"]
     yield Figure(
         "as many new requests of a trace of 1,000,000 / of one of 100,000",
-        f"{ours_s * 1e3:.1f} ms",
-        f"{taken['shorter'] * 1e3:.1f} ms",
-        f"{ours_s / taken['shorter']:.2f}",
+        f"{ours['made'] * 1e3:.1f} ms",
+        f"{ours['shorter'] * 1e3:.1f} ms",
+        f"{growth:.2f}",
         f"{_MOST_GROWTH}",
-        ours_s <= _MOST_GROWTH * taken["shorter"],
+        growth <= _MOST_GROWTH,
+    )
+
+
+def _beside(name: str, ours_s: float, peers_s: float, least: int | None) -> Figure:
+    ratio = peers_s / ours_s
+    limit = "" if least is None else f"1/{least}"
+    return Figure(
+        name, f"{ours_s * 1e3:.1f} ms", f"{peers_s:.3g} s", f"1/{ratio:.3g}", limit, least is None or ratio >= least
     )
 
 
@@ -270,15 +265,11 @@ def _delays(rows: list[tuple[float, Row]], written: dict[str, list[float]], peak
     wanted = {(name, place + 1): at_s for name, times in written.items() for place, at_s in enumerate(times)}
     if found.keys() != wanted.keys() or len(found) != len(rows):
         raise RuntimeError(f"{len(rows)} evaluations of {len(wanted)} flushes")
-    made_s, told_s = ({}, {})  # type: tuple[dict[tuple[str, int], float], dict[tuple[str, int], float]]
-    for key, (came_s, predicted_at) in found.items():
-        made_s[key], told_s[key] = predicted_at.timestamp() - wanted[key], came_s - wanted[key]
-    return Delays(
-        *(np.array([delay for key, delay in one.items() if key[1] > 1]) for one in (made_s, told_s)),
-        np.array([delay for key, delay in told_s.items() if key[1] == 1]),
-        peak_bytes,
-        share,
-    )
+    keys = sorted(found)
+    made_s = np.array([found[key][1].timestamp() - wanted[key] for key in keys])
+    told_s = np.array([found[key][0] - wanted[key] for key in keys])
+    is_first = np.array([number == 1 for _, number in keys])
+    return Delays(made_s[~is_first], told_s[~is_first], told_s[is_first], peak_bytes, share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def _blocks(results: Results) -> Iterator[str]:
 
 def _in_short(results: Results) -> str:
     usual = next(iter(SETTINGS))
-    found, beside = (_by_policy(results, rival, usual) for rival in (RIVAL, STRONGER_RIVAL))
+    found, beside, later = (_by_policy(results, rival, usual) for rival in (RIVAL, STRONGER_RIVAL, _WAITING))
     count = results.params.seed_count
     return (
         "In the usual setting, advice with delays has fewer contended bytes than the partition with the least load in "
@@ -127,7 +127,8 @@ def _in_short(results: Results) -> str:
         f"{_told(found[_ADVISED_SHORT], count)}. Where none may wait at all, in {_told(found['contention'], count)}: "
         "as many for the most part because both take the same partition. Waiting is worth something by itself, as "
         "some of those who run end meanwhile and nobody begins: the least loaded partition, begun as late as advice "
-        f"begins, has fewer than at once in {_told(found[_WAITING], count)}. Against the least mean load of the "
+        f"begins, has fewer than at once in {_told(found[_WAITING], count)}; against that one, advice has fewer in "
+        f"{_told(later[_ADVISED], count)}. Against the least mean load of the "
         f"signatures, which needs signatures as well, advice has fewer in {beside[_ADVISED]['wins']} mixes with delays "
         f"and in {beside['contention']['wins']} without. {found[_ADVISED]['contended_count']} of the mixes have "
         "contention at all at one of the places taken."
@@ -187,6 +188,7 @@ def _model(results: Results) -> Iterator[str]:
         "phases, delays up to 10 min. It won no more mixes (92 of 95 both), with 0.30 instead of 0.33 times the "
         "contended bytes of least loaded, and told no better what comes of a place and delay: its correlation with "
         "the judge's was 0.90 both with and without, and even the judge's own model, fed with what advice knows, came "
-        "to 0.92 only. The rest is luck: how runs will go that nobody knows. What helps is more delays to choose from. "
+        "to 0.92 only. The rest is luck: how runs will go that nobody knows. What helps is to wait for "
+        "longer: there are more delays to choose from, and fewer that still run. "
         f"The oracle's delays are {ORACLE_STEP_S:g} s apart; it stands in the usual setting alone."
     )

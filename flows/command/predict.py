@@ -403,13 +403,17 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
     """Print a table for each input and direction, with fewer columns in a narrow terminal."""
     from flows.command.printing import show
 
-    is_narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE
+    is_narrow = _is_terminal() and shutil.get_terminal_size().columns < _WIDE
     series: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         series.setdefault((row["followed_id"], row["direction"]), []).append(row)
     for (followed_id, direction), found in series.items():
         cells = [_narrow_cells(row) if is_narrow else _cells(row) for row in found]
         show(f"Predictions of {_named(followed_id)}, {direction}", [*cells[0]], [[*each.values()] for each in cells])
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _narrow_cells(row: dict[str, Any]) -> dict[str, Any]:

@@ -29,9 +29,11 @@ for line in sys.stdin:
     if child:
         print(child, flush=True)
         continue
+    reading, writing = os.pipe()
+    os.close(reading)
     for name, number in (("out", 1), ("err", 2)):
-        file = os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        os.dup2(file, number)
+        named = asked[name] and os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        os.dup2(named or writing, number)
     os.close(0)
     sys.argv = ["iosig", *asked["argv"]]
     try:
@@ -65,9 +67,9 @@ class Commands:
         """End it."""
         self._server.communicate()
 
-    def start(self, argv: Sequence[object], out: Path, err: Path) -> int:
-        """Start a command, whose output is appended to files; return its process id."""
-        return int(self._told({"argv": [str(each) for each in argv], "out": str(out), "err": str(err)}))
+    def start(self, argv: Sequence[object], out: Path | None, err: Path) -> int:
+        """Start a command, whose output is appended to files, or goes where nobody reads; return its process id."""
+        return int(self._told({"argv": [str(each) for each in argv], "out": out and str(out), "err": str(err)}))
 
     def wait(self, process: int) -> int:
         """Return the exit code of a process once it has ended; that of a signal is negative."""
