@@ -110,7 +110,7 @@ def evaluations(scratch: Path, rounds: int) -> Iterator[Figure]:
     """Time an evaluation from the bytes in the file to the row, beside the whole trace's, and a shorter one's."""
     grown = _Grown.made(scratch / "grown.jsonl", _FLUSH_COUNT)
     shorter = _Grown.made(scratch / "shorter.jsonl", _FEWER_FLUSHES)
-    row = grown.evaluated(scratch)[1]
+    row, shorter_row = (each.evaluated(scratch)[1] for each in (grown, shorter))
     ours = _medians_s(
         {
             "made": lambda: grown.evaluated(scratch)[0],
@@ -132,7 +132,7 @@ def evaluations(scratch: Path, rounds: int) -> Iterator[Figure]:
     yield _beside("… committed to the journal / the whole, from its file", ours["kept"], whole["file"], _LEAST_TIMES)
     growth = ours["made"] / ours["shorter"]
     yield Figure(
-        "as many new requests of a trace of 1,000,000 / of one of 100,000",
+        f"as many new requests of a trace of {row['request_count']:,} / of one of {shorter_row['request_count']:,}",
         f"{ours['made'] * 1e3:.1f} ms",
         f"{ours['shorter'] * 1e3:.1f} ms",
         f"{growth:.2f}",
@@ -199,7 +199,8 @@ def _medians_s(measured: dict[str, Callable[[], float]], rounds: int) -> dict[st
 class Delays:
     """How long after their flushes evaluations were made, and told on stdout [s]; and what the process took.
 
-    first_s: until told, of the first flush of each trace, which is found only then. cpu_share: of one core.
+    first_s: until told, of the first flush of each trace, which is found only then. cpu_share: of one core, while
+    flushes are being written. cpu_s: for each evaluation.
     """
 
     made_s: np.ndarray[Any, np.dtype[np.float64]]
@@ -207,6 +208,7 @@ class Delays:
     first_s: np.ndarray[Any, np.dtype[np.float64]]
     peak_bytes: int
     cpu_share: float
+    cpu_s: float
 
 
 def many_traces(scratch: Path) -> Iterator[Figure]:
@@ -220,10 +222,15 @@ def many_traces(scratch: Path) -> Iterator[Figure]:
     yield _delay("… the first flush of a trace, which is new in the folder: to its line", delays.first_s, _MOST_DELAY_S)
     peak = delays.peak_bytes
     yield Figure("… peak memory", f"{peak / 1e6:.0f} MB", "", "", f"{_MOST_BYTES / 1e9:.0f} GB", peak < _MOST_BYTES)
-    yield Figure("… processor time, of one core", f"{delays.cpu_share:.0%}", "", "", "", True)
+    yield _processor(delays)
     delays = followed_delays(scratch / "at_once", _AT_ONCE)
     yield _delay("… where all flush within the same second: from a flush to its line", delays.told_s, None)
-    yield Figure("… processor time, of one core", f"{delays.cpu_share:.0%}", "", "", "", True)
+    yield _processor(delays)
+
+
+def _processor(delays: Delays) -> Figure:
+    taken = f"{delays.cpu_s * 1e3:.1f} ms ({delays.cpu_share:.0%} of one core while flushes are written)"
+    return Figure("… processor time of an evaluation", taken, "", "", "", True)
 
 
 def _delay(name: str, delays_s: np.ndarray[Any, np.dtype[np.float64]], most_s: float | None) -> Figure:
@@ -254,12 +261,13 @@ def followed_delays(folder: Path, appending: Appending) -> Delays:
         writing.tell(b"\n")
         written = json.loads(writing.out.readline())
         share = (following.cpu_s() - cpu_s) / (time.monotonic() - began_s)
-        lines.wait_for(appending.trace_count * appending.flush_count)
-        peak_bytes = following.peak_bytes()
-    return _delays(lines.rows(), written, peak_bytes, share)
+        count = appending.trace_count * appending.flush_count
+        lines.wait_for(count)
+        costs = (following.peak_bytes(), share, (following.cpu_s() - cpu_s) / count)
+    return _delays(lines.rows(), written, costs)
 
 
-def _delays(rows: list[tuple[float, Row]], written: dict[str, list[float]], peak_bytes: int, share: float) -> Delays:
+def _delays(rows: list[tuple[float, Row]], written: dict[str, list[float]], costs: tuple[int, float, float]) -> Delays:
     """Return delays of rows that came on stdout at instants (seconds since 1970); every flush must have its one."""
     found = {(row["subject_id"], row["evaluation"]): (came_s, row["predicted_at"]) for came_s, row in rows}
     wanted = {(name, place + 1): at_s for name, times in written.items() for place, at_s in enumerate(times)}
@@ -269,7 +277,7 @@ def _delays(rows: list[tuple[float, Row]], written: dict[str, list[float]], peak
     made_s = np.array([found[key][1].timestamp() - wanted[key] for key in keys])
     told_s = np.array([found[key][0] - wanted[key] for key in keys])
     is_first = np.array([number == 1 for _, number in keys])
-    return Delays(made_s[~is_first], told_s[~is_first], told_s[is_first], peak_bytes, share)
+    return Delays(made_s[~is_first], told_s[~is_first], told_s[is_first], *costs)
 
 
 @dataclass(frozen=True, slots=True)

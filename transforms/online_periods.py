@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.change_points import Change, Detector, detector
-from transforms.periods import METHODS, PeriodParams, find
+from transforms.periods import METHODS, PeriodParams, detect
 from transforms.phase_automata import AutomatonParams, PhaseAutomaton, PhaseTransition
 from transforms.phases import PhaseTracker, phases_of_samples
 from transforms.prediction_intervals import (
@@ -502,9 +502,8 @@ def _answers(windows: Sequence[Window], params: OnlineParams) -> list[Answer]:
     if not windows:
         return []
     samples, hz, started_s = _joined(windows)
-    (periods,) = find(samples, hz, started_s, PeriodParams(methods=(params.method,)))
-    found = periods.detections
-    confidence = np.where(np.isnan(periods.refined_confidence), found.confidence, periods.refined_confidence)
+    found, refined = detect(samples, hz, started_s, PeriodParams(methods=(params.method,)))[params.method]
+    confidence = np.where(np.isnan(refined), found.confidence, refined)
     return [
         Answer(
             window.started_s,

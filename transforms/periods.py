@@ -79,6 +79,16 @@ def find(
     they are known so: then the periods are compared on them, else on the samples, each of which holds until the next.
     """
     params = params or PeriodParams()
+    found = detect(samples, sampling_hz, started_s, params)
+    return [
+        Periods(method, detections, refined, compared(detections, samples, sampling_hz, started_s, steps))
+        for method, (detections, refined) in found.items()
+    ]
+
+
+def detect(samples: Ragged, sampling_hz: Reals, started_s: Reals, params: PeriodParams | None = None) -> Answers:
+    """Return what `find` does, but for how alike the periods are: each method's answers and refined confidence (n)."""
+    params = params or PeriodParams()
     answers: Answers = {}
     if set(params.methods) - {"controlled"}:
         answers |= _of_groups(_exact_answers, samples, sampling_hz, started_s, params)
@@ -86,12 +96,11 @@ def find(
         answers |= _of_groups(_padded_answers, samples, sampling_hz, started_s, params)
     known = _known_counts(samples)
     counts = np.diff(samples.offsets)
-    found = []
+    found: Answers = {}
     for method in (name for name in METHODS if name in params.methods):
         answer, refined = answers[method]
         detections = _judged(answer, started_s + counts / sampling_hz, known, counts, params)
-        measured = compared(detections, samples, sampling_hz, started_s, steps)
-        found.append(Periods(method, detections, np.where(detections.is_periodic, refined, np.nan), measured))
+        found[method] = detections, np.where(detections.is_periodic, refined, np.nan)
     return found
 
 

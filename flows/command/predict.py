@@ -34,6 +34,8 @@ _PICTURES = (".png", ".svg")
 _MOST_NOTED = 10
 #: characters in a line from which on the table has all its columns
 _WIDE = 120
+#: seconds that are told without fractions
+_MANY_S = 1e5
 
 
 @click.command("predict")
@@ -261,7 +263,13 @@ class _Session:
             )
         click.echo(f"Following {self._told()}; end with Ctrl-C.", err=True)
         self.follower.follow(self.options["interval_s"], self.stop, self._found if self.folders else None)
-        if over and not self.told_count and all(one.is_over for one in self.all.values()) and not self.folders:
+        if (
+            over
+            and not self.told_count
+            and not self.is_drawn
+            and all(one.is_over for one in self.all.values())
+            and not self.folders
+        ):
             raise NothingToDo("Nothing is left to follow.")
 
     def _told(self) -> str:
@@ -409,7 +417,8 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
         series.setdefault((row["followed_id"], row["direction"]), []).append(row)
     for (followed_id, direction), found in series.items():
         cells = [_narrow_cells(row) if is_narrow else _cells(row) for row in found]
-        show(f"Predictions of {_named(followed_id)}, {direction}", [*cells[0]], [[*each.values()] for each in cells])
+        title = f"Predictions of {_named(followed_id)}, {direction}{_since_text(found[0]['window_end_s'])}"
+        show(title, [*cells[0]], [[*each.values()] for each in cells])
 
 
 def _is_terminal() -> bool:
@@ -425,7 +434,7 @@ def _narrow_cells(row: dict[str, Any]) -> dict[str, Any]:
         "probability": row["probability"],
         "next burst": _at_text(row["next_burst_start_s"]),
         "moves": bytes_text(row["next_burst_bytes"]),
-        "state": ", ".join(filter(None, (row["phase_state"], _told(row, is_narrow=True)))),
+        "state": _state_text(row, is_narrow=True),
     }
 
 
@@ -435,34 +444,47 @@ def _cells(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "at": _at_text(row["window_end_s"]),
         "period_s": row["outcome"] if row["period_s"] is None else row["period_s"],
-        "shortest": row["shortest_period_s"],
-        "longest": row["longest_period_s"],
+        "range_s": _range_text(row["shortest_period_s"], row["longest_period_s"]),
         "probability": row["probability"],
         "window from": _at_text(row["window_start_s"]),
         "next burst": _at_text(row["next_burst_start_s"]),
         "moves": bytes_text(row["next_burst_bytes"]),
-        "state": row["phase_state"],
-        "told": _told(row),
+        "state": _state_text(row),
     }
 
 
 def _at_text(at_s: float | None) -> str | None:
-    """Return a time of the run's clock: an instant where it counts from 1970, else seconds."""
-    from transforms.online_periods import EPOCH_S
-
+    """Return a time of the run's clock: one of the day where it counts from 1970, else seconds."""
     if at_s is None:
         return None
-    if at_s >= EPOCH_S:
-        return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    return f"{at_s:.6g} s" if abs(at_s) < 1e6 else f"{at_s:,.0f} s"
+    if _is_of_1970(at_s):
+        return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%SZ")
+    return f"{at_s:.5g} s" if abs(at_s) < _MANY_S else f"{at_s:,.0f} s"
 
 
-def _told(row: dict[str, Any], *, is_narrow: bool = False) -> str | None:
-    """Return in a few words what is special about an evaluation."""
+def _since_text(at_s: float) -> str:
+    """Return from which day on times are, where they are times of days."""
+    return f", from {datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%SZ} on" if _is_of_1970(at_s) else ""
+
+
+def _is_of_1970(at_s: float) -> bool:
+    from transforms.online_periods import EPOCH_S
+
+    return at_s >= EPOCH_S
+
+
+def _range_text(shortest_s: float | None, longest_s: float | None) -> str | None:
+    """Return from where to where the period's interval reaches."""
+    return None if shortest_s is None or longest_s is None else f"{shortest_s:.4g}\N{EN DASH}{longest_s:.4g}"
+
+
+def _state_text(row: dict[str, Any], *, is_narrow: bool = False) -> str:
+    """Return the state of the automaton, and in a few words what is special about an evaluation."""
     since = "" if is_narrow or row["changed_s"] is None else f" since {_at_text(row['changed_s'])}"
     words = [
+        row["phase_state"],
         *(["tentative"] if row["outcome"] == "tentative" else []),
         *([f"{row['change']}{since}"] if row["change"] else []),
         *filter(None, row["events"].split(",")),
     ]
-    return ", ".join(words) or None
+    return ", ".join(dict.fromkeys(words))

@@ -6,13 +6,12 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import matplotlib.image
 import numpy as np
+import polars as pl
 import pytest
 
 from flows.command import predict
@@ -72,9 +71,9 @@ def test_bytes_are_those_that_are_landed_each_once(shared_data: Path, name: str)
     last = {row["direction"]: row for row in predicted(path)}
     with opened(path, Settings(), Told()) as found:
         assert isinstance(found, TraceInput)
-        landed = found.landed[tables.TRACE_REQUESTS.name]
+        landed = pl.read_parquet(found.landed[tables.TRACE_REQUESTS.name], glob=False)
     for direction, row in last.items():
-        moved = landed.filter(direction=direction)["volume_bytes"].drop_nulls().to_list()
+        moved = landed.filter(direction=direction)["request_bytes"].drop_nulls().to_list()
         assert row["volume_bytes"] == math.fsum(moved) > 0
         assert row["request_count"] == len(landed.filter(direction=direction))
 
@@ -96,32 +95,25 @@ def test_line_by_line_gives_what_all_at_once_does(shared_data: Path, tmp_path: P
 
 @pytest.mark.parametrize("zero_s", [0.0, 1.7e9], ids=["from-0", "since-1970"])
 def test_odd_flushes_count_what_they_hold(tmp_path: Path, zero_s: float) -> None:
-    phases = [requests(zero_s + 10.0 * number) for number in range(12)]
-    late = [*phases[:8], *phases[9:11], phases[8], phases[11]]
-    nothing = [(1e6, zero_s + 50.5, zero_s + 50.5), (2e6, zero_s + 51.0, zero_s + 51.0)]
-    lines = [line_of({"write_sync" if number % 2 else "read_sync": phase}) for number, phase in enumerate(late)]
-    lines.insert(6, line_of({"write_sync": nothing}))
+    modes = ("read_sync", "write_sync")
+    flushed = [{modes[number % 2]: requests(zero_s + 10.0 * number)} for number in range(12)]
+    # half of a phase comes with the next one, which is of the other direction
+    late, flushed[7] = flushed[7]["write_sync"][3:], {"write_sync": flushed[7]["write_sync"][:3]}
+    flushed[8]["write_sync"] = late
+    # a rate over no time is of an unknown size
+    flushed.insert(6, {"write_sync": [(1e6, zero_s + 50.5, zero_s + 50.5), (2e6, zero_s + 51.0, zero_s + 51.0)]})
+    flushed[9]["write_async_t"] = [(0.0, zero_s + 80.5, zero_s + 80.5)]
+    lines = map(line_of, flushed)
     rows = predicted(written(tmp_path / "odd.jsonl", b"".join(lines)))
     last = {row["direction"]: row for row in rows}
     assert {name: row["volume_bytes"] for name, row in last.items()} == pytest.approx({"read": 36e6, "write": 36e6})
-    assert last["write"]["request_count"] == 36 + 2
+    assert last["write"]["request_count"] == 36 + 2 + 1
     assert last["write"]["period_s"] == pytest.approx(20.0, rel=0.02)
     assert {row["run_number"] for row in rows} == {1}
     assert all(row["window_start_s"] >= zero_s for row in rows)
 
 
 # ---- what is printed and drawn
-
-
-@dataclass
-class Terminal:
-    """A terminal of so many columns."""
-
-    columns: int
-    lines: list[str] = field(default_factory=list)
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -132,48 +124,37 @@ def test_a_table_for_each_direction_fits_the_terminal(
     monkeypatch.setattr(shutil, "get_terminal_size", lambda *_: os.terminal_size((columns, 24)))
     monkeypatch.setattr(predict, "_is_terminal", lambda: True)
     code, out, _ = cli("predict", path)
-    titles = [line.strip() for line in out.splitlines() if line.startswith("Predictions")]
     assert code == 0
-    assert titles == [f"Predictions of {path}, {direction}" for direction in ("write", "read")] or titles == [
-        f"Predictions of {path}, {direction}" for direction in ("read", "write")
-    ]
-    table = [line for line in out.splitlines() if not line.startswith("Predictions")]
-    assert max(map(len, table)) <= columns
+    told = " ".join(out.split())
+    assert [told.count(f"run.jsonl, {direction}") for direction in ("read", "write")] == [1, 1]
+    assert max(len(line.rstrip()) for line in out.splitlines() if " s " in line) <= columns
     assert ("window from" in out) == (columns == 120)
     assert "longer" in out
-    assert "──1" not in out
+    assert "── 1" not in out
 
 
 def test_clocks_that_count_from_1970_are_told_as_instants(cli: Cli, tmp_path: Path) -> None:
     _, out, _ = cli("predict", trace(tmp_path / "run.jsonl", 3, first_s=1.7e9))
-    assert "2023-11-14 22:13:" in out
-    assert "e+09" not in out
+    told = " ".join(out.split())
+    assert "write, from 2023-11-14 22:13:3" in told
+    assert " 22:13:4" in told
+    assert "e+09" not in told
 
 
-def pictures(folder: Path) -> Iterator[Path]:
-    yield from (folder / f"{name}{ending}" for name in ("plot", "automaton") for ending in (".png", ".svg"))
-    yield folder / "automaton.json"
-
-
-@pytest.mark.parametrize("count", [1, 9], ids=["one-evaluation", "both-directions"])
+@pytest.mark.parametrize("count", [1, 6], ids=["one-evaluation", "both-directions"])
 def test_pictures_of_what_is_there_and_of_what_was_followed_before(cli: Cli, tmp_path: Path, count: int) -> None:
     path = trace(tmp_path / "run.jsonl", count)
-    for options in ((), ("--follow", "--journal", tmp_path / "journal", "--idle-end", 0.05, "--interval", 0.01)):
-        for number in range(2):
-            for one in pictures(tmp_path):
-                one.unlink(missing_ok=True)
-            plot, automaton = (("plot.png", "automaton.svg"), ("plot.svg", "automaton.json"))[number]
-            asked = ("--plot", tmp_path / plot, "--automaton", tmp_path / automaton)
-            code, _, err = cli("predict", path, *options, *asked)
-            # the second time the run is over, and what is drawn is the journal's
-            assert code == (5 if options and number else 0) or (tmp_path / plot).exists()
-            assert "Traceback" not in err
-            assert (tmp_path / plot).exists()
-            assert (tmp_path / automaton).exists()
-    graph = json.loads((tmp_path / "automaton.json").read_text())
-    assert graph["direction"] == "write"
-    cli("predict", path, "--plot", tmp_path / "plot.png")
-    assert np.asarray(matplotlib.image.imread(tmp_path / "plot.png")).std() > 0.01
+    code, _, err = cli("predict", path, "--plot", tmp_path / "a.png", "--automaton", tmp_path / "b.svg")
+    assert (code, err.count("Drawn: write of run.jsonl")) == (0, 2)
+    assert np.asarray(matplotlib.image.imread(tmp_path / "a.png")).std() > 0.01
+    assert (tmp_path / "b.svg").read_bytes().startswith(b"<?xml")
+    followed(cli, path)
+    # the run is over, and what is drawn is the journal's
+    code, rows, _ = followed(cli, path, "--plot", tmp_path / "c.svg", "--automaton", tmp_path / "d.json")
+    assert (code, rows) == (0, [])
+    assert (tmp_path / "c.svg").exists()
+    graph = json.loads((tmp_path / "d.json").read_text())
+    assert (graph["followed_id"], graph["direction"], graph["run_number"]) == (str(path), "write", 1)
 
 
 def test_without_any_prediction_nothing_is_drawn(cli: Cli, tmp_path: Path) -> None:
@@ -221,12 +202,11 @@ def test_a_run_that_was_over_goes_on_if_its_file_does(cli: Cli, tmp_path: Path) 
     assert [row["events"] for row in rows] == [["resumed"], *[[]] * (len(rows) - 3), ["end"], ["end"]]
     assert {row["run_number"] for row in rows} == {1}
     path.unlink()
-    trace(path, 4, first_s=500.0)
+    trace(path, 4, first_s=500.0, seed=2)
     rows = followed(cli, path)[1]
-    assert (rows[0]["events"], rows[0]["run_number"]) == (["resumed", "replaced"], 2) or (
-        sorted(rows[0]["events"]),
-        rows[0]["run_number"],
-    ) == (["replaced", "resumed"], 2)
+    # a new file often gets the number of the one that is gone
+    assert rows[0]["events"] in (["replaced", "resumed"], ["truncated", "resumed"])
+    assert rows[0]["run_number"] == 2
 
 
 def test_anew_begins_another_run_and_prints_it_alone(cli: Cli, tmp_path: Path) -> None:
@@ -250,14 +230,14 @@ def test_lines_that_are_refused_are_told_with_their_reasons(cli: Cli, tmp_path: 
     assert cli("predict", written(tmp_path / "no.jsonl", b"hello\n"))[0] == 3
 
 
-def test_a_thousand_inputs(cli: Cli, tmp_path: Path) -> None:
+def test_hundreds_of_inputs(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
     content = line_of({"write_sync": requests(1.0)})
-    for number in range(1000):
+    for number in range(300):
         written(folder / f"{number}.jsonl", content)
     code, out, _ = cli("predict", folder, "--json")
-    assert (code, len(out.splitlines())) == (0, 1000)
+    assert (code, len(out.splitlines())) == (0, 300)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ from warehouse.journal import Journal
 Rows = dict[tuple[str, int], dict[str, Any]]
 _TIMES = ("predicted_on", "predicted_at", "followed_id", "subject_id")
 _PATIENCE_S = 60.0
+#: a method of which an evaluation costs little
+_QUICK = ("--method", "dft")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def commands() -> Iterator[Commands]:
 def follow(commands: Commands, path: Path, *more: object) -> int:
     """Start to follow a trace or a folder; what it prints is beside the trace."""
     folder = path.parent
-    argv = ("predict", path, "--follow", "--journal", folder / "journal", "--interval", 0.01, *more)
+    argv = ("predict", path, "--follow", "--journal", folder / "journal", "--interval", 0.01, *_QUICK, *more)
     return commands.start(argv, folder / "printed", folder / "told")
 
 
@@ -57,7 +59,9 @@ def timeless(rows: list[dict[str, Any]]) -> Rows:
 def printed(folder: Path) -> dict[tuple[str, str, int], str]:
     """Return the lines that were printed, by evaluation: those that came twice are the same."""
     found: dict[tuple[str, str, int], str] = {}
-    for line in (folder / "printed").read_text().splitlines():
+    for line in (folder / "printed").read_text().splitlines(keepends=True):
+        if not line.endswith("\n"):
+            continue
         row = json.loads(line)
         assert found.setdefault((row["followed_id"], row["direction"], row["evaluation"]), line) == line
     return found
@@ -102,7 +106,9 @@ def test_killed_at_any_moment_no_evaluation_is_lost_or_doubled(commands: Command
         os.kill(process, signal.SIGKILL)
         assert commands.wait(process) == -signal.SIGKILL
     writer.join()
+    begun = (folder / "told").read_text().count("\n")
     process = follow(commands, path)
+    wait_until(lambda: (folder / "told").read_text().count("\n") > begun)
     wait_until(lambda: has_printed(folder, 1) and len(printed(folder)) == len(expected))
     os.kill(process, signal.SIGTERM)
     assert commands.wait(process) == 0
@@ -154,7 +160,7 @@ def test_two_follow_different_traces_with_one_journal_and_none_the_same(commands
 @pytest.mark.parametrize("kind", ["closed", "full"])
 def test_with_nowhere_to_print_to_it_ends_and_prints_it_later(commands: Commands, tmp_path: Path, kind: str) -> None:
     path = trace(tmp_path / "run.jsonl", 3)
-    argv = ("predict", path, "--follow", "--journal", tmp_path / "journal", "--idle-end", 0.2)
+    argv = ("predict", path, "--follow", "--journal", tmp_path / "journal", "--idle-end", 0.2, *_QUICK)
     process = commands.start(argv, Path("/dev/full") if kind == "full" else None, tmp_path / "told")
     assert commands.wait(process) == (2 if kind == "full" else 0)
     assert "Traceback" not in (tmp_path / "told").read_text()

@@ -180,6 +180,81 @@ def test_what_was_committed_but_not_told_is_told_again_just_the_same(tmp_path: P
     assert told.rows == committed
 
 
+def test_both_directions_go_on_whichever_came_first(tmp_path: Path):
+    """The state's predictors come back by name, not in the order in which directions were first seen."""
+    flushes = flushes_of()
+    reads = {"read": flushes[0].moves["write"]}
+    mixed = [replace(one, moves=one.moves | (reads if place > 1 else {})) for place, one in enumerate(flushes)]
+    expected = keyed(finished([followed(mixed)]))
+    rows: list[Row] = []
+    for _ in range(3):
+        with Journal(tmp_path / "j.sqlite") as journal:
+            Follower([opened(journal, mixed, 4)], rows.extend, lambda *_: None, journal).step()
+    assert keyed(rows) == expected
+    order = [(row["evaluation"], row["direction"]) for row in rows]
+    assert order == [(row["evaluation"], row["direction"]) for row in finished([followed(mixed)])]
+
+
+def test_after_an_end_in_order_nothing_is_told_again(tmp_path: Path):
+    told = Told()
+    for _ in range(2):
+        with Journal(tmp_path / "j.sqlite") as journal:
+            told.follower([opened(journal, flushes_of()[:3], 3)], journal).follow(0.01, _stopping())
+    assert [row["evaluation"] for row in told.rows] == [1, 2, 3]
+
+
+def test_a_long_backlog_is_committed_piece_by_piece_and_left_at_a_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("flows.following.follower._COMMIT_S", 1e-9)
+    stop, commits = threading.Event(), []
+
+    def tell(rows: list[Row]) -> None:
+        commits.append([row["evaluation"] for row in rows])
+        if len(commits) == 5:
+            stop.set()
+
+    with Journal(tmp_path / "j.sqlite") as journal:
+        Follower([opened(journal, flushes_of(), 12)], tell, lambda *_: None, journal).follow(0.01, stop)
+    assert commits == [[number] for number in range(1, 6)]
+    told = Told()
+    with Journal(tmp_path / "j.sqlite") as journal:
+        one = opened(journal, flushes_of(), 12)
+        assert (one.position["at"], one.told) == (5, {"write": 5})
+        told.follower([one], journal).step()
+    assert [row["evaluation"] for row in told.rows] == list(range(6, 13))
+
+
+def test_a_run_that_was_over_may_go_on(tmp_path: Path):
+    flushes = flushes_of()
+    with Journal(tmp_path / "j.sqlite") as journal:
+        told = Told()
+        follower = told.follower([opened(journal, flushes[:6], 6)], journal)
+        follower.idle_end_s = 0.0
+        follower.follow(0.001, threading.Event())
+        assert told.rows[-1]["is_final"]
+        # what is over is another process's to take
+        with Journal(tmp_path / "j.sqlite") as other:
+            other.follow("/traces/run")
+        one = opened(journal, flushes, 6)
+        one.feed.at = 6
+        again = Told()
+        again.follower([one], journal).step()
+    assert [row["events"] for row in again.rows] == ["resumed"] + [""] * 5
+    assert [row["evaluation"] for row in again.rows] == list(range(8, 14))
+    assert again.rows[-1]["volume_bytes"] == finished([followed(flushes)])[-1]["volume_bytes"]
+    assert not one.is_over
+
+
+def test_what_was_refused_is_noted_with_its_reasons():
+    flushes = flushes_of()[:2]
+    bad = Flush({}, float("nan"), {"at": 3}, events=("refused",), refused=((3, "It is no number."),))
+    noted: list[tuple[str, object]] = []
+    one = followed([*flushes, bad])
+    Follower([one], lambda _: None, lambda *_: None, note=lambda *each: noted.append(each)).finish()
+    assert noted == [("/traces/run", ((3, "It is no number."),))]
+
+
 def _stopping() -> threading.Event:
     stop = threading.Event()
     threading.Timer(0.2, stop.set).start()
@@ -201,6 +276,7 @@ def test_a_state_of_other_parameters_is_refused_and_a_new_beginning_counts_on(tm
         told.follower([other], journal).step()
     again = told.rows[12:]
     assert [row["evaluation"] for row in again] == list(range(13, 25))
+    assert other.told == {"write": 24}
     assert {row["run_number"] for row in again} == {2}
 
 
