@@ -172,21 +172,29 @@ class Follower:
         groups = [(one, flushes) for one, flushes in groups if flushes]
         now_s = time.monotonic()
         while any(flushes for _, flushes in groups):
-            rows: list[Row] = []
-            taken: dict[str, Followed] = {}
-            begun_s = time.monotonic()
-            while any(flushes for _, flushes in groups) and time.monotonic() - begun_s < _COMMIT_S:
-                ready: list[Ready] = []
-                for one, flushes in groups:
-                    if flushes:
-                        taken[one.identity.followed_id] = one
-                        ready.extend(self._taken(one, flushes.popleft(), now_s))
-                rows.extend(_judged(ready))
-            self._commit(rows, list(taken.values()))
+            self._commit(*self._judged_for_a_while(groups, now_s))
             if stop is not None and stop.is_set():
                 return
         for one, _ in groups:
             self._seen[one.identity.followed_id] = _Seen(now_s, is_live=not one.feed.is_behind)
+
+    def _judged_for_a_while(
+        self, groups: Sequence[tuple[Followed, deque[Flush]]], now_s: float
+    ) -> tuple[list[Row], Sequence[Followed]]:
+        """Return the rows of flushes, at least of the first of each input, and the inputs that gave any."""
+        rows: list[Row] = []
+        taken: dict[str, Followed] = {}
+        end_s = time.monotonic() + _COMMIT_S
+        while any(flushes for _, flushes in groups):
+            ready: list[Ready] = []
+            for one, flushes in groups:
+                if flushes:
+                    taken[one.identity.followed_id] = one
+                    ready.extend(self._taken(one, flushes.popleft(), now_s))
+            rows.extend(_judged(ready))
+            if time.monotonic() >= end_s:
+                break
+        return rows, list(taken.values())
 
     def _taken(self, one: Followed, flush: Flush, now_s: float) -> list[Ready]:
         if flush.refused:

@@ -193,6 +193,17 @@ def test_a_growing_file_that_is_written_anew_beside_its_backup_goes_on(
         assert all_of(followed) == [(None, TEXT[size:])]
 
 
+def test_an_unrelated_file_with_the_number_of_the_old_one_is_no_rotation(
+    path: Path, tmp_path: Path, restarted: bool
+) -> None:
+    """A file system gives the inode of a file that is gone to the next one that is made."""
+    followed = followed_to(path, TEXT[:9], restarted)
+    path.rename(tmp_path / "other")
+    (tmp_path / "other").write_bytes(b"something else")
+    path.write_bytes(TEXT)
+    assert all_of(followed) == [(None, TEXT[9:])]
+
+
 def test_an_event_stays_with_the_start_of_the_file(path: Path, tmp_path: Path) -> None:
     followed = followed_to(path, TEXT, False)
     path.rename(tmp_path / "trace.1")
