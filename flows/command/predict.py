@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from warehouse.journal import Journal
 
 _REFUSED = 3
-#: a folder is looked at for new traces so rarely, in readings of all inputs
-_FOLDER_READINGS = 10
+#: folders are looked at for new traces so often [s]
+_FOLDER_PAUSE_S = 0.5
 _PICTURES = (".png", ".svg")
 #: refused lines that are told of each input
 _MOST_NOTED = 10
@@ -193,7 +194,7 @@ class _Session:
         self.is_drawn = bool(options["plot"] or options["automaton"])
         self.rows: list[dict[str, Any]] = []
         self.told_count = self.refused_count = 0
-        self._readings = 0
+        self._look_s = 0.0
         self._is_only = True
         self._fault: str | None = None
         self._noted: dict[str, int] = {}
@@ -226,9 +227,10 @@ class _Session:
 
     def _found(self) -> list[Followed]:
         """Return traces that are new in the folders, looked for once in a while."""
-        self._readings += 1
-        if self._readings % _FOLDER_READINGS:
+        now_s = time.monotonic()
+        if now_s < self._look_s:
             return []
+        self._look_s = now_s + _FOLDER_PAUSE_S
         if not self.is_drawn:
             self.all = {name: one for name, one in self.all.items() if not one.is_over}
         found = [one for folder in self.folders for one in self._looked_in(folder)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -232,7 +233,7 @@ class Followed:
     def _told_params(self) -> dict[str, Any]:
         # the finest step of polls is their own
         own = {"finest_s": None} if self.identity.source == "server" else {}
-        return asdict(self.params) | {"spacing_s": self.spacing_s, "direction": self.direction} | own
+        return _plain_params(self.params) | {"spacing_s": self.spacing_s, "direction": self.direction} | own
 
     def count_on(self, state: State) -> None:
         """Begin anew, but count runs and evaluations on from a state."""
@@ -241,6 +242,12 @@ class Followed:
             self.predictors[direction] = Predictor(self.params)
             self.predictors[direction].evaluation_count = int(plain["evaluation_count"])
         self.told = {name: int(count) for name, count in state.position["told"].items()}
+
+
+@lru_cache(maxsize=64)
+def _plain_params(params: OnlineParams) -> dict[str, Any]:
+    """Return parameters as plain values; inputs that are followed together share them, and ask at each commit."""
+    return asdict(params)
 
 
 def _sensible(moves: Mapping[str, Moves]) -> tuple[dict[str, Moves], bool]:

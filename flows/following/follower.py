@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 
 from flows.following.followed import Followed, Ready
 from flows.following.rows import Circumstances, Row, row_of
-from transforms.online_periods import evaluate
+from transforms.online_periods import OnlineParams, evaluate
 from warehouse.errors import InputRefused
 from warehouse.flushes import Flush
 from warehouse.journal import Journal
 
-#: inputs that are read, judged and committed together: bounds the memory, and what a crash makes to be done again
+#: inputs with news that are judged and committed together: bounds the memory, and what a crash makes to be done again
 _TOGETHER = 64
 #: what was judged is committed after so long at the latest, and the evaluation that is being made [s]
 _COMMIT_S = 0.5
@@ -88,15 +88,21 @@ class Follower:
     def step(self, stop: threading.Event | None = None) -> bool:
         """Take what is new of every input once; return whether there is more to be had at once."""
         is_behind = False
-        for first in range(0, len(self.followed), _TOGETHER):
+        waiting: list[tuple[Followed, deque[Flush]]] = []
+        for one in self.followed:
             if stop is not None and stop.is_set():
-                return False
-            group = self.followed[first : first + _TOGETHER]
-            self._take([(one, deque(self._polled(one))) for one in group], stop)
-            is_behind = is_behind or any(one.feed.is_behind and not self._is_failing(one) for one in group)
+                break
+            flushes = self._polled(one)
+            is_behind = is_behind or (one.feed.is_behind and not self._is_failing(one))
+            if flushes:
+                waiting.append((one, deque(flushes)))
+            if len(waiting) == _TOGETHER:
+                self._take(waiting, stop)
+                waiting = []
+        self._take(waiting, stop)
         self._leave([one for one in self.followed if one.is_over])
         self.followed = [one for one in self.followed if not one.is_over]
-        return is_behind
+        return is_behind and not (stop is not None and stop.is_set())
 
     def finish(self) -> None:
         """Take what is left of every input; that it is over is no evaluation of its own."""
@@ -222,9 +228,9 @@ class Follower:
 def _judged(ready: Sequence[Ready]) -> list[Row]:
     """Evaluate what is ready, together where the parameters are the same, and return the rows."""
     rows: list[Row] = []
-    groups: dict[int, list[Ready]] = {}
+    groups: dict[OnlineParams, list[Ready]] = {}
     for one in ready:
-        groups.setdefault(id(one.due.predictor.params), []).append(one)
+        groups.setdefault(one.due.predictor.params, []).append(one)
     for group in groups.values():
         predicted_at = datetime.now(UTC)
         for one, evaluation in zip(group, evaluate([each.due for each in group]), strict=True):

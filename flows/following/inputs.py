@@ -166,13 +166,16 @@ class Folder:
     """A folder whose TMIO traces are followed, those to come included; what is no trace is left alone.
 
     A file is looked at once, and again when it has changed: only then may it have become a trace, or a run that was
-    over have gone on.
+    over have gone on. A file that was followed under another name was rotated: that one's feed reads it to its end.
     """
 
     path: Path
     opener: Opener
     _followed: dict[str, Followed] = field(default_factory=dict)
     _looked_at: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    #: device and inode of the file that each followed name had, and that each rotated one has
+    _inodes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _rotated: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def look(self, refuse: Callable[[str, IosigError], None] | None = None) -> list[Followed]:
         """Return the traces that are new, by name, and those that were over and have changed.
@@ -189,7 +192,7 @@ class Folder:
             self._followed.pop(name, None)
             self._looked_at[name] = signature
             path = self.path / name
-            if not _is_trace(path):
+            if self._is_rotated(name, signature[:2]) or not _is_trace(path):
                 continue
             try:
                 self._followed[name] = self.opener.trace(path)
@@ -198,7 +201,16 @@ class Folder:
                 if refuse is None:
                     raise
                 refuse(trace_id(path), fault)
+        self._inodes = {name: files[name][:2] for name in self._followed if name in files}
         return found
+
+    def _is_rotated(self, name: str, inode: tuple[int, ...]) -> bool:
+        others = {followed: each for followed, each in self._inodes.items() if followed != name}
+        if inode in others.values() or self._rotated.get(name) == inode:
+            self._rotated[name] = inode
+            return True
+        self._rotated.pop(name, None)
+        return False
 
     def _files(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the names of files that are no hidden ones, and what changes whenever they do."""

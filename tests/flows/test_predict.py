@@ -125,8 +125,9 @@ def test_a_table_for_each_direction_fits_the_terminal(
     monkeypatch.setattr(predict, "_is_terminal", lambda: True)
     code, out, _ = cli("predict", path)
     assert code == 0
-    told = " ".join(out.split())
-    assert [told.count(f"run.jsonl, {direction}") for direction in ("read", "write")] == [1, 1]
+    # a title may be broken anywhere, as its path is long
+    told = "".join(out.split())
+    assert [told.count(f"run.jsonl,{direction}") for direction in ("read", "write")] == [1, 1]
     assert max(len(line.rstrip()) for line in out.splitlines() if " s " in line) <= columns
     assert ("window from" in out) == (columns == 120)
     assert "longer" in out
