@@ -25,6 +25,8 @@ Reals = npt.NDArray[np.float64]
 
 KINDS = ("volumes", "instants")
 
+#: rings of cells that requests are first put into: one binning for all levels costs less than one for each
+_POURED_RINGS = 16
 #: cells of a level are merged by fours
 _FACTOR_BITS = 2
 #: times so many cells from 0 and later are refused: floats tell instants near such edges apart no more (`Grid`)
@@ -287,17 +289,21 @@ class SamplePyramid:
             level.advance(until_cell >> _shift(number))
 
     def _pour(self, plane: int, requests: Requests) -> None:
-        """Add usable requests to a plane: to the finest level that reaches all of them, and from there up and down."""
+        """Add usable requests to a plane: to cells of a fine level for all of them, and from there up and down."""
         is_summed = self._is_summed[plane]
         first, last = self._cell(float(requests.began_s.min())), self._cell(float(requests.ceased_s.max()))
-        whole = next(number for number, level in enumerate(self._levels) if first >> _shift(number) >= level.lowest)
+        most = _POURED_RINGS * self.cell_count
+        start = next(
+            number for number in range(len(self._levels)) if (last >> _shift(number)) - (first >> _shift(number)) < most
+        )
         source = requests if is_summed else step_function(requests)
-        low = first >> _shift(whole)
-        values = self._values(source, whole, low, last >> _shift(whole))
-        for level in self._levels[whole:]:
-            level.add(plane, low, values)
+        low = first >> _shift(start)
+        values = self._values(source, start, low, last >> _shift(start))
+        for level in self._levels[start:]:
+            lost = max(level.lowest - low, 0)
+            level.add(plane, low + lost, values[lost:])
             low, values = _merged(low, values, is_summed)
-        for number in reversed(range(whole)):
+        for number in reversed(range(start)):
             level = self._levels[number]
             if last >> _shift(number) < level.lowest:
                 break
