@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,22 @@ import numpy as np
 import numpy.typing as npt
 
 from reports import panels
-from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from reports.plot_texts import TIMES, Unit, duration_text, plain, unit_for
+from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILION
+from reports.plot_texts import duration_text, plain
+from reports.state_strips import (
+    BOLD_LETTER,
+    LABEL_POINTS,
+    NAME_CHARACTERS,
+    UNKNOWN,
+    RunClock,
+    counted,
+    draw_strip,
+    ink_on,
+    kind_of,
+    state_color,
+    state_number,
+    text_inches,
+)
 from transforms.phase_automata import OTHER_STATES
 
 if TYPE_CHECKING:
@@ -38,19 +51,10 @@ _FLAT_IN, _FLAT_LABEL_IN, _UPRIGHT_LABEL_IN = 1.05, 0.38, 1.3
 _PAD_IN, _CURVE_POINTS = 0.12, 60
 #: where on an edge its label may stand, the best place first
 _LABEL_PLACES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
-#: the mean letter's width, in sizes of the font, with some to spare
-_LETTER, _BOLD_LETTER = 0.63, 0.72
-_LABEL_POINTS, _NAME_POINTS = 7.5, 9.0
-_NAME_CHARACTERS = 24
+_NAME_POINTS = 9.0
 #: more edges than these are drawn pale, and only so many of them, the most frequent, have labels; of more transitions
 #: than these the causes are told by their colours alone
 _CROWD, _MOST_CAUSES = 60, 40
-_FURTHEST_S = 1e15  # times beyond it, either way, are none (30 million years)
-_PERIODIC_COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
-_OTHER_COLORS = {"start": "#E4E4E4", "aperiodic": GREY, "gap": "#FFFFFF", "end": INK}
-#: what stands for a time whose state is not kept
-UNKNOWN = "not kept"
-_UNKNOWN_COLOR = "#F3F3F3"
 #: of a cause its colour and, for the legend, the words of its group
 _CAUSES = {
     "first_found": (GREEN, "found"),
@@ -64,150 +68,6 @@ _CAUSES = {
     "gap": (ORANGE, "gap"),
     "end": (INK, "end"),
 }
-
-
-# ---- shared with the picture of predictions
-
-
-@dataclass(frozen=True, slots=True)
-class RunClock:
-    """How instants of a run become places on its axis: those far from 0 are told from the first one on."""
-
-    unit: Unit
-    origin_s: float
-    has_utc_clock: bool = False
-
-    @classmethod
-    def of(cls, first_s: float, last_s: float, *, has_utc_clock: bool = False) -> RunClock:
-        """Return the clock of an axis from one instant to another."""
-        span = last_s - first_s or 1.0
-        # a round number that is not far from it
-        step = 10.0 ** math.floor(math.log10(span)) / 10
-        origin = 0.0 if abs(first_s) <= 10 * span else math.floor(first_s / step) * step
-        return cls(unit_for(span + abs(first_s - origin), TIMES, "s"), origin, has_utc_clock)
-
-    def at(self, seconds: npt.ArrayLike) -> Reals:
-        """Return where instants are."""
-        places: Reals = (np.asarray(seconds, dtype=np.float64) - self.origin_s) / self.unit.size
-        return places
-
-    @property
-    def label(self) -> str:
-        """What the axis shows."""
-        if self.origin_s == 0:
-            return f"time [{self.unit.name}]"
-        since = f"{self.origin_s:.15g} s"
-        if self.has_utc_clock and abs(self.origin_s) < 1e11:
-            instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(self.origin_s))
-            since = f"{instant:%Y-%m-%d %H:%M:%S} UTC"
-        return f"time after {since} [{self.unit.name}]"
-
-
-def kind_of(target: Path) -> str:
-    """Return the kind of picture that a file's name asks for."""
-    if (kind := target.suffix.lower().removeprefix(".")) not in panels.KINDS:
-        raise ValueError(f"a picture's name ends in {' or '.join(f'.{each}' for each in panels.KINDS)}")
-    return kind
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number of things in words."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def known_times(values: npt.ArrayLike) -> Reals:
-    """Return instants or durations as numbers; NaN for those that are beyond all measure."""
-    numbers = np.asarray(values, dtype=np.float64)
-    known: Reals = np.where(np.abs(numbers) <= _FURTHEST_S, numbers, np.nan)
-    return known
-
-
-def state_color(name: str) -> str:
-    """Return a state's colour, the same in all pictures."""
-    if name == UNKNOWN:
-        return _UNKNOWN_COLOR
-    if name in _OTHER_COLORS:
-        return _OTHER_COLORS[name]
-    number = _number(name)
-    return _PERIODIC_COLORS[(int(number) - 1) % len(_PERIODIC_COLORS)] if number else GREY
-
-
-def _ink_on(name: str) -> str:
-    return "white" if state_color(name) in {BLUE, GREEN, PURPLE, VERMILION, INK} else INK
-
-
-def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock, told: Mapping[str, str]) -> None:
-    """Draw states (n) from edge to edge (n + 1, ascending) as a strip, with their names where there is room.
-
-    told: what to write beside a state's name, if there is room for that too.
-    """
-    from matplotlib.collections import PolyCollection
-
-    spans, owners = _spans(names, edges_s)
-    wide_in = float(axes.get_position().width * axes.get_figure().get_figwidth())  # type: ignore[union-attr]
-    inches = wide_in / max(float(edges_s[-1] - edges_s[0]), 1e-300)
-    if len(owners) > panels.PIXEL_COLUMNS:
-        spans, owners = _spans(*_in_columns(spans, owners))
-    left, right = clock.at(spans[:-1]), clock.at(spans[1:])
-    zero, one = np.zeros(len(left)), np.ones(len(left))
-    corners = np.stack([[left, zero], [left, one], [right, one], [right, zero]]).transpose(2, 0, 1)
-    for name in dict.fromkeys(owners):
-        chosen = corners[[owner == name for owner in owners]]
-        hatch = "////" if name in {"gap", UNKNOWN} else None
-        edge = "#BBBBBB" if hatch else "none"
-        axes.add_collection(
-            PolyCollection(list(chosen), facecolors=state_color(name), edgecolors=edge, hatch=hatch, lw=0)
-        )
-    widths = np.diff(spans) * inches
-    for place in np.flatnonzero(widths > 0.12):
-        _name_span(
-            axes, owners[place], told.get(owners[place], ""), float(left[place] + right[place]) / 2, widths[place]
-        )
-    axes.set(ylim=(0.0, 1.0), yticks=[])
-    axes.spines["left"].set_visible(False)
-
-
-def _spans(names: Sequence[str], edges_s: Reals) -> tuple[Reals, list[str]]:
-    """Return the edges and names of a strip in which neighbours of one name are one."""
-    is_new = [place for place, name in enumerate(names) if not place or name != names[place - 1]]
-    return np.append(edges_s[is_new], edges_s[-1]), [names[place] for place in is_new]
-
-
-def _in_columns(spans_s: Reals, owners: Sequence[str]) -> tuple[list[str], Reals]:
-    """Return for each column of pixels the state that holds it for the longest."""
-    columns = np.linspace(spans_s[0], spans_s[-1], panels.PIXEL_COLUMNS + 1)
-    kinds = list(dict.fromkeys(owners))
-    number = {name: place for place, name in enumerate(kinds)}
-    owner = np.array([number[name] for name in owners])
-    held = np.empty((len(kinds), panels.PIXEL_COLUMNS))
-    for place in range(len(kinds)):
-        total = np.concatenate([[0.0], np.cumsum(np.where(owner == place, np.diff(spans_s), 0.0))])
-        held[place] = np.diff(np.interp(columns, spans_s, total))
-    return [kinds[place] for place in np.argmax(held, axis=0)], columns
-
-
-def _name_span(axes: Axes, name: str, told: str, middle: float, wide_in: float) -> None:
-    """Write a state's name into its part of the strip, as much of it as there is room for."""
-    shown = plain(name, _NAME_CHARACTERS)
-    for text in (f"{shown}: {told}" if told else shown, shown, _number(name)):
-        if text and text_inches(text, _LABEL_POINTS) < wide_in - 0.06:
-            axes.text(
-                middle, 0.48, text, ha="center", va="center", fontsize=_LABEL_POINTS, clip_on=True,
-                color=_ink_on(name),
-                bbox={"pad": 0.8, "lw": 0, "fc": state_color(name)} if name in {"gap", UNKNOWN} else None,
-            )  # fmt: skip
-            return
-
-
-def text_inches(text: str, points: float, *, is_bold: bool = False) -> float:
-    """Return about how wide a text is, rather too wide."""
-    return len(text) * (_BOLD_LETTER if is_bold else _LETTER) * points / 72
-
-
-def _number(name: str) -> str:
-    """Return the number of a periodic state; nothing for the others."""
-    head, _, tail = name.partition("_")
-    return tail if head == "period" and tail.isascii() and tail.isdigit() and len(tail) < 19 else ""
 
 
 # ---- the picture
@@ -248,7 +108,7 @@ def _verdict(graph: Mapping[str, Any]) -> str:
     period = f" ({duration_text(current['period_s'])})" if current["period_s"] else ""
     since = duration_text(current["last_s"] - current["entered_s"])
     told = [
-        f"now {plain(current['name'], _NAME_CHARACTERS)}{period}, for {since}",
+        f"now {plain(current['name'], NAME_CHARACTERS)}{period}, for {since}",
         counted(sum(node["period_s"] is not None for node in nodes.values()), "periodic state"),
         counted(sum(edge["count"] for edge in graph["edges"]), "transition"),
     ]
@@ -283,9 +143,9 @@ class _Node:
     def boxes(self) -> list[Box]:
         """What must not be written over."""
         if self.is_upright:
-            half = 0.6 * _LABEL_POINTS / 72
+            half = 0.6 * LABEL_POINTS / 72
         else:
-            half = max(text_inches(self.lines[0], 8.5, is_bold=True), text_inches(self.lines[1], _LABEL_POINTS)) / 2
+            half = max(text_inches(self.lines[0], 8.5, is_bold=True), text_inches(self.lines[1], LABEL_POINTS)) / 2
         x, y, radius = self.x, self.y, self.radius
         return [(x - radius, y - radius, x + radius, y + radius), (x - half, self.bottom, x + half, y - radius)]
 
@@ -347,7 +207,7 @@ def _node(
     node: Mapping[str, Any], x: float, y: float, share: float, largest: float, current: str, *, is_upright: bool = False
 ) -> _Node:
     radius = min(largest, max(min(_LEAST_IN, largest), largest * math.sqrt(max(share, 0.0))))
-    head = duration_text(node["period_s"]) if node["period_s"] else plain(node["name"], _NAME_CHARACTERS)
+    head = duration_text(node["period_s"]) if node["period_s"] else plain(node["name"], NAME_CHARACTERS)
     foot = f"{f'{share:.1%}' if not 0 < share < 0.001 else '<0.1%'}, {counted(node['visit_count'], 'visit')}"
     return _Node(node["name"], x, y, radius, (head, foot), node["name"] == current, is_upright)
 
@@ -447,8 +307,8 @@ def _draw_edges(axes: Axes, graph: Mapping[str, Any], layout: _Layout) -> int:
 
 def _write_edge(axes: Axes, edge: Mapping[str, Any], curve: Reals, taken: list[Box]) -> bool:
     """Write an edge's cause and count where they cover nothing that is written; return whether there is a place."""
-    text = f"{plain(edge['cause'], _NAME_CHARACTERS)} \u00d7{edge['count']:,}"
-    half, high = text_inches(text, _LABEL_POINTS) / 2, 0.6 * _LABEL_POINTS / 72
+    text = f"{plain(edge['cause'], NAME_CHARACTERS)} \u00d7{edge['count']:,}"
+    half, high = text_inches(text, LABEL_POINTS) / 2, 0.6 * LABEL_POINTS / 72
     others = np.array(taken)
     for share in _LABEL_PLACES:
         x, y = curve[round(share * (len(curve) - 1))]
@@ -458,7 +318,7 @@ def _write_edge(axes: Axes, edge: Mapping[str, Any], curve: Reals, taken: list[B
         if apart.all():
             taken.append(box)
             axes.text(
-                x, y, text, ha="center", va="center", fontsize=_LABEL_POINTS, color=_color(edge), zorder=4,
+                x, y, text, ha="center", va="center", fontsize=LABEL_POINTS, color=_color(edge), zorder=4,
                 bbox={"pad": 0.6, "lw": 0, "fc": "white", "alpha": 0.85},
             )  # fmt: skip
             return True
@@ -477,10 +337,10 @@ def _draw_nodes(axes: Axes, layout: _Layout) -> None:
         pad = {"pad": 0.8, "lw": 0, "fc": "white", "alpha": 0.9}
         if node.is_upright:
             text = "  ".join(node.lines)
-            axes.text(node.x, top, text, rotation=90, fontsize=_LABEL_POINTS, bbox=pad, **style)
+            axes.text(node.x, top, text, rotation=90, fontsize=LABEL_POINTS, bbox=pad, **style)
         else:
             axes.text(node.x, top, node.lines[0], fontsize=8.5, fontweight="bold", bbox=pad, **style)
-            axes.text(node.x, top - 0.19, node.lines[1], fontsize=_LABEL_POINTS, bbox=pad, **style)
+            axes.text(node.x, top - 0.19, node.lines[1], fontsize=LABEL_POINTS, bbox=pad, **style)
 
 
 def _draw_circle(axes: Axes, node: _Node) -> None:
@@ -497,11 +357,11 @@ def _draw_circle(axes: Axes, node: _Node) -> None:
         axes.add_patch(Circle((node.x, node.y), 0.72 * node.radius, fc="none", ec="white", lw=1.0, zorder=5))
     if node.is_current:
         axes.add_patch(Circle((node.x, node.y), node.radius + 0.055, fc="none", ec=VERMILION, lw=2.2, zorder=5))
-    if number := _number(node.name):
-        points = min(_NAME_POINTS, 1.5 * node.radius * 72 / (_BOLD_LETTER * max(len(number), 2)))
+    if number := state_number(node.name):
+        points = min(_NAME_POINTS, 1.5 * node.radius * 72 / (BOLD_LETTER * max(len(number), 2)))
         axes.text(
             node.x, node.y, number, ha="center", va="center_baseline", fontsize=points, fontweight="bold",
-            color=_ink_on(node.name), zorder=6,
+            color=ink_on(node.name), zorder=6,
         )  # fmt: skip
 
 
@@ -584,8 +444,8 @@ def _draw_causes(axes: Axes, causes: Sequence[tuple[float, str]], clock: RunCloc
     free, blend = [-1.0, -1.0, -1.0], axes.get_xaxis_transform()
     for time, cause in causes:
         color, x = _CAUSES.get(cause, (GREY, ""))[0], float(clock.at(time))
-        text, inches = plain(cause, _NAME_CHARACTERS), (x - low) / (high - low) * wide
-        needed = text_inches(text, _LABEL_POINTS) + 0.06
+        text, inches = plain(cause, NAME_CHARACTERS), (x - low) / (high - low) * wide
+        needed = text_inches(text, LABEL_POINTS) + 0.06
         start = inches - needed if inches + needed > wide else inches
         row = next((row for row, until in enumerate(free) if until <= start), None)
         is_told = row is not None and len(causes) <= _MOST_CAUSES
@@ -594,6 +454,6 @@ def _draw_causes(axes: Axes, causes: Sequence[tuple[float, str]], clock: RunCloc
         if is_told and row is not None:
             free[row] = start + needed
             axes.text(
-                x, top, f" {text} ", transform=blend, fontsize=_LABEL_POINTS, color=color, va="center", clip_on=False,
+                x, top, f" {text} ", transform=blend, fontsize=LABEL_POINTS, color=color, va="center", clip_on=False,
                 ha="left" if start == inches else "right", bbox={"pad": 0.2, "lw": 0, "fc": "white", "alpha": 0.8},
             )  # fmt: skip

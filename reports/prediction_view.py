@@ -19,9 +19,9 @@ import numpy.typing as npt
 import polars as pl
 
 from reports import panels
-from reports.automaton_view import RunClock, counted, draw_strip, kind_of, known_times, text_inches
 from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
 from reports.plot_texts import RATES, TIMES, duration_text, plain, unit_for
+from reports.state_strips import RunClock, counted, draw_strip, kind_of, known_times, text_inches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -150,7 +150,7 @@ def _filled(values: Reals) -> Reals:
 
 def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, npt.NDArray[np.bool_]]:
     if len(view.onset_s):
-        return view.onset_s, np.ones(len(view.onset_s) - 1, dtype=bool)
+        return known_times(view.onset_s), np.ones(len(view.onset_s) - 1, dtype=bool)
     order = np.flatnonzero(np.isfinite(numbers["last_phase_s"]))
     onset, first = np.unique(numbers["last_phase_s"][order], return_index=True)
     return onset, np.diff(numbers["phase_count"][order][first]) == 1

@@ -92,22 +92,47 @@ def verdict(checked: Checked, name: str) -> dict[str, Any]:
     return found
 
 
+def kind_of(found: Table, rule: suites.Rule) -> str:
+    """A rule without the names of its columns, in whose place are their types."""
+    types = {column.name: column.dtype for column in found.columns}
+    told = json.dumps({name: value for name, value in rule.configuration().items() if name in {"type", "kwargs"}})
+    return re.sub(r'"(\w+)"', lambda name: f'"{types.get(name[1], name[1])}"', told)
+
+
+@pytest.fixture(scope="module")
+def of_each_kind() -> dict[str, list[suites.Rule]]:
+    """Rules by their table, one of each kind: the same rule of other columns of the type is no other case."""
+    first: dict[str, tuple[str, suites.Rule]] = {}
+    for found in suites.checked_tables():
+        for rule in suites.rules(found):
+            if not rule.parameter_names:
+                first.setdefault(kind_of(found, rule), (found.name, rule))
+    return {name: [rule for of, rule in first.values() if of == name] for name, _ in first.values()}
+
+
 # ---- the domain's rules
 
 
 @pytest.mark.parametrize("name", sorted(GOOD))
-def test_a_good_row_breaks_no_rule(name: str) -> None:
+def test_a_good_row_breaks_no_rule(
+    name: str, of_each_kind: dict[str, list[suites.Rule]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what contracts imply, one rule of each kind is asked for: that they hold, the contract says itself."""
     found = table(name)
     frame = rows_of(found, {})
+    declared, every = suites.declared(found), suites.rules(found)
+    chosen = [rule for rule in every if rule in declared or rule in of_each_kind.get(name, [])]
+    monkeypatch.setattr(suites, "rules", lambda _: chosen)
 
     checked = gate.check(found, frame, SETTINGS)
 
+    frames.require(frame, found)
     assert failed(checked) == NOTED.get(name, set())
     assert checked.good.equals(frame)
     assert checked.quarantined.is_empty()
     frames.require(checked.verdicts, tables.QUALITY)
     frames.require(checked.quarantined, tables.QUARANTINE)
-    assert checked.verdicts["expectation"].sort().to_list() == sorted(rule.name for rule in suites.rules(found))
+    assert checked.verdicts["expectation"].sort().to_list() == sorted(rule.name for rule in chosen)
 
 
 @pytest.mark.parametrize("name", sorted(GOOD))
@@ -246,6 +271,7 @@ def test_an_empty_frame_is_checked(found: Table) -> None:
     checked = gate.check(found, frames.empty(found), {})
 
     assert failed(checked) == EMPTY.get(found.name, set())
+    assert checked.verdicts["expectation"].sort().to_list() == sorted(rule.name for rule in suites.rules(found))
     assert gate.decide(checked.verdicts) == "passed"
 
 
@@ -551,11 +577,18 @@ def test_nothing_calls_out(connections: list[Any], validations: list[dict[str, A
 
 
 @pytest.mark.parametrize("found", suites.checked_tables(), ids=lambda found: found.name)
-def test_no_rows_break_what_great_expectations_says_they_break(found: Table) -> None:
-    empty = frames.empty(found)
-    ready = [rule for rule in suites.rules(found) if not rule.parameter_names]
+def test_no_rows_break_what_great_expectations_says_they_break(
+    found: Table, of_each_kind: dict[str, list[suites.Rule]]
+) -> None:
+    empty, ready = frames.empty(found), of_each_kind.get(found.name, [])
     asked = {each.rule.name: each for each in gate._asked(found.name, empty, ready, {})}
     for known in gate._evaluate(found.name, empty, ready, {}):
         says = asked[known.rule.name]
         assert (known.success, known.rows, known.unexpected_count) == (says.success, says.rows, says.unexpected_count)
         assert gate._observed(known.result) == gate._observed(says.result)
+
+
+def test_kinds_of_rules_are_all_there(of_each_kind: dict[str, list[suites.Rule]]) -> None:
+    chosen = [rule for rules in of_each_kind.values() for rule in rules]
+    every = [rule for found in suites.checked_tables() for rule in suites.rules(found) if not rule.parameter_names]
+    assert {rule.type for rule in chosen} == {rule.type for rule in every}

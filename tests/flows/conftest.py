@@ -95,16 +95,19 @@ class Night:
 
 
 #: what checks found, by all that they look at
-_Found = dict[tuple[str, str, tuple[tuple[str, float], ...]], list[tuple[pl.DataFrame, expectations.gate.Checked]]]
+FoundByChecks = dict[
+    tuple[str, str, tuple[tuple[str, float], ...]], list[tuple[pl.DataFrame, expectations.gate.Checked]]
+]
 
 
 @pytest.fixture(scope="session")
-def found_by_checks() -> _Found:
+def found_by_checks() -> FoundByChecks:
     """What the suites found in this process so far: they look at rows and limits alone, and take seconds a night."""
     return {}
 
 
-def _check_here(monkeypatch: pytest.MonkeyPatch, found: _Found) -> None:
+def check_here(monkeypatch: pytest.MonkeyPatch, found: FoundByChecks) -> None:
+    """Let tables be checked in this process, and the same rows of a table once only."""
     check = expectations.gate.check
 
     def check_new_rows(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) -> expectations.gate.Checked:
@@ -120,18 +123,20 @@ def _check_here(monkeypatch: pytest.MonkeyPatch, found: _Found) -> None:
 
 
 @pytest.fixture
-def checks_here(monkeypatch: pytest.MonkeyPatch, found_by_checks: _Found) -> None:
+def checks_here(monkeypatch: pytest.MonkeyPatch, found_by_checks: FoundByChecks) -> None:
     """Let tables be checked in this process, and the same rows of a table once only: a child has it all to do again."""
-    _check_here(monkeypatch, found_by_checks)
+    check_here(monkeypatch, found_by_checks)
 
 
 @pytest.fixture(scope="session")
-def checked_night(landed_site: Store, found_by_checks: _Found, tmp_path_factory: pytest.TempPathFactory) -> Night:
+def checked_night(
+    landed_site: Store, found_by_checks: FoundByChecks, tmp_path_factory: pytest.TempPathFactory
+) -> Night:
     """The small site after a night of its two days, every table held to its suite; not to be changed."""
     store = Store(tmp_path_factory.mktemp("checked-night") / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        _check_here(monkeypatch, found_by_checks)
+        check_here(monkeypatch, found_by_checks)
         return Night(store, night.run_inline(store, Settings(), lambda *_: None))
 
 

@@ -18,6 +18,7 @@ from flows.study.methods import METHODS, Method
 from flows.study.running import Results, StudyParams, interval, searched, study
 from flows.study.scenarios import COMPUTE_S, NULL_SAMPLE_COUNT, Null, Setting, nulls, settings
 from flows.study.summary import STATEMENTS, alarm_summary, error_summary, statements
+from reports import study_figures
 from transforms.detections import Candidates, Detections
 from transforms.sampled import Sampled
 from transforms.samples import Ragged
@@ -262,7 +263,9 @@ def test_a_method_without_answers_has_no_errors() -> None:
 # ---- page and command
 
 
-def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path) -> None:
+def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # to lay out and to encode takes longest, and is tested where it belongs
+    monkeypatch.setattr(study_figures, "save_study", lambda _, path: path.write_bytes(b""))
     text = page.write(results, tmp_path / "new").read_text(encoding="utf-8")
     figures = re.findall(r"\]\((figures/[^)]+)\)", text)
     assert len(figures) == len(set(figures)) == 7

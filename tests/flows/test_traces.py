@@ -13,6 +13,7 @@ import pytest
 from flows import night
 from flows.landing import Told, land_paths
 from flows.settings import Settings
+from tests.flows.conftest import FoundByChecks, check_here
 from tests.flows.traced_runs import land, trace
 from warehouse.errors import NothingToDo
 from warehouse.reading import opened
@@ -135,12 +136,16 @@ def mixed_traces(store: Store) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def traced(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release, dict[str, str]]:
+def traced(
+    landed_site: Store, found_by_checks: FoundByChecks, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Store, Release, dict[str, str]]:
     """A warehouse with the small site and a trace of each kind, after its night; not to be changed."""
     store = Store(tmp_path_factory.mktemp("traced") / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     ids = mixed_traces(store)
-    return store, run(store), ids
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        check_here(monkeypatch, found_by_checks)
+        return store, run(store), ids
 
 
 def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store, Release, dict[str, str]]) -> None:

@@ -14,7 +14,8 @@ from matplotlib.image import imread
 from matplotlib.text import Text
 
 from reports import automaton_view, panels
-from reports.automaton_view import UNKNOWN, RunClock, draw, state_color
+from reports.automaton_view import draw
+from reports.state_strips import UNKNOWN
 from transforms.phase_automata import PhaseAutomaton
 
 
@@ -173,20 +174,3 @@ def test_forgotten_states_leave_no_false_order() -> None:
     found = automaton_view._sequence(followed([*periods, periods[39], periods[20]]).graph())
     assert found.names[0] == UNKNOWN
     assert found.names[-1] == "period_21"
-
-
-def test_a_strip_of_many_states_keeps_what_holds_for_the_longest() -> None:
-    names = ["period_1", "gap"] * 5000
-    edges = np.concatenate([[0.0], np.cumsum(np.tile([0.9, 0.1], 5000))])
-    owners, columns = automaton_view._in_columns(edges, names)
-    assert set(owners) == {"period_1"}
-    assert len(columns) == len(owners) + 1 == panels.PIXEL_COLUMNS + 1
-
-
-def test_clock_and_colours() -> None:
-    late = RunClock.of(1.6e9, 1.6e9 + 7200, has_utc_clock=True)
-    assert late.label == "time after 2020-09-13 12:26:40 UTC [min]"
-    assert late.at(1.6e9 + 600).tolist() == 10.0
-    assert RunClock.of(1.0, 8.0).label == "time [s]"
-    assert state_color("period_1") != state_color("period_2") != state_color("gap")
-    assert state_color("period_x") == state_color("aperiodic")

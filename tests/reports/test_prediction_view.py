@@ -249,3 +249,18 @@ def test_draws_whatever_is_in_the_numbers(data: st.DataObject) -> None:
         if name not in {"run_number", "evaluation"}
     }
     composed(PredictionView(frame.with_columns(**values)))
+
+
+@pytest.mark.parametrize(("other", "has_period"), [(8.0, True), (1.0, True), (None, False)])
+def test_periods_that_no_clock_tells_are_none(other: float | None, has_period: bool) -> None:
+    frame = rows([8.0] * 4).with_columns(
+        period_s=pl.Series([None, 5e-324, 1e-300, other], dtype=pl.Float64), shortest_period_s=pl.lit(5e-324)
+    )
+    figure = composed(PredictionView(frame))
+    assert ("no period in 4 evaluations" in words(figure)) is not has_period
+
+
+def test_onsets_that_no_clock_parts_are_at_one_time() -> None:
+    onset = np.array([0.0, 5e-324, 8.0, 16.0])
+    title = panel(composed(PredictionView(rows([8.0] * 4), onset_s=onset, end_s=onset + 1)), "4 phases")
+    assert title.get_title(loc="left") == "4 phases, 8 s apart (median; 0 s to 8 s)"

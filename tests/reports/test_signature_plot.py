@@ -227,7 +227,7 @@ EXTREMES = [0.0, 5e-324, 1e-300, 1.0, 1e300, 1.7e308, np.nan, np.inf]
     st.booleans(),
     st.sampled_from([np.nan, 0.0, 1e8, 1e300]),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_any_values_are_drawn(rates: list[float], curve: list[float], out: bool, background: float) -> None:
     answer = Extracted.curve(np.array(curve, dtype=np.float64), bursts(min(len(curve), 1), every=2), background)
     with np.errstate(all="raise", under="ignore"):

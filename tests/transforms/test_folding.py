@@ -196,11 +196,11 @@ def squares(size: int) -> Longs:
 @pytest.mark.parametrize(
     "symbols",
     [
-        np.random.default_rng(1).integers(0, 50, 100_000),
-        np.random.default_rng(2).integers(0, 2, 20_000),
-        np.arange(100_000),
-        fibonacci(20_000),
-        squares(20_000),
+        np.random.default_rng(1).integers(0, 50, 40_000),
+        np.random.default_rng(2).integers(0, 2, 10_000),
+        np.arange(40_000),
+        fibonacci(10_000),
+        squares(10_000),
     ],
     ids=["fifty", "two", "all-different", "fibonacci", "squares"],
 )

@@ -124,10 +124,17 @@ def test_many_signatures_of_like_and_unlike_lengths_are_all_found(tmp_path: Path
     assert found.signatures["arguments"].to_list() == [" ".join(call.arguments) for call in calls]
 
 
+@pytest.fixture(scope="module")
+def many_signatures() -> dict[str, bytes]:
+    return naive.separate([distinct(9000)])
+
+
 @pytest.mark.parametrize("place", [400, 2000, 5000, 8999])
 @pytest.mark.parametrize("length", [-(1 << 31), -16, 0, 14, 30, (1 << 31) - 1])
-def test_a_wrong_length_among_many_signatures_is_refused(tmp_path: Path, place: int, length: int) -> None:
-    files = naive.separate([distinct(9000)])
+def test_a_wrong_length_among_many_signatures_is_refused(
+    many_signatures: dict[str, bytes], tmp_path: Path, place: int, length: int
+) -> None:
+    files = many_signatures
     content = files["0.cst"]
     at = 4
     for _ in range(place):
