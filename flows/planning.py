@@ -141,9 +141,7 @@ def _is_within(stale: _Stale, since: date | None, until: date | None) -> bool:
     return all(_within(day, since, until) for days in stale for day in days)
 
 
-def _stale(
-    store: Store, settings: Settings, landings: list[Landing], touched: list[Landing]
-) -> _Stale:
+def _stale(store: Store, settings: Settings, landings: list[Landing], touched: list[Landing]) -> _Stale:
     """Return the days that the touched landings concern: of polls, on which runs and series ended, of predictions."""
     poll_days = _days_of(tables.POLLS, touched)
     with models.engine(store.builds / "spill", settings.engine.memory_limit) as connection:
