@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from warehouse.journal import Journal
 
 _REFUSED = 3
-#: folders are looked at for new traces so often [s]
-_FOLDER_PAUSE_S = 0.5
+#: folders are left alone for so many times what it took to look for new traces: one in twenty parts of the time
+_FOLDER_PAUSES = 19
 _PICTURES = (".png", ".svg")
 #: refused lines that are told of each input
 _MOST_NOTED = 10
@@ -227,13 +227,13 @@ class _Session:
 
     def _found(self) -> list[Followed]:
         """Return traces that are new in the folders, looked for once in a while."""
-        now_s = time.monotonic()
-        if now_s < self._look_s:
+        begun_s = time.monotonic()
+        if begun_s < self._look_s:
             return []
-        self._look_s = now_s + _FOLDER_PAUSE_S
         if not self.is_drawn:
             self.all = {name: one for name, one in self.all.items() if not one.is_over}
         found = [one for folder in self.folders for one in self._looked_in(folder)]
+        self._look_s = time.monotonic() + _FOLDER_PAUSES * (time.monotonic() - begun_s)
         new = {name: one for one in found if self._is_new(name := one.identity.followed_id)}
         self.all |= new
         return list(new.values())

@@ -76,13 +76,15 @@ class Follower:
         """
         self._tell_again(self.followed)
         while not stop.is_set():
+            begun_s = time.monotonic()
             new = list(found()) if found else []
             self._tell_again(new)
             self.followed.extend(new)
             if not self.step(stop):
                 if not self.followed and not found:
                     break
-                stop.wait(interval_s)
+                # what the reading took is waited already: with many inputs it is most of the time
+                stop.wait(max(0.0, begun_s + interval_s - time.monotonic()))
         self._settle(self.followed)
 
     def step(self, stop: threading.Event | None = None) -> bool:
