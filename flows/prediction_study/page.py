@@ -311,8 +311,8 @@ def _burst_blocks(results: Results) -> Iterator[str]:
         "Foreseen: evaluations that told a start, after 4 to 9 phases and after 10 or more. All else: of these. Off "
         "by, and the width of the range: over the period, after 10 phases or more; signed: late ones are positive. "
         f"Phases all found: runs in which {PHASE_COUNT} were, no more and no fewer; none of these runs changes. "
-        "A range adds the interval's shortest and longest period to the tails of the gaps, which alone are meant to "
-        "hold so many: where it holds more, it is wider than it had to be."
+        "A range adds the interval's shortest and longest period to the tails of the gaps; from ten phases on, its "
+        "typical one, for the tails alone are meant to hold so many."
     )
     yield "## Intervals"
     yield (

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from reports import advice_study_figures as figures, panels
+from reports import advice_study_figures as figures
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 POLICIES = ("$one_$", "two")
@@ -37,21 +37,6 @@ def test_the_same_results_give_the_same_picture(name: str, tmp_path: Path) -> No
     for number in range(2):
         DRAWN[name](tmp_path / f"{number}.png")
     assert (tmp_path / "0.png").read_bytes() == (tmp_path / "1.png").read_bytes() != b""
-
-
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures as they would be written."""
-    found: list[Figure] = []
-
-    def keep(size: tuple[float, float], compose: Callable[[Figure], None], _: Path) -> None:
-        with panels.own_style():
-            figure = panels.blank(size)
-            compose(figure)
-        found.append(figure)
-
-    monkeypatch.setattr(panels, "write", keep)
-    return found
 
 
 def test_marks_are_where_the_numbers_are(kept: list[Figure], tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
-from reports import panels, prediction_study_figures as figures
+from reports import prediction_study_figures as figures
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CHANGES = pl.DataFrame(
@@ -59,21 +59,6 @@ def test_the_same_results_give_the_same_picture(name: str, tmp_path: Path) -> No
     for number in range(2):
         DRAWN[name](tmp_path / f"{number}.png")
     assert (tmp_path / "0.png").read_bytes() == (tmp_path / "1.png").read_bytes() != b""
-
-
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures as they would be written."""
-    found: list[Figure] = []
-
-    def keep(size: tuple[float, float], compose: Callable[[Figure], None], _: Path) -> None:
-        with panels.own_style():
-            figure = panels.blank(size)
-            compose(figure)
-        found.append(figure)
-
-    monkeypatch.setattr(panels, "write", keep)
-    return found
 
 
 def test_told_ones_are_those_of_both_changes_and_false_ones_those_of_none(kept: list[Figure], tmp_path: Path) -> None:
