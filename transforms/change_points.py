@@ -29,6 +29,8 @@ from itertools import accumulate
 from statistics import median
 from typing import Any, ClassVar, Self
 
+from transforms.stored_values import is_count, is_finite
+
 #: a normal variable's standard deviation, in median absolute deviations
 _SIGMA_PER_MAD = 1.4826
 #: what makes the MAD of 2 to 9 values unbiased; n / (n - 0.8) for more (Croux and Rousseeuw, COMPSTAT 1992)
@@ -572,15 +574,13 @@ def _params(kind: type[Any], state: Mapping[str, Any]) -> Any:
     return kind(**values)
 
 
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
-        raise ValueError("a count or index in the state is none")
-    return value
+def _whole(value: Any) -> int:
+    _require(is_count(value) and value < 1 << 63, "a count or index in the state is none")
+    return int(value)
 
 
-def _number(value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise ValueError("a number in the state is none")
+def _number(value: Any) -> float:
+    _require(is_finite(value), "a number in the state is none")
     return float(value)
 
 

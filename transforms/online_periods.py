@@ -38,6 +38,7 @@ from transforms.prediction_intervals import (
 from transforms.sample_pyramids import SamplePyramid, Window
 from transforms.sampled import by_length
 from transforms.samples import Ragged
+from transforms.stored_values import finite_or_none
 from transforms.throughput import Requests
 
 Reals = npt.NDArray[np.float64]
@@ -512,13 +513,9 @@ def _answers(windows: Sequence[Window], params: OnlineParams) -> list[Answer]:
             len(window.bytes_per_s),
             params.method,
             str(found.outcome[place]),
-            _number(found.frequency_hz[place]),
-            _number(confidence[place]),
-            _number(found.false_alarm_probability[place]),
+            finite_or_none(found.frequency_hz[place]),
+            finite_or_none(confidence[place]),
+            finite_or_none(found.false_alarm_probability[place]),
         )
         for place, window in enumerate(windows)
     ]
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

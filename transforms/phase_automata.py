@@ -17,8 +17,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
-#: numbers beyond it are infinite
-_LARGEST = (2.0 - 2.0**-52) * 2.0**1023
+from transforms.stored_values import is_count, is_finite
 
 #: what an evaluation may say beside its period: a change-point detector fired; nothing was measured; the run is over
 EVENT_CAUSES = ("change_point", "gap", "end")
@@ -60,11 +59,11 @@ class AutomatonParams:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        if not all(_is_count(each) and each > 0 for each in (self.hold_count, self.most_states - 1, self.most_times)):
+        if not all(is_count(each) and each > 0 for each in (self.hold_count, self.most_states - 1, self.most_times)):
             raise ValueError("hold_count and most_times are whole numbers above 0, most_states above 1")
-        if not (_is_finite(self.hold_cycles) and self.hold_cycles >= 0):
+        if not (is_finite(self.hold_cycles) and self.hold_cycles >= 0):
             raise ValueError("hold_cycles is a finite number, at least 0")
-        if not (_is_finite(self.tolerance_ratio) and self.tolerance_ratio >= 1):
+        if not (is_finite(self.tolerance_ratio) and self.tolerance_ratio >= 1):
             raise ValueError("tolerance_ratio is a finite number, at least 1")
 
 
@@ -185,9 +184,9 @@ class PhaseAutomaton:
     def _check(self, at_s: float, period_s: float | None, cause: str | None) -> None:
         if cause is not None and cause not in EVENT_CAUSES:
             raise ValueError(f"an evaluation's cause is None or one of {', '.join(EVENT_CAUSES)}")
-        if not _is_finite(at_s) or (self._last_s is not None and at_s < self._last_s):
+        if not is_finite(at_s) or (self._last_s is not None and at_s < self._last_s):
             raise ValueError("evaluations come in the order of their times, which are finite")
-        if period_s is not None and not (_is_finite(period_s) and period_s > 0):
+        if period_s is not None and not (is_finite(period_s) and period_s > 0):
             raise ValueError("a period is a finite number above 0 [s], or None")
         if self._current == "end":
             raise ValueError("nothing comes behind the end")
@@ -375,10 +374,10 @@ class PhaseAutomaton:
             {source, target} <= names and cause in CAUSES and len(edge.times_s) <= self.params.most_times
             for (source, target, cause), edge in self._edges.items()
         )
-        is_begun = self._current in names and "start" in names and _is_finite(self._last_s)
+        is_begun = self._current in names and "start" in names and is_finite(self._last_s)
         is_fresh = not names and self._current == "start" and self._last_s is None and self._candidate is None
         counts = (self._named, self._forgotten, self._unconfirmed)
-        if not (is_graph and (is_begun or is_fresh) and all(_is_count(each) for each in counts)):
+        if not (is_graph and (is_begun or is_fresh) and all(is_count(each) for each in counts)):
             raise ValueError("the state of the phase automaton contradicts itself")
         is_named = all(
             re.fullmatch(r"period_[1-9][0-9]{0,17}", state.name, re.ASCII) and int(state.name[7:]) <= self._named
@@ -427,25 +426,17 @@ def _checked(kind: type[_Record], values: Mapping[str, Any]) -> _Record:
     """Return a record of a stored state; raise ValueError where a value is of the wrong kind."""
     for name, value in values.items():
         if name == "count" or name.endswith("_count"):
-            is_right = _is_count(value)
+            is_right = is_count(value)
         elif name == "times_s":
-            is_right = isinstance(value, list) and all(_is_finite(each) for each in value)
+            is_right = isinstance(value, list) and all(is_finite(each) for each in value)
         elif name == "name":
             is_right = isinstance(value, str)
         elif name == "is_change_point":
             is_right = isinstance(value, bool)
         elif "period" in name or name in {"shortest_s", "longest_s"}:
-            is_right = value is None or (_is_finite(value) and value > 0)
+            is_right = value is None or (is_finite(value) and value > 0)
         else:
-            is_right = _is_finite(value)
+            is_right = is_finite(value)
         if not is_right:
             raise ValueError(f"the state of the phase automaton has no usable {name}")
     return kind(**values)
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: numbers beyond it are infinite
-_LARGEST = float(np.finfo(np.float64).max)
+from transforms.stored_values import LARGEST, is_count
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -370,7 +369,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_positive(value: Any) -> bool:
-    return _is_number(value) and 0 < value <= _LARGEST
+    return _is_number(value) and 0 < value <= LARGEST
 
 
 def _is_invertible(value: Any) -> bool:
@@ -378,4 +377,4 @@ def _is_invertible(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return is_count(value) and bool(value)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from transforms.exact_sums import limbs
 from transforms.sampling import Grid, Sampling, binned, point_samples
+from transforms.stored_values import is_count
 from transforms.throughput import Requests, Steps, step_function
 
 Reals = npt.NDArray[np.float64]
@@ -477,7 +478,7 @@ def _exact(values: Reals) -> int:
     return sum(int(multiples.sum()) << (_UNIT_BITS + _LIMB_BITS * place) for place, multiples in limbs(values))
 
 
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+def _whole(value: Any) -> int:
+    if not is_count(value):
         raise ValueError("a count of a state is no whole number")
-    return value
+    return int(value)

@@ -9,6 +9,7 @@ from typing import Any
 
 from transforms.online_periods import Evaluation
 from transforms.prediction_intervals import FrequencyIntervals
+from transforms.stored_values import finite_or_none
 from warehouse.sources.prediction_lines import intervals_text
 
 Row = dict[str, Any]
@@ -88,18 +89,13 @@ def _next_burst(found: Evaluation) -> Row:
     burst = found.burst
     return {
         "next_burst_outcome": burst.outcome,
-        "next_burst_earliest_s": _number(burst.earliest_start_s),
-        "next_burst_start_s": _number(burst.start_s),
-        "next_burst_latest_s": _number(burst.latest_start_s),
-        "next_burst_low_bytes": _number(burst.low_volume_bytes),
-        "next_burst_bytes": _number(burst.volume_bytes),
-        "next_burst_high_bytes": _number(burst.high_volume_bytes),
+        "next_burst_earliest_s": finite_or_none(burst.earliest_start_s),
+        "next_burst_start_s": finite_or_none(burst.start_s),
+        "next_burst_latest_s": finite_or_none(burst.latest_start_s),
+        "next_burst_low_bytes": finite_or_none(burst.low_volume_bytes),
+        "next_burst_bytes": finite_or_none(burst.volume_bytes),
+        "next_burst_high_bytes": finite_or_none(burst.high_volume_bytes),
     }
-
-
-def _number(value: float) -> float | None:
-    """Return a number; None for NaN."""
-    return value if value == value else None
 
 
 def _intervals(found: FrequencyIntervals) -> list[Row]:
