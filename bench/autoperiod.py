@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from bench.figures import Figure
-from transforms.autoperiod import detect
-from transforms.lomb_scargle import UnevenSamples
-from transforms.samples import Ragged
+from transforms.arrays import Ragged
+from transforms.periods.autoperiod import detect
+from transforms.periods.autoperiod_periodogram import UnevenSamples
 
 _LEAST_RATIO = 5
 _LARGEST_ERROR = 0.01

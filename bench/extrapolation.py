@@ -10,10 +10,10 @@ from pathlib import Path
 from bench import recorder_traces
 from bench.figures import Figure
 from bench.processes import Cost, cost_of, in_turn, iosig, median_s, python
-from flows.compressing import compressed
-from transforms.compressed_frames import to_frame
-from warehouse import compressed_files
-from warehouse.sources import recorder_signatures
+from flows.extrapolation.compressing import compressed
+from transforms.traces.frames import to_frame
+from warehouse.sources.extrapolations import compressed_traces
+from warehouse.sources.recorder import signatures
 
 _MANY, _SOME = 1_000_000, 1_000
 _SIZES = ("8", "12", "16", "24")
@@ -46,7 +46,7 @@ def compression(scratch: Path, rounds: int) -> Iterator[Figure]:
         compressed(folder)
         ours.append(time.perf_counter() - began)
         began = time.perf_counter()
-        with recorder_signatures.opened(folder) as run:
+        with signatures.opened(folder) as run:
             for rank in run.ranks:
                 run.decode(rank)
         peers.append(time.perf_counter() - began)
@@ -83,7 +83,7 @@ def sizes(programs: Path, scratch: Path) -> Iterator[Figure]:
 def _written_bytes(trace: Path, scratch: Path) -> int:
     target = scratch / "size.parquet"
     found = compressed(trace)
-    compressed_files.write(target, to_frame(found), {"process_count": str(found.process_count)})
+    compressed_traces.write(target, to_frame(found), {"process_count": str(found.process_count)})
     return target.stat().st_size
 
 

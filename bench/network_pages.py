@@ -12,12 +12,12 @@ import numpy as np
 import polars as pl
 
 from bench.figures import Figure
-from reports.network_page import MOST_BYTES, write_page
-from reports.network_view import NetworkView
-from transforms.edge_counts import EdgeCounter, window_edges
-from transforms.network_patterns import patterns
-from transforms.networks import Layer, Network, Transfers
-from transforms.radial import layout
+from reports.networks.page import MOST_BYTES, write_page
+from reports.networks.view import NetworkView
+from transforms.networks.counting import EdgeCounter, window_edges
+from transforms.networks.network import Layer, Network, Transfers
+from transforms.networks.patterns import patterns
+from transforms.networks.rings import layout
 
 _RANKS, _HOSTS, _TARGETS = 8192, 32, 8
 _WINDOWS, _TURNS = 64, 192

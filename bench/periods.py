@@ -217,11 +217,11 @@ def _frequencies_text(frequencies_hz: list[float]) -> str:
 
 
 def _detection_side() -> dict[str, Callable[[], object]]:
-    from transforms import autocorrelations, controlled, dft
-    from transforms.detections import Detections
-    from transforms.sampled import Sampled
-    from transforms.sampling import Sampling, point_samples
-    from transforms.throughput import Requests, step_function
+    from transforms.periods import autocorrelation, controlled, ftio
+    from transforms.periods.answers import Detections
+    from transforms.periods.sampled import Sampled
+    from transforms.throughput.requests import Requests, step_function
+    from transforms.throughput.sampling import Sampling, point_samples
 
     starts = np.arange(0.0, _DETECTED / _HZ, _PERIOD_S)
     volume = np.full(len(starts), _BYTES_PER_S * _BURST_S)
@@ -236,18 +236,18 @@ def _detection_side() -> dict[str, Callable[[], object]]:
         return float(answer.frequency_hz[0]) if answer.is_periodic[0] else None
 
     return {
-        "paper": lambda: found(dft.detect(sampled())),
+        "paper": lambda: found(ftio.detect(sampled())),
         "controlled": lambda: found(controlled.detect(sampled())),
-        "correlate": lambda: found(autocorrelations.detect(short)),
+        "correlate": lambda: found(autocorrelation.detect(short)),
     }
 
 
 def _batch_side() -> dict[str, Callable[[], object]]:
     import scipy.fft
 
-    from transforms import autocorrelations, controlled, dft
-    from transforms.detections import Detections
-    from transforms.sampled import CHUNK_SAMPLES, Sampled
+    from transforms.periods import autocorrelation, controlled, ftio
+    from transforms.periods.answers import Detections
+    from transforms.periods.sampled import CHUNK_SAMPLES, Sampled
 
     values = _signals()
     sampled = Sampled(values, np.ones(len(values)), np.zeros(len(values)))
@@ -265,8 +265,8 @@ def _batch_side() -> dict[str, Callable[[], object]]:
         return [int(detect(sampled).is_periodic.sum()), _peak_bytes() - before]
 
     searches: dict[str, Callable[[Sampled], Detections]] = {
-        "paper": dft.detect,
-        "correlate": autocorrelations.detect,
+        "paper": ftio.detect,
+        "correlate": autocorrelation.detect,
         "controlled": partial(controlled.detect, params=controlled.ControlledParams(window_levels=0)),
         "windows": controlled.detect,
     }

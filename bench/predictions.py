@@ -28,16 +28,16 @@ from flows.following.follower import Follower
 from flows.following.inputs import Opener
 from flows.following.rows import Row
 from flows.landing import Told
-from flows.period import Asked, find_periods
 from flows.settings import Settings
-from transforms.periods import PeriodParams, find
-from transforms.samples import Ragged
-from transforms.sampling import Grid, binned
-from transforms.throughput import Requests
+from flows.single.periods import Asked, find_periods
+from transforms.arrays import Ragged
+from transforms.periods.finding import PeriodParams, find
+from transforms.throughput.requests import Requests
+from transforms.throughput.sampling import Grid, binned
 from warehouse.errors import InputRefused
-from warehouse.journal import Journal
-from warehouse.sources.prediction_lines import row_of
-from warehouse.tmio_following import TmioFeed
+from warehouse.sources.predictions.lines import row_of
+from warehouse.sources.tmio.following import TmioFeed
+from warehouse.store.journal import Journal
 
 #: 10,000 requests in each flush: 10 bursts of 1,000 ranks
 _PROGRAM = Program(period_s=10.0, rank_count=1000, flush_s=100.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from bench.figures import Figure
 from tests.naive import recorder_traces as naive
-from warehouse.sources import recorder_files, recorder_raw
+from warehouse.sources.recorder import files as recorder_files, raw
 
 #: iterations of the traced program, per rank
 _ITERATIONS = 20_000
@@ -51,7 +51,7 @@ def _timed(decode: Callable[[Path], int], folder: Path) -> float:
 
 def _ours(folder: Path) -> int:
     with recorder_files.opened(folder) as (_, files):
-        run = recorder_raw.opened(files)
+        run = raw.opened(files)
         return sum(run.decode(rank).calls.height for rank in run.ranks)
 
 

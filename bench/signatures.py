@@ -4,7 +4,7 @@ IOSI (Liu et al., FAST'14), section 6.3, names that many jobs in three months of
 cutting the same samples out of the series with NumPy, in the same process and in turn. Run as a module, this is that
 process: it makes its site in memory, measures one topic, and prints what it found as JSON.
 
-The comparison by samples and length of one set (Figure 19) is `flows.signature_study.timing`.
+The comparison by samples and length of one set (Figure 19) is `studies.signatures.timing`.
 """
 
 from __future__ import annotations
@@ -205,8 +205,8 @@ def _side(topic: str, rounds: int) -> dict[str, Any]:
 
 def _sets(drawn: Site, set_count: int | None = None) -> Any:
     """Return the samples of the first sets."""
-    from transforms.sample_sets import SampleSets
-    from transforms.samples import cut
+    from transforms.arrays import cut
+    from transforms.signatures.sample_sets import SampleSets
 
     sizes = drawn.sizes[:set_count]
     jobs = slice(0, int(sizes.sum()))
@@ -221,9 +221,9 @@ def _sets(drawn: Site, set_count: int | None = None) -> Any:
 
 def _scale(rounds: int) -> dict[str, Any]:
     """Cut and extract in turn; `robust` once, as it takes longest."""
-    from flows.extracting import extract_in_chunks
-    from transforms.samples import cut
-    from transforms.signatures import SignatureParams
+    from flows.signatures.parallel import extract_in_chunks
+    from transforms.arrays import cut
+    from transforms.signatures.extracting import SignatureParams
 
     drawn = site()
     sets = _sets(drawn)
@@ -275,8 +275,8 @@ def _growth(_: int) -> dict[str, Any]:
 
 def _grown(drawn: Site, method: str, set_count: int, size: int | None) -> tuple[int, float]:
     """Return a size, of the number of jobs if none is given, and the processor time."""
-    from flows.extracting import extract_in_chunks
-    from transforms.signatures import SignatureParams
+    from flows.signatures.parallel import extract_in_chunks
+    from transforms.signatures.extracting import SignatureParams
 
     sets = _sets(drawn, set_count)
     # imports and what is kept from call to call
@@ -289,7 +289,7 @@ def _grown(drawn: Site, method: str, set_count: int, size: int | None) -> tuple[
 def _outliers(rounds: int) -> dict[str, Any]:
     from sklearn.neighbors import LocalOutlierFactor
 
-    from transforms import outliers as lof
+    from transforms.signatures import outliers as lof
 
     rng = np.random.default_rng(7)
     duration_s = rng.lognormal(7.0, 0.05, _LOF_SETS * _LOF_RUNS)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import polars as pl
 
 from transforms import classes
-from transforms.extracted import SignatureBursts
-from transforms.synthetic import DIRECTIONS, Application, Direction, Site, signature
+from transforms.signatures.signature import SignatureBursts
+from transforms.synthetic.site import DIRECTIONS, Application, Direction, Site, signature
 
 FILESYSTEM = "widow1"
 #: what a site's nightly script asks of sacct: all jobs of the day, whatever their state

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flows.settings import Settings
-from warehouse import landing
 from warehouse.errors import InputRefused
-from warehouse.landing import Landed
-from warehouse.sources import Reading, Source, owner
-from warehouse.store import Store
+from warehouse.sources.protocol import Reading, Source, owner
+from warehouse.store import landing
+from warehouse.store.landing import Landed
+from warehouse.store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _within(folder: Path) -> Iterator[Path]:
 
 
 def _land_database(store: Store, settings: Settings, url: str, told: Told) -> Landed:
-    from warehouse.sources import lmt_database
+    from warehouse.sources.polls import lmt_database
 
     reading = reading_of(lmt_database.SOURCE, settings, told)
     batches = list(lmt_database.read_url(url, reading))

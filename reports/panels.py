@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from reports.plot_texts import shortened
+from reports.texts import shortened
 from warehouse.placing import moved_into_place
 
 if TYPE_CHECKING:

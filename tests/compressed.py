@@ -14,7 +14,8 @@ from operator import mul
 
 from hypothesis import strategies as st
 
-from transforms.compressed_traces import (
+from transforms.traces.progressions import Listed, Progression, Run, values
+from transforms.traces.trace import (
     START,
     Call,
     CompressedTrace,
@@ -28,7 +29,6 @@ from transforms.compressed_traces import (
     TimeHistogram,
     Vector,
 )
-from transforms.progressions import Listed, Progression, Run, values
 
 #: the bytes that all ranks write in one iteration of the paper's Table 1
 ROW_BYTES = 960

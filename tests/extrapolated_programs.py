@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.compressed import class_ranks, nodes, rank_values
 from tests.spmd_programs import Ranked, ranked
-from transforms.compressed_traces import CompressedTrace, Loop, Node, RankClass
-from transforms.compression import compress_together
+from transforms.traces.compression import compress_together
+from transforms.traces.trace import CompressedTrace, Loop, Node, RankClass
 
 #: module, function, arguments
 Made = tuple[str, str, str]

@@ -10,8 +10,8 @@ from typing import Any
 import msgpack
 from hypothesis import strategies as st
 
-from warehouse.flushes import Flush, Moves
-from warehouse.sources.tmio_stream import StreamedFlush
+from warehouse.following.flushes import Flush, Moves
+from warehouse.sources.tmio.stream import StreamedFlush
 
 MODES = ("read_sync", "read_async_t", "read_async_b", "write_async_t", "write_async_b", "write_sync")
 

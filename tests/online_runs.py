@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from transforms import planted_phases
-from transforms.online_periods import Due, Evaluation, OnlineParams, Predictor, evaluate
-from transforms.planted_phases import PlantedRun, planted
+from studies.predictions import planted as planted_phases
+from studies.predictions.planted import PlantedRun, planted
+from transforms.predictions.predictor import Due, Evaluation, OnlineParams, Predictor, evaluate
 
 __all__ = ["PlantedRun", "add_phase", "changing", "hacc_like", "planted", "predicted"]
 

@@ -14,11 +14,11 @@ import pytest
 from pydantic import BaseModel
 
 from expectations import suites
-from flows import reference
+from flows.command import reference
 from flows.command.main import iosig
 from flows.settings import QualitySettings, Settings, load
 from warehouse.contracts import TABLES
-from warehouse.sources import sources
+from warehouse.sources.protocol import sources
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md")
@@ -57,7 +57,7 @@ def words(text: str) -> set[str]:
 @pytest.mark.parametrize("name", list(reference.PAGES))
 def test_page_is_what_the_code_declares(name: str) -> None:
     page = (reference.DOCS / name).read_text(encoding="utf-8")
-    assert page == reference.PAGES[name](), f"docs/{name} is stale: run `uv run python -m flows.reference`"
+    assert page == reference.PAGES[name](), f"docs/{name} is stale: run `uv run python -m flows.command.reference`"
 
 
 def test_stale_pages_are_told(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_stale_pages_are_told(tmp_path: Path) -> None:
 
 def test_pages_need_no_heavy_library() -> None:
     code = (
-        "import sys; from flows import reference; [page() for page in reference.PAGES.values()]; "
+        "import sys; from flows.command import reference; [page() for page in reference.PAGES.values()]; "
         "print(*sorted({'prefect', 'great_expectations', 'duckdb', 'polars', 'pandas'} & sys.modules.keys()))"
     )
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = ("bench", "expectations", "flows", "reports", "sql", "tests", "transforms", "warehouse")
+NAMES = ("bench", "expectations", "flows", "reports", "sql", "studies", "tests", "transforms", "warehouse")
 _PROBE = """
 import json, sys
 from importlib.metadata import packages_distributions

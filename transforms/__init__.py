@@ -1,1 +1,17 @@
-"""HOW: pure functions on arrays and frames."""
+"""HOW: pure functions on arrays and frames. No files, no clock, no log, no engine.
+
+- `advice` (`Demand`, `Advice`, `Choice`, `AdviceParams`): Where to start an application and when, so that it and
+  those who run already are least in each other's way.
+- `arrays` (`Ragged`, `cut`, `Reals`): Samples: each run's piece cut out of its file system's traffic, all runs at
+  once.
+- `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O: the simple job
+  classifier of PEARC'18.
+- `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
+- `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
+- `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.
+- `predictions/`: Predictions: the period while a run goes on, when it changed, and when the next burst is due.
+- `signatures/`: Signatures: what an application does to storage when it is alone, from the samples of its runs.
+- `synthetic/`: Synthetic sites: what users mean to do, what storage makes of it, and what a poll daemon sees.
+- `throughput/`: Throughput: bytes per second over time, from requests, intervals and stripes.
+- `traces/`: Traces: every rank's calls, compressed, and what they add up to without being expanded.
+"""

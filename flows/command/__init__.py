@@ -1,4 +1,28 @@
-"""The `iosig` command: prints results on stdout and progress on stderr, and ends with a documented exit code."""
+"""The `iosig` command: prints results on stdout and progress on stderr, and ends with a documented exit code.
+
+- `advise`: `iosig advise`.
+- `classify`: `iosig classify`.
+- `compress`: `iosig compress`.
+- `demo`: `iosig demo`.
+- `expand`: `iosig expand`.
+- `extrapolate`: `iosig extrapolate`.
+- `land`: `iosig land`.
+- `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
+- `network`: `iosig network`.
+- `period`: `iosig period`.
+- `plot`: `iosig plot`.
+- `predict`: `iosig predict`.
+- `printing` (`progress_bar`, `show_json`, `show`, `bytes_text`): How results look: a table that fits the terminal,
+  or JSON; progress goes to stderr.
+- `query`: `iosig sql` and `iosig export`.
+- `reference`: The reference pages under `docs/`, made from what they describe: `python -m flows.command.reference`.
+- `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.
+- `replay`: `iosig replay`.
+- `run`: `iosig run`.
+- `serve`: `iosig serve`.
+- `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
+- `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
+"""
 
 from flows.command.main import main
 

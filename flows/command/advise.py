@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.advice_inputs import SignatureSource, SiteState
-    from flows.advising import Advised, Asked
+    from flows.advice.advising import Advised, Asked
+    from flows.advice.inputs import SignatureSource, SiteState
     from flows.settings import Settings
 
 _UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -104,7 +104,7 @@ def advise_command(
     that means no other. File systems are ranked by the bytes that are expected to find no room, by the signatures of
     the application and of what runs there: see docs/advice.md.
     """
-    from flows.advising import Asked, advise_on, choose, document, signature_of
+    from flows.advice.advising import Asked, advise_on, choose, document, signature_of
     from flows.settings import load
 
     settings = load(obj[1], obj[0].root)
@@ -129,9 +129,9 @@ def advise_command(
 
 def _signatures(store: Store, feed_path: Path | None, release_id: str | None) -> tuple[SignatureSource, str]:
     """Return where signatures come from, and the release that they are of."""
-    from flows.advice_signatures import FeedSignatures, ReleaseSignatures
+    from flows.advice.signatures import FeedSignatures, ReleaseSignatures
     from warehouse.errors import UsageError
-    from warehouse.releases import find
+    from warehouse.releases.releases import find
 
     if feed_path is None:
         release = find(store, release_id)
@@ -155,15 +155,15 @@ def _state(
     from warehouse.errors import InputRefused, UsageError
 
     if mix_path is None:
-        from flows.advice_landed import site_state
-        from warehouse.releases import current, history
+        from flows.advice.landed import site_state
+        from warehouse.releases.releases import current, history
 
         known = {release.release_id: release for release in history(store)}
         release = known.get(release_id, current(store))
         return site_state(store, release, settings, signatures, at, asked.filesystems)
     if at is not None:
         raise UsageError("A mix says itself for which instant it is (`at`): give --mix or --at, not both.")
-    from flows.advice_mix import read_mix
+    from flows.advice.mix import read_mix
 
     now = datetime.now(UTC)
     if str(mix_path) == "-":
@@ -176,8 +176,8 @@ def _state(
 
 
 def _draw(advised: Advised, target: Path) -> None:
-    from flows.advice_picture import view_of
-    from reports.advice_view import draw
+    from flows.advice.picture import view_of
+    from reports.advice import draw
 
     draw(view_of(advised), target)
     click.echo(f"Drawn: {len(advised.choices)} file systems, in {target}", err=True)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from flows.single import Classified
-    from flows.throughput import By
+    from flows.single.classes import Classified
+    from flows.single.throughput import By
 
 _REFUSED = 3
 
@@ -53,7 +53,7 @@ def classify_command(
     from flows.command.printing import bytes_text, show, show_json
     from flows.landing import Told
     from flows.settings import load
-    from flows.single import classify_input, signal_intervals
+    from flows.single.classes import classify_input, signal_intervals
     from warehouse.errors import UsageError
 
     told = Told(direction=direction, value=value, time_zone=time_zone)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 
 @click.command("compress")
@@ -27,14 +27,14 @@ def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as
     arguments, by `iosig expand`; times come back as the means of the histograms.
     """
     from flows.command.printing import bytes_text, progress_bar, show, show_json
-    from flows.compressing import call_total, compressed, keep_apart
-    from transforms.compressed_frames import to_frame
-    from warehouse import compressed_files
-    from warehouse.sources import recorder_files
+    from flows.extrapolation.compressing import call_total, compressed, keep_apart
+    from transforms.traces.frames import to_frame
+    from warehouse.sources.extrapolations import compressed_traces
+    from warehouse.sources.recorder import files as recorder_files
 
     keep_apart(into, [trace])
     found = compressed(trace, progress_bar)
-    compressed_files.write(into, to_frame(found), {"process_count": str(found.process_count)})
+    compressed_traces.write(into, to_frame(found), {"process_count": str(found.process_count)})
     with recorder_files.opened(trace) as (_, files):
         traced_bytes = sum(files.names.values())
     row = {

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from warehouse.errors import UsageError
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
 
     from flows.demo import TrueSignature
-    from transforms.extracted import Extracted
-    from warehouse.releases import Release
+    from transforms.signatures.signature import Extracted
+    from warehouse.releases.releases import Release
 
 _MARK = ".iosig-demo"
 
@@ -40,14 +40,14 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     bursts, contention, failed runs and gaps. One log has a torn line and one file of polls is cut: both are
     refused, the rest goes on. Beside them, the real Darshan logs that ship inside the `darshan` wheel.
     """
-    from flows.checker import in_child
     from flows.command.printing import progress, show_json
     from flows.command.summary import show_summary
     from flows.demo import classes_truth, shipped_logs, signatures_truth, write_site
     from flows.landing import Told, land_paths
-    from flows.night import run_inline
+    from flows.night.order import run_inline
     from flows.settings import ScheduleSettings, Settings
-    from transforms.synthetic import SiteParams, simulate
+    from flows.steps.checker import in_child
+    from transforms.synthetic.site import SiteParams, simulate
 
     folder = _fresh(into)
     click.echo(f"A site of {days} days, seed {seed}, in {folder}", err=True)
@@ -98,7 +98,7 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
     """
     import polars as pl
 
-    from warehouse.reading import opened
+    from warehouse.releases.reading import opened
 
     query = """
         select jobs.application, classes.direction, classes.label, count(*) as run_count
@@ -135,8 +135,8 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     """
     import polars as pl
 
-    from flows.published_signatures import TABLES, defaults, extracted
-    from warehouse.reading import opened
+    from flows.signatures.published import TABLES, defaults, extracted
+    from warehouse.releases.reading import opened
 
     with opened(store, release, TABLES) as connection:
         rows = defaults(connection)
@@ -154,8 +154,8 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
 
 
 def _compare_signature(true: TrueSignature, method: str | None, found: Extracted | None) -> dict[str, Any]:
-    from transforms.extracted import SignatureBursts
-    from transforms.similarity import burst_errors, correlation, cross_correlation
+    from transforms.signatures.signature import SignatureBursts
+    from transforms.signatures.similarity import burst_errors, correlation, cross_correlation
 
     row: dict[str, Any] = {
         "application": true.application.name,
@@ -182,7 +182,7 @@ def traced_runs(store: Store, release: Release) -> pl.DataFrame:
     Columns: application, process_count, duration_s, read_bytes, written_bytes (of the modules that count), bases
     (what their signals are made of), problems (modules that are not sound).
     """
-    from warehouse.reading import opened
+    from warehouse.releases.reading import opened
 
     query = """
         with signals as (

@@ -8,14 +8,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from flows.ranks import spans
+from flows.extrapolation.ranks import spans
 from warehouse.errors import NothingToDo, UsageError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from transforms.compressed_traces import CompressedTrace
-    from transforms.trace_totals import Totals
+    from transforms.traces.totals import Totals
+    from transforms.traces.trace import CompressedTrace
 
 _TICKS_PER_S = 10_000_000
 #: times beyond it are no run's, and have no 64 bits of ticks
@@ -46,7 +46,7 @@ def expand_command(
         raise UsageError("Say which ranks (--rank 0, --ranks 0-7), or --totals.")
     if into is not None and (as_json or with_totals):
         raise UsageError("--into writes ranks as text: leave out --json and --totals.")
-    from flows.compressed_view import read
+    from flows.extrapolation.view import read
 
     if into is not None and into.exists() and (not into.is_dir() or any(into.iterdir())):
         raise UsageError(f"{into} exists and is not an empty folder: nothing in it is touched.")
@@ -69,8 +69,8 @@ def expand_command(
 
 
 def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
-    from flows.compressed_view import refused
-    from transforms.expansion import rank_calls
+    from flows.extrapolation.view import refused
+    from transforms.traces.expansion import rank_calls
 
     try:
         found = rank_calls(trace, rank)
@@ -88,7 +88,7 @@ def _lines(calls: pl.DataFrame) -> pl.Series:
     """Return the calls as recorder2text prints them; a line end within a text, which no trace has, is written out."""
     import polars as pl
 
-    from transforms.compressed_checks import MODULES
+    from transforms.traces.checks import MODULES
 
     def seconds(name: str) -> list[pl.Expr]:
         ticks = (pl.col(name) * _TICKS_PER_S).round().cast(pl.Int64)
@@ -146,8 +146,8 @@ def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
 
 
 def _totals_of(trace: CompressedTrace) -> Totals:
-    from flows.compressed_view import recorder_forms, refused
-    from transforms.trace_totals import totals
+    from flows.extrapolation.view import recorder_forms, refused
+    from transforms.traces.totals import totals
 
     try:
         return totals(trace, recorder_forms())

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from transforms.extrapolated import Extrapolated
+    from transforms.extrapolation.result import Extrapolated
 
 _REFUSED = 3
 
@@ -50,17 +50,17 @@ def extrapolate_command(
     rank counts; where one does not, nothing is written, and it is named (exit code 3). Times are fitted.
     """
     from flows.command.printing import progress_bar, show_json
-    from flows.compressing import keep_apart
-    from flows.extrapolating import Asked, extrapolated
-    from flows.extrapolation_records import land_if_there, metadata
-    from transforms.compressed_frames import to_frame
-    from warehouse import compressed_files
+    from flows.extrapolation.compressing import keep_apart
+    from flows.extrapolation.extrapolating import Asked, extrapolated
+    from flows.extrapolation.records import land_if_there, metadata
+    from transforms.traces.frames import to_frame
+    from warehouse.sources.extrapolations import compressed_traces
 
     keep_apart(into, traces)
     found, record = extrapolated(Asked(traces, process_count, has_nested, models), progress_bar)
     if found.trace is not None:
         known = {"process_count": str(process_count)} | metadata(record)
-        compressed_files.write(into, to_frame(found.trace), known)
+        compressed_traces.write(into, to_frame(found.trace), known)
     landed = land_if_there(obj[0], record, into.name)
     if as_json:
         show_json(record.row())

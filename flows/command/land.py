@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from warehouse.errors import UsageError
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ def land_command(
 
 def _list_formats() -> None:
     from flows.command.printing import show
-    from warehouse.sources import sources
+    from warehouse.sources.protocol import sources
 
     show("Formats", ("format", "what it is"), [(source.name, source.doc) for source in sources()])
 

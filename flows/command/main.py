@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from warehouse.errors import IosigError
-from warehouse.store import DEFAULT_ROOT, Store
+from warehouse.store.store import DEFAULT_ROOT, Store
 
 #: subcommand -> the module that has it; imported only when it is called, so that help is quick
 SUBCOMMANDS = {
@@ -34,7 +34,7 @@ SUBCOMMANDS = {
     "run": "flows.command.run",
     "serve": "flows.command.serve",
     "sql": "flows.command.query",
-    "study": "flows.command.study",
+    "study": "studies.command",
 }
 _SUMMARIES = {
     "advise": "Say on which file system an application should run, and how long it should wait.",

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flows.command.windows import WindowText, read_window
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from flows.network_input import NetworkInput
-    from transforms.networks import Layer, Metric, Network
+    from flows.single.networks import NetworkInput
+    from transforms.networks.network import Layer, Metric, Network
 
 _REFUSED = 3
 #: nodes of a layer that are listed, also where all are alike; single requests by each metric; causes of a pattern
@@ -71,11 +71,11 @@ def network_command(
 
     TRACE is a Darshan log with DXT, a Recorder or TMIO trace, a file of request events, or a compressed trace.
     """
-    from flows.compressing import keep_apart
-    from flows.network_input import network_input
-    from flows.networks import Asked
+    from flows.extrapolation.compressing import keep_apart
+    from flows.networks.making import Asked
     from flows.settings import load
-    from transforms.networks import NetworkParams
+    from flows.single.networks import network_input
+    from transforms.networks.network import NetworkParams
     from warehouse.errors import UsageError
 
     if window is not None and window.is_instants:
@@ -137,13 +137,13 @@ def _draw(found: NetworkInput, metric: Metric, *, png: Path | None, svg: Path | 
         return
     for path, kind in ((png, "png"), (svg, "svg")):
         if path is not None:
-            from reports.radial_view import draw
+            from reports.networks.picture import draw
 
             with _written(path):
                 draw(view, path, kind)
             click.echo(f"Drawn: {path}", err=True)
     if html is not None:
-        from reports.network_page import write_page
+        from reports.networks.page import write_page
 
         with _written(html):
             write_page(view, html)
@@ -213,7 +213,7 @@ def _show_nodes(found: NetworkInput, layer: Layer) -> None:
 def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     """Return in a sentence how slow the slowest node (the first row) is beside the others."""
     from flows.command.printing import bytes_text
-    from reports.network_texts import counted
+    from reports.networks.texts import counted
 
     first, timed = nodes.row(0, named=True), nodes["mean_s"].drop_nulls()
     told = counted(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")
@@ -281,7 +281,7 @@ def _told_patterns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _show_bottlenecks(found: NetworkInput) -> None:
     """Show the first single requests that stand out, by time and by size."""
     from flows.command.printing import show
-    from reports.network_texts import value_text
+    from reports.networks.texts import value_text
 
     bottlenecks = found.bottlenecks()
     if bottlenecks.is_empty():
@@ -307,7 +307,7 @@ def _show_bottlenecks(found: NetworkInput) -> None:
 
 
 def _time(seconds: float | None) -> str | None:
-    from reports.network_texts import value_text
+    from reports.networks.texts import value_text
 
     return None if seconds is None else value_text("time", seconds)
 
@@ -330,6 +330,6 @@ def _few(names: list[str] | None) -> str | None:
 
 def _plain(text: object, most: int = _NAME_CHARACTERS) -> str:
     """Return a text from the input as it may be printed: nothing that steers the terminal, its middle left out."""
-    from reports.plot_texts import printable
+    from reports.texts import printable
 
     return printable(text, most)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.command.windows import WindowText, read_window
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from flows.period import FoundPeriods
+    from flows.single.periods import FoundPeriods
 
 _REFUSED = 3
 _METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "all")
@@ -65,8 +65,8 @@ def period_command(
     """
     from flows.command.printing import show_json
     from flows.landing import Told
-    from flows.period import Asked, find_periods
     from flows.settings import load
+    from flows.single.periods import Asked, find_periods
 
     told = Told(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
     span = None if window is None else (window.start_s, window.end_s)
@@ -120,8 +120,8 @@ def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
 
 
 def _draw(found: FoundPeriods, target: Path) -> None:
-    from reports.period_plot import draw
-    from reports.period_views import view_of
+    from reports.periods.picture import draw
+    from reports.periods.view import view_of
     from warehouse.errors import UsageError
 
     shown = found.drawn

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from warehouse.errors import UsageError
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 _KINDS = (".png", ".svg")
 
@@ -52,9 +52,9 @@ def signature_command(
     if kind not in _KINDS:
         raise UsageError(f"{target.name}: give the picture a name that ends in {' or '.join(_KINDS)}.")
 
-    from flows.signature_view import Asked, view_of
-    from reports.signature_plot import draw
-    from warehouse.releases import find
+    from flows.signatures.view import Asked, view_of
+    from reports.signatures import draw
+    from warehouse.releases.releases import find
 
     asked = Asked(application, filesystem, direction, method, overlaid)
     view = view_of(obj[0], find(obj[0], release_id), asked)

@@ -18,14 +18,14 @@ import click
 
 from flows.command.windows import read_instant
 from warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from flows.following.followed import Followed
     from flows.following.follower import Follower
     from flows.following.inputs import Folder, Opener
-    from transforms.online_periods import OnlineParams
-    from warehouse.journal import Journal
+    from transforms.predictions.predictor import OnlineParams
+    from warehouse.store.journal import Journal
 
 _REFUSED = 3
 #: folders are left alone for so many times what it took to look for new traces: one in twenty parts of the time
@@ -174,7 +174,7 @@ class _Session:
         from flows.following.follower import Follower
         from flows.following.inputs import Opener
         from flows.settings import load
-        from warehouse.journal import Journal
+        from warehouse.store.journal import Journal
 
         self.stop = threading.Event()
         if options["follow"]:
@@ -288,7 +288,7 @@ class _Session:
             raise NothingToDo("No request in it moved any bytes: there is nothing to predict.")
 
     def _tell(self, rows: list[dict[str, Any]]) -> None:
-        from warehouse.sources.prediction_lines import line_of
+        from warehouse.sources.predictions.lines import line_of
 
         if self.options["follow"] or self.options["as_json"]:
             with _printing():
@@ -325,7 +325,7 @@ class _Session:
         if not self.is_drawn:
             return
         from flows.following.drawing import busiest, graph_of
-        from warehouse.store import write_json
+        from warehouse.store.store import write_json
 
         followed, direction = busiest(self.all.values())
         plot, automaton = self.options["plot"], self.options["automaton"]
@@ -337,7 +337,7 @@ class _Session:
             if automaton.suffix.lower() == ".json":
                 write_json(graph, automaton)
             else:
-                from reports import automaton_view
+                from reports.predictions import automaton as automaton_view
 
                 automaton_view.draw(graph, automaton, f"Phases of {name}, {direction}")
         for target in filter(None, (plot, automaton)):
@@ -345,7 +345,7 @@ class _Session:
 
     def _plot(self, followed: Followed, direction: str, target: Path) -> None:
         from flows.following.drawing import rows_of, view_of
-        from reports.prediction_view import draw
+        from reports.predictions.picture import draw
 
         if self.journal is not None:
             rows = rows_of(self.journal, followed, direction)
@@ -397,7 +397,7 @@ def _named(name: str) -> str:
 
 
 def _params(options: dict[str, Any]) -> OnlineParams:
-    from transforms.online_periods import OnlineParams
+    from transforms.predictions.predictor import OnlineParams
 
     return OnlineParams(
         method=options["method"],
@@ -470,7 +470,7 @@ def _since_text(at_s: float) -> str:
 
 
 def _is_of_1970(at_s: float) -> bool:
-    from transforms.online_periods import EPOCH_S
+    from transforms.predictions.predictor import EPOCH_S
 
     return at_s >= EPOCH_S
 

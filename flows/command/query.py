@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from warehouse.errors import UsageError
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,8 +37,8 @@ def sql_command(obj: tuple[Store, Path | None], query: str, release_id: str | No
     """Query a release in SQL (DuckDB), read-only; `iosig sql "show tables"` lists what there is."""
     import duckdb
 
-    from warehouse.reading import opened, require_reading
-    from warehouse.releases import find
+    from warehouse.releases.reading import opened, require_reading
+    from warehouse.releases.releases import find
 
     with opened(obj[0], find(obj[0], release_id), query) as connection:
         require_reading(connection, query)
@@ -74,7 +74,7 @@ def _shown_number(value: Any) -> str:
 
 
 def _print_csv(relation: duckdb.DuckDBPyRelation) -> None:
-    from warehouse.export import write_csv
+    from warehouse.releases.export import write_csv
 
     write_csv(relation.to_arrow_reader(_BATCH_ROWS), sys.stdout.buffer)
 
@@ -136,8 +136,8 @@ def export_command(
 
     The Parquet file carries each column's unit and doc as field metadata. docs/scheduler-feed.md describes feeds.
     """
-    from warehouse.export import export_table
-    from warehouse.releases import find
+    from warehouse.releases.export import export_table
+    from warehouse.releases.releases import find
 
     if is_feed:
         return _export_feed(obj[0], table_name, target, release_id, valid_days)
@@ -152,8 +152,8 @@ def export_command(
 
 def _export_feed(store: Store, kind: str, target: Path, release_id: str | None, valid_days: float | None) -> int:
     """Write a feed for schedulers and say what is in it, and what is not."""
-    from flows.scheduler_feed import VALID_DAYS, export_feed
-    from warehouse.releases import find
+    from flows.advice.feed import VALID_DAYS, export_feed
+    from warehouse.releases.releases import find
 
     days = VALID_DAYS if valid_days is None else valid_days
     header = export_feed(store, find(store, release_id), kind, target, days).header

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from warehouse.errors import UsageError
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,7 +24,7 @@ _TOP = 30
 def releases_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
     """List the releases, the newest last; the last one is what readers get."""
     from flows.command.printing import show, show_json
-    from warehouse.releases import history
+    from warehouse.releases.releases import history
 
     found = history(obj[0])
     if as_json:
@@ -55,8 +55,8 @@ def releases_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
 @click.pass_obj
 def rollback_command(obj: tuple[Store, Path | None], release_id: str) -> int:
     """Make an earlier release the current one again; nothing is deleted."""
-    from warehouse.releases import rollback
-    from warehouse.store import locked
+    from warehouse.releases.releases import rollback
+    from warehouse.store.store import locked
 
     with locked(obj[0]):
         release = rollback(obj[0], release_id)
@@ -77,9 +77,9 @@ def diff_command(obj: tuple[Store, Path | None], before: str, after: str, method
     differs, and how many bursts appeared and vanished. In JSON they are the `changes` of the table `signatures`.
     """
     from flows.command.printing import show, show_json
-    from flows.signature_changes import signature_changes
-    from warehouse.reading import count_differences
-    from warehouse.releases import find
+    from flows.signatures.changes import signature_changes
+    from warehouse.releases.reading import count_differences
+    from warehouse.releases.releases import find
 
     sides = find(obj[0], before), find(obj[0], after)
     _require_method(method)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from warehouse.errors import NothingToDo, UsageError
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from warehouse.releases import Release
+    from warehouse.releases.releases import Release
 
 _DAY = click.DateTime(["%Y-%m-%d"])
 
@@ -53,14 +53,14 @@ def run_command(
         inline = not os.environ.get("PREFECT_API_URL")
     settings = load(settings_path, store.root)
     if inline:
-        from flows.checker import in_child
         from flows.command.printing import progress
-        from flows.night import run_inline
+        from flows.night.order import run_inline
+        from flows.steps.checker import in_child
 
         with in_child() as checker:
             release = run_inline(store, settings, progress, since=first, until=last, checker=checker)
     else:
-        from flows.nightly import nightly
+        from flows.night.deployment import nightly
 
         outcome = nightly(str(store.root), str(settings_path) if settings_path else None, first, last)
         if outcome is None:

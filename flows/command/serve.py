@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from warehouse.errors import UsageError
-from warehouse.store import Store
+from warehouse.store.store import Store
 
 _PATIENCE_S = 90.0
 
@@ -36,7 +36,7 @@ def serve_command(obj: tuple[Store, Path | None], cron: str | None) -> int:
     schedule = load(settings_path, store.root).schedule
     with _server():
         # Prefect reads its environment when it is imported.
-        from flows.nightly import serve
+        from flows.night.deployment import serve
 
         serve(store, settings_path, cron or schedule.cron, schedule.time_zone)
     return 0

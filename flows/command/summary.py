@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.command.printing import bytes_text, show
-from warehouse.reading import opened, published
-from warehouse.releases import Release
-from warehouse.store import DEFAULT_ROOT, Store
+from warehouse.releases.reading import opened, published
+from warehouse.releases.releases import Release
+from warehouse.store.store import DEFAULT_ROOT, Store
 
 if TYPE_CHECKING:
     import duckdb

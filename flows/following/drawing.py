@@ -11,13 +11,13 @@ import polars as pl
 
 from flows.following.followed import Followed
 from flows.following.rows import Row
-from transforms.online_periods import EPOCH_S, Predictor
+from transforms.predictions.predictor import EPOCH_S, Predictor
 from warehouse.contracts import frames, tables
 from warehouse.errors import NothingToDo
-from warehouse.journal import Journal
+from warehouse.store.journal import Journal
 
 if TYPE_CHECKING:
-    from reports.prediction_view import PredictionView
+    from reports.predictions.picture import PredictionView
 
 #: rows that are kept to be drawn, of an input and direction
 _MOST_DRAWN = 100_000
@@ -46,7 +46,7 @@ def rows_of(journal: Journal, followed: Followed, direction: str) -> list[Row]:
 
 def view_of(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
     """Return what there is to see of one input and direction: its predictions, and the rate as far as it is kept."""
-    from reports.prediction_view import PredictionView
+    from reports.predictions.picture import PredictionView
 
     samples, tracker = predictor.samples, predictor.tracker
     window = samples.window(predictor.origin_s, samples.until_s)

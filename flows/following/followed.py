@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from flows.following.rows import Identity
-from transforms.online_periods import Due, OnlineParams, Predictor
-from transforms.throughput import Requests
+from transforms.predictions.predictor import Due, OnlineParams, Predictor
+from transforms.throughput.requests import Requests
 from warehouse.errors import UsageError
-from warehouse.flushes import Flush, Moves
-from warehouse.journal import State
+from warehouse.following.flushes import Flush, Moves
+from warehouse.store.journal import State
 
 _STATE_VERSION = 1
 #: a run's clock that moves on by more than so many times the time that passes here has jumped

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 
 from flows.following.followed import Followed, Ready
 from flows.following.rows import Circumstances, Row, row_of
-from transforms.online_periods import OnlineParams, evaluate
+from transforms.predictions.predictor import OnlineParams, evaluate
 from warehouse.errors import InputRefused
-from warehouse.flushes import Flush
-from warehouse.journal import Journal
+from warehouse.following.flushes import Flush
+from warehouse.store.journal import Journal
 
 #: inputs with news that are judged and committed together: bounds the memory, and what a crash makes to be done again
 _TOGETHER = 64

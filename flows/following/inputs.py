@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from flows.following.followed import Followed
 from flows.following.rows import Identity
 from flows.settings import Settings
-from transforms.online_periods import OnlineParams
+from transforms.predictions.predictor import OnlineParams
 from warehouse.errors import InputRefused, IosigError, UsageError
-from warehouse.journal import Journal, State
-from warehouse.sources import tmio
-from warehouse.sources.opening import read_head
-from warehouse.store import Store
-from warehouse.tmio_following import TmioFeed
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.tmio import source
+from warehouse.sources.tmio.following import TmioFeed
+from warehouse.store.journal import Journal, State
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from flows.following.jobs import FollowedJob
@@ -79,7 +79,7 @@ class Opener:
         from flows.following.lmt import LmtFeed, followed_id_of
         from flows.following.merged_polls import FeedParams
         from flows.landing import Told, reading_of
-        from warehouse.sources.lmt_database import SOURCE
+        from warehouse.sources.polls.lmt_database import SOURCE
 
         url, filesystem = asked.url or "", asked.filesystem or ""
         since = asked.since or (job.started_at if job else None)
@@ -230,6 +230,6 @@ class Folder:
 
 def _is_trace(path: Path) -> bool:
     try:
-        return tmio.sniff(read_head(path))
+        return source.sniff(read_head(path))
     except (InputRefused, OSError):
         return False

@@ -16,12 +16,12 @@ from typing import Any
 import polars as pl
 
 from flows.settings import Settings
-from warehouse import landing, models
 from warehouse.contracts import frames, tables
 from warehouse.errors import UsageError
-from warehouse.landing import Landing, Part
-from warehouse.sources.job_records import FINAL_STATES
-from warehouse.store import Store
+from warehouse.sources.jobs.records import FINAL_STATES
+from warehouse.store import landing, models
+from warehouse.store.landing import Landing, Part
+from warehouse.store.store import Store
 
 #: a folder that was changed so lately may change again without its time showing it
 _SETTLED_S = 2.0

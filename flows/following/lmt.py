@@ -13,11 +13,11 @@ from flows.following.merged_polls import FeedParams
 from flows.following.polls import PollFeed, merged_from, micros
 from flows.settings import Settings
 from warehouse.errors import InputRefused
-from warehouse.flushes import Flush
-from warehouse.sources import Reading
+from warehouse.following.flushes import Flush
+from warehouse.sources.protocol import Reading
 
 if TYPE_CHECKING:
-    from warehouse.sources.lmt_following import Cursor, NewPolls
+    from warehouse.sources.polls.lmt_following import Cursor, NewPolls
 
 
 def followed_id_of(
@@ -57,7 +57,7 @@ class LmtFeed(PollFeed):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # SQLAlchemy takes long to import.
-        from warehouse.sources import lmt_following
+        from warehouse.sources.polls import lmt_following
 
         params = params or FeedParams()
         merged, held = merged_from(since, settings or Settings.model_construct(), params, position)
@@ -107,7 +107,7 @@ class LmtFeed(PollFeed):
 
     def _asked(self) -> NewPolls | None:
         """Ask the database; None where it does not answer."""
-        from warehouse.sources import lmt_following
+        from warehouse.sources.polls import lmt_following
 
         try:
             if self._cursor is None:

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flows.following.seen_polls import SeenPolls
-from warehouse.flushes import Flush, Moves
+from warehouse.following.flushes import Flush, Moves
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]

@@ -19,9 +19,9 @@ import polars as pl
 from flows.following.jobs import FollowedJob, Landings, WatchedJob, polls_of_days
 from flows.following.merged_polls import SCHEMA, FeedParams, MergedPolls
 from flows.settings import Settings
-from warehouse.flushes import Flush
-from warehouse.landing import Landing
-from warehouse.store import Store
+from warehouse.following.flushes import Flush
+from warehouse.store.landing import Landing
+from warehouse.store.store import Store
 
 #: flushes that are handed over at a time: bounds the memory
 MOST_FLUSHES = 1024

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from transforms.online_periods import Evaluation
-from transforms.prediction_intervals import FrequencyIntervals
-from transforms.stored_values import finite_or_none
-from warehouse.sources.prediction_lines import intervals_text
+from transforms.predictions.intervals import FrequencyIntervals
+from transforms.predictions.predictor import Evaluation
+from transforms.predictions.states import finite_or_none
+from warehouse.sources.predictions.lines import intervals_text
 
 Row = dict[str, Any]
 

@@ -17,7 +17,7 @@ from functools import partial
 from flows.replay.functions import READING, WRITING, Verb
 from flows.replay.libc import O_CREAT, O_EXCL, Calls, NotedCalls, Place, Stream
 from flows.replay.scripts import ABSENT, Script
-from warehouse.sources.recorder_requests import TYPE_BYTES
+from warehouse.sources.recorder.requests import TYPE_BYTES
 
 #: MPI's access modes (MPI 4.1, section 14.2.1, as Open MPI and MPICH number them)
 _CREATE, _RDONLY, _WRONLY, _DELETE_ON_CLOSE, _EXCL, _APPEND = 1, 2, 4, 16, 64, 128

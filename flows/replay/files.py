@@ -18,7 +18,7 @@ from flows.replay.functions import BY_PATH, OPENING, Verb
 from flows.replay.libc import O_CREAT, O_TRUNC, Place
 from flows.replay.scripts import Written
 from warehouse.contracts import trace_tables
-from warehouse.sources.recorder_requests import Requests
+from warehouse.sources.recorder.requests import Requests
 
 #: no phase comes as late
 NEVER = 1 << 60

@@ -12,7 +12,7 @@ from functools import cache
 
 import polars as pl
 
-from warehouse.sources.recorder_requests import forms
+from warehouse.sources.recorder.requests import forms
 
 
 class Verb(IntEnum):

@@ -26,8 +26,8 @@ from flows.replay.ordering import WORLD
 from flows.replay.planning import raise_limit
 from flows.replay.processes import STALLED_S, leads, scripts_of
 from flows.replay.sandbox import Sandbox
-from flows.replay.scheduling import advance, sleep_until
 from flows.replay.scripts import ABSENT, Script
+from flows.replay.turns import advance, sleep_until
 
 _LEAD_S = 0.2
 _LOOK_S = 1.0

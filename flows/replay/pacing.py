@@ -15,9 +15,9 @@ import numpy.typing as npt
 import polars as pl
 
 from flows.replay import traces
-from transforms.compressed_traces import START, Call, CompressedTrace, TimeHistogram
-from transforms.expansion import numbered
-from transforms.time_histograms import Bins
+from transforms.traces.expansion import numbered
+from transforms.traces.time_histograms import Bins
+from transforms.traces.trace import START, Call, CompressedTrace, TimeHistogram
 
 Reals = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]

@@ -30,10 +30,10 @@ from flows.replay.libc import Calls, NotedCalls, content
 from flows.replay.ordering import Order
 from flows.replay.planning import Survey, raise_limit
 from flows.replay.sandbox import Sandbox
-from flows.replay.scheduling import advance, sleep_until
 from flows.replay.scripts import Script, Way, written
 from flows.replay.traces import calls_of
-from transforms.compressed_traces import CompressedTrace
+from flows.replay.turns import advance, sleep_until
+from transforms.traces.trace import CompressedTrace
 from warehouse.errors import InputRefused
 
 #: steps of a process's ranks that memory holds; more lie in files

@@ -19,7 +19,7 @@ import polars as pl
 
 from flows.replay.functions import COLLECTIVES, PLACES, READING, SHARED, WRITING, Verb, table
 from flows.replay.sandbox import PathRefused, remapped
-from warehouse.sources import recorder_requests
+from warehouse.sources.recorder import requests
 
 #: how MPI-IO's calls are replayed: by the rank itself as POSIX calls, by MPI, or by the POSIX calls within them
 Way = Literal["posix", "mpi", "nested"]
@@ -91,7 +91,7 @@ def outer(calls: pl.DataFrame, way: Way) -> pl.DataFrame:
         seen = calls.with_columns(
             pl.when(is_posix).then(pl.col(name)).otherwise(pl.lit("")).alias(name) for name in ("module", "function")
         )
-    is_inner = recorder_requests.nested(seen.with_columns(rank=pl.lit(0)))
+    is_inner = requests.nested(seen.with_columns(rank=pl.lit(0)))
     return calls.with_columns(is_outer=~is_inner)
 
 
@@ -176,7 +176,7 @@ def _bytes() -> pl.Expr:
         pl.when(verb.is_in([int(Verb.FREAD), int(Verb.FWRITE)]))
         .then("size")
         .when(verb.is_between(int(Verb.MPI_READ_AT), int(Verb.MPI_WRITE_SHARED)))
-        .then(pl.col("type").replace_strict(recorder_requests.TYPE_BYTES, default=None, return_dtype=pl.Int64))
+        .then(pl.col("type").replace_strict(requests.TYPE_BYTES, default=None, return_dtype=pl.Int64))
         .otherwise(1)
     )
     is_sane = (counted >= 0) & (unit >= 0) & (counted.cast(pl.Float64) * unit.cast(pl.Float64) <= _SAFE)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.ranks import spans
-from transforms import expansion
-from transforms.compressed_traces import CompressedTrace
+from flows.extrapolation.ranks import spans
+from transforms.traces import expansion
+from transforms.traces.trace import CompressedTrace
 from warehouse.errors import InputRefused, UsageError
 
 #: of a set of ranks: so many are more than one machine replays
@@ -21,17 +21,17 @@ def opened(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float 
     A compressed trace is taken as it is, a Recorder trace compressed first: its outer calls, or with `nested` all.
     Raises InputRefused where it is neither, or cannot be read.
     """
-    from flows import compressed_view
-    from warehouse import compressed_files
+    from flows.extrapolation import view
+    from warehouse.sources.extrapolations import compressed_traces
 
-    if path.is_file() and compressed_files.is_compressed_trace(path):
-        return compressed_view.read(path), None
+    if path.is_file() and compressed_traces.is_compressed_trace(path):
+        return view.read(path), None
     return _compressed(path, nested)
 
 
 def _compressed(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
-    from flows.compressing import compressed
-    from warehouse.sources.recorder_signatures import SignedRank, outer
+    from flows.extrapolation.compressing import compressed
+    from warehouse.sources.recorder.signatures import SignedRank, outer
 
     ended_s = 0.0
 

@@ -13,9 +13,10 @@ import polars as pl
 
 from flows.settings import Settings
 from flows.steps.run import WHOLE, Run, daily, write_days
-from warehouse import models, releases
 from warehouse.contracts import Table, frames, table as table_named, tables
-from warehouse.store import write_json, write_parquet
+from warehouse.releases import releases
+from warehouse.store import models
+from warehouse.store.store import write_json, write_parquet
 
 if TYPE_CHECKING:
     from expectations.gate import Checked
@@ -56,7 +57,7 @@ def check(run: Run) -> int:
 
     begin(run, (table for table in (*dict(daily(run)), *WHOLE, tables.REJECTS) if table != tables.JOBS))
     # The release needs Iceberg, whose import takes a second: where a child checks, it goes on meanwhile.
-    import_module("warehouse.catalogue")
+    import_module("warehouse.releases.catalogue")
     for name in list(run.begun):
         keep_verdict(run, table_named(name), run.begun.pop(name).result())
     verdicts = pl.concat([pl.read_parquet(path) for path in sorted((run.folder / "verdicts").glob("*.parquet"))])

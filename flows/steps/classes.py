@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from flows.steps.arrays import Reals, epoch_s, floats, offsets, ragged
+from flows.arrays import Reals, epoch_s, floats, offsets, ragged
 from flows.steps.run import Day, Run, default_signatures, undated_of_others
 from flows.steps.subjects import Subjects, signature_subjects, traced_runs
 from transforms import classes
 from warehouse.contracts import frames, tables
-from warehouse.store import write_parquet
+from warehouse.store.store import write_parquet
 
 #: what the classifier gives, and what every subject has
 _COMMON = (

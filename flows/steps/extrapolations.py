@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from flows.steps.run import Run
-from warehouse import models
 from warehouse.contracts import tables
+from warehouse.store import models
 
 
 def gather_extrapolations(run: Run) -> int:

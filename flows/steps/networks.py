@@ -14,10 +14,10 @@ from flows.settings import NetworkSettings
 from flows.steps.run import Day, Run
 from warehouse.contracts import Table, frames, tables
 from warehouse.errors import IosigError
-from warehouse.store import join_parquet, write_parquet
+from warehouse.store.store import join_parquet, write_parquet
 
 if TYPE_CHECKING:
-    from flows.networks import Made
+    from flows.networks.making import Made
 
 TABLES = (tables.NETWORK_RUNS, tables.NETWORK_EDGES, tables.NETWORK_PATTERNS, tables.NETWORK_BOTTLENECKS)
 #: what a network is made of
@@ -56,7 +56,7 @@ def network_rows_of(
     network is made of (`LANDED`), by the table's name. A run of which no network can be made has one row, with the
     reason.
     """
-    from transforms.network_rows import run_row
+    from transforms.networks.rows import run_row
 
     try:
         return _held(job, _rows(_made(job, landed, settings)))
@@ -65,8 +65,8 @@ def network_rows_of(
 
 
 def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[Path]], settings: NetworkSettings) -> Made:
-    from flows.networks import Asked, network_of_trace
-    from transforms.networks import NetworkParams
+    from flows.networks.making import Asked, network_of_trace
+    from transforms.networks.network import NetworkParams
 
     params = NetworkParams(settings.window_count, settings.most_node_count)
     return network_of_trace(landed, Asked(), params, job["process_count"])
@@ -74,7 +74,7 @@ def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[Path]], settings
 
 def _rows(made: Made) -> dict[Table, pl.DataFrame]:
     """Return what was made as rows, without the run's own columns."""
-    from transforms.network_rows import bottleneck_rows, edge_rows, pattern_rows, run_row
+    from transforms.networks.rows import bottleneck_rows, edge_rows, pattern_rows, run_row
 
     line = run_row(
         made.outcome,

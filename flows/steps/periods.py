@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from flows.arrays import Reals, list_column
 from flows.settings import PeriodSettings
 from flows.steps import subjects
-from flows.steps.arrays import Reals, list_column
 from flows.steps.run import Day, Run, default_signatures, undated_of_others
 from flows.steps.subjects import KEYS, Subjects
-from transforms import periods, windows
-from transforms.periods import PeriodParams, Periods
-from transforms.samples import Ragged
-from transforms.throughput import Steps, owners, step_function
+from transforms.arrays import Ragged
+from transforms.periods import finding, windows
+from transforms.periods.finding import PeriodParams, Periods
+from transforms.throughput.requests import Steps, owners, step_function
 from warehouse.contracts import frames, tables
-from warehouse.store import write_parquet
+from warehouse.store.store import write_parquet
 
 if TYPE_CHECKING:
-    from transforms.autocorrelations import AutocorrelationParams
-    from transforms.autoperiod import AutoperiodParams
-    from transforms.controlled import ControlledParams
-    from transforms.dft import DftParams
+    from transforms.periods.autocorrelation import AutocorrelationParams
+    from transforms.periods.autoperiod import AutoperiodParams
+    from transforms.periods.controlled import ControlledParams
+    from transforms.periods.ftio import DftParams
 
 DEFAULT_METHOD = "controlled"
 #: requests that are worked on at a time
@@ -78,26 +78,26 @@ def server_params_of(settings: PeriodSettings) -> PeriodParams:
 
 
 def _controlled(settings: PeriodSettings) -> ControlledParams:
-    from transforms.controlled import ControlledParams
+    from transforms.periods.controlled import ControlledParams
 
     return ControlledParams(false_alarm_probability=settings.false_alarm_level, window_levels=settings.window_levels)
 
 
 def _dft(settings: PeriodSettings) -> DftParams:
-    from transforms.dft import DftParams
-    from transforms.spectral_outliers import OutlierParams
+    from transforms.periods.ftio import DftParams
+    from transforms.periods.ftio_outliers import OutlierParams
 
     return DftParams(outliers=OutlierParams(z_threshold=settings.z_score, tolerance=settings.tolerance))
 
 
 def _autocorrelation(settings: PeriodSettings) -> AutocorrelationParams:
-    from transforms.autocorrelations import AutocorrelationParams
+    from transforms.periods.autocorrelation import AutocorrelationParams
 
     return AutocorrelationParams(least_height=settings.autocorrelation_height)
 
 
 def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
-    from transforms.autoperiod import AutoperiodParams
+    from transforms.periods.autoperiod import AutoperiodParams
 
     return AutoperiodParams(confidence=settings.autoperiod_confidence)
 
@@ -142,7 +142,7 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
     steps: the subjects' throughput exactly, if it is known. A subject whose bytes are not known over time has rows
     that say why, and nothing else.
     """
-    answers = periods.find(found.samples, found.sampling_hz, found.started_s, params, steps)
+    answers = finding.find(found.samples, found.sampling_hz, found.started_s, params, steps)
     judged = judged_of(found, steps)
     rows = [frames.empty(tables.PERIODS), *(rows_from(found.keys, judged, answer) for answer in answers)]
     return pl.concat(rows).sort(*KEYS[1:7], "method", nulls_last=True, maintain_order=True)

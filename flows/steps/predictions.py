@@ -10,13 +10,13 @@ import polars as pl
 from flows.landing import Arrival
 from flows.settings import Settings
 from flows.steps.run import Run
-from warehouse import landing, models
 from warehouse.contracts import tables
 from warehouse.errors import InputRefused
-from warehouse.journal import Journal, Range
-from warehouse.sources import Batch
-from warehouse.sources.predictions import SOURCE
-from warehouse.store import Store, locked
+from warehouse.sources.predictions.source import SOURCE
+from warehouse.sources.protocol import Batch
+from warehouse.store import landing, models
+from warehouse.store.journal import Journal, Range
+from warehouse.store.store import Store, locked
 
 _BATCH_ROWS = 20_000
 

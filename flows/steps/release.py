@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from flows import planning
+from flows.steps import plan as planning
 from flows.steps.run import WHOLE, Day, Run, daily
-from warehouse import releases
 from warehouse.contracts import tables
-from warehouse.releases import Draft, Release
+from warehouse.releases import releases
+from warehouse.releases.releases import Draft, Release
 
 
 def release(run: Run) -> Release:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.checker import Checker, InProcess
-from flows.planning import Plan, expose
 from flows.settings import Settings
-from warehouse import models, releases
+from flows.steps.checker import Checker, InProcess
+from flows.steps.plan import Plan, expose
 from warehouse.contracts import Table, frames, tables
-from warehouse.landing import Landing, Part
-from warehouse.store import Store, write_parquet
+from warehouse.releases import releases
+from warehouse.store import models
+from warehouse.store.landing import Landing, Part
+from warehouse.store.store import Store, write_parquet
 
 if TYPE_CHECKING:
     import duckdb

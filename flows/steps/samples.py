@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from flows.steps.arrays import floats, list_column
+from flows.arrays import floats, list_column
 from flows.steps.run import OF_POLL_DAYS, Day, Run
-from transforms import samples
-from warehouse import models
+from transforms import arrays
 from warehouse.contracts import tables
-from warehouse.store import write_parquet
+from warehouse.store import models
+from warehouse.store.store import write_parquet
 
 if TYPE_CHECKING:
     import duckdb
@@ -68,11 +68,11 @@ def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: date) -> pl.DataFram
     first = (placed["place"] + placed["first_step"] - placed["grid_first_step"]).to_numpy()
     last = first + (placed["last_step"] - placed["first_step"]).to_numpy()
     columns = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
-    ratios = list_column(samples.cut(grid_steps["reported_ratio"].to_numpy(), first, last))
+    ratios = list_column(arrays.cut(grid_steps["reported_ratio"].to_numpy(), first, last))
     cut = [
         placed.with_columns(
             direction=pl.lit(direction),
-            sample_bytes_per_s=list_column(samples.cut(floats(grid_steps[column]), first, last)),
+            sample_bytes_per_s=list_column(arrays.cut(floats(grid_steps[column]), first, last)),
             reported_ratios=ratios,
         )
         for direction, column in columns.items()

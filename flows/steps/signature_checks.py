@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from flows import published_signatures
-from flows.published_signatures import KEY
-from flows.steps.arrays import Reals
+from flows.arrays import Reals
+from flows.signatures import published
+from flows.signatures.published import KEY
 from flows.steps.run import Run
 from flows.steps.subjects import Subjects, traced_subjects
-from transforms import similarity
-from transforms.curve_bursts import bursts_of
-from transforms.extracted import Extracted
-from warehouse import models
+from transforms.signatures import similarity
+from transforms.signatures.curve_bursts import bursts_of
+from transforms.signatures.signature import Extracted
 from warehouse.contracts import frames, tables
-from warehouse.store import write_parquet
+from warehouse.store import models
+from warehouse.store.store import write_parquet
 
 
 def check_signatures(run: Run) -> int:
@@ -61,13 +61,13 @@ def _compared(run: Run, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFram
     with run.engine() as connection:
         for table in (tables.SIGNATURES, tables.SIGNATURE_POINTS, tables.SIGNATURE_BURSTS):
             models.expose(connection, "main", table, [run.path(table, None)])
-        rows = published_signatures.of_keys(
+        rows = published.of_keys(
             connection,
             pl.read_parquet(run.path(tables.SIGNATURES, None))
             .filter(outcome="extracted")
             .join(placed, on=["application_id", "direction"], how="semi"),
         )
-        signatures = published_signatures.extracted(connection, rows)
+        signatures = published.extracted(connection, rows)
     pairs = rows.select(KEY).with_row_index("signature").join(placed, on=["application_id", "direction"], how="inner")
     told = [
         (

@@ -11,21 +11,22 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows import published_signatures
-from flows.extracting import chunks_of, extract_each
-from flows.published_signatures import KEY, SUBJECT
+from flows.arrays import epoch_s, offsets, ragged
 from flows.settings import SignatureSettings
-from flows.steps.arrays import epoch_s, offsets, ragged
+from flows.signatures import published
+from flows.signatures.parallel import chunks_of, extract_each
+from flows.signatures.published import KEY, SUBJECT
 from flows.steps.run import Run
-from transforms import preprocessing, similarity
-from transforms.extracted import Extracted, SignatureBursts
-from transforms.iosi import IosiParams
-from transforms.sample_sets import SampleSets
-from transforms.signatures import DEFAULT_METHOD, SignatureParams, Signatures
-from transforms.throughput import owners
-from warehouse import models, reading
+from transforms.signatures import preprocessing, similarity
+from transforms.signatures.extracting import DEFAULT_METHOD, SignatureParams, Signatures
+from transforms.signatures.iosi import IosiParams
+from transforms.signatures.sample_sets import SampleSets
+from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.throughput.requests import owners
 from warehouse.contracts import Table, frames, tables
-from warehouse.store import join_parquet, write_parquet
+from warehouse.releases import reading
+from warehouse.store import models
+from warehouse.store.store import join_parquet, write_parquet
 
 _RUN = ("cluster", "job_id", "started_at")
 _MADE = (tables.SIGNATURES, tables.SIGNATURE_POINTS, tables.SIGNATURE_BURSTS)
@@ -293,9 +294,9 @@ def _marked(run: Run, made: pl.DataFrame, answers: Sequence[Signatures]) -> pl.D
     new = {answer.method: answer.extracted for answer in answers}
     place = pl.int_range(pl.len()).over("method")
     rows = made.with_columns(place=place).filter(pl.col("outcome") == "extracted")
-    with reading.opened(run.store, base, published_signatures.TABLES) as connection:
-        known = published_signatures.of_keys(connection, rows.select(KEY))
-        old = published_signatures.extracted(connection, known)
+    with reading.opened(run.store, base, published.TABLES) as connection:
+        known = published.of_keys(connection, rows.select(KEY))
+        old = published.extracted(connection, known)
     before = {tuple(row[name] for name in KEY): one for row, one in zip(known.to_dicts(), old, strict=True)}
     changes = [
         _change(row, before[key], new[row["method"]][row["place"]], run.settings.signatures)

@@ -8,9 +8,9 @@ import polars as pl
 
 from flows.steps.checks import keep_verdict, limits
 from flows.steps.run import Run, write_days
-from warehouse import landing, models
 from warehouse.contracts import frames, tables
-from warehouse.store import write_parquet
+from warehouse.store import landing, models
+from warehouse.store.store import write_parquet
 
 
 def stage_jobs(run: Run) -> int:

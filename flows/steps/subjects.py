@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.steps.arrays import Reals, epoch_s, floats, offsets, ragged
-from transforms import intervals, sampling
-from transforms.samples import Ragged
-from transforms.throughput import Requests
+from flows.arrays import Reals, epoch_s, floats, offsets, ragged
+from transforms.arrays import Ragged
+from transforms.throughput import intervals, sampling
+from transforms.throughput.requests import Requests
 
 #: what is known of every subject
 KEYS = (
@@ -241,7 +241,7 @@ def _added_up(runs: pl.DataFrame, signals: pl.DataFrame) -> tuple[Ragged, Reals,
     interval_s, step_count = np.full(runs.height, np.inf), np.zeros(runs.height, dtype=np.int64)
     np.minimum.at(interval_s, owner, of_signal)
     counts = placed["step_count"].to_numpy()
-    # a hundredth of a step is jitter, as in `transforms.intervals`
+    # a hundredth of a step is jitter, as in `transforms.throughput.intervals`
     np.maximum.at(step_count, owner, np.ceil(counts * (of_signal / interval_s[owner]) - 0.01).astype(np.int64))
     interval_s = np.where(np.isfinite(interval_s), interval_s, 1.0)
     grid = sampling.Grid(np.zeros(runs.height), interval_s, step_count)

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from flows.arrays import Ints, Reals, floats, list_column
 from flows.settings import TraceSettings
-from flows.steps.arrays import Ints, Reals, floats, list_column
 from flows.steps.run import Day, Run, write_days
-from transforms import sampling, signals
-from transforms.samples import Ragged
-from transforms.throughput import Requests
-from warehouse import models
+from transforms.arrays import Ragged
+from transforms.throughput import sampling, signals
+from transforms.throughput.requests import Requests
 from warehouse.contracts import frames, tables
-from warehouse.store import write_parquet
+from warehouse.store import models
+from warehouse.store.store import write_parquet
 
 _SIGNAL = ["trace_id", "module", "direction", "is_async"]
 _MODULE = ["trace_id", "module", "direction"]

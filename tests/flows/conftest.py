@@ -17,14 +17,14 @@ import pytest
 
 import expectations.docs
 import expectations.gate
-import flows.checker
-from flows import night
+import flows.steps.checker
 from flows.command import main
 from flows.landing import Told, land_paths
+from flows.night import order
 from flows.settings import Settings
 from warehouse.contracts import Table, frames, tables
-from warehouse.releases import Release
-from warehouse.store import Store
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store
 
 Cli = Callable[..., tuple[int, str, str]]
 _MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
@@ -119,7 +119,7 @@ def check_here(monkeypatch: pytest.MonkeyPatch, found: FoundByChecks) -> None:
         return known[-1][1]
 
     monkeypatch.setattr(expectations.gate, "check", check_new_rows)
-    monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))
+    monkeypatch.setattr(flows.steps.checker, "in_child", lambda: nullcontext(flows.steps.checker.InProcess()))
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def checked_night(
     shutil.copytree(landed_site.root, store.root)
     with pytest.MonkeyPatch.context() as monkeypatch:
         check_here(monkeypatch, found_by_checks)
-        return Night(store, night.run_inline(store, Settings(), lambda *_: None))
+        return Night(store, order.run_inline(store, Settings(), lambda *_: None))
 
 
 def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
-    monkeypatch.setattr(flows.checker, "in_child", lambda: nullcontext(flows.checker.InProcess()))
+    monkeypatch.setattr(flows.steps.checker, "in_child", lambda: nullcontext(flows.steps.checker.InProcess()))
 
 
 @pytest.fixture

@@ -15,11 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 _SERVER = """
 import json, os, sys
 import flows.command.predict, flows.following.drawing, flows.following.follower, flows.following.inputs
-import flows.settings, warehouse.contracts.frames, warehouse.journal, scipy.signal, scipy.fft, scipy.stats
-from transforms import periods, phases, prediction_intervals
+import flows.settings, warehouse.contracts.frames, warehouse.store.journal, scipy.signal, scipy.fft, scipy.stats
+from transforms.periods import finding, phases
+from transforms.predictions import intervals
 from flows.command import main
 if os.environ.get("QUICK_JOURNALS"):
-    warehouse.journal.SYNCHRONOUS = "off"
+    warehouse.store.journal.SYNCHRONOUS = "off"
 for line in sys.stdin:
     asked = json.loads(line)
     if "wait" in asked:

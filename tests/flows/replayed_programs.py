@@ -18,8 +18,8 @@ from flows.replay.ordering import Order, ordered, visits
 from flows.replay.planning import prepare
 from flows.replay.processes import leads
 from flows.replay.sandbox import Sandbox
-from flows.replay.scheduling import advance
 from flows.replay.scripts import Way, Written, written
+from flows.replay.turns import advance
 
 MODULES = {"POSIX": 0, "MPIIO": 1, "MPI": 2, "HDF5": 3, "FTRACE": 4}
 Line = tuple[str, str]

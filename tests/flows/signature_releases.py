@@ -14,10 +14,10 @@ import polars as pl
 
 from tests.sql.given import NOON, filled
 from tests.warehouse.releasing import draft
-from warehouse import releases
 from warehouse.contracts import table
-from warehouse.releases import Release
-from warehouse.store import Store, write_parquet
+from warehouse.releases import releases
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store, write_parquet
 
 _NUMBER = count()
 STEP_S = 2.0

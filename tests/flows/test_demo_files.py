@@ -10,8 +10,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from flows.demo import FILESYSTEM, SACCT_FIELDS, classes_truth, sacct_lines, write_site
-from transforms.synthetic import APPLICATIONS, Site, SiteParams, simulate
-from warehouse.sources import HEAD_BYTES, Head, Reading, sacct
+from transforms.synthetic.site import APPLICATIONS, Site, SiteParams, simulate
+from warehouse.sources.jobs import sacct
+from warehouse.sources.protocol import HEAD_BYTES, Head, Reading
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -9,9 +9,9 @@ import pytest
 from flows.command.demo import _show_signatures, compare_signatures
 from flows.demo import TrueSignature, signatures_truth
 from tests.flows.signature_releases import Made, publish
-from transforms.synthetic import APPLICATIONS, Application, Burst, Site, SiteParams, simulate
-from warehouse.releases import find
-from warehouse.store import Store
+from transforms.synthetic.site import APPLICATIONS, Application, Burst, Site, SiteParams, simulate
+from warehouse.releases.releases import find
+from warehouse.store.store import Store
 
 GB = 1e9
 WRITER = Application("writer", "a/b", "p", 4, 300.0, (Burst(60, 60 * GB, 2 * GB), Burst(180, 40 * GB, 1 * GB)))
@@ -92,7 +92,7 @@ def test_the_default_signature_is_held_against_the_truth(compared: pl.DataFrame)
 
 def test_a_perfect_signature_is_perfect(site: Site) -> None:
     from flows.command.demo import _compare_signature
-    from transforms.extracted import Extracted
+    from transforms.signatures.signature import Extracted
 
     true: TrueSignature = signatures_truth(site)[1]
     found = _compare_signature(true, "robust", Extracted.curve(true.bytes_per_s, true.bursts))

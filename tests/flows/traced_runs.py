@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 
 from warehouse.contracts import tables
-from warehouse.landing import land_batches
-from warehouse.sources import Batch
-from warehouse.sources.traced import rows
-from warehouse.store import Store
+from warehouse.sources.protocol import Batch
+from warehouse.sources.rows.traced import rows
+from warehouse.store.landing import land_batches
+from warehouse.store.store import Store
 
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
 

@@ -1,11 +1,11 @@
-"""The obvious slow twin of `warehouse.sources.tmio_stream`: a whole trace of JSON Lines, one request at a time."""
+"""The obvious slow twin of `warehouse.sources.tmio.stream`: a whole trace of JSON Lines, one request at a time."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from tests.naive.tmio import requests
+from tests.naive.sources.tmio.source import requests
 
 Request = tuple[float, float, float | None]
 

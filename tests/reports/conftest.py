@@ -1,26 +1,5 @@
-"""What tests of pictures share."""
+"""Pictures are kept as figures, and looked at."""
 
-from __future__ import annotations
+from tests.drawn_figures import kept
 
-from collections.abc import Callable
-from pathlib import Path
-
-import pytest
-from matplotlib.figure import Figure
-
-from reports import panels
-
-
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures as they would be written."""
-    found: list[Figure] = []
-
-    def keep(size: tuple[float, float], compose: Callable[[Figure], None], _: Path) -> None:
-        with panels.own_style():
-            figure = panels.blank(size)
-            compose(figure)
-        found.append(figure)
-
-    monkeypatch.setattr(panels, "write", keep)
-    return found
+__all__ = ["kept"]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from reports.network_view import NetworkView
-from transforms.edge_counts import EdgeCounter, window_edges
-from transforms.network_patterns import PATTERN_ROWS
-from transforms.networks import Ints, Layer, Network, TimeKind, Transfers
-from transforms.radial import layout
+from reports.networks.view import NetworkView
+from transforms.networks.counting import EdgeCounter, window_edges
+from transforms.networks.network import Ints, Layer, Network, TimeKind, Transfers
+from transforms.networks.patterns import PATTERN_ROWS
+from transforms.networks.rings import layout
 
 _BOTTLENECKS = pl.Schema(
     {

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from tests.sql import given
-from warehouse import models
 from warehouse.contracts import Table
+from warehouse.store import models
 
 
 @pytest.fixture(scope="session")

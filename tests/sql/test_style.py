@@ -8,18 +8,18 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from flows.planning import Plan
 from flows.settings import Settings
+from flows.steps.plan import Plan
 from flows.steps.run import Run
 from tests.sql import given
-from warehouse import models
 from warehouse.contracts import TABLES, Table, table, tables
-from warehouse.store import Store
+from warehouse.store import models
+from warehouse.store.store import Store
 
 FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
 #: tables of a layer that SQL makes which come from code instead
 NOT_OF_SQL = {tables.SAMPLES, tables.TRACE_SIGNALS}
-#: what `flows.planning` gives, where it asks for stale days
+#: what `flows.steps.plan` gives, where it asks for stale days
 OF_PLANNING = {"landings", "poll_days", "longest_interval_s"}
 #: landed tables that are published as they are
 LANDED_AND_PUBLISHED = {tables.REJECTS, tables.TRACE_HEATMAPS}

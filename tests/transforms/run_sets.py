@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from transforms.extracted import OUTCOMES, Extracted
-from transforms.sample_sets import SampleSet
-from transforms.samples import Ragged
+from transforms.arrays import Ragged
+from transforms.signatures.sample_sets import SampleSet
+from transforms.signatures.signature import OUTCOMES, Extracted
 
 Reals = npt.NDArray[np.float64]
 #: begin and end in seconds since the run's start, and bytes per second

@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 
 from tests.sql.given import DAY, rows
-from warehouse import releases
 from warehouse.contracts import Table, frames, table
-from warehouse.releases import Draft, Release
-from warehouse.store import Store, write_parquet
+from warehouse.releases import releases
+from warehouse.releases.releases import Draft, Release
+from warehouse.store.store import Store, write_parquet
 
 _NUMBER = count()
 

@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 
 from flows.following.jobs import FollowedJob
-from warehouse import landing
 from warehouse.contracts import frames, tables
-from warehouse.flushes import Flush
-from warehouse.sources import Batch
-from warehouse.store import Store
+from warehouse.following.flushes import Flush
+from warehouse.sources.protocol import Batch
+from warehouse.store import landing
+from warehouse.store.store import Store
 
 START = datetime(2026, 3, 3, 12, tzinfo=UTC)
 #: second since the start, controller, bytes read and written per second

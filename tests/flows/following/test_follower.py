@@ -14,11 +14,11 @@ from flows.following.followed import Followed
 from flows.following.follower import Follower
 from flows.following.rows import Identity, Row
 from tests.online_runs import changing
-from transforms.online_periods import OnlineParams
+from transforms.predictions.predictor import OnlineParams
 from warehouse.contracts import tables
 from warehouse.errors import InputRefused, UsageError
-from warehouse.flushes import Flush, Moves
-from warehouse.journal import Journal
+from warehouse.following.flushes import Flush, Moves
+from warehouse.store.journal import Journal
 
 Kept = dict[tuple[str, str, int], Row]
 

@@ -8,11 +8,11 @@ from flows.following.jobs import Landings, WatchedJob, find_jobs
 from flows.landing import Told, land_paths
 from flows.settings import Settings
 from tests.flows.following.landed_polls import START, at, land_jobs, land_polls
-from warehouse import landing
 from warehouse.contracts import tables
 from warehouse.errors import UsageError
-from warehouse.sources import Batch
-from warehouse.store import Store
+from warehouse.sources.protocol import Batch
+from warehouse.store import landing
+from warehouse.store.store import Store
 
 Record = dict[str, object]
 

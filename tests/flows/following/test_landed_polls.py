@@ -24,8 +24,8 @@ from tests.flows.following.landed_polls import (
     land_polls,
     moved,
 )
-from warehouse.flushes import Flush
-from warehouse.store import Store
+from warehouse.following.flushes import Flush
+from warehouse.store.store import Store
 
 
 def feed_of(

@@ -14,15 +14,15 @@ from flows.following.lmt import LmtFeed, followed_id_of
 from flows.following.merged_polls import FeedParams
 from flows.following.polls import LandedPollFeed
 from flows.landing import Told, land_paths
-from flows.one_input import PollInput, opened
-from flows.period import _poll_intervals
 from flows.settings import PollSettings, Settings
+from flows.single.one_input import PollInput, opened
+from flows.single.periods import _poll_intervals
 from tests.flows.following.landed_polls import as_json, contents, land_jobs
 from tests.warehouse.sources.lmt_tables import database
 from warehouse.errors import InputRefused, UsageError
-from warehouse.flushes import Flush
-from warehouse.sources import Reading
-from warehouse.store import Store
+from warehouse.following.flushes import Flush
+from warehouse.sources.protocol import Reading
+from warehouse.store.store import Store
 
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 ZONE = "America/Los_Angeles"

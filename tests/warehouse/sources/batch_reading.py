@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from warehouse.contracts import Table, frames, tables
-from warehouse.sources import Batch, Reading, Source
+from warehouse.sources.protocol import Batch, Reading, Source
 
 
 def gathered(batches: Iterable[Batch], table: Table = tables.POLLS) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -10,8 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.sources import darshan_reading
-from warehouse.sources.child import Arrays
+from warehouse.sources.darshan import reading
+from warehouse.sources.files.child import Arrays
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,8 +24,8 @@ def tables_of(path: Path) -> dict[str, pl.DataFrame]:
     import polars as pl
 
     from warehouse.contracts import TABLES, frames
-    from warehouse.sources import Reading
-    from warehouse.sources.darshan import SOURCE
+    from warehouse.sources.darshan.source import SOURCE
+    from warehouse.sources.protocol import Reading
 
     found: dict[str, list[pl.DataFrame]] = {}
     for batch in SOURCE.read(path, Reading()):
@@ -46,4 +46,4 @@ def log(path: str, parts: str) -> Iterator[Arrays]:
         os.kill(os.getpid(), signal.SIGSEGV)
     if "hanging" in path:
         time.sleep(60)
-    yield from darshan_reading.log(path, parts)
+    yield from reading.log(path, parts)

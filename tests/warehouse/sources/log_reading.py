@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from warehouse.contracts import frames, tables
-from warehouse.sources import Reading, Source
+from warehouse.sources.protocol import Reading, Source
 
 
 def read_log(source: Source, path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:

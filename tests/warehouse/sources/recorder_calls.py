@@ -10,8 +10,8 @@ import polars as pl
 import zstandard
 
 from warehouse.contracts import frames, trace_tables
-from warehouse.sources import Batch
-from warehouse.sources.recorder_requests import Requests
+from warehouse.sources.protocol import Batch
+from warehouse.sources.recorder.requests import Requests
 
 MODULES = {"0": "POSIX", "1": "MPIIO", "2": "MPI", "3": "HDF5"}
 

@@ -12,7 +12,8 @@ import polars as pl
 
 from tests.naive.recorder_traces import USER, Call
 from warehouse.contracts import TABLES, frames
-from warehouse.sources import Reading, recorder, recorder_files
+from warehouse.sources.protocol import Reading
+from warehouse.sources.recorder import files as recorder_files, source
 
 
 def put(folder: Path, files: Mapping[str, bytes | str]) -> Path:
@@ -37,7 +38,7 @@ def tarred(files: Mapping[str, bytes | str], format_: int = tarfile.USTAR_FORMAT
 def tables_of(path: Path) -> dict[str, pl.DataFrame]:
     """Return all rows of a trace by table, each batch checked against its contract."""
     found: dict[str, list[pl.DataFrame]] = {}
-    for batch in recorder.read(path, Reading()):
+    for batch in source.read(path, Reading()):
         assert batch.table in TABLES
         assert not batch.rows.is_empty()
         frames.require(batch.rows, batch.table)
@@ -48,7 +49,7 @@ def tables_of(path: Path) -> dict[str, pl.DataFrame]:
 def calls_of(path: Path) -> list[tuple[int, int, int, str, str, str, float, float]]:
     """Return the calls alone, of a trace of which every rank can be read: what is made of them takes longer."""
     with recorder_files.opened(path) as (form, files):
-        run = recorder.opener(form)(files)
+        run = source.opener(form)(files)
         frames_ = [run.decode(rank).calls for rank in run.ranks]
     return pl.concat(frames_).drop("trace_id").rows()
 

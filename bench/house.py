@@ -1,0 +1,188 @@
+"""The house in numbers: `python -m bench.house [FOLDER]` measures the product code of a checkout from its own source.
+
+Folders and modules are rooms. A folder's direct modules count as one room beside its folders, so a circle is told
+wherever two folders need each other. Nothing of the checkout is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import median, quantiles
+
+ROOMS = ("expectations", "flows", "reports", "studies", "transforms", "warehouse")
+_USERS = (*ROOMS, "bench", "tests")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of a checkout: its dotted name, its folder, its source."""
+
+    name: str
+    folder: str
+    source: str
+    is_front: bool
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree."""
+        return ast.parse(self.source)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is shipped."""
+        return self.name.split(".")[0] in ROOMS
+
+    @property
+    def line_count(self) -> int:
+        """How many lines it has."""
+        return len(self.source.splitlines())
+
+
+def modules_of(root: Path) -> list[Module]:
+    """Return the modules of a checkout's rooms, tests and benchmarks among them."""
+    paths = [path for room in _USERS for path in sorted((root / room).rglob("*.py"))]
+    return [_module(path.relative_to(root), path) for path in paths if "__pycache__" not in path.parts]
+
+
+def _module(place: Path, path: Path) -> Module:
+    is_front = place.name == "__init__.py"
+    parts = place.parent.parts if is_front else (*place.parent.parts, place.stem)
+    return Module(".".join(parts), place.parent.as_posix(), path.read_text(encoding="utf-8"), is_front)
+
+
+def imports(module: Module, names: set[str]) -> set[str]:
+    """Return which of these modules one imports, wherever in it."""
+    found = set()
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names} & names
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inner & names
+            if inner - names and node.module in names:
+                found.add(node.module)
+    return found - {module.name}
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Return the sets of nodes that reach each other, each sorted."""
+    reached = {node: _reached(node, edges) for node in edges}
+    together = {frozenset({node, *(other for other in reached[node] if node in reached[other])}) for node in edges}
+    return sorted(sorted(nodes) for nodes in together if len(nodes) > 1)
+
+
+def _reached(node: str, edges: dict[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = [node]
+    while waiting:
+        new = edges.get(waiting.pop(), set()) - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+def folder_edges(modules: list[Module]) -> dict[str, set[str]]:
+    """Return which folder imports which; fronts are pages, and tie nothing."""
+    names = {module.name: module for module in modules}
+    edges: dict[str, set[str]] = defaultdict(set)
+    for module in modules:
+        for name in imports(module, set(names)):
+            if not (module.is_front or names[name].is_front) and module.folder != names[name].folder:
+                edges[module.folder].add(names[name].folder)
+    return {module.folder: edges[module.folder] for module in modules}
+
+
+def importer_counts(modules: list[Module]) -> Counter[str]:
+    """Return by how many modules each one is imported; where it is not, it is left out."""
+    names = {module.name for module in modules}
+    return Counter(name for module in modules for name in imports(module, names))
+
+
+def functions_of(modules: list[Module]) -> Iterator[_Function]:
+    """Yield every function and method."""
+    for module in modules:
+        yield from (node for node in ast.walk(module.tree) if isinstance(node, _Function))
+
+
+def body_lines(function: _Function) -> int:
+    """Return the lines of a function's body, its docstring left out."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def argument_count(function: _Function) -> int:
+    """Return how many arguments a function takes, `self` and `cls` left out."""
+    arguments = function.args
+    named = [item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return len([name for name in named if name not in {"self", "cls"}])
+
+
+def parameters(modules: list[Module]) -> list[tuple[str, str]]:
+    """Return (class, field) of every parameter: a field with a default of a dataclass whose name ends in `Params`."""
+    classes = [node for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
+    return [
+        (owner.name, field.target.id)
+        for owner in classes
+        if owner.name.endswith("Params")
+        for field in owner.body
+        if isinstance(field, ast.AnnAssign) and field.value is not None and isinstance(field.target, ast.Name)
+    ]
+
+
+def keywords(modules: list[Module]) -> set[str]:
+    """Return every name by which any call passes an argument."""
+    calls = [node for module in modules for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+    return {keyword.arg for call in calls for keyword in call.keywords if keyword.arg}
+
+
+def figures(root: Path) -> list[tuple[str, str]]:
+    """Return what the table says, row by row."""
+    everything = modules_of(root)
+    product = [module for module in everything if module.is_product]
+    sizes = Counter(module.folder for module in product if not module.is_front)
+    lines = sorted(module.line_count for module in product)
+    counts = importer_counts(product)
+    private = [module.name for module in product if not module.is_front and counts[module.name] == 1]
+    small = [name for name in private if {module.name: module.line_count for module in product}[name] < _SMALL_LINES]
+    bodies = [body_lines(function) for function in functions_of(product)]
+    arguments = [argument_count(function) for function in functions_of(product)]
+    found, given = parameters(product), keywords(everything)
+    return [
+        ("product lines", f"{sum(lines):,}"),
+        ("modules (median, most lines)", f"{len(product)} ({median(lines):.0f}, {lines[-1]})"),
+        ("folders (median, most modules)", f"{len(sizes)} ({median(sizes.values()):.0f}, {max(sizes.values())})"),
+        ("circles of folders", _circles_text(circles(folder_edges(product)))),
+        ("circles of modules", _circles_text(circles(_module_edges(product)))),
+        ("modules with one importer (of fewer than 40 lines)", f"{len(private)} ({len(small)})"),
+        ("function body lines, median / p90 / most", _spread(bodies)),
+        ("function arguments, median / p90 / most", _spread(arguments)),
+        ("parameters (never set by anyone)", f"{len(found)} ({sum(field not in given for _, field in found)})"),
+    ]
+
+
+_SMALL_LINES = 40
+
+
+def _module_edges(modules: list[Module]) -> dict[str, set[str]]:
+    names = {module.name for module in modules}
+    return {module.name: imports(module, names) for module in modules}
+
+
+def _circles_text(found: list[list[str]]) -> str:
+    return f"{len(found)}" + "".join(f"; {' '.join(nodes)}" for nodes in found)
+
+
+def _spread(values: list[int]) -> str:
+    return f"{median(values):.0f} / {quantiles(values, n=10)[-1]:.0f} / {max(values)}"
+
+
+if __name__ == "__main__":
+    for label, value in figures(Path(sys.argv[1] if sys.argv[1:] else ".")):
+        print(f"{label:52} {value}")

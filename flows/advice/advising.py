@@ -1,0 +1,403 @@
+"""`iosig advise`: on which file system an application should run, and how long it should wait (IOSI, section 6.4).
+
+The page docs/advice.md is the promise to readers of the JSON document; its fields are those of `FIELDS`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from flows.advice.inputs import FilesystemState, KnownSignature, LeftOut, Rates, SignatureSource, SiteState, most_told
+from flows.settings import AdviceSettings
+from flows.signatures.view import choose_application
+from reports.texts import printable
+from warehouse.errors import NothingToDo, UsageError
+
+if TYPE_CHECKING:
+    from transforms.advice import Advice, Choice, Demand
+
+#: what readers compare; another number means that old readers must not read on
+FORMAT = "iosig-advice/1"
+DEFAULT_MOST_DELAY_S = 1800.0
+LONGEST_DELAY_S = 7 * 86_400.0
+#: steps of a demand, and delays that are tried
+_MOST_DEMAND_STEPS, _MOST_DELAYS = 100_000, 2000
+#: steps of all demands together, and of one at least: what bounds the memory where very many jobs run
+_MOST_STEPS_TOGETHER, _LEAST_DEMAND_STEPS = 20_000_000, 1000
+_MOST_TOLD = 5
+
+Method = Literal["contention", "correlation"]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody wants to know; `application` is its id, or a part of one that user and node count make clear.
+
+    filesystems: those that are asked about, all of them if empty. method: what choices are ranked by.
+    """
+
+    application: str
+    user: str | None = None
+    node_count: int | None = None
+    filesystems: tuple[str, ...] = ()
+    most_delay_s: float = DEFAULT_MOST_DELAY_S
+    method: Method = "contention"
+
+
+@dataclass(frozen=True)
+class Advised:
+    """Advice, and all that it rests on; asked_at: the clock's time of the question, which ages are told from."""
+
+    application_id: str
+    signature: KnownSignature
+    state: SiteState
+    advice: Advice
+    asked_at: datetime
+    most_delay_s: float
+    stale_after_s: float
+
+    @cached_property
+    def filesystems(self) -> Mapping[str, FilesystemState]:
+        """The file systems by their names."""
+        return {one.filesystem: one for one in self.state.filesystems}
+
+    @cached_property
+    def choices(self) -> tuple[tuple[Choice, Choice], ...]:
+        """Each file system, from the best to the worst: to start now, and with its best delay."""
+        now = {choice.partition: choice for choice in self.advice.without_delay}
+        return tuple((now[best.partition], best) for best in self.advice.with_delay)
+
+    def load_age_s(self, one: FilesystemState) -> float | None:
+        """Return how old the load of a file system is; None if it is not known when it was measured."""
+        if one.load is None or one.load.measured_until is None:
+            return None
+        return (self.asked_at - one.load.measured_until).total_seconds()
+
+    def is_stale(self, one: FilesystemState) -> bool:
+        """Return whether the load of a file system is too old to be relied upon."""
+        age_s = self.load_age_s(one)
+        return age_s is not None and age_s > self.stale_after_s
+
+
+# ---- which application
+
+
+def choose(signatures: SignatureSource, asked: Asked) -> str:
+    """Return the id of the application that is meant, one that has a signature.
+
+    Raises NothingToDo if it has none, saying what there is instead, UsageError if it could be several.
+    """
+    known = _of_size(_of_user(signatures.application_ids(), asked.user), asked.node_count)
+    found = _found(known, asked)
+    if found is not None:
+        return found
+    others = [name for name in _of_user(signatures.others(), asked.user) if _has_size(name, asked.node_count)]
+    without = _found(others, asked)
+    near = [name for name in signatures.application_ids() if _is_like(name, without, asked)]
+    told = f" There are signatures of {_listed(near)}." if near else ""
+    if without is None:
+        raise NothingToDo(_unknown(signatures, asked) + told)
+    raise NothingToDo(f"{printable(without, 120)} has no signature. {signatures.why_none(without)}{told}")
+
+
+def _of_user(names: Sequence[str], user: str | None) -> list[str]:
+    start = None if user is None else f"{user.replace('/', '%2F')}/"
+    return [name for name in names if start is None or name.startswith(start)]
+
+
+def _has_size(name: str, node_count: int | None) -> bool:
+    return node_count is None or name.rpartition("/")[2] == str(node_count)
+
+
+def _of_size(names: Sequence[str], node_count: int | None) -> list[str]:
+    """Return the names of a node count; of an application that has none of it, that of all node counts."""
+    sized = [name for name in names if _has_size(name, node_count)]
+    if node_count is None:
+        return sized
+    have = {name.rpartition("/")[0] for name in sized}
+    return sized + [name for name in names if name.endswith("/*") and name[:-2] not in have]
+
+
+def _found(names: Sequence[str], asked: Asked) -> str | None:
+    """Return the one of some names that is meant, None if none is; raises UsageError if it could be several."""
+    if not any(asked.application.casefold() in name.casefold() for name in names) or not asked.application:
+        return None
+    try:
+        return choose_application(names, asked.application)
+    except UsageError as error:
+        raise UsageError(f"{error} --user and --nodes tell them apart, too.") from error
+
+
+def _is_like(name: str, other: str | None, asked: Asked) -> bool:
+    """Return whether an application is the other one on other nodes; if there is no other, whether it is so called."""
+    if other is not None:
+        return name.rpartition("/")[0] == other.rpartition("/")[0]
+    return f"/{asked.application.casefold()}/" in f"/{name.casefold()}/"
+
+
+def _unknown(signatures: SignatureSource, asked: Asked) -> str:
+    whose = "" if asked.user is None else f" of user {asked.user!r}"
+    size = "" if asked.node_count is None else f" on {asked.node_count} nodes"
+    count = len(signatures.application_ids())
+    return (
+        f"No application with a signature is called {asked.application!r}{whose}{size}; {count:,} others have one. "
+        'Signatures come of several runs: land job log and polls, then `iosig run`. `iosig sql "from applications"` '
+        "lists what is known."
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_TOLD:,} more" if len(names) > _MOST_TOLD else ""
+    return ", ".join(printable(name, 120) for name in names[:_MOST_TOLD]) + more
+
+
+# ---- the advice
+
+
+def signature_of(signatures: SignatureSource, application_id: str, at: datetime) -> KnownSignature:
+    """Return the signature that advice is about: that of the file system on which the application moves most."""
+    found = most_told(signatures.of([application_id])[application_id])
+    if not found.holds_at(at):
+        raise NothingToDo(
+            f"The signature of {printable(application_id, 120)} held until {_instant(found.valid_until)}: its last run "
+            "that was seen ended too long ago. Land its later runs, then `iosig run`."
+        )
+    return found
+
+
+def advise_on(
+    signature: KnownSignature,
+    application_id: str,
+    state: SiteState,
+    asked: Asked,
+    settings: AdviceSettings,
+    asked_at: datetime,
+) -> Advised:
+    """Return where and when an application should start; raises NothingToDo if there is no file system to advise."""
+    from transforms.advice import AdviceParams, Partition, Running, advise
+
+    state = _asked_about(state, asked.filesystems)
+    if not state.filesystems:
+        reasons = "; ".join(f"{printable(one.filesystem, 120)}: {one.reason}" for one in state.left_out[:_MOST_TOLD])
+        raise NothingToDo(f"There is no file system to advise{'. ' if reasons else ''}{reasons}.")
+    demands = _demands(state)
+    partitions = [
+        Partition(
+            name=one.filesystem,
+            capacity_bytes_per_s=one.capacity_bytes_per_s,
+            background_bytes_per_s=one.background_bytes_per_s,
+            running=tuple(
+                Running(job.name, demands[id(job.signature)], job.elapsed_s)
+                for job in one.now_running
+                if job.signature is not None
+            ),
+        )
+        for one in state.filesystems
+    ]
+    params = AdviceParams(method=asked.method, most_delay_s=asked.most_delay_s)
+    params = replace(params, delay_step_s=max(params.delay_step_s, asked.most_delay_s / _MOST_DELAYS))
+    advice = advise(demand_of(signature.rates), partitions, params)
+    return Advised(application_id, signature, state, advice, asked_at, asked.most_delay_s, settings.stale_after_s)
+
+
+def _demands(state: SiteState) -> dict[int, Demand]:
+    """Return the demand of each signature that runs, by the object's id: many jobs of an application share theirs."""
+    jobs = [job for one in state.filesystems for job in one.now_running]
+    rates = {id(job.signature): job.signature.rates for job in jobs if job.signature is not None}
+    most = _MOST_STEPS_TOGETHER // max(len(rates), 1)
+    most = min(_MOST_DEMAND_STEPS, max(_LEAST_DEMAND_STEPS, most))
+    return {key: demand_of(of, most) for key, of in rates.items()}
+
+
+def demand_of(rates: Rates, most_steps: int = _MOST_DEMAND_STEPS) -> Demand:
+    """Return rates in even steps: of a second, or longer ones where it lasts very long."""
+    from transforms.advice import Demand
+
+    step_s = max(1.0, rates.duration_s / most_steps)
+    count = max(1, math.ceil(rates.duration_s / step_s - 1e-9))
+    return Demand(rates.stepped(0.0, step_s, count), step_s)
+
+
+def _asked_about(state: SiteState, names: Sequence[str]) -> SiteState:
+    if not names:
+        return state
+    known = {one.filesystem for one in state.filesystems} | {one.filesystem for one in state.left_out}
+    unknown = tuple(LeftOut(name, "nothing is known of it") for name in dict.fromkeys(names) if name not in known)
+    return SiteState(
+        state.at,
+        tuple(one for one in state.filesystems if one.filesystem in names),
+        tuple(one for one in state.left_out if one.filesystem in names) + unknown,
+    )
+
+
+# ---- as JSON
+
+#: field -> (JSON type, unit, whether it may be null, meaning); the page has the same
+FIELDS: dict[str, dict[str, tuple[str, str, bool, str]]] = {
+    "document": {
+        "format": ("string", "", False, f"`{FORMAT}`"),
+        "at": ("string", "UTC", False, "the instant that the advice is for: delays count from it"),
+        "asked_at": ("string", "UTC", False, "when it was asked for: ages are told from then on"),
+        "signatures_from": ("string", "", False, "`release` or `feed`"),
+        "release_id": ("string", "", True, "the release that the signatures are of"),
+        "state_from": ("string", "", False, "`warehouse` or `mix`: who told what the file systems do"),
+        "method": ("string", "", False, "what choices are ranked by: `contention` or `correlation`"),
+        "most_delay_s": ("number", "s", False, "the longest delay that was tried"),
+        "delay_step_s": ("number", "s", False, "the step between delays that were tried"),
+        "step_s": ("number", "s", False, "the step of time that contention was computed in"),
+        "application": ("object", "", False, "the application and its signature"),
+        "choices": ("array", "", False, "the file systems, the best one first"),
+        "left_out": ("array", "", False, "objects of `filesystem` and `reason`: what could not be judged"),
+    },
+    "application": {
+        "application_id": ("string", "", False, "user/application/node_count, as in `applications`"),
+        "filesystem": ("string", "", True, "whose signature it is: where the application moves most"),
+        "outcomes": ("object", "", False, "direction = outcome of its signature; `extracted` ones are added up"),
+        "method": ("string", "", True, "how the signature was made"),
+        "basis": ("string", "", False, "`curve`, second by second; or `bursts` of a feed, each at its mean rate"),
+        "duration_s": ("number", "s", False, "how long a run alone takes"),
+        "volume_bytes": ("number", "B", False, "what it moves, reads and writes together"),
+        "peak_bytes_per_s": ("number", "B/s", False, "its highest rate"),
+        "sample_count": ("integer", "samples", True, "runs that it rests on; the fewer of both directions"),
+        "last_at": ("string", "UTC", True, "when the last of them ended"),
+        "valid_until": ("string", "UTC", True, "from then on it is not used"),
+        "confidence": ("number", "1", True, "how probable it is that the next run moves a byte where it says"),
+    },
+    "choice": {
+        "rank": ("integer", "", False, "1 is the best, with its best delay"),
+        "rank_now": ("integer", "", False, "its rank where nothing may wait"),
+        "filesystem": ("string", "", False, "the file system"),
+        "now": ("object", "", False, "what is to be expected if the application starts at `at`"),
+        "best": ("object", "", False, "the same with the best delay; equal to `now` where waiting saves nothing"),
+        "capacity_bytes_per_s": ("number", "B/s", False, "what it can move"),
+        "capacity_basis": ("string", "", False, "`settings`, `mix`, or `observed`: the most it was seen to sustain"),
+        "capacity_seen_at": ("string", "UTC", True, "when that was seen"),
+        "load_bytes_per_s": ("number", "B/s", True, "what it moved of late, all together"),
+        "load_from": ("string", "UTC", True, "from when on that was measured"),
+        "load_until": ("string", "UTC", True, "until when: the last poll"),
+        "load_age_s": ("number", "s", True, "how long before `asked_at` that was; null if nobody said"),
+        "is_stale": ("boolean", "", False, "whether it is older than the settings allow"),
+        "explained_bytes_per_s": ("number", "B/s", False, "what signatures of its jobs explain of the load"),
+        "background_bytes_per_s": ("number", "B/s", False, "the rest, expected to go on"),
+        "known_job_count": ("integer", "jobs", False, "jobs on it whose signature says what comes"),
+        "over_job_count": ("integer", "jobs", False, "jobs that have run for longer than their signature"),
+        "unknown_job_count": ("integer", "jobs", False, "jobs without a signature: in the background"),
+        "running": ("array", "", False, "these jobs"),
+        "delays_s": ("array", "s", False, "the delays that were tried"),
+        "contended_bytes": ("array", "B", False, "what is to be expected with each of them"),
+    },
+    "expected": {
+        "delay_s": ("number", "s", False, "the start's delay, from `at` on"),
+        "start_at": ("string", "UTC", False, "the start"),
+        "contended_bytes": ("number", "B", False, "bytes that find no room when they are asked for, because of it"),
+        "low_contended_bytes": ("number", "B", False, "the lower end of the range that holds it in 80 % of cases"),
+        "high_contended_bytes": ("number", "B", False, "the upper end"),
+        "own_contended_bytes": ("number", "B", False, "the application's own part of it"),
+        "others_contended_bytes": ("number", "B", False, "the others' part"),
+        "stretch": ("number", "1", False, "how many times as long as alone its run takes"),
+        "met_load_ratio": ("number", "1", False, "the load that its bytes meet, as a share of the capacity"),
+    },
+    "job": {
+        "name": ("string", "", False, "the job's id, or what the mix calls it"),
+        "application_id": ("string", "", True, "its application"),
+        "elapsed_s": ("number", "s", False, "how long it has run"),
+        "status": ("string", "", False, "`known`, `over` or `unknown`, as counted above"),
+    },
+}
+
+
+def document(advised: Advised, *, signatures_from: str, release_id: str | None, state_from: str) -> Row:
+    """Return the advice as a JSON document."""
+    advice = advised.advice
+    delays = advice.delays_s
+    return {
+        "format": FORMAT,
+        "at": _instant(advised.state.at),
+        "asked_at": _instant(advised.asked_at),
+        "signatures_from": signatures_from,
+        "release_id": release_id,
+        "state_from": state_from,
+        "method": advice.method,
+        "most_delay_s": advised.most_delay_s,
+        "delay_step_s": float(delays[1] - delays[0]) if len(delays) > 1 else 0.0,
+        "step_s": advice.step_s,
+        "application": _application(advised),
+        "choices": [_choice(advised, number) for number in range(len(advised.choices))],
+        "left_out": [{"filesystem": one.filesystem, "reason": one.reason} for one in advised.state.left_out],
+    }
+
+
+def _application(advised: Advised) -> Row:
+    signature = advised.signature
+    return {
+        "application_id": advised.application_id,
+        "filesystem": signature.filesystem,
+        "outcomes": dict(sorted(signature.outcomes.items())),
+        "method": signature.method,
+        "basis": signature.basis,
+        "duration_s": signature.rates.duration_s,
+        "volume_bytes": signature.rates.volume_bytes,
+        "peak_bytes_per_s": signature.rates.peak_bytes_per_s,
+        "sample_count": signature.sample_count,
+        "last_at": _instant(signature.last_at),
+        "valid_until": _instant(signature.valid_until),
+        "confidence": signature.confidence,
+    }
+
+
+def _choice(advised: Advised, number: int) -> Row:
+    now, best = advised.choices[number]
+    one, advice = advised.filesystems[best.partition], advised.advice
+    rank_now = [choice.partition for choice in advice.without_delay].index(now.partition) + 1
+    at, load = advised.state.at, one.load
+    counts = Counter(job.status for job in one.now_running)
+    return {
+        "rank": number + 1,
+        "rank_now": rank_now,
+        "filesystem": one.filesystem,
+        "now": _expected(advised, now),
+        "best": _expected(advised, best),
+        "capacity_bytes_per_s": one.capacity_bytes_per_s,
+        "capacity_basis": one.capacity_basis,
+        "capacity_seen_at": _instant(one.capacity_seen_at),
+        "load_bytes_per_s": None if load is None else load.bytes_per_s,
+        "load_from": None if load is None else _instant(_before(at, load.from_s_ago)),
+        "load_until": None if load is None else _instant(_before(at, load.until_s_ago)),
+        "load_age_s": advised.load_age_s(one),
+        "is_stale": advised.is_stale(one),
+        "explained_bytes_per_s": one.explained_bytes_per_s,
+        "background_bytes_per_s": one.background_bytes_per_s,
+        **{f"{status}_job_count": counts[status] for status in ("known", "over", "unknown")},
+        "running": [
+            {"name": job.name, "application_id": job.application_id, "elapsed_s": job.elapsed_s, "status": job.status}
+            for job in one.now_running
+        ],
+        "delays_s": advice.delays_s.tolist(),
+        "contended_bytes": advice.contended_bytes[advice.partitions.index(one.filesystem)].tolist(),
+    }
+
+
+def _expected(advised: Advised, choice: Choice) -> Row:
+    names = [name for name in FIELDS["expected"] if name not in ("delay_s", "start_at")]
+    start_at = _before(advised.state.at, -choice.delay_s)
+    return {
+        "delay_s": choice.delay_s,
+        "start_at": _instant(start_at),
+        **{name: getattr(choice, name) for name in names},
+    }
+
+
+def _before(at: datetime, seconds: float) -> datetime:
+    return datetime.fromtimestamp(at.timestamp() - seconds, UTC)
+
+
+def _instant(value: datetime | None) -> str | None:
+    """Return an instant in UTC as text; such texts are in order of time."""
+    return None if value is None else f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"

@@ -1,0 +1,85 @@
+"""Recorder traces compressed: one as it is, or several of one program as extrapolation takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transforms.traces.addresses import without_addresses
+from transforms.traces.compression import compress, compress_together
+from transforms.traces.expansion import numbered
+from transforms.traces.trace import Call, CompressedTrace
+from warehouse.errors import InputRefused, UsageError
+from warehouse.sources.recorder import signatures
+
+if TYPE_CHECKING:
+    from warehouse.sources.recorder.signatures import SignedRank, SignedRun
+
+#: of a trace's name: where to tell, while it lasts, how many ranks are read and how many there are
+Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
+
+_REMEDY = "Trace the program again: the tracer cannot have written that."
+
+
+def keep_apart(into: Path, traces: Iterable[Path]) -> None:
+    """Raise UsageError where a file to be written is one of the traces to be read, or lies in it."""
+    target = into.resolve()
+    if any(trace.resolve() in (target, *target.parents) for trace in traces):
+        raise UsageError(f"{into} is a trace, or in one: nothing in it is touched.")
+
+
+def _untold(name: str) -> AbstractContextManager[Callable[[int, int], None]]:
+    return nullcontext(lambda done, count: None)
+
+
+def compressed(
+    path: Path, progress: Progress = _untold, of_rank: Callable[[SignedRank], SignedRank] = lambda rank: rank
+) -> CompressedTrace:
+    """Return the calls of a Recorder trace, compressed: of each rank all, or those that `of_rank` keeps.
+
+    Raises InputRefused where the trace cannot be read wholly.
+    """
+    with signatures.opened(path) as run:
+        try:
+            return compress(run.process_count, map(of_rank, _decoded(run, path, progress)))
+        except ValueError as error:
+            raise InputRefused(f"{path.name} cannot be compressed: {error}.", _REMEDY) from error
+
+
+def call_total(trace: CompressedTrace) -> int:
+    """Return how many calls all ranks made; each of them lasted once."""
+    nodes = (node for rank_class in trace.classes for node in numbered(rank_class.body)[0])
+    return sum(node.durations.count for node in nodes if isinstance(node, Call))
+
+
+def comparable(paths: Sequence[Path], *, has_nested: bool, progress: Progress) -> tuple[CompressedTrace, ...]:
+    """Return the calls of several Recorder traces, compressed so that they compare, in the order of the paths.
+
+    Without nested ones, these are the calls that each program made itself. Addresses and statuses are no parameters
+    and stand as %p. Raises InputRefused where a trace cannot be read wholly.
+    """
+    traces = []
+    for path in paths:
+        with signatures.opened(path) as run:
+            ranks = _decoded(run, path, progress)
+            traces.append((run.process_count, [_comparable(rank, has_nested) for rank in ranks]))
+    try:
+        return compress_together(traces)
+    except ValueError as error:
+        raise InputRefused(f"The traces cannot be compressed: {error}.", _REMEDY) from error
+
+
+def _comparable(rank: SignedRank, has_nested: bool) -> SignedRank:
+    kept = rank if has_nested else signatures.outer(rank)
+    return replace(kept, signatures=without_addresses(kept.signatures))
+
+
+def _decoded(run: SignedRun, path: Path, progress: Progress) -> Iterator[SignedRank]:
+    # Archives of several runs are called alike, and differ by their folders.
+    with progress("/".join(path.parts[-2:])) as told:
+        for done, rank in enumerate(run.ranks, start=1):
+            yield run.decode(rank)
+            told(done, len(run.ranks))

@@ -1,0 +1,123 @@
+"""Compressed traces, read and seen from the servers' side: all ranks' requests as those of one traced run.
+
+A compressed trace has no requests of single ranks. What its ranks ask for at once is one request here, of all together
+(rank -1), at the mean times of the calls: so that whatever can be done with a traced run (its throughput, its period,
+its class) can be done with a trace of ranks that nobody ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.errors import InputRefused
+from warehouse.sources.extrapolations import compressed_traces
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from transforms.traces.requests import Forms
+    from transforms.traces.trace import CompressedTrace
+    from warehouse.sources.protocol import Batch
+
+_REMEDY = "Write the file anew with iosig compress or iosig extrapolate."
+#: of all ranks together
+_ALL_RANKS = -1
+
+
+def read(path: Path) -> CompressedTrace:
+    """Read a compressed trace; raise InputRefused where the file is none, or contradicts itself."""
+    # The process that reads takes as long to start as what understands the rows takes to import.
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(compressed_traces.read, path)
+        from transforms.traces.frames import from_frame
+    rows, metadata = reading.result()
+    try:
+        return from_frame(rows, int(metadata["process_count"]))
+    except ValueError as error:
+        raise refused(error) from error
+
+
+def refused(error: ValueError) -> InputRefused:
+    """Return what is wrong with a compressed trace as a fault of the input."""
+    return InputRefused(f"The compressed trace cannot be used: {error}", _REMEDY)
+
+
+def recorder_forms() -> Forms:
+    """Return how Recorder logs the functions that touch files."""
+    from transforms.traces.requests import Form, Forms
+    from warehouse.sources.recorder import requests
+
+    places = ("file_at", "count_at", "size_at", "type_at", "path_at")
+    known = {
+        row["function"]: Form(
+            row["layer"],
+            row["deed"],
+            **{place: row[place] for place in places},
+            surplus=int(row["function"] in requests.WITH_FINAL_NUL),
+        )
+        for row in requests.forms().iter_rows(named=True)
+    }
+    return Forms(known, requests.TYPE_BYTES)
+
+
+def batches(path: Path) -> Iterator[Batch]:
+    """Yield a compressed trace as a traced run lands: one request for what all ranks ask for at once."""
+    from transforms.traces.timelines import timeline
+    from warehouse.contracts import trace_tables
+    from warehouse.sources.rows import traced
+
+    trace = read(path)
+    try:
+        found = timeline(trace, recorder_forms())
+    except ValueError as error:
+        raise refused(error) from error
+    modules = found.intervals["module"].unique().sort()
+    yield traced.rows(
+        trace_tables.TRACES,
+        {"tracer": "recorder", "process_count": trace.process_count, "duration_s": found.duration_s},
+    )
+    if modules.is_empty():
+        return
+    yield traced.rows(
+        trace_tables.TRACE_MODULES, {"module": modules, "outcome": "sound", "is_partial": False, "record_count": 1}
+    )
+    yield traced.rows(trace_tables.TRACE_FILES, {"file_number": 0})
+    yield traced.rows(trace_tables.TRACE_RECORDS, _records(found.intervals).to_dict())
+    for first, part in enumerate(found.intervals.iter_slices(traced.BATCH_ROWS)):
+        yield traced.rows(trace_tables.TRACE_REQUESTS, _requests(part, first * traced.BATCH_ROWS))
+
+
+def _requests(intervals: pl.DataFrame, first: int) -> dict[str, object]:
+    import polars as pl
+
+    return {
+        "request": pl.int_range(first, first + intervals.height, eager=True),
+        "rank": _ALL_RANKS,
+        "file_number": 0,
+        "request_bytes": intervals["bytes"],
+        "is_nested": False,
+        "is_async": False,
+        **{name: intervals[name] for name in ("module", "direction", "began_s", "ceased_s")},
+    }
+
+
+def _records(intervals: pl.DataFrame) -> pl.DataFrame:
+    """Return what the requests of each module add up to."""
+    import polars as pl
+
+    bytes_, began, ceased = pl.col("bytes"), pl.col("began_s"), pl.col("ceased_s")
+    sums = []
+    for deed, done in (("read", "read"), ("write", "written")):
+        own = pl.col("direction") == deed
+        known = bytes_.filter(own).null_count() == 0
+        sums += [
+            pl.when(known).then(bytes_.filter(own).sum()).round().cast(pl.Int64).alias(f"{done}_bytes"),
+            pl.col("request_count").filter(own).sum().alias(f"{deed}_count"),
+            began.filter(own).min().alias(f"{deed}_began_s"),
+            ceased.filter(own).max().alias(f"{deed}_ceased_s"),
+        ]
+    counted = intervals.group_by("module").agg(sums).sort("module")
+    return counted.with_columns(file_number=pl.lit(0), rank=pl.lit(_ALL_RANKS))

@@ -1,0 +1,48 @@
+"""Landed requests on storage targets: each request cut where its file's stripes end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from transforms.throughput import striping
+
+_UNKNOWN = -1
+
+
+def on_targets(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the pieces of rows of `trace_requests`, with all their columns, some requests at a time.
+
+    files: rows of `trace_files`. A piece's `ost` is its target, NULL where that is not known; `request_bytes` (NULL
+    where not known), `began_s` and `ceased_s` are the piece's own.
+    """
+    striped = files.filter(pl.col("osts").list.len() > 0, pl.col("stripe_bytes") > 0).with_row_index("layout")
+    placed = rows.join(striped.select("file_number", "layout"), on="file_number", how="left").with_columns(
+        pl.col("layout").cast(pl.Int64).fill_null(_UNKNOWN), pl.col("offset_bytes").fill_null(_UNKNOWN)
+    )
+    extents = striping.Extents(
+        placed["offset_bytes"].to_numpy(),
+        placed["request_bytes"].cast(pl.Int64).fill_null(_UNKNOWN).to_numpy(),
+        placed["began_s"].to_numpy(),
+        placed["ceased_s"].to_numpy(),
+        placed["layout"].to_numpy(),
+    )
+    for pieces in striping.split(extents, _layouts(striped)):
+        length_bytes = pl.Series("request_bytes", pieces.length_bytes.astype(np.float64))
+        yield rows[pieces.request].with_columns(
+            pl.Series("ost", pieces.ost).replace(striping.NO_OST, None),
+            length_bytes.set(length_bytes < 0, None),
+            pl.Series("began_s", pieces.began_s),
+            pl.Series("ceased_s", pieces.ceased_s),
+        )
+
+
+def _layouts(striped: pl.DataFrame) -> striping.Layouts:
+    lists = striped["osts"].list.len().cast(pl.Int64).to_numpy()
+    return striping.Layouts(
+        striped["stripe_bytes"].to_numpy(),
+        striped["osts"].explode(empty_as_null=False).cast(pl.Int64).to_numpy(),
+        np.concatenate(([0], np.cumsum(lists))).astype(np.int64),
+    )

@@ -1,0 +1,199 @@
+"""Signatures of many sample sets: over processes, some sets at a time, with the same answers however many there are.
+
+What sample sets have in common is nothing: each one's answer depends on itself alone. So they are cut into chunks, and
+chunks go to processes; answers come back in order, and no more chunks are under way than the processes are busy with.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from multiprocessing import get_context
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.arrays import Ragged
+from transforms.signatures.extracting import SignatureParams, Signatures, extract
+from transforms.signatures.sample_sets import SampleSets
+from warehouse.errors import IosigError
+
+Ints = npt.NDArray[np.int64]
+
+#: steps of a chunk's samples: 4 MB, and about as long at work as a process takes to start
+CHUNK_STEPS = 500_000
+#: sets of a chunk: short ones take time too
+CHUNK_SETS = 100
+#: chunks under way for each process: the one that it is at, and the next
+_CHUNKS_AHEAD = 2
+#: workers are the threads; libraries that start some of their own only get into their way
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+#: told of each chunk that is finished: how many of its sets, since the last time
+Told = Callable[[int], None]
+
+
+class WorkerLost(IosigError):
+    """A process that made signatures ended before it answered."""
+
+
+def extract_in_chunks(
+    sets: SampleSets,
+    params: SignatureParams,
+    methods: Sequence[str],
+    worker_count: int | None = None,
+    told: Told = lambda count: None,
+) -> list[Signatures]:
+    """Return the signatures of sample sets by some methods, as `transforms.signatures.extracting.extract` does.
+
+    worker_count: processes, as many as there are cores if None; a single chunk is done in this process, since one
+    takes about a second to start. Raises WorkerLost if one of them dies.
+    """
+    return next(extract_each([sets], params, methods, worker_count, told))
+
+
+def extract_each(
+    parts: Iterable[SampleSets],
+    params: SignatureParams,
+    methods: Sequence[str],
+    worker_count: int | None = None,
+    told: Told = lambda count: None,
+) -> Iterator[list[Signatures]]:
+    """Yield the signatures of one part after the other; the next ones are read while the workers are at work.
+
+    Parts are asked for as they are needed: of their samples no more are held than are under way. See
+    `extract_in_chunks`.
+    """
+    answers: list[list[Signatures]] = []
+    for piece, answer in _answered(_pieces(parts), params, tuple(methods), worker_count or os.cpu_count() or 1):
+        told(piece.set_count)
+        answers.append(answer)
+        if piece.is_last:
+            yield _joined(answers)
+            answers = []
+
+
+def chunks_of(step_counts: Ints, most_steps: int, most_sets: int | None = None) -> list[slice]:
+    """Cut a list of sample sets (m), with so many steps each, into slices of a bounded number of steps and of sets.
+
+    A set that exceeds the bound by itself is a chunk of its own. No sets make no chunks.
+    """
+    totals = np.concatenate([[0], np.cumsum(step_counts, dtype=np.int64)])
+    count = len(step_counts)
+    chunks = []
+    first = 0
+    while first < count:
+        last = int(np.searchsorted(totals, totals[first] + most_steps, side="right")) - 1
+        last = min(max(last, first + 1), first + (most_sets or count))
+        chunks.append(slice(first, last))
+        first = last
+    return chunks
+
+
+def part_of(sets: SampleSets, chunk: slice) -> SampleSets:
+    """Return some sets, one after the other: their samples are a view, not a copy."""
+    offsets = sets.offsets[chunk.start : chunk.stop + 1]
+    runs = slice(int(offsets[0]), int(offsets[-1]))
+    edges = sets.samples.offsets[runs.start : runs.stop + 1]
+    return SampleSets(
+        samples=Ragged(sets.samples.values[edges[0] : edges[-1]], edges - edges[0]),
+        started_s=sets.started_s[runs],
+        duration_s=sets.duration_s[runs],
+        interval_s=sets.interval_s[chunk],
+        offsets=offsets - offsets[0],
+    )
+
+
+# ---- chunks
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A chunk of a part: how many sets it has, and whether it is the part's last one."""
+
+    set_count: int
+    is_last: bool
+
+
+def _pieces(parts: Iterable[SampleSets]) -> Iterator[tuple[_Piece, SampleSets]]:
+    for sets in parts:
+        steps = np.diff(sets.samples.offsets[sets.offsets])
+        chunks = chunks_of(steps, CHUNK_STEPS, CHUNK_SETS) or [slice(0, 0)]
+        for chunk in chunks:
+            yield _Piece(chunk.stop - chunk.start, chunk is chunks[-1]), part_of(sets, chunk)
+
+
+def _joined(answers: Sequence[Sequence[Signatures]]) -> list[Signatures]:
+    """Join the answers of chunks, method by method."""
+    return [
+        Signatures(
+            method=own[0].method,
+            extracted=[one for answer in own for one in answer.extracted],
+            is_outlier=np.concatenate([answer.is_outlier for answer in own]),
+        )
+        for own in zip(*answers, strict=True)
+    ]
+
+
+# ---- workers
+
+
+def _answered(
+    pieces: Iterator[tuple[_Piece, SampleSets]], params: SignatureParams, methods: tuple[str, ...], worker_count: int
+) -> Iterator[tuple[_Piece, list[Signatures]]]:
+    """Yield each chunk with its answers, in order."""
+    known = list(islice(pieces, 2))
+    is_single, every = len(known) < 2, chain(known, pieces)
+    del known  # what is done is not held
+    if worker_count <= 1 or is_single:
+        yield from ((piece, extract(sets, params, methods)) for piece, sets in every)
+        return
+    pool = ProcessPoolExecutor(worker_count, mp_context=get_context("spawn"))
+    try:
+        yield from _in_order(pool, every, params, methods, worker_count * _CHUNKS_AHEAD)
+    except BrokenProcessPool as error:
+        raise WorkerLost(
+            "A process that makes signatures ended before it answered; the system may have run out of memory. "
+            "Run again, with fewer processes (engine.worker_count in the settings)."
+        ) from error
+    finally:
+        # whoever interrupts it does not wait for what has not begun
+        pool.shutdown(cancel_futures=True)
+
+
+def _in_order(
+    pool: ProcessPoolExecutor,
+    pieces: Iterator[tuple[_Piece, SampleSets]],
+    params: SignatureParams,
+    methods: tuple[str, ...],
+    most: int,
+) -> Iterator[tuple[_Piece, list[Signatures]]]:
+    """Yield answers in order of their chunks, of which so many are under way at most."""
+    waiting: deque[tuple[_Piece, Future[list[Signatures]]]] = deque()
+    for piece, sets in pieces:
+        with _environment(_ONE_THREAD):
+            waiting.append((piece, pool.submit(extract, sets, params, methods)))
+        if len(waiting) >= most:
+            done, future = waiting.popleft()
+            yield done, future.result()
+    while waiting:
+        done, future = waiting.popleft()
+        yield done, future.result()
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Give processes that are started meanwhile variables of their environment; what is set already stays."""
+    added = [name for name in values if name not in os.environ]
+    os.environ.update({name: values[name] for name in added})
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)

@@ -1,0 +1,146 @@
+"""One input, no warehouse: a file or a folder read as the night would read it, ready to be computed with."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from flows.extrapolation import view
+from flows.landing import Told, reading_of
+from flows.settings import Settings
+from flows.steps.traces import LANDED, make_signals, params_of
+from warehouse.contracts import Table, frames, tables
+from warehouse.errors import InputRefused
+from warehouse.sources.extrapolations import compressed_traces
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Batch, Source, input_name, owner, recognize
+from warehouse.store import models
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True, slots=True)
+class RowInput:
+    """Series or polls: rows of `series_intervals`, or of `polls`, and how many rows could not be read."""
+
+    name: str
+    rows: pl.DataFrame
+    refused_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """A traced run: its row of `trace_jobs`, its `trace_counters` and `trace_signals`, and its landed rows as files."""
+
+    name: str
+    jobs: pl.DataFrame
+    counters: pl.DataFrame
+    signals: pl.DataFrame
+    landed: Mapping[str, list[Path]]
+    refused_count: int
+
+    def read(self, table: Table) -> pl.DataFrame:
+        """Return the landed rows of a table."""
+        return _read(self.landed, table)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesInput(RowInput):
+    """Series, as rows of `series_intervals`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PollInput(RowInput):
+    """Polls of controllers, as rows of `polls`."""
+
+
+OneInput = SeriesInput | PollInput | TraceInput
+
+
+@contextmanager
+def opened(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]:
+    """Read one input; its files are there until the context ends.
+
+    Raises InputRefused if it is of no known format, or nothing of it can be read, or it tells of no bytes over time.
+    """
+    if compressed_traces.is_compressed_trace(path):
+        with TemporaryDirectory(prefix="iosig-") as scratch:
+            yield _trace(path.name, view.batches(path), settings, Path(scratch))
+        return
+    owned = owner(path) if path.is_dir() else None
+    source = owned[0] if owned else recognize(read_head(path))
+    batches = source.read(path, reading_of(source, settings, told))
+    if source.kind == "traces":
+        with TemporaryDirectory(prefix="iosig-") as scratch:
+            yield _trace(input_name(path, source), batches, settings, Path(scratch))
+    else:
+        yield _rows(path.name, source, list(batches))
+
+
+def _rows(name: str, source: Source, batches: list[Batch]) -> SeriesInput | PollInput:
+    refused_count = sum(batch.rows.height for batch in batches if batch.table == tables.REJECTS)
+    series, polls = (
+        [batch.rows for batch in batches if batch.table == table] for table in (tables.SERIES, tables.POLLS)
+    )
+    if polls:
+        return PollInput(name, pl.concat(polls), refused_count)
+    if not series:
+        raise InputRefused(
+            f"{name} is {source.doc[0].lower()}{source.doc[1:]}, neither a series nor a trace nor polls.",
+            "Land it instead.",
+        )
+    return SeriesInput(name, pl.concat(series).with_columns(ended_on=pl.lit(None, pl.Date)), refused_count)
+
+
+def _trace(name: str, batches: Iterable[Batch], settings: Settings, scratch: Path) -> TraceInput:
+    files = _kept(name, batches, scratch)
+    with models.engine(scratch / "spill", settings.engine.memory_limit) as connection:
+        jobs, counters, heatmaps = _staged(connection, name, files)
+    signals = make_signals(
+        jobs,
+        counters,
+        _read(files, tables.TRACE_RECORDS),
+        heatmaps,
+        files[tables.TRACE_REQUESTS.name],
+        params_of(settings.traces),
+    )
+    return TraceInput(name, jobs, counters, signals, files, _read(files, tables.REJECTS).height)
+
+
+def _staged(
+    connection: duckdb.DuckDBPyConnection, name: str, files: Mapping[str, list[Path]]
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Return the rows of `trace_jobs`, `trace_counters` and `trace_heatmaps` of a run that no job log tells of."""
+    for table in (tables.TRACES, *LANDED):
+        models.expose_landed(connection, table, files[table.name], [name] * len(files[table.name]))
+    models.expose(connection, "stage", tables.JOBS, [])
+    days = _read(files, tables.TRACES)["ended_on"].drop_nulls().to_list()
+    jobs = models.select(
+        connection, tables.TRACE_JOBS, {"days": days, "has_undated": not days, "clock_tolerance_s": 0.0}
+    )
+    models.expose_frame(connection, "stage", tables.TRACE_JOBS.name, jobs)
+    return jobs, models.select(connection, tables.TRACE_COUNTERS), models.select(connection, tables.TRACE_HEATMAPS)
+
+
+def _read(files: Mapping[str, list[Path]], table: Table) -> pl.DataFrame:
+    return pl.concat([frames.empty(table), *map(pl.read_parquet, files[table.name])])
+
+
+def _kept(name: str, batches: Iterable[Batch], folder: Path) -> Mapping[str, list[Path]]:
+    """Write batches as files, so that memory does not grow with the trace; return them by table."""
+    files: defaultdict[str, list[Path]] = defaultdict(list)
+    for number, batch in enumerate(batches):
+        known = [pl.lit(name).alias(column) for column in ("trace_id", "source_file") if column in batch.rows.columns]
+        path = folder / f"{batch.table.name}-{number}.parquet"
+        # Nobody else reads them: they go without units and docs, which take pyarrow to write.
+        frames.require(batch.rows.with_columns(known), batch.table).write_parquet(path, compression="lz4")
+        files[batch.table.name].append(path)
+    return files

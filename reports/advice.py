@@ -1,0 +1,291 @@
+"""The picture of advice: what each file system is expected to move, with the application on top, now and delayed.
+
+IOSI (Liu et al., FAST'14, section 6.4) asks for the partition where an application interferes least, and for starts
+that are staggered. A row is a file system, the best one above. On the left, on one axis of time for all rows: the
+background, what runs there as signatures say, the capacity, and the application on top of it all. On the right: the
+bytes that are expected to find no room, by the delay of the start, on one scale for all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reports import panels
+from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION
+from reports.texts import RATES, TIMES, Unit, duration_text, plain, unit_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Reals = npt.NDArray[np.float64]
+
+_WIDTH_IN = 12.0
+#: a row's height where there are few, and where there are many; all rows together are about so high
+_HIGHEST_ROW_IN, _LEAST_ROW_IN, _ROWS_IN = 2.6, 0.95, 9.0
+#: more file systems than these make a picture that nobody can read: the best ones are drawn
+MOST_ROWS = 12
+#: applications that have a colour of their own; all others share one
+NAMED_LAYERS = 4
+#: the palette's yellow beside the others: its light blue is too near to the application's own
+_LAYER_COLOURS = (GREEN, PURPLE, "#F0E442", ORANGE)
+_OTHERS, _BACKGROUND = "#8C8C8C", "#D2D2D2"
+_TOP_IN, _BETWEEN_IN, _BOTTOM_IN, _LEGEND_ROW_IN = 0.95, 0.62, 0.62, 0.22
+#: left and right edge of both panels of a row
+_LOADS, _DELAYS = (0.075, 0.665), (0.745, 0.975)
+_LEGEND_COLUMNS = 4
+_NAME_CHARACTERS, _LAYER_CHARACTERS = 60, 34
+_VOLUMES = tuple(
+    Unit(10.0**power, 10.0**power, name)
+    for power, name in zip((0, 3, 6, 9, 12, 15), ("B", "kB", "MB", "GB", "TB", "PB"), strict=True)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnFilesystem:
+    """One file system: rates are means of the view's steps (n), from now on, in bytes per second.
+
+    layers: what runs there, by name; names are alike where the application is. demand_now, demand_best: the
+    application, if it starts now, and with its best delay. expected_bytes_per_s: the load without it, as a mean over
+    all that is not known exactly; NaN where nobody asked. contended_bytes (k): by delay. remark: what is to be known of
+    the numbers, such as their age.
+    """
+
+    filesystem: str
+    capacity_bytes_per_s: float
+    background_bytes_per_s: float
+    layers: tuple[tuple[str, Reals], ...]
+    demand_now: Reals
+    demand_best: Reals
+    expected_bytes_per_s: Reals
+    best_delay_s: float
+    contended_bytes: Reals
+    low_contended_bytes: float
+    high_contended_bytes: float
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceView:
+    """What there is to see: the application, steps of one length from now on, delays (k), file systems by rank."""
+
+    application: str
+    at: str
+    step_s: float
+    delays_s: Reals
+    filesystems: tuple[DrawnFilesystem, ...]
+
+    @property
+    def verdict(self) -> str:
+        """The advice, in one line."""
+        best = self.filesystems[0]
+        place = int(np.argmin(np.abs(self.delays_s - best.best_delay_s)))
+        wait = f"after {duration_text(best.best_delay_s)}" if best.best_delay_s > 0 else "at once"
+        text = (
+            f"{plain(best.filesystem, _NAME_CHARACTERS)}, {wait}: {volume_text(best.contended_bytes[place])} contended"
+        )
+        if best.best_delay_s > 0:
+            text += f"; at once {volume_text(best.contended_bytes[0])}"
+        return text
+
+
+def volume_text(value: float) -> str:
+    """Return bytes as people write them."""
+    unit = unit_for(value, _VOLUMES, "B")
+    return f"{value:.3g} B" if unit.name.endswith(" B") else f"{value / unit.size:.3g} {unit.name}"
+
+
+def draw(view: AdviceView, path: Path) -> None:
+    """Write the picture as a PNG: all of it, or nothing."""
+    panels.write(_size(view), lambda figure: _compose(figure, view), path)
+
+
+# ---- layout
+
+
+def _rows(view: AdviceView) -> Sequence[DrawnFilesystem]:
+    return view.filesystems[:MOST_ROWS]
+
+
+def _row_in(view: AdviceView) -> float:
+    return min(_HIGHEST_ROW_IN, max(_LEAST_ROW_IN, _ROWS_IN / len(_rows(view)) - _BETWEEN_IN))
+
+
+def _legend_in(view: AdviceView) -> float:
+    # capacity, what is expected, background, others, the application twice, and both kinds of overload
+    entries = len(_colours(view)) + 8
+    return _LEGEND_ROW_IN * -(-entries // _LEGEND_COLUMNS) + 0.1
+
+
+def _size(view: AdviceView) -> tuple[float, float]:
+    count = len(_rows(view))
+    rows = count * _row_in(view) + (count - 1) * _BETWEEN_IN
+    return _WIDTH_IN, _TOP_IN + _legend_in(view) + 0.3 + rows + _BOTTOM_IN
+
+
+def _compose(figure: Figure, view: AdviceView) -> None:
+    _headings(figure, view)
+    rows, colours = _rows(view), _colours(view)
+    has_others = any(name not in colours for one in rows for name, _ in one.layers)
+    _legend(figure, colours, has_others=has_others, has_delays=any(one.best_delay_s > 0 for one in rows))
+    clock = unit_for(view.step_s * len(rows[0].demand_now), TIMES, "s")
+    waiting = unit_for(float(view.delays_s[-1]), TIMES, "s")
+    volume = unit_for(max(float(one.contended_bytes.max()) for one in rows), _VOLUMES, "B")
+    most = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in rows) / volume.size
+    for number, one in enumerate(rows):
+        top = _TOP_IN + _legend_in(view) + 0.3 + number * (_row_in(view) + _BETWEEN_IN)
+        loads = _panel(figure, top, _row_in(view), _LOADS)
+        delays = _panel(figure, top, _row_in(view), _DELAYS)
+        _draw_loads(loads, view, one, colours, clock)
+        _draw_delays(delays, view, one, waiting, volume)
+        delays.set_ylim(0.0, 1.15 * most if most > 0 else 1.0)
+        _say_title(loads, one, number)
+        is_last = number == len(rows) - 1
+        for axes, name in ((loads, f"time from now [{clock.name}]"), (delays, f"delay of the start [{waiting.name}]")):
+            axes.tick_params(labelbottom=is_last, labelsize=8.5)
+            if is_last:
+                axes.set_xlabel(name, fontsize=9)
+
+
+def _panel(figure: Figure, top_in: float, height_in: float, sides: tuple[float, float]) -> Axes:
+    """Add a panel, so many inches below the figure's top."""
+    whole = float(figure.get_figheight())
+    return figure.add_axes((sides[0], 1 - (top_in + height_in) / whole, sides[1] - sides[0], height_in / whole))
+
+
+def _headings(figure: Figure, view: AdviceView) -> None:
+    height = figure.get_figheight()
+    heading = figure.text(0.02, 1 - 0.38 / height, "", fontsize=13, fontweight="bold")
+    panels.fit(figure, heading, f"Where to run {plain(view.application, _NAME_CHARACTERS)}  ·  {view.at}")
+    shown = len(_rows(view))
+    more = f"  ·  the best {shown} of {len(view.filesystems)} are shown" if shown < len(view.filesystems) else ""
+    panels.fit(figure, figure.text(0.02, 1 - 0.68 / height, "", fontsize=11, color=BLUE), view.verdict + more)
+
+
+def _say_title(axes: Axes, one: DrawnFilesystem, number: int) -> None:
+    title = f"{number + 1}  {plain(one.filesystem, _NAME_CHARACTERS)}"
+    axes.set_title(title, fontsize=10)
+    if one.remark:
+        axes.text(
+            1.0, 1.025, plain(one.remark, 90), transform=axes.transAxes, ha="right", va="bottom", fontsize=8,
+            color="#555555",
+        )  # fmt: skip
+
+
+# ---- colours
+
+
+def _colours(view: AdviceView) -> dict[str, str]:
+    """Return the colours of the applications that move most, on all file systems together."""
+    moved: dict[str, float] = {}
+    for one in _rows(view):
+        for name, rates in one.layers:
+            moved[name] = moved.get(name, 0.0) + float(rates.sum())
+    names = sorted(moved, key=lambda name: (-moved[name], name))[:NAMED_LAYERS]
+    return dict(zip(names, _LAYER_COLOURS, strict=False))
+
+
+def _legend(figure: Figure, colours: dict[str, str], *, has_others: bool, has_delays: bool) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles = [
+        Line2D([], [], color=INK, lw=1.3, ls="--", label="capacity"),
+        Line2D([], [], color=INK, lw=0.9, ls=":", label="expected without it"),
+        Patch(facecolor=_BACKGROUND, label="background"),
+        *(Patch(facecolor=colour, label=plain(name, _LAYER_CHARACTERS)) for name, colour in colours.items()),
+        *([Patch(facecolor=_OTHERS, label="other known jobs")] if has_others else []),
+        Patch(facecolor=BLUE, label="the application, best delay" if has_delays else "the application"),
+        Patch(facecolor="white", edgecolor=BLUE, hatch="//////", lw=0, label="no room for this"),
+    ]
+    if has_delays:
+        handles += [
+            Patch(facecolor="none", edgecolor=VERMILION, lw=1.0, label="the application, at once"),
+            Patch(facecolor="white", edgecolor=VERMILION, hatch=r"\\\\\\", lw=0, label="no room for this, at once"),
+        ]
+    height = figure.get_figheight()
+    figure.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(0.02, 1 - (_TOP_IN - 0.12) / height),
+        ncols=_LEGEND_COLUMNS, fontsize=8.5, frameon=False, borderaxespad=0.0, handlelength=1.8, columnspacing=1.6,
+    )  # fmt: skip
+
+
+# ---- what is expected
+
+
+def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colours: dict[str, str], clock: Unit) -> None:
+    """Draw what a file system is expected to move: layer on layer, then the application, now and delayed."""
+    edges: Reals = np.arange(len(one.demand_now) + 1, dtype=np.float64) * (view.step_s / clock.size)
+    layers = _layers(one, colours)
+    load: Reals = np.sum([rates for _, rates in layers], axis=0)
+    high = max(float((load + np.maximum(one.demand_now, one.demand_best)).max()), one.capacity_bytes_per_s)
+    unit = unit_for(high, RATES, "B/s")
+    below: Reals = np.zeros(len(load))
+    for colour, rates in layers:
+        above: Reals = below + rates
+        _area(axes, edges, below, above, unit, facecolor=colour)
+        below = above
+    _draw_application(axes, edges, load, one, unit)
+    axes.plot((edges[:-1] + edges[1:]) / 2, one.expected_bytes_per_s / unit.size, color=INK, lw=0.9, ls=":", zorder=3)
+    axes.axhline(one.capacity_bytes_per_s / unit.size, color=INK, lw=1.3, ls="--", zorder=3)
+    axes.set_xlim(0.0, float(edges[-1]))
+    axes.set_ylim(0.0, 1.08 * high / unit.size)
+    axes.set_ylabel(unit.name, fontsize=9)
+
+
+def _layers(one: DrawnFilesystem, colours: dict[str, str]) -> list[tuple[str, Reals]]:
+    """Return what lies on one another, with its colour: the background below, those without a name on top."""
+    background = (_BACKGROUND, np.full(len(one.demand_now), one.background_bytes_per_s))
+    order = [_BACKGROUND, *colours.values(), _OTHERS]
+    found = [background, *((colours.get(name, _OTHERS), rates) for name, rates in one.layers)]
+    return sorted(found, key=lambda layer: order.index(layer[0]))
+
+
+def _draw_application(axes: Axes, edges: Reals, load: Reals, one: DrawnFilesystem, unit: Unit) -> None:
+    """Draw the application on top of the load; what is above the capacity is hatched instead."""
+    capacity: Reals = np.full(len(load), one.capacity_bytes_per_s)
+    room: Reals = np.maximum(load, capacity)
+    now: Reals = load + one.demand_now
+    best: Reals = load + one.demand_best
+    _area(axes, edges, load, np.minimum(best, room), unit, facecolor=BLUE, alpha=0.85)
+    _hatch(axes, edges, room, np.maximum(best, room), unit, BLUE, "//////")
+    if one.best_delay_s > 0:
+        _hatch(axes, edges, room, np.maximum(now, room), unit, VERMILION, r"\\\\\\")
+        # in the same thin line whatever it covers
+        outlined: Reals = np.where(one.demand_now > 0, now, np.nan)
+        _area(axes, edges, load, outlined, unit, facecolor="none", edgecolor=VERMILION, lw=1.0)
+
+
+def _area(axes: Axes, edges: Reals, low: Reals, high: Reals, unit: Unit, **style: Any) -> None:
+    """Fill steps (n) from low to high; NaN leaves one out. Areas of so many steps are slow to draw as one patch."""
+    places = np.repeat(edges, 2)[1:-1]
+    axes.fill_between(
+        places, np.repeat(low / unit.size, 2), np.repeat(high / unit.size, 2), **{"lw": 0, "edgecolor": "none", **style}
+    )
+
+
+def _hatch(axes: Axes, edges: Reals, low: Reals, high: Reals, unit: Unit, colour: str, hatch: str) -> None:
+    if (high > low).any():
+        shown: Reals = np.where(high > low, high, np.nan)
+        _area(axes, edges, low, shown, unit, facecolor="none", edgecolor=colour, hatch=hatch)
+
+
+def _draw_delays(axes: Axes, view: AdviceView, one: DrawnFilesystem, clock: Unit, volume: Unit) -> None:
+    """Draw what is contended by delay, with the best delay marked and its range."""
+    delays, contended = view.delays_s / clock.size, one.contended_bytes / volume.size
+    place = int(np.argmin(np.abs(view.delays_s - one.best_delay_s)))
+    axes.plot(delays, contended, color=INK, lw=1.1)
+    axes.plot(delays[:1], contended[:1], "o", color=VERMILION if place else BLUE, ms=5, zorder=4, clip_on=False)
+    low, high = one.low_contended_bytes / volume.size, one.high_contended_bytes / volume.size
+    axes.plot([delays[place]] * 2, [low, high], color=BLUE, lw=2.2, alpha=0.5, solid_capstyle="butt", clip_on=False)
+    axes.plot(delays[place], contended[place], "o", color=BLUE, ms=6, zorder=4, clip_on=False)
+    wait = duration_text(one.best_delay_s) if one.best_delay_s > 0 else "at once"
+    axes.set_title(f"{volume_text(one.contended_bytes[place])}, {wait}", fontsize=9, color=BLUE, fontweight="normal")
+    axes.set_xlim(0.0, float(delays[-1]) if len(delays) > 1 else 1.0)
+    axes.set_ylabel(f"contended [{volume.name}]", fontsize=9)

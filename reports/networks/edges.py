@@ -1,0 +1,156 @@
+"""Edges between rings as pixels: each one a 1-D heat map along its way.
+
+A place on an edge is a value, and all edges of a hop have the same value at the same radius (Sigovan et al.,
+IPDPS'13, section IV.A and IV.B: position and radius both go evenly from one end to the other). So where edges lie over
+one another, their colours tell of the same value: colour goes before grey, and more transfers before fewer. What is
+rare among values, an outlier at the circle's edge, has a radius of its own and is never hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.networks.rings import shortest_ends
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint16]
+Bytes = npt.NDArray[np.uint8]
+
+#: each pixel is the mean of so many by so many
+_FINE = 2
+#: points that edges are made of: so many at a time, and of very many edges fewer on each
+_CHUNK_POINTS, _MOST_POINTS = 1 << 18, 40_000_000
+#: points along an edge to a fine pixel
+_DENSITY = 1.2
+#: codes of a hop: one for grey, then those of the colours
+_HOP_CODES = 257
+
+
+@dataclass(frozen=True, slots=True)
+class HopEdges:
+    """The edges (n) of a hop: the angles of their ends, the radii of the two rings in the unit of the layout.
+
+    levels (n, slots): -1 for no value, else the place in colors (256, 3); the slots rise with the value, which is
+    outward. width: of a line, in pixels.
+    """
+
+    began_angles: Reals
+    ceased_angles: Reals
+    began_radius: float
+    ceased_radius: float
+    levels: npt.NDArray[np.int16]
+    colors: Bytes
+    width: float
+
+    @property
+    def lengths(self) -> Reals:
+        """The lengths of the edges, in the unit of the layout, or a little more."""
+        turns = np.abs(shortest_ends(self.began_angles, self.ceased_angles) - self.began_angles)
+        across = turns * (self.began_radius + self.ceased_radius) / 2
+        return np.hypot(across, self.began_radius - self.ceased_radius)
+
+
+def edge_image(hops: Sequence[HopEdges], radius: int, grey: Bytes) -> Bytes:
+    """Return the picture (2 radius, 2 radius, 4) of hops' edges, clear where there are none; radius: in pixels."""
+    side = 2 * radius * _FINE
+    # a rim of one pixel takes what lies just outside
+    codes = np.zeros((side + 2, side + 2), dtype=np.uint16)
+    share = min(1.0, _MOST_POINTS / max(sum(_point_count(hop, radius) for hop in hops), 1))
+    for number, hop in enumerate(hops):
+        _draw(codes, hop, radius, share, 1 + number * _HOP_CODES)
+    colors = np.zeros((1 + _HOP_CODES * len(hops), 4), dtype=np.uint8)
+    for number, hop in enumerate(hops):
+        first = 1 + number * _HOP_CODES
+        colors[first : first + _HOP_CODES] = np.column_stack(
+            [np.concatenate([grey[None], hop.colors]), np.full(_HOP_CODES, 255)]
+        )
+    # a line is at least one pixel wide, and has no holes
+    wide = np.maximum(codes[1:], codes[:-1])
+    return _averaged(np.maximum(wide[:, 1:], wide[:, :-1])[:side, :side], colors)
+
+
+def _averaged(codes: Codes, colors: Bytes) -> Bytes:
+    """Return the means of squares of fine pixels, as clear as they are uncovered.
+
+    Opacity is the root of the share that is covered: else a line between two pixels would be paler than its colour.
+    """
+    side = codes.shape[0] // _FINE
+    parts = [codes[row::_FINE, column::_FINE] for row in range(_FINE) for column in range(_FINE)]
+    # most pixels are clear: only the others are worked on
+    places = np.flatnonzero(np.bitwise_or.reduce(parts))
+    total = np.zeros((len(places), 4), dtype=np.uint16)
+    for part in parts:
+        total += colors[part.reshape(-1)[places]]
+    covered = total[:, 3] // 255
+    opacities = np.rint(255 * np.sqrt(np.arange(len(parts) + 1) / len(parts))).astype(np.uint8)
+    image = np.zeros((side * side, 4), dtype=np.uint8)
+    image[places, :3] = total[:, :3] // covered[:, None]
+    image[places, 3] = opacities[covered]
+    return image.reshape(side, side, 4)
+
+
+def _lanes(hop: HopEdges) -> Reals:
+    """Return how far beside an edge's middle it is drawn once more, in fine pixels."""
+    count = max(1, round(hop.width * _FINE) - 1)
+    return np.arange(count, dtype=np.float64) - (count - 1) / 2
+
+
+def _point_count(hop: HopEdges, radius: int) -> float:
+    return float(hop.lengths.sum()) * radius * _FINE * _DENSITY * len(_lanes(hop))
+
+
+def _draw(codes: Codes, hop: HopEdges, radius: int, share: float, first: int) -> None:
+    slot_count = hop.levels.shape[1]
+    of_slots = (hop.levels + (1 + first)).astype(np.uint16)
+    counts = np.ceil(hop.lengths * (radius * _FINE * _DENSITY * share)).astype(np.int64)
+    # each slot has a point, however many edges there are
+    counts = np.maximum(counts, 2 * slot_count)
+    flat = codes.reshape(-1)
+    for part in _chunks(counts):
+        edge = np.repeat(np.arange(part.start, part.stop), counts[part])
+        along = np.arange(len(edge)) - np.repeat(np.cumsum(counts[part]) - counts[part], counts[part]) + 0.5
+        along /= counts[edge]
+        # the outer end has the highest value
+        slot = slot_count - 1 - (along * slot_count).astype(np.int64)
+        code = of_slots[edge, slot]
+        for place in _places(hop, edge, along, radius, codes.shape[1]):
+            np.maximum.at(flat, place, code)
+
+
+def _chunks(counts: Ints) -> Iterator[slice]:
+    """Yield slices of whole edges, of about as many points as are worked on at a time."""
+    ends = np.cumsum(counts)
+    start = 0
+    while start < len(counts):
+        done = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + _CHUNK_POINTS, side="right")))
+        yield slice(start, stop)
+        start = stop
+
+
+def _places(hop: HopEdges, edge: Ints, along: Reals, radius: int, stride: int) -> Iterator[Ints]:
+    """Yield the fine pixels of points on edges, once for each of a line's lanes."""
+    scale = radius * _FINE
+    turns = shortest_ends(hop.began_angles, hop.ceased_angles) - hop.began_angles
+    turn = turns[edge]
+    inward = (hop.ceased_radius - hop.began_radius) * scale
+    angle = hop.began_angles[edge] + turn * along
+    reach = hop.began_radius * scale + inward * along
+    sine, cosine = np.sin(angle), np.cos(angle)
+    across, down = scale + reach * sine, scale - reach * cosine
+    lanes = _lanes(hop)
+    if len(lanes) > 1:
+        # the way's direction, and square to it
+        by_x, by_y = inward * sine + reach * turn * cosine, reach * turn * sine - inward * cosine
+        length = np.hypot(by_x, by_y)
+        by_x, by_y = by_x / length, by_y / length
+    for lane in lanes:
+        beside = (across - by_y * lane, down + by_x * lane) if len(lanes) > 1 else (across, down)
+        # half a pixel back: each point fills this pixel and the next one
+        column, row = (np.clip(np.floor(part + 0.5).astype(np.int64), 0, stride - 1) for part in beside)
+        yield row * stride + column

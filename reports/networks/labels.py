@@ -1,0 +1,193 @@
+"""The names of nodes on their rings: as many as there is room for, none over another, upright where one can read them.
+
+Outside the outermost ring names lie level; on the rings within they lie along their segment or, where that is too
+short, across it, read from the left. Where not all have room, every second, fifth, tenth ... is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from reports.networks.texts import distinct
+from reports.panels import DOTS_PER_INCH, INK
+from reports.texts import plain
+from transforms.networks.network import Layer
+from transforms.networks.rings import Ring
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_TURN = 2 * np.pi
+_OUTER_POINTS = 9.0
+#: tried one after another; larger ones where a segment is long, in pixels
+_INNER_POINTS, _LARGE_POINTS, _LARGE_ROOM = (7.0, 6.0), 9.0, 120
+_MOST_CHARACTERS = 18
+#: pixels between two names, from a ring to its names, and of the tick between
+_SPACE, _AWAY, _TICK = 9, 11, 6
+#: a circle is at least so large, in pixels, whatever stands around it; only so many names are level in full
+_LEAST_RADIUS, _MOST_LEVEL, _MOST_ACROSS = 560.0, 48, 160
+#: of so many names, the longest ones, the width is measured
+_MOST_MEASURED = 64
+#: a name on a sector lies in the outer part of it
+_SECTOR_SHARE = 0.62
+
+
+@dataclass(frozen=True, slots=True)
+class OuterLabels:
+    """The names around the outermost ring: of which nodes, their texts, level or across, and the pixels they need."""
+
+    nodes: Ints
+    texts: Sequence[str]
+    is_level: bool
+    room: float
+
+
+def outer_labels(layer: Layer) -> OuterLabels:
+    """Return what stands around the outermost ring."""
+    count = layer.node_count
+    if not count:
+        return OuterLabels(np.empty(0, dtype=np.int64), [], True, 0.0)
+    texts = (_first_members(layer) if layer.group_size > 1 else layer.labels).to_list()
+    if max(map(len, texts)) > _MOST_CHARACTERS:
+        # what differs may stand in the middle, which is left out of what is too long
+        texts = distinct(texts)
+    high = _line(_OUTER_POINTS)
+    around = _TURN * _LEAST_RADIUS
+    wide = _widest(texts, _OUTER_POINTS)
+    is_number = all(text.isascii() and text.isdecimal() for text in texts[:_MOST_MEASURED])
+    if not is_number and (count > _MOST_LEVEL or around / count < wide + _SPACE):
+        step = _step(count, around, high + 2, _MOST_ACROSS)
+        is_level = False
+    else:
+        step = _step(count, around, wide + _SPACE, _MOST_LEVEL)
+        is_level = True
+    nodes = _named_places(count, step)
+    return OuterLabels(nodes, [_shown(texts[node]) for node in nodes.tolist()], is_level, wide + _AWAY + 4)
+
+
+def draw_outer(axes: Axes, labels: OuterLabels, ring: Ring, radius: float) -> None:
+    """Write names around the outermost ring; radius: of the whole circle, in pixels."""
+    from matplotlib.collections import LineCollection
+
+    angles = ring.middles[labels.nodes]
+    directions = np.column_stack([np.sin(angles), np.cos(angles)])
+    ticks = np.stack([directions * (ring.outer_radius + 1 / radius), directions * (1 + _TICK / radius)], axis=1)
+    axes.add_collection(LineCollection(list(ticks), colors="#8A8A8A", linewidths=0.7), autolim=False)
+    for text, angle, (x, y) in zip(labels.texts, angles.tolist(), directions.tolist(), strict=True):
+        if labels.is_level:
+            reach = 1 + _AWAY / radius
+            sides = (
+                ("left" if x > 0.12 else "right" if x < -0.12 else "center"),
+                ("center" if abs(y) < 0.9 else "bottom" if y > 0 else "top"),
+            )
+            axes.text(x * reach, y * reach, text, fontsize=_OUTER_POINTS, color=INK, ha=sides[0], va=sides[1])
+        else:
+            _across(axes, text, angle, 1 + _AWAY / radius, _OUTER_POINTS, INK, is_outward=True)
+
+
+def draw_inner(axes: Axes, layer: Layer, ring: Ring, radius: float, colors: Sequence[str]) -> None:
+    """Write names on the segments of a ring within, in each node's color, where there is room."""
+    count = layer.node_count
+    if not count:
+        return
+    if count < 2 and ring.inner_radius == 0:
+        for text in layer.labels.to_list():
+            axes.text(0, 0, _shown(text), fontsize=_LARGE_POINTS, color=colors[0], ha="center", va="center")
+        return
+    reach = ring.outer_radius * _SECTOR_SHARE if ring.inner_radius == 0 else (ring.outer_radius + ring.inner_radius) / 2
+    around = _TURN * reach * radius
+    thick = 2 * (ring.outer_radius - reach) * radius
+    points = _INNER_POINTS if around / max(count, 1) < _LARGE_ROOM else (_LARGE_POINTS,)
+    full = (_first_members(layer) if layer.group_size > 1 else layer.labels).to_list()
+    for texts, size in product((full, distinct(full)), points):
+        wide, high = _widest(texts, size), _line(size)
+        if wide + 6 <= around / count and high <= thick:
+            _along(axes, texts, ring.middles, reach, size, colors)
+            return
+        if wide <= thick:
+            for node in ring.order[_named_places(count, _step(count, around, high + 1, count))].tolist():
+                _across(axes, _shown(texts[node]), float(ring.middles[node]), reach, size, colors[node])
+            return
+
+
+def _along(axes: Axes, texts: Sequence[str], angles: Reals, reach: float, points: float, colors: Sequence[str]) -> None:
+    for text, angle, color in zip(texts, angles.tolist(), colors, strict=True):
+        degrees = -np.degrees(angle) % 360
+        # those below would stand on their heads
+        degrees = degrees + 180 if 90 < degrees < 270 else degrees
+        _turned(axes, _shown(text), angle, reach, points, color, degrees, "center")
+
+
+def _across(
+    axes: Axes, text: str, angle: float, reach: float, points: float, color: str, *, is_outward: bool = False
+) -> None:
+    is_right = np.sin(angle) >= 0
+    degrees = 90 - np.degrees(angle) + (0 if is_right else 180)
+    side = "center" if not is_outward else "left" if is_right else "right"
+    _turned(axes, text, angle, reach, points, color, degrees, side)
+
+
+def _turned(
+    axes: Axes, text: str, angle: float, reach: float, points: float, color: str, degrees: float, side: str
+) -> None:
+    axes.text(
+        reach * np.sin(angle), reach * np.cos(angle), text,
+        fontsize=points, color=color, ha=side, va="center_baseline" if side == "center" else "center",
+        rotation=degrees, rotation_mode="anchor",
+    )  # fmt: skip
+
+
+# ---- room
+
+
+def _shown(label: str) -> str:
+    return plain(label, _MOST_CHARACTERS)
+
+
+def _first_members(layer: Layer) -> pl.Series:
+    """Return the first member of each group: a round number, where the label has one."""
+    label = pl.col("label")
+    first = pl.coalesce(label.str.extract(r"^(\d+)-\d+$"), label.str.extract(r"(?s)^(.+?) to .+$"), label)
+    return layer.labels.alias("label").to_frame().select(first).to_series()
+
+
+def _step(count: int, around: float, room: float, most: int) -> int:
+    """Return of how many nodes one is named: a power of two where nodes are, else 1, 2, 5, 10 ... ."""
+    is_binary = count >= 64 and count % 64 == 0
+    steps: list[int] = (
+        [2**power for power in range(40)] if is_binary else [s * 10**p for p in range(12) for s in (1, 2, 5)]
+    )
+    return next(step for step in steps if step >= count or (count / step <= most and around * step / count >= room))
+
+
+def _named_places(count: int, step: int) -> Ints:
+    """Return the places around a ring that are named, but for a last one that would stand too near to the first one."""
+    places = np.arange(0, count, step)
+    return places[:-1] if step > 1 and len(places) > 1 and count - places[-1] < step else places
+
+
+def _line(points: float) -> float:
+    return points * DOTS_PER_INCH / 72
+
+
+def _widest(labels: Sequence[str], points: float) -> float:
+    """Return the width of the widest of some names as they are shown, in pixels."""
+    from matplotlib.font_manager import findfont, get_font
+
+    font = get_font(findfont("DejaVu Sans"))
+    font.set_size(points, DOTS_PER_INCH)
+    widths = [0.0]
+    for label in sorted(set(labels), key=lambda label: (-len(label), label))[:_MOST_MEASURED]:
+        font.set_text(_shown(label), 0.0)
+        widths.append(font.get_width_height()[0] / 64)
+    return max(widths)

@@ -1,0 +1,184 @@
+"""What stands beside the circle: colours of counts, what places on an edge mean, patterns, single requests."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from reports.networks.colors import colors, unused_color
+from reports.networks.scales import Scale
+from reports.networks.texts import (
+    bottleneck_texts,
+    counted,
+    log_ticks,
+    pattern_causes,
+    pattern_texts,
+    plural,
+    quantity,
+    quantity_of_hop,
+    slot_places,
+    value_text,
+)
+from reports.networks.view import NetworkView
+from reports.panels import DOTS_PER_INCH, INK
+from reports.texts import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Ints = npt.NDArray[np.int64]
+
+_SOFT = "#555555"
+#: points of a heading and of what is below it; pixels of a line; letters that fit a line
+_HEADING, _TEXT, _LINE, _LETTERS = 9.5, 8.5, 19, 50
+_BAR_HIGH, _SCALE_HIGH, _SCALE_LEFT = 15, 300, 110
+#: of a hop: the inner ones are drawn last, and may lie on the outer ones
+_LINES = (3.2, 1.3, 0.8)
+_COUNTS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+#: the share of the axis that a name takes
+_NAME_SHARE = 0.05
+#: of more hops and of more requests than these, the first ones are told
+_MOST_HOPS, _MOST_REQUESTS = 6, 5
+
+
+def pixel_axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+    """Add a panel, so many pixels from the figure's left and upper edge."""
+    whole_width, whole_height = figure.get_size_inches() * DOTS_PER_INCH
+    return figure.add_axes(
+        (left / whole_width, 1 - (top + height) / whole_height, width / whole_width, height / whole_height)
+    )
+
+
+class Legend:
+    """A column of panels and texts, written from the top."""
+
+    def __init__(self, figure: Figure, left: float, top: float, width: float) -> None:
+        self._figure, self._left, self._top, self._width = figure, left, top, width
+
+    def draw(self, view: NetworkView, scale: Scale, counts: list[Ints], used: list[int]) -> None:
+        """Write all of it: counts (edges, slots) of each hop's used edges, and how many edges were used."""
+        if scale.slot_count:
+            self._colors(view, counts, used)
+            self._scale(view, scale, counts)
+        has_causes = any(pattern_causes(view.network, view.patterns, view.metric))
+        self._sentences(
+            f"Patterns, whole run{' (dots: their causes)' * has_causes}",
+            pattern_texts(view.network, view.patterns, view.metric),
+        )
+        self._sentences(
+            "Single requests that stand out (red circles)",
+            bottleneck_texts(view.bottlenecks, view.metric, _MOST_REQUESTS),
+        )
+
+    def _text(self, text: str, size: float = _TEXT, weight: str = "normal", color: str = INK) -> None:
+        whole_width, whole_height = self._figure.get_size_inches() * DOTS_PER_INCH
+        self._figure.text(
+            self._left / whole_width, 1 - self._top / whole_height, text,
+            fontsize=size, fontweight=weight, color=color, ha="left", va="top",
+        )  # fmt: skip
+        self._top += _LINE
+
+    def _heading(self, text: str) -> None:
+        self._text(text, _HEADING, "bold")
+        self._top += 3
+
+    def _colors(self, view: NetworkView, counts: list[Ints], used: list[int]) -> None:
+        self._heading("Colour: transfers of one edge with one value")
+        for hop, (of_hop, edge_count) in enumerate(zip(counts[:_MOST_HOPS], used, strict=False)):
+            outer, inner = (plain(plural(layer.name), 16) for layer in view.network.layers[hop : hop + 2])
+            self._text(
+                f"{outer} to {inner}: {quantity_of_hop(view.network, view.metric, hop)}, {counted(edge_count, 'edge')}"
+            )
+            most = int(of_hop.max(initial=0))
+            if most:
+                self._bar(hop, most)
+            else:
+                self._text("no values are known", color=_SOFT)
+        self._swatch("no transfers with this value")
+        self._top += 16
+
+    def _bar(self, hop: int, most: int) -> None:
+        """Draw a colour bar from one transfer to the most there are, on a log scale."""
+        axes = pixel_axes(self._figure, self._left + 4, self._top, self._width - 40, _BAR_HIGH)
+        axes.imshow(colors(hop, is_dark=False)[None], aspect="auto", extent=(0.0, 1.0, 0.0, 1.0))
+        ticks = np.unique(np.concatenate([[1.0], np.round(log_ticks(1.0, float(most), 6)), [float(most)]]))
+        places = np.log(ticks) / max(np.log(most), 1e-9) if most > 1 else np.array([0.5])
+        # what would touch the largest number is left out
+        is_kept = (places <= 0.86) | (ticks == most)
+        names = [f"{int(tick):,}" for tick in ticks[is_kept].tolist()]
+        axes.set_xticks(places[is_kept], names, fontsize=8)
+        axes.set_yticks([])
+        axes.tick_params(length=3, pad=2)
+        axes.spines[:].set_visible(False)
+        self._top += _BAR_HIGH + 34
+
+    def _swatch(self, text: str) -> None:
+        axes = pixel_axes(self._figure, self._left + 4, self._top + 1, 26, 13)
+        axes.imshow(unused_color(is_dark=False)[None, None], aspect="auto")
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+        self._left += 38
+        self._text(text)
+        self._left -= 38
+
+    def _scale(self, view: NetworkView, scale: Scale, counts: list[Ints]) -> None:
+        """Draw the axis of values as it lies along every edge, and how many transfers there are at each."""
+        from matplotlib.ticker import FuncFormatter, NullLocator
+
+        self._heading(f"Place on an edge: {quantity(view.network, view.metric)}")
+        self._text("outer end: most", color=_SOFT)
+        axes = pixel_axes(
+            self._figure, self._left + _SCALE_LEFT, self._top, self._width - _SCALE_LEFT - 30, _SCALE_HIGH
+        )
+        edges = np.arange(scale.slot_count + 1)
+        for hop, of_hop in enumerate(counts[:_MOST_HOPS]):
+            color = tuple(float(part) for part in colors(hop, is_dark=False)[70] / 255)
+            axes.stairs(np.maximum(of_hop.sum(axis=0), 0.5), edges, orientation="horizontal", baseline=0.5,
+                        color=color, lw=_LINES[min(hop, len(_LINES) - 1)])  # fmt: skip
+        self._name_slots(axes, view, scale)
+        axes.set_xscale("log")
+        axes.set_xlim(
+            0.5, max(2.0, max((float(of_hop.sum(axis=0).max(initial=0)) for of_hop in counts), default=1)) * 1.3
+        )
+        axes.set_ylim(0, scale.slot_count)
+        axes.tick_params(labelsize=8)
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(_count_text))
+        axes.set_xlabel("transfers", fontsize=8, labelpad=1)
+        self._top += _SCALE_HIGH + 8
+        self._text("inner end: least", color=_SOFT)
+        self._top += 24
+
+    def _name_slots(self, axes: Axes, view: NetworkView, scale: Scale) -> None:
+        special = scale.special_count
+        names = [["0", "below 0"][scale.has_negative] if special == 1 else "0 and below"] * (special > 0)
+        places = [special / 2] * (special > 0)
+        values = scale.lowest_values[scale.special_count :]
+        if len(values):
+            ticks = log_ticks(float(values[0]), float(scale.highest_values[-1]))
+            at = slot_places(scale, ticks)
+            is_free = at >= (places[-1] + _NAME_SHARE * scale.slot_count if special else 0.0)
+            places = places + at[is_free].tolist()
+            names = names + [value_text(view.metric, tick) for tick in ticks[is_free].tolist()]
+        axes.set_yticks(places, names)
+        if special:
+            axes.axhspan(0, special, color="#9A9A9A", alpha=0.18, lw=0)
+
+    def _sentences(self, heading: str, sentences: list[str]) -> None:
+        if not sentences:
+            return
+        self._heading(heading)
+        for sentence in sentences:
+            for number, line in enumerate(textwrap.wrap(sentence, _LETTERS)):
+                self._text(line if not number else f"   {line}")
+            self._top += 3
+        self._top += 14
+
+
+def _count_text(value: float, _: object) -> str:
+    unit, name = next(((size, sign) for size, sign in _COUNTS if value >= size), (1.0, ""))
+    return f"{value / unit:.4g}{name}" if value >= 1 else ""

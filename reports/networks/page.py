@@ -1,0 +1,379 @@
+"""A network as one HTML file that one can ask: metric, time range, nodes and edges, near and far.
+
+After Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13), section IV.
+The file needs nothing but a browser (Chromium 80, Firefox 113 or Safari 16.4, for `DecompressionStream`), and may
+load nothing: its policy forbids all but its own script and style. Numbers lie in it deflated, in base64; texts as JSON,
+in which nothing can end the element. What the script does is in `network_page_parts/`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from reports.networks import page_data as data
+from reports.networks.colors import colors, unused_color
+from reports.networks.page_data import Detail, SlotCounts
+from reports.networks.view import NetworkView
+from reports.texts import printable
+from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Ints, Network, Reals
+from warehouse.placing import moved_into_place
+
+#: a page of this size is opened at once, and may be sent by mail
+MOST_BYTES = 4_000_000
+#: networks from so many edges on are tried with a sample of them first; a guess may be wrong by so much
+_LEAST_GUESSED_EDGES, _GUESS_SLACK = 1024, 1.02
+_PARTS = Path(__file__).with_name("page_parts")
+_SCRIPTS = ("numbers", "data", "model", "picture", "rings", "timeline", "details", "search", "panels", "main")
+#: characters of a text from a log that are kept, and what stands for those that steer
+_MOST_CHARACTERS = 300
+
+
+def write_page(view: NetworkView, path: Path, most_bytes: int = MOST_BYTES) -> None:
+    """Write the page, all of it or nothing; the same view gives the same bytes.
+
+    most_bytes: what was when is told more coarsely where the page would be larger than that.
+    """
+    with moved_into_place(path.absolute()) as temporary:
+        temporary.write_bytes(page(view, most_bytes))
+
+
+def page(view: NetworkView, most_bytes: int = MOST_BYTES) -> bytes:
+    """Return the page: the most detail that fits, and the least that there is where nothing does."""
+    made = _Parts(view.network, view)
+    content = b""
+    for detail in data.details(view.network.window_count, view.network.edges.height):
+        if made.guessed_bytes(detail) > _GUESS_SLACK * most_bytes:
+            continue
+        parts = made.parts(detail)
+        if sum(map(_base64_size, parts.values())) > most_bytes:
+            continue
+        content = _assembled(view, made, detail, parts)
+        if len(content) <= most_bytes:
+            return content
+    return content or _assembled(view, made, detail, made.parts(detail))
+
+
+@dataclass
+class _Parts:
+    """The deflated parts of a page; those that do not depend on the detail are made once."""
+
+    network: Network
+    view: NetworkView
+    known: dict[tuple[object, ...], Any] = field(default_factory=dict)
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], Any]) -> Any:
+        if key not in self.known:
+            self.known[key] = make()
+        return self.known[key]
+
+    @property
+    def counts(self) -> tuple[SlotCounts, ...]:
+        found: tuple[SlotCounts, ...] = self._once(("counts",), lambda: data.slot_counts_of(self.network))
+        return found
+
+    @property
+    def timeline_lengths(self) -> list[list[int]]:
+        lengths: list[list[int]] = self._timeline[1]
+        return lengths
+
+    @property
+    def _timeline(self) -> tuple[bytes, list[list[int]]]:
+        found: tuple[bytes, list[list[int]]] = self._once(("timeline",), lambda: data.timeline_part(self.network))
+        return found
+
+    def kept(self, detail: Detail) -> Ints:
+        """Return the numbers of the edges that the page tells of."""
+        found: Ints = self._once(("kept", detail.edge_count), lambda: data.strongest(self.network, detail.edge_count))
+        return found
+
+    def _rows(self, rows: pl.DataFrame, detail: Detail) -> pl.DataFrame:
+        return data.renumbered(rows, self.kept(detail), self.network.edges.height)
+
+    def whole(self, metric: int, detail: Detail) -> tuple[bytes, int]:
+        """Return a metric's counts of the whole run, and how many there are."""
+        counts = self.counts[metric]
+        found: tuple[bytes, int] = self._once(
+            ("whole", metric, detail.whole_bits, detail.edge_count),
+            lambda: data.whole_part(self._rows(counts.rows, detail), counts.scale.slot_count, detail),
+        )
+        return found
+
+    def _edges(self, detail: Detail) -> bytes:
+        def make() -> bytes:
+            return data.edges_part(self.network, self.view.layout, self.kept(detail))
+
+        found: bytes = self._once(("edges", detail.edge_count), make)
+        return found
+
+    def _totals(self, detail: Detail) -> bytes:
+        def make() -> bytes:
+            return data.whole_totals_part(self._rows(self.network.totals, detail), len(self.kept(detail)))
+
+        found: bytes = self._once(("totals", detail.edge_count), make)
+        return found
+
+    def parts(self, detail: Detail) -> dict[str, bytes]:
+        """Return the parts by name."""
+        return self._whole_parts(detail) | self._window_parts(
+            self._rows(self.network.totals, detail), self.counts, detail
+        )
+
+    def _whole_parts(self, detail: Detail) -> dict[str, bytes]:
+        parts = {"edges": self._edges(detail), "timeline": self._timeline[0], "totals": self._totals(detail)}
+        return parts | {f"whole-{name}": self.whole(metric, detail)[0] for metric, name in enumerate(METRICS)}
+
+    def _window_parts(self, totals: pl.DataFrame, counts: tuple[SlotCounts, ...], detail: Detail) -> dict[str, bytes]:
+        if detail.window_factor >= self.network.window_count:
+            return {}
+        windows = _window_count(self.network, detail)
+        parts = {"windows-totals": data.window_totals_part(totals, windows, detail)}
+        for one, name in zip(counts, METRICS, strict=True):
+            parts[f"windows-{name}"] = data.windows_part(one, one.rows, windows, detail)
+        return parts
+
+    def guessed_bytes(self, detail: Detail) -> int:
+        """Return about how large all parts are, single windows judged by every 8th edge; 0 for a small network."""
+        if self.network.edges.height < _LEAST_GUESSED_EDGES or detail.window_factor >= self.network.window_count:
+            return 0
+
+        def sampled() -> tuple[pl.DataFrame, tuple[SlotCounts, ...]]:
+            counts = tuple(SlotCounts(one.scale, _every_eighth(one.rows)) for one in self.counts)
+            return _every_eighth(self.network.totals), counts
+
+        totals, counts = self._once(("sampled",), sampled)
+        sizes = map(_base64_size, self._window_parts(totals, counts, detail).values())
+        return 8 * sum(sizes) + sum(map(_base64_size, self._whole_parts(detail).values()))
+
+
+def _every_eighth(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.filter(pl.col("edge") % 8 == 0).with_columns(pl.col("edge") // 8)
+
+
+# ---- texts and numbers beside the parts
+
+
+def _window_count(network: Network, detail: Detail) -> int:
+    return -(-network.window_count // detail.window_factor)
+
+
+def _about(view: NetworkView, made: _Parts, detail: Detail) -> dict[str, Any]:
+    """Return what the page knows beside its parts."""
+    network = view.network
+    first, last = view.selected
+    kept = made.kept(detail)
+    return {
+        "title": _plain(view.title),
+        "notes": [_plain(note, most=2000) for note in view.notes],
+        "coarser": _coarser(view, made, detail),
+        "metric": METRICS.index(view.metric),
+        "windows": [first // detail.window_factor, -(-last // detail.window_factor)],
+        "windowEdges": _window_edges(network, detail),
+        "stepEdges": {
+            "began": float(network.window_edges_s[0]),
+            "ceased": float(network.window_edges_s[-1]),
+            "count": network.window_count * STEPS_PER_WINDOW,
+        },
+        "detail": {
+            "countBits": detail.count_bits,
+            "totalBits": detail.total_bits,
+            "wholeBits": detail.whole_bits,
+            "longestBits": detail.total_bits or data.LONGEST_BITS,
+            "wholeLongestBits": data.LONGEST_BITS,
+        },
+        "layers": [_layer(view, number) for number in range(len(network.layers))],
+        "hops": [_hop(network, kept, hop) for hop in range(network.hop_count)],
+        "unused": {"light": unused_color(is_dark=False).tolist(), "dark": unused_color(is_dark=True).tolist()},
+        "metrics": [_metric(made, metric, detail) for metric in range(len(METRICS))],
+        "timeline": made.timeline_lengths,
+        "patterns": _patterns(view),
+        "bottlenecks": [_bottleneck(row) for row in view.bottlenecks.iter_rows(named=True)],
+    }
+
+
+def _window_edges(network: Network, detail: Detail) -> list[float]:
+    edges = network.window_edges_s.tolist()
+    return [*edges[: -1 : detail.window_factor], edges[-1]]
+
+
+def _layer(view: NetworkView, number: int) -> dict[str, Any]:
+    layer, ring = view.network.layers[number], view.layout.rings[number]
+    return {
+        "name": _plain(layer.name),
+        "labels": [_plain(label) for label in layer.labels],
+        "groupSize": layer.group_size,
+        "memberCount": layer.member_count,
+        "inner": float(ring.inner_radius),
+        "outer": float(ring.outer_radius),
+    }
+
+
+def _hop(network: Network, kept: Ints, hop: int) -> dict[str, Any]:
+    return {
+        "timeKind": network.time_kinds[hop],
+        "edgeCount": int((network.edges["hop"].to_numpy()[kept] == hop).sum()),
+        "colors": {
+            "light": _base64(colors(hop, is_dark=False).tobytes()),
+            "dark": _base64(colors(hop, is_dark=True).tobytes()),
+        },
+    }
+
+
+def _metric(made: _Parts, metric: int, detail: Detail) -> dict[str, Any]:
+    scale = made.counts[metric].scale
+    return {
+        "name": METRICS[metric],
+        "lowest": _finite(scale.lowest_values),
+        "highest": _finite(scale.highest_values),
+        "hasNegative": scale.has_negative,
+        "hasZero": scale.has_zero,
+        "slotFactor": detail.slot_factor,
+        "coarseSlots": data.coarse_slot_count(made.counts[metric], detail),
+        "cellCount": made.whole(metric, detail)[1],
+    }
+
+
+def _finite(values: Reals) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _plain(text: object, most: int = _MOST_CHARACTERS) -> str:
+    """Return a text from a log without what steers, not too long."""
+    return printable(text, most)
+
+
+def _patterns(view: NetworkView) -> list[dict[str, Any]]:
+    return [_pattern(view.network, row) for row in view.patterns.iter_rows(named=True)]
+
+
+def _pattern(network: Network, row: Mapping[str, Any]) -> dict[str, Any]:
+    causes = row.get("cause_nodes") or []
+    began_s, ceased_s = _pattern_times(network, row)
+    return {
+        "hop": int(row["hop"]),
+        "metric": METRICS.index(row["metric"]),
+        "isWhole": bool(row["is_whole"]),
+        "beganS": began_s,
+        "ceasedS": ceased_s,
+        "outcome": row["outcome"],
+        "pattern": row.get("pattern"),
+        "nodeCount": int(row["active_node_count"]),
+        "nodeSpread": _number(row.get("node_spread")),
+        "edgeSpread": _number(row.get("edge_spread")),
+        "nodesPerBand": _number(row.get("nodes_per_band")),
+        "outlierScore": _number(row.get("outlier_score")),
+        "causes": [_plain(label) for label in (json.loads(causes) if isinstance(causes, str) else causes)],
+    }
+
+
+def _pattern_times(network: Network, row: Mapping[str, Any]) -> tuple[float, float]:
+    """Return when a pattern began and ceased: as the table has it, or by its windows' numbers."""
+    if "window_began_s" in row:
+        return float(row["window_began_s"]), float(row["window_ceased_s"])
+    edges = network.window_edges_s
+    return float(edges[int(row["first_window"])]), float(edges[int(row["last_window"])])
+
+
+def _bottleneck(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "metric": METRICS.index(row["metric"]),
+        "sourceLayer": _plain(row["source_layer"]),
+        "source": _plain(row["source_node"]),
+        "targetLayer": _plain(row["target_layer"]),
+        "target": _plain(row["target_node"]),
+        "beganS": _number(row["began_s"]),
+        "value": _number(row["value"]),
+        "median": _number(row["median_value"]),
+        "score": _number(row["score"]),
+        "share": _number(row["share_ratio"]),
+    }
+
+
+def _coarser(view: NetworkView, made: _Parts, detail: Detail) -> list[str]:
+    """Return sentences on what the page does not tell as finely as the network does."""
+    network, said = view.network, []
+    if detail.count_bits:
+        said.append("counts of single time windows are rounded to 3 %, their sums of bytes to 0.4 %")
+    if detail.slot_factor > 1:
+        said.append(f"values within single windows are told in groups of {detail.slot_factor} slots")
+    if detail.window_factor >= network.window_count > 1:
+        said.append("single time windows are left out")
+    elif detail.window_factor > 1:
+        said.append(f"{detail.window_factor} time windows are taken together")
+    if detail.whole_bits:
+        said.append("counts are rounded to 0.2 %")
+    if detail.edge_count:
+        said.append(_left_out(network, made.kept(detail)))
+    end = "" if detail.whole_bits else " The whole run is told exactly."
+    return [f"To keep this page small, {'; '.join(said)}.{end}"] if said else []
+
+
+def _left_out(network: Network, kept: Ints) -> str:
+    transfers = np.bincount(network.totals["edge"].to_numpy(), weights=network.totals["transfer_count"].to_numpy())
+    share = transfers[kept].sum() / transfers.sum()
+    return (
+        f"only the strongest {len(kept):,} of {network.edges.height:,} edges are in it, with {share:.1%} of transfers"
+    )
+
+
+# ---- the file
+
+
+def _assembled(view: NetworkView, made: _Parts, detail: Detail, parts: Mapping[str, bytes]) -> bytes:
+    """Return the whole file."""
+    style = _asset("style.css")
+    script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+    )
+    filled = {
+        "policy": policy,
+        "title": html.escape(_plain(view.title)),
+        "style": style,
+        "script": script,
+        "about": _json(_about(view, made, detail)),
+        "parts": "\n".join(
+            f'<script type="application/octet-stream" id="part-{name}">{_base64(content)}</script>'
+            for name, content in parts.items()
+        ),
+    }
+    # split, not replaced in turn: what is filled in is never looked at for more places
+    pieces = _asset("page.html").split("@@")
+    written = [filled[piece] if place % 2 else piece for place, piece in enumerate(pieces)]
+    return "".join(written).encode("utf-8")
+
+
+def _asset(name: str) -> str:
+    return (_PARTS / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{_base64(hashlib.sha256(text.encode('utf-8')).digest())}'"
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    """Return JSON that can stand in a script element: it holds nothing that is markup, and nothing but ASCII."""
+    text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
+
+
+def _base64_size(content: bytes) -> int:
+    return 4 * -(-len(content) // 3)

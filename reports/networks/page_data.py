@@ -1,0 +1,287 @@
+"""A network's numbers as the interactive page holds them: whole numbers in few bytes, deflated, coarser where need be.
+
+Numbers are written as LEB128: seven bits to a byte, the lowest first. What rises is written as gaps. Where the page
+would be too large, what was in single time windows is told more coarsely, step by step (`Detail`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from reports.networks.scales import Scale, scale_of, sparse_slot_counts
+from transforms.networks.network import METRICS, Bools, Ints, Network, Reals
+from transforms.networks.rings import RadialLayout
+
+#: bits that counts and sums of single windows keep where they are rounded: 3 % and 0.4 % at most
+_COUNT_BITS, _TOTAL_BITS = 4, 7
+#: bits of whole-run counts where even these are too large: 0.2 % at most
+_WHOLE_BITS = 8
+#: bits of the longest times, which are no counts: below a millionth
+LONGEST_BITS = 20
+_NANOSECONDS = 1e9
+_MOST_INTEGER = 2.0**62
+_MOST_REAL = 3e38
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How finely a page tells what was when.
+
+    count_bits, total_bits: leading binary digits that counts of a value and sums (transfers, bytes) of a window keep;
+    0 for all. slot_factor, window_factor: so many neighbouring slots and windows are told together. whole_bits: the
+    same digits of the whole run's counts. edge_count: so many edges, the strongest, are told of; 0 for all.
+    """
+
+    count_bits: int = 0
+    total_bits: int = 0
+    slot_factor: int = 1
+    window_factor: int = 1
+    whole_bits: int = 0
+    edge_count: int = 0
+
+
+def details(window_count: int, edge_count: int) -> Iterator[Detail]:
+    """Yield what a page may tell, from everything on to ever less, until hardly anything is left."""
+    yield Detail()
+    coarse = Detail(count_bits=_COUNT_BITS, total_bits=_TOTAL_BITS)
+    yield coarse
+    yield replace(coarse, slot_factor=2)
+    factor = 2
+    while factor < window_count:
+        yield replace(coarse, slot_factor=2 if factor < 4 else 4, window_factor=factor)
+        factor *= 2
+    whole = Detail(window_factor=window_count)
+    yield whole
+    whole = replace(whole, whole_bits=_WHOLE_BITS)
+    yield whole
+    while edge_count > 1:
+        edge_count = (edge_count + 1) // 2
+        yield replace(whole, edge_count=edge_count)
+
+
+# ---- numbers as bytes
+
+
+def varints(values: Ints) -> bytes:
+    """Return whole numbers, none below zero, as LEB128."""
+    if not len(values):
+        return b""
+    lengths = np.ones(len(values), dtype=np.int64)
+    rest = values >> 7
+    while rest.any():
+        lengths += rest > 0
+        rest >>= 7
+    places = np.cumsum(lengths) - lengths
+    out = np.zeros(int(lengths.sum()), dtype=np.uint8)
+    for group in range(int(lengths.max())):
+        has = lengths > group
+        more = np.where(lengths[has] > group + 1, 128, 0)
+        out[places[has] + group] = ((values[has] >> (7 * group)) & 127) | more
+    return out.tobytes()
+
+
+def signed_varints(values: Ints) -> bytes:
+    """Return whole numbers as LEB128 of 0, -1, 1, -2 and so on in turn."""
+    return varints((values << 1) ^ (values >> 63))
+
+
+def codes(values: Ints, bits: int) -> Ints:
+    """Return the numbers of rounded values: so many leading binary digits are kept; values themselves for 0 bits.
+
+    Values below 2**bits are their own numbers; from there on each octave has 2**(bits - 1) numbers.
+    """
+    if not bits:
+        return values
+    most, half = 1 << bits, 1 << (bits - 1)
+    _, exponents = np.frexp(values.astype(np.float64))
+    shifts = np.maximum(exponents.astype(np.int64) - bits, 0)
+    mantissas = np.rint(np.ldexp(values.astype(np.float64), -shifts)).astype(np.int64)
+    is_carried = mantissas == most
+    shifts, mantissas = shifts + is_carried, np.where(is_carried, half, mantissas)
+    return np.where(shifts == 0, mantissas, most + (shifts - 1) * half + mantissas - half)
+
+
+def whole_numbers(values: npt.NDArray[Any]) -> Ints:
+    """Return values rounded to whole numbers; what is not known or below zero is 0."""
+    numbers: Ints = np.rint(np.clip(np.nan_to_num(values, nan=0.0), 0.0, _MOST_INTEGER)).astype(np.int64)
+    return numbers
+
+
+def gaps(numbers: Ints, begins: Bools) -> Ints:
+    """Return rising numbers (n) as the gaps between them, anew wherever `begins` (n) says so."""
+    before = np.concatenate([[-1], numbers[:-1]])
+    return numbers - np.where(begins, -1, before) - 1
+
+
+def _reals(values: Reals) -> bytes:
+    return np.clip(values, -_MOST_REAL, _MOST_REAL).astype("<f4").tobytes()
+
+
+def deflated(*streams: bytes) -> bytes:
+    """Return the streams in a row, as zlib deflates them."""
+    return zlib.compress(b"".join(streams), 6)
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Numbers (n) that occur several times: which there are, rising, and sums over those that are alike."""
+
+    keys: Ints
+    order: Ints | None
+    begins: Ints
+
+    @classmethod
+    def of(cls, numbers: Ints) -> Runs:
+        """Return the runs of numbers in any order; those that rise already, or in few pieces, take least."""
+        order = None if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers, kind="stable")
+        rising = numbers if order is None else numbers[order]
+        begins = np.flatnonzero(np.diff(rising, prepend=-1))
+        return cls(rising[begins], order, begins)
+
+    def sums(self, values: Ints) -> Ints:
+        """Return the sum of each number's values (n)."""
+        found: Ints = np.add.reduceat(self._ordered(values), self.begins) if len(values) else values
+        return found
+
+    def most(self, values: Reals) -> Reals:
+        """Return the highest of each number's values (n)."""
+        found: Reals = np.maximum.reduceat(self._ordered(values), self.begins) if len(values) else values
+        return found
+
+    def _ordered(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return values if self.order is None else values[self.order]
+
+
+# ---- what is written
+
+
+@dataclass(frozen=True, slots=True)
+class SlotCounts:
+    """Transfers of one metric by slot: what they are counted on and the rows window, edge, slot, count."""
+
+    scale: Scale
+    rows: pl.DataFrame
+
+
+def slot_counts_of(network: Network) -> tuple[SlotCounts, ...]:
+    """Return the counts of all metrics, each on its own scale."""
+    scales = [scale_of(network, metric) for metric in METRICS]
+    return tuple(SlotCounts(scale, sparse_slot_counts(network, scale)) for scale in scales)
+
+
+def strongest(network: Network, count: int) -> Ints:
+    """Return the numbers of so many edges, rising, that have most transfers; all of them for 0."""
+    edge_count = network.edges.height
+    if not count or count >= edge_count:
+        return np.arange(edge_count)
+    transfers = np.zeros(edge_count)
+    np.add.at(transfers, network.totals["edge"].to_numpy(), network.totals["transfer_count"].to_numpy())
+    return np.sort(np.argsort(-transfers, kind="stable")[:count])
+
+
+def renumbered(rows: pl.DataFrame, kept: Ints, edge_count: int) -> pl.DataFrame:
+    """Return the rows of the kept edges, which are numbered anew."""
+    if len(kept) == edge_count:
+        return rows
+    known = pl.DataFrame({"edge": kept, "_number": np.arange(len(kept))}).cast({"edge": rows.schema["edge"]})
+    found = rows.join(known, on="edge", how="inner", maintain_order="left")
+    return found.with_columns(pl.col("_number").cast(rows.schema["edge"]).alias("edge")).drop("_number")
+
+
+def edges_part(network: Network, layout: RadialLayout, kept: Ints) -> bytes:
+    """Return edges (sources, targets), and nodes' angles."""
+    sources, targets = (network.edges[name].to_numpy().astype(np.int64)[kept] for name in ("source", "target"))
+    angles = [_reals(values) for ring in layout.rings for values in (ring.begins, ring.ends)]
+    return deflated(
+        *angles,
+        signed_varints(np.diff(sources, prepend=0)),
+        signed_varints(np.diff(targets, prepend=0)),
+    )
+
+
+def timeline_part(network: Network) -> tuple[bytes, list[list[int]]]:
+    """Return steps, means, least and most values of the timeline, and how many steps by metric and hop."""
+    rows = network.timeline.filter(pl.col("count") > 0)
+    hops, metrics = rows["hop"].to_numpy(), rows["metric"].to_numpy()
+    lengths = [
+        [int(((hops == hop) & (metrics == metric)).sum()) for hop in range(network.hop_count)]
+        for metric in range(len(METRICS))
+    ]
+    rows = rows.sort("metric", "hop", "step").with_columns((pl.col("sum") / pl.col("count")).alias("mean"))
+    columns = [_reals(rows[name].to_numpy().astype(np.float64)) for name in ("mean", "least", "most")]
+    return deflated(*columns, varints(rows["step"].to_numpy().astype(np.int64))), lengths
+
+
+def whole_totals_part(totals: pl.DataFrame, edge_count: int) -> bytes:
+    """Return transfers, bytes read and written and the longest time of each edge in the whole run."""
+    edges = totals["edge"].to_numpy()
+    sums = [
+        np.bincount(edges, weights=totals[name].to_numpy(), minlength=edge_count)
+        for name in ("transfer_count", "read_bytes", "written_bytes")
+    ]
+    longest = np.zeros(edge_count)
+    np.maximum.at(longest, edges, totals["longest_s"].to_numpy())
+    return deflated(
+        *(varints(whole_numbers(values)) for values in sums),
+        varints(codes(whole_numbers(longest * _NANOSECONDS), LONGEST_BITS)),
+    )
+
+
+def window_totals_part(totals: pl.DataFrame, window_count: int, detail: Detail) -> bytes:
+    """Return the same sums of each window's edges: entries by window, edges as gaps, four columns."""
+    windows, edges = _numbers(totals, "window") // detail.window_factor, _numbers(totals, "edge")
+    size = int(edges.max(initial=-1)) + 1
+    runs = Runs.of(windows * size + edges)
+    sums = [
+        codes(runs.sums(whole_numbers(totals[name].to_numpy().astype(np.float64))), detail.total_bits)
+        for name in ("transfer_count", "read_bytes", "written_bytes")
+    ]
+    longest = whole_numbers(runs.most(totals["longest_s"].to_numpy()) * _NANOSECONDS)
+    columns = [*sums, codes(longest, detail.total_bits or LONGEST_BITS)]
+    return deflated(*_by_window(runs.keys, size, window_count), *map(varints, columns))
+
+
+def whole_part(rows: pl.DataFrame, slot_count: int, detail: Detail) -> tuple[bytes, int]:
+    """Return cells (edge by slot) that have any transfers in the whole run, as gaps, and counts; and how many cells."""
+    runs = Runs.of(_numbers(rows, "edge") * slot_count + _numbers(rows, "slot"))
+    counts = codes(runs.sums(_numbers(rows, "count")), detail.whole_bits)
+    begins = np.zeros(len(runs.keys), dtype=np.bool_)
+    begins[:1] = True
+    return deflated(varints(gaps(runs.keys, begins)), varints(counts)), len(runs.keys)
+
+
+def windows_part(counts: SlotCounts, rows: pl.DataFrame, window_count: int, detail: Detail) -> bytes:
+    """Return cells that have any transfers in a window, window by window, as gaps, and counts."""
+    special, slots = counts.scale.special_count, _numbers(rows, "slot")
+    slots = np.where(slots < special, slots, special + (slots - special) // detail.slot_factor)
+    edges = _numbers(rows, "edge")
+    slot_count = coarse_slot_count(counts, detail)
+    size = (int(edges.max(initial=-1)) + 1) * slot_count
+    windows = _numbers(rows, "window") // detail.window_factor
+    runs = Runs.of(windows * size + edges * slot_count + slots)
+    values = codes(runs.sums(_numbers(rows, "count")), detail.count_bits)
+    return deflated(*_by_window(runs.keys, size, window_count), varints(values))
+
+
+def coarse_slot_count(counts: SlotCounts, detail: Detail) -> int:
+    """Return how many slots single windows are told in."""
+    special = counts.scale.special_count
+    return special + -(-(counts.scale.slot_count - special) // detail.slot_factor)
+
+
+def _numbers(rows: pl.DataFrame, name: str) -> Ints:
+    return rows[name].to_numpy().astype(np.int64)
+
+
+def _by_window(keys: Ints, size: int, window_count: int) -> tuple[bytes, bytes]:
+    """Return how many numbers each window has, and the gaps between them; a key is window * size + number."""
+    windows = keys // max(size, 1)
+    begins = np.diff(windows, prepend=-1) != 0
+    return varints(np.bincount(windows, minlength=window_count)), varints(gaps(keys - windows * size, begins))

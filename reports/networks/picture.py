@@ -1,0 +1,277 @@
+"""The picture of a network: rings of nodes, edges as heat maps between them, their legend, and the time below.
+
+Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13): Figures 3 to 5 for
+the rings, edges and colours, Figure 2 for the timeline, Figure 12 for the red circles. In an SVG, edges are pixels;
+rings and texts are lines and letters.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from reports import panels
+from reports.networks.colors import colors, unused_color
+from reports.networks.edges import HopEdges, edge_image
+from reports.networks.labels import draw_inner, draw_outer, outer_labels
+from reports.networks.legend import Legend, pixel_axes
+from reports.networks.scales import Scale, scale_of, slot_counts
+from reports.networks.texts import counted, pattern_causes, plural, quantity
+from reports.networks.timeline import MOST_HOPS, draw_timelines
+from reports.networks.view import NetworkView
+from reports.panels import INK, ORANGE
+from reports.texts import duration_text, plain
+from transforms.networks.rings import Ring, edge_angles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+#: pixels: the whole width; the square that the circle and its names fill, and the space around it
+_WIDTH, _DISC, _LEFT = 1960, 1464, 30
+_TOP, _NOTE_LINE, _BELOW, _FOOT = 104, 24, 34, 66
+_TIMELINE, _BETWEEN, _TIMELINE_LEFT = 118, 34, 110
+_LEGEND_LEFT, _LEGEND_WIDTH = 1530, 420
+_MOST_NOTE_LINES, _NOTE_LETTERS = 3, 215
+#: a line is so wide, in pixels; all lines of a hop fill this share of its area
+_LEAST_LINE, _MOST_LINE, _LINE_SHARE = 1.0, 5.0, 0.7
+_ACTIVE, _IDLE = "#566270", "#DDE1E6"
+_CIRCLE = "#E00000"
+#: segments without seams are drawn together, in arcs that are not longer than this; radians between two corners
+_LONGEST_ARC, _CORNER = 0.2, 0.02
+
+
+def draw(view: NetworkView, path: Path, kind: str = "png") -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What is drawn of a network: the metric's scale, the counts on its edges, and which of these were used.
+
+    counts (edges, slots). hops: for each hop the numbers of the edges that anything crossed in the selected windows.
+    """
+
+    scale: Scale
+    counts: Ints
+    hops: list[Ints]
+
+    @classmethod
+    def of(cls, view: NetworkView) -> _Drawn:
+        network = view.network
+        first, stop = view.selected
+        is_selected = pl.col("window").is_between(first, stop, closed="left") & (pl.col("transfer_count") > 0)
+        is_used = np.zeros(len(network.edges), dtype=bool)
+        is_used[network.totals.filter(is_selected)["edge"].to_numpy()] = True
+        of_hop = network.edges["hop"].to_numpy()
+        scale = scale_of(network, view.metric)
+        hops = [np.flatnonzero(is_used & (of_hop == hop)) for hop in range(network.hop_count)]
+        return cls(scale, slot_counts(network, scale, view.windows), hops)
+
+
+# ---- layout
+
+
+def _size(view: NetworkView) -> tuple[float, float]:
+    return _WIDTH / panels.DOTS_PER_INCH, (_timeline_top(view) + _timelines_high(view) + _FOOT) / panels.DOTS_PER_INCH
+
+
+def _disc_top(view: NetworkView) -> int:
+    return _TOP + _NOTE_LINE * len(_notes(view))
+
+
+def _timeline_top(view: NetworkView) -> int:
+    return _disc_top(view) + _DISC + _BELOW
+
+
+def _timelines_high(view: NetworkView) -> int:
+    count = min(view.network.hop_count, MOST_HOPS)
+    return count * (_TIMELINE + _BETWEEN) - _BETWEEN
+
+
+def _notes(view: NetworkView) -> list[str]:
+    """Return the notes as lines that fit."""
+    lines = textwrap.wrap(" ".join(plain(note) for note in view.notes), _NOTE_LETTERS)
+    return lines if len(lines) <= _MOST_NOTE_LINES else [*lines[: _MOST_NOTE_LINES - 1], f"{lines[2][:-1]}…"]
+
+
+def _compose(figure: Figure, view: NetworkView) -> None:
+    drawn = _Drawn.of(view)
+    _headings(figure, view, drawn)
+    _draw_disc(pixel_axes(figure, _LEFT, _disc_top(view), _DISC, _DISC), view, drawn, _DISC)
+    Legend(figure, _LEGEND_LEFT, _disc_top(view) + 8, _LEGEND_WIDTH).draw(
+        view, drawn.scale, [drawn.counts[edges] for edges in drawn.hops], [len(edges) for edges in drawn.hops]
+    )
+    top = _timeline_top(view)
+    shown = [
+        pixel_axes(figure, _TIMELINE_LEFT, top + hop * (_TIMELINE + _BETWEEN), _WIDTH - _TIMELINE_LEFT - 30, _TIMELINE)
+        for hop in range(min(view.network.hop_count, MOST_HOPS))
+    ]
+    draw_timelines(shown, view)
+
+
+def _headings(figure: Figure, view: NetworkView, drawn: _Drawn) -> None:
+    high = figure.get_figheight() * panels.DOTS_PER_INCH
+    left = _LEFT / _WIDTH
+    panels.fit(figure, figure.text(left, 1 - 46 / high, "", fontsize=14, fontweight="bold"), plain(view.title))
+    panels.fit(figure, figure.text(left, 1 - 82 / high, "", fontsize=10.5), _subject(view))
+    for number, line in enumerate(_notes(view)):
+        at = 1 - (110 + _NOTE_LINE * number) / high
+        panels.fit(figure, figure.text(left, at, "", fontsize=9, color="#555555"), line)
+
+
+def _subject(view: NetworkView) -> str:
+    """Return what is shown, of which nodes, and of which time."""
+    network = view.network
+    what = quantity(network, view.metric)
+    layers = ", ".join(
+        counted(layer.member_count, plain(layer.name, 24))
+        + (f" in {layer.node_count:,} groups" if layer.group_size > 1 else "")
+        for layer in network.layers
+    )
+    first, stop = view.selected
+    edges = network.window_edges_s
+    began, ceased = (duration_text(float(edges[place])) for place in (first, stop))
+    when = "the whole run" if (first, stop) == (0, network.window_count) else f"{began} to {ceased} of the run"
+    return f"{what[:1].upper()}{what[1:]} between {layers}; {when}; rings from outside in"
+
+
+# ---- the circle
+
+
+def draw_disc(axes: Axes, view: NetworkView, side: int) -> None:
+    """Draw rings, edges, names and marks into axes that are a square of so many pixels."""
+    _draw_disc(axes, view, _Drawn.of(view), side)
+
+
+def _draw_disc(axes: Axes, view: NetworkView, drawn: _Drawn, side: int) -> None:
+    labels = outer_labels(view.network.layers[0])
+    radius = int(side / 2 - max(labels.room, 12))
+    axes.set_axis_off()
+    limit = side / 2 / radius
+    image = edge_image(
+        [_hop_edges(view, drawn, hop, radius) for hop in range(view.network.hop_count)],
+        radius,
+        unused_color(is_dark=False),
+    )
+    axes.imshow(image, extent=(-1, 1, -1, 1), interpolation="none", zorder=1)
+    for number, (layer, ring) in enumerate(zip(view.network.layers, view.layout.rings, strict=True)):
+        is_active = _active(view, drawn, number)
+        _draw_ring(axes, ring, is_active)
+        if number == 0:
+            draw_outer(axes, labels, ring, radius)
+        else:
+            draw_inner(axes, layer, ring, radius, ["white" if active else INK for active in is_active.tolist()])
+    _mark_causes(axes, view)
+    _circle_bottlenecks(axes, view)
+    _say_nothing(axes, view, drawn)
+    axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
+
+
+def _hop_edges(view: NetworkView, drawn: _Drawn, hop: int, radius: int) -> HopEdges:
+    """Return a hop's used edges as they are drawn: levels by the logarithm of counts, up to the hop's largest."""
+    rows = drawn.hops[hop]
+    ends = view.network.edges[rows] if len(rows) else view.network.edges.clear()
+    outer, inner = view.layout.rings[hop : hop + 2]
+    counts = drawn.counts[rows]
+    if not counts.shape[1]:
+        counts = np.zeros((len(rows), 1), dtype=np.int64)
+    most = max(int(counts.max(initial=1)), 2)
+    levels = np.where(counts > 0, np.rint(255 * np.log(np.maximum(counts, 1)) / np.log(most)), -1).astype(np.int16)
+    began, ceased = edge_angles(outer, inner, ends["source"].to_numpy(), ends["target"].to_numpy())
+    thin = HopEdges(
+        began, ceased, outer.inner_radius, inner.outer_radius, levels, colors(hop, is_dark=False), _LEAST_LINE
+    )
+    area = np.pi * (outer.inner_radius**2 - inner.outer_radius**2) * radius
+    width = _LINE_SHARE * area / max(float(thin.lengths.sum()), 1e-9)
+    return replace(thin, width=float(np.clip(width, _LEAST_LINE, _MOST_LINE)))
+
+
+def _active(view: NetworkView, drawn: _Drawn, layer: int) -> Bools:
+    """Return which nodes of a layer have an edge that was used."""
+    is_active = np.zeros(view.network.layers[layer].node_count, dtype=bool)
+    for hop, end in ((layer, "source"), (layer - 1, "target")):
+        if 0 <= hop < view.network.hop_count:
+            is_active[view.network.edges[end].to_numpy()[drawn.hops[hop]]] = True
+    return is_active
+
+
+def _draw_ring(axes: Axes, ring: Ring, is_active: Bools) -> None:
+    """Draw a ring's segments, dark where they were active; neighbours without a seam between them as one."""
+    from matplotlib.collections import PolyCollection
+
+    count = len(ring.order)
+    if not count:
+        return
+    width = 2 * np.pi / count
+    begins, ends = ring.begins[ring.order], ring.ends[ring.order]
+    has_seams = bool((ends - begins).max() < width * (1 - 1e-6))
+    block = 1 if has_seams else max(1, int(_LONGEST_ARC / width))
+    state = is_active[ring.order]
+    is_first = np.concatenate([[True], state[1:] != state[:-1]]) | (np.arange(count) % block == 0)
+    first = np.flatnonzero(is_first)
+    last = np.append(first[1:], count) - 1
+    began = begins[first]
+    length = begins[last] - began + (ends - begins)[last]
+    corners = max(2, int(np.ceil(float(length.max()) / _CORNER)) + 1)
+    angles = began[:, None] + length[:, None] * np.linspace(0, 1, corners)
+    directions = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    places = np.concatenate([directions * ring.outer_radius, directions[:, ::-1] * ring.inner_radius], axis=1)
+    shades = [_ACTIVE if active else _IDLE for active in state[first].tolist()]
+    # else light would shine through between arcs that touch
+    edges, line = ("none", 0.0) if has_seams or count == 1 else (shades, 0.4)
+    axes.add_collection(PolyCollection(list(places), facecolors=shades, edgecolors=edges, linewidths=line, zorder=2))
+
+
+def _mark_causes(axes: Axes, view: NetworkView) -> None:
+    """Draw a dot at each node that causes a pattern of the whole run."""
+    causes = pattern_causes(view.network, view.patterns, view.metric)
+    for layer, ring, names in zip(view.network.layers, view.layout.rings, causes, strict=False):
+        _mark(axes, ring, layer.labels.is_in(names), ms=5.5, mfc=ORANGE, mec="white", mew=0.7)
+
+
+def _mark(axes: Axes, ring: Ring, is_marked: pl.Series, **how: Any) -> None:
+    angles = ring.middles[np.flatnonzero(is_marked.to_numpy())]
+    # within the outermost ring; else on the rim, beside the names
+    reach = (ring.inner_radius + 1) / 2 if ring.outer_radius == 1 else ring.outer_radius
+    axes.plot(reach * np.sin(angles), reach * np.cos(angles), "o", zorder=4, **how)
+
+
+def _circle_bottlenecks(axes: Axes, view: NetworkView) -> None:
+    """Draw a red circle at each node that a request which stands out came from, as Figure 12."""
+    if not {"metric", "source_layer", "source_node"} <= set(view.bottlenecks.columns):
+        return
+    rows = view.bottlenecks.filter(pl.col("metric") == view.metric)
+    for layer, ring in zip(view.network.layers, view.layout.rings, strict=True):
+        names = rows.filter(pl.col("source_layer") == layer.name)["source_node"]
+        _mark(axes, ring, layer.labels.is_in(names.unique().to_list()), ms=13, mfc="none", mec=_CIRCLE, mew=1.8)
+
+
+def _say_nothing(axes: Axes, view: NetworkView, drawn: _Drawn) -> None:
+    """Say in a sentence why there is nothing to see, if there is nothing."""
+    what = quantity(view.network, view.metric)
+    used = sum(len(edges) for edges in drawn.hops)
+    if not len(view.network.edges):
+        names = " and ".join(plain(plural(layer.name), 24) for layer in view.network.layers)
+        told = f"Nothing went between {names}."
+    elif not used:
+        told = "Nothing was transferred in the selected time."
+    elif not drawn.scale.slot_count:
+        told = f"The {what} of no transfer is known."
+    elif not sum(int(drawn.counts[edges].sum()) for edges in drawn.hops):
+        told = f"The {what} of no transfer in the selected time is known."
+    else:
+        return
+    box = {"facecolor": "white", "edgecolor": "#9A9A9A", "boxstyle": "round,pad=0.6"}
+    axes.text(0, 0.62, told, ha="center", va="center", fontsize=13, color=INK, bbox=box, zorder=5)

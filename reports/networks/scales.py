@@ -1,0 +1,114 @@
+"""The scale on which a network's edges show a metric: at most so many slots from the least value to the most.
+
+Sigovan et al. (IPDPS'13), section IV.A: the outermost point of an edge is the highest value in the data, the innermost
+one the lowest; here with a slot of its own for zero and one for what is negative, which come first. All hops share one
+scale, so that places on their edges mean the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from transforms.networks.log_bins import HIGHEST, LOWEST, NEGATIVE, ZERO, lower_values
+from transforms.networks.network import METRICS, Ints, Metric, Network, Reals
+
+#: rows that are worked on at a time: bounds the memory
+_CHUNK_ROWS = 1 << 22
+_SLOTS = pl.Schema({"window": pl.Int32(), "edge": pl.Int32(), "slot": pl.Int32(), "count": pl.Int64()})
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Slots of a metric, rising: negative values if there are any, zero if there is any, then equal numbers of bins.
+
+    slot_of_bin (bins of int16, counted from -32768 on): the slot of each bin; those beyond the scale lie in its first
+    or last slot. lowest_values, highest_values (slots): where a slot begins and ends; -inf to 0 for negative values,
+    0 to 0 for zero. bins_per_slot: log bins in each slot of values; 0 if there are none.
+    """
+
+    metric: Metric
+    slot_of_bin: Ints
+    lowest_values: Reals
+    highest_values: Reals
+    has_negative: bool
+    has_zero: bool
+    bins_per_slot: int
+
+    @property
+    def slot_count(self) -> int:
+        """Slots, special ones included; 0 where no value is known."""
+        return len(self.lowest_values)
+
+    @property
+    def special_count(self) -> int:
+        """Slots before those of values above zero."""
+        return int(self.has_negative) + int(self.has_zero)
+
+
+def scale_of(network: Network, metric: Metric, most_slot_count: int = 50) -> Scale:
+    """Return the scale that covers the whole network's range of a metric; two slots are kept for what is special."""
+    if most_slot_count < 3:
+        raise ValueError(f"a scale has 3 slots at least, not {most_slot_count}")
+    bins = network.counts.lazy().filter(pl.col("metric") == METRICS.index(metric)).select(pl.col("bin").unique())
+    present = bins.collect().get_column("bin").to_numpy().astype(np.int64)
+    has_negative, has_zero = bool((present == NEGATIVE).any()), bool((present == ZERO).any())
+    special = int(has_negative) + int(has_zero)
+    valued = present[present >= LOWEST]
+    first, last = (int(valued.min()), int(valued.max())) if len(valued) else (0, -1)
+    per_slot = -(-(last - first + 1) // (most_slot_count - 2))
+    slots = -(-(last - first + 1) // per_slot) if per_slot else 0
+    starts = first + per_slot * np.arange(slots + 1)
+    lowest, highest = np.array([-np.inf] * has_negative + [0.0] * has_zero), np.zeros(special)
+    values = _edge_values(starts)
+    return Scale(
+        metric,
+        _slots_of_bins(first, per_slot, slots, has_negative, has_zero),
+        np.concatenate([lowest, values[:-1]]),
+        np.concatenate([highest, values[1:]]),
+        has_negative,
+        has_zero,
+        per_slot,
+    )
+
+
+def _edge_values(starts: Ints) -> Reals:
+    """Return the values at which bins begin; the largest float for what lies behind the last one."""
+    values = lower_values(np.minimum(starts, HIGHEST))
+    return np.where(starts > HIGHEST, np.finfo(np.float64).max, values)
+
+
+def _slots_of_bins(first: int, per_slot: int, slots: int, has_negative: bool, has_zero: bool) -> Ints:
+    special = int(has_negative) + int(has_zero)
+    numbers = np.arange(-(1 << 15), 1 << 15)
+    found = special + np.clip((numbers - first) // max(per_slot, 1), 0, max(slots - 1, 0))
+    found[NEGATIVE + (1 << 15)] = 0
+    found[ZERO + (1 << 15)] = int(has_negative)
+    return np.minimum(found, max(special + slots - 1, 0))
+
+
+def slot_counts(network: Network, scale: Scale, windows: tuple[int, int] | None = None) -> Ints:
+    """Return transfers by edge and slot (edges, slots), of all windows, or from a first one to before a last one."""
+    shape = (len(network.edges), scale.slot_count)
+    counts = np.zeros(shape[0] * shape[1], np.int64)
+    rows = network.counts.filter(_of(scale, windows)).select("edge", "bin", "count")
+    for part in rows.iter_slices(_CHUNK_ROWS):
+        edge, bins, count = (part.get_column(name).to_numpy().astype(np.int64) for name in ("edge", "bin", "count"))
+        np.add.at(counts, edge * shape[1] + scale.slot_of_bin[bins + (1 << 15)], count)
+    return counts.reshape(shape)
+
+
+def sparse_slot_counts(network: Network, scale: Scale) -> pl.DataFrame:
+    """Return window, edge, slot and count, sorted, of all that is not 0."""
+    slots = pl.Series("slot", scale.slot_of_bin, dtype=pl.Int32)
+    rows = network.counts.filter(_of(scale, None))
+    slot = slots.gather((rows.get_column("bin").cast(pl.Int32) + (1 << 15)).cast(pl.UInt32))
+    summed = rows.with_columns(slot).group_by("window", "edge", "slot").agg(pl.col("count").sum())
+    return summed.select(_SLOTS.names()).cast(_SLOTS).sort("window", "edge", "slot")
+
+
+def _of(scale: Scale, windows: tuple[int, int] | None) -> pl.Expr:
+    rows = pl.col("metric") == METRICS.index(scale.metric)
+    return rows if windows is None else rows & pl.col("window").is_between(*windows, closed="left")

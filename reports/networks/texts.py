@@ -1,0 +1,197 @@
+"""What is said of a network in words: its metrics, values with their units, what was found, nodes without ballast."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from reports.networks.scales import Scale
+from reports.texts import RATES, Unit, plain, shortened, unit_for
+from transforms.networks.network import Metric, Network
+
+Reals = npt.NDArray[np.float64]
+
+_SECONDS = (
+    Unit(1e-9, 1e-9, "ns"),
+    Unit(1e-6, 1e-6, "µs"),
+    Unit(1e-3, 1e-3, "ms"),
+    Unit(1.0, 1.0, "s"),
+)
+_BYTES = tuple(
+    Unit(10.0**power, 10.0**power, name)
+    for power, name in zip((0, 3, 6, 9, 12, 15), ("B", "kB", "MB", "GB", "TB", "PB"), strict=True)
+)
+_UNITS: dict[Metric, tuple[tuple[Unit, ...], str]] = {
+    "time": (_SECONDS, "s"),
+    "size": (_BYTES, "B"),
+    "bandwidth": (RATES, "B/s"),
+}
+_TIMES = {"service_time": "service time", "latency": "latency", "write_time": "write time"}
+_PATTERNS = {
+    "circular": "circular: alike at all {}",
+    "striped": "striped: in bands of neighbouring {}",
+    "noisy": "noisy: scattered, whatever the {}",
+    "outlier": "outlier: high at few {}",
+}
+_NO_PATTERN = {
+    "too_few_nodes": "no pattern named: too few {} are active",
+    "too_few_transfers": "no pattern named: too few transfers have a known value",
+    "none_fits": "no pattern fits",
+}
+_NODE_CHARACTERS, _MOST_CAUSES = 48, 5
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return a layer's name, or another noun, for more than one."""
+    return noun if noun.endswith("s") else f"{noun}s"
+
+
+def quantity(network: Network, metric: Metric) -> str:
+    """Return what a metric is called in this network; times of several kinds are all named."""
+    if metric != "time":
+        return metric
+    return " and ".join(_TIMES[kind] for kind in dict.fromkeys(network.time_kinds)) or "time"
+
+
+def quantity_of_hop(network: Network, metric: Metric, hop: int) -> str:
+    """Return what a metric is called between two layers."""
+    return _TIMES[network.time_kinds[hop]] if metric == "time" else metric
+
+
+def value_text(metric: Metric, value: float) -> str:
+    """Return a metric's value in a unit that fits."""
+    units, base = _UNITS[metric]
+    # as it is shown: 999.9 µs are 1 ms, not 1e+03 µs
+    value = float(f"{value:.3g}")
+    unit = unit_for(value * (1 + 1e-12), units, base)
+    return f"{value:.3g} {base}" if unit.name.startswith("1e") else f"{value / unit.size:.3g} {unit.name}"
+
+
+# ---- axes of values
+
+
+def log_ticks(low: float, high: float, most: int = 9) -> Reals:
+    """Return values (n) to be named between two positive ones: powers of ten, or steps between if these are few."""
+    if not 0 < low <= high or not np.isfinite(high):
+        return np.empty(0)
+    first, last = int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9))
+    step = max(-(-(last - first + 1) // most), 1)
+    if last - first >= 2:
+        return np.power(10.0, np.arange(-(-first // step) * step, last + 1, step, dtype=np.float64))
+    powers = 10.0 ** np.arange(max(first - 1, -307), min(last + 1, 308))
+    for steps in ((1.0, 3.0), (1.0, 2.0, 5.0), tuple(range(1, 10)), tuple(np.arange(10, 100) / 10)):
+        ticks = np.outer(powers, steps).ravel()
+        chosen = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
+        if len(chosen) >= min(3, most):
+            break
+    return _apart(chosen, np.log(high / low) / most) if len(chosen) else np.array([low])
+
+
+def _apart(values: Reals, least: float) -> Reals:
+    """Return values (n, rising), the first one and then those that are so far from the one before, in logarithms."""
+    logs, kept = np.log(values), [0]
+    for place in range(1, len(values)):
+        if logs[place] - logs[kept[-1]] >= least * (1 - 1e-9):
+            kept.append(place)
+    return values[kept]
+
+
+def slot_places(scale: Scale, values: Reals) -> Reals:
+    """Return where positive values (n) lie among a scale's slots: a slot's number where it begins."""
+    edges = np.append(scale.lowest_values[scale.special_count :], scale.highest_values[-1:])
+    places = scale.special_count + np.arange(len(edges), dtype=np.float64)
+    found: Reals = np.interp(np.log(values), np.log(edges), places)
+    return found
+
+
+# ---- names of nodes
+
+
+def distinct(labels: Sequence[str]) -> list[str]:
+    """Return labels without what all of them begin with, digits left whole, and without a domain that all share."""
+    if len(labels) < 2:
+        return list(labels)
+    bare = [label.partition(".") for label in labels]
+    if len({rest for _, _, rest in bare}) == 1:
+        labels = [first for first, _, _ in bare]
+    first, last = min(labels), max(labels)
+    alike = next((place for place, (one, other) in enumerate(zip(first, last)) if one != other), len(first))  # noqa: B905
+    common = first[:alike].rstrip("0123456789")
+    shown = [label[len(common) :] for label in labels]
+    return shown if all(shown) and len(set(shown)) == len(set(labels)) else list(labels)
+
+
+def node_text(label: str) -> str:
+    """Return a node's label as it stands in a sentence."""
+    return plain(label, _NODE_CHARACTERS)
+
+
+# ---- what was found
+
+
+def pattern_texts(network: Network, patterns: pl.DataFrame, metric: Metric) -> list[str]:
+    """Return a sentence on each hop's pattern of a metric in all windows together, with the nodes that cause it."""
+    rows = _whole(network, patterns, metric).iter_rows(named=True)
+    return [_pattern_text(network, row) for row in rows]
+
+
+def pattern_causes(network: Network, patterns: pl.DataFrame, metric: Metric) -> list[list[str]]:
+    """Return for each hop the nodes of its outer layer that cause its pattern in all windows together."""
+    found: list[list[str]] = [[] for _ in range(network.hop_count)]
+    for row in _whole(network, patterns, metric).iter_rows(named=True):
+        found[row["hop"]] = _causes(row)
+    return found
+
+
+def _whole(network: Network, patterns: pl.DataFrame, metric: Metric) -> pl.DataFrame:
+    """Return the rows of a metric in all windows together, by hop; none where there are no patterns at all."""
+    if not {"hop", "metric", "is_whole", "outcome", "pattern"} <= set(patterns.columns):
+        return pl.DataFrame()
+    is_hop = pl.col("hop").is_between(0, network.hop_count - 1)
+    return patterns.filter(pl.col("is_whole"), pl.col("metric") == metric, is_hop).sort("hop")
+
+
+def _pattern_text(network: Network, row: dict[str, Any]) -> str:
+    outer, inner = (plain(plural(layer.name), _NODE_CHARACTERS) for layer in network.layers[row["hop"] :][:2])
+    text = (_PATTERNS if row["outcome"] == "named" else _NO_PATTERN).get(row["pattern"] or row["outcome"], "no pattern")
+    told = f"{outer} to {inner}: {text.replace('{}', outer)}"
+    causes = _causes(row)
+    if not causes:
+        return told
+    more = len(causes) - _MOST_CAUSES
+    shown = ", ".join(node_text(cause) for cause in causes[:_MOST_CAUSES])
+    return f"{told}; foremost {shown}{f' and {more} more' if more > 0 else ''}"
+
+
+def _causes(row: dict[str, Any]) -> list[str]:
+    """Return the nodes that cause a named pattern, from a list or from the table's JSON."""
+    told = row.get("cause_nodes") if row["outcome"] == "named" else None
+    if isinstance(told, str):
+        try:
+            told = json.loads(told)
+        except ValueError:
+            return []
+    return [str(cause) for cause in told] if isinstance(told, list) else []
+
+
+def bottleneck_texts(bottlenecks: pl.DataFrame, metric: Metric, most: int) -> list[str]:
+    """Return a sentence on each single request that stands out, the first ones."""
+    if not {"metric", "source_layer", "source_node", "value", "median_value"} <= set(bottlenecks.columns):
+        return []
+    rows = bottlenecks.filter(pl.col("metric") == metric).head(most)
+    return [
+        f"{shortened(plain(str(row['source_layer'])), _NODE_CHARACTERS)} {node_text(str(row['source_node']))}: "
+        f"{value_text(metric, row['value'])}, the median is {value_text(metric, row['median_value'])}"
+        for row in rows.iter_rows(named=True)
+        if row["value"] is not None and row["median_value"] is not None
+    ]

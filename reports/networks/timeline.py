@@ -1,0 +1,121 @@
+"""The values of a network over time: their mean as a line that fades towards the least and the most, hop by hop.
+
+As Figure 2 of Sigovan et al. (IPDPS'13); the selected range of time is a semitransparent grey rectangle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from reports import panels
+from reports.networks.colors import colors
+from reports.networks.texts import log_ticks, plural, quantity_of_hop, value_text
+from reports.networks.view import NetworkView
+from reports.texts import TIMES, plain, unit_for
+from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Reals = npt.NDArray[np.float64]
+
+#: of more hops than these, the outer ones are drawn
+MOST_HOPS = 4
+#: rows of pixels of what fades, and how strong it is beside the line
+_ROWS, _STRENGTH = 120, 0.75
+#: where in its colours a hop's line is
+_COLOR = 70
+#: octaves around the values
+_MARGIN_DECADES = 0.12
+
+
+def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
+    """Draw the timeline of each hop into its panel, all to one scale, and the selected range."""
+    network = view.network
+    told = network.timeline.filter(pl.col("metric") == METRICS.index(view.metric))
+    steps = told.filter(pl.col("count") > 0)
+    low, high = _range(steps)
+    edges = network.window_edges_s
+    clock = unit_for(float(np.abs(edges).max()), TIMES, "s")
+    first, stop = view.selected
+    for hop, axes in enumerate(shown):
+        axes.set_xlim(*(edges[[0, -1]] / clock.size))
+        axes.axvspan(edges[first] / clock.size, edges[stop] / clock.size, color="#8A8A8A", alpha=0.16, lw=0, zorder=0)
+        of_hop, nothing = steps.filter(pl.col("hop") == hop), _nothing(told.filter(pl.col("hop") == hop))
+        if nothing:
+            axes.set_ylim(low, high)
+            panels.say(axes, nothing)
+        else:
+            _draw(axes, network, of_hop, colors(hop, is_dark=False)[_COLOR], low, high)
+        outer, inner = (plain(plural(layer.name), 24) for layer in network.layers[hop : hop + 2])
+        axes.set_title(f"{outer} to {inner}: {quantity_of_hop(network, view.metric, hop)}", fontsize=9, pad=3)
+        axes.tick_params(labelsize=8, labelbottom=axes is shown[-1])
+        _name_values(axes, view, low, high)
+    shown[-1].set_xlabel(f"time since the run's start [{clock.name}]", fontsize=9)
+
+
+def _nothing(told: pl.DataFrame) -> str | None:
+    """Return why there is nothing to draw of a hop, if so: no value is above zero."""
+    if not len(told):
+        return "no values are known"
+    if bool((told["most"] > 0).any()):
+        return None
+    return "all values are 0" if bool((told["least"] == 0).all()) else "no values are above 0"
+
+
+def _range(steps: pl.DataFrame) -> tuple[float, float]:
+    """Return the logarithms (base 10) of the least and the most of the values above zero."""
+    values = np.concatenate([steps[name].to_numpy() for name in ("least", "most")])
+    values = values[(values > 0) & np.isfinite(values)]
+    if not len(values):
+        return 0.0, 1.0
+    low, high = np.log10(values.min()), np.log10(values.max())
+    return float(low - _MARGIN_DECADES), float(high + _MARGIN_DECADES)
+
+
+def _draw(
+    axes: Axes, network: Network, steps: pl.DataFrame, color: npt.NDArray[np.uint8], low: float, high: float
+) -> None:
+    """Draw one hop: logarithms of the mean, fading to those of the least and the most; zero and less lie lowest."""
+    axes.set_ylim(low, high)
+    count = network.window_count * STEPS_PER_WINDOW
+    mean, least, most = (np.full(count, np.nan) for _ in range(3))
+    place = np.clip(steps["step"].to_numpy(), 0, count - 1)
+    mean[place] = _lifted((steps["sum"] / steps["count"]).to_numpy(), low)
+    least[place], most[place] = (_lifted(steps[name].to_numpy(), low) for name in ("least", "most"))
+    left, right = axes.get_xlim()
+    image = np.empty((_ROWS, count, 4), dtype=np.uint8)
+    image[..., :3] = color
+    image[..., 3] = np.round(255 * _STRENGTH * _faded(mean, least, most, low, high))
+    axes.imshow(
+        image, extent=(left, right, low, high), origin="lower", aspect="auto", interpolation="nearest", zorder=1
+    )
+    line = tuple(float(part) for part in color / 255)
+    axes.stairs(mean, np.linspace(left, right, count + 1), baseline=None, color=line, lw=1.6, zorder=2)
+
+
+def _lifted(values: Reals, low: float) -> Reals:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(values > 0, np.maximum(np.log10(values), low), low)
+
+
+def _faded(mean: Reals, least: Reals, most: Reals, low: float, high: float) -> Reals:
+    """Return how strong each pixel is (rows, steps): 1 at the mean, 0 at the least and the most and beyond."""
+    rows = low + (high - low) * (np.arange(_ROWS)[:, None] + 0.5) / _ROWS
+    # half a row wide at least, so that a single value is seen
+    pixel = (high - low) / _ROWS
+    above, below = np.maximum(most - mean, pixel), np.maximum(mean - least, pixel)
+    faded = 1 - np.where(rows >= mean, (rows - mean) / above, (mean - rows) / below)
+    strength: Reals = np.nan_to_num(np.clip(faded, 0.0, 1.0))
+    return strength
+
+
+def _name_values(axes: Axes, view: NetworkView, low: float, high: float) -> None:
+    if not axes.get_yticks().size:
+        return
+    ticks = log_ticks(10**low, 10**high, 4)
+    axes.set_yticks(np.log10(ticks), [value_text(view.metric, value) for value in ticks.tolist()])

@@ -1,0 +1,452 @@
+"""The picture of one signal's search for a period: time behaviour, power spectrum, autocorrelation.
+
+What the figures of FTIO show (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section
+II) in one image. A signal is drawn whole, however long: where samples are closer than pixels, each column of pixels
+shows their lowest and highest, so that no burst is lost. What was not measured is grey.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from reports import panels
+from reports.periods.view import Autocorrelation, Cosines, PeriodView, Spectrum
+from reports.texts import HERTZ, RATES, TIMES, Unit, plain, unit_for
+from transforms.periods.sampled import Sampled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Autocorrelation", "Cosines", "PeriodView", "Spectrum", "draw"]
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = panels.BLUE, panels.VERMILION, panels.PURPLE, panels.ORANGE, panels.GREEN
+_GAP, _LINE = panels.GREY, panels.INK
+_FIGURE_INCHES = (11.0, 10.0)
+_COLUMNS, _MOST_EXACT = panels.PIXEL_COLUMNS, panels.MOST_EXACT
+#: with more cycles than these, the cosine is drawn in an excerpt
+_MOST_CYCLES = 25
+_EXCERPT_CYCLES = 8
+_COSINE_POINTS = 2000
+#: more marks than these are drawn small
+_CROWD = 60
+#: a threshold lower than this share of the highest line is told only on a logarithmic axis
+_LOWEST_LINEAR = 0.02
+
+
+# ---- time
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """How instants become places on the axis: instants far from 0 are told from the signal's start on."""
+
+    unit: Unit
+    sampling_hz: float
+    started_s: float
+    origin_s: float
+
+    @classmethod
+    def of(cls, sampled: Sampled) -> _Clock:
+        hertz, started = float(sampled.sampling_hz[0]), float(sampled.started_s[0])
+        # in tenths of decades: the span itself may be beyond what a float holds
+        exponent = math.log10(max(sampled.sample_count, 1)) - math.log10(hertz)
+        duration = 10.0 ** max(-300.0, min(300.0, exponent))
+        started = started if math.isfinite(started) else 0.0
+        origin = 0.0 if abs(started) <= 10 * duration else started
+        return cls(unit_for(duration + abs(started - origin), TIMES, "s"), hertz, started, origin)
+
+    def of_samples(self, places: npt.ArrayLike) -> Reals:
+        """Return where samples' left edges are."""
+        shown: Reals = np.asarray(places, dtype=np.float64) / self.unit.size / self.sampling_hz
+        return shown + (self.started_s - self.origin_s) / self.unit.size
+
+    def label(self, *, has_utc_clock: bool) -> str:
+        """Return what the axis shows."""
+        if self.origin_s == 0:
+            return f"time [{self.unit.name}]"
+        since = f"{self.origin_s:.15g} s"
+        if has_utc_clock and abs(self.origin_s) < 1e11:
+            # not by fromtimestamp, which knows other limits on other systems
+            instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(self.origin_s))
+            since = f"{instant:%Y-%m-%d %H:%M:%S} UTC"
+        return f"time after {since} [{self.unit.name}]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Values (n) as they are drawn: places of the columns' edges, lowest and highest of each, the share not measured.
+
+    They are the samples themselves where there are not too many.
+    """
+
+    edges: Ints
+    lowest: Reals
+    highest: Reals
+    missing_ratio: Reals
+
+    @classmethod
+    def of(cls, values: Reals, bounds: Ints | None = None) -> _Columns:
+        is_known = np.isfinite(values)
+        known = values if is_known.all() else np.where(is_known, values, np.nan)
+        if bounds is None:
+            count = len(values) if len(values) <= _MOST_EXACT else _COLUMNS
+            bounds = np.linspace(0, len(values), count + 1).round().astype(np.int64)
+        if not len(values):
+            return cls(bounds, known, known, known)
+        starts = bounds[:-1]
+        missing = np.add.reduceat(~is_known, starts, dtype=np.float64) / np.diff(bounds)
+        return cls(bounds, np.fmin.reduceat(known, starts), np.fmax.reduceat(known, starts), missing)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether each column is one value."""
+        return int(self.edges[-1]) == len(self.lowest)
+
+
+def _excerpt(view: PeriodView) -> tuple[int, int] | None:
+    """Return the samples of a few cycles, where the period is plainest; None if the whole shows it."""
+    count, (first, last) = view.sampled.sample_count, view.window_samples
+    if not view.is_periodic or last <= first:
+        return None
+    per_cycle = float(view.sampled.sampling_hz[0]) / view.frequency_hz
+    if not count > _MOST_CYCLES * per_cycle:
+        return None
+    width = max(2, math.ceil(_EXCERPT_CYCLES * per_cycle))
+    if width >= last - first:
+        return first, last
+    start = first + _plainest(view.sampled.bytes_per_s[0, first:last], per_cycle, width)
+    return start, start + width
+
+
+def _plainest(values: Reals, per_cycle: float, width: int) -> int:
+    """Return from which sample on so many are most like the period: strong in it, and weak in what is not."""
+    is_known = np.isfinite(values)
+    known = np.where(is_known, values, 0.0)
+    known = known / (np.abs(known).max() or 1.0)
+    known = np.where(is_known, known - known.sum() / max(int(is_known.sum()), 1), 0.0)
+    turned = known * np.exp(-2j * np.pi * (np.arange(len(values)) / per_cycle % 1.0))
+    sums, energy = (np.concatenate([[0.0], np.cumsum(column)]) for column in (turned, np.square(known)))
+    strength = np.abs(sums[width:] - sums[:-width]) ** 2
+    rest = np.sqrt(np.maximum(energy[width:] - energy[:-width], 1e-12 * energy[-1]))
+    return int(np.argmax(strength / np.where(rest > 0, rest, 1.0)))
+
+
+# ---- panels
+
+
+def draw(view: PeriodView, path: Path) -> None:
+    """Write the picture as a PNG: all of it, or nothing."""
+    panels.write(_FIGURE_INCHES, lambda figure: _compose(figure, view), path)
+
+
+def _compose(figure: Figure, view: PeriodView) -> None:
+    excerpt = _excerpt(view)
+    if excerpt:
+        figure.set_size_inches(_FIGURE_INCHES[0], 4 / 3 * _FIGURE_INCHES[1])
+    # Margins are in inches: they do not grow with the figure.
+    height = float(figure.get_figheight())
+    rows = figure.add_gridspec(
+        4 if excerpt else 3, 1, left=0.085, right=0.975, top=1 - 1.15 / height, bottom=0.6 / height, hspace=0.46
+    )
+    _headings(figure, view)
+    times = [figure.add_subplot(rows[row]) for row in range(2 if excerpt else 1)]
+    _draw_time(times[0], view, (0, view.sampled.sample_count), marked=excerpt)
+    if excerpt:
+        _draw_time(times[1], view, excerpt)
+    _leave_room(times)
+    _draw_spectrum(figure.add_subplot(rows[-2]), view)
+    _draw_autocorrelation(figure.add_subplot(rows[-1]), view)
+
+
+def _headings(figure: Figure, view: PeriodView) -> None:
+    names = [name for name in (view.title, view.direction, view.method) if name]
+    heading = figure.text(0.02, 1 - 0.4 / figure.get_figheight(), "", fontsize=13, fontweight="bold")
+    panels.fit(figure, heading, "  ·  ".join(plain(name) for name in names))
+    verdict = figure.text(
+        0.02, 1 - 0.7 / figure.get_figheight(), "", fontsize=11, color=_FOUND if view.is_periodic else _LINE
+    )
+    panels.fit(figure, verdict, view.verdict)
+
+
+def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tuple[int, int] | None = None) -> None:
+    """Draw the samples from one to another with what was found, or mark the excerpt that shows it."""
+    clock, values = _Clock.of(view.sampled), view.sampled.bytes_per_s[0]
+    is_part = shown != (0, len(values))
+    axes.set_title(f"Time behaviour, {_EXCERPT_CYCLES} periods of it" if is_part else "Time behaviour")
+    axes.set_xlabel(clock.label(has_utc_clock=view.has_utc_clock))
+    if not len(values):
+        return panels.say(axes, "no samples")
+    peak = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
+    unit = unit_for(peak, RATES, "B/s")
+    columns = _Columns.of(values[shown[0] : shown[1]] / unit.size)
+    edges = clock.of_samples(columns.edges + shown[0])
+    _draw_gaps(axes, edges, columns.missing_ratio)
+    _draw_window(axes, view, clock, shown)
+    _draw_signal(axes, edges, columns, label="" if is_part else "signal")
+    if marked:
+        middle, top = clock.of_samples(sum(marked) / 2), axes.get_xaxis_transform()
+        axes.plot(middle, 0.98, "v", color=_LINE, ms=6, transform=top, ls="", label="shown below")
+    elif view.is_periodic:
+        _draw_cosines(axes, view, clock, shown, unit)
+    axes.set_xlim(edges[0], edges[-1])
+    axes.ticklabel_format(axis="x", useOffset=False)
+    axes.set_ylabel(f"throughput [{unit.name}]")
+    panels.legend_above(axes)
+    return None
+
+
+def _leave_room(panels: list[Axes]) -> None:
+    """Have one scale in all panels, 0 in it, and room above."""
+    ends = [end for axes in panels for end in (axes.dataLim.y0, axes.dataLim.y1) if math.isfinite(end)]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    if low == high:
+        low, high = 0.0, 1.0
+    for axes in panels:
+        axes.set_ylim(low - 0.03 * (high - low) * (low < 0), high + 0.1 * (high - low))
+
+
+def _draw_signal(axes: Axes, edges: Reals, columns: _Columns, label: str) -> None:
+    if np.isnan(columns.highest).all():
+        axes.text(0.5, 0.5, "nothing was measured", transform=axes.transAxes, ha="center", va="center", fontsize=11)
+    elif columns.is_exact:
+        axes.stairs(columns.highest, edges, fill=True, color=_SIGNAL, alpha=0.22, lw=0)
+        axes.stairs(columns.highest, edges, baseline=None, color=_SIGNAL, lw=1.1, label=label)
+    else:
+        name = f"{label} (lowest to highest of each pixel)" if label else ""
+        _draw_envelope(axes, edges, columns, name)
+
+
+def _draw_envelope(axes: Axes, edges: Reals, columns: _Columns, label: str) -> None:
+    """Draw a line from the lowest to the highest of each column, and on to the next one's lowest."""
+    middles = (edges[1:] + edges[:-1]) / 2
+    values = np.column_stack([columns.lowest, columns.highest]).ravel()
+    axes.plot(np.repeat(middles, 2), values, color=_SIGNAL, lw=0.9, label=label)
+
+
+def _draw_gaps(axes: Axes, edges: Reals, missing_ratio: Reals) -> None:
+    """Shade what was not measured, the darker the more of a column."""
+    if not missing_ratio.any():
+        return
+    from matplotlib.colors import ListedColormap, to_rgb
+    from matplotlib.patches import Rectangle
+
+    strength = np.concatenate([[0.0], np.linspace(0.25, 0.75, 255)])
+    shades = ListedColormap(np.column_stack([np.tile(to_rgb(_GAP), (256, 1)), strength]))
+    axes.pcolormesh(
+        edges,
+        [0.0, 1.0],
+        missing_ratio[None, :],
+        cmap=shades,
+        vmin=0.0,
+        vmax=1.0,
+        transform=axes.get_xaxis_transform(),
+        zorder=0,
+        linewidth=0,
+        rasterized=True,
+    )
+    # for the legend, in which a mesh has no entry
+    axes.add_artist(Rectangle((0, 0), 0, 0, color=_GAP, alpha=0.75, lw=0, label="not measured"))
+
+
+def _draw_window(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, int]) -> None:
+    """Shade the judged time where it is not all."""
+    first, last = view.window_samples
+    if view.is_whole or last <= first or (first <= shown[0] and last >= shown[1]):
+        return
+    places = clock.of_samples([first, last])
+    axes.axvspan(
+        places[0],
+        places[1],
+        color=_WINDOW,
+        alpha=0.16,
+        lw=0,
+        zorder=0.5,
+        label="periodic here" if view.is_periodic else "judged",
+    )
+    for place in places:
+        axes.axvline(place, color=_WINDOW, lw=1.2, ls=":")
+
+
+def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, int], unit: Unit) -> None:
+    """Draw the found cosine, and the sum of all candidates', within the window; mark the periods above."""
+    window = view.window_samples
+    first, last = max(shown[0], window[0]), min(shown[1], window[1])
+    cosines = view.cosines.known()
+    count = len(cosines.frequency_hz)
+    if not count or last <= first:
+        return
+    places = np.linspace(first, last, _COSINE_POINTS)
+    at = clock.of_samples(places)
+    if count > 1:
+        total = cosines.at(places, clock.sampling_hz) / unit.size
+        axes.plot(at, total, color=_SUM, lw=1.1, ls=(0, (4, 2)), label=f"all {count} candidates")
+    best = cosines.chosen(slice(1))
+    axes.plot(at, best.at(places, clock.sampling_hz) / unit.size, color=_FOUND, lw=1.8, label="found cosine")
+    _draw_ticks(axes, best, clock, (first, last))
+
+
+def _draw_ticks(axes: Axes, best: Cosines, clock: _Clock, within: tuple[int, int]) -> None:
+    """Mark where the cosine is highest, once a period."""
+    per_cycle = clock.sampling_hz / float(best.frequency_hz[0])
+    ahead = -float(best.phase_rad[0]) / (2 * math.pi)
+    cycles = np.arange(math.ceil(within[0] / per_cycle - ahead), math.floor(within[1] / per_cycle - ahead) + 1)
+    axes.plot(
+        clock.of_samples((cycles + ahead) * per_cycle),
+        np.full(len(cycles), 0.975),
+        "|",
+        color=_FOUND,
+        ms=9,
+        mew=1.4,
+        ls="",
+        transform=axes.get_xaxis_transform(),
+        label="one period apart",
+    )
+
+
+# ---- spectrum
+
+
+def _draw_spectrum(axes: Axes, view: PeriodView) -> None:
+    """Draw each frequency's share of the power, the threshold, and the candidates, on a logarithmic axis."""
+    spectrum = view.spectrum
+    axes.set_title("Power spectrum" if view.is_whole else "Power spectrum of the shaded time")
+    is_known = np.isfinite(spectrum.power_ratio) & np.isfinite(spectrum.frequency_hz) & (spectrum.frequency_hz > 0)
+    frequency, power = spectrum.frequency_hz[is_known], spectrum.power_ratio[is_known]
+    axes.set_xlabel("frequency")
+    if not len(power) or power.max() <= 0:
+        return panels.say(axes, "no power besides the mean")
+    unit = unit_for(float(frequency[-1]), HERTZ, "Hz")
+    shown, top = frequency / unit.size, float(power.max())
+    threshold = spectrum.threshold_ratio
+    floor = threshold / 100 if 0 < threshold < _LOWEST_LINEAR * top else 0.0
+    _draw_lines(axes, shown, power, floor)
+    if math.isfinite(threshold) and threshold > 0:
+        axes.axhline(threshold, color=_LINE, lw=1.1, ls="--", label=f"Z-score of {spectrum.threshold_z:g}")
+    _draw_candidates(axes, frequency, power, view, unit)
+    axes.set_xscale("log")
+    axes.set_xlim(shown[0] / 1.25, shown[-1] * 1.25)
+    if floor:
+        axes.set_yscale("log")
+        axes.set_ylim(floor, 3 * top)
+    else:
+        axes.set_ylim(0, 1.12 * max(top, threshold if math.isfinite(threshold) and threshold < 3 * top else 0.0))
+    _label_decades(axes, has_log_power=floor > 0)
+    axes.set_ylabel("share of the power [%]")
+    axes.set_xlabel(f"frequency [{unit.name}]")
+    panels.legend_above(axes)
+    return None
+
+
+def _label_decades(axes: Axes, *, has_log_power: bool) -> None:
+    """Label logarithmic axes in plain numbers: each decade, or 1, 2 and 5 of each where there are few."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = axes.get_xlim()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 300 * low else (1.0, 2.0, 5.0), numticks=20))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    if has_log_power:
+        axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _draw_lines(axes: Axes, shown: Reals, power: Reals, floor: float) -> None:
+    """Draw a line for each frequency, or the highest of each column of pixels."""
+    if len(shown) <= _COLUMNS:
+        axes.vlines(shown, floor, np.maximum(power, floor), color=_SIGNAL, lw=max(0.8, min(2.0, 200 / len(shown))))
+        return
+    edges = np.geomspace(shown[0], shown[-1], _COLUMNS + 1)
+    bounds = np.unique(np.concatenate([[0], np.searchsorted(shown, edges[1:-1]), [len(shown)]]))
+    columns = _Columns.of(power, bounds)
+    # A line stands alone at the low end, where frequencies are further apart than pixels.
+    at = shown[bounds[:-1] + (np.diff(bounds) - 1) // 2]
+    axes.vlines(at, floor, np.maximum(columns.highest, floor), color=_SIGNAL, lw=0.9)
+
+
+def _draw_candidates(axes: Axes, frequency: Reals, power: Reals, view: PeriodView, unit: Unit) -> None:
+    wanted = view.spectrum.candidates_hz[np.isfinite(view.spectrum.candidates_hz)]
+    _mark(axes, wanted / unit.size, power[_nearest(frequency, wanted)], "v", "candidate")
+    if view.is_periodic:
+        found = view.frequency_hz
+        axes.axvline(found / unit.size, color=_FOUND, lw=1.4, zorder=0.8, label=_found_at(found, unit))
+
+
+def _found_at(value: float, unit: Unit) -> str:
+    return f"found {value / unit.size:.4g} {unit.name}"
+
+
+def _mark(axes: Axes, places: Reals, values: Reals, sign: str, name: str) -> None:
+    """Mark places, the smaller the more there are."""
+    if len(places):
+        is_crowd = len(places) > _CROWD
+        axes.plot(
+            places,
+            values,
+            sign,
+            color=_CANDIDATE,
+            mec="none" if is_crowd else _LINE,
+            mew=0.7,
+            ms=3.5 if is_crowd else 6.5,
+            ls="",
+            label=f"{name}{'s' * (len(places) > 1)} ({len(places):,})",
+        )
+
+
+def _nearest(ascending: Reals, wanted: Reals) -> Ints:
+    """Return the place of the value that is nearest to each wanted one (k)."""
+    after = np.clip(np.searchsorted(ascending, wanted), 1, max(len(ascending) - 1, 1))
+    after = np.minimum(after, len(ascending) - 1)
+    before = np.maximum(after - 1, 0)
+    found: Ints = np.where(wanted - ascending[before] <= ascending[after] - wanted, before, after)
+    return found
+
+
+# ---- autocorrelation
+
+
+def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
+    """Draw how much the signal is like itself at each lag, the peaks, and the found period."""
+    found = view.autocorrelation
+    axes.set_title("Autocorrelation" if view.is_whole else "Autocorrelation of the shaded time")
+    axes.set_xlabel("lag")
+    if not len(found.lag_s) or not np.isfinite(found.coefficient).any() or not np.isfinite(found.lag_s).all():
+        return panels.say(axes, "no autocorrelation")
+    found = _first_lags(found, view)
+    unit = unit_for(float(found.lag_s[-1]), TIMES, "s")
+    columns = _Columns.of(found.coefficient)
+    lags = found.lag_s / unit.size
+    axes.axhline(0.0, color=_LINE, lw=0.6)
+    if columns.is_exact:
+        axes.plot(lags, found.coefficient, color=_SIGNAL, lw=1.2)
+    else:
+        _draw_envelope(axes, np.append(lags, lags[-1])[columns.edges], columns, "")
+    _mark(axes, lags[found.peaks], found.coefficient[found.peaks], "o", "peak")
+    if view.is_periodic and 1.0 / view.frequency_hz <= found.lag_s[-1]:
+        place = 1.0 / view.frequency_hz
+        axes.axvline(place / unit.size, color=_FOUND, lw=1.4, zorder=0.8, label=_found_at(place, unit))
+    low = float(np.nanmin(columns.lowest))
+    axes.set_xlim(lags[0], lags[-1] if lags[-1] > lags[0] else lags[0] + 1.0)
+    axes.set_ylim(min(-0.1, 1.1 * low), max(1.08, 1.08 * float(np.nanmax(columns.highest))))
+    axes.set_xlabel(f"lag [{unit.name}]")
+    axes.set_ylabel("coefficient")
+    panels.legend_above(axes)
+    return None
+
+
+def _first_lags(found: Autocorrelation, view: PeriodView) -> Autocorrelation:
+    """Return the lags in which periods can be told apart, if there is one."""
+    if not view.is_periodic:
+        return found
+    count = max(2, int(np.searchsorted(found.lag_s, _MOST_CYCLES / view.frequency_hz, side="right")))
+    return Autocorrelation(found.lag_s[:count], found.coefficient[:count], found.peaks[found.peaks < count])

@@ -1,0 +1,278 @@
+"""What there is to see of one signal's search for a period, in the form that is drawn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from reports.texts import duration_text, exact_duration_text, frequency_text, plain, ratio_text
+from transforms.periods import autocorrelation as autocorrelations
+from transforms.periods.answers import Detections
+from transforms.periods.autocorrelation import AutocorrelationParams
+from transforms.periods.ftio_outliers import OutlierParams
+from transforms.periods.ftio_spectra import spectra
+from transforms.periods.sampled import Sampled
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: with fewer samples there is no lag to compare
+_FEWEST_LAGS = 3
+_NO_PERIOD = {
+    "aperiodic": "no period: the signal is aperiodic",
+    "too_short": "no period: the signal is too short to tell",
+    "no_io": "no period: there is no I/O",
+    "no_data": "no period: nothing was measured",
+    "too_many_gaps": "no period: too much was not measured",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cosines:
+    """Cosines (n) that were found in a signal, the best first: amplitude * cos(2 pi frequency t + phase) about a mean.
+
+    frequency_hz, amplitude_bytes_per_s, phase_rad (n): t runs from the signal's own start.
+    """
+
+    frequency_hz: Reals
+    amplitude_bytes_per_s: Reals
+    phase_rad: Reals
+    mean_bytes_per_s: float
+
+    @classmethod
+    def none(cls) -> Cosines:
+        """Return no cosines."""
+        return cls(np.zeros(0), np.zeros(0), np.zeros(0), math.nan)
+
+    def chosen(self, rows: npt.NDArray[np.bool_] | slice) -> Cosines:
+        """Return some of them."""
+        return Cosines(
+            self.frequency_hz[rows], self.amplitude_bytes_per_s[rows], self.phase_rad[rows], self.mean_bytes_per_s
+        )
+
+    def known(self) -> Cosines:
+        """Return those that can be drawn: of a method that gives amplitude and phase."""
+        is_known = np.isfinite(self.frequency_hz) & (self.frequency_hz > 0)
+        is_known &= np.isfinite(self.amplitude_bytes_per_s) & np.isfinite(self.phase_rad)
+        return self.chosen(is_known & math.isfinite(self.mean_bytes_per_s))
+
+    def at(self, samples: Reals, sampling_hz: float) -> Reals:
+        """Return the sum of all and the mean so many samples after the start (k)."""
+        found = np.full(len(samples), self.mean_bytes_per_s)
+        for frequency, amplitude, phase in zip(
+            self.frequency_hz, self.amplitude_bytes_per_s, self.phase_rad, strict=True
+        ):
+            found += amplitude * np.cos(_angles(samples, frequency, sampling_hz) + phase)
+        return found
+
+
+def _angles(samples: npt.ArrayLike, frequency_hz: float, sampling_hz: float) -> Reals:
+    """Return how far a frequency has turned at samples, in rad: whole turns do not count, and would cost digits."""
+    turns = np.asarray(samples, dtype=np.float64) * (frequency_hz / sampling_hz)
+    return 2 * np.pi * (turns - np.rint(turns))
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """A signal's power at each frequency (n), without the mean.
+
+    frequency_hz (n): ascending, above 0. power_ratio (n): the share of all power. threshold_ratio: from where on a
+    line is a candidate, its Z-score being threshold_z; NaN if there is none. candidates_hz (k): the candidates, the
+    best first.
+    """
+
+    frequency_hz: Reals
+    power_ratio: Reals
+    threshold_ratio: float
+    threshold_z: float
+    candidates_hz: Reals
+
+    @classmethod
+    def none(cls) -> Spectrum:
+        """Return no spectrum."""
+        return cls(np.zeros(0), np.zeros(0), math.nan, math.nan, np.zeros(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Autocorrelation:
+    """A signal's likeness to itself when shifted: lag_s (n) ascending, coefficient (n), and peaks (k), their places."""
+
+    lag_s: Reals
+    coefficient: Reals
+    peaks: Ints
+
+    @classmethod
+    def none(cls) -> Autocorrelation:
+        """Return no autocorrelation."""
+        return cls(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodView:
+    """All that is drawn of one signal.
+
+    title, direction, method: names; whatever they hold is shown as it is. sampled: the one signal. outcome: one of
+    `transforms.periods.answers.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN where there is none.
+    window_start_s, window_end_s: the time that was judged, or in which the signal is periodic. has_utc_clock:
+    whether instants are seconds since 1970-01-01 UTC, not of the run's own clock.
+    """
+
+    title: str
+    direction: str
+    method: str
+    sampled: Sampled
+    outcome: str
+    frequency_hz: float
+    confidence: float
+    false_alarm_probability: float
+    window_start_s: float
+    window_end_s: float
+    cosines: Cosines
+    spectrum: Spectrum
+    autocorrelation: Autocorrelation
+    has_utc_clock: bool = False
+
+    def __post_init__(self) -> None:
+        if self.sampled.signal_count != 1:
+            raise ValueError("a picture is of one signal")
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether there is a period to draw."""
+        return self.outcome == "periodic" and math.isfinite(self.frequency_hz) and self.frequency_hz > 0
+
+    @property
+    def window_samples(self) -> tuple[int, int]:
+        """The samples of the judged time, the last one excluded; all where it is not known."""
+        count, hertz = self.sampled.sample_count, float(self.sampled.sampling_hz[0])
+        started = float(self.sampled.started_s[0])
+        places = [(instant - started) * hertz for instant in (self.window_start_s, self.window_end_s)]
+        if not all(map(math.isfinite, places)):
+            return 0, count
+        first, last = (round(min(max(place, 0.0), float(count))) for place in places)
+        return first, last
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the signal was judged."""
+        return self.window_samples == (0, self.sampled.sample_count)
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in a line."""
+        said = _NO_PERIOD.get(self.outcome, f"no period: {plain(self.outcome, 40)}")
+        if self.is_periodic:
+            said = f"period {exact_duration_text(1.0 / self.frequency_hz)} ({frequency_text(self.frequency_hz)})"
+        if not self.is_whole:
+            hertz, (first, last) = float(self.sampled.sampling_hz[0]), self.window_samples
+            judged, whole = ((last - first) / hertz, self.sampled.sample_count / hertz)
+            said += f", {'in' if self.is_periodic else 'judged on'} {duration_text(judged)} of {duration_text(whole)}"
+        numbers = (("confidence", self.confidence), ("false-alarm probability", self.false_alarm_probability))
+        known = [f"{name} {ratio_text(value)}" for name, value in numbers if math.isfinite(value)]
+        return "  ·  ".join([said, *known])
+
+
+# ---- from what was found
+
+
+def view_of(
+    sampled: Sampled,
+    found: Detections,
+    *,
+    title: str,
+    direction: str = "",
+    method: str = "",
+    signal: int = 0,
+    has_utc_clock: bool = False,
+    is_circular: bool = False,
+) -> PeriodView:
+    """Return what there is to see of one of the signals of which something was found.
+
+    signal: its number among both. Spectrum and autocorrelation (circular, if the method's is) are of the judged time.
+    """
+    one = sampled.chosen(slice(signal, signal + 1))
+    first, last = (int(place) for place in found.candidates.offsets[signal : signal + 2])
+    view = PeriodView(
+        title,
+        direction,
+        method,
+        one,
+        str(found.outcome[signal]),
+        float(found.frequency_hz[signal]),
+        float(found.confidence[signal]),
+        float(found.false_alarm_probability[signal]),
+        float(found.window_start_s[signal]),
+        float(found.window_end_s[signal]),
+        Cosines.none(),
+        Spectrum.none(),
+        Autocorrelation.none(),
+        has_utc_clock,
+    )
+    judged = one.between(*view.window_samples)
+    return replace(
+        view,
+        cosines=_cosines(view, judged, found, slice(first, last)),
+        spectrum=_spectrum(judged, found.candidates.frequency_hz[first:last]),
+        autocorrelation=_autocorrelation(judged, is_circular=is_circular),
+    )
+
+
+def _cosines(view: PeriodView, judged: Sampled, found: Detections, rows: slice) -> Cosines:
+    """Return the found cosine as it fits the judged time, and the other candidates where they are of the whole."""
+    if not view.is_periodic:
+        return Cosines.none()
+    amplitude, phase, mean = _fitted(judged, view.frequency_hz, view.window_samples[0])
+    # The judged time has a phase of its own: candidates of it do not fit the whole.
+    others = rows if view.is_whole else slice(0)
+    candidates = found.candidates
+    is_other = ~np.isclose(candidates.frequency_hz[others], view.frequency_hz, rtol=1e-6, atol=0.0)
+    return Cosines(
+        np.append(view.frequency_hz, candidates.frequency_hz[others][is_other]),
+        np.append(amplitude, candidates.amplitude_bytes_per_s[others][is_other]),
+        np.append(phase, candidates.phase_rad[others][is_other]),
+        mean,
+    )
+
+
+def _fitted(judged: Sampled, frequency_hz: float, first: int) -> tuple[float, float, float]:
+    """Return amplitude, phase and mean of the cosine that fits best by least squares; NaN where nothing was measured.
+
+    first: how many samples after the signal's start, from which phases count, the judged ones begin.
+    """
+    values, is_known = judged.bytes_per_s[0], judged.is_known[0]
+    size = float(np.max(np.abs(values), initial=0.0, where=is_known))
+    if not is_known.any() or size == 0:
+        return math.nan, math.nan, math.nan
+    known = values[is_known] / size
+    angle = _angles(np.flatnonzero(is_known) + first, frequency_hz, float(judged.sampling_hz[0]))
+    columns = np.stack([np.ones(len(known)), np.cos(angle), np.sin(angle)])
+    mean, even, odd = np.linalg.lstsq(columns @ columns.T, columns @ known, rcond=None)[0] * size
+    return math.hypot(even, odd), math.atan2(-odd, even), float(mean)
+
+
+def _spectrum(judged: Sampled, candidates_hz: Reals) -> Spectrum:
+    found, threshold_z = spectra(judged), OutlierParams().z_threshold
+    if not found.bin_count or found.is_constant[0]:
+        return Spectrum.none()
+    shares = found.shares[0]
+    threshold = float(shares.mean() + threshold_z * shares.std())
+    return Spectrum(found.frequencies_hz[0], shares, threshold, threshold_z, candidates_hz)
+
+
+def _autocorrelation(judged: Sampled, *, is_circular: bool) -> Autocorrelation:
+    """Return the autocorrelation as far as it can tell anything: a circular one repeats itself from its middle on."""
+    if judged.sample_count < _FEWEST_LAGS:
+        return Autocorrelation.none()
+    if judged.is_known.all():
+        function = autocorrelations.circular if is_circular else autocorrelations.linear
+        values = function(judged.bytes_per_s)
+    else:
+        values = autocorrelations.masked(judged.bytes_per_s, is_circular=is_circular)
+    values = values[:, : judged.sample_count // 2 + 1] if is_circular else values
+    peaks = autocorrelations.peaks(np.nan_to_num(values), AutocorrelationParams().least_height)
+    with np.errstate(over="ignore"):
+        lag_s = np.arange(values.shape[1]) / judged.sampling_hz[0]
+    return Autocorrelation(lag_s, values[0], peaks.place)

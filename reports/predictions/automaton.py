@@ -1,0 +1,460 @@
+"""The picture of a phase automaton: its states, what led from one to the next, and below their order in time.
+
+The automaton is `transforms.predictions.automaton`; the layout is ours. Periodic states stand on a line by their
+period, on a logarithmic scale and moved apart where they would touch; transitions to a longer period run above the
+line, those to a shorter one below it; `start`, `aperiodic`, `gap` and `end` stand below all. Lengths of the
+layout are in inches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reports import panels
+from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILION
+from reports.predictions.state_strips import (
+    BOLD_LETTER,
+    LABEL_POINTS,
+    NAME_CHARACTERS,
+    UNKNOWN,
+    RunClock,
+    counted,
+    draw_strip,
+    ink_on,
+    kind_of,
+    state_color,
+    state_number,
+    text_inches,
+)
+from reports.texts import duration_text, plain
+from transforms.predictions.automaton import OTHER_STATES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Reals = npt.NDArray[np.float64]
+Box = tuple[float, float, float, float]
+
+_WIDTH_IN, _SIDE_IN, _TOP_IN, _FOOT_IN = 11.0, 0.3, 1.45, 0.65
+_STRIP_IN, _CAUSES_IN, _BETWEEN_IN = 0.34, 0.62, 0.1
+_LARGEST_IN, _LEAST_IN = 0.42, 0.13
+#: labels lie flat where states are so far apart, and stand upright where they are closer
+_FLAT_IN, _FLAT_LABEL_IN, _UPRIGHT_LABEL_IN = 1.05, 0.38, 1.3
+#: inches between a circle and its label, and the points of an edge
+_PAD_IN, _CURVE_POINTS = 0.12, 60
+#: where on an edge its label may stand, the best place first
+_LABEL_PLACES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
+_NAME_POINTS = 9.0
+#: more edges than these are drawn pale, and only so many of them, the most frequent, have labels; of more transitions
+#: than these the causes are told by their colours alone
+_CROWD, _MOST_CAUSES = 60, 40
+#: of a cause its colour and, for the legend, the words of its group
+_CAUSES = {
+    "first_found": (GREEN, "found"),
+    "found_again": (GREEN, "found"),
+    "change_point_up": (VERMILION, "change point"),
+    "change_point_down": (VERMILION, "change point"),
+    "shift_up": (BLUE, "shift"),
+    "shift_down": (BLUE, "shift"),
+    "period_lost": (PURPLE, "lost or none"),
+    "none_found": (PURPLE, "lost or none"),
+    "gap": (ORANGE, "gap"),
+    "end": (INK, "end"),
+}
+
+
+# ---- the picture
+
+
+def draw(graph: Mapping[str, Any], target: Path, title: str) -> None:
+    """Write the picture of `PhaseAutomaton.graph()`, a PNG or an SVG by the target's ending: all of it, or nothing."""
+    kind, layout = kind_of(target), _Layout.of(graph)
+    panels.write(layout.size_in, lambda figure: _compose(figure, graph, layout, title), target, kind)
+
+
+def _compose(figure: Figure, graph: Mapping[str, Any], layout: _Layout, title: str) -> None:
+    height = figure.get_figheight()
+    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=13, fontweight="bold")
+    panels.fit(figure, heading, plain(title) or "Phase automaton")
+    panels.fit(figure, figure.text(0.02, 1 - 0.7 / height, "", fontsize=11, color=INK), _verdict(graph))
+    bottom = layout.size_in[1] - _TOP_IN - layout.height_in
+    wide = layout.width_in / _WIDTH_IN
+    axes = figure.add_axes((_SIDE_IN / _WIDTH_IN, bottom / height, wide, layout.height_in / height))
+    axes.set_axis_off()
+    axes.set(xlim=(0, layout.width_in), ylim=(layout.lowest_in, layout.lowest_in + layout.height_in))
+    if not layout.nodes:
+        panels.say(axes, "nothing was evaluated yet")
+        return
+    unwritten = _draw_edges(axes, graph, layout)
+    _draw_nodes(axes, layout)
+    _draw_legend(figure, graph, unwritten)
+    strip = figure.add_axes((_SIDE_IN / _WIDTH_IN, _FOOT_IN / height, wide, _STRIP_IN / height))
+    _draw_sequence(strip, graph)
+
+
+def _verdict(graph: Mapping[str, Any]) -> str:
+    """Return what there is, in one line."""
+    nodes = {node["name"]: node for node in graph["nodes"]}
+    if not nodes:
+        return "no states"
+    current = nodes[graph["current"]]
+    period = f" ({duration_text(current['period_s'])})" if current["period_s"] else ""
+    since = duration_text(current["last_s"] - current["entered_s"])
+    told = [
+        f"now {plain(current['name'], NAME_CHARACTERS)}{period}, for {since}",
+        counted(sum(node["period_s"] is not None for node in nodes.values()), "periodic state"),
+        counted(sum(edge["count"] for edge in graph["edges"]), "transition"),
+    ]
+    if graph.get("unconfirmed_change_count"):
+        told.append(f"{counted(graph['unconfirmed_change_count'], 'change')} not confirmed")
+    if graph.get("forgotten_state_count"):
+        told.append(f"{counted(graph['forgotten_state_count'], 'state')} forgotten")
+    return "  ·  ".join(told)
+
+
+# ---- layout
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A state as it is drawn: its circle, and its label below it, flat or upright."""
+
+    name: str
+    x: float
+    y: float
+    radius: float
+    lines: tuple[str, str]
+    is_current: bool
+    is_upright: bool = False
+
+    @property
+    def bottom(self) -> float:
+        """Where its label ends."""
+        return self.y - self.radius - _PAD_IN - (_UPRIGHT_LABEL_IN if self.is_upright else _FLAT_LABEL_IN)
+
+    @property
+    def boxes(self) -> list[Box]:
+        """What must not be written over."""
+        if self.is_upright:
+            half = 0.6 * LABEL_POINTS / 72
+        else:
+            half = max(text_inches(self.lines[0], 8.5, is_bold=True), text_inches(self.lines[1], LABEL_POINTS)) / 2
+        x, y, radius = self.x, self.y, self.radius
+        return [(x - radius, y - radius, x + radius, y + radius), (x - half, self.bottom, x + half, y - radius)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where everything is [inches]: nodes by name, edges' curves (points, 2) in the graph's order."""
+
+    nodes: dict[str, _Node]
+    curves: list[Reals]
+    lowest_in: float
+    height_in: float
+
+    @property
+    def width_in(self) -> float:
+        """The width of the panel."""
+        return _WIDTH_IN - 2 * _SIDE_IN
+
+    @property
+    def size_in(self) -> tuple[float, float]:
+        """The size of the figure."""
+        below = _BETWEEN_IN + _CAUSES_IN + _STRIP_IN + _FOOT_IN if self.nodes else _FOOT_IN
+        return _WIDTH_IN, _TOP_IN + self.height_in + below
+
+    @classmethod
+    def of(cls, graph: Mapping[str, Any]) -> _Layout:
+        nodes = _placed(graph, _WIDTH_IN - 2 * _SIDE_IN)
+        if not nodes:
+            return cls({}, [], 0.0, 1.0)
+        curves = list(_curves(graph["edges"], nodes))
+        points = np.concatenate([*curves, *([[node.x, node.y + node.radius], [node.x, node.bottom]] for node in nodes)])
+        low, high = float(points[:, 1].min()) - 0.25, float(points[:, 1].max()) + 0.25
+        return cls({node.name: node for node in nodes}, curves, low, high - low)
+
+
+def _placed(graph: Mapping[str, Any], wide: float) -> list[_Node]:
+    """Return the nodes where they stand: periodic ones on a line, the others below them."""
+    periodic = sorted((each for each in graph["nodes"] if each["period_s"]), key=lambda node: float(node["period_s"]))
+    others = sorted((each for each in graph["nodes"] if not each["period_s"]), key=_order)
+    total = math.fsum(node["duration_s"] for node in graph["nodes"]) or 1.0
+    margin = 0.6
+    gap = min(1.35, (wide - 2 * margin) / max(len(periodic) - 1, 1))
+    upright = gap < _FLAT_IN
+    largest = min(_LARGEST_IN, 0.44 * gap)
+    x = _spread(np.log([float(node["period_s"]) for node in periodic]), gap, margin, wide - margin)
+    found = [
+        _node(node, float(place), 0.0, node["duration_s"] / total, largest, graph["current"], is_upright=upright)
+        for node, place in zip(periodic, x, strict=True)
+    ]
+    depth = _depths(graph["edges"], {node.name: node.x for node in found})
+    lower = min((node.bottom for node in found), default=0.0) - max(depth + 0.75, 1.2) - _LARGEST_IN if found else 0.0
+    for place, node in enumerate(others):
+        at = wide * (place + 0.5) / len(others)
+        found.append(_node(node, at, lower, node["duration_s"] / total, _LARGEST_IN, graph["current"]))
+    return found
+
+
+def _node(
+    node: Mapping[str, Any], x: float, y: float, share: float, largest: float, current: str, *, is_upright: bool = False
+) -> _Node:
+    radius = min(largest, max(min(_LEAST_IN, largest), largest * math.sqrt(max(share, 0.0))))
+    head = duration_text(node["period_s"]) if node["period_s"] else plain(node["name"], NAME_CHARACTERS)
+    foot = f"{f'{share:.1%}' if not 0 < share < 0.001 else '<0.1%'}, {counted(node['visit_count'], 'visit')}"
+    return _Node(node["name"], x, y, radius, (head, foot), node["name"] == current, is_upright)
+
+
+def _order(node: Mapping[str, Any]) -> tuple[int, str]:
+    known = node["name"] in OTHER_STATES
+    return (OTHER_STATES.index(node["name"]) if known else len(OTHER_STATES)), str(node["name"])
+
+
+def _spread(places: Reals, gap: float, low: float, high: float) -> Reals:
+    """Return ascending places (n) on a line from low to high, moved as little as keeps neighbours a gap apart."""
+    from scipy.optimize import isotonic_regression
+
+    count = len(places)
+    if count < 2:
+        return np.full(count, (low + high) / 2)
+    span = float(places[-1] - places[0])
+    wanted = (places - places[0]) / span if span > 0 else np.linspace(0, 1, count)
+    # of a few states that are alike the line is short: far ends would say that they are not
+    used = min(high - low, max(gap * (count - 1), 2.2 * span))
+    start = (low + high - used) / 2
+    steps = gap * np.arange(count)
+    apart = isotonic_regression(start + used * wanted - steps).x
+    found: Reals = np.clip(apart, low, max(low, high - steps[-1])) + steps
+    return found
+
+
+def _depths(edges: Iterable[Mapping[str, Any]], x: Mapping[str, float]) -> float:
+    """Return how far the arcs to shorter periods hang below the labels."""
+    pairs = [(x[edge["source"]], x[edge["target"]]) for edge in edges if edge["source"] in x and edge["target"] in x]
+    return max((_height(source - target, 0) for source, target in pairs if target < source), default=0.0)
+
+
+def _height(distance: float, rank: int) -> float:
+    return (1 + 0.3 * rank) * min(1.7, max(0.35, 0.25 * abs(distance)))
+
+
+def _curves(edges: Sequence[Mapping[str, Any]], nodes: Iterable[_Node]) -> Iterator[Reals]:
+    """Yield each edge's curve, from its source's rim to its target's; those of one pair beside each other."""
+    known = {node.name: node for node in nodes}
+    seen: dict[tuple[str, str], int] = {}
+    for edge in edges:
+        source, target = known[edge["source"]], known[edge["target"]]
+        rank = seen[source.name, target.name] = seen.get((source.name, target.name), -1) + 1
+        yield _curve(source, target, rank)
+
+
+def _curve(source: _Node, target: _Node, rank: int) -> Reals:
+    shift = min(0.07, 0.4 * min(source.radius, target.radius))
+    if source.y == target.y:
+        is_above = target.x > source.x and source.name not in OTHER_STATES
+        side = 1.0 if is_above else -1.0
+        first, last = (np.array([one.x, one.y + one.radius if is_above else one.bottom]) for one in (source, target))
+        # further out than what leads down to the others
+        toward = 2 * np.sign(target.x - source.x) * shift
+        first[0], last[0] = first[0] + toward, last[0] - toward
+        bend = np.array([0.0, side * 4 / 3 * _height(target.x - source.x, rank)])
+        along = np.array([0.18 * (last[0] - first[0]), 0.0])
+        return _bezier(first, first + bend + along, last + bend - along, last)
+    is_down = target.y < source.y
+    upper, lower = (source, target) if is_down else (target, source)
+    # what leads down and what leads up again must not lie on each other
+    offset = (shift if is_down else -shift) * (1 + rank)
+    top, end = np.array([upper.x + offset, upper.bottom]), np.array([lower.x + offset, lower.y + lower.radius])
+    bend = np.array([0.0, 0.5 * (top[1] - end[1])])
+    curve = _bezier(top, top - bend, end + bend, end)
+    return curve if is_down else curve[::-1]
+
+
+def _bezier(*points: Reals) -> Reals:
+    at = np.linspace(0, 1, _CURVE_POINTS)[:, None]
+    weights = ((1 - at) ** 3, 3 * at * (1 - at) ** 2, 3 * at**2 * (1 - at), at**3)
+    curve: Reals = np.sum([weight * point for weight, point in zip(weights, points, strict=True)], axis=0)
+    return curve
+
+
+# ---- graph
+
+
+def _draw_edges(axes: Axes, graph: Mapping[str, Any], layout: _Layout) -> int:
+    """Draw the transitions, and their causes where there is room; return how many have no room."""
+    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.path import Path as Curve
+
+    edges = graph["edges"]
+    most = math.log(max([10, *(edge["count"] for edge in edges)]))
+    taken = [box for node in layout.nodes.values() for box in node.boxes]
+    is_crowd = len(edges) > _CROWD
+    for edge, curve in zip(edges, layout.curves, strict=True):
+        color, width = _color(edge), 1.0 + 2.6 * math.log(max(edge["count"], 1)) / most
+        style: dict[str, Any] = {"fc": color, "ec": color, "lw": width, "fill": False}
+        style |= {"alpha": 0.4 if is_crowd else 0.85, "arrowstyle": "-|>,head_length=3.6,head_width=1.8"}
+        axes.add_patch(FancyArrowPatch(path=Curve(curve), mutation_scale=1.0, **style))
+    told = sorted(range(len(edges)), key=lambda place: -edges[place]["count"])[: _CROWD // 2 if is_crowd else None]
+    return len(edges) - sum(_write_edge(axes, edges[place], layout.curves[place], taken) for place in told)
+
+
+def _write_edge(axes: Axes, edge: Mapping[str, Any], curve: Reals, taken: list[Box]) -> bool:
+    """Write an edge's cause and count where they cover nothing that is written; return whether there is a place."""
+    text = f"{plain(edge['cause'], NAME_CHARACTERS)} \u00d7{edge['count']:,}"
+    half, high = text_inches(text, LABEL_POINTS) / 2, 0.6 * LABEL_POINTS / 72
+    others = np.array(taken)
+    for share in _LABEL_PLACES:
+        x, y = curve[round(share * (len(curve) - 1))]
+        x = min(max(x, half), _WIDTH_IN - 2 * _SIDE_IN - half)
+        box = (x - half, y - high, x + half, y + high)
+        apart = (others[:, 0] > box[2]) | (others[:, 2] < box[0]) | (others[:, 1] > box[3]) | (others[:, 3] < box[1])
+        if apart.all():
+            taken.append(box)
+            axes.text(
+                x, y, text, ha="center", va="center", fontsize=LABEL_POINTS, color=_color(edge), zorder=4,
+                bbox={"pad": 0.6, "lw": 0, "fc": "white", "alpha": 0.85},
+            )  # fmt: skip
+            return True
+    return False
+
+
+def _color(edge: Mapping[str, Any]) -> str:
+    return _CAUSES.get(edge["cause"], (GREY, ""))[0]
+
+
+def _draw_nodes(axes: Axes, layout: _Layout) -> None:
+    for node in layout.nodes.values():
+        _draw_circle(axes, node)
+        top = node.y - node.radius - _PAD_IN
+        style: dict[str, Any] = {"ha": "center", "va": "top", "zorder": 6, "color": INK}
+        pad = {"pad": 0.8, "lw": 0, "fc": "white", "alpha": 0.9}
+        if node.is_upright:
+            text = "  ".join(node.lines)
+            axes.text(node.x, top, text, rotation=90, fontsize=LABEL_POINTS, bbox=pad, **style)
+        else:
+            axes.text(node.x, top, node.lines[0], fontsize=8.5, fontweight="bold", bbox=pad, **style)
+            axes.text(node.x, top - 0.19, node.lines[1], fontsize=LABEL_POINTS, bbox=pad, **style)
+
+
+def _draw_circle(axes: Axes, node: _Node) -> None:
+    from matplotlib.patches import Circle
+
+    is_other = node.name in OTHER_STATES
+    axes.add_patch(
+        Circle(
+            (node.x, node.y), node.radius, fc=state_color(node.name), ec=INK, lw=1.1 if is_other else 0.8, zorder=5,
+            ls="--" if node.name == "gap" else "-",
+        )
+    )  # fmt: skip
+    if node.name == "end":
+        axes.add_patch(Circle((node.x, node.y), 0.72 * node.radius, fc="none", ec="white", lw=1.0, zorder=5))
+    if node.is_current:
+        axes.add_patch(Circle((node.x, node.y), node.radius + 0.055, fc="none", ec=VERMILION, lw=2.2, zorder=5))
+    if number := state_number(node.name):
+        points = min(_NAME_POINTS, 1.5 * node.radius * 72 / (BOLD_LETTER * max(len(number), 2)))
+        axes.text(
+            node.x, node.y, number, ha="center", va="center_baseline", fontsize=points, fontweight="bold",
+            color=ink_on(node.name), zorder=6,
+        )  # fmt: skip
+
+
+def _draw_legend(figure: Figure, graph: Mapping[str, Any], unwritten: int) -> None:
+    """Tell the colours of the causes that there are, and what else is not plain."""
+    from matplotlib.lines import Line2D
+
+    groups = {words: color for color, words in _CAUSES.values() if words in _groups(graph)}
+    lines = [Line2D([], [], color=color, lw=2, label=words) for words, color in groups.items()]
+    lines.append(Line2D([], [], ls="", marker="o", ms=8, mfc="none", mec=VERMILION, mew=2, label="current state"))
+    height = figure.get_figheight()
+    at = (0.02, 1 - 1.05 / height)
+    figure.legend(
+        handles=lines, loc="lower left", bbox_to_anchor=at, ncols=len(lines), borderaxespad=0, handlelength=1.6,
+        columnspacing=1.4, borderpad=0,
+    )  # fmt: skip
+    notes = ["area: share of time", "left to right: longer periods"]
+    if unwritten:
+        notes.append(f"{counted(unwritten, 'arrow')} not written out")
+    figure.text(0.98, 1 - 1.0 / height, "  ·  ".join(notes), ha="right", fontsize=8.5, color="#555555")
+
+
+def _groups(graph: Mapping[str, Any]) -> set[str]:
+    return {_CAUSES[edge["cause"]][1] for edge in graph["edges"] if edge["cause"] in _CAUSES}
+
+
+# ---- order in time
+
+
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    """States (n) from edge to edge (n + 1) [s], and transitions' times and causes."""
+
+    names: list[str]
+    edges_s: list[float]
+    causes: list[tuple[float, str]]
+
+
+def _sequence(graph: Mapping[str, Any]) -> _Sequence:
+    """Return the states in their order, as far as the times of transitions are kept."""
+    first = min(node["first_s"] for node in graph["nodes"])
+    last = max(node["last_s"] for node in graph["nodes"])
+    moves = sorted(
+        (time, edge["source"], edge["target"], edge["cause"]) for edge in graph["edges"] for time in edge["times_s"]
+    )
+    # before the first time that an edge has kept, a transition may be missing
+    cut = [edge["times_s"][0] for edge in graph["edges"] if edge["count"] > len(edge["times_s"]) and edge["times_s"]]
+    moves = [move for move in moves if not cut or move[0] >= max(cut)]
+    if not moves:
+        return _Sequence([graph["current"]], [first, last], [])
+    is_whole = not cut and moves[0][1] == "start"
+    names, edges = [moves[0][1] if is_whole else UNKNOWN], [first]
+    for place, (time, _, target, _) in enumerate(moves):
+        follows = moves[place + 1][1] if place + 1 < len(moves) else graph["current"]
+        # of what followed a forgotten state, the end is not kept
+        names.append(follows if target == follows or not graph["forgotten_state_count"] else UNKNOWN)
+        edges.append(time)
+    return _Sequence(names, [*edges, last], [(move[0], move[3]) for move in moves])
+
+
+def _draw_sequence(axes: Axes, graph: Mapping[str, Any]) -> None:
+    """Draw the states' strip over time, and above it why each one ended."""
+    sequence = _sequence(graph)
+    edges = np.array(sequence.edges_s)
+    if edges[-1] <= edges[0]:
+        edges = edges[0] + np.linspace(0, 1, len(edges))
+    clock = RunClock.of(float(edges[0]), float(edges[-1]))
+    told = {node["name"]: duration_text(node["period_s"]) for node in graph["nodes"] if node["period_s"]}
+    axes.set_xlim(*clock.at(edges[[0, -1]]).tolist())
+    draw_strip(axes, sequence.names, edges, clock, told)
+    axes.set_xlabel(clock.label)
+    axes.ticklabel_format(axis="x", useOffset=False)
+    _draw_causes(axes, sequence.causes, clock)
+
+
+def _draw_causes(axes: Axes, causes: Sequence[tuple[float, str]], clock: RunClock) -> None:
+    """Mark transitions above the strip in their cause's colour, and write the causes of a few, in three rows."""
+    low, high = axes.get_xlim()
+    wide = _WIDTH_IN - 2 * _SIDE_IN
+    free, blend = [-1.0, -1.0, -1.0], axes.get_xaxis_transform()
+    for time, cause in causes:
+        color, x = _CAUSES.get(cause, (GREY, ""))[0], float(clock.at(time))
+        text, inches = plain(cause, NAME_CHARACTERS), (x - low) / (high - low) * wide
+        needed = text_inches(text, LABEL_POINTS) + 0.06
+        start = inches - needed if inches + needed > wide else inches
+        row = next((row for row, until in enumerate(free) if until <= start), None)
+        is_told = row is not None and len(causes) <= _MOST_CAUSES
+        top = 1.3 + 0.5 * row if is_told and row is not None else 1.12
+        axes.plot([x, x], [1.0, top], color=color, lw=0.9, transform=blend, clip_on=False)
+        if is_told and row is not None:
+            free[row] = start + needed
+            axes.text(
+                x, top, f" {text} ", transform=blend, fontsize=LABEL_POINTS, color=color, va="center", clip_on=False,
+                ha="left" if start == inches else "right", bbox={"pad": 0.2, "lw": 0, "fc": "white", "alpha": 0.8},
+            )  # fmt: skip

@@ -1,0 +1,599 @@
+"""The picture of one run's predictions: what was measured, what was predicted when, from which time, and what came.
+
+As Figure 15a of FTIO (Tarraf et al., DOI 10.1109/IPDPS57955.2024.00048, section III-B), whose windows are below and
+whose phases are above; the curve of periods, intervals, errors and states are ours. Any number of evaluations is drawn:
+where they are closer than pixels, each column of pixels shows their lowest and highest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from reports import panels
+from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
+from reports.predictions.state_strips import RunClock, counted, draw_strip, kind_of, known_times, text_inches
+from reports.texts import RATES, TIMES, duration_text, plain, unit_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Texts = npt.NDArray[np.str_]
+
+#: columns of `predictions` that are drawn: numbers, and texts
+_NUMBERS = (
+    "run_number", "evaluation", "window_start_s", "window_end_s", "period_s", "shortest_period_s", "longest_period_s",
+    "probability", "phase_count", "last_phase_s", "next_burst_earliest_s", "next_burst_start_s", "next_burst_latest_s",
+    "changed_s",
+)  # fmt: skip
+_TEXTS = ("outcome", "change", "phase_state", "next_burst_outcome")
+_NAMES = ("followed_id", "direction", "window_strategy", "method")
+_WIDTH_IN, _LEFT, _RIGHT = 11.0, 0.095, 0.975
+_TOP_IN, _BETWEEN_IN, _FOOT_IN = 1.15, 0.46, 0.6
+_WIDE_IN = _WIDTH_IN * (_RIGHT - _LEFT)
+#: more evaluations, phases or gaps than these are drawn in columns, so many
+_MOST_EXACT, _COLUMNS = 1500, 550
+#: windows that are drawn, changes that are drawn as lines, gaps that are written out
+_MOST_WINDOWS, _MOST_CHANGES, _MOST_GAP_TEXTS = 40, 25, 60
+#: periods that span more than this factor are drawn on a logarithmic axis; a band's opacity at probability 0, and 1
+_LOG_FACTOR, _OPACITY = 4.0, (0.1, 0.6)
+_RUG_COLORS = {
+    "tentative": VERMILION, "aperiodic": GREY, "too_short": SKY, "no_io": BLUE, "no_data": INK, "too_many_gaps": ORANGE,
+}  # fmt: skip
+#: ticks of a logarithmic axis of times: size of the unit, its name, multiples
+_TICKS = (
+    *((size, name, (1, 2, 5, 10, 20, 50, 100, 200, 500)) for size, name in ((1e-6, "µs"), (1e-3, "ms"), (864e2, "d"))),
+    *((size, name, (1, 2, 5, 10, 20, 30)) for size, name in ((1.0, "s"), (60.0, "min"))), (3600.0, "h", (1, 2, 5, 10)),
+)  # fmt: skip
+_SMALL = 8.5
+#: windows that are shorter than this share of the run are drawn of the last evaluations alone, so many
+_LEAST_WINDOW_RATIO, _EXCERPT = 0.03, 20
+_ARROW = {"arrowstyle": "<->", "lw": 0.7, "color": INK, "shrinkA": 0, "shrinkB": 0}
+_BURSTS = ("earliest", "start", "latest")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictionView:
+    """What there is to see of one followed input and direction.
+
+    predictions: rows of `predictions`, at least one; of several runs the last one is drawn, and of them all it is told
+    how many there are. The rest is of that run and on its clock, as far as it is at hand: time_s, bytes_per_s (n): mean
+    throughput from each time until the next, the last one for as long as the one before; NaN where not measured.
+    onset_s, end_s (p): phases by ascending onset; without them, onsets are those that the predictions tell.
+    """
+
+    predictions: pl.DataFrame
+    time_s: Reals = field(default_factory=partial(np.empty, 0))
+    bytes_per_s: Reals = field(default_factory=partial(np.empty, 0))
+    onset_s: Reals = field(default_factory=partial(np.empty, 0))
+    end_s: Reals = field(default_factory=partial(np.empty, 0))
+    has_utc_clock: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is not of one input."""
+        frame = self.predictions
+        if missing := sorted({*_NUMBERS, *_TEXTS, *_NAMES} - set(frame.columns)):
+            raise ValueError(f"predictions have no {', '.join(missing)}")
+        if not len(frame) or len(frame.select("followed_id", "direction").unique()) != 1:
+            raise ValueError("predictions are of one followed input and direction, at least one")
+        if len(self.time_s) != len(self.bytes_per_s) or len(self.onset_s) != len(self.end_s):
+            raise ValueError("each time has its throughput, and each phase its end")
+        for each in (self.time_s, self.onset_s):
+            if not np.isfinite(known_times(each)).all() or (np.diff(each) < 0).any():
+                raise ValueError("times and onsets are finite, and ascend")
+
+
+# ---- what is drawn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """The last run's evaluations (n) by their time at_s, and its phases; numbers and texts by the columns' names.
+
+    onset_s (p): when phases began; follows (p - 1): whether the next onset is known to be the next phase's.
+    """
+
+    at_s: Reals
+    numbers: dict[str, Reals]
+    texts: dict[str, Texts]
+    onset_s: Reals
+    follows: npt.NDArray[np.bool_]
+    clock: RunClock
+    ends_s: tuple[float, float]
+
+    @classmethod
+    def of(cls, view: PredictionView) -> _Run:
+        frame = view.predictions.filter(pl.col("run_number") == pl.col("run_number").max()).sort("evaluation")
+        numbers = {name: known_times(frame[name].cast(pl.Float64).fill_null(math.nan).to_numpy()) for name in _NUMBERS}
+        texts = {name: frame[name].cast(pl.String).fill_null("").to_numpy().astype(str) for name in _TEXTS}
+        at = _filled(numbers["window_end_s"])
+        numbers["period_s"] = np.where(numbers["period_s"] > 0, numbers["period_s"], np.nan)
+        onset, follows = _onsets(view, numbers)
+        ends = _ends(view, at, numbers, onset)
+        return cls(at, numbers, texts, onset, follows, RunClock.of(*ends, has_utc_clock=view.has_utc_clock), ends)
+
+    @property
+    def has_period(self) -> npt.NDArray[np.bool_]:
+        """Which evaluations (n) have a period."""
+        return np.isfinite(self.numbers["period_s"])
+
+    @property
+    def gaps_s(self) -> Reals:
+        """The time from each onset but the last to the next one; NaN where it may not be the next phase's."""
+        return np.where(self.follows, np.diff(self.onset_s), np.nan)
+
+    def came(self) -> tuple[Reals, Reals]:
+        """Return when the first burst after each evaluation came, and how long after the one before; NaN if unknown."""
+        place = np.searchsorted(self.onset_s, self.at_s, "right")
+        onset = np.append(self.onset_s, np.nan)[place]
+        gap = np.concatenate([[np.nan], self.gaps_s, [np.nan]])[: len(self.onset_s) + 1][place]
+        return np.where(np.isfinite(gap), onset, np.nan), gap
+
+
+def _filled(values: Reals) -> Reals:
+    """Return evaluations' times, ascending: one that is not known is that of the evaluation before."""
+    known = np.maximum.accumulate(np.where(np.isfinite(values), values, -np.inf))
+    first = known[np.isfinite(known)]
+    return np.where(np.isfinite(known), known, first[0] if len(first) else 0.0)
+
+
+def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, npt.NDArray[np.bool_]]:
+    if len(view.onset_s):
+        return known_times(view.onset_s), np.ones(len(view.onset_s) - 1, dtype=bool)
+    order = np.flatnonzero(np.isfinite(numbers["last_phase_s"]))
+    onset, first = np.unique(numbers["last_phase_s"][order], return_index=True)
+    return onset, np.diff(numbers["phase_count"][order][first]) == 1
+
+
+def _ends(view: PredictionView, at: Reals, numbers: dict[str, Reals], onset: Reals) -> tuple[float, float]:
+    """Return from when to when the picture goes: a next burst that is far off does not make the rest small."""
+    known = np.concatenate([numbers["window_start_s"], view.time_s, onset, at])
+    first, last = float(np.nanmin(known)), float(np.nanmax(np.concatenate([known, known_times(view.end_s)])))
+    foreseen = numbers["next_burst_latest_s"][-1]
+    if math.isfinite(foreseen):
+        last = max(last, min(float(foreseen), last + 0.25 * (last - first)))
+    span = last - first if last > first else max(1.0, 1e-6 * abs(first))
+    # what lies on the edge is to be seen
+    return first - 0.01 * span, first + 1.01 * span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bins:
+    """Evaluations (n, by time) in columns of pixels (k): the first of each, and where it begins on the axis."""
+
+    starts: Ints
+    at_s: Reals
+
+    @classmethod
+    def of(cls, at_s: Reals, ends_s: tuple[float, float]) -> _Bins:
+        """Return each value in a column of its own, if there are not too many."""
+        if len(at_s) <= _MOST_EXACT:
+            return cls(np.arange(len(at_s)), at_s)
+        column = np.floor((at_s - ends_s[0]) / (ends_s[1] - ends_s[0]) * _COLUMNS)
+        starts = np.flatnonzero(np.diff(column, prepend=-1.0))
+        return cls(starts, at_s[starts])
+
+    def lowest(self, values: Reals) -> Reals:
+        """Return the lowest known value of each column; NaN where there is none."""
+        found: Reals = np.fmin.reduceat(values, self.starts)
+        return found
+
+    def highest(self, values: Reals) -> Reals:
+        """Return the highest known value of each column; NaN where there is none."""
+        found: Reals = np.fmax.reduceat(values, self.starts)
+        return found
+
+
+# ---- the picture
+
+
+def draw(view: PredictionView, target: Path) -> None:
+    """Write the picture, as a PNG or an SVG by the target's ending: all of it, or nothing."""
+    kind, run = kind_of(target), _Run.of(view)
+    shown = list(_panels(view, run))
+    height = _TOP_IN + sum(one.height_in + one.space_in for one in shown) + _FOOT_IN
+    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view, run, shown), target, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """One panel: its height, the space above it, what draws it, and whether it has an axis of time of its own."""
+
+    height_in: float
+    space_in: float
+    drawn: Callable[[Axes], None]
+    is_excerpt: bool = False
+
+
+def _panels(view: PredictionView, run: _Run) -> Iterator[_Panel]:
+    """Yield what there is to draw, from above."""
+    space = 0.0
+    if len(view.time_s) or len(run.onset_s):
+        yield _Panel(2.1 if len(view.time_s) else 0.75, 0.0, partial(_draw_throughput, view, run))
+        space = _BETWEEN_IN
+    yield _Panel(3.1 if run.has_period.any() else 0.9, space, partial(_draw_periods, run))
+    rows = _rug_rows(run)
+    if rows:
+        yield _Panel(0.17 * len(rows), 0.06, partial(_draw_rug, run, rows))
+    yield _Panel(0.24, 0.06, partial(_draw_states, run))
+    windows, errors = _Windows.of(run), _errors(run)
+    height = max(0.7, min(2.6, 0.15 * len(windows.chosen)))
+    if not windows.is_excerpt:
+        yield _Panel(height, _BETWEEN_IN, partial(_draw_windows, run, windows))
+    if np.isfinite(errors).any():
+        yield _Panel(1.3, _BETWEEN_IN, partial(_draw_errors, run, errors))
+    if windows.is_excerpt:
+        yield _Panel(height, _FOOT_IN + 0.4, partial(_draw_windows, run, windows), True)
+
+
+def _compose(figure: Figure, view: PredictionView, run: _Run, shown: list[_Panel]) -> None:
+    whole, top = float(figure.get_figheight()), _TOP_IN
+    _headings(figure, view, run)
+    ends = run.clock.at(run.ends_s).tolist()
+    for place, one in enumerate(shown):
+        top += one.space_in + one.height_in
+        axes = figure.add_axes((_LEFT, 1 - top / whole, _RIGHT - _LEFT, one.height_in / whole))
+        axes.set_xlim(*ends)
+        one.drawn(axes)
+        is_last = place == len(shown) - 1 or shown[place + 1].is_excerpt
+        axes.tick_params(axis="x", labelbottom=is_last, length=3.5 if is_last else 0)
+        axes.grid(axis="x", color="#E8E8E8", lw=0.6)
+        axes.set_axisbelow(True)
+        axes.ticklabel_format(axis="x", useOffset=False)
+        if not one.is_excerpt:
+            axes.set_xlabel(run.clock.label if is_last else "")
+
+
+def _headings(figure: Figure, view: PredictionView, run: _Run) -> None:
+    height = figure.get_figheight()
+    last = view.predictions.sort("run_number", "evaluation").row(-1, named=True)
+    names = (last["followed_id"], last["direction"], last["method"], f"window: {last['window_strategy']}")
+    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=13, fontweight="bold")
+    panels.fit(figure, heading, "  ·  ".join(plain(str(name)) for name in names if name))
+    runs = int(view.predictions["run_number"].n_unique())
+    told = [f"the last of {runs} runs"] * (runs > 1) + _told(run)
+    colour = VERMILION if run.has_period[-1] else INK
+    panels.fit(figure, figure.text(0.02, 1 - 0.7 / height, "", fontsize=11, color=colour), "  ·  ".join(told))
+
+
+def _told(run: _Run) -> list[str]:
+    """Return what the last evaluation says, and how many there were."""
+    last = {name: float(values[-1]) for name, values in run.numbers.items()}
+    period = f"last: {duration_text(last['period_s'])}" if run.has_period[-1] else "last: no period"
+    if math.isfinite(last["shortest_period_s"]) and math.isfinite(last["longest_period_s"]):
+        shortest, longest = (duration_text(last[f"{name}_period_s"]) for name in ("shortest", "longest"))
+        chance = f", {last['probability']:.0%}" if math.isfinite(last["probability"]) else ""
+        period += f" ({shortest} to {longest}{chance})"
+    elif not run.has_period[-1]:
+        period += f" ({plain(str(run.texts['outcome'][-1]), 24)})"
+    burst = plain(str(run.texts["next_burst_outcome"][-1]), 24).replace("_", " ")
+    ahead = last["next_burst_start_s"] - run.at_s[-1]
+    soon = f" in {duration_text(ahead)}" if ahead > 0 and burst == "expected" else ""
+    count = f"{counted(len(run.at_s), 'evaluation')}, {np.sum(run.texts['outcome'] == 'periodic'):,} periodic"
+    told = [period, f"next burst: {burst}{soon}", count]
+    changes = int(np.sum(run.texts["change"] != ""))
+    return [*told, *[counted(changes, "change")] * (changes > 0)]
+
+
+# ---- throughput and phases
+
+
+def _draw_throughput(view: PredictionView, run: _Run, axes: Axes) -> None:
+    """Draw the throughput, phases as bars above it, and the time between their onsets where there is room."""
+    has_rate = len(view.time_s) > 0
+    gaps = run.gaps_s[np.isfinite(run.gaps_s)]
+    title = [counted(len(run.onset_s), "phase")] if len(run.onset_s) else []
+    if len(gaps):
+        low, middle, high = (duration_text(float(value)) for value in np.quantile(gaps, (0, 0.5, 1)))
+        title.append(f"{middle} apart (median; {low} to {high})" if len(gaps) > 1 else f"{middle} apart")
+    axes.set_title(": ".join([*["Throughput"] * has_rate, *[", ".join(title)] * bool(title)]))
+    if has_rate:
+        _draw_rate(view, run, axes)
+    else:
+        axes.set(ylim=(0, 1), yticks=[])
+        axes.spines["left"].set_visible(False)
+    if len(run.onset_s):
+        level, height = (0.8, 0.06) if has_rate else (0.2, 0.25)
+        _draw_phases(view, run, axes, level, height)
+        _write_gaps(run, axes, level + height)
+
+
+def _draw_rate(view: PredictionView, run: _Run, axes: Axes) -> None:
+    values = np.where(np.isfinite(view.bytes_per_s), view.bytes_per_s, np.nan)
+    peak = float(np.max(values, initial=0.0, where=np.isfinite(values)))
+    unit = unit_for(peak, RATES, "B/s")
+    step = float(view.time_s[-1] - view.time_s[-2]) if len(view.time_s) > 1 else run.ends_s[1] - run.ends_s[0]
+    edges = run.clock.at(np.append(view.time_s, view.time_s[-1] + step))
+    columns = Columns.of(values / unit.size)
+    at, low = edges[columns.edges], None if columns.is_exact else columns.lowest
+    axes.stairs(columns.highest, at, fill=True, color=BLUE, alpha=0.22, lw=0)
+    axes.stairs(columns.highest, at, baseline=low, fill=low is not None, color=BLUE, lw=0.9)
+    top = peak / unit.size or 1.0
+    axes.set_ylim(0.0, top / 0.76)
+    axes.set_yticks([tick for tick in axes.get_yticks() if 0 <= tick <= 1.02 * top])
+    axes.set_ylabel(f"throughput\n[{unit.name}]")
+
+
+def _draw_phases(view: PredictionView, run: _Run, axes: Axes, level: float, high: float) -> None:
+    """Draw phases as bars; those that are closer than pixels are one."""
+    # where only onsets are known, bars are as wide as their edges
+    onset = run.onset_s
+    end = np.fmax(known_times(view.end_s), onset) if len(view.end_s) else onset
+    pixel = (run.ends_s[1] - run.ends_s[0]) / panels.PIXEL_COLUMNS
+    starts = np.flatnonzero(np.append(True, onset[1:] - np.maximum.accumulate(end)[:-1] > pixel))
+    left, right = run.clock.at(onset[starts]), run.clock.at(np.maximum.reduceat(end, starts))
+    axes.broken_barh(
+        list(zip(left, right - left, strict=True)), (level, high), transform=axes.get_xaxis_transform(), color=BLUE,
+        lw=0.6 if len(view.end_s) else 1.6,
+    )  # fmt: skip
+
+
+def _write_gaps(run: _Run, axes: Axes, level: float) -> None:
+    """Write the time between onsets over the phases, with a line from onset to onset, where there is room.
+
+    Where most have no room, those that have it by chance would mislead: only long ones are written then.
+    """
+    gaps, blend = run.gaps_s, axes.get_xaxis_transform()
+    inches = gaps / (run.ends_s[1] - run.ends_s[0]) * _WIDE_IN
+    texts = {int(place): duration_text(float(gaps[place])) for place in np.flatnonzero(inches > 0.3)[:_MOST_GAP_TEXTS]}
+    texts = {place: text for place, text in texts.items() if text_inches(text, 8.0) < inches[place]}
+    if 2 * len(texts) < len(gaps):
+        texts = {place: text for place, text in texts.items() if gaps[place] > 1.5 * np.nanmedian(gaps)}
+    for place, text in texts.items():
+        left, right = run.clock.at(run.onset_s[place : place + 2])
+        axes.annotate("", (right, level + 0.03), (left, level + 0.03), blend, blend, arrowprops=_ARROW)
+        y = level + 0.055 if len(axes.get_yticks()) else level + 0.09
+        axes.text((left + right) / 2, y, text, transform=blend, ha="center", va="bottom", fontsize=8.0, color=INK)
+
+
+# ---- periods
+
+
+def _draw_periods(run: _Run, axes: Axes) -> None:
+    """Draw the predicted period over the time of its evaluation, its interval, the true gaps, and the changes."""
+    axes.set_title("Predicted period")
+    if not run.has_period.any():
+        panels.say(axes, f"no period in {counted(len(run.at_s), 'evaluation')}")
+        return
+    scale = _period_axis(run, axes)
+    bins = _Bins.of(run.at_s, run.ends_s)
+    _draw_band(run, axes, bins, scale)
+    _draw_gaps(run, axes, scale)
+    _draw_curve(run, axes, bins, scale)
+    _draw_changes(run, axes)
+    panels.legend_above(axes)
+
+
+def _period_axis(run: _Run, axes: Axes) -> float:
+    """Set the axis of periods, and return the size of its unit [s]: room for labels is left above."""
+    names = ("period_s", "shortest_period_s", "longest_period_s")
+    values = np.concatenate([*(run.numbers[name] for name in names), run.gaps_s])
+    values = values[np.isfinite(values) & (values > 0)]
+    low, high = float(values.min()), float(values.max())
+    if high <= _LOG_FACTOR * low:
+        unit = unit_for(high, TIMES, "s")
+        pad = max(0.2 * (high - low), 0.1 * high)
+        bottom, top = max(0.0, low - pad), high + pad
+        axes.set_ylim(bottom / unit.size, (top + 0.12 * (top - bottom)) / unit.size)
+        axes.set_ylabel(f"period [{unit.name}]")
+        return unit.size
+    decades = math.log10(high / low)
+    axes.set_yscale("log")
+    axes.set_ylim(low * 10 ** (-0.08 * decades), high * 10 ** (0.16 * decades))
+    ticks = [(n * size, f"{n} {name}") for size, name, counts in _TICKS for n in counts]
+    ticks = sorted((at_s, text) for at_s, text in ticks if low / 1.1 <= at_s <= high * 1.1)
+    ticks = ticks[:: max(1, math.ceil(len(ticks) / 9))]
+    if len(ticks) > 1:
+        axes.set_yticks([tick[0] for tick in ticks], [tick[1] for tick in ticks])
+        axes.set_yticks([], minor=True)
+    axes.set_ylabel("period" if len(ticks) > 1 else "period [s]")
+    return 1.0
+
+
+def _draw_band(run: _Run, axes: Axes, bins: _Bins, scale: float) -> None:
+    """Shade the interval of each evaluation until the next one, the darker the more probable."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgb
+
+    low, high = bins.lowest(run.numbers["shortest_period_s"]), bins.highest(run.numbers["longest_period_s"])
+    chance = np.nan_to_num(bins.highest(run.numbers["probability"])).clip(0, 1)
+    edges = run.clock.at(np.append(bins.at_s, run.ends_s[1]))
+    known = np.flatnonzero(np.isfinite(low) & np.isfinite(high) & (low > 0))
+    if not len(known):
+        return
+    left, right, low, high = edges[known], edges[known + 1], low[known] / scale, high[known] / scale
+    corners = np.stack([[left, low], [left, high], [right, high], [right, low]]).transpose(2, 0, 1)
+    opacity = np.interp(chance[known], (0.0, 1.0), _OPACITY)
+    colors = np.column_stack([np.tile(to_rgb(ORANGE), (len(known), 1)), opacity])
+    label = "its interval (darker: more probable)"
+    band = PolyCollection(list(corners), facecolors=colors, lw=0, zorder=1.2, label=label)
+    axes.add_collection(band, autolim=False)
+
+
+def _draw_curve(run: _Run, axes: Axes, bins: _Bins, scale: float) -> None:
+    """Draw the predicted period: a step for each evaluation, or from the lowest to the highest of each column."""
+    periods = run.numbers["period_s"] / scale
+    low, high = bins.lowest(periods), bins.highest(periods)
+    at, last = run.clock.at(bins.at_s), float(run.clock.at(run.ends_s[1]))
+    if len(low) < len(periods):
+        values = np.column_stack([low, high]).ravel()
+        axes.plot(np.repeat(at, 2), values, color=VERMILION, lw=0.9, label="predicted (lowest to highest)")
+        return
+    axes.step(np.append(at, last), np.append(high, high[-1]), where="post", color=VERMILION, lw=1.4)
+    size = 4.5 if len(at) <= 200 else 2.2
+    is_tentative = run.texts["outcome"] == "tentative"
+    style: dict[str, Any] = {"ls": "", "marker": "o", "ms": size, "color": VERMILION, "zorder": 3}
+    for label, chosen, face in (("predicted", ~is_tentative, VERMILION), ("tentative", is_tentative, "white")):
+        if (chosen & np.isfinite(periods)).any():
+            axes.plot(at[chosen], periods[chosen], mfc=face, label=label, **style)
+
+
+def _draw_gaps(run: _Run, axes: Axes, scale: float) -> None:
+    """Mark the true time to the next phase at each phase's onset."""
+    gaps = run.gaps_s
+    if not np.isfinite(gaps).any():
+        return
+    bins = _Bins.of(run.onset_s[:-1], run.ends_s)
+    at, values = np.repeat(run.clock.at(bins.at_s), 2), np.column_stack([bins.lowest(gaps), bins.highest(gaps)])
+    size, opacity = (5.0, 1.0) if len(at) <= 400 else (2.2, 0.55)
+    style: dict[str, Any] = {"ls": "", "marker": "x", "ms": size, "mew": 0.9, "color": INK, "alpha": opacity}
+    axes.plot(at, values.ravel() / scale, label="true gap", zorder=2.6, **style)
+
+
+def _draw_changes(run: _Run, axes: Axes) -> None:
+    """Mark where a change was found and since when it was, as lines with their names where there is room."""
+    found = np.flatnonzero(run.texts["change"] != "")
+    if not len(found):
+        return
+    at, began = run.clock.at(run.at_s[found]), run.clock.at(run.numbers["changed_s"][found])
+    blend, is_longer = axes.get_xaxis_transform(), run.texts["change"][found] == "longer"
+    low, high = run.clock.at(run.ends_s)
+    inches = (at - low) / (high - low) * _WIDE_IN
+    for chosen, marker in ((is_longer, "^"), (~is_longer, "v")):
+        # those that would cover one another are one
+        places = at[chosen][np.unique(np.round(20 * inches[chosen]), return_index=True)[1]]
+        axes.plot(places, np.full(len(places), 0.96), marker, color=PURPLE, ms=5, ls="", transform=blend)
+    if len(found) > _MOST_CHANGES:
+        return
+    room = np.diff(inches, append=_WIDE_IN)
+    for place, x in enumerate(at.tolist()):
+        if began[place] < x:
+            axes.axvspan(max(float(began[place]), float(low)), x, color=PURPLE, alpha=0.1, lw=0, zorder=0.8)
+        axes.axvline(x, color=PURPLE, lw=1.1, ls="--", zorder=2)
+        text = plain(str(run.texts["change"][found[place]]), 24)
+        if text_inches(text, _SMALL) + 0.15 < room[place]:
+            axes.annotate(text, (x, 0.96), (6, 0), blend, "offset points", va="center", fontsize=_SMALL, color=PURPLE)
+
+
+def _rug_rows(run: _Run) -> list[str]:
+    """Return the outcomes that have a row of ticks: those without a period, and what a thinned curve does not show."""
+    shown = {"periodic"} if len(run.at_s) > _MOST_EXACT else {"periodic", "tentative"}
+    found = set(run.texts["outcome"].tolist()) - shown
+    return [name for name in _RUG_COLORS if name in found] + sorted(found - set(_RUG_COLORS))[:3]
+
+
+def _draw_rug(run: _Run, rows: list[str], axes: Axes) -> None:
+    """Draw a tick for each evaluation without a period, in a row for each outcome."""
+    column = np.floor((run.at_s - run.ends_s[0]) / (run.ends_s[1] - run.ends_s[0]) * panels.PIXEL_COLUMNS)
+    for row, name in enumerate(rows):
+        chosen = np.flatnonzero(run.texts["outcome"] == name)
+        chosen = chosen[np.unique(column[chosen], return_index=True)[1]]
+        at, color = run.clock.at(run.at_s[chosen]), _RUG_COLORS.get(name, INK)
+        axes.plot(at, np.full(len(at), len(rows) - row - 0.5), "|", color=color, ms=8, mew=1.1, ls="")
+    axes.set(ylim=(0, len(rows)))
+    axes.set_yticks(np.arange(len(rows))[::-1] + 0.5, [plain(name, 14) for name in rows])
+    _hide_axes(axes)
+
+
+def _draw_states(run: _Run, axes: Axes) -> None:
+    """Draw the automaton's states, each from the evaluation that told it until the next one."""
+    draw_strip(axes, run.texts["phase_state"].tolist(), np.append(run.at_s, run.ends_s[1]), run.clock, {})
+    axes.set_yticks([0.5], ["state"])
+    _hide_axes(axes)
+
+
+def _hide_axes(axes: Axes) -> None:
+    axes.tick_params(axis="y", length=0, labelsize=7.5)
+    axes.spines[["left", "bottom"]].set_visible(False)
+
+
+# ---- windows and next bursts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Windows:
+    """Evaluations whose windows are drawn, from when to when: on the common axis, or the last ones on one of their own.
+
+    Windows of many evaluations are drawn as the last one of each time, unless they are too short to be seen.
+    """
+
+    chosen: Ints
+    ends_s: tuple[float, float]
+    is_excerpt: bool
+
+    @classmethod
+    def of(cls, run: _Run) -> _Windows:
+        count = len(run.at_s)
+        if count <= _MOST_WINDOWS:
+            return cls(np.arange(count), run.ends_s, False)
+        length = np.nan_to_num(run.at_s - run.numbers["window_start_s"])
+        if np.median(length) >= _LEAST_WINDOW_RATIO * (run.ends_s[1] - run.ends_s[0]):
+            times = np.linspace(run.at_s[0], run.at_s[-1], _MOST_WINDOWS)
+            return cls(np.unique(np.searchsorted(run.at_s, times, "right") - 1), run.ends_s, False)
+        chosen = np.arange(count - _EXCERPT, count)
+        first, last = float(run.at_s[chosen[0]] - np.median(length[chosen])), float(run.at_s[-1])
+        latest = float(np.nan_to_num(run.numbers["next_burst_latest_s"][-1]))
+        last = max(last, min(latest, last + 0.25 * (last - first)))
+        return cls(chosen, (first, last) if last > first else run.ends_s, True)
+
+
+def _draw_windows(run: _Run, windows: _Windows, axes: Axes) -> None:
+    """Draw windows as lines, the last one in bold, and behind each when the next burst was expected, and came."""
+    chosen, count = windows.chosen, len(run.at_s)
+    clock = RunClock.of(*windows.ends_s, has_utc_clock=run.clock.has_utc_clock) if windows.is_excerpt else run.clock
+    axes.set_xlim(*clock.at(windows.ends_s).tolist())
+    of = f", {'the last ' * windows.is_excerpt}{len(chosen)} of {count:,}" if len(chosen) < count else ""
+    axes.set_title(f"Windows and next bursts{of}")
+    axes.set_xlabel(clock.label)
+    rows = np.arange(len(chosen))
+    right, start = clock.at(run.at_s[chosen]), clock.at(run.numbers["window_start_s"][chosen])
+    left = np.fmin(start, right)
+    for one, color, label in ((run.has_period[chosen], GREEN, "window"), (~run.has_period[chosen], GREY, "no period")):
+        if one.any():
+            widths = np.where(rows[one] == rows[-1], 4.0, 1.5)
+            axes.hlines(rows[one], left[one], right[one], color=color, lw=widths, label=label)
+    axes.plot(right, rows, "|", color=INK, ms=4 if len(chosen) > 20 else 6, mew=1.0, ls="")
+    early, likely, late = (clock.at(run.numbers[f"next_burst_{name}_s"][chosen]) for name in _BURSTS)
+    if np.isfinite(likely).any():
+        axes.hlines(rows, early, late, color=PURPLE, alpha=0.35, lw=3.0, label="next burst expected")
+        axes.plot(likely, rows, ".", color=PURPLE, ms=4, ls="")
+        axes.plot(clock.at(run.came()[0][chosen]), rows, "x", color=INK, ms=4.5, mew=0.9, ls="", label="it came")
+    axes.set_ylim(len(chosen) - 0.3, -0.7)
+    step = max(1, math.ceil(len(chosen) / 12))
+    shown = np.unique(np.append(rows[: max(1, len(rows) - step) : step], rows[-1]))
+    axes.set_yticks(shown, [f"{run.numbers['evaluation'][chosen[row]]:.0f}" for row in shown], fontsize=7.5)
+    axes.set_ylabel("evaluation", fontsize=_SMALL)
+    panels.legend_above(axes)
+
+
+def _errors(run: _Run) -> Reals:
+    """Return how much later than it came the next burst was expected at the earliest, likely and latest (3, n).
+
+    In shares of the true gap before it.
+    """
+    came, gap = run.came()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.stack([(run.numbers[f"next_burst_{name}_s"] - came) / gap for name in _BURSTS])
+    is_known = np.isfinite(found).all(axis=0)
+    return np.where(is_known, found, np.nan)
+
+
+def _draw_errors(run: _Run, errors: Reals, axes: Axes) -> None:
+    """Draw how far off the next burst was, from the earliest to the latest, in percent of the gap before it."""
+    known = np.flatnonzero(np.isfinite(errors[1]))
+    at, shown = run.at_s[known], 100 * errors[:, known]
+    within = float(np.mean((shown[0] <= 1e-6) & (shown[2] >= -1e-6)))
+    most = float(min(100.0, max(10.0, 1.15 * np.abs(shown).max())))
+    beyond = float(np.mean(np.abs(shown[1]) > most))
+    outside = f", {beyond:.1%} further off than the panel" if beyond >= 0.0005 else ""
+    axes.set_title(f"Next burst: came within the range in {within:.0%} of {counted(len(known), 'case')}{outside}")
+    bins = _Bins.of(at, run.ends_s)
+    low, high = bins.lowest(shown[0]).clip(-most, most), bins.highest(shown[2]).clip(-most, most)
+    x = run.clock.at(bins.at_s)
+    axes.vlines(x, low, high, color=PURPLE, alpha=0.35, lw=3.0 if len(x) <= 200 else 1.2, label="its range")
+    likely = np.concatenate([bins.lowest(shown[1]), bins.highest(shown[1])]).clip(-most, most)
+    axes.plot(np.tile(x, 2), likely, ".", color=PURPLE, ms=4.5 if len(x) <= 200 else 1.6, ls="")
+    axes.axhline(0, color=INK, lw=0.9)
+    axes.set_ylim(-1.08 * most, 1.08 * most)
+    axes.set_ylabel("early · late\n[% of the gap]", fontsize=_SMALL)

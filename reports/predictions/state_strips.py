@@ -1,0 +1,176 @@
+"""What pictures of a run over time share: its clock, what times can be drawn, strips of states and their colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from reports import panels
+from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
+from reports.texts import TIMES, Unit, plain, unit_for
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Reals = npt.NDArray[np.float64]
+
+#: the mean letter's width, in sizes of the font, with some to spare
+LETTER, BOLD_LETTER = 0.63, 0.72
+LABEL_POINTS, NAME_CHARACTERS = 7.5, 24
+#: times beyond it, either way, are none (30 million years); those within this of 0 are 0: no clock tells them
+_FURTHEST_S, _LEAST_S = 1e15, 1e-15
+_PERIODIC_COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+_OTHER_COLORS = {"start": "#E4E4E4", "aperiodic": GREY, "gap": "#FFFFFF", "end": INK}
+#: what stands for a time whose state is not kept
+UNKNOWN = "not kept"
+_UNKNOWN_COLOR = "#F3F3F3"
+
+
+@dataclass(frozen=True, slots=True)
+class RunClock:
+    """How instants of a run become places on its axis: those far from 0 are told from the first one on."""
+
+    unit: Unit
+    origin_s: float
+    has_utc_clock: bool = False
+
+    @classmethod
+    def of(cls, first_s: float, last_s: float, *, has_utc_clock: bool = False) -> RunClock:
+        """Return the clock of an axis from one instant to another."""
+        span = last_s - first_s or 1.0
+        # a round number that is not far from it; one that can be divided by, however short the span
+        step = max(10.0 ** math.floor(math.log10(span)) / 10, 1e-300)
+        origin = 0.0 if abs(first_s) <= 10 * span else math.floor(first_s / step) * step
+        return cls(unit_for(span + abs(first_s - origin), TIMES, "s"), origin, has_utc_clock)
+
+    def at(self, seconds: npt.ArrayLike) -> Reals:
+        """Return where instants are."""
+        places: Reals = (np.asarray(seconds, dtype=np.float64) - self.origin_s) / self.unit.size
+        return places
+
+    @property
+    def label(self) -> str:
+        """What the axis shows."""
+        if self.origin_s == 0:
+            return f"time [{self.unit.name}]"
+        since = f"{self.origin_s:.15g} s"
+        if self.has_utc_clock and abs(self.origin_s) < 1e11:
+            instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(self.origin_s))
+            since = f"{instant:%Y-%m-%d %H:%M:%S} UTC"
+        return f"time after {since} [{self.unit.name}]"
+
+
+def kind_of(target: Path) -> str:
+    """Return the kind of picture that a file's name asks for."""
+    if (kind := target.suffix.lower().removeprefix(".")) not in panels.KINDS:
+        raise ValueError(f"a picture's name ends in {' or '.join(f'.{each}' for each in panels.KINDS)}")
+    return kind
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def known_times(values: npt.ArrayLike) -> Reals:
+    """Return instants or durations as numbers; NaN for those beyond all measure, 0 for those that are too short."""
+    numbers = np.asarray(values, dtype=np.float64)
+    size = np.abs(numbers)
+    known: Reals = np.where(size <= _FURTHEST_S, np.where(size >= _LEAST_S, numbers, 0.0), np.nan)
+    return known
+
+
+def state_color(name: str) -> str:
+    """Return a state's colour, the same in all pictures."""
+    if name == UNKNOWN:
+        return _UNKNOWN_COLOR
+    if name in _OTHER_COLORS:
+        return _OTHER_COLORS[name]
+    number = state_number(name)
+    return _PERIODIC_COLORS[(int(number) - 1) % len(_PERIODIC_COLORS)] if number else GREY
+
+
+def ink_on(name: str) -> str:
+    """Return the colour of what is written on a state's colour."""
+    return "white" if state_color(name) in {BLUE, GREEN, PURPLE, VERMILION, INK} else INK
+
+
+def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock, told: Mapping[str, str]) -> None:
+    """Draw states (n) from edge to edge (n + 1, ascending) as a strip, with their names where there is room.
+
+    told: what to write beside a state's name, if there is room for that too.
+    """
+    from matplotlib.collections import PolyCollection
+
+    spans, owners = _spans(names, edges_s)
+    wide_in = float(axes.get_position().width * axes.get_figure().get_figwidth())  # type: ignore[union-attr]
+    inches = wide_in / max(float(edges_s[-1] - edges_s[0]), 1e-300)
+    if len(owners) > panels.PIXEL_COLUMNS:
+        spans, owners = _spans(*_in_columns(spans, owners))
+    left, right = clock.at(spans[:-1]), clock.at(spans[1:])
+    zero, one = np.zeros(len(left)), np.ones(len(left))
+    corners = np.stack([[left, zero], [left, one], [right, one], [right, zero]]).transpose(2, 0, 1)
+    for name in dict.fromkeys(owners):
+        chosen = corners[[owner == name for owner in owners]]
+        hatch = "////" if name in {"gap", UNKNOWN} else None
+        edge = "#BBBBBB" if hatch else "none"
+        axes.add_collection(
+            PolyCollection(list(chosen), facecolors=state_color(name), edgecolors=edge, hatch=hatch, lw=0)
+        )
+    widths = np.diff(spans) * inches
+    for place in np.flatnonzero(widths > 0.12):
+        _name_span(
+            axes, owners[place], told.get(owners[place], ""), float(left[place] + right[place]) / 2, widths[place]
+        )
+    axes.set(ylim=(0.0, 1.0), yticks=[])
+    axes.spines["left"].set_visible(False)
+
+
+def _spans(names: Sequence[str], edges_s: Reals) -> tuple[Reals, list[str]]:
+    """Return the edges and names of a strip in which neighbours of one name are one."""
+    is_new = [place for place, name in enumerate(names) if not place or name != names[place - 1]]
+    return np.append(edges_s[is_new], edges_s[-1]), [names[place] for place in is_new]
+
+
+def _in_columns(spans_s: Reals, owners: Sequence[str]) -> tuple[list[str], Reals]:
+    """Return for each column of pixels the state that holds it for the longest."""
+    columns = np.linspace(spans_s[0], spans_s[-1], panels.PIXEL_COLUMNS + 1)
+    kinds = list(dict.fromkeys(owners))
+    number = {name: place for place, name in enumerate(kinds)}
+    owner = np.array([number[name] for name in owners])
+    held = np.empty((len(kinds), panels.PIXEL_COLUMNS))
+    for place in range(len(kinds)):
+        total = np.concatenate([[0.0], np.cumsum(np.where(owner == place, np.diff(spans_s), 0.0))])
+        held[place] = np.diff(np.interp(columns, spans_s, total))
+    return [kinds[place] for place in np.argmax(held, axis=0)], columns
+
+
+def _name_span(axes: Axes, name: str, told: str, middle: float, wide_in: float) -> None:
+    """Write a state's name into its part of the strip, as much of it as there is room for."""
+    shown = plain(name, NAME_CHARACTERS)
+    for text in (f"{shown}: {told}" if told else shown, shown, state_number(name)):
+        if text and text_inches(text, LABEL_POINTS) < wide_in - 0.06:
+            axes.text(
+                middle, 0.48, text, ha="center", va="center", fontsize=LABEL_POINTS, clip_on=True,
+                color=ink_on(name),
+                bbox={"pad": 0.8, "lw": 0, "fc": state_color(name)} if name in {"gap", UNKNOWN} else None,
+            )  # fmt: skip
+            return
+
+
+def text_inches(text: str, points: float, *, is_bold: bool = False) -> float:
+    """Return about how wide a text is, rather too wide."""
+    return len(text) * (BOLD_LETTER if is_bold else LETTER) * points / 72
+
+
+def state_number(name: str) -> str:
+    """Return the number of a periodic state; nothing for the others."""
+    head, _, tail = name.partition("_")
+    return tail if head == "period" and tail.isascii() and tail.isdigit() and len(tail) < 19 else ""

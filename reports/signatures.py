@@ -1,0 +1,395 @@
+"""The picture of one application's signature: its runs as storage saw them, and below what is common to them.
+
+As Figure 9 and 15 of IOSI (Liu et al., FAST'14): samples above, signature below, on one axis of time. What was not
+measured is a gap in a sample's line. Samples and signatures are drawn whole, however long: where values are closer
+than pixels, each column of pixels shows their lowest and highest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from reports import panels
+from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
+from reports.texts import RATES, TIMES, Unit, duration_text, plain, unit_for
+from transforms.signatures.signature import Extracted, SignatureBursts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Reals = npt.NDArray[np.float64]
+
+_WIDTH_IN, _SIGNATURE_IN, _SUPPORT_IN = 11.0, 3.2, 0.8
+#: all samples together, unless their rows would become too high or too low; rows that are lower have no names
+_SAMPLES_IN, _HIGHEST_ROW_IN, _LEAST_ROW_IN, _NAMED_ROW_IN = 4.2, 0.4, 0.07, 0.11
+#: of more samples than these, some are drawn
+_MOST_ROWS = 120
+#: the share of a row that the highest sample fills
+_ROW_FILL = 0.92
+_NUMBER_POINTS = 8.0
+#: above the panels the headings, between two panels the upper one's axis and the lower one's title, below the axis
+_TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 1.15, 0.52, 0.6
+_LEFT, _RIGHT = 0.085, 0.975
+_OVERLAID = (VERMILION, GREEN, PURPLE, ORANGE)
+#: outliers are drawn no further than these multiples of what the used samples need
+_BEYOND_TIME, _BEYOND_RATE = 1.15, 1.25
+#: characters of a job's name, and of an application's
+_JOB_CHARACTERS, _NAME_CHARACTERS = 14, 80
+_VOLUMES = tuple(
+    Unit(10.0**power, 10.0**power, name)
+    for power, name in zip((0, 3, 6, 9, 12, 15), ("B", "kB", "MB", "GB", "TB", "PB"), strict=True)
+)
+_REASONS = {
+    "too_few_samples": "no signature: there are too few samples",
+    "no_io": "no signature: nothing was moved",
+    "no_common_bursts": "no signature: no burst is common to the samples",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSample:
+    """One run's sample: mean rates of steps (n) in bytes per second, NaN where not measured.
+
+    started_s: the left edge of the first step since the run's start.
+    """
+
+    job_id: str
+    bytes_per_s: Reals
+    interval_s: float
+    started_s: float
+    is_outlier: bool
+
+    @property
+    def edges_s(self) -> Reals:
+        """The edges of its steps since the run's start (n + 1)."""
+        edges: Reals = self.started_s + self.interval_s * np.arange(len(self.bytes_per_s) + 1, dtype=np.float64)
+        return edges
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSignature:
+    """What one method made of the samples, and of how many of them."""
+
+    method: str
+    extracted: Extracted
+    sample_count: int
+    used_sample_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureView:
+    """What there is to see of one application's signature; signatures: at least one, the first is the main one."""
+
+    application_id: str
+    filesystem: str
+    direction: str
+    samples: tuple[DrawnSample, ...]
+    signatures: tuple[DrawnSignature, ...]
+
+    @property
+    def main(self) -> DrawnSignature:
+        """The signature that the picture is about."""
+        return self.signatures[0]
+
+    @property
+    def has_curve(self) -> bool:
+        """Whether there is any signature to be drawn."""
+        return any(len(one.extracted.bytes_per_s) for one in self.signatures)
+
+    @property
+    def verdict(self) -> str:
+        """What came of it, in one line."""
+        main, found = self.main, self.main.extracted
+        runs = f"{main.used_sample_count} of {_counted(main.sample_count, 'run')} used"
+        if found.outcome != "extracted":
+            have = f" ({main.sample_count})" if found.outcome == "too_few_samples" else ""
+            return f"{_REASONS[found.outcome]}{have}"
+        peak = float(found.bytes_per_s.max(initial=0.0))
+        with np.errstate(over="ignore"):
+            volume = found.volume_bytes
+        return "  ·  ".join(
+            [
+                runs,
+                duration_text(found.duration_s),
+                _text(volume, _VOLUMES, "B"),
+                _counted(len(found.bursts), "burst"),
+                f"up to {_text(peak, RATES, 'B/s')}",
+            ]
+        )
+
+
+def draw(view: SignatureView, path: Path, kind: str = "png") -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind)
+
+
+# ---- layout
+
+
+def _size(view: SignatureView) -> tuple[float, float]:
+    below = _BETWEEN_IN + _SIGNATURE_IN + _SUPPORT_IN * _has_support(view.main) if view.has_curve else 0.0
+    return _WIDTH_IN, _TOP_IN + _samples_in(view) + below + _BOTTOM_IN
+
+
+def _samples_in(view: SignatureView) -> float:
+    count = len(_rows(view.samples))
+    return max(count * _row_in(count), 2 * _HIGHEST_ROW_IN)
+
+
+def _has_support(one: DrawnSignature) -> bool:
+    return bool(np.isfinite(one.extracted.bursts.support_ratio).any())
+
+
+def _compose(figure: Figure, view: SignatureView) -> None:
+    _headings(figure, view)
+    longest = _longest_s(view)
+    clock = unit_for(longest, TIMES, "s")
+    shown = [_panel(figure, _TOP_IN, _samples_in(view))]
+    _draw_samples(shown[0], view, clock)
+    if view.has_curve:
+        top = _TOP_IN + _samples_in(view) + _BETWEEN_IN
+        shown.append(_panel(figure, top, _SIGNATURE_IN))
+        _draw_signatures(shown[1], view, clock)
+        if _has_support(view.main):
+            shown.append(_panel(figure, top + _SIGNATURE_IN + 0.12, _SUPPORT_IN - 0.12))
+            _draw_support(shown[2], view.main.extracted.bursts, clock)
+    for axes in shown:
+        axes.set_xlim(0.0, longest / clock.size)
+        axes.tick_params(axis="x", labelbottom=axes is shown[-1])
+    shown[-1].set_xlabel(f"time since the run's start [{clock.name}]")
+    if view.has_curve:
+        _number_bursts(shown[1], view.main.extracted.bursts, clock)
+
+
+def _panel(figure: Figure, top_in: float, height_in: float) -> Axes:
+    """Add a panel, so many inches below the figure's top: margins do not grow with the figure."""
+    whole = float(figure.get_figheight())
+    return figure.add_axes((_LEFT, 1 - (top_in + height_in) / whole, _RIGHT - _LEFT, height_in / whole))
+
+
+def _headings(figure: Figure, view: SignatureView) -> None:
+    height = figure.get_figheight()
+    names = (plain(view.application_id, _NAME_CHARACTERS), view.direction, plain(view.filesystem), view.main.method)
+    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=13, fontweight="bold")
+    panels.fit(figure, heading, "  ·  ".join(name for name in names if name))
+    colour = BLUE if view.main.extracted.outcome == "extracted" else INK
+    panels.fit(figure, figure.text(0.02, 1 - 0.7 / height, "", fontsize=11, color=colour), view.verdict)
+
+
+def _longest_s(view: SignatureView) -> float:
+    """Return up to when the picture goes: outliers that are much longer are cut off, so that the others are seen."""
+    ends = [float(one.edges_s[-1]) for one in view.samples if not one.is_outlier]
+    ends += [one.extracted.duration_s for one in view.signatures]
+    needed = max(ends, default=0.0)
+    beyond = max((float(one.edges_s[-1]) for one in view.samples if one.is_outlier), default=0.0)
+    if needed > 0:
+        beyond = min(beyond, _BEYOND_TIME * needed)
+    return max(needed, beyond) or 1.0
+
+
+# ---- samples
+
+
+def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
+    """Draw each run's sample in a row of its own, all to one scale: the used ones first, then the outliers, dashed."""
+    shown = _rows(view.samples)
+    high = _scale(view.samples)
+    _say_samples(axes, view.samples, shown, high)
+    _shade_bursts(axes, view.main.extracted.bursts, clock)
+    for row, one in enumerate(reversed(shown)):
+        _draw_sample(axes, one, row, clock, high)
+    axes.set_ylim(0.0, max(len(shown), 1))
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0, labelsize=min(8.0, 50 * _row_in(len(shown))))
+    is_named = _row_in(len(shown)) >= _NAMED_ROW_IN
+    names = [one.job_id if one.is_outlier or is_named else "" for one in reversed(shown)]
+    axes.set_yticks(np.arange(len(shown)) + 0.35, [plain(name, _JOB_CHARACTERS) for name in names])
+    for label, one in zip(axes.get_yticklabels(), reversed(shown), strict=True):
+        label.set_color(VERMILION if one.is_outlier else INK)
+
+
+def _rows(samples: Sequence[DrawnSample]) -> list[DrawnSample]:
+    """Return the samples that are drawn, in order: of very many the last ones, but every kind."""
+    used = [one for one in samples if not one.is_outlier]
+    outliers = [one for one in samples if one.is_outlier][-_MOST_ROWS // 4 :]
+    return used[-max(_MOST_ROWS - len(outliers), 1) :] + outliers
+
+
+def _row_in(count: int) -> float:
+    """Return the height of a row in inches, of so many."""
+    return min(_HIGHEST_ROW_IN, max(_LEAST_ROW_IN, _SAMPLES_IN / max(count, 1)))
+
+
+def _scale(samples: Sequence[DrawnSample]) -> float:
+    """Return the rate that fills a row: outliers that are much higher are cut off, so that the others are seen."""
+    needed = max((_peak(one.bytes_per_s) for one in samples if not one.is_outlier), default=0.0)
+    beyond = max((_peak(one.bytes_per_s) for one in samples if one.is_outlier), default=0.0)
+    return max(needed, min(beyond, _BEYOND_RATE * needed) if needed > 0 else beyond)
+
+
+def _say_samples(axes: Axes, samples: Sequence[DrawnSample], shown: Sequence[DrawnSample], high: float) -> None:
+    outliers = sum(one.is_outlier for one in samples)
+    told = [f"Samples: {len(samples) - outliers} used" if outliers else _counted(len(samples), "sample")]
+    if outliers:
+        told.append(f"{outliers} left out as {'an outlier' if outliers == 1 else 'outliers'} (dashed)")
+    if len(shown) < len(samples):
+        told.append(f"the last {len(shown)} are shown")
+    if high > 0:
+        told.append(f"each row up to {_text(high, RATES, 'B/s')}")
+    axes.set_title(", ".join(told))
+    if not samples:
+        panels.say(axes, "the release holds no samples of it")
+    elif not high > 0:
+        is_known = any(np.isfinite(one.bytes_per_s).any() for one in samples)
+        panels.say(axes, "nothing was moved" if is_known else "nothing was measured")
+
+
+def _draw_sample(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: float) -> None:
+    """Draw one sample: a line over an area; where nothing was measured, grey."""
+    edges = one.edges_s / clock.size
+    axes.axhline(row, color="#D8D8D8", lw=0.5, zorder=0.6)
+    is_missing = ~np.isfinite(one.bytes_per_s)
+    if is_missing.any():
+        gaps = Columns.of(np.where(is_missing, 0.5, np.nan))
+        axes.stairs(row + gaps.highest, edges[gaps.edges], baseline=row, fill=True, color=GREY, alpha=0.45, lw=0)
+    if not high > 0 or not len(one.bytes_per_s):
+        return
+    places, values = Columns.of(np.minimum(one.bytes_per_s / high, 1.0) * _ROW_FILL).line(edges)
+    if one.is_outlier:
+        axes.plot(places, row + values, color=VERMILION, lw=0.7, ls=(0, (4, 1.5)))
+    else:
+        axes.fill_between(places, row, row + values, color=BLUE, alpha=0.35, lw=0)
+        axes.plot(places, row + values, color=BLUE, lw=0.6)
+
+
+def _peak(values: Reals) -> float:
+    return float(np.max(values, initial=0.0, where=np.isfinite(values)))
+
+
+# ---- signatures
+
+
+def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
+    """Draw the main signature with its band, bursts and background, and the others as lines over it."""
+    main, *others = view.signatures
+    axes.set_title(f"Signature: what a run moves alone ({main.method})")
+    curves = [_band(one.extracted)[1] for one in view.signatures[:1]] + [one.extracted.bytes_per_s for one in others]
+    background = main.extracted.background_bytes_per_s
+    high = max([_peak(curve) for curve in curves] + [background if math.isfinite(background) else 0.0])
+    unit = unit_for(high, RATES, "B/s")
+    axes.set_ylabel(f"throughput [{unit.name}]")
+    _shade_bursts(axes, main.extracted.bursts, clock)
+    _draw_curve(axes, main, clock, unit)
+    for one, colour in zip(others, (_OVERLAID * len(others))[: len(others)], strict=True):
+        if len(one.extracted.bytes_per_s):
+            line = Columns.of(one.extracted.bytes_per_s / unit.size).line(_seconds(one.extracted) / clock.size)
+            axes.plot(*line, color=colour, lw=1.2, ls=(0, (5, 1.5)), label=one.method)
+        else:
+            axes.plot([], [], color=colour, ls=":", label=f"{one.method}: {one.extracted.outcome}")
+    if math.isfinite(background):
+        label = f"background, not in it: {_text(background, RATES, 'B/s')}"
+        axes.axhline(background / unit.size, color=GREY, lw=1.1, ls="--", zorder=1.5, label=label)
+    # room for the bursts' numbers
+    axes.set_ylim(0.0, 1.17 * (high / unit.size) if high > 0 else 1.0)
+    panels.legend_above(axes)
+
+
+def _draw_curve(axes: Axes, one: DrawnSignature, clock: Unit, unit: Unit) -> None:
+    found = one.extracted
+    if not len(found.bytes_per_s):
+        return
+    edges = _seconds(found) / clock.size
+    low, high = _band(found)
+    curve = Columns.of(found.bytes_per_s / unit.size)
+    axes.fill_between(*curve.line(edges), color=BLUE, alpha=0.13, lw=0)
+    if np.isfinite(found.low_bytes_per_s).any():
+        places = edges[curve.edges]
+        bottom, top = Columns.of(low / unit.size).lowest, Columns.of(high / unit.size).highest
+        axes.stairs(top, places, baseline=bottom, fill=True, color=SKY, alpha=0.55, lw=0, label="its band")
+    axes.plot(*curve.line(edges), color=BLUE, lw=1.4, label=one.method)
+
+
+def _band(found: Extracted) -> tuple[Reals, Reals]:
+    """Return the band's lower and upper edge; where there is none, the curve itself."""
+    low = np.where(np.isfinite(found.low_bytes_per_s), found.low_bytes_per_s, found.bytes_per_s)
+    high = np.where(np.isfinite(found.high_bytes_per_s), found.high_bytes_per_s, found.bytes_per_s)
+    return low, high
+
+
+def _seconds(found: Extracted) -> Reals:
+    """Return the edges of a signature's seconds (n + 1)."""
+    return np.arange(len(found.bytes_per_s) + 1, dtype=np.float64)
+
+
+# ---- bursts
+
+
+def _shade_bursts(axes: Axes, bursts: SignatureBursts, clock: Unit) -> None:
+    if len(bursts):
+        axes.broken_barh(
+            list(zip(bursts.started_s / clock.size, (bursts.ended_s - bursts.started_s) / clock.size, strict=True)),
+            (0.0, 1.0),
+            transform=axes.get_xaxis_transform(),
+            color=INK,
+            alpha=0.07,
+            lw=0,
+            zorder=0.5,
+            label="burst" if len(bursts) == 1 else "bursts",
+        )
+
+
+def _number_bursts(axes: Axes, bursts: SignatureBursts, clock: Unit) -> None:
+    """Write the bursts' numbers at the upper edge: each, or every second, fifth, tenth ..., so that none touch."""
+    middles = (bursts.started_s + bursts.ended_s) / 2 / clock.size
+    inches = (_RIGHT - _LEFT) * _WIDTH_IN / axes.get_xlim()[1]
+    # a digit is about 0.64 of the font's size wide, and 72 points are an inch
+    room = (len(str(len(bursts))) + 1) * 0.64 * _NUMBER_POINTS / 72
+    numbers = np.arange(1, len(bursts) + 1)
+    for step in (scale * most for scale in 10 ** np.arange(8) for most in (1, 2, 5)):
+        chosen = (numbers == 1) | (numbers % step == 0)
+        if not (np.diff(middles[chosen]) * inches < room).any():
+            break
+    for number, middle in zip(numbers[chosen], middles[chosen], strict=True):
+        axes.text(
+            middle, 0.985, f"{number}",
+            transform=axes.get_xaxis_transform(), ha="center", va="top", fontsize=_NUMBER_POINTS, color=INK,
+            clip_on=True,
+        )  # fmt: skip
+
+
+def _draw_support(axes: Axes, bursts: SignatureBursts, clock: Unit) -> None:
+    """Draw how many of the used samples have each burst: a bar as wide as the burst."""
+    from matplotlib.collections import PolyCollection
+
+    top = 100 * np.where(np.isfinite(bursts.support_ratio), bursts.support_ratio, 0.0)
+    left, right = bursts.started_s / clock.size, bursts.ended_s / clock.size
+    zero = np.zeros(len(bursts))
+    corners = np.stack([[left, zero], [left, top], [right, top], [right, zero]]).transpose(2, 0, 1)
+    # the edge keeps a burst visible that is narrower than a pixel
+    axes.add_collection(PolyCollection(list(corners), facecolors=ORANGE, edgecolors=ORANGE, linewidths=0.5))
+    axes.set_ylim(0, 118)
+    axes.set_yticks([0, 50, 100])
+    axes.grid(axis="y", color="#E5E5E5", lw=0.6)
+    axes.set_axisbelow(True)
+    axes.set_ylabel("runs that\nhave it [%]", fontsize=8.5)
+
+
+# ---- texts
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def _text(value: float, units: tuple[Unit, ...], base: str) -> str:
+    unit = unit_for(value, units, base)
+    is_power = unit.name.startswith("1e")
+    return f"{value:.3g} {base}" if is_power else f"{value / unit.size:.3g} {unit.name}"

@@ -1,0 +1,13 @@
+"""The papers' experiments: each with its simulation, its figures and its page; `iosig study` runs them.
+
+- `command`: `iosig study`.
+- `advice/`: What advice on where and when to start is worth, by simulation: `iosig study advice`.
+- `extrapolations/`: What extrapolation gets right, fits and refuses, on traces whose next rank count is known:
+  `iosig study`.
+- `networks/`: How well networks' patterns are named and clocks are set, where the truth is planted: `iosig study`.
+- `periods/`: The evaluation of the searches for periods, reproducible from a seed: `iosig study periods`.
+- `predictions/`: How good predictions are while a run goes on, where the truth is known: `iosig study predictions`.
+- `scheduling/`: What knowing periods is worth to an I/O scheduler, by simulation: `iosig study scheduling`.
+- `signatures/`: The evaluation of the methods that extract signatures, reproducible from a seed: `iosig study
+  signatures`.
+"""

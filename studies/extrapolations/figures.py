@@ -1,0 +1,218 @@
+"""Pictures of the study of extrapolations: sizes by ranks, times by ranks, and where ranks write in a shared file.
+
+They are PNGs, drawn without a display; the same tables make the same bytes. Colours are Okabe and Ito's, which people
+who do not see all colours can tell apart too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, in_order, own_style, save_study
+from reports.texts import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Reals = npt.NDArray[np.float64]
+
+_WIDTH_IN = 9.0
+_COLOURS = (VERMILION, BLUE, GREEN, ORANGE, PURPLE, SKY)
+_GREY = "#666666"
+_COLUMNS = 4
+_UNITS = {
+    1e3: "1 kB",
+    1e4: "10 kB",
+    1e5: "100 kB",
+    1e6: "1 MB",
+    1e7: "10 MB",
+    1e8: "100 MB",
+    1e9: "1 GB",
+    1e10: "10 GB",
+}
+#: programs in the picture of sizes: from the largest traces to the smallest
+_MOST_SIZES = 4
+
+
+# ---- sizes
+
+
+@own_style()
+def draw_sizes(traces: pl.DataFrame, sizes: pl.DataFrame, title: str, path: Path) -> None:
+    """Draw bytes of traces by ranks: as traced, with a straight line on from there, and compressed.
+
+    traces: program, process_count, traced_bytes, compressed_bytes. sizes: program, process_count, compressed_bytes, of
+    rank counts that were not traced. Shown are some of the programs that reach the largest of these, from the one
+    with the largest traces to the one with the smallest.
+    """
+    far = sizes.filter(pl.col("process_count") == sizes["process_count"].max())["program"]
+    reaching = traces.filter(pl.col("program").is_in(far.to_list()))
+    largest = reaching.group_by("program", maintain_order=True).agg(pl.col("traced_bytes").max())
+    ordered = largest.sort("traced_bytes", descending=True, maintain_order=True)["program"]
+    names = ordered.gather(np.unique(np.linspace(0, len(ordered) - 1, _MOST_SIZES).round().astype(int))).to_list()
+    figure = _figure(_WIDTH_IN, 5.0)
+    axes = figure.subplots()
+    for colour, name in zip(_COLOURS, names, strict=False):
+        _size_lines(axes, reaching.filter(program=name), sizes.filter(program=name), colour, _label(name))
+    axes.set(xscale="log", yscale="log")
+    axes.set_xlabel("ranks", fontsize=10)
+    axes.set_ylabel("bytes of the trace", fontsize=10)
+    low, high = axes.get_ylim()
+    shown = [size for size in _UNITS if low <= size <= high]
+    axes.set_yticks(shown, [_UNITS[size] for size in shown])
+    counts = [10.0**power for power in range(1, 7) if axes.get_xlim()[0] <= 10.0**power <= axes.get_xlim()[1]]
+    axes.set_xticks(counts, [f"{count:,.0f}" for count in counts])
+    axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    _size_legend(figure, axes)
+    save_study(figure, path)
+
+
+def _size_lines(axes: Axes, traced: pl.DataFrame, further: pl.DataFrame, colour: str, name: str) -> None:
+    counts, raw = (traced[column].to_numpy().astype(float) for column in ("process_count", "traced_bytes"))
+    axes.plot(counts, raw, "s", color=colour, markersize=4)
+    if len(counts) > 1 and not further.is_empty():
+        slope, rest = np.polyfit(counts, raw, 1)
+        ahead = np.geomspace(counts[0], float(further["process_count"].max()), 50)  # type: ignore[arg-type]
+        axes.plot(ahead, slope * ahead + rest, "--", color=colour, linewidth=1)
+    both = pl.concat([traced.select("process_count", "compressed_bytes"), further.drop("program")]).sort(
+        "process_count"
+    )
+    axes.plot(both["process_count"], both["compressed_bytes"], "-", color=colour, linewidth=1.6, label=name)
+    axes.plot(traced["process_count"], traced["compressed_bytes"], "o", color=colour, markersize=4)
+    axes.plot(further["process_count"], further["compressed_bytes"], "o", color=colour, markerfacecolor="white")
+
+
+def _label(name: str) -> str:
+    """Return a name as a legend shows it: one that begins with an underscore would be left out."""
+    return plain(f" {name}" if name.startswith("_") else name)
+
+
+def _size_legend(figure: Figure, axes: Axes) -> None:
+    from matplotlib.lines import Line2D
+
+    handles, _ = axes.get_legend_handles_labels()
+    marks = [
+        Line2D([], [], color=_GREY, marker="s", linestyle="none", markersize=4, label="as traced"),
+        Line2D([], [], color=_GREY, linestyle="--", linewidth=1, label="straight on from there"),
+        Line2D([], [], color=_GREY, marker="o", markersize=4, label="compressed, traced"),
+        Line2D([], [], color=_GREY, marker="o", markerfacecolor="white", label="compressed, extrapolated"),
+    ]
+    figure.legend(handles=[*handles, *marks], loc="outside lower center", ncols=4, fontsize=8.5, frameon=False)
+
+
+# ---- times
+
+
+@own_style()
+def draw_times(checks: pl.DataFrame, curves: pl.DataFrame, title: str, path: Path) -> None:
+    """Draw when ranks are done by ranks, a panel for each program: as traced, and as models say that know all but one.
+
+    checks: program, process_count, traced_s; the largest process_count of a program is the one they do not know.
+    curves: program, process_count, extrapolated_s.
+    """
+    names = in_order(curves, "program")
+    rows = max(-(-len(names) // _COLUMNS), 1)
+    figure = _figure(_WIDTH_IN, 0.9 + 1.75 * rows)
+    cells = figure.subplots(rows, _COLUMNS, squeeze=False).ravel()
+    for axes, name in zip(cells, names, strict=False):
+        _time_panel(axes, checks.filter(program=name).sort("process_count"), curves.filter(program=name))
+        axes.set_title(plain(name), loc="left", fontsize=8.5, fontweight="bold")
+    for number, axes in enumerate(cells):
+        axes.set_visible(number < len(names))
+        if number >= len(names) - _COLUMNS:
+            axes.set_xlabel("ranks", fontsize=9)
+    figure.supylabel("ranks are done after, on average [s]", fontsize=10)
+    figure.suptitle(title, fontsize=11)
+    handles, labels = cells[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), fontsize=8.5, frameon=False)
+    save_study(figure, path)
+
+
+def _time_panel(axes: Axes, traced: pl.DataFrame, curve: pl.DataFrame) -> None:
+    known, unseen = traced.head(traced.height - 1), traced.tail(1)
+    axes.plot(
+        curve["process_count"], curve["extrapolated_s"], ".-", color=BLUE, linewidth=1.2, markersize=4, label="models"
+    )
+    axes.plot(known["process_count"], known["traced_s"], "o", color=INK, markersize=4.5, label="traced, fitted on")
+    axes.plot(
+        unseen["process_count"],
+        unseen["traced_s"],
+        "D",
+        color=VERMILION,
+        markerfacecolor="white",
+        markeredgewidth=1.6,
+        label="traced, unseen",
+    )
+    axes.set_xscale("log")
+    counts = sorted({traced["process_count"][0], traced["process_count"][-1], curve["process_count"].max()})
+    axes.set_xticks(counts, [f"{count:,}" for count in counts])
+    axes.set_xticks([], minor=True)
+    highest = max(float(column.max() or 0) for column in (traced["traced_s"], curve["extrapolated_s"]))  # type: ignore[arg-type]
+    axes.set_ylim(0, 1.15 * highest or 1)
+
+
+# ---- maps
+
+
+@own_style()
+def draw_map(maps: pl.DataFrame, title: str, path: Path) -> None:
+    """Draw where in a shared file each rank is in each iteration, a panel for each rank count.
+
+    maps: process_count, is_traced, rank, iteration, offset, of one field. A piece is as long as the least distance of
+    two offsets.
+    """
+    counts = maps.select("process_count", "is_traced").unique(maintain_order=True).rows()
+    columns = min(len(counts), 3)
+    rows = -(-len(counts) // columns)
+    figure = _figure(_WIDTH_IN, 0.9 + 2.3 * rows)
+    cells = figure.subplots(rows, columns, squeeze=False).ravel()
+    ends = [_map_panel(axes, maps.filter(process_count=count)) for axes, (count, _) in zip(cells, counts, strict=False)]
+    for axes, (count, is_traced) in zip(cells, counts, strict=False):
+        words = "traced" if is_traced else "extrapolated"
+        colour = INK if is_traced else VERMILION
+        axes.set_title(f"{count:,} ranks, {words}", loc="left", fontsize=9, fontweight="bold", color=colour)
+        axes.set_xlim(0, max(ends))
+        axes.set_ylim(count - 0.5, -0.5)
+    for axes in cells[len(counts) :]:
+        axes.set_visible(False)
+    for axes in cells[max(len(counts) - columns, 0) : len(counts)]:
+        axes.set_xlabel("offset in the file [B]", fontsize=9)
+    figure.supylabel("rank", fontsize=10)
+    figure.suptitle(title, fontsize=11)
+    _map_legend(figure, maps["iteration"].unique().sort().to_list())
+    save_study(figure, path)
+
+
+def _map_panel(axes: Axes, offsets: pl.DataFrame) -> int:
+    """Draw all pieces of one rank count; return where the last one ends."""
+    places = offsets["offset"].unique().sort()
+    size = int(places.diff().drop_nulls().min() or 1)  # type: ignore[arg-type]
+    for (iteration,), part in offsets.group_by("iteration", maintain_order=True):
+        axes.barh(
+            part["rank"], size, left=part["offset"], height=1.0, color=_COLOURS[int(str(iteration)) % len(_COLOURS)]
+        )
+    return int(places[-1]) + size
+
+
+def _map_legend(figure: Figure, iterations: Sequence[int]) -> None:
+    from matplotlib.patches import Patch
+
+    shown = iterations[: len(_COLOURS)]
+    marks = [Patch(color=_COLOURS[number], label=f"iteration {number}") for number in shown]
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), fontsize=8.5, frameon=False)
+
+
+def _figure(width_in: float, height_in: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    # room between the common label and the ticks' own
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)  # type: ignore[union-attr,call-arg]
+    return figure

@@ -1,0 +1,66 @@
+"""The searches for a period that are compared, by name: one list, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from transforms.periods.answers import Detections
+from transforms.periods.sampled import Sampled
+
+#: how a method takes its samples: mean rates over intervals, or rates at instants
+Sampling = Literal["bins", "instants"]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One search; detect is a function of a module, so that another process can be told of it."""
+
+    name: str
+    doc: str
+    sampling: Sampling
+    detect: Callable[[Sampled], Detections]
+
+
+def _controlled(signals: Sampled) -> Detections:
+    from transforms.periods.controlled import detect
+
+    return detect(signals)
+
+
+def _dft(signals: Sampled) -> Detections:
+    from transforms.periods.ftio import detect
+
+    return detect(signals)
+
+
+def _autocorrelation(signals: Sampled) -> Detections:
+    from transforms.periods.autocorrelation import detect
+
+    return detect(signals)
+
+
+def _compatible(signals: Sampled) -> Detections:
+    from transforms.periods.ftio_0_0_9 import judge
+
+    return judge(signals).detections
+
+
+def _autoperiod(signals: Sampled) -> Detections:
+    from transforms.periods.autoperiod import detect_sampled
+
+    return detect_sampled(signals)
+
+
+#: Merging the paper's method with autocorrelation refines its confidence, and leaves its periods as they are
+#: (`transforms.periods.ftio_merged`): errors and false alarms are those of `dft`.
+METHODS: tuple[Method, ...] = (
+    Method(
+        "controlled", "our default: a period is claimed only where noise would hardly show one", "bins", _controlled
+    ),
+    Method("dft", "FTIO as its paper states it (section II)", "instants", _dft),
+    Method("autocorrelation", "FTIO's second method, by itself (section II-C)", "instants", _autocorrelation),
+    Method("ftio", "FTIO as its version 0.0.9 computes it", "instants", _compatible),
+    Method("autoperiod", "AUTOPERIOD (PEARC'18)", "bins", _autoperiod),
+)

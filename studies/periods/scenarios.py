@@ -1,0 +1,123 @@
+"""What is studied: the settings of the semi-synthetic traces, and the kinds of noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from studies.periods import noise
+from studies.periods.semi_synthetic import NOISE_LEVELS, ApplicationParams
+
+Experiment = Literal["compute_time", "desynchronization", "variability", "cut"]
+
+#: f_s of all that the paper shows in section III-A
+SAMPLING_HZ = 1.0
+#: t_cpu of figures 8b, 8c and 9
+COMPUTE_S = 11.0
+#: samples of a signal without a period
+NULL_SAMPLE_COUNT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A parameter combination of section III-A: what is varied, and its value as the figure's axis has it.
+
+    is_cut: the traces are not seen from the start of a period to the end of one (ours).
+    """
+
+    experiment: Experiment
+    value: float
+    params: ApplicationParams
+    is_cut: bool = False
+
+
+def settings() -> tuple[Setting, ...]:
+    """Return the settings of figures 8a (t_cpu in s), 8b (phi in s), 8c and 9 (sigma / mu).
+
+    The paper gives the ends of the last two, and no value of the first: from a quarter of mu to four times mu. In the
+    paper's traces there are 20 whole periods, so that one of the transform's frequencies is the true one; seen are
+    traces hardly ever so, and `cut` shows what is left then (ours).
+    """
+    computing = (2.75, 5.5, 11.0, 22.0, 44.0)
+    return (
+        *(
+            Setting("compute_time", t_cpu, ApplicationParams(compute_mean_s=t_cpu, noise_level=level))
+            for t_cpu in computing
+            for level in NOISE_LEVELS
+        ),
+        *(
+            Setting("desynchronization", phi, ApplicationParams(compute_mean_s=COMPUTE_S, delay_mean_s=phi))
+            for phi in (0.0, 2.75, 5.5, 8.25, 11.0, 13.75, 16.5, 19.25, 22.0)
+        ),
+        *(
+            Setting(
+                "variability",
+                ratio,
+                ApplicationParams(compute_mean_s=COMPUTE_S, compute_deviation_s=ratio * COMPUTE_S),
+            )
+            for ratio in (step / 10 for step in range(21))
+        ),
+        *(Setting("cut", t_cpu, ApplicationParams(compute_mean_s=t_cpu), is_cut=True) for t_cpu in computing),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """Signals without a period.
+
+    draw(generator, count) returns samples (count, samples) in bytes per second; it is of a module's function, so that
+    another process can be told of it.
+    """
+
+    kind: Literal["white", "red", "bursts"]
+    label: str
+    draw: Callable[[np.random.Generator, int], npt.NDArray[np.float64]]
+
+
+def _white(label: str, params: noise.LevelParams) -> Null:
+    return Null("white", label, partial(noise.white, sample_count=NULL_SAMPLE_COUNT, params=params))
+
+
+def _red(correlation: float) -> Null:
+    draw = partial(noise.red, sample_count=NULL_SAMPLE_COUNT, correlation=correlation)
+    return Null("red", f"AR(1), {correlation:g}", draw)
+
+
+def _bursts(label: str, params: noise.BurstParams) -> Null:
+    draw = partial(noise.bursts, sample_count=NULL_SAMPLE_COUNT, params=params, sampling_hz=SAMPLING_HZ)
+    return Null("bursts", label, draw)
+
+
+def nulls() -> tuple[Null, ...]:
+    """Return the noise of each kind, with several parameters."""
+    uneven = noise.BurstParams(count=20, duty=0.2, duration_log_spread=0.5, volume_log_spread=1.0)
+    return (
+        _white("normal", noise.LevelParams()),
+        _white("log-normal", noise.LevelParams(relative_spread=1.0, is_skewed=True)),
+        _red(0.5),
+        _red(0.9),
+        _red(0.99),
+        _bursts("10 bursts, duty 5 %", noise.BurstParams(count=10, duty=0.05)),
+        _bursts("20 bursts, duty 10 %", noise.BurstParams(count=20, duty=0.1)),
+        _bursts("20 uneven bursts, duty 20 %", uneven),
+        _bursts("50 bursts, duty 20 %", noise.BurstParams(count=50, duty=0.2)),
+        _bursts("50 bursts, duty 50 %, one by one", noise.BurstParams(count=50, duty=0.5, may_overlap=False)),
+    )
+
+
+def example_settings() -> dict[str, Setting]:
+    """Return settings to be shown as examples, with a title each."""
+    level = {level: ApplicationParams(compute_mean_s=COMPUTE_S, noise_level=level) for level in NOISE_LEVELS}
+    late = ApplicationParams(compute_mean_s=COMPUTE_S, delay_mean_s=5.5)
+    varied = ApplicationParams(compute_mean_s=COMPUTE_S, compute_deviation_s=COMPUTE_S)
+    return {
+        "t_cpu = 11 s, no noise": Setting("compute_time", COMPUTE_S, level["none"]),
+        "t_cpu = 11 s, high noise": Setting("compute_time", COMPUTE_S, level["high"]),
+        "t_cpu = 11 s, mean delay phi = 5.5 s": Setting("desynchronization", 5.5, late),
+        "mean t_cpu mu = 11 s, sigma/mu = 1": Setting("variability", 1.0, varied),
+    }

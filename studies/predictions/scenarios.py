@@ -1,0 +1,151 @@
+"""What is tried: runs whose truth is known, and with which parameters they are predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+
+import numpy as np
+
+from studies.predictions.planted import (
+    HACC_PHASES,
+    PlantedRun,
+    changing,
+    constant,
+    hacc_like,
+    irregular,
+    single,
+    with_background,
+)
+from transforms.predictions.predictor import OnlineParams
+
+EXPERIMENTS = ("hacc", "changes", "following", "bursts", "none")
+METHODS = ("controlled", "dft", "merged")
+STRATEGIES = ("all", "periods", "adaptive")
+#: frequencies at which periods change, and the jitter of their phases
+FREQUENCIES_HZ = (0.005, 0.05, 0.5, 5.0)
+JITTERS = (0.05, 0.1)
+#: gaps before a change and since, and phases that are looked at since: changes are told earlier than that, or late
+BEFORE, AFTER, LOOKED_AT = 20, 20, 8
+#: ways in which a run goes on, and how many times as long its period is then
+BRANCHES = {"doubled": 2.0, "halved": 0.5, "unchanged": 1.0}
+#: runs that show how a change is followed, when bursts begin, and what has no period: their period, their phases [s]
+PERIOD_S, PHASE_COUNT, NONE_COUNT = 20.0, 24, 20
+#: parts of the one phase of a run that has no more, and its end
+SINGLE_COUNT = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One way in which a run goes on: how it is drawn, and until which row it is predicted."""
+
+    draw: Callable[[np.random.Generator], PlantedRun]
+    phase_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of an experiment.
+
+    branches: ways in which each run goes on after shared_count rows that all of them have in common. stream: settings
+    of an experiment with the same one are of the same runs. frequency_hz, jitter: where they are what is varied.
+    """
+
+    experiment: str
+    name: str
+    branches: dict[str, Branch]
+    shared_count: int = 0
+    stream: int = 0
+    params: OnlineParams = field(default_factory=OnlineParams)
+    frequency_hz: float | None = None
+    jitter: float | None = None
+
+    @property
+    def cost(self) -> int:
+        """The number of evaluations of each run."""
+        return self.shared_count + sum(one.phase_count - self.shared_count for one in self.branches.values())
+
+
+def settings() -> tuple[Setting, ...]:
+    """Return all settings."""
+    return (*_hacc(), *_changes(), *_following(), *_bursts(), *_none())
+
+
+def _hacc() -> Iterator[Setting]:
+    for method, strategy in product(METHODS, STRATEGIES):
+        yield Setting(
+            "hacc",
+            f"{method}, {strategy}",
+            {"hacc": Branch(hacc_like, HACC_PHASES)},
+            params=OnlineParams(method=method, strategy=strategy),
+        )
+
+
+def _ways(period_s: float, jitter: float, lengths: dict[str, int]) -> dict[str, Branch]:
+    return {
+        name: Branch(
+            partial(changing, period_s=period_s, ratio=BRANCHES[name], counts=(BEFORE, AFTER), jitter=jitter), length
+        )
+        for name, length in lengths.items()
+    }
+
+
+def _changes() -> Iterator[Setting]:
+    lengths = {"doubled": BEFORE + LOOKED_AT, "halved": BEFORE + LOOKED_AT, "unchanged": BEFORE + AFTER}
+    for stream, (hz, jitter) in enumerate(product(FREQUENCIES_HZ, JITTERS)):
+        yield Setting(
+            "changes",
+            f"{hz:g} Hz, jitter {100 * jitter:.0f} %",
+            _ways(1.0 / hz, jitter, lengths),
+            # the change shows in the gap after the phase that these end with
+            BEFORE + 1,
+            stream,
+            frequency_hz=hz,
+            jitter=jitter,
+        )
+
+
+def _following() -> Iterator[Setting]:
+    lengths = dict.fromkeys(("doubled", "halved"), BEFORE + AFTER - AFTER // 4)
+    for strategy in STRATEGIES:
+        yield Setting(
+            "following",
+            strategy,
+            _ways(PERIOD_S, JITTERS[0], lengths),
+            BEFORE + 1,
+            params=OnlineParams(strategy=strategy),
+        )
+
+
+def _regular(generator: np.random.Generator, jitter: float, desync_ratio: float, background: float) -> PlantedRun:
+    run = changing(generator, PERIOD_S, 1.0, (PHASE_COUNT, 0), jitter, 16, desync_ratio)
+    return with_background(run, generator, background) if background else run
+
+
+def _bursts() -> Iterator[Setting]:
+    usual = (0.05, 0.15, 0.0)
+    varied = {
+        "jitter 0 %": (0.0, *usual[1:]),
+        "jitter 3 %": (0.03, *usual[1:]),
+        "jitter 10 %": (0.1, *usual[1:]),
+        "jitter 20 %": (0.2, *usual[1:]),
+        "in step": (usual[0], 0.0, 0.0),
+        "out of step by 50 %": (usual[0], 0.5, 0.0),
+        "background 10 %": (*usual[:2], 0.1),
+        "background 50 %": (*usual[:2], 0.5),
+    }
+    for stream, (name, (jitter, desync, background)) in enumerate(varied.items()):
+        draw = partial(_regular, jitter=jitter, desync_ratio=desync, background=background)
+        yield Setting("bursts", name, {"regular": Branch(draw, PHASE_COUNT)}, stream=stream, jitter=jitter)
+
+
+def _none() -> Iterator[Setting]:
+    branches = {
+        "random gaps": Branch(partial(irregular, mean_gap_s=PERIOD_S, count=NONE_COUNT), NONE_COUNT),
+        "constant": Branch(partial(constant, row_s=PERIOD_S, count=NONE_COUNT), NONE_COUNT),
+        "single phase": Branch(partial(single, phase_s=PERIOD_S, count=SINGLE_COUNT - 1), SINGLE_COUNT),
+    }
+    for method in METHODS:
+        yield Setting("none", method, branches, params=OnlineParams(method=method))

@@ -1,0 +1,303 @@
+"""The study in short: what is told of its rows, by setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import polars as pl
+
+from studies.predictions.planted import HACC_PHASES
+from studies.predictions.running import Results
+from studies.predictions.scenarios import BEFORE
+from transforms.predictions.change_points import DETECTOR_NAMES
+from transforms.predictions.predictor import OnlineParams
+
+#: evaluations that count as after the third phase
+THIRD = 3
+#: a change is told in time within so many periods
+MOST_LAG = 3
+#: from this phase on there are ten bursts, and so as many gaps as a range of 80 % needs
+TENTH = 9
+#: a change point is right if it is not further off than this share of the shorter period
+RIGHT_POINT = 0.25
+#: gaps vary where the range of the next burst is as wide as this share of the period
+LEAST_WIDTH = 0.01
+#: how far from an interval a period may be and still be about in it
+NEAR = 0.05
+#: upper ends of classes of probability
+PROBABILITY_ENDS = (0.25, 0.5, 0.75, 0.9, 1.0)
+#: settings that are iosig's own: its defaults
+USUAL = f"{OnlineParams().method}, {OnlineParams().strategy}"
+#: what the range of a next burst is meant to hold
+NOMINAL = 1 - 2 * OnlineParams().burst.tail_ratio
+
+
+def _of(results: Results, experiment: str) -> pl.DataFrame:
+    return results.evaluations.filter(pl.col("experiment") == experiment)
+
+
+def _error(found: str, truth: str) -> pl.Expr:
+    return (pl.col(found) / pl.col(truth) - 1.0).abs()
+
+
+def hacc_summary(results: Results) -> pl.DataFrame:
+    """Return how well runs like HACC-IO are predicted, by method and strategy.
+
+    Columns: method, strategy; period_s, low_period_s, high_period_s: the mean predicted period of a run, its mean and
+    range over the runs; told_ratio: the share of evaluations after the third phase with a period; next_error,
+    high_next_error: mean error after the third phase against the distance to the next phase, its mean and its highest
+    over the runs; later_error, high_later_error: the same against the mean distance of the phases since the first.
+    """
+    late = pl.col("phase") >= THIRD
+    runs = (
+        _of(results, "hacc")
+        .group_by("method", "strategy", "run", maintain_order=True)
+        .agg(
+            period_s=pl.col("period_s").mean(),
+            told_ratio=pl.col("period_s").is_not_null().filter(late).mean(),
+            next_error=_error("period_s", "next_gap_s").filter(late).mean(),
+            later_error=_error("period_s", "later_gap_s").filter(late).mean(),
+        )
+    )
+    return runs.group_by("method", "strategy", maintain_order=True).agg(
+        pl.col("period_s", "told_ratio", "next_error", "later_error").mean(),
+        pl.col("period_s").min().alias("low_period_s"),
+        pl.col("period_s").max().alias("high_period_s"),
+        pl.col("next_error").max().alias("high_next_error"),
+        pl.col("later_error").max().alias("high_later_error"),
+    )
+
+
+def hacc_phases(results: Results) -> pl.DataFrame:
+    """Return the predictions of the usual setting, phase by phase, as means over the runs.
+
+    Columns: phase (from 1), now_s, window_start_s, next_gap_s, period_s (mean), low_period_s, high_period_s,
+    told_ratio.
+    """
+    method, strategy = USUAL.split(", ")
+    return (
+        _of(results, "hacc")
+        .filter(pl.col("method") == method, pl.col("strategy") == strategy)
+        .group_by(pl.col("phase") + 1, maintain_order=True)
+        .agg(
+            pl.col("now_s", "window_start_s", "next_gap_s", "period_s").mean(),
+            pl.col("period_s").min().alias("low_period_s"),
+            pl.col("period_s").max().alias("high_period_s"),
+            told_ratio=pl.col("period_s").is_not_null().mean(),
+        )
+    )
+
+
+def change_summary(results: Results) -> pl.DataFrame:
+    """Return how rules tell of changes, by frequency, jitter, branch and rule.
+
+    Columns: frequency_hz, jitter, branch, rule, run_count; in_time_ratio: the share of runs whose change was told
+    within three periods, and lag_1 to lag_3 after how many; later_ratio: after more, as far as was looked; median_lag;
+    right_point_ratio: the share of the told ones whose change point is right; false_count: false detections in all
+    runs, and false_run_count: runs with any.
+    """
+    lag = pl.col("lag")
+    return results.changes.group_by("frequency_hz", "jitter", "branch", "rule", maintain_order=True).agg(
+        pl.len().alias("run_count"),
+        in_time_ratio=(lag <= MOST_LAG).fill_null(value=False).mean(),
+        later_ratio=(lag > MOST_LAG).fill_null(value=False).mean(),
+        **{f"lag_{number}": (lag == number).fill_null(value=False).mean() for number in range(1, MOST_LAG + 1)},
+        median_lag=lag.median(),
+        right_point_ratio=(pl.col("point_error").abs() <= RIGHT_POINT).mean(),
+        false_count=pl.col("false_count").sum(),
+        false_run_count=(pl.col("false_count") > 0).sum(),
+    )
+
+
+def following_summary(results: Results) -> pl.DataFrame:
+    """Return how a change is followed, by strategy, branch and phases since the change (0: the one it begins with).
+
+    Columns: strategy, branch, since; told_ratio: the share of runs with a period; error, low_error, high_error: median
+    and quartiles of the period's error, where there is one; near_ratio: the share of all runs within 10 % of the truth.
+    """
+    error = _error("period_s", "true_period_s")
+    return (
+        _of(results, "following")
+        .with_columns(since=pl.col("phase") - BEFORE, error=error)
+        .group_by("strategy", "branch", "since", maintain_order=True)
+        .agg(
+            told_ratio=pl.col("period_s").is_not_null().mean(),
+            low_error=pl.col("error").quantile(0.25, "linear"),
+            high_error=pl.col("error").quantile(0.75, "linear"),
+            near_ratio=(pl.col("error") <= 0.1).fill_null(value=False).mean(),
+            error=pl.col("error").median(),
+        )
+    )
+
+
+def burst_summary(results: Results) -> pl.DataFrame:
+    """Return what next bursts' foreseen starts are worth, by setting.
+
+    Columns: setting; few_told_ratio, told_ratio: the share of evaluations that foresaw one after 4 to 9, and after 10
+    phases or more; few_within_ratio, within_ratio: the share of these bursts that began within their range; error,
+    high_error: median and 90 % quantile of how far off the start was, over the period (after 10 or more); bias: the
+    median with its sign, late ones positive; width: the median width of the range over the period. exact_ratio: the
+    share of runs in which as many phases were found as there are; false_run_ratio: that of runs with a change told.
+    """
+    is_within = (pl.col("earliest_s") <= pl.col("next_onset_s")) & (pl.col("next_onset_s") <= pl.col("latest_s"))
+    off = (pl.col("start_s") - pl.col("next_onset_s")) / pl.col("true_period_s")
+    many = pl.col("phase") >= TENTH
+    runs = (
+        _of(results, "bursts")
+        .group_by("setting", "run", maintain_order=True)
+        .agg(is_exact=pl.col("phase_count").last() == pl.col("phase").last() + 1, is_changed=pl.col("is_changed").any())
+        .group_by("setting", maintain_order=True)
+        .agg(exact_ratio=pl.col("is_exact").mean(), false_run_ratio=pl.col("is_changed").mean())
+    )
+    return (
+        _of(results, "bursts")
+        .filter(pl.col("next_onset_s").is_not_null(), pl.col("phase") >= THIRD)
+        .with_columns(off=off, is_within=is_within, is_told=pl.col("start_s").is_not_null())
+        .with_columns(width=(pl.col("latest_s") - pl.col("earliest_s")) / pl.col("true_period_s"))
+        .group_by("setting", maintain_order=True)
+        .agg(
+            few_told_ratio=pl.col("is_told").filter(~many).mean(),
+            told_ratio=pl.col("is_told").filter(many).mean(),
+            few_within_ratio=pl.col("is_within").filter(~many).mean(),
+            within_ratio=pl.col("is_within").filter(many).mean(),
+            error=pl.col("off").abs().filter(many).median(),
+            high_error=pl.col("off").abs().filter(many).quantile(0.9, "linear"),
+            bias=pl.col("off").filter(many).median(),
+            width=pl.col("width").filter(many).median(),
+        )
+        .join(runs, on="setting", maintain_order="left")
+    )
+
+
+def none_summary(results: Results) -> pl.DataFrame:
+    """Return how often a period is told where there is none, by what there is and method.
+
+    Columns: branch, method; evaluation_count; periodic_ratio, tentative_ratio: shares of the evaluations; run_ratio:
+    the share of runs in which one was ever told; probability, high_probability: the median and highest that went
+    with one (0 where it was in no interval); burst_ratio: the share of evaluations that foresaw a next burst.
+    """
+    told = pl.col("period_s").is_not_null()
+    given = pl.col("probability").fill_null(0.0).filter(told)
+    return (
+        _of(results, "none")
+        .with_columns(is_ever=told.any().over("branch", "method", "run"))
+        .group_by("branch", "method", maintain_order=True)
+        .agg(
+            evaluation_count=pl.len(),
+            periodic_ratio=(pl.col("outcome") == "periodic").mean(),
+            tentative_ratio=(pl.col("outcome") == "tentative").mean(),
+            run_ratio=pl.col("is_ever").mean(),
+            probability=given.median(),
+            high_probability=given.max(),
+            burst_ratio=pl.col("start_s").is_not_null().mean(),
+        )
+        .sort("branch", maintain_order=True, descending=True)
+    )
+
+
+def interval_summary(results: Results) -> pl.DataFrame:
+    """Return whether intervals hold the true period, by kind of run and class of their probability.
+
+    Columns: kind (`steady`: the runs of next bursts, `changed`: since a change, window adaptive); above, up_to: the
+    class; evaluation_count; hold_ratio: the share whose interval holds the true period; near_ratio: the same with 5 %
+    more on either side; width: the median width over the true period.
+    """
+    is_changed = (pl.col("experiment") == "following") & (pl.col("strategy") == OnlineParams().strategy)
+    is_changed &= pl.col("phase") > BEFORE
+    true, short, long = pl.col("true_period_s"), pl.col("shortest_period_s"), pl.col("longest_period_s")
+    ends = pl.Series("up_to", PROBABILITY_ENDS)
+    place = pl.col("probability").map_batches(lambda values: ends.search_sorted(values, "left"), pl.UInt32)
+    found = (
+        results.evaluations.filter((pl.col("experiment") == "bursts") | is_changed, pl.col("probability").is_not_null())
+        .with_columns(
+            kind=pl.when(pl.col("experiment") == "bursts").then(pl.lit("steady")).otherwise(pl.lit("changed")),
+            place=place,
+        )
+        .group_by("kind", "place")
+        .agg(
+            pl.len().alias("evaluation_count"),
+            hold_ratio=((short <= true) & (true <= long)).mean(),
+            near_ratio=((short * (1 - NEAR) <= true) & (true <= long * (1 + NEAR))).mean(),
+            width=((long - short) / true).median(),
+        )
+        .sort("kind", "place", descending=[True, False])
+    )
+    edges = (0.0, *PROBABILITY_ENDS)
+    return found.select(
+        "kind",
+        pl.col("place").map_elements(lambda at: edges[at], pl.Float64).alias("above"),
+        pl.col("place").map_elements(lambda at: edges[at + 1], pl.Float64).alias("up_to"),
+        *found.columns[2:],
+    )
+
+
+# ---- what was aimed at
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Something that was aimed at: in words, as a bound, what was found, and whether it is met."""
+
+    of: str
+    wanted: str
+    found: str
+    is_met: bool
+
+
+def targets(results: Results) -> Iterator[Target]:
+    """Yield what predictions are to reach, and what they do with the defaults."""
+    row = hacc_summary(results).filter((pl.col("method") + ", " + pl.col("strategy")) == USUAL).row(0, named=True)
+    for column, words in (("next_error", "the distance to the next phase"), ("later_error", "the mean distance")):
+        yield Target(
+            f"HACC-IO's {HACC_PHASES} phases: mean error after the third, against {words}",
+            "below 5 %",
+            f"{100 * row[column]:.1f} %, {100 * row['high_' + column]:.1f} % in the worst run",
+            row[column] < 0.05,
+        )
+    changes = change_summary(results).filter(pl.col("rule") == DETECTOR_NAMES[0])
+    for jitter in changes["jitter"].unique().sort().to_list():
+        of = changes.filter(pl.col("jitter") == jitter)
+        told = of.filter(pl.col("branch") != "unchanged")["in_time_ratio"].to_list()
+        still = of.filter(pl.col("branch") == "unchanged")
+        false = [100 * row["false_count"] / row["run_count"] for row in still.iter_rows(named=True)]
+        words = f"jitter {100 * jitter:.0f} %, {DETECTOR_NAMES[0]}"
+        yield Target(
+            f"Doubled and halved periods told within {MOST_LAG} periods, {words}",
+            "at least 95 % of the runs at each frequency",
+            f"{100 * min(told):.0f} % to {100 * max(told):.0f} %",
+            min(told) >= 0.95,
+        )
+        yield Target(
+            f"False detections in unchanged runs of 40 phases, {words}",
+            "at most 5 in 100 runs at each frequency",
+            f"{min(false):g} to {max(false):g}",
+            max(false) <= 5,
+        )
+    bursts = burst_summary(results)
+    within = bursts.filter(pl.col("width") >= LEAST_WIDTH)["within_ratio"].to_list()
+    yield Target(
+        f"Next bursts that begin within the range told, after {TENTH + 1} phases or more, where gaps vary",
+        f"{100 * NOMINAL:.0f} %, up to 5 points",
+        f"{100 * min(within):.0f} % to {100 * max(within):.0f} %",
+        max(abs(ratio - NOMINAL) for ratio in within) <= 0.05,
+    )
+
+
+def document(results: Results) -> dict[str, object]:
+    """Return all summaries as plain values."""
+    tables = {
+        "hacc": hacc_summary,
+        "hacc_phases": hacc_phases,
+        "changes": change_summary,
+        "following": following_summary,
+        "next_bursts": burst_summary,
+        "intervals": interval_summary,
+        "no_period": none_summary,
+    }
+    return {
+        "seed_count": results.params.seed_count,
+        "seed": results.params.seed,
+        "targets": [asdict(target) for target in targets(results)],
+        **{name: summed(results).to_dicts() for name, summed in tables.items()},
+    }

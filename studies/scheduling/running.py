@@ -1,0 +1,130 @@
+"""The study itself: simulates workloads under every policy, and keeps a row for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import product
+
+import numpy as np
+import polars as pl
+
+from studies.scheduling.observed_periods import ObservedPeriods
+from studies.scheduling.simulation import (
+    Clairvoyant,
+    CyclicParams,
+    Fair,
+    JobMix,
+    MeanGap,
+    Policy,
+    Set10,
+    WithError,
+    figure_17,
+    ideal_periods,
+    measured,
+    mixed,
+    simulate,
+)
+
+#: jobs of a mixed workload
+MIXED_JOBS = 40
+#: and how long each of them runs, but two periods at least [s]
+MIXED_S = 2000.0
+#: what the streams of random numbers are for
+_WORKLOAD, _ERROR = range(2)
+
+#: told of each run that is done: how many are, and of how many
+Told = Callable[[int, int], None]
+#: makes a policy for a workload; errors are drawn from the generator
+Maker = Callable[[JobMix, float, np.random.Generator], Policy]
+
+#: policies by name, as FTIO's Figure 17 has them, and one more that needs no spectrum
+POLICIES: dict[str, tuple[str, Maker]] = {
+    "original": ("no scheduling: all who do I/O share fairly", lambda workload, bandwidth, generator: Fair()),
+    "clairvoyant": (
+        "Set-10, periods in isolation known in advance",
+        lambda workload, bandwidth, generator: Set10(Clairvoyant(ideal_periods(workload, bandwidth))),
+    ),
+    "predicted": (
+        "Set-10, periods predicted online by the transform of what was seen",
+        lambda workload, bandwidth, generator: Set10(ObservedPeriods()),
+    ),
+    "error": (
+        "the same, each answer 50 % too long or too short",
+        lambda workload, bandwidth, generator: Set10(WithError(ObservedPeriods(), generator)),
+    ),
+    "mean gap": (
+        "Set-10, the mean time between the begins of the phases so far",
+        lambda workload, bandwidth, generator: Set10(MeanGap()),
+    ),
+}
+WORKLOADS = {
+    "figure 17": "1 job with a period of 19.2 s, 15 with 384 s; I/O takes 6.25 % of each period alone",
+    "mixed": f"{MIXED_JOBS} jobs with periods from 10 s to 10,000 s, 1 to 256 nodes; together all of the bandwidth",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StudyParams:
+    """How much is simulated: draws of each workload."""
+
+    seed_count: int = 10
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What came of it: a row for each run, with workload, policy, seed, stretch, io_slowdown and utilization.
+
+    Stretch and I/O slowdown are geometric means over the jobs.
+    """
+
+    params: StudyParams
+    runs: pl.DataFrame
+
+
+def study(params: StudyParams, told: Told = lambda done, count: None) -> Results:
+    """Simulate every workload under every policy. The same seed gives the same results."""
+    count = params.seed_count * len(POLICIES) * len(WORKLOADS)
+    rows = []
+    for done, row in enumerate(_runs(params), start=1):
+        rows.append(row)
+        told(done, count)
+    return Results(params, pl.DataFrame(rows))
+
+
+def _runs(params: StudyParams) -> Iterator[dict[str, object]]:
+    bandwidth = CyclicParams().bandwidth_bytes_per_s
+    for workload, number in product(WORKLOADS, range(params.seed_count)):
+        seed = params.seed + number
+        drawn = np.random.default_rng([seed, _WORKLOAD])
+        jobs = figure_17(drawn) if workload == "figure 17" else mixed(drawn, MIXED_JOBS, duration_s=MIXED_S)
+        for policy, (_, made) in POLICIES.items():
+            outcome = simulate(jobs, bandwidth, made(jobs, bandwidth, np.random.default_rng([seed, _ERROR])))
+            yield {"workload": workload, "policy": policy, "seed": seed, **asdict(measured(outcome))}
+
+
+def summary(results: Results) -> pl.DataFrame:
+    """Return medians by workload and policy, and what they are relative to the original and to the clairvoyant.
+
+    Columns: workload, policy, stretch, io_slowdown, utilization (medians over the seeds); stretch_over_clairvoyant and
+    io_slowdown_over_original, as medians of the ratios within each seed.
+    """
+    runs = results.runs
+    keys = ["workload", "seed"]
+    base = runs.filter(pl.col("policy") == "original").select(*keys, original="io_slowdown")
+    best = runs.filter(pl.col("policy") == "clairvoyant").select(*keys, clairvoyant="stretch")
+    return (
+        runs.join(base, on=keys)
+        .join(best, on=keys)
+        .group_by("workload", "policy", maintain_order=True)
+        .agg(
+            pl.col("stretch", "io_slowdown", "utilization").median(),
+            stretch_over_clairvoyant=(pl.col("stretch") / pl.col("clairvoyant")).median(),
+            io_slowdown_over_original=(pl.col("io_slowdown") / pl.col("original")).median(),
+        )
+        .sort(
+            pl.col("workload").replace_strict(list(WORKLOADS), range(len(WORKLOADS))),
+            pl.col("policy").replace_strict(list(POLICIES), range(len(POLICIES))),
+        )
+    )

@@ -1,0 +1,119 @@
+"""Applications injected into real traffic: a day of Edison's scratch file system, or of any whose polls are at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from studies.signatures.sites import DRIFT_RATIO, STUDIED, Drawn, set_of
+from transforms.signatures.sample_sets import SampleSet, SampleSets
+from transforms.synthetic.site import SiteParams
+from transforms.synthetic.workload import END, START, Application, Plan, Workload, plans
+from warehouse.errors import InputRefused
+
+Reals = npt.NDArray[np.float64]
+
+_USUAL = SiteParams()
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What others write: bytes_per_s (ticks), NaN where nothing was polled, on even steps of interval_s."""
+
+    bytes_per_s: Reals
+    interval_s: float
+
+    @property
+    def edges_s(self) -> Reals:
+        """The steps' edges since the first one's right edge (ticks + 1)."""
+        return np.arange(-1.0, len(self.bytes_per_s)) * self.interval_s
+
+    @classmethod
+    def read(cls, path: Path) -> Traffic:
+        """Read what is written in a file of polls, from the first poll on to the last one that was recorded.
+
+        Raises InputRefused if it holds no polls, or none of writes.
+        """
+        from flows.landing import Told
+        from flows.settings import Settings
+        from flows.single.one_input import PollInput, opened
+
+        with opened(path, Settings(), Told()) as found:
+            if not isinstance(found, PollInput):
+                raise InputRefused(f"{found.name} holds no polls.", "Give polls of storage servers.")
+            return cls.of(found.rows, found.name)
+
+    @classmethod
+    def of(cls, polls: pl.DataFrame, name: str) -> Traffic:
+        """Add up the polls of all controllers: rows of `polls`, all of one file system."""
+        told = polls.filter(pl.col("write_bytes_per_s").is_not_null()).group_by("polled_at")
+        ticks = told.agg(pl.col("write_bytes_per_s").sum(), pl.col("interval_s").median()).sort("polled_at")
+        if ticks.is_empty():
+            raise InputRefused(f"{name} tells of no writes.", "Give polls with a rate of writing.")
+        interval_s = float(ticks["interval_s"].median())  # type: ignore[arg-type]
+        times = ticks["polled_at"].dt.epoch("us").to_numpy() / 1e6
+        places = np.round((times - times[0]) / interval_s).astype(np.int64)
+        rates = np.full(places[-1] + 1, np.nan)
+        rates[places] = ticks["write_bytes_per_s"].to_numpy()
+        return cls(rates, interval_s)
+
+
+@dataclass(frozen=True, slots=True)
+class EdisonSetting:
+    """Applications among real traffic, each in a copy of its own: no run meets another one.
+
+    A run's transfers are slowed as on simulated sites (`contention.Pipe`): others that move as much as it would alone
+    cost it what one other stream does. What others do is as it was measured: nothing slows them.
+    """
+
+    traffic: Traffic
+    drift_ratio: float = DRIFT_RATIO
+    stop_ratio: float = _USUAL.stop_ratio
+    seek_loss_ratio: float = _USUAL.seek_loss_ratio
+    applications: tuple[Application, ...] = STUDIED
+
+    def drawn(self, seed: int) -> Drawn:
+        """Inject every application's runs, and cut their samples out."""
+        return Drawn(self.applications, SampleSets.of([self._set_of(one, seed) for one in self.applications]))
+
+    def _set_of(self, application: Application, seed: int) -> SampleSet:
+        span_s = float(self.traffic.edges_s[-1])
+        # no other users: those are in the traffic already
+        workload = Workload(seed, span_s, 0.0, self.drift_ratio, self.stop_ratio, 0.0)
+        rates, runs = self.traffic.bytes_per_s.copy(), []
+        for plan in plans([application], workload):
+            for started_s, ended_s, moved_bytes in self._served(plan):
+                # what did not come to its end in time still runs, and has no sample; it moves bytes all the same
+                rates += moved_bytes / self.traffic.interval_s
+                if ended_s <= span_s:
+                    runs.append((np.floor(started_s), np.floor(ended_s)))
+        times: Reals = np.array(runs, dtype=np.float64).reshape(-1, 2)
+        return set_of(rates, self.traffic.interval_s, times[:, 0], times[:, 1])
+
+    def _served(self, plan: Plan) -> Iterator[tuple[float, float, Reals]]:
+        """Yield each job of a chain: when it starts and ends, and its bytes in each step (ticks)."""
+        edges, now = self.traffic.edges_s, plan.started_s
+        for part, (job, pieces) in enumerate(plan.parts):
+            now += job.queue_s + 30.0 if part else 0.0
+            started, moved = now, np.zeros(len(edges) - 1)
+            for piece in pieces:
+                now += piece.wait_s
+                if piece.burst in (START, END):
+                    continue
+                done = self._progress(piece.peak_bytes_per_s)
+                before = float(np.interp(now, edges, done))
+                if piece.direction == "write":
+                    moved += np.diff(np.clip(done - before, 0.0, piece.volume_bytes))
+                now = float(np.interp(before + piece.volume_bytes, done, edges, right=np.inf))
+            yield started, now, moved
+
+    def _progress(self, peak_bytes_per_s: float) -> Reals:
+        """Return how much a transfer that never ends would have moved by each edge (ticks + 1)."""
+        others = np.nan_to_num(self.traffic.bytes_per_s, nan=float(np.nanmedian(self.traffic.bytes_per_s)))
+        rates = peak_bytes_per_s / (1.0 + self.seek_loss_ratio * others / peak_bytes_per_s)
+        return np.concatenate([[0.0], np.cumsum(rates * self.traffic.interval_s)])

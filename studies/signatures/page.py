@@ -1,0 +1,263 @@
+"""The study as a page: `signatures-study.md` with its tables, and the figures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from studies.periods.page import FIGURES, markdown_table, write_page
+from studies.signatures.bounds import DRAWS, KNOWN
+from studies.signatures.figures import Example
+from studies.signatures.methods import DEFAULT, SWEEPS
+from studies.signatures.running import Results
+from studies.signatures.sites import DRIFT_RATIO, LEVELS, STUDIED, SiteSetting, seed_of
+from studies.signatures.summary import (
+    best,
+    burst_cell,
+    differing,
+    similarity_cell,
+    spread_cell,
+    summary,
+    table,
+    targets,
+    volume_cell,
+)
+from studies.signatures.tables import SWEPT, overall_rows, time_table, verdict
+from studies.signatures.timing import growth
+from transforms.arrays import Reals
+from transforms.synthetic.site import SiteParams
+
+PAGE = "signatures-study.md"
+_TITLES = {
+    "accuracy": "Accuracy, means and quartiles (paper: Figure 16)",
+    "sweeps": "iosi by its parameters, busy (paper: Figures 17 and 18); dashed: the paper's values",
+    "drift": "Runs whose computing differs, calm",
+    "times": "Time for one sample set (paper: Figure 19)",
+    "examples": "Samples, truth and signatures, busy (paper: Figures 12 to 15)",
+    "others": "Accuracy where polls are lost, and among real traffic",
+}
+_SWEPT_WORDS = {
+    "wavelet_level": "level of the wavelet transform",
+    "gamma": "gamma: dense, share of samples",
+    "kappa": "kappa: dense neighbour, share of samples",
+}
+#: samples that are drawn of each application
+_DRAWN_SAMPLES = 3
+
+
+def write(results: Results, folder: Path) -> Path:
+    """Write the page and its figures into a folder; return the page."""
+    return write_page(folder / PAGE, lambda figures: _draw(results, figures), lambda: text(results))
+
+
+def _draw(results: Results, folder: Path) -> None:
+    from studies.signatures import figures as figures
+
+    summed = summary(results.answers)
+    figures.draw_accuracy(_of(summed, "levels"), _TITLES["accuracy"], folder / _figure("accuracy"))
+    varied = [figures.Varied(sweep.name, _SWEPT_WORDS[sweep.name], sweep.usual) for sweep in SWEEPS]
+    figures.draw_sweeps(summed, varied, _TITLES["sweeps"], folder / _figure("sweeps"))
+    figures.draw_drift(differing(results), _TITLES["drift"], folder / _figure("drift"))
+    figures.draw_accuracy(_others(summed), _TITLES["others"], folder / _figure("others"))
+    figures.draw_times(results.times, _TITLES["times"], folder / _figure("times"))
+    figures.draw_examples(_examples(results), _TITLES["examples"], folder / _figure("examples"))
+
+
+def _figure(name: str) -> str:
+    return f"signatures-study-{name}.png"
+
+
+def _of(summed: pl.DataFrame, experiment: str) -> pl.DataFrame:
+    return summed.filter(pl.col("experiment") == experiment)
+
+
+def _others(summed: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the lost polls and of the real traffic, in words."""
+    words = {"faults": "busy, polls lost", "edison": "real traffic (Edison)"}
+    return (
+        summed.filter(pl.col("experiment").is_in(list(words)))
+        .with_columns(level=pl.col("experiment").replace_strict(words, return_dtype=pl.String))
+        .sort("level", maintain_order=True)
+    )
+
+
+def _examples(results: Results) -> list[Example]:
+    """Return what the first busy site shows: the whole runs' first samples, the truth, and every signature."""
+    drawn = SiteSetting(foreign_level=LEVELS["busy"], days=results.params.days).drawn(seed_of(results.params.seed, 0))
+    found = [(method.name, method.extract(drawn.sets)) for method in results.methods]
+    examples = []
+    for place, (application, truth) in enumerate(zip(drawn.applications, drawn.truths, strict=True)):
+        one = drawn.sets.one(place)
+        whole = np.flatnonzero(one.duration_s > 0.95 * len(truth.bytes_per_s))[:_DRAWN_SAMPLES]
+        curves: list[tuple[str, Reals, float]] = [
+            *((f"sample {number}", one.rates[run], one.interval_s) for number, run in enumerate(whole, start=1)),
+            ("truth", truth.bytes_per_s, 1.0),
+            *((name, signatures[place].bytes_per_s, 1.0) for name, signatures in found),
+        ]
+        examples.append(Example(application.name, curves))
+    return examples
+
+
+# ---- the page
+
+
+def text(results: Results) -> str:
+    """Return the page."""
+    return "\n\n".join(_blocks(results)) + "\n"
+
+
+def _blocks(results: Results) -> Iterator[str]:
+    params = results.params
+    summed = summary(results.answers)
+    levels = _of(summed, "levels")
+    names = [application.name for application in STUDIED]
+    edison = " --edison POLLS" if params.edison else ""
+    command = f"iosig study signatures --seeds {params.seed_count} --seed {params.seed}{edison}"
+    yield f"<!-- Made by `{command} --into DIR`: run it again instead of editing this page. -->"
+    yield "# How near signatures come to the truth"
+    yield (
+        "Every method that extracts signatures, on samples of applications whose I/O alone is known. The evaluation is "
+        'that of IOSI (Liu et al., "Automatic Identification of Application I/O Signatures from Noisy Server-Side '
+        f"Traces\", FAST'14, section 6), on simulated sites: {params.seed_count} for each level of other users' "
+        f"activity. Seed {params.seed}."
+    )
+    yield markdown_table(("method", "what it is"), ((method.name, method.doc) for method in results.methods))
+    yield "## In short"
+    yield markdown_table(("method", *LEVELS), overall_rows(levels))
+    yield (
+        "Means over seeds and applications: cross-correlation/correlation with the truth, volume to the true one, and "
+        "how often exactly the true bursts were found. A method that gives no signature counts as one that says that "
+        "there is no I/O: 0, and all bursts missed."
+    )
+    yield "## What was aimed at"
+    rows = ((target.text, target.wanted, target.found, verdict(target)) for target in targets(results))
+    yield markdown_table(("", "wanted", "found", ""), rows)
+    yield from _accuracy(levels, names)
+    yield from _parameters(summed, names)
+    yield from _conditions(results, summed, names)
+    if not results.times.is_empty():
+        yield from _times(results)
+    yield "## How the samples are made"
+    yield from _model(results)
+
+
+def _accuracy(levels: pl.DataFrame, names: Sequence[str]) -> Iterator[str]:
+    columns = ("level", "method", *names)
+    keys = ("level", "method")
+    yield "## Accuracy"
+    yield f"![Accuracy]({FIGURES}/{_figure('accuracy')})"
+    yield "Cross-correlation and correlation with the truth, means ± standard deviations over seeds:"
+    yield markdown_table(columns, table(levels, keys, spread_cell))
+    yield "The method with the highest mean:"
+    yield markdown_table(("level", "", *names), _winners(levels, names))
+    yield "Volume to the true one, and how often exactly the true bursts were found:"
+    yield markdown_table(columns, table(levels, keys, volume_cell))
+    yield "Bursts missed, and false ones, means:"
+    yield markdown_table(columns, table(levels, keys, burst_cell))
+    yield f"![Examples]({FIGURES}/{_figure('examples')})"
+
+
+def _winners(levels: pl.DataFrame, names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for level in levels["level"].unique(maintain_order=True).to_list():
+        for yardstick in ("cross_correlation", "correlation"):
+            winner = best(levels, level, yardstick)
+            yield (level, yardstick.replace("_", "-"), *(winner.get(name, "-") for name in names))
+
+
+def _parameters(summed: pl.DataFrame, names: Sequence[str]) -> Iterator[str]:
+    swept = summed.filter(pl.col("experiment").is_in(SWEPT))
+    if swept.is_empty():
+        return
+    yield "## IOSI's parameters"
+    yield f"![Parameters of iosi]({FIGURES}/{_figure('sweeps')})"
+    yield markdown_table(("parameter", "value", *names), table(swept, ("experiment", "value"), similarity_cell))
+    yield (
+        "The paper finds a wavelet level of 2, gamma of 50 % and kappa of 90 % best. Busy sites; all other parameters "
+        "at the paper's values."
+    )
+
+
+def _conditions(results: Results, summed: pl.DataFrame, names: Sequence[str]) -> Iterator[str]:
+    drift = differing(results)
+    if not drift.is_empty():
+        yield "## Runs that differ"
+        yield (
+            "Runs of one application do not compute equally long. What all of a run's computing is multiplied by has "
+            "this standard deviation, and each of its waits has 30 % of it more; of a simulated site it is "
+            f"{100 * SiteParams().drift_ratio:g} % if nothing is said. This study takes {100 * DRIFT_RATIO:g} %: how "
+            "fast a run alone would have been is not in the samples, and IOSI's premise is that noise only prolongs "
+            "runs. Calm sites; `dtw`, which takes longest, is left out."
+        )
+        yield (
+            "Two lines are of no method: they know without any noise how long each of ten whole runs computed before "
+            f"each burst (means of {DRAWS} draws). `{KNOWN[0]}` takes the mean, which is about the best that samples "
+            f"can tell; `{KNOWN[1]}` takes the shortest run, as IOSI's duration correction does, and shows what that "
+            "costs. Short bursts late in a long run lose most."
+        )
+        yield f"![Runs that differ]({FIGURES}/{_figure('drift')})"
+        rows = ((f"{100 * float(row[0]):g} %", *row[1:]) for row in table(drift, ("value", "method"), similarity_cell))
+        yield markdown_table(("", "method", *names), rows)
+    others = _others(summed)
+    if others.is_empty():
+        return
+    yield "## Lost polls, and real traffic" if results.params.edison else "## Lost polls"
+    yield f"![Lost polls and real traffic]({FIGURES}/{_figure('others')})"
+    yield markdown_table(("", "method", *names), table(others, ("level", "method"), spread_cell))
+    if results.params.edison:
+        yield _edison()
+
+
+def _edison() -> str:
+    return (
+        "Real traffic: 17 hours of a scratch file system of NERSC's Edison (2018-02-09, 24 targets, polled every 5 s), "
+        "which storms of up to 60 GB/s are part of. Runs are injected into it at random times, each application into a "
+        "copy of its own. Others slow a run's transfers as on simulated sites: as many bytes as the run itself would "
+        "move cost it what one other stream does. What others do is as it was measured. So the noise is real, and what "
+        "it does to runs is modelled."
+    )
+
+
+def _times(results: Results) -> Iterator[str]:
+    yield "## Time"
+    yield f"![Time]({FIGURES}/{_figure('times')})"
+    _, columns, rows = time_table(results.times)
+    yield markdown_table(("ms", *columns[1:]), rows)
+    exponents = ", ".join(f"{name} {value:.2f}" for name, value in growth(results.times).items())
+    yield (
+        "Medians of one set's times, in one process and in turn; preprocessing is part of them, the search for "
+        "outliers is not. They are this machine's, and no other results depend on them. The samples of the left half "
+        "have about 2,000 points of 1 s; the right half is of 8 samples. Time grows with length to the power of: "
+        f"{exponents}."
+    )
+
+
+def _model(results: Results) -> Iterator[str]:
+    site = SiteParams()
+    bandwidth = site.controller_count * site.controller_bytes_per_s
+    yield (
+        "An application is a list of bursts, each with its time, volume and peak. IOR_A writes 128 GB every 300 s, "
+        "IOR_B 64 and 16 GB by turns every 120 s, IOR_C 64, 32 and 16 GB by turns every 120 s, all at 2.5 to 2.7 GB/s "
+        "(section 6.1). The S3D-like one writes 61.2 GB at each of eight checkpoints within an hour, 3.4 MB from each "
+        "of 18,000 processes, at 4.2 to 6 GB/s (section 6.2: bursts are short and of uneven height). The irregular "
+        "one, flash, has seven bursts of 6 to 90 GB without a regular step. Each runs ten times within five days; "
+        f"{100 * site.stop_ratio:g} % of the runs are stopped early, and most of those are begun again where they "
+        "stopped: such runs are samples too."
+    )
+    yield (
+        "They share a storage system with each other and with everybody else: a persistent background of 0.1 GB/s, "
+        "interactive transfers, foreign jobs of a period of their own, and rare storms that take half of the "
+        f"bandwidth of {bandwidth / 1e9:g} GB/s. Whoever moves bytes at the same time is slowed, so that bursts are "
+        "stretched and all that follows is delayed. Busy sites have twice the foreign activity of calm ones, stormy "
+        "ones four times. Servers are polled every 2 s, at times that have nothing to do with the runs'. The seeds of "
+        "the sites are the same for all levels."
+    )
+    yield (
+        "A method sees nothing but the samples: for each run, the mean rate of all writes in each step from its start "
+        f"to its end by the job log. The truth is the application's own rate in each second. `{DEFAULT}` is the "
+        "default. Yardsticks: normalized cross-correlation (the largest over all lags), Pearson's correlation as the "
+        "curves lie in time, total volume, and bursts that have no counterpart. Where polls are lost, they are as on a "
+        "simulated site if nothing is said: single polls, a controller for up to two hours, all of them for minutes."
+    )

@@ -1,0 +1,161 @@
+"""The study itself: draws sites, asks every method, and keeps a row for each signature."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import polars as pl
+
+from studies.signatures.bounds import SCHEMA as BOUNDS, bounds
+from studies.signatures.edison import EdisonSetting, Traffic
+from studies.signatures.methods import METHODS, SWEEPS, Method
+from studies.signatures.scores import scored
+from studies.signatures.sites import DRIFT_RATIO, LEVELS, SiteSetting, seed_of
+from studies.signatures.timing import SCHEMA as TIMES, timed
+
+#: told of each piece of work that is finished: how many are, and of how many
+Told = Callable[[int, int], None]
+
+#: how differently runs compute: none, the study's, and up to the simulated site's own default
+DRIFTS = (0.0, DRIFT_RATIO, 0.006, 0.015)
+#: the level at which one parameter at a time is varied
+_MIDDLE = "busy"
+#: the levels at which runs are made to differ
+_DRIFTING = ("calm",)
+#: what can be asked for; real traffic is another one, where it is given
+PARTS = ("levels", "sweeps", "drift", "faults", "times")
+
+
+@dataclass(frozen=True, slots=True)
+class StudyParams:
+    """How much is drawn.
+
+    seed_count: sites of each setting (at least 20 for what is published). worker_count: processes, as many as there
+    are cores if None; the results are the same for any. edison: polls of a real file system, in any format that can
+    be landed; None leaves them out. parts: which results are wanted. days: in which each application runs ten times.
+    """
+
+    seed_count: int = 20
+    seed: int = 0
+    worker_count: int | None = None
+    edison: Path | None = None
+    parts: tuple[str, ...] = PARTS
+    days: float = SiteSetting().days
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What came of it.
+
+    answers: a row for each experiment, value, level, seed, application and method, with the columns of
+    `scores.SCHEMA`; NULL where there is no signature. Experiments: levels; wavelet_level, gamma, kappa (of `iosi`);
+    drift; faults; edison; value is that of the parameter, 0 where nothing is varied. times: see `timing.timed`; they
+    are the machine's, and differ from run to run. bounds: see `bounds.bounds`, where runs are made to differ.
+    """
+
+    params: StudyParams
+    methods: tuple[Method, ...]
+    answers: pl.DataFrame
+    times: pl.DataFrame
+    bounds: pl.DataFrame
+
+    def of(self, experiment: str) -> pl.DataFrame:
+        """Return the answers of one experiment."""
+        return self.answers.filter(pl.col("experiment") == experiment)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of work: one site, and what is asked of it as (experiment, value, method)."""
+
+    setting: SiteSetting | EdisonSetting
+    level: str
+    number: int
+    seed: int
+    asked: tuple[tuple[str, float, Method], ...]
+
+
+def study(params: StudyParams, methods: Sequence[Method] = METHODS, told: Told = lambda done, count: None) -> Results:
+    """Draw all sites, ask the methods, and return their answers in order."""
+    work = list(pieces(params, methods))
+    frames: dict[int, pl.DataFrame] = {}
+    for done, (place, frame) in enumerate(_worked(work, params.worker_count), start=1):
+        frames[place] = frame
+        told(done, len(work))
+    answers = pl.concat([frames[place] for place in range(len(work))])
+    # when nothing else of ours is at work
+    times = timed(params.seed) if "times" in params.parts else pl.DataFrame(schema=TIMES)
+    known = bounds(DRIFTS, params.seed) if "drift" in params.parts else pl.DataFrame(schema=BOUNDS)
+    return Results(params, tuple(methods), answers, times, known)
+
+
+def pieces(params: StudyParams, methods: Sequence[Method]) -> Iterator[Piece]:
+    """Yield the work, the longest pieces first."""
+    traffic = None if params.edison is None else Traffic.read(params.edison)
+    for number in range(params.seed_count):
+        seed = seed_of(params.seed, number)
+        if traffic is not None:
+            asked = tuple(("edison", 0.0, method) for method in methods)
+            yield Piece(EdisonSetting(traffic), "edison", number, seed, asked)
+        for level, setting, asked in _sites(params, methods):
+            yield Piece(setting, level, number, seed, asked)
+
+
+def _sites(
+    params: StudyParams, methods: Sequence[Method]
+) -> Iterator[tuple[str, SiteSetting, tuple[tuple[str, float, Method], ...]]]:
+    """Yield each setting of a site with its level and what is asked of it: no site is drawn twice."""
+    for level, times in LEVELS.items():
+        usual = SiteSetting(foreign_level=times, days=params.days)
+        drifts = DRIFTS if "drift" in params.parts and level in _DRIFTING else (usual.drift_ratio,)
+        for drift in drifts:
+            differing = methods if len(drifts) > 1 else ()
+            asked = [("drift", drift, method) for method in differing if not method.is_slow]
+            if drift == usual.drift_ratio:
+                asked += _of_usual(params, methods, level)
+            if asked:
+                yield level, replace(usual, drift_ratio=drift), tuple(asked)
+        if "faults" in params.parts and level == _MIDDLE:
+            yield level, replace(usual, fault_level=1.0), tuple(("faults", 1.0, method) for method in methods)
+
+
+def _of_usual(params: StudyParams, methods: Sequence[Method], level: str) -> list[tuple[str, float, Method]]:
+    """Return what is asked of a level's usual site."""
+    asked = [("levels", 0.0, method) for method in methods] if "levels" in params.parts else []
+    if "sweeps" in params.parts and level == _MIDDLE:
+        asked += [(sweep.name, value, method) for sweep in SWEEPS for value, method in sweep.methods()]
+    return asked
+
+
+def _worked(work: Sequence[Piece], worker_count: int | None) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Yield each piece's rows with its place, as they are done."""
+    workers = min(worker_count or os.cpu_count() or 1, len(work))
+    if workers <= 1:
+        yield from ((place, answered(piece)) for place, piece in enumerate(work))
+        return
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    try:
+        places = {pool.submit(answered, piece): place for place, piece in enumerate(work)}
+        for future in as_completed(places):
+            yield places[future], future.result()
+    finally:
+        # whoever interrupts it does not wait for what has not begun
+        pool.shutdown(cancel_futures=True)
+
+
+def answered(piece: Piece) -> pl.DataFrame:
+    """Return a row for each application and method of one piece."""
+    drawn = piece.setting.drawn(piece.seed)
+    answers: dict[Method, pl.DataFrame] = {}
+    frames = []
+    for experiment, value, method in piece.asked:
+        if method not in answers:
+            answers[method] = scored(drawn, method.name, method.extract(drawn.sets))
+        labels = {"experiment": experiment, "value": value, "level": piece.level, "seed": piece.number}
+        frames.append(answers[method].select(*(pl.lit(label).alias(name) for name, label in labels.items()), pl.all()))
+    return pl.concat(frames)

@@ -1,0 +1,255 @@
+"""What the study's answers say: means and spreads, what was aimed at beside what was reached, and who wins where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from studies.signatures.methods import DEFAULT
+from studies.signatures.running import Results
+from studies.signatures.sites import IOR, LEVELS
+
+YARDSTICKS = ("cross_correlation", "correlation", "volume_ratio")
+#: those of which more is better
+SIMILARITIES = YARDSTICKS[:2]
+_WORDS = {"cross_correlation": "cross-correlation", "correlation": "correlation"}
+#: the groups of applications that share an aim, in words
+GROUPS = {IOR: "IOR_A to C", ("s3d", "flash"): "S3D-like, irregular"}
+_KEYS = ("experiment", "value", "level", "application", "method")
+#: seeds of 20 in which every burst is to be found and no other
+_CLEAN_RATIO = 18 / 20
+_MOST_VOLUME_ERROR = 0.1
+
+
+def summary(answers: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each experiment, value, level, application and method.
+
+    Columns: those, seed_count, answered_ratio (seeds with a signature), and of each yardstick its mean, its standard
+    deviation and its quartiles (mean_*, sd_*, low_*, high_*); clean_ratio (no burst missed, and none false), and the
+    means of missed and of false bursts. No signature counts as one without I/O: its yardsticks are 0, and all of its
+    bursts are missed.
+    """
+    none_is_zero = answers.with_columns(pl.col(YARDSTICKS).fill_null(0.0))
+    spreads = [
+        expression
+        for name in YARDSTICKS
+        for expression in (
+            pl.col(name).mean().alias(f"mean_{name}"),
+            pl.col(name).std().alias(f"sd_{name}"),
+            pl.col(name).quantile(0.25, "linear").alias(f"low_{name}"),
+            pl.col(name).quantile(0.75, "linear").alias(f"high_{name}"),
+        )
+    ]
+    return none_is_zero.group_by(_KEYS, maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("seed_count"),
+        (pl.col("outcome") == "extracted").mean().alias("answered_ratio"),
+        *spreads,
+        ((pl.col("missed_count") == 0) & (pl.col("false_count") == 0)).mean().alias("clean_ratio"),
+        pl.col("missed_count", "false_count").mean().name.prefix("mean_"),
+        pl.col("duration_ratio").mean().alias("mean_duration_ratio"),
+    )
+
+
+def overall(summed: pl.DataFrame) -> pl.DataFrame:
+    """Return the mean over applications: experiment, value, level, method, and the columns of `summary` that are means.
+
+    summed: a frame that `summary` returned.
+    """
+    keys = [key for key in _KEYS if key != "application"]
+    means = pl.selectors.starts_with("mean_") | pl.selectors.by_name("answered_ratio", "clean_ratio")
+    return summed.group_by(keys, maintain_order=True).agg(means.mean())
+
+
+def differing(results: Results) -> pl.DataFrame:
+    """Return value, application, method and mean similarities of the runs that differ, bounds included, by value."""
+    columns = ["value", "application", "method", *(f"mean_{name}" for name in SIMILARITIES)]
+    found = summary(results.of("drift")).select(columns)
+    return pl.concat([found, results.bounds.select(columns)]).sort("value", maintain_order=True)
+
+
+# ---- what is aimed at
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What was aimed at, and what came of it; is_reached: None where it was not studied."""
+
+    text: str
+    wanted: str
+    found: str
+    is_reached: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """The least mean cross-correlation and correlation of a method, on each of some applications at a level."""
+
+    level: str
+    applications: tuple[str, ...]
+    cross_correlation: float
+    correlation: float
+
+
+_IRREGULAR = ("s3d", "flash")
+_AIMS = (
+    _Aim("calm", IOR, 0.98, 0.97),
+    _Aim("busy", IOR, 0.96, 0.94),
+    _Aim("stormy", IOR, 0.88, 0.80),
+    _Aim("calm", _IRREGULAR, 0.95, 0.90),
+    _Aim("busy", _IRREGULAR, 0.92, 0.86),
+)
+#: what IOSI's authors measured of it (section 6.3): cross-correlation, and correlation
+PAPER_RANGES = {"cross_correlation": (0.72, 0.95), "correlation": (0.66, 0.94)}
+
+
+def targets(results: Results, default: str = DEFAULT) -> list[Target]:
+    """Return what is aimed at, each beside what was found."""
+    summed = summary(results.of("levels"))
+    return [
+        *(_similar(summed, aim, default) for aim in _AIMS),
+        *(_better(summed, level, default) for level in LEVELS),
+        *(_clean(summed, level, name, default) for level in ("calm", "busy") for name in IOR),
+        *(_volume(summed, level, default) for level in ("calm", "busy")),
+        *(_in_paper_range(summed, name) for name in SIMILARITIES),
+        _dtw_below(summed),
+    ]
+
+
+def _rows(summed: pl.DataFrame, method: str, level: str, applications: Sequence[str]) -> pl.DataFrame:
+    return summed.filter(
+        (pl.col("method") == method) & (pl.col("level") == level) & pl.col("application").is_in(list(applications))
+    )
+
+
+def _similar(summed: pl.DataFrame, aim: _Aim, default: str) -> Target:
+    text = f"{default}, {GROUPS[aim.applications]}, {aim.level}: least mean"
+    wanted = f"≥ {short(aim.cross_correlation)}/{short(aim.correlation)}"
+    rows = _rows(summed, default, aim.level, aim.applications)
+    if rows.is_empty():
+        return Target(text, wanted, "-", None)
+    least = [float(rows[f"mean_{name}"].min()) for name in SIMILARITIES]  # type: ignore[arg-type]
+    is_reached = least[0] >= aim.cross_correlation and least[1] >= aim.correlation
+    return Target(text, wanted, "/".join(map(short, least)), is_reached)
+
+
+def _better(summed: pl.DataFrame, level: str, default: str) -> Target:
+    """Return whether a method's means are above every other one's, on every application."""
+    text = f"{default}, {level}: means above every other method's"
+    at_level = summed.filter(pl.col("level") == level)
+    others = at_level.filter(pl.col("method") != default)
+    ours = at_level.filter(pl.col("method") == default)
+    if ours.is_empty() or others.is_empty():
+        return Target(text, "all", "-", None)
+    best = others.group_by("application").agg(pl.col(f"mean_{name}").max() for name in SIMILARITIES)
+    joined = ours.join(best, on="application", suffix="_other")
+    wins = [
+        is_won for name in SIMILARITIES for is_won in (joined[f"mean_{name}"] > joined[f"mean_{name}_other"]).to_list()
+    ]
+    return Target(text, f"{len(wins)} of {len(wins)}", f"{sum(wins)} of {len(wins)}", all(wins))
+
+
+def _clean(summed: pl.DataFrame, level: str, application: str, default: str) -> Target:
+    text = f"{default}, {application}, {level}: seeds with exactly the true bursts"
+    rows = _rows(summed, default, level, [application])
+    if rows.is_empty():
+        return Target(text, "≥ 90 %", "-", None)
+    ratio = float(rows["clean_ratio"].item())
+    return Target(text, f"≥ {100 * _CLEAN_RATIO:.0f} %", f"{100 * ratio:.0f} %", ratio >= _CLEAN_RATIO)
+
+
+def _volume(summed: pl.DataFrame, level: str, default: str) -> Target:
+    text = f"{default}, {level}: mean volume to the true one"
+    wanted = f"{1 - _MOST_VOLUME_ERROR:g} to {1 + _MOST_VOLUME_ERROR:g}"
+    found = summed.filter((pl.col("method") == default) & (pl.col("level") == level))["mean_volume_ratio"]
+    if found.is_empty():
+        return Target(text, wanted, "-", None)
+    low, high = float(found.min()), float(found.max())  # type: ignore[arg-type]
+    is_reached = low >= 1 - _MOST_VOLUME_ERROR and high <= 1 + _MOST_VOLUME_ERROR
+    return Target(text, wanted, f"{low:.2f} to {high:.2f}", is_reached)
+
+
+def _in_paper_range(summed: pl.DataFrame, name: str) -> Target:
+    """Return whether `iosi` does on IOR jobs what its authors say; better is reached too."""
+    low, high = PAPER_RANGES[name]
+    text = f"iosi, IOR_A to C, calm and busy: means of {_WORDS[name]}"
+    rows = summed.filter(
+        (pl.col("method") == "iosi") & pl.col("application").is_in(IOR) & pl.col("level").is_in(["calm", "busy"])
+    )
+    wanted = f"{short(low)} to {short(high)}"
+    if rows.is_empty():
+        return Target(text, wanted, "-", None)
+    least, most = float(rows[f"mean_{name}"].min()), float(rows[f"mean_{name}"].max())  # type: ignore[arg-type]
+    return Target(text, wanted, f"{short(least)} to {short(most)}", least >= low)
+
+
+def _dtw_below(summed: pl.DataFrame) -> Target:
+    text = "dtw, IOR_A to C, all levels: means below iosi's"
+    chosen = summed.filter(pl.col("application").is_in(IOR))
+    iosi, dtw = (chosen.filter(pl.col("method") == name) for name in ("iosi", "dtw"))
+    joined = iosi.join(dtw, on=["level", "application"], suffix="_dtw")
+    if joined.is_empty():
+        return Target(text, "all", "-", None)
+    lower = [
+        is_lower
+        for name in SIMILARITIES
+        for is_lower in (joined[f"mean_{name}_dtw"] < joined[f"mean_{name}"]).to_list()
+    ]
+    return Target(text, f"{len(lower)} of {len(lower)}", f"{sum(lower)} of {len(lower)}", all(lower))
+
+
+# ---- tables of pairs
+
+
+def best(summed: pl.DataFrame, level: str, name: str) -> dict[str, str]:
+    """Return each application's method with the highest mean of a yardstick, at a level of `levels`."""
+    rows = summed.filter(pl.col("level") == level).sort(f"mean_{name}", descending=True, maintain_order=True)
+    firsts = rows.unique("application", keep="first", maintain_order=True)
+    return dict(firsts.select("application", "method").rows())
+
+
+def table(
+    summed: pl.DataFrame, keys: Sequence[str], cell: Callable[[dict[str, float]], str]
+) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each combination of keys, in order, with a cell for each application."""
+    applications = summed["application"].unique(maintain_order=True).to_list()
+    for values in summed.select(keys).unique(maintain_order=True).rows():
+        chosen = summed.filter(*(pl.col(key) == value for key, value in zip(keys, values, strict=True)))
+        cells = {row["application"]: cell(row) for row in chosen.iter_rows(named=True)}
+        yield (*map(_key, values), *(cells.get(name, "-") for name in applications))
+
+
+def _key(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def similarity_cell(row: dict[str, float]) -> str:
+    """Return cross-correlation and correlation, as .98/.97."""
+    return "/".join(short(row[f"mean_{name}"]) for name in SIMILARITIES)
+
+
+def spread_cell(row: dict[str, float]) -> str:
+    """Return cross-correlation and correlation with their standard deviations."""
+    parts = []
+    for name in SIMILARITIES:
+        deviation = row[f"sd_{name}"]
+        parts.append(short(row[f"mean_{name}"]) + ("" if deviation is None else f" ± {short(deviation)}"))
+    return ", ".join(parts)
+
+
+def volume_cell(row: dict[str, float]) -> str:
+    """Return the volume and the share of seeds with exactly the true bursts, as 1.02, 95 %."""
+    return f"{row['mean_volume_ratio']:.2f}, {100 * row['clean_ratio']:.0f} %"
+
+
+def burst_cell(row: dict[str, float]) -> str:
+    """Return the mean numbers of missed and of false bursts."""
+    return f"{row['mean_missed_count']:.1f}, {row['mean_false_count']:.1f}"
+
+
+def short(value: float) -> str:
+    """Return a number as .97."""
+    # + 0.0: no minus before a zero
+    text = f"{round(value, 2) + 0.0:.2f}"
+    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text

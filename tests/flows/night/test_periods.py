@@ -1,0 +1,181 @@
+"""Periods through the night: of jobs, series and traced runs, by every method, with a reason where there is none."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from flows.landing import Told, land_paths
+from flows.night import order
+from flows.settings import PeriodSettings, Settings
+from tests.flows.traced_runs import land, trace
+from transforms.periods.finding import METHODS
+from warehouse.releases.reading import opened
+from warehouse.store.store import Store
+
+pytestmark = pytest.mark.usefixtures("quick_checks_throughout")
+
+PERIOD_S, BURST_S, COUNT = 20.0, 0.3, 30
+WRITE = {"module": "POSIX", "direction": "write"}
+
+
+def bursts(**known: Any) -> list[dict[str, Any]]:
+    """Requests of 6 MB every 20 s, each of which takes 0.3 s."""
+    return [
+        {"request_bytes": 6e6, "began_s": PERIOD_S * k, "ceased_s": PERIOD_S * k + BURST_S, **known}
+        for k in range(COUNT)
+    ]
+
+
+def land_traces(store: Store) -> dict[str, str]:
+    """Land traced runs; return their ids by name."""
+    counted = {"module": "POSIX", "written_bytes": 6_000_000 * COUNT, "read_bytes": 0, "write_count": COUNT}
+    timed = counted | {"write_began_s": 0.0, "write_ceased_s": PERIOD_S * COUNT}
+    known: dict[str, Any] = {"started_min": -300.0, "duration_s": PERIOD_S * COUNT}
+    text = {"module": "STDIO", "direction": "write"}
+    return {
+        "bursts": land(
+            store,
+            "bursts",
+            trace(modules={"POSIX": {}, "DXT_POSIX": {}}, records=[timed], requests=bursts(**WRITE), **known),
+        ),
+        # Every other burst is of another module: together they come every 20 s.
+        "layers": land(
+            store,
+            "layers",
+            trace(
+                tracer="recorder",
+                modules={"POSIX": {}, "STDIO": {}},
+                requests=[burst | (WRITE if k % 2 else text) for k, burst in enumerate(bursts())],
+                **known,
+            ),
+        ),
+        "counters": land(store, "counters", trace(modules={"POSIX": {}}, records=[timed], **known)),
+        "unsized": land(
+            store,
+            "unsized",
+            trace(
+                tracer="recorder",
+                modules={"POSIX": {}},
+                records=[{"module": "POSIX", "write_count": COUNT + 1, "read_bytes": 0, "read_count": 0}],
+                requests=[*bursts(**WRITE), {"request_bytes": None, "began_s": 5.0, "ceased_s": 6.0, **WRITE}],
+                **known,
+            ),
+        ),
+    }
+
+
+def write_series(path: Path) -> Path:
+    """Write a node's rates of two hours: a minute of writing every ten, and no reading."""
+    rows = [f"{30 * k},0,{1e9 if k % 20 in (5, 6) else 0}" for k in range(1, 241)]
+    path.write_text("time_s,read_bytes_per_s,write_bytes_per_s\n" + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def found(
+    landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None
+) -> tuple[pl.DataFrame, dict[str, str]]:
+    """The rows of `periods` of a night with the small site's jobs, a series, and traces; the traces' ids by name."""
+    folder = tmp_path_factory.mktemp("periods")
+    store = Store(folder / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    traces = land_traces(store)
+    list(land_paths(store, Settings(), [str(write_series(folder / "node7.csv"))], Told()))
+    release = order.run_inline(store, Settings(), lambda *_: None)
+    with opened(store, release) as connection:
+        return connection.sql("from periods").pl(), traces
+
+
+def default(rows: pl.DataFrame, subject_id: str, direction: str) -> dict[str, Any]:
+    (row,) = rows.filter("is_default", subject_id=subject_id, direction=direction).iter_rows(named=True)
+    return row
+
+
+def test_every_subject_has_a_row_for_each_method(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+    rows, traces = found
+    subjects = rows.group_by("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction").agg(
+        pl.col("method").sort()
+    )
+    assert all(
+        methods == (["controlled"] if kind == "job" else sorted(METHODS))
+        for kind, methods in subjects.select("subject_kind", "method").iter_rows()
+    )
+    assert set(subjects["subject_kind"]) == {"job", "series", "trace"}
+    assert set(traces.values()) <= set(subjects["subject_id"])
+
+
+@pytest.mark.parametrize("name", ["bursts", "layers"])
+def test_a_traced_run_has_the_period_of_its_bursts(name: str, found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+    rows, traces = found
+    row = default(rows, traces[name], "write")
+    assert row["outcome"] == "periodic"
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-3)
+    assert row["false_alarm_probability"] < 1e-6
+    assert (row["source"], row["is_shared_traffic"]) == ("client", False)
+
+
+def test_short_bursts_are_compared_exactly(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+    rows, traces = found
+    (row,) = rows.filter(subject_id=traces["bursts"], direction="write", method="dft").iter_rows(named=True)
+    assert row["sampling_hz"] == 1.0
+    assert row["r_io"] == pytest.approx(BURST_S / PERIOD_S, rel=1e-9)
+    assert row["b_io_bytes_per_s"] == pytest.approx(6e6 / BURST_S, rel=1e-9)
+    assert row["bytes_per_period"] == pytest.approx(6e6, rel=1e-9)
+    assert row["periodicity_score"] == pytest.approx(1.0, abs=1e-9)
+    assert row["abstraction_error"] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "outcome"), [("counters", "interval_only"), ("unsized", "unknown_sizes")])
+def test_bytes_that_nothing_tells_over_time_have_no_period(
+    name: str, outcome: str, found: tuple[pl.DataFrame, dict[str, str]]
+) -> None:
+    rows, traces = found
+    untold = rows.filter(subject_id=traces[name], direction="write")
+    assert set(untold["outcome"]) == {outcome}
+    answers = untold.drop("ended_on", "subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction")
+    answers = answers.drop("source", "is_shared_traffic", "method", "is_default", "outcome")
+    assert all(column.null_count() == untold.height for column in answers)
+
+
+def test_what_reads_nothing_has_no_io(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+    rows, traces = found
+    assert default(rows, traces["bursts"], "read")["outcome"] == "no_io"
+    assert default(rows, "node7", "read")["outcome"] == "no_io"
+
+
+def test_a_series_has_its_own_clock(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+    row = default(found[0], "node7", "write")
+    assert row["period_s"] == pytest.approx(600.0, rel=1e-3)
+    assert row["sampling_hz"] == pytest.approx(1 / 30)
+    assert (row["source"], row["is_shared_traffic"], row["started_at"]) == ("series", False, None)
+    assert 0 <= row["window_start_s"] < row["window_end_s"] <= 7200
+
+
+def test_what_servers_saw_of_a_job_is_marked_as_shared(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+    jobs = found[0].filter(subject_kind="job")
+    assert jobs["is_shared_traffic"].all()
+    assert set(jobs["source"]) == {"server"}
+    assert jobs["started_at"].null_count() == 0
+    # A rate that only rises by a little has no period, whatever its largest frequency is.
+    assert set(jobs.filter("is_default")["outcome"]) == {"aperiodic"}
+
+
+def test_candidates_rebuild_the_cosine(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+    (row,) = found[0].filter(subject_id="node7", direction="write", method="dft").iter_rows(named=True)
+    assert row["candidates"][0] == row["frequency_hz"]
+    assert len(row["candidates"]) == len(row["candidate_amplitudes_bytes_per_s"]) == len(row["candidate_phases_rad"])
+    assert row["mean_bytes_per_s"] == pytest.approx(1e8)
+
+
+def test_only_the_methods_that_are_set_are_published(tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    list(land_paths(store, Settings(), [str(write_series(tmp_path / "node7.csv"))], Told()))
+    settings = Settings(periods=PeriodSettings(methods=["merged", "controlled"]))
+    release = order.run_inline(store, settings, lambda *_: None)
+    with opened(store, release) as connection:
+        assert set(connection.sql("select method from periods").pl()["method"]) == {"merged", "controlled"}

@@ -1,0 +1,173 @@
+"""`iosig period`: one input of any kind, its window, its sampling, and what it says where there is no answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import numpy as np
+import polars as pl
+import pytest
+
+from flows.landing import Told
+from flows.settings import Settings
+from flows.single.periods import Asked, find_periods
+from tests.flows.conftest import Cli
+from warehouse.errors import UsageError
+
+PERIOD_S, BURST_S, COUNT = 20.0, 0.3, 30
+METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio")
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """A trace in FTIO's own form: 6 MB in 0.3 s every 20 s, after a first phase of a minute at 90 s before."""
+    starts = [0.0, *(150.0 + PERIOD_S * k for k in range(COUNT))]
+    ends = [60.0, *(start + BURST_S for start in starts[1:])]
+    rates = [1e6, *[6e6 / BURST_S] * COUNT]
+    phases = {"b_rank_avr": rates, "t_rank_s": starts, "t_rank_e": ends}
+    path = tmp_path / "run.json"
+    total = {"total_bytes": 6e7 + 6e6 * COUNT, "number_of_ranks": 4, "bandwidth": phases}
+    path.write_text(json.dumps({"write_sync": total}))
+    return path
+
+
+@pytest.fixture
+def polls(tmp_path: Path) -> Path:
+    """An hour of polls of two controllers, every 5 s: reads of 10 s every minute, and a hole of half a minute."""
+    times = pl.datetime_range(
+        pl.datetime(2026, 3, 3), pl.datetime(2026, 3, 3, 1), "5s", closed="right", time_zone="UTC", eager=True
+    )
+    seconds = np.arange(1, len(times) + 1) * 5
+    reads = np.where((seconds % 60 > 10) & (seconds % 60 <= 20), 2e9, 1e6)
+    frame = pl.concat(
+        pl.DataFrame({"polled_at": times, "controller": name, "read_bytes_per_s": reads, "write_bytes_per_s": 0.0})
+        for name in ("c0", "c1")
+    )
+    path = tmp_path / "polls.parquet"
+    frame.filter(~pl.col("polled_at").dt.minute().is_in([30]) | (pl.col("polled_at").dt.second() > 30)).write_parquet(
+        path
+    )
+    return path
+
+
+def found(path: Path, **asked: Any) -> list[dict[str, Any]]:
+    return find_periods(path, Settings(), Told(), Asked(**asked)).rows.to_dicts()
+
+
+def one(path: Path, direction: str, **asked: Any) -> dict[str, Any]:
+    (row,) = found(path, direction=direction, **asked)
+    return row
+
+
+def test_a_trace_is_judged_without_a_warehouse(trace: Path, cli: Cli, tmp_path: Path) -> None:
+    code, out, err = cli("--warehouse", tmp_path / "none", "period", trace, "--direction", "write", "--json")
+    assert (code, err) == (0, "")
+    (row,) = json.loads(out)
+    assert (row["method"], row["outcome"]) == ("controlled", "periodic")
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-3)
+    assert not (tmp_path / "none").exists()
+
+
+def test_every_method_is_asked_at_once(trace: Path, cli: Cli) -> None:
+    code, out, _ = cli("period", trace, "--method", "all")
+    assert code == 0
+    assert all(method in out for method in METHODS)
+    assert "no_io" in out, "nothing is read"
+
+
+@pytest.mark.parametrize("hz", [1.0, 10.0, 100.0])
+def test_the_answer_does_not_depend_on_the_sampling_frequency(hz: float, trace: Path) -> None:
+    row = one(trace, "write", sampling_hz=hz)
+    assert row["sampling_hz"] == hz
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-3)
+
+
+@pytest.mark.parametrize("method", ["controlled", "dft", "autocorrelation", "autoperiod"])
+def test_a_window_leaves_out_what_is_not_in_it(method: str, trace: Path) -> None:
+    row = one(trace, "write", window=(150.0, 750.0), sampling_hz=10.0, method=method)
+    assert row["window_start_s"] >= 150
+    assert row["window_end_s"] <= 750
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-2)
+    assert row["r_io"] == pytest.approx(BURST_S / PERIOD_S, rel=0.05)
+
+
+def test_the_first_phase_can_be_left_out(trace: Path) -> None:
+    row = one(trace, "write", skip_first_phase=True, method="dft")
+    assert row["window_start_s"] == 150.0
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-2)
+
+
+def test_ftio_samples_for_itself(trace: Path) -> None:
+    row = one(trace, "write", method="ftio")
+    assert (row["method"], row["is_default"]) == ("ftio", False)
+    assert row["window_start_s"] == 0.0
+
+
+def test_polls_are_one_signal_with_a_clock(polls: Path, cli: Cli) -> None:
+    code, out, _ = cli("period", polls, "--direction", "read", "--filesystem", "scratch")
+    assert code == 0
+    assert "scratch" in out
+    assert "2026-03-03 00:00" in out
+    row = one(polls, "read")
+    assert row["period_s"] == pytest.approx(60.0, rel=1e-3)
+    assert (row["source"], row["is_shared_traffic"]) == ("server", True)
+    assert row["missing_ratio"] > 0, "a hole is not a pause"
+    assert one(polls, "write")["outcome"] == "no_io"
+
+
+def test_instants_are_a_window_where_the_clock_is_known(polls: Path, trace: Path, cli: Cli) -> None:
+    code, out, _ = cli(
+        "period", polls, "--direction", "read", "--window", "2026-03-03T00:10Z/2026-03-03T00:25Z", "--json"
+    )
+    assert code == 0
+    (row,) = json.loads(out)
+    assert 600 <= row["window_start_s"] < row["window_end_s"] <= 1500
+    assert row["period_s"] == pytest.approx(60.0, rel=1e-2)
+    code, _, err = cli("period", trace, "--window", "2026-03-03T00:10Z/")
+    assert code == 2
+    assert "UTC" in err
+
+
+@pytest.mark.parametrize(
+    ("window", "told"),
+    [("5", "two numbers"), ("a:b", "number of seconds"), ("9:3", "before"), ("x/y", "instant"), ("nan:3", "number")],
+)
+def test_a_window_that_is_none_is_told(window: str, told: str, trace: Path, cli: Cli) -> None:
+    code, _, err = cli("period", trace, "--window", window)
+    assert code == 2
+    assert told in err
+
+
+def test_an_open_window_ends_where_the_input_does(trace: Path) -> None:
+    assert one(trace, "write", window=(150.0, float("inf")), method="dft")["window_end_s"] == pytest.approx(731, abs=1)
+
+
+def test_too_many_samples_are_refused_at_once(trace: Path) -> None:
+    with pytest.raises(UsageError, match="too many"):
+        found(trace, sampling_hz=1e9)
+
+
+def test_a_picture_is_drawn(trace: Path, cli: Cli, tmp_path: Path) -> None:
+    code, _, err = cli("period", trace, "--plot", tmp_path / "period.png")
+    assert code == 0
+    assert "write" in err
+    assert min(matplotlib.image.imread(tmp_path / "period.png").shape[:2]) > 500
+
+
+def test_nothing_is_drawn_of_nothing(tmp_path: Path, cli: Cli) -> None:
+    series = tmp_path / "idle.csv"
+    series.write_text("time_s,write_bytes_per_s\n" + "".join(f"{60 * k},0\n" for k in range(1, 30)))
+    code, _, err = cli("period", series, "--plot", tmp_path / "period.png")
+    assert code == 2
+    assert "nothing to draw" in err
+    assert not (tmp_path / "period.png").exists()
+
+
+def test_what_tells_of_no_bytes_is_refused(tmp_path: Path, cli: Cli) -> None:
+    log = tmp_path / "jobs.sacct"
+    log.write_text("JobID|User|JobName|Partition|NNodes|Start|End|State\n")
+    code, out, _ = cli("period", log)
+    assert (code, out) == (3, "")

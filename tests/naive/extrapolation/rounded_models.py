@@ -1,0 +1,18 @@
+"""The obvious slow twin of `transforms.extrapolation.rounded_models`: every k in a range is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+FORMULAS: dict[str, Callable[[int, int], int]] = {
+    "floor": lambda k, n: k // n,
+    "ceil": lambda k, n: -(-k // n),
+    "floor times n": lambda k, n: n * (k // n),
+    "ceil times n": lambda k, n: n * -(-k // n),
+}
+
+
+def parameters(points: Sequence[tuple[int, int]], formula: str, scale: int, most: int) -> list[int]:
+    """Return every k up to `most` with which a formula, so many times, gives all points."""
+    of = FORMULAS[formula]
+    return [k for k in range(-most, most + 1) if all(scale * of(k, n) == value for n, value in points)]

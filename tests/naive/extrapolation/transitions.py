@@ -1,0 +1,13 @@
+"""The obvious slow twin of `transforms.extrapolation.transitions`: the calls of a rank one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+from tests.compressed import call_order
+from transforms.traces.trace import START, RankClass
+
+
+def transitions(rank_class: RankClass, rank: int) -> Counter[tuple[int, int]]:
+    return Counter(pairwise([START, *call_order(rank_class, rank)]))

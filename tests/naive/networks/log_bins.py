@@ -1,0 +1,31 @@
+"""The obvious slow twin of `transforms.networks.log_bins`: one value at a time, by the parts of the number."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+
+NEGATIVE, ZERO, UNKNOWN = -32768, -32767, -32766
+
+
+def threshold(quarter: int) -> float:
+    """2**(quarter/4), correctly rounded."""
+    with localcontext() as context:
+        context.prec = 50
+        return float(Decimal(2) ** (Decimal(quarter) / 4))
+
+
+THRESHOLDS = [threshold(quarter) for quarter in range(4)]
+
+
+def bin_number(value: float) -> int:
+    """Bin of a value: whole octaves, then the quarters of the octave whose beginnings it reaches."""
+    if math.isnan(value) or math.isinf(value):
+        return UNKNOWN
+    if value < 0:
+        return NEGATIVE
+    if value == 0:
+        return ZERO
+    mantissa, exponent = math.frexp(value)
+    reached = sum(2 * mantissa >= start for start in THRESHOLDS)
+    return 4 * (exponent - 1) + reached - 1

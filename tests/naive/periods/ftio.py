@@ -1,0 +1,51 @@
+"""The obvious slow twin of `transforms.periods.ftio`: sections II-B2 and II-C of the paper, one bin at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+#: bounds that are met but for rounding are met
+NEARLY = 1.0 - 1e-12
+
+
+def candidates(scores: Sequence[float], threshold: float = 3.0, tolerance: float = 0.8) -> list[int]:
+    """Equation 3: the bins of the dominant frequencies' candidates, from 1 up."""
+    highest = max(scores)
+    return [
+        k
+        for k, z in enumerate(scores, start=1)
+        if z >= threshold * NEARLY and z >= tolerance * highest * NEARLY and highest > 0
+    ]
+
+
+def harmonics(bins: Sequence[int], least: int = 2) -> set[int]:
+    """Candidates that are whole multiples of lower ones, which have at least so many cycles."""
+    return {high for high in bins for low in bins if least <= low < high and high % low == 0}
+
+
+def confidence(scores: Sequence[float], k: int, without: set[int], tolerance: float = 0.8) -> float:
+    """c_k of section II-C; harmonics among the candidates are in neither sum."""
+    highest = max(scores)
+    counted = [(i, z) for i, z in enumerate(scores, start=1) if i not in without]
+    outliers = math.fsum(z for _, z in counted if z >= 3.0 * NEARLY)
+    near = math.fsum(z for _, z in counted if z >= tolerance * highest * NEARLY)
+    return 0.5 * (scores[k - 1] / outliers + scores[k - 1] / near)
+
+
+def dominant(scores: Sequence[float]) -> tuple[int, float] | None:
+    """The dominant frequency's bin and its confidence, if there is one of two cycles at least."""
+    found = candidates(scores)
+    dropped = harmonics(found)
+    kept = [k for k in found if k not in dropped]
+    if not 1 <= len(kept) <= 2:
+        return None
+    best = max(kept, key=lambda k: (scores[k - 1], -k))
+    return (best, confidence(scores, best, dropped)) if best >= 2 else None
+
+
+def noise(points: Sequence[tuple[float, float]], reach: float, count: int) -> list[bool]:
+    """Which points are noise to DBSCAN, by its definition."""
+    near = [[math.dist(one, other) * NEARLY <= reach for other in points] for one in points]
+    core = [sum(row) >= count for row in near]
+    return [not any(is_near and is_core for is_near, is_core in zip(row, core, strict=True)) for row in near]

@@ -1,0 +1,57 @@
+"""The obvious slow twin of `transforms.periods.periodicity`: for each period, a loop over all pieces of the signal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+#: from when to when, and at what rate; NaN where it is not known
+Piece = tuple[float, float, float]
+
+
+def metrics(
+    pieces: Sequence[Piece],
+    impulses: dict[float, float],
+    started_s: float,
+    ended_s: float,
+    frequency_hz: float,
+) -> dict[str, float]:
+    """Section II-C, a to c and equation 4, on whole periods of which at least half is known."""
+
+    def part(low: float, high: float, least: float = -math.inf) -> tuple[float, float]:
+        """How long, from low to high, the rate is known and above the least, and what it moves then."""
+        shares = [
+            (min(right, high) - max(left, low), rate)
+            for left, right, rate in pieces
+            if min(right, high) > max(left, low) and not math.isnan(rate) and rate > least
+        ]
+        return math.fsum(width for width, _ in shares), math.fsum(width * rate for width, rate in shares)
+
+    def struck(low: float, high: float) -> float:
+        """What moves in no time."""
+        return math.fsum(volume for time, volume in impulses.items() if low <= time < high or time == high == ended_s)
+
+    length, volume = part(started_s, ended_s)
+    volume += struck(started_s, ended_s)
+    least = volume / length * (1 + 1e-9)
+    high_s, high_bytes = part(started_s, ended_s, least)
+    high_bytes += struck(started_s, ended_s)
+    volumes, ratios = [], []
+    for number in range(math.floor((ended_s - started_s) * frequency_hz * (1 + 1e-9))):
+        low, high = (min(started_s + place / frequency_hz, ended_s) for place in (number, number + 1))
+        known, moved = part(low, high)
+        if known >= 0.5 / frequency_hz * (1 - 1e-9):
+            volumes.append((moved + struck(low, high)) / known)
+            ratios.append(part(low, high, least)[0] / known)
+    found = {"known_s": length, "volume_bytes": volume, "r_io": high_s / length, "substantial_bytes": high_bytes}
+    found["b_io_bytes_per_s"] = high_bytes / high_s if high_s else math.nan
+    found["period_count"] = len(volumes)
+    found |= dict.fromkeys(("sigma_vol", "sigma_time", "bytes_per_period"), math.nan)
+    if len(volumes) >= 2 and volume > 0:
+        found["bytes_per_period"] = high_bytes / (length * frequency_hz)
+        found["sigma_time"] = math.sqrt(sum((ratio - found["r_io"]) ** 2 for ratio in ratios) / len(ratios))
+        if max(volumes) > 0:
+            shares = [one / max(volumes) for one in volumes]
+            mean = sum(shares) / len(shares)
+            found["sigma_vol"] = math.sqrt(sum((share - mean) ** 2 for share in shares) / len(shares))
+    return found

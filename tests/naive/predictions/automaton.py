@@ -1,0 +1,95 @@
+"""The slow twin of `transforms.predictions.automaton`: lists of evaluations, all looked at again each time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+Event = tuple[float, float | None, str | None]
+Transition = tuple[str, str, str, float, float]
+
+
+def alike(one: float | None, other: float | None, tolerance: float) -> bool:
+    """Whether two periods, or two lacks of one, are the same."""
+    if one is None or other is None:
+        return one is None and other is None
+    return one <= tolerance * other and other <= tolerance * one
+
+
+def geometric_mean(values: Sequence[float]) -> float | None:
+    """Their geometric mean, which rounding must not take out of their range; None of none."""
+    if not values:
+        return None
+    return min(max(math.prod(value ** (1 / len(values)) for value in values), min(values)), max(values))
+
+
+def run_at_the_end(waiting: Sequence[Event], tolerance: float) -> list[Event]:
+    """The last evaluations that agree: cut anew at a detector's word and wherever one is unlike the first."""
+    run: list[Event] = []
+    for event in waiting:
+        if event[2] == "change_point" or not run or not alike(event[1], run[0][1], tolerance):
+            run = []
+        run.append(event)
+    return run
+
+
+def target_of(mean: float | None, states: Sequence[tuple[str, float]], tolerance: float) -> str:
+    """The nearest state that is alike, or the next new one."""
+    if mean is None:
+        return "aperiodic"
+    near = [
+        (abs(math.log(own / mean)), int(name.split("_")[1]), name)
+        for name, own in states
+        if alike(own, mean, tolerance)
+    ]
+    return min(near)[2] if near else f"period_{len(states) + 1}"
+
+
+def cause_of(mean: float | None, known: float | None, was_found: bool, has_fired: bool) -> str:
+    """Why a state of one period gives way to another one."""
+    if mean is None:
+        return "none_found" if known is None else "period_lost"
+    if known is None:
+        return "found_again" if was_found else "first_found"
+    return ("change_point" if has_fired else "shift") + ("_up" if mean > known else "_down")
+
+
+def transitions(events: Sequence[Event], hold_count: int, hold_cycles: float, tolerance: float) -> list[Transition]:
+    """All transitions of a run, (source, target, cause, at, known); without a bound on states."""
+    found: list[Transition] = []
+    states: list[tuple[str, float]] = []
+    current, waiting = "start", list[Event]()
+
+    def period_of(name: str) -> float | None:
+        return dict(states).get(name)
+
+    for event in events:
+        at, period, said = event
+        if said in ("gap", "end"):
+            if said != current:
+                found.append((current, said, said, at, at))
+            current, waiting = said, []
+            continue
+        waiting.append(event)
+        has_fired = any(each[2] == "change_point" for each in waiting)
+        known = period_of(current)
+        is_same = alike(period, known, tolerance) and (known is not None or current == "aperiodic")
+        if is_same and not has_fired:
+            waiting = []
+            continue
+        run = run_at_the_end(waiting, tolerance)
+        values = [each[1] for each in run if each[1] is not None]
+        mean = geometric_mean(values)
+        cycle = mean or known or 0.0
+        if len(run) < hold_count or at - run[0][0] < hold_cycles * cycle:
+            continue
+        waiting = []
+        target = target_of(mean, states, tolerance)
+        if target == current:
+            continue
+        cause = cause_of(mean, known, bool(states), has_fired)
+        if mean is not None and target not in dict(states):
+            states.append((target, mean))
+        found.append((current, target, cause, run[0][0], at))
+        current = target
+    return found

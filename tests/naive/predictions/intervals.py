@@ -1,0 +1,70 @@
+"""The obvious slow twin of `transforms.predictions.intervals`: DBSCAN as published, pair by pair, and plain lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+
+def neighbours(position: Sequence[float], eps: Sequence[float], point: int) -> list[int]:
+    """Every point, itself included, that is no further away than the mean of both eps."""
+    return [
+        other
+        for other in range(len(position))
+        if abs(position[other] - position[point]) <= (eps[other] + eps[point]) / 2 * (1 + 1e-9)
+    ]
+
+
+def dbscan(position: Sequence[float], eps: Sequence[float], min_samples: int) -> list[int]:
+    """Ester et al., KDD'96: grow a cluster from each core point that has none yet."""
+    labels: list[int | None] = [None] * len(position)
+    cluster = -1
+    for point in range(len(position)):
+        if labels[point] is not None or len(neighbours(position, eps, point)) < min_samples:
+            continue
+        cluster += 1
+        seeds = [point]
+        while seeds:
+            member = seeds.pop()
+            if labels[member] is not None:
+                continue
+            labels[member] = cluster
+            near = neighbours(position, eps, member)
+            if len(near) >= min_samples:
+                seeds.extend(near)
+    return [-1 if label is None else label for label in labels]
+
+
+def intervals(
+    evaluations: Sequence[tuple[float | None, float]], min_samples: int, resolution_ratio: float
+) -> list[tuple[float, float, float, int, float]]:
+    """(low, median, high, count, probability) of each cluster of frequencies, by ascending frequency."""
+    found = [(frequency, resolution_ratio / window) for frequency, window in evaluations if frequency is not None]
+    labels = dbscan([frequency for frequency, _ in found], [eps for _, eps in found], min_samples)
+    rows = []
+    for cluster in set(labels) - {-1}:
+        members = [frequency for (frequency, _), label in zip(found, labels, strict=True) if label == cluster]
+        rows.append((min(members), median(members), max(members), len(members), len(members) / len(evaluations)))
+    return sorted(rows)
+
+
+def next_start(
+    starts: Sequence[float], shortest: float, typical: float, longest: float, now: float
+) -> tuple[float, float, float, int]:
+    """(earliest, expected, latest, missed) with ranges of all moves: step from period to period until now."""
+    moves = []
+    for before, after in pairwise(starts):
+        left = after - before
+        while left > typical / 2:
+            left -= typical
+        moves.append(left)
+    low, usual, high = (min(moves), median(moves), max(moves)) if moves else (0.0, 0.0, 0.0)
+    last = starts[-1]
+    latest = last + longest + max(high, 0)
+    if now <= latest:
+        return max(last + shortest + min(low, 0), now), max(last + typical + usual, now), latest, 0
+    steps = 1
+    while last + steps * typical + usual < now:
+        steps += 1
+    return now, last + steps * typical + usual, last + steps * longest + max(high, 0), steps - 1

@@ -1,0 +1,44 @@
+"""Online prediction as the peer does it: at each evaluation everything is computed anew from all requests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transforms.arrays import Ragged
+from transforms.periods import finding
+from transforms.throughput import sampling
+from transforms.throughput.requests import Requests, step_function
+
+
+def answer(
+    began_s: list[float],
+    ceased_s: list[float],
+    volume_bytes: list[float],
+    start_s: float,
+    sampling_hz: float,
+    sample_count: int,
+    method: str,
+) -> tuple[str, float | None]:
+    """Return outcome and period of a window of all requests so far."""
+    requests = Requests.of_one(began_s, ceased_s, volume_bytes)
+    start, hz, count = np.array([start_s]), np.array([sampling_hz]), np.array([sample_count])
+    if method in ("dft", "autocorrelation", "merged"):
+        values = sampling.point_samples(step_function(requests), sampling.Sampling(start, hz, count)).values
+    else:
+        values = sampling.binned(requests, sampling.Grid(start, 1.0 / hz, count)).bytes_per_s
+    (found,) = finding.find(
+        Ragged(values, np.array([0, sample_count])), hz, start, finding.PeriodParams(methods=(method,))
+    )
+    frequency = float(found.detections.frequency_hz[0])
+    return str(found.detections.outcome[0]), None if np.isnan(frequency) else 1.0 / frequency
+
+
+def grid(start_s: float, end_s: float, finest_s: float, most_samples: int) -> tuple[float, float, int]:
+    """Return start, samples per second and number of samples of a window: the finest step with few enough of them."""
+    step = finest_s
+    while True:
+        first = int(np.ceil(start_s / step))
+        last = int(np.floor(end_s / step))
+        if last - first <= most_samples:
+            return first * step, 1.0 / step, max(last - first, 0)
+        step *= 4

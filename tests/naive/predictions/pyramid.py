@@ -1,0 +1,59 @@
+"""The slow twin of `transforms.predictions.pyramid`: all requests are kept.
+
+Widths are powers of two here, so that every edge is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tests.naive.throughput.requests import Request
+
+Interval = tuple[float, float]
+
+
+def chosen_width(
+    finest_s: float, cell_count: int, spans: Sequence[Interval], start_s: float, end_s: float, most: int
+) -> float:
+    """The width of the finest cells that hold a window: no more than so many, and none older than is kept.
+
+    spans: when each request began and ceased. Nothing is lost of what reaches back to the first request.
+    """
+    first, until = min(left for left, _ in spans), max(right for _, right in spans)
+    width = finest_s
+    while True:
+        oldest_s = (math.floor(until / width) - cell_count + 1) * width
+        low, high = math.ceil(start_s / width), math.floor(min(end_s, until) / width)
+        if high - low <= most and (low * width >= oldest_s or math.floor(first / width) * width >= oldest_s):
+            return width
+        width *= 4
+
+
+def cells(width: float, start_s: float, end_s: float) -> list[Interval]:
+    """The cells that lie in a window as a whole."""
+    numbers = range(math.ceil(start_s / width), math.floor(end_s / width))
+    return [(number * width, (number + 1) * width) for number in numbers]
+
+
+def volume_in(requests: Sequence[Request], cell: Interval) -> float:
+    """Bytes that move within a cell; those that move at its left edge are in it, at its right edge not."""
+    left, right = cell
+    total = 0.0
+    for began, ceased, volume in requests:
+        if began == ceased:
+            total += volume if left <= began < right else 0.0
+        else:
+            total += volume * max(0.0, min(ceased, right) - max(began, left)) / (ceased - began)
+    return total
+
+
+def rate_at(requests: Sequence[Request], time_s: float) -> float:
+    """The rate from an instant on; what takes no time has none."""
+    return sum(volume / (ceased - began) for began, ceased, volume in requests if began <= time_s < ceased)
+
+
+def measured_ratio(intervals: Sequence[Interval], cell: Interval) -> float:
+    """The share of a cell that was measured."""
+    left, right = cell
+    return sum(max(0.0, min(end, right) - max(start, left)) for start, end in intervals) / (right - left)

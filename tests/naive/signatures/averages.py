@@ -1,0 +1,31 @@
+"""The slow twin of `transforms.signatures.averages`: one point after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def measured(rows: Sequence[Sequence[float]], point: int) -> list[float]:
+    """What was measured at a point, in order of size."""
+    return sorted(row[point] for row in rows if math.isfinite(row[point]))
+
+
+def means(rows: Sequence[Sequence[float]]) -> list[float]:
+    """The mean of each point."""
+    known = [measured(rows, point) for point in range(len(rows[0]))]
+    return [math.fsum(values) / len(values) if values else math.nan for values in known]
+
+
+def quantiles(rows: Sequence[Sequence[float]], level: float) -> list[float]:
+    """The quantile of each point: the value at rank level * (n - 1), linear between whole ranks."""
+    found = []
+    for point in range(len(rows[0])):
+        values = measured(rows, point)
+        if not values:
+            found.append(math.nan)
+            continue
+        rank = level * (len(values) - 1)
+        low, high = values[math.floor(rank)], values[math.ceil(rank)]
+        found.append(low + (high - low) * (rank - math.floor(rank)))
+    return found

@@ -1,0 +1,131 @@
+"""The slow twin of `transforms.signatures.iosi` after preprocessing: loops over bursts, points and common bursts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tests.naive.signatures import iosi_clique as grid_clusters
+
+#: (run, first, peak, last), all points included
+Burst = tuple[int, int, int, int]
+Rows = Sequence[Sequence[float]]
+
+
+def correlation(x: Sequence[float], y: Sequence[float]) -> float:
+    """Pearson's, 0 where it is negative or one of them is constant."""
+    x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
+    xy = sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True))
+    xx, yy = sum((a - x_mean) ** 2 for a in x), sum((b - y_mean) ** 2 for b in y)
+    # a constant whose mean is rounded
+    if xx <= 1e-11 * sum(a * a for a in x) or yy <= 1e-11 * sum(b * b for b in y):
+        return 0.0
+    return max(0.0, xy / math.sqrt(xx * yy))
+
+
+def stretched(values: Sequence[float], count: int = 32) -> list[float]:
+    """A burst at `count` points from its first to its last one."""
+    found = []
+    for i in range(count):
+        place = (len(values) - 1) * i / (count - 1)
+        left = min(math.floor(place), len(values) - 1)
+        right = min(left + 1, len(values) - 1)
+        found.append(values[left] + (values[right] - values[left]) * (place - left))
+    return found
+
+
+def likenesses(rows: Rows, bursts: Sequence[Burst], reference: str, comparison: str) -> list[float]:
+    """Each burst's correlation with the average burst."""
+    if comparison == "stretched":
+        all_of_them = [stretched(rows[run][first : last + 1]) for run, first, _, last in bursts]
+        average = [sum(column) / len(bursts) for column in zip(*all_of_them, strict=True)]
+        return [correlation(one, average) for one in all_of_them]
+    offsets = range(
+        min(first - peak for _, first, peak, _ in bursts), max(last - peak for *_, peak, last in bursts) + 1
+    )
+    average = []
+    for offset in offsets:
+        there = [rows[run][peak + offset] for run, first, peak, last in bursts if first <= peak + offset <= last]
+        average.append(sum(there) / (len(there) if reference == "present" else len(bursts)))
+    found = []
+    for run, first, peak, last in bursts:
+        own, theirs = [], []
+        for offset, value in zip(offsets, average, strict=True):
+            is_inside = first <= peak + offset <= last
+            if is_inside or comparison == "padded":
+                own.append(rows[run][peak + offset] if is_inside else 0.0)
+                theirs.append(value)
+        found.append(correlation(own, theirs))
+    return found
+
+
+def widths(bursts: Sequence[Burst], count: int, distance: str) -> list[float]:
+    """From the mean duration of bursts to the mean distance between those of one run."""
+    between = []
+    for one, other in pairwise(bursts):
+        if one[0] == other[0]:
+            between.append(other[1] - one[3] if distance == "gap" else other[2] - one[2])
+    duration = max(1.0, sum(last - first for _, first, _, last in bursts) / len(bursts))
+    apart = max(1.0, sum(between) / len(between)) if between else duration
+    low, high = min(duration, apart), max(duration, apart)
+    return [low + (high - low) * i / (count - 1) for i in range(count)]
+
+
+def common(
+    rows: Rows,
+    bursts: Sequence[Burst],
+    likeness: Sequence[float],
+    grids: Sequence[tuple[float, float]],
+    gamma: float,
+    kappa: float,
+) -> list[set[int]]:
+    """The common bursts in order of time, as numbers of bursts."""
+    points = [(float(burst[2]), like, burst[0]) for burst, like in zip(bursts, likeness, strict=True)]
+    return grid_clusters.clique(points, len(rows), len(rows[0]), grids, gamma, kappa)[0]
+
+
+def averaged(rows: Rows, members: Sequence[Burst], centers: Sequence[int], extent: str) -> tuple[int, dict[int, float]]:
+    """Where a common burst is centred, and its mean in each second that it covers."""
+    center = round(sum(centers) / len(centers))
+    curve = {}
+    for second in range(len(rows[0])):
+        there = []
+        for (run, first, _, last), own in zip(members, centers, strict=True):
+            if first <= own + second - center <= last:
+                there.append(rows[run][own + second - center])
+        if there and (extent == "all" or 2 * len(there) >= len(members)):
+            curve[second] = sum(there) / len(members)
+    return center, curve
+
+
+def mass(rows: Rows, burst: Burst) -> int:
+    """The point at the middle of a burst's volume."""
+    run, first, peak, last = burst
+    volume = sum(rows[run][first : last + 1])
+    shift = sum(rows[run][point] * (point - peak) for point in range(first, last + 1)) / volume
+    return peak + round(shift)
+
+
+def signature(
+    rows: Rows, bursts: Sequence[Burst], clusters: Sequence[set[int]], extent: str, alignment: str
+) -> tuple[list[float], list[tuple[int, int]]]:
+    """The curve, and the seconds of each burst, for clusters that are centred in different seconds."""
+    found = []
+    for cluster in clusters:
+        members = [bursts[i] for i in sorted(cluster)]
+        centers = [burst[2] if alignment == "crest" else mass(rows, burst) for burst in members]
+        found.append(averaged(rows, members, centers, extent))
+    for (center, one), (later, other) in pairwise(found):
+        end, begin = max(one) + 1, min(other)
+        if end > begin:
+            border = max(min((end + begin) // 2, later), center + 1)
+            for second in [second for second in one if second >= border]:
+                del one[second]
+            for second in [second for second in other if second < border]:
+                del other[second]
+    total = [0.0] * len(rows[0])
+    for _, curve in found:
+        for second, value in curve.items():
+            total[second] = value
+    return total, [(min(curve), max(curve) + 1) for _, curve in found if curve]

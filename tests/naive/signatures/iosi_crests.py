@@ -1,0 +1,51 @@
+"""The slow twin of `transforms.signatures.iosi_crests`: one row, point by point (IOSI, FAST'14, section 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby, pairwise
+
+Level = tuple[float, int, int]
+
+
+def levels(row: Sequence[float]) -> list[Level]:
+    """Stretches of equal values: value, first and last point."""
+    found, start = [], 0
+    for value, group in groupby(row):
+        length = len(list(group))
+        found.append((value, start, start + length - 1))
+        start += length
+    return found
+
+
+def waves(
+    row: Sequence[float], trough_ratio: float = 1, ripple_ratio: float = 0.01, peak_ratio: float | None = 1
+) -> list[tuple[int, int, int]]:
+    """(first, peak, last) of each burst."""
+    steps = levels(row)
+    if len(steps) < 2:
+        return []
+    # outside of the row is an abyss
+    heights = [float("-inf"), *(value for value, _, _ in steps), float("-inf")]
+    crests = [i for i in range(len(steps)) if heights[i] < heights[i + 1] > heights[i + 2]]
+    mean = sum(steps[i][0] for i in crests) / len(crests)
+    troughs = [
+        i
+        for i in range(1, len(steps) - 1)
+        if heights[i] > heights[i + 1] < heights[i + 2] and heights[i + 1] < trough_ratio * (1 - ripple_ratio) * mean
+    ]
+    found = []
+    bounds = [0, *troughs, len(steps) - 1]
+    for left, right in pairwise(bounds):
+        inside = [i for i in crests if left <= i <= right]
+        if not inside:
+            continue
+        top = max(inside, key=lambda i: (steps[i][0], -i))
+        height = steps[top][0]
+        # equal heights may be a rounding below their mean
+        if peak_ratio is not None and (height <= 0 or height < peak_ratio * mean - 1e-9 * abs(mean)):
+            continue
+        first = steps[left][1] if left in crests else steps[left][2]
+        last = steps[right][2] if right in crests else steps[right][1]
+        found.append((first, (steps[top][1] + steps[top][2]) // 2, last))
+    return found

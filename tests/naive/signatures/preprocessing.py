@@ -1,0 +1,57 @@
+"""The obvious slow twin of `transforms.signatures.preprocessing`: point after point, as IOSI 5.1 tells it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def bridged(rates: Sequence[float], most_steps: int) -> list[float]:
+    """Fill each gap of at most so many steps on a straight line between what was measured beside it."""
+    found = list(rates)
+    start = 0
+    while start < len(rates):
+        if not math.isnan(rates[start]):
+            start += 1
+            continue
+        end = start
+        while end < len(rates) and math.isnan(rates[end]):
+            end += 1
+        sides = [rates[place] for place in (start - 1, end) if 0 <= place < len(rates)]
+        if end - start <= most_steps and sides:
+            for place in range(start, end):
+                share = (place - start + 1) / (end - start + 1)
+                found[place] = sides[0] + (sides[-1] - sides[0]) * share
+        start = end
+    return found
+
+
+def refined(rates: Sequence[float]) -> list[float]:
+    """Insert the average of every two neighbours: steps of 2 s become points of 1 s."""
+    found: list[float] = []
+    for place, rate in enumerate(rates):
+        if place:
+            found.append((rates[place - 1] + rate) / 2)
+        found.append(rate)
+    return found
+
+
+def shortened(rates: Sequence[float], count: int, interval: float) -> list[float]:
+    """Walk through a sample and drop the first point, and one more each time an interval is over."""
+    found: list[float] = []
+    dropped = 0
+    for place, rate in enumerate(rates):
+        if dropped < len(rates) - count and place >= math.floor(dropped * interval + 1e-9):
+            dropped += 1
+        else:
+            found.append(rate)
+    return found
+
+
+def noise_reduced(samples: Sequence[Sequence[float]]) -> tuple[list[list[float]], float]:
+    """Steps (1) to (4) of the noise reduction in IOSI 5.1."""
+    points = [value for sample in samples for value in sample if not math.isnan(value)]
+    mean = math.fsum(points) / len(points)
+    low = [value for value in points if value < mean]
+    background = math.fsum(low) / len(low) if low else 0.0
+    return [[max(value - background, 0.0) if value == value else value for value in s] for s in samples], background

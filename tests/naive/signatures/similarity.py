@@ -1,0 +1,48 @@
+"""The obvious slow twin of `transforms.signatures.similarity`: every lag, every way to match bursts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import permutations
+
+Span = tuple[float, float, float]
+
+
+def at(curve: Sequence[float], place: int) -> float:
+    return curve[place] if 0 <= place < len(curve) else 0.0
+
+
+def cross_correlation(found: Sequence[float], truth: Sequence[float]) -> float:
+    """The largest sum of products over all shifts, over the root of the product of the sums of squares."""
+    longest = max(len(found), len(truth))
+    norm = math.sqrt(math.fsum(x * x for x in found) * math.fsum(x * x for x in truth))
+    return max(
+        math.fsum(at(found, place + shift) * at(truth, place) for place in range(longest)) / norm
+        for shift in range(-longest, longest + 1)
+    )
+
+
+def correlation(found: Sequence[float], truth: Sequence[float]) -> float:
+    """Pearson's coefficient: covariance over the product of the standard deviations."""
+    count = max(len(found), len(truth))
+    pairs = [(at(found, place), at(truth, place)) for place in range(count)]
+    x_mean, y_mean = math.fsum(x for x, _ in pairs) / count, math.fsum(y for _, y in pairs) / count
+    covariance = math.fsum((x - x_mean) * (y - y_mean) for x, y in pairs)
+    spreads = math.fsum((x - x_mean) ** 2 for x, _ in pairs) * math.fsum((y - y_mean) ** 2 for _, y in pairs)
+    return covariance / math.sqrt(spreads)
+
+
+def best_matching(found: Sequence[Span], truth: Sequence[Span], tolerance_s: float) -> tuple[int, float]:
+    """Try every way to match (start, peak, end): the most pairs, then the least distance between peaks."""
+    few, many = sorted((found, truth), key=len)
+    best = (0, 0.0)
+    for order in permutations(range(len(many)), len(few)):
+        distances = [
+            abs(one[1] - many[place][1])
+            for one, place in zip(few, order, strict=True)
+            if min(one[2], many[place][2]) > max(one[0], many[place][0]) or abs(one[1] - many[place][1]) <= tolerance_s
+        ]
+        if (len(distances), -sum(distances)) > (best[0], -best[1]):
+            best = (len(distances), sum(distances))
+    return best

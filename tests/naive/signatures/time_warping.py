@@ -1,0 +1,53 @@
+"""The slow twin of `transforms.signatures.time_warping`: the whole matrix, cell by cell.
+
+Sakoe and Chiba, 10.1109/TASSP.1978.1163055, with steps that all weigh the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+INFINITE = float("inf")
+Path = list[tuple[int, int]]
+
+
+def path(first: Sequence[float], second: Sequence[float], band: float = INFINITE) -> tuple[Path, float]:
+    """The cheapest path and its sum of squared differences, less than `band` points off the diagonal."""
+    cost: dict[tuple[int, int], float] = {}
+    came: dict[tuple[int, int], tuple[int, int]] = {}
+    for i in range(len(first)):
+        for j in range(len(second)):
+            if abs(i - j) >= band:
+                continue
+            before = [(i - 1, j - 1), (i - 1, j), (i, j - 1)]
+            best = min(before, key=lambda cell: cost.get(cell, INFINITE))
+            least = 0.0 if i == j == 0 else cost.get(best, INFINITE)
+            cost[i, j] = least + (first[i] - second[j]) ** 2
+            came[i, j] = best
+    cell = (len(first) - 1, len(second) - 1)
+    total = cost[cell]
+    steps = [cell]
+    while cell != (0, 0):
+        cell = came[cell]
+        steps.append(cell)
+    return steps[::-1], total
+
+
+def merged(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """Each step of the path a point at the mean of both times; read off at whole ones."""
+    points = [((i + j) / 2, (first[i] + second[j]) / 2) for i, j in path(first, second)[0]]
+    found = []
+    for time in range(len(first)):
+        left = max(point for point in points if point[0] <= time)
+        right = min(point for point in points if point[0] >= time)
+        share = 0.0 if left[0] == right[0] else (time - left[0]) / (right[0] - left[0])
+        found.append(left[1] * (1 - share) + right[1] * share)
+    return found
+
+
+def warped_mean(samples: Sequence[Sequence[float]]) -> list[float]:
+    """One sample after the other."""
+    found = list(samples[0])
+    for sample in samples[1:]:
+        found = merged(found, sample)
+    return found

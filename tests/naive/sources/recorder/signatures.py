@@ -1,0 +1,29 @@
+"""The obvious slow twin of `warehouse.sources.recorder.signatures.outer`: call by call, with a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Call = tuple[int, str, str, str]
+
+
+def outer(calls: Iterable[Call]) -> list[int]:
+    """Return the places of the calls (level, module, function, arguments) that the program made itself."""
+    found: list[int] = []
+    open_calls: list[tuple[int, bool]] = []
+    for place, (level, module, _, _) in enumerate(calls):
+        while open_calls and open_calls[-1][0] >= level:
+            open_calls.pop()
+        is_own = module == "FTRACE"
+        is_within = any(encloses for _, encloses in open_calls)
+        if not is_own and not is_within:
+            found.append(place)
+        open_calls.append((level, not is_own))
+    return found
+
+
+def signed(calls: Iterable[Call]) -> tuple[list[Call], list[int]]:
+    """Return the distinct calls in the order in which they come, and which of them each call is."""
+    known: dict[Call, int] = {}
+    order = [known.setdefault(call, len(known)) for call in calls]
+    return list(known), order

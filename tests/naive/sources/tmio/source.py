@@ -1,0 +1,21 @@
+"""The obvious slow twin of `warehouse.sources.tmio.requests`: one request at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+
+def requests(phases: Iterable[tuple[float, float, float]]) -> tuple[list[tuple[float, float, float | None]], int]:
+    """Return (start, end, bytes) of the good ones of (rate, start, end), and how many are refused."""
+    good: list[tuple[float, float, float | None]] = []
+    refused = 0
+    for rate, start, end in phases:
+        moved = rate * (end - start)
+        if not all(map(math.isfinite, (rate, start, end, moved))) or end < start or rate < 0:
+            refused += 1
+        elif end == start and rate:
+            good.append((start, end, None))
+        else:
+            good.append((start, end, moved))
+    return good, refused

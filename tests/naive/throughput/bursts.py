@@ -1,0 +1,21 @@
+"""The slow twin of `transforms.throughput.bursts`: requests in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.naive.throughput.requests import Request
+
+Burst = tuple[float, float, float, int]
+
+
+def bursts(requests: Sequence[Request], gap_s: float) -> list[Burst]:
+    """Onset, end, bytes and number of requests of each burst of one subject."""
+    found: list[Burst] = []
+    for began, ceased, volume in sorted(request for request in requests if request[2] > 0):
+        if found and began - found[-1][1] <= gap_s:
+            onset, ended, total, count = found[-1]
+            found[-1] = (onset, max(ended, ceased), total + volume, count + 1)
+        else:
+            found.append((began, ceased, volume, 1))
+    return found

@@ -1,0 +1,104 @@
+"""The obvious slow twin of `transforms.traces.expansion`: loops are walked, numbers are looked up one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from transforms.traces.progressions import Listed, Progression, Run
+from transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, Vector
+
+
+def numbers(run: Run) -> list[int]:
+    """Return the numbers of a run, the last index fastest."""
+    each = run.numbers if isinstance(run, Listed) else (run.start,)
+    places = product(*(range(count) for count in run.counts))
+    steps = [sum(a * b for a, b in zip(run.strides, place, strict=True)) for place in places]
+    return [number + step for step in steps for number in each]
+
+
+def row(runs: Sequence[Run]) -> list[int]:
+    """Return the numbers of a row."""
+    return [number for run in runs for number in numbers(run)]
+
+
+def values(vector: Vector, rank: int) -> list[int]:
+    """Return the values of a rank: walk all ranks of all shares until it comes."""
+    for share in vector:
+        for place in product(*(range(count) for count in share.ranks.counts)):
+            if share.ranks.start + sum(a * b for a, b in zip(share.ranks.strides, place, strict=True)) == rank:
+                found = row(share.values)
+                for index, shift in zip(place, share.shifts, strict=True):
+                    found = [value + index * step for value, step in zip(found, row(shift), strict=True)]
+                return found
+    raise KeyError(rank)
+
+
+def ranks(listed: Sequence[Progression]) -> set[int]:
+    """Return the ranks of a rank list."""
+    return {rank for part in listed for rank in numbers(part)}
+
+
+def size(node: Node) -> int:
+    """Return how many numbers a node and those in it take up."""
+    return 1 + sum(size(inner) for inner in node.body) if isinstance(node, Loop) else 1
+
+
+class _Walk:
+    """A walk through the calls of one rank."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.left: dict[tuple[int, int], Iterator[int]] = {}
+
+    def next(self, number: int, place: int, vector: Vector) -> int:
+        """Return a node's next value."""
+        return next(self.left.setdefault((number, place), iter(values(vector, self.rank))))
+
+    def body(self, nodes: Sequence[Node], number: int) -> Iterator[tuple[int, Call, str]]:
+        """Yield the calls of a body whose first node has this number."""
+        for node in nodes:
+            if isinstance(node, Loop):
+                for _ in range(self.next(number, 0, node.counts)):
+                    yield from self.body(node.body, number + 1)
+            else:
+                text = node.texts[0]
+                for place, slot in enumerate(node.slots):
+                    text += str(self.next(number, place, slot.vector)).zfill(slot.width) + node.texts[place + 1]
+                yield number, node, text
+            number += size(node)
+
+
+def calls(trace: CompressedTrace, rank: int) -> list[tuple[int, Call, str]]:
+    """Return the node number, the node and the arguments of each call of a rank, in order."""
+    for found in trace.classes:
+        if rank in ranks(found.ranks):
+            return list(_Walk(rank).body(found.body, 0))
+    return []
+
+
+def gap_s(node: Call, previous: int) -> float:
+    """Return a node's mean gap after another one, else that of all its gaps."""
+    for gap in node.gaps:
+        if gap.previous == previous and gap.histogram.count:
+            return gap.histogram.mean_s
+    count = sum(gap.histogram.count for gap in node.gaps)
+    return sum(gap.histogram.mean_s * gap.histogram.count for gap in node.gaps) / count if count else 0.0
+
+
+def times(made: Sequence[tuple[int, Call, str]]) -> list[tuple[float, float]]:
+    """Return when each call began and ceased: look back for the last call that is no deeper."""
+    found: list[tuple[float, float]] = []
+    for place, (_, node, _) in enumerate(made):
+        reference = 0.0
+        for before in reversed(range(place)):
+            if made[before][1].level <= node.level:
+                reference = found[before][1] if made[before][1].level == node.level else found[before][0]
+                break
+        began = reference + gap_s(node, made[place - 1][0] if place else START)
+        found.append((began, began + node.durations.mean_s))
+    shown, latest = [], 0.0
+    for (began, _), (_, node, _) in zip(found, made, strict=True):
+        latest = max(latest, began)
+        shown.append((latest, latest + node.durations.mean_s))
+    return shown

@@ -1,0 +1,47 @@
+"""The obvious slow twin of `transforms.traces.vectors`: runs and shares are expanded number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from transforms.traces.progressions import Listed, Run
+from transforms.traces.trace import Vector
+
+
+def numbers(run: Run) -> list[int]:
+    """Return the numbers of a run: loops in one another, the last one innermost."""
+    firsts = list(run.numbers) if isinstance(run, Listed) else [run.start]
+
+    def below(level: int, base: int) -> list[int]:
+        if level == len(run.counts):
+            return [base + first for first in firsts]
+        found: list[int] = []
+        for index in range(run.counts[level]):
+            found += below(level + 1, base + run.strides[level] * index)
+        return found
+
+    return below(0, 0)
+
+
+def row(runs: Sequence[Run]) -> list[int]:
+    """Return the numbers of a row."""
+    found: list[int] = []
+    for run in runs:
+        found += numbers(run)
+    return found
+
+
+def table(vector: Vector) -> dict[int, list[int]]:
+    """Return the values of each rank; none is in two shares."""
+    found: dict[int, list[int]] = {}
+    for share in vector:
+        first, shifts = row(share.values), [row(shift) for shift in share.shifts]
+        for index in product(*(range(count) for count in share.ranks.counts)):
+            rank, own = share.ranks.start, list(first)
+            for stride, shift, step in zip(share.ranks.strides, shifts, index, strict=True):
+                rank += stride * step
+                own = [value + step * more for value, more in zip(own, shift, strict=True)]
+            assert rank not in found
+            found[rank] = own
+    return found

@@ -1,0 +1,400 @@
+"""The picture of a search for a period: whole for any signal, honest about gaps, and nobody's formula."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from reports import panels
+from reports.periods import picture
+from reports.periods.picture import Autocorrelation, Cosines, PeriodView, Spectrum, draw
+from reports.periods.view import view_of
+from reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shortened, unit_for
+from transforms.periods import ftio
+from transforms.periods.answers import OUTCOMES, Candidates, Detections
+from transforms.periods.sampled import Sampled
+
+
+@pytest.fixture(autouse=True)
+def no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def square(count: int, period: int, burst: int, rate: float = 2e9) -> np.ndarray:
+    return np.where(np.arange(count) % period < burst, rate, 0.0)
+
+
+def answer(outcome: str, period_s: float = math.nan, window: tuple[float, float] = (0.0, math.inf)) -> Detections:
+    """Return one signal's answer, without candidates."""
+    one = [np.array([value]) for value in (1 / period_s, math.nan, window[0], window[1], math.nan)]
+    return Detections(np.array([outcome]), *one, Candidates.none(1))
+
+
+def seen(values: np.ndarray, period_s: float = math.nan, hz: float = 1.0, **told: object) -> PeriodView:
+    sampled = Sampled.of_one(values, hz)
+    found = answer("periodic" if math.isfinite(period_s) else "aperiodic", period_s)
+    return view_of(sampled, found, title="a trace", **told)  # type: ignore[arg-type]
+
+
+def composed(view: PeriodView) -> Figure:
+    """Return the figure as it is drawn, before it is written."""
+    with panels.own_style():
+        figure = Figure(figsize=picture._FIGURE_INCHES, dpi=60)
+        FigureCanvasAgg(figure)
+        picture._compose(figure, view)
+        figure.draw_without_rendering()
+    return figure
+
+
+def labels(figure: Figure) -> list[str]:
+    return [label for axes in figure.axes for label in axes.get_legend_handles_labels()[1]]
+
+
+def words(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.texts] + [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+# ---- the file
+
+
+def test_draws_a_picture(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "a.png"
+    draw(seen(square(300, 20, 2), 20.0), target)
+    assert imread(target).shape[:2] == (1200, 1320)
+    assert [path.name for path in target.parent.iterdir()] == ["a.png"]
+
+
+def test_leaves_nothing_of_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("disk full")
+
+    (tmp_path / "a.png").write_bytes(b"old")
+    monkeypatch.setattr(Figure, "savefig", refuse)
+    with pytest.raises(OSError, match="disk full"):
+        draw(seen(square(40, 10, 2), 10.0), tmp_path / "a.png")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.png", b"old")]
+
+
+def test_same_picture_twice_and_for_everybody(tmp_path: Path) -> None:
+    import matplotlib
+
+    view = seen(square(300, 20, 2), 20.0)
+    draw(view, tmp_path / "a.png")
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red"}):
+        draw(view, tmp_path / "b.png")
+        assert matplotlib.rcParams["font.size"] == 30
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_is_of_one_signal() -> None:
+    two = Sampled(np.zeros((2, 5)), np.ones(2), np.zeros(2))
+    none = Cosines.none(), Spectrum.none(), Autocorrelation.none()
+    with pytest.raises(ValueError, match="one signal"):
+        PeriodView("", "", "", two, "no_io", math.nan, math.nan, math.nan, 0.0, 5.0, *none)
+
+
+# ---- any signal
+
+
+@pytest.mark.parametrize("count", [0, 1, 5_000])
+@pytest.mark.parametrize("kind", ["constant", "missing", "nothing", "infinite"])
+def test_draws_any_signal(count: int, kind: str) -> None:
+    values = {
+        "constant": np.full(count, 7e13),
+        "missing": np.full(count, np.nan),
+        "nothing": np.zeros(count),
+        "infinite": np.where(np.arange(count) % 3, np.inf, -5.0),
+    }[kind]
+    sampled = Sampled.of_one(values, 10.0, 1.5e9)
+    composed(view_of(sampled, ftio.detect(sampled), title="x"))
+
+
+@pytest.mark.parametrize(
+    ("rate", "hz", "started_s"),
+    [(5e-323, 1e-307, 1e308), (1e307, 1e300, 0.0), (1e-200, 1e-307, -1e308), (1e20, 1e6, 1e308), (1e-3, 1e-12, 1e9)],
+)
+def test_draws_sizes_of_any_kind(rate: float, hz: float, started_s: float) -> None:
+    sampled = Sampled.of_one(square(100, 10, 2, rate), hz, started_s)
+    view = view_of(sampled, answer("periodic", 10 / hz, (started_s, math.inf)), title="x", has_utc_clock=True)
+    composed(view)
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_says_why_there_is_no_period(outcome: str) -> None:
+    view = view_of(Sampled.of_one(square(60, 7, 2), 1.0), answer(outcome, 7.0), title="x")
+    figure = composed(view)
+    assert view.verdict in words(figure)
+    assert ("found cosine" in labels(figure)) == (outcome == "periodic") == (not view.verdict.startswith("no period"))
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=40),
+    st.floats(1e-3, 1e3),
+    st.floats(-1e9, 1e9),
+    st.one_of(st.just(math.nan), st.floats(1e-4, 1e4)),
+)
+def test_draws_whatever_is_sampled(values: list[float], hz: float, started_s: float, period_s: float) -> None:
+    sampled = Sampled.of_one(np.array(values), hz, started_s)
+    outcome = "periodic" if math.isfinite(period_s) else "aperiodic"
+    composed(view_of(sampled, answer(outcome, period_s, (started_s, started_s + 3 / hz)), title="x"))
+
+
+# ---- time behaviour
+
+
+def test_no_burst_is_lost_among_many_samples() -> None:
+    values = np.zeros(1_000_000)
+    values[765_432] = 3e9
+    columns = picture._Columns.of(values)
+    assert (columns.highest.max(), columns.lowest.max(), len(columns.highest)) == (3e9, 0.0, picture._COLUMNS)
+    place = int(np.argmax(columns.highest))
+    assert columns.edges[place] <= 765_432 < columns.edges[place + 1]
+
+
+def test_columns_are_as_a_loop_makes_them() -> None:
+    values = np.random.default_rng(1).normal(size=9_001)
+    values[100:2_000] = np.nan
+    values[5_000] = np.inf
+    columns = picture._Columns.of(values)
+    for place in range(len(columns.lowest)):
+        part = values[columns.edges[place] : columns.edges[place + 1]]
+        known = part[np.isfinite(part)]
+        assert columns.missing_ratio[place] == pytest.approx(1 - len(known) / len(part))
+        if len(known):
+            assert (columns.lowest[place], columns.highest[place]) == (known.min(), known.max())
+        else:
+            assert np.isnan([columns.lowest[place], columns.highest[place]]).all()
+
+
+def test_few_samples_are_drawn_as_they_are() -> None:
+    values = np.arange(4000.0)
+    columns = picture._Columns.of(values)
+    assert columns.is_exact
+    assert columns.highest.tolist() == values.tolist()
+
+
+def test_gaps_are_told_and_grey(tmp_path: Path) -> None:
+    values = square(100, 10, 2)
+    values[30:70] = np.nan
+    assert "not measured" in labels(composed(seen(values, 10.0)))
+    assert "not measured" not in labels(composed(seen(square(100, 10, 2), 10.0)))
+    draw(seen(values, 10.0), tmp_path / "a.png")
+    middle = imread(tmp_path / "a.png")[200, 112 + 1175 // 2, :3]
+    assert np.ptp(middle) < 0.02
+    assert 0.5 < middle.mean() < 0.85
+
+
+def test_many_periods_get_an_excerpt_that_shows_the_cosine() -> None:
+    many, few = composed(seen(square(2000, 10, 2), 10.0)), composed(seen(square(200, 10, 2), 10.0))
+    assert (len(many.axes), len(few.axes)) == (4, 3)
+    assert "found cosine" in many.axes[1].get_legend_handles_labels()[1]
+    assert "found cosine" not in many.axes[0].get_legend_handles_labels()[1]
+    low, high = many.axes[1].get_xlim()
+    assert high - low == pytest.approx(80 / 60 if "min" in many.axes[1].get_xlabel() else 80)
+
+
+def test_excerpt_is_where_the_period_is() -> None:
+    values = np.random.default_rng(2).random(5000) * 1e8
+    values[3000:3200] += square(200, 10, 2)
+    values[1000] = 1e10
+    first, last = picture._excerpt(seen(values, 10.0)) or (0, 0)
+    assert 3000 - 10 <= first < last <= 3200 + 10
+
+
+def test_scale_is_the_same_in_whole_and_excerpt() -> None:
+    values = square(5000, 10, 2)
+    values[:3000] = np.random.default_rng(3).random(3000) * 9e9
+    figure = composed(seen(values, 10.0))
+    assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+    assert figure.axes[0].get_ylim()[1] > 9
+
+
+def test_periodic_part_is_shaded_and_judged_alone() -> None:
+    values = np.random.default_rng(4).random(4000) * 3e9
+    values[1000:1600] = square(600, 40, 8)
+    view = view_of(Sampled.of_one(values, 2.0, 100.0), answer("periodic", 20.0, (600.0, 900.0)), title="x")
+    assert view.window_samples == (1000, 1600)
+    assert "in 300 s of 33.33 min" in view.verdict
+    assert "periodic here" in labels(composed(view))
+    assert view.spectrum.frequency_hz[np.argmax(view.spectrum.power_ratio)] == pytest.approx(0.05)
+    assert view.autocorrelation.lag_s[view.autocorrelation.peaks[0]] == pytest.approx(20.0)
+
+
+def test_late_clocks_are_told_from_the_start() -> None:
+    sampled = Sampled.of_one(square(100, 10, 2), 0.1, 1518184380.0)
+    found = ftio.detect(sampled)
+    utc = composed(view_of(sampled, found, title="x", has_utc_clock=True)).axes[0]
+    own = composed(view_of(sampled, found, title="x")).axes[0]
+    assert utc.get_xlabel() == "time after 2018-02-09 13:53:00 UTC [min]"
+    assert own.get_xlabel() == "time after 1518184380 s [min]"
+    assert utc.get_xlim() == (0.0, pytest.approx(1000 / 60))
+
+
+# ---- what was found
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 240), (60, 180)])
+def test_cosine_is_the_one_in_the_signal(first: int, last: int) -> None:
+    at = np.arange(240)
+    values = 5e6 + 2e6 * np.cos(2 * np.pi * at / 24 + 0.7)
+    values[[10, 70, 71, 200]] = np.nan
+    sampled = Sampled.of_one(values, 1.0, 50.0)
+    view = view_of(sampled, answer("periodic", 24.0, (50.0 + first, 50.0 + last)), title="x")
+    cosines = view.cosines
+    assert cosines.amplitude_bytes_per_s.tolist() == pytest.approx([2e6])
+    assert cosines.phase_rad.tolist() == pytest.approx([0.7])
+    assert cosines.mean_bytes_per_s == pytest.approx(5e6)
+    known = np.isfinite(values)
+    assert cosines.at(at[known].astype(float), 1.0) == pytest.approx(values[known])
+
+
+def test_cosine_is_the_dfts_own_where_nothing_is_missing() -> None:
+    sampled = Sampled.of_one(np.random.default_rng(5).random(100) + square(100, 10, 3, 5.0), 1.0)
+    found = ftio.detect(sampled)
+    view = view_of(sampled, found, title="x")
+    assert view.cosines.amplitude_bytes_per_s[0] == pytest.approx(found.candidates.amplitude_bytes_per_s[0])
+    assert view.cosines.phase_rad[0] == pytest.approx(found.candidates.phase_rad[0])
+
+
+def test_two_candidates_are_drawn_together() -> None:
+    at = np.arange(400)
+    values = 10 + 3 * np.cos(2 * np.pi * at / 40) + 2.9 * np.cos(2 * np.pi * at / 25 + 1)
+    sampled = Sampled.of_one(values, 1.0)
+    view = view_of(sampled, ftio.detect(sampled), title="x")
+    assert "all 2 candidates" in labels(composed(view))
+    assert view.cosines.at(at.astype(float), 1.0) == pytest.approx(values)
+
+
+def test_spectrum_and_threshold_are_the_searchs() -> None:
+    sampled = Sampled.of_one(np.random.default_rng(6).random(200) + square(200, 20, 3, 5.0), 1.0)
+    view = view_of(sampled, ftio.detect(sampled), title="x")
+    power = np.abs(np.fft.rfft(sampled.bytes_per_s[0])[1:]) ** 2
+    share = power / power.sum()
+    assert view.spectrum.power_ratio == pytest.approx(share)
+    assert view.spectrum.threshold_ratio == pytest.approx(share.mean() + 3 * share.std())
+    assert {"Z-score of 3", "candidate (1)", "found 50 mHz"} <= set(labels(composed(view)))
+
+
+def test_candidate_is_marked_on_its_line() -> None:
+    ascending = np.array([1.0, 2.0, 4.0, 8.0])
+    assert picture._nearest(ascending, np.array([0.5, 1.4, 1.6, 3.1, 7.0, 99.0])).tolist() == [0, 0, 1, 2, 3, 3]
+    assert picture._nearest(np.array([3.0]), np.array([1.0, 5.0])).tolist() == [0, 0]
+
+
+def test_circular_autocorrelation_ends_in_its_middle() -> None:
+    view = seen(square(100, 10, 2), 10.0, is_circular=True)
+    assert view.autocorrelation.lag_s[-1] == 50
+    assert view.autocorrelation.coefficient[[10, 50]] == pytest.approx([1.0, 1.0])
+
+
+def test_aperiodic_signal_has_no_cosine() -> None:
+    view = seen(np.random.default_rng(7).random(500))
+    assert len(view.cosines.frequency_hz) == 0
+    assert not {"found cosine", "one period apart"} & set(labels(composed(view)))
+
+
+def test_real_trace(shared_data: Path) -> None:
+    lines = (shared_data / "tmio" / "8.jsonl").read_text().splitlines()
+    bands = [row["write_sync"]["bandwidth"] for row in map(json.loads, lines) if "write_sync" in row]
+    began, ceased, rate = (
+        np.concatenate([band[name] for band in bands]) for name in ("t_rank_s", "t_rank_e", "b_rank_avr")
+    )
+    sampled = Sampled.of_one(np.histogram(began, 290, weights=rate * (ceased - began))[0] * 10.0, 10.0)
+    composed(view_of(sampled, ftio.detect(sampled), title="8.jsonl", direction="write"))
+
+
+# ---- texts
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("$x_1^2$ \\frac{a}{b} %s {0} <b>", "$x_1^2$ \\frac{a}{b} %s {0} <b>"),
+        ("a\x1b[31m\n\tb", "a\ufffd[31m\ufffd\ufffdb"),
+        ("\u202eevil\u200b", "\ufffdevil\ufffd"),
+        ("\ud800", "\ufffd"),
+        ("a\u0301e\u0323\u0301", "áẹ́"[:2] + "\ufffd"),
+        ("\U0001f4a9", "\ufffd"),
+    ],
+)
+def test_names_are_shown_as_they_are(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def test_hostile_names_are_drawn(tmp_path: Path) -> None:
+    name = "$x_1$ \\undefined{ \x1b[31m\n\u202e\ud800 漢字 " + "W_" * 100_000 + ".csv"
+    view = view_of(
+        Sampled.of_one(square(60, 7, 2), 1.0), answer("periodic", 7.0), title=name, direction="$\\a$", method="%"
+    )
+    figure = composed(view)
+    for text in figure.texts:
+        box = text.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+    assert figure.texts[0].get_text().startswith("$x_1$")
+    draw(view, tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("view", [seen(square(2000, 10, 2), 10.0), seen(np.random.default_rng(8).random(50))])
+def test_no_text_covers_another(view: PeriodView) -> None:
+    figure = composed(view)
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    boxes = [text.get_window_extent(renderer) for text in figure.texts]
+    for axes in figure.axes:
+        parts = [axes.title, axes.xaxis.label, axes.yaxis.label, axes._left_title, axes.get_legend()]  # type: ignore[attr-defined]
+        boxes += [part.get_window_extent(renderer) for part in parts if part is not None]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            boxes += [tick.get_window_extent(renderer) for tick in ticks if tick.get_text()]
+    boxes = [box for box in boxes if box.width > 1 and figure.bbox.overlaps(box)]
+    for place, box in enumerate(boxes):
+        assert not [other for other in boxes[place + 1 :] if box.shrunk(0.9, 0.9).overlaps(other)]
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "shown"), [("abcdef", 6, "abcdef"), ("abcdefg", 6, "ab…efg"), ("abcdefgh", 5, "ab…gh")]
+)
+def test_long_names_keep_their_ends(text: str, most: int, shown: str) -> None:
+    assert shortened(text, most) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "units", "name"),
+    [
+        (0.0, RATES, "B/s"),
+        (0.5, RATES, "B/s"),
+        (999.0, RATES, "B/s"),
+        (1e3, RATES, "kB/s"),
+        (2.5e9, RATES, "GB/s"),
+        (9e15, RATES, "TB/s"),
+        (1e-9, RATES, "1e-9 B/s"),
+        (1e20, RATES, "1e+20 B/s"),
+        (math.nan, RATES, "B/s"),
+        (math.inf, RATES, "B/s"),
+        (1e-5, TIMES, "µs"),
+        (599.0, TIMES, "s"),
+        (600.0, TIMES, "min"),
+        (20_000.0, TIMES, "h"),
+        (1e6, TIMES, "d"),
+    ],
+)
+def test_unit_fits_the_size(size: float, units: tuple[object, ...], name: str) -> None:
+    assert unit_for(size, units, "B/s" if units is RATES else "s").name == name  # type: ignore[arg-type]
+
+
+def test_durations_are_told_exactly() -> None:
+    assert (duration_text(0.0123), duration_text(780.0)) == ("12.3 ms", "13 min")
+    assert (exact_duration_text(20.0), exact_duration_text(3677.5)) == ("20 s", "61.29 min = 3677.5 s")

@@ -1,0 +1,177 @@
+"""The picture of a phase automaton: any number of states, no label over another, the order in time as it was."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+from matplotlib.text import Text
+
+from reports import panels
+from reports.predictions import automaton as automaton_view
+from reports.predictions.automaton import draw
+from reports.predictions.state_strips import UNKNOWN
+from transforms.predictions.automaton import PhaseAutomaton
+
+
+@pytest.fixture(autouse=True)
+def no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def followed(periods: list[float | None], start_s: float = 0.0, times: int = 4) -> PhaseAutomaton:
+    """Return an automaton that has seen each of these periods a few times."""
+    automaton, now = PhaseAutomaton(), start_s
+    for period in periods:
+        for _ in range(times):
+            now += period or 1.0
+            automaton.add(now, period)
+    return automaton
+
+
+def many(count: int) -> dict[str, Any]:
+    """Return the graph of so many states, of which each follows others, with gaps and times without a period."""
+    generator = np.random.default_rng(count)
+    periods: list[float | None] = [float(0.01 * 1.3**place) for place in range(count)]
+    visits = [periods[place] for place in generator.integers(0, count, 3 * count)]
+    return followed([*periods, None, *visits]).graph()
+
+
+def composed(graph: dict[str, Any], title: str = "a trace") -> Figure:
+    layout = automaton_view._Layout.of(graph)
+    with panels.own_style():
+        figure = panels.blank(layout.size_in)
+        automaton_view._compose(figure, graph, layout, title)
+        figure.draw_without_rendering()
+    return figure
+
+
+def words(figure: Figure) -> list[str]:
+    return [text.get_text().strip() for text in figure.findobj(Text)]
+
+
+# ---- the file
+
+
+@pytest.mark.parametrize("kind", sorted(panels.KINDS))
+def test_draws_the_same_picture_twice(kind: str, tmp_path: Path) -> None:
+    graph = followed([8.0, 16.0, None, 8.0]).graph()
+    for name in ("a", "b"):
+        draw(graph, tmp_path / f"{name}.{kind}", "x")
+    assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+
+
+def test_png_is_an_image(tmp_path: Path) -> None:
+    draw(followed([8.0]).graph(), tmp_path / "deep" / "a.PNG", "x")
+    assert imread(tmp_path / "deep" / "a.PNG").shape[1] == 1320
+
+
+def test_other_endings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\.png or \.svg"):
+        draw(followed([8.0]).graph(), tmp_path / "a.pdf", "x")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- the graph
+
+
+@pytest.mark.parametrize("count", [1, 2, 9, 32])
+def test_no_node_or_label_covers_another(count: int) -> None:
+    layout = automaton_view._Layout.of(many(count))
+    boxes = [box for node in layout.nodes.values() for box in node.boxes]
+    assert len(boxes) >= 2 * count
+    for place, (left, low, right, high) in enumerate(boxes):
+        assert 0 <= left < right <= layout.width_in
+        assert layout.lowest_in <= low < high <= layout.lowest_in + layout.height_in
+        for other in boxes[place + 1 :]:
+            assert other[0] >= right or other[2] <= left or other[1] >= high - 1e-9 or other[3] <= low + 1e-9
+
+
+@pytest.mark.parametrize("count", [2, 32])
+def test_no_text_of_the_graph_covers_another(count: int) -> None:
+    figure = composed(many(count))
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text()]
+    for place, box in enumerate(boxes):
+        assert not [other for other in boxes[place + 1 :] if box.shrunk(0.95, 0.9).overlaps(other)]
+
+
+def test_longer_periods_stand_further_right() -> None:
+    layout = automaton_view._Layout.of(followed([30.0, 1.0, 400.0, 1.5]).graph())
+    places = {node.lines[0]: node.x for node in layout.nodes.values() if node.y == 0}
+    assert sorted(places, key=lambda name: places[name]) == ["1 s", "1.5 s", "30 s", "400 s"]
+
+
+def test_spread_keeps_what_is_apart_and_parts_what_is_not() -> None:
+    apart = automaton_view._spread(np.array([0.0, 0.01, 5.0, 10.0]), 1.0, 0.0, 10.0)
+    assert (np.diff(apart) >= 1 - 1e-9).all()
+    assert apart[2:].tolist() == pytest.approx([5.0, 10.0])
+    assert automaton_view._spread(np.zeros(1), 1.0, 0.0, 10.0).tolist() == [5.0]
+    assert (np.diff(automaton_view._spread(np.zeros(11), 1.0, 0.0, 10.0)) >= 1 - 1e-9).all()
+
+
+def test_current_state_cause_and_count_are_told() -> None:
+    figure = composed(followed([8.0, 16.0, 8.0, 16.0]).graph())
+    told = words(figure)
+    assert any(text.startswith("now period_2 (16 s), for ") for text in told)
+    assert {"shift_up \u00d72", "shift_down \u00d71", "first_found \u00d71"} <= set(told)
+
+
+def test_area_is_the_share_of_time() -> None:
+    graph = followed([10.0, 10.0, 10.0, 100.0]).graph()
+    nodes, total = automaton_view._Layout.of(graph).nodes, sum(node["duration_s"] for node in graph["nodes"])
+    for node in graph["nodes"]:
+        if node["period_s"]:
+            share = node["duration_s"] / total
+            assert nodes[node["name"]].radius ** 2 == pytest.approx(share * automaton_view._LARGEST_IN**2)
+
+
+def test_nothing_was_evaluated() -> None:
+    assert "nothing was evaluated yet" in words(composed(PhaseAutomaton().graph()))
+
+
+def test_one_evaluation_at_one_time() -> None:
+    automaton = PhaseAutomaton()
+    automaton.add(3.0, None)
+    assert "start" in words(composed(automaton.graph()))
+
+
+def test_hostile_titles_are_drawn_as_they_are() -> None:
+    figure = composed(followed([8.0]).graph(), "$x_1$ \x1b[31m\n\u202e" + "W" * 10_000)
+    heading = figure.texts[0]
+    assert heading.get_text().startswith("$x_1$ \ufffd[31m\ufffd\ufffd")
+    assert heading.get_window_extent().x1 <= figure.bbox.width
+
+
+# ---- order in time
+
+
+def test_sequence_is_as_it_was() -> None:
+    automaton = followed([8.0, 16.0, 8.0])
+    automaton.add(500.0, None, "gap")
+    automaton.add(600.0, None, "end")
+    found = automaton_view._sequence(automaton.graph())
+    assert found.names == ["start", "period_1", "period_2", "period_1", "gap", "end"]
+    assert [cause for _, cause in found.causes] == ["first_found", "shift_up", "shift_down", "gap", "end"]
+    assert found.edges_s[-3:] == [500.0, 600.0, 600.0]
+
+
+def test_what_is_not_kept_is_not_told() -> None:
+    found = automaton_view._sequence(followed([8.0, 16.0] * 100).graph())
+    assert found.names[0] == UNKNOWN
+    assert set(found.names[1:]) == {"period_1", "period_2"}
+    assert all(one != other for one, other in zip(found.names, found.names[1:], strict=False))
+
+
+def test_forgotten_states_leave_no_false_order() -> None:
+    periods = [float(1.3**place) for place in range(40)]
+    found = automaton_view._sequence(followed([*periods, periods[39], periods[20]]).graph())
+    assert found.names[0] == UNKNOWN
+    assert found.names[-1] == "period_21"

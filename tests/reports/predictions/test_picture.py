@@ -1,0 +1,265 @@
+"""The picture of predictions: any number of evaluations, whole and true, and nobody's formula."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+from matplotlib.text import Text
+
+from reports import panels
+from reports.predictions import picture
+from reports.predictions.picture import PredictionView, draw
+
+NUMBERS = dict.fromkeys(picture._NUMBERS, pl.Float64) | {"run_number": pl.Int64, "evaluation": pl.Int64}
+TEXTS = dict.fromkeys((*picture._TEXTS, *picture._NAMES), pl.String)
+
+
+@pytest.fixture(autouse=True)
+def no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def rows(periods: list[float | None], gap_s: float = 8.0, run: int = 1, **columns: Any) -> pl.DataFrame:
+    """Return one evaluation a second after each phase's onset; a phase begins every gap."""
+    made = []
+    for place, period in enumerate(periods):
+        onset = place * gap_s
+        row: dict[str, Any] = {
+            "followed_id": "a.jsonl",
+            "direction": "write",
+            "window_strategy": "all",
+            "method": "dft",
+        }
+        row |= {"run_number": run, "evaluation": place + 1, "window_start_s": 0.0, "window_end_s": onset + 1}
+        row |= {"phase_count": place + 1, "last_phase_s": onset, "phase_state": "start", "period_s": period}
+        row |= {"outcome": "periodic" if period else "aperiodic", "next_burst_outcome": "no_period"}
+        if period:
+            row |= {"shortest_period_s": 0.9 * period, "longest_period_s": 1.2 * period, "probability": 0.5}
+            row |= {"phase_state": "period_1", "next_burst_outcome": "expected"}
+            ahead = zip(("earliest", "start", "latest"), (0.9, 1.0, 1.2), strict=True)
+            row |= {f"next_burst_{name}_s": onset + factor * period for name, factor in ahead}
+        made.append(row)
+    frame = pl.DataFrame(made, schema=NUMBERS | TEXTS)
+    return frame.with_columns(**{name: pl.lit(value) for name, value in columns.items()})
+
+
+def composed(view: PredictionView) -> Figure:
+    run = picture._Run.of(view)
+    with panels.own_style():
+        figure = panels.blank((picture._WIDTH_IN, 10.0))
+        picture._compose(figure, view, run, list(picture._panels(view, run)))
+        figure.draw_without_rendering()
+    return figure
+
+
+def words(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text)]
+
+
+def panel(figure: Figure, title: str) -> Any:
+    return next(axes for axes in figure.axes if axes.get_title(loc="left").startswith(title))
+
+
+def labels(figure: Figure) -> list[str]:
+    return [label for axes in figure.axes for label in axes.get_legend_handles_labels()[1]]
+
+
+# ---- the file
+
+
+@pytest.mark.parametrize("kind", sorted(panels.KINDS))
+def test_draws_the_same_picture_twice(kind: str, tmp_path: Path) -> None:
+    view = PredictionView(rows([None, 8.0, 8.0]))
+    for name in ("a", "b"):
+        draw(view, tmp_path / f"{name}.{kind}")
+    assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+    if kind == "png":
+        assert imread(tmp_path / "a.png").shape[1] == 1320
+
+
+def test_other_endings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\.png or \.svg"):
+        draw(PredictionView(rows([8.0])), tmp_path / "a.gif")
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({"predictions": rows([])}, "at least one"),
+        ({"predictions": pl.concat([rows([8.0]), rows([8.0], direction="read")])}, "one followed input"),
+        ({"predictions": rows([8.0]).drop("outcome", "period_s")}, "have no outcome, period_s"),
+        ({"time_s": np.arange(3.0)}, "its throughput"),
+        ({"time_s": np.array([1.0, 0.0]), "bytes_per_s": np.ones(2)}, "ascend"),
+        ({"onset_s": np.array([1.0, math.nan]), "end_s": np.ones(2)}, "finite"),
+    ],
+    ids=["none", "two", "columns", "lengths", "order", "finite"],
+)
+def test_refuses_what_is_not_of_one_input(told: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        PredictionView(**({"predictions": rows([8.0])} | told))
+
+
+# ---- any predictions
+
+
+@pytest.mark.parametrize("period", [3e-6, 8.0, 2e5])
+def test_units_fit_the_size(period: float) -> None:
+    figure = composed(PredictionView(rows([period] * 12, period)))
+    name = {3e-6: "µs", 8.0: "s", 2e5: "h"}[period]
+    assert panel(figure, "Predicted").get_ylabel() == f"period [{name}]"
+
+
+@pytest.mark.parametrize("count", [1, 5000])
+def test_none_is_periodic(count: int) -> None:
+    figure = composed(PredictionView(rows([None] * count)))
+    assert f"no period in {count:,} evaluation{'s' * (count > 1)}" in words(figure)
+    assert "aperiodic" in words(figure)
+
+
+def test_last_of_several_runs() -> None:
+    view = PredictionView(pl.concat([rows([8.0] * 4), rows([20.0] * 3, 20.0, run=2)]))
+    told = words(composed(view))
+    assert any(text.startswith("the last of 2 runs") and "3 evaluations" in text for text in told)
+
+
+def test_periods_far_apart_are_on_a_logarithmic_axis() -> None:
+    assert panel(composed(PredictionView(rows([8.0] * 5))), "Predicted").get_yscale() == "linear"
+    axes = panel(composed(PredictionView(rows([8.0, 8.0, 800.0]))), "Predicted")
+    assert axes.get_yscale() == "log"
+    assert "5 min" in [text.get_text() for text in axes.get_yticklabels()]
+
+
+def test_tentative_ones_are_hollow() -> None:
+    frame = rows([None, 8.0, 8.0]).with_columns(outcome=pl.Series(["too_short", "tentative", "periodic"]))
+    figure = composed(PredictionView(frame))
+    hollow = [line for line in panel(figure, "Predicted").lines if line.get_label() == "tentative"]
+    assert [line.get_markerfacecolor() for line in hollow] == ["white"]
+    assert hollow[0].get_xdata().tolist() == [9.0]
+    assert "too_short" in words(figure)
+
+
+def test_changes_have_names() -> None:
+    changes = pl.Series([None, None, "longer", None, None, "shorter"], dtype=pl.String)
+    frame = rows([8.0, 8.0, 16.0, 16.0, 16.0, 8.0]).with_columns(change=changes, changed_s=pl.lit(12.0))
+    told = words(composed(PredictionView(frame)))
+    assert {"longer", "shorter"} <= set(told)
+    assert any("2 changes" in text for text in told)
+
+
+def test_no_extreme_is_lost_among_many() -> None:
+    periods: list[float | None] = [8.0] * 9_000
+    periods[7_777] = 31.0
+    view = PredictionView(rows(periods))
+    curve = next(line for line in panel(composed(view), "Predicted").lines if "predicted" in str(line.get_label()))
+    place = int(np.nanargmax(curve.get_ydata()))
+    assert curve.get_ydata()[place] == 31.0
+    assert len(curve.get_xdata()) <= 2 * picture._COLUMNS + 4
+    run = picture._Run.of(view)
+    assert curve.get_xdata()[place] == pytest.approx(run.clock.at(run.at_s[7_777]).item(), rel=0.01)
+
+
+def test_bins_are_as_a_loop_makes_them() -> None:
+    generator = np.random.default_rng(3)
+    at = np.sort(generator.random(4000)) * 90
+    values = np.where(generator.random(4000) < 0.5, np.nan, generator.normal(size=4000))
+    bins = picture._Bins.of(at, (0.0, 100.0))
+    assert len(bins.starts) <= picture._COLUMNS
+    for place, (low, high) in enumerate(zip(bins.lowest(values), bins.highest(values), strict=True)):
+        stop = bins.starts[place + 1] if place + 1 < len(bins.starts) else 4000
+        known = [value for value in values[bins.starts[place] : stop] if math.isfinite(value)]
+        assert (low, high) == (min(known), max(known)) if known else math.isnan(low)
+
+
+# ---- what came
+
+
+def test_when_the_next_burst_came() -> None:
+    run = picture._Run.of(PredictionView(rows([None, 8.0, 10.0])))
+    came, gap = run.came()
+    assert came.tolist() == pytest.approx([8.0, 16.0, math.nan], nan_ok=True)
+    assert gap.tolist() == pytest.approx([8.0, 8.0, math.nan], nan_ok=True)
+
+
+def test_phases_that_were_not_seen_one_by_one_tell_no_gap() -> None:
+    frame = rows([8.0] * 4).with_columns(phase_count=pl.Series([1.0, 2.0, 5.0, 6.0]))
+    assert picture._Run.of(PredictionView(frame)).gaps_s.tolist() == pytest.approx([8.0, math.nan, 8.0], nan_ok=True)
+
+
+def test_errors_are_shares_of_the_true_gap() -> None:
+    view = PredictionView(rows([10.0] * 3))
+    errors = picture._errors(picture._Run.of(view))
+    assert errors[:, 0].tolist() == pytest.approx([0.125, 0.25, 0.5])
+    assert np.isnan(errors[:, 2]).all()
+    assert panel(composed(view), "Next burst").get_title(loc="left").endswith("in 0% of 2 cases")
+
+
+def test_phases_and_gaps_are_written() -> None:
+    onset, at = np.array([0.0, 11.2, 19.5]), np.arange(0, 22, 0.1)
+    rate = np.where(at % 8 < 1, 3e9, np.nan)
+    figure = composed(PredictionView(rows([8.0] * 3), at, rate, onset, onset + 2))
+    title = panel(figure, "Throughput").get_title(loc="left")
+    assert title == "Throughput: 3 phases, 9.75 s apart (median; 8.3 s to 11.2 s)"
+    assert {"11.2 s", "8.3 s"} <= set(words(figure))
+
+
+# ---- windows
+
+
+def test_short_windows_of_many_are_drawn_of_the_last() -> None:
+    short = rows([8.0] * 100).with_columns(window_start_s=pl.col("window_end_s") - 24)
+    assert panel(composed(PredictionView(short)), "Windows").get_title(loc="left").endswith("the last 20 of 100")
+    long = panel(composed(PredictionView(rows([8.0] * 100))), "Windows")
+    assert long.get_title(loc="left").endswith(", 40 of 100")
+    assert long.get_yticklabels()[-1].get_text() == "100"
+
+
+# ---- hostile
+
+
+def test_hostile_names_are_drawn() -> None:
+    name = "$x_1$ \x1b[31m\n\u202e" + "W" * 10_000
+    frame = rows([None, 8.0], followed_id=name, phase_state="$\\a$" * 99, change="%\x1b", outcome="\n" * 50)
+    figure = composed(PredictionView(frame))
+    for text in figure.texts:
+        assert text.get_window_extent().x1 <= figure.bbox.width
+    assert not [text for text in words(figure) if "\x1b" in text]
+
+
+@settings(max_examples=3, deadline=None)
+@given(st.data())
+def test_draws_whatever_is_in_the_numbers(data: st.DataObject) -> None:
+    number = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True), st.floats(1e-3, 1e3))
+    frame = rows([8.0] * 4)
+    values = {
+        name: pl.Series(data.draw(st.lists(number, min_size=4, max_size=4)), dtype=pl.Float64)
+        for name in picture._NUMBERS
+        if name not in {"run_number", "evaluation"}
+    }
+    composed(PredictionView(frame.with_columns(**values)))
+
+
+@pytest.mark.parametrize(("other", "has_period"), [(8.0, True), (1.0, True), (None, False)])
+def test_periods_that_no_clock_tells_are_none(other: float | None, has_period: bool) -> None:
+    frame = rows([8.0] * 4).with_columns(
+        period_s=pl.Series([None, 5e-324, 1e-300, other], dtype=pl.Float64), shortest_period_s=pl.lit(5e-324)
+    )
+    figure = composed(PredictionView(frame))
+    assert ("no period in 4 evaluations" in words(figure)) is not has_period
+
+
+def test_onsets_that_no_clock_parts_are_at_one_time() -> None:
+    onset = np.array([0.0, 5e-324, 8.0, 16.0])
+    title = panel(composed(PredictionView(rows([8.0] * 4), onset_s=onset, end_s=onset + 1)), "4 phases")
+    assert title.get_title(loc="left") == "4 phases, 8 s apart (median; 0 s to 8 s)"

@@ -1,0 +1,42 @@
+"""What pictures over time share: a clock for any span, times that can be drawn, strips that keep what is long."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from reports import panels
+from reports.predictions import state_strips
+from reports.predictions.state_strips import RunClock, known_times, state_color
+
+
+def test_a_strip_of_many_states_keeps_what_holds_for_the_longest() -> None:
+    names = ["period_1", "gap"] * 5000
+    edges = np.concatenate([[0.0], np.cumsum(np.tile([0.9, 0.1], 5000))])
+    owners, columns = state_strips._in_columns(edges, names)
+    assert set(owners) == {"period_1"}
+    assert len(columns) == len(owners) + 1 == panels.PIXEL_COLUMNS + 1
+
+
+def test_clock_and_colours() -> None:
+    late = RunClock.of(1.6e9, 1.6e9 + 7200, has_utc_clock=True)
+    assert late.label == "time after 2020-09-13 12:26:40 UTC [min]"
+    assert late.at(1.6e9 + 600).tolist() == 10.0
+    assert RunClock.of(1.0, 8.0).label == "time [s]"
+    assert state_color("period_1") != state_color("period_2") != state_color("gap")
+    assert state_color("period_x") == state_color("aperiodic")
+
+
+@pytest.mark.parametrize("span", [5e-324, 1e-300, 1e-15, 1e15])
+@pytest.mark.parametrize("first", [0.0, 40 * 5e-324, 1.0, -1e15])
+def test_any_span_has_a_clock(span: float, first: float) -> None:
+    clock = RunClock.of(first, first + span)
+    assert np.isfinite(clock.at([first, first + span])).all()
+    assert clock.label.startswith("time ")
+
+
+def test_times_that_no_clock_tells_are_none() -> None:
+    found = known_times([1e16, -math.inf, math.nan, 5e-324, -1e-16, 1e-15, -8.0, 1e15])
+    assert found.tolist() == pytest.approx([math.nan] * 3 + [0.0, 0.0, 1e-15, -8.0, 1e15], abs=0, nan_ok=True)

@@ -1,0 +1,193 @@
+"""The picture of advice: a row for each file system, what is expected there, and what a delay saves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from reports import advice, panels
+from reports.advice import MOST_ROWS, NAMED_LAYERS, AdviceView, DrawnFilesystem, draw, volume_text
+from reports.panels import BLUE, VERMILION
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS = 100
+DELAYS = np.arange(0.0, 61.0, 10.0)
+
+
+@pytest.fixture(autouse=True)
+def no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def rates(start: int, end: int, rate: float) -> np.ndarray:
+    found = np.zeros(STEPS)
+    found[start:end] = rate
+    return found
+
+
+def filesystem(name: str = "scratch", best_delay_s: float = 20.0, layers: int = 1, remark: str = "") -> DrawnFilesystem:
+    """Return a file system of 5 GB/s with 1 GB/s of background; jobs do 3 GB/s at once, the application 2 GB/s."""
+    late = int(best_delay_s)
+    return DrawnFilesystem(
+        filesystem=name,
+        capacity_bytes_per_s=5e9,
+        background_bytes_per_s=1e9,
+        layers=tuple((f"eve/job{number}/8", rates(0, 20, 3e9 / layers)) for number in range(layers)),
+        demand_now=rates(0, 20, 2e9),
+        demand_best=rates(late, late + 20, 2e9),
+        expected_bytes_per_s=np.where(np.arange(STEPS) < 90, 1e9 + rates(0, 25, 2.4e9), np.nan),
+        best_delay_s=best_delay_s,
+        contended_bytes=np.linspace(20e9, 0, len(DELAYS)),
+        low_contended_bytes=1e9,
+        high_contended_bytes=30e9,
+        remark=remark,
+    )
+
+
+def view(*filesystems: DrawnFilesystem) -> AdviceView:
+    return AdviceView("ana/late/16", "2018-02-09 12:00:00Z", 1.0, DELAYS, filesystems or (filesystem(),))
+
+
+def composed(one: AdviceView) -> Figure:
+    with panels.own_style():
+        figure = panels.blank(advice._size(one))
+        advice._compose(figure, one)
+        figure.draw_without_rendering()
+    return figure
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def hatched(axes: Axes) -> list[str]:
+    return [area.get_hatch() for area in axes.collections if isinstance(area, PolyCollection) and area.get_hatch()]
+
+
+def test_heading_says_where_and_when() -> None:
+    figure = composed(view())
+    assert [text.get_text() for text in figure.texts] == [
+        "Where to run ana/late/16  ·  2018-02-09 12:00:00Z",
+        "scratch, after 20 s: 13.3 GB contended; at once 20 GB",
+    ]
+    figure = composed(view(filesystem(best_delay_s=0.0)))
+    assert figure.texts[1].get_text() == "scratch, at once: 20 GB contended"
+
+
+@pytest.mark.parametrize("count", [1, 3, MOST_ROWS + 1])
+def test_each_file_system_is_a_row(count: int) -> None:
+    figure = composed(view(*(filesystem(f"fs{number}") for number in range(count))))
+    shown = min(count, MOST_ROWS)
+    assert len(figure.axes) == 2 * shown
+    titles = [axes.get_title(loc="left") for axes in figure.axes[::2]]
+    assert titles == [f"{number + 1}  fs{number}" for number in range(shown)]
+    assert (f"the best {shown} of {count} are shown" in figure.texts[1].get_text()) == (shown < count)
+    # rows do not lie on one another, all within the figure, below the legend
+    boxes = [box for axes in figure.axes[::2] if (box := axes.get_tightbbox()) is not None]
+    assert all(above.y0 > below.y1 for above, below in pairwise(boxes))
+    assert boxes[-1].y0 > 0
+    assert boxes[0].y1 < figure.legends[0].get_window_extent().y0
+
+
+def test_what_finds_no_room_is_hatched() -> None:
+    loads = composed(view()).axes[0]
+    # at once 6 GB/s are asked of 5; with the delay only 3
+    assert hatched(loads) == [r"\\\\\\"]
+    expected, capacity = loads.lines
+    assert np.nanmax(np.asarray(expected.get_ydata(), dtype=np.float64)) == 3.4
+    assert np.asarray(capacity.get_ydata()).tolist() == [5.0, 5.0]
+    assert loads.get_ylabel() == "GB/s"
+    assert hatched(composed(view(filesystem(best_delay_s=0.0))).axes[0]) == ["//////"]
+
+
+def test_areas_lie_on_one_another() -> None:
+    loads = composed(view(filesystem(layers=2))).axes[0]
+    tops = [float(area.get_paths()[0].vertices[:, 1].max()) for area in loads.collections if not area.get_hatch()]
+    # background, both jobs, the application delayed, its outline at once
+    assert tops == pytest.approx([1.0, 2.5, 4.0, 4.0, 6.0])
+
+
+def test_the_best_delay_is_marked_with_its_range() -> None:
+    delays = composed(view()).axes[1]
+    curve, now, band, best = delays.lines
+    assert np.asarray(curve.get_xdata()).tolist() == DELAYS.tolist()
+    assert (list(np.asarray(now.get_xdata())), now.get_color()) == ([0.0], VERMILION)
+    assert np.asarray(band.get_ydata()).tolist() == [1.0, 30.0]
+    assert (list(np.asarray(best.get_xdata())), best.get_color()) == ([20.0], BLUE)
+    assert delays.get_title(loc="left") == "13.3 GB, 20 s"
+    assert delays.get_ylim()[1] > 30
+
+
+def test_delays_have_one_scale_in_all_rows() -> None:
+    small = replace(filesystem("small"), contended_bytes=np.zeros(len(DELAYS)), high_contended_bytes=0.0)
+    figure = composed(view(filesystem(), small))
+    assert figure.axes[1].get_ylim() == figure.axes[3].get_ylim()
+
+
+def test_the_legend_names_what_moves_most() -> None:
+    assert legend(composed(view())) == [
+        "capacity", "expected without it", "background", "eve/job0/8", "the application, best delay",
+        "no room for this", "the application, at once", "no room for this, at once",
+    ]  # fmt: skip
+    told = legend(composed(view(filesystem(best_delay_s=0.0, layers=NAMED_LAYERS + 2))))
+    assert [name for name in told if name.startswith("eve/")] == [
+        f"eve/job{number}/8" for number in range(NAMED_LAYERS)
+    ]
+    assert "other known jobs" in told
+    assert "the application" in told
+
+
+def test_remarks_stand_beside_the_name() -> None:
+    loads = composed(view(filesystem(remark="STALE: last poll 2 h ago"))).axes[0]
+    assert [text.get_text() for text in loads.texts] == ["STALE: last poll 2 h ago"]
+
+
+def test_nothing_at_all_is_drawn(tmp_path: Path) -> None:
+    nothing = replace(
+        filesystem(best_delay_s=0.0),
+        layers=(), background_bytes_per_s=0.0, demand_now=np.zeros(STEPS), demand_best=np.zeros(STEPS),
+        contended_bytes=np.zeros(1), low_contended_bytes=0.0, high_contended_bytes=0.0,
+    )  # fmt: skip
+    one = replace(view(nothing), delays_s=np.zeros(1))
+    draw(one, tmp_path / "advice.png")
+    assert one.verdict == "scratch, at once: 0 B contended"
+
+
+def test_hostile_names_and_sizes_are_drawn(tmp_path: Path) -> None:
+    name = "$\\frac{a}{b}$\x1b[31m\u202e" * 40
+    huge = replace(filesystem(name, remark=name), capacity_bytes_per_s=1e-3, contended_bytes=np.full(len(DELAYS), 1e30))
+    one = replace(view(huge), application=name)
+    draw(one, tmp_path / "advice.png")
+    assert imread(tmp_path / "advice.png").shape[1] == 1440
+    assert "\x1b" not in one.verdict
+
+
+def test_the_same_advice_is_the_same_picture(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        draw(view(), tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+@pytest.mark.parametrize(("value", "told"), [(0, "0 B"), (999, "999 B"), (1.5e12, "1.5 TB"), (1e30, "1e+30 B")])
+def test_volumes(value: float, told: str) -> None:
+    assert volume_text(value) == told
+
+
+def test_no_matplotlib_before_it_draws() -> None:
+    code = "import sys, reports.advice; print('matplotlib' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"

@@ -1,0 +1,281 @@
+"""The picture of a signature: each run in its row, what is common below, honest where there is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from reports import panels, signatures
+from reports.signatures import DrawnSample, DrawnSignature, SignatureView, draw
+from transforms.signatures.signature import Extracted, SignatureBursts
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def bursts(count: int, every: int = 10, support: float = 0.8) -> SignatureBursts:
+    started = np.arange(count, dtype=np.float64) * every
+    one = np.ones(count)
+    return SignatureBursts(started, started + 1, started + every / 2, 5e9 * one, support * one)
+
+
+def found(count: int, every: int = 10, support: float = 0.8, band: float = 0.2) -> Extracted:
+    rates = np.where(np.arange(count * every) % every < every / 2, 1e9, 0.0)
+    return Extracted("extracted", rates, rates * (1 - band), rates * (1 + band), bursts(count, every, support), 1e8)
+
+
+def sample(number: int, rates: Sequence[float] | np.ndarray = (1e9, 0.0, 2e9), *, out: bool = False) -> DrawnSample:
+    return DrawnSample(f"job{number}", np.asarray(rates, dtype=np.float64), 2.0, -0.5, out)
+
+
+def seen(
+    one: Extracted, runs: int = 6, out: int = 0, others: Sequence[tuple[str, Extracted]] = (), rates: object = None
+) -> SignatureView:
+    values = (1e9, 0.0, 2e9) * 5 if rates is None else rates
+    samples = tuple(sample(number, values, out=number < out) for number in range(runs))  # type: ignore[arg-type]
+    told = [("robust", one), *others]
+    drawn = tuple(DrawnSignature(method, answer, runs, runs - out) for method, answer in told)
+    return SignatureView("ana/ior_a/16", "scratch", "write", samples, drawn)
+
+
+def composed(view: SignatureView) -> Figure:
+    with panels.own_style():
+        figure = panels.blank(signatures._size(view))
+        signatures._compose(figure, view)
+        figure.draw_without_rendering()
+    return figure
+
+
+def texts(axes: Axes) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def legend(axes: Axes) -> list[str]:
+    return axes.get_legend_handles_labels()[1]
+
+
+def rows(axes: Axes) -> list[str]:
+    """The names beside the samples' rows, from above."""
+    return [label.get_text() for label in axes.get_yticklabels()][::-1]
+
+
+def headings(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.texts]
+
+
+# ---- what is told
+
+
+def test_heading_says_what_it_is_and_what_came_of_it() -> None:
+    told = headings(composed(seen(found(5, every=100), runs=7, out=1)))
+    assert told[0] == "ana/ior_a/16  ·  write  ·  scratch  ·  robust"
+    assert told[1] == "6 of 7 runs used  ·  500 s  ·  250 GB  ·  5 bursts  ·  up to 1 GB/s"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        ("too_few_samples", "no signature: there are too few samples (3)"),
+        ("no_io", "no signature: nothing was moved"),
+        ("no_common_bursts", "no signature: no burst is common to the samples"),
+    ],
+)
+def test_without_a_signature_there_are_the_samples_and_the_reason(outcome: str, told: str) -> None:
+    figure = composed(seen(Extracted.nothing(outcome), runs=3))  # type: ignore[arg-type]
+    assert headings(figure)[1] == told
+    (axes,) = figure.axes
+    assert rows(axes) == ["job0", "job1", "job2"]
+    assert axes.get_xlabel() == "time since the run's start [s]"
+
+
+def test_outliers_come_last_dashed_and_named() -> None:
+    axes = composed(seen(found(3), runs=6, out=2)).axes[0]
+    assert axes.get_title(loc="left") == "Samples: 4 used, 2 left out as outliers (dashed), each row up to 2 GB/s"
+    assert rows(axes) == ["job2", "job3", "job4", "job5", "job0", "job1"]
+    dashed = [line for line in axes.lines if line.is_dashed()]
+    assert [line.get_color() for line in dashed] == [panels.VERMILION] * 2
+    assert max(float(np.max(line.get_ydata())) for line in dashed) < 2.0  # type: ignore[arg-type]
+
+
+def test_samples_begin_where_their_runs_begin() -> None:
+    axes = composed(seen(found(1), runs=1, rates=(1e9, 2e9, 4e9))).axes[0]
+    (line,) = [line for line in axes.lines if len(line.get_xdata()) == 3]  # type: ignore[arg-type]
+    assert np.asarray(line.get_xdata()).tolist() == [0.5, 2.5, 4.5]
+    assert np.asarray(line.get_ydata()).tolist() == pytest.approx([0.23, 0.46, 0.92])
+
+
+@pytest.mark.parametrize("count", [1, 5, 10, 200])
+def test_bursts_are_numbered_without_touching(count: int) -> None:
+    figure = composed(seen(found(count)))
+    axes = figure.axes[1]
+    numbers = [text for text in axes.texts if text.get_text().isdigit()]
+    assert numbers[0].get_text() == "1"
+    if count <= 10:
+        assert [int(text.get_text()) for text in numbers] == list(range(1, count + 1))
+    else:
+        assert 10 <= len(numbers) < count
+    boxes = [text.get_window_extent() for text in numbers]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
+def test_support_is_drawn_for_each_burst_where_it_is_known() -> None:
+    figure = composed(seen(found(4, support=0.75)))
+    (bars,) = figure.axes[2].collections
+    tops = [path.vertices[:, 1].max() for path in bars.get_paths()]  # type: ignore[union-attr]
+    assert tops == pytest.approx([75.0] * 4)
+    assert len(composed(seen(found(4, support=np.nan))).axes) == 2
+
+
+def test_background_and_band_are_named_where_they_are_known() -> None:
+    assert legend(composed(seen(found(3))).axes[1]) == [
+        "bursts", "its band", "robust", "background, not in it: 100 MB/s",
+    ]  # fmt: skip
+    plain = Extracted.curve(found(3).bytes_per_s, bursts(3))
+    assert legend(composed(seen(plain)).axes[1]) == ["bursts", "robust"]
+
+
+def test_other_methods_lie_over_it_or_say_why_not() -> None:
+    others = [("iosi", found(3)), ("dtw", Extracted.nothing("no_common_bursts"))]
+    axes = composed(seen(found(3), others=others)).axes[1]
+    assert legend(axes)[3:5] == ["iosi", "dtw: no_common_bursts"]
+    only = composed(seen(Extracted.nothing("no_common_bursts"), others=[("iosi", found(3))]))
+    assert "iosi" in legend(only.axes[1])
+    assert headings(only)[1] == "no signature: no burst is common to the samples"
+
+
+# ---- how it is laid out
+
+
+def test_rows_of_many_samples_are_lower_and_the_last_are_shown() -> None:
+    few, many = (signatures._size(seen(found(3), runs=runs))[1] for runs in (5, 20))
+    most = seen(found(3), runs=500, out=40)
+    assert few < many < signatures._size(most)[1] < 16
+    axes = composed(most).axes[0]
+    title = axes.get_title(loc="left")
+    assert title.startswith("Samples: 460 used, 40 left out as outliers (dashed), the last 120 are shown")
+    assert len(axes.get_yticks()) == 120
+
+
+def test_a_much_longer_outlier_does_not_squeeze_the_others() -> None:
+    view = seen(found(3), runs=6)
+    long = replace(view, samples=(*view.samples, sample(7, np.ones(5000), out=True)))
+    low, high = composed(long).axes[0].get_xlim()
+    assert (low, high) == (0.0, pytest.approx(1.15 * 30.0))
+
+
+def test_a_storm_in_an_outlier_is_cut_off() -> None:
+    view = seen(found(3), runs=6)
+    stormy = replace(view, samples=(*view.samples, sample(7, [9e10] * 5, out=True)))
+    assert composed(stormy).axes[0].get_title(loc="left").endswith("each row up to 2.5 GB/s")
+
+
+def test_one_axis_of_time_for_all_panels() -> None:
+    figure = composed(seen(found(90, every=20)))
+    assert {axes.get_xlim() for axes in figure.axes} == {figure.axes[0].get_xlim()}
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "time since the run's start [min]"]
+
+
+def test_what_was_not_measured_is_grey() -> None:
+    axes = composed(seen(found(1), runs=1, rates=(1e9, np.nan, np.nan, 1e9))).axes[0]
+    grey = [
+        patch for patch in axes.patches if patch.get_facecolor()[:3] == pytest.approx((0.604, 0.604, 0.604), abs=1e-2)
+    ]
+    assert len(grey) == 1
+    assert axes.get_title(loc="left") == "1 sample, each row up to 1 GB/s"
+
+
+def test_names_from_the_input_are_text() -> None:
+    view = replace(
+        seen(found(1), runs=1),
+        application_id="a\n$\\frac{1}{0}$\x1b/" + "n" * 400 + "/16",
+        filesystem="$x$",
+        samples=(DrawnSample("$\\bad{" + "7" * 90, np.ones(3), 2.0, 0.0, True),),
+    )
+    figure = composed(view)
+    assert "\n" not in headings(figure)[0]
+    assert "$x$" in headings(figure)[0]
+    assert len(rows(figure.axes[0])[0]) <= 14
+
+
+# ---- any values
+
+
+EXTREMES = [0.0, 5e-324, 1e-300, 1.0, 1e300, 1.7e308, np.nan, np.inf]
+
+
+@given(
+    st.lists(st.sampled_from(EXTREMES), max_size=6),
+    st.lists(st.sampled_from(EXTREMES[:6]), max_size=6),
+    st.booleans(),
+    st.sampled_from([np.nan, 0.0, 1e8, 1e300]),
+)
+@settings(max_examples=8, deadline=None)
+def test_any_values_are_drawn(rates: list[float], curve: list[float], out: bool, background: float) -> None:
+    answer = Extracted.curve(np.array(curve, dtype=np.float64), bursts(min(len(curve), 1), every=2), background)
+    with np.errstate(all="raise", under="ignore"):
+        figure = composed(seen(answer, runs=2, out=int(out), rates=rates))
+    assert figure.axes
+
+
+def test_no_samples_at_all() -> None:
+    axes = composed(seen(Extracted.nothing("no_io"), runs=0)).axes[0]
+    assert texts(axes) == ["the release holds no samples of it"]
+
+
+@pytest.mark.parametrize(("rates", "told"), [((0.0, 0.0), "nothing was moved"), ((np.nan,), "nothing was measured")])
+def test_samples_without_io(rates: tuple[float, ...], told: str) -> None:
+    assert told in texts(composed(seen(Extracted.nothing("no_io"), rates=rates)).axes[0])
+
+
+def test_a_day_long_signature_keeps_its_narrow_burst() -> None:
+    rates = np.zeros(86_400)
+    rates[40_000:40_003] = 3e9
+    one = SignatureBursts(*(np.array([value]) for value in (40_000.0, 40_001.0, 40_003.0, 9e9, 1.0)))
+    view = seen(Extracted.curve(rates, one), runs=2, rates=np.append(np.zeros(43_199), 3e9))
+    figure = composed(view)
+    heights = [np.max(np.asarray(line.get_ydata())) for line in figure.axes[1].lines]
+    assert max(heights) == pytest.approx(3.0)
+    assert max(len(line.get_xdata()) for axes in figure.axes for line in axes.lines) < 5_000  # type: ignore[arg-type]
+
+
+# ---- the file
+
+
+@pytest.mark.parametrize(("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
+def test_draws_the_same_picture_twice(kind: str, start: bytes, tmp_path: Path) -> None:
+    view = seen(found(5), others=[("iosi", found(5))])
+    for name in ("a", "b"):
+        draw(view, tmp_path / "deep" / name, kind)
+    assert (tmp_path / "deep" / "a").read_bytes().startswith(start)
+    assert (tmp_path / "deep" / "a").read_bytes() == (tmp_path / "deep" / "b").read_bytes()
+
+
+def test_picture_is_as_large_as_it_says(tmp_path: Path) -> None:
+    view = seen(found(5))
+    draw(view, tmp_path / "a.png")
+    width, height = signatures._size(view)
+    assert imread(tmp_path / "a.png").shape[:2] == (int(height * 120), int(width * 120))
+
+
+def test_the_library_is_imported_only_to_draw() -> None:
+    code = "import sys; from reports import signatures; print('matplotlib' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"

@@ -1,0 +1,62 @@
+"""The study of advice's pictures are drawn from any results, the same for the same ones, and show what they say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+from studies.advice import figures as figures
+
+ROOT = Path(__file__).resolve().parents[3]
+POLICIES = ("$one_$", "two")
+RUNS = pl.DataFrame(
+    [(policy, place + mix / 4, 1.0 + mix, 1.0) for place, policy in enumerate(POLICIES) for mix in range(5)],
+    ["policy", "contended_ratio", "io_slowdown", "others_slowdown"],
+    orient="row",
+)
+COMPARED = pl.DataFrame(
+    [("usual", "$one_$", 1.0, 0, 0), ("usual", "two", 0.4, 9, 2), ("large", "two", 7.0, 1, 8)],
+    ["setting", "policy", "to_rival", "wins", "losses"],
+    orient="row",
+)
+DRAWN: dict[str, Callable[[Path], None]] = {
+    "policies": lambda path: figures.draw_policies(RUNS, path),
+    "settings": lambda path: figures.draw_settings(COMPARED, ("usual", "large"), POLICIES, path),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_same_results_give_the_same_picture(name: str, tmp_path: Path) -> None:
+    for number in range(2):
+        DRAWN[name](tmp_path / f"{number}.png")
+    assert (tmp_path / "0.png").read_bytes() == (tmp_path / "1.png").read_bytes() != b""
+
+
+def test_marks_are_where_the_numbers_are(kept: list[Figure], tmp_path: Path) -> None:
+    DRAWN["settings"](tmp_path / "any.png")
+    left, right = kept[0].axes
+    marks = {str(line.get_label()): line for line in left.lines}
+    assert np.asarray(marks["two"].get_xdata()).tolist() == [0.4, 1.25], "what is beyond the edge is at the edge"
+    won = {str(line.get_label()): line for line in right.lines}["two"]
+    assert np.asarray(won.get_xdata()).tolist() == [7, -7]
+    assert [text.get_text() for text in left.get_yticklabels()] == ["usual", "large"]
+
+
+def test_the_first_policy_is_on_top(kept: list[Figure], tmp_path: Path) -> None:
+    DRAWN["policies"](tmp_path / "any.png")
+    first = kept[0].axes[0]
+    assert [text.get_text() for text in first.get_yticklabels()] == list(POLICIES)
+    assert first.yaxis_inverted()
+
+
+def test_the_library_that_draws_is_loaded_when_something_is_drawn() -> None:
+    code = "import sys; from studies.advice import figures; print('matplotlib' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"

@@ -1,0 +1,186 @@
+"""The study of advice: how mixes are drawn and judged, what is told of them, and its page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from studies.advice import page, running
+from studies.advice.running import (
+    NOW_S,
+    POLICIES,
+    SETTINGS,
+    Applications,
+    Judge,
+    Mix,
+    Results,
+    Run,
+    Setting,
+    StudyParams,
+    compared,
+    drawn,
+    placed,
+    study,
+    told,
+)
+from studies.command import study_command
+from transforms.advice import Advice, AdviceParams, Choice, Demand
+
+SHORT = Applications(run_s=(300.0, 600.0), period_s=(60.0, 200.0))
+SMALL = {
+    "usual": ("as it is", Setting(SHORT)),
+    "unknown jobs": ("a half unknown", Setting(SHORT, unknown_ratio=0.5, is_followed=False)),
+}
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """Two mixes of short runs in two settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "SETTINGS", SMALL)
+        return study(StudyParams(2, 3, 1, AdviceParams(step_s=4.0, most_delay_s=150.0)))
+
+
+def one_burst(started_s: float, wait_s: float, volume: float, peak: float) -> Run:
+    """A run that waits, and then transfers."""
+    demand = Demand(np.zeros(int(wait_s + volume / peak)), 1.0)
+    arrays = (np.array([wait_s, 0.0]), np.array([volume, 0.0]), np.array([peak, 1.0]))
+    return Run(demand, np.array([wait_s]), started_s, *arrays)
+
+
+# ---- the judge
+
+
+def test_two_bursts_at_once_are_late_by_half_of_their_bytes() -> None:
+    mix = Mix(10.0, ((one_burst(NOW_S - 50, 60, 1000, 10),), ()), one_burst(NOW_S, 10, 1000, 10))
+    judge = Judge(replace(mix, partitions=mix.partitions[:1]), 0.0, 600.0)
+    now = judge.outcome(0, 0.0)
+    assert now["contended_ratio"] == pytest.approx(1.0), "half of either's"
+    assert now["io_slowdown"] == pytest.approx(2.0)
+    assert now["others_slowdown"] == pytest.approx(2.0)
+    assert judge.outcome(0, 100.0) == pytest.approx(
+        {"contended_ratio": 0.0, "io_slowdown": 1.0, "others_slowdown": 1.0}
+    )
+    # the first is late by a quarter, and so is still there for the second's other half
+    assert judge.outcome(0, 50.0)["contended_ratio"] == pytest.approx(0.75)
+
+
+def test_what_is_late_anyway_is_not_held_against_the_new_one() -> None:
+    pair = (one_burst(NOW_S, 10, 1000, 10), one_burst(NOW_S, 10, 1000, 10))
+    judge = Judge(Mix(10.0, (pair,), one_burst(NOW_S, 300, 1000, 10)), 0.0, 600.0)
+    assert judge.outcome(0, 0.0)["contended_ratio"] == pytest.approx(0.0)
+
+
+# ---- mixes, and what is known of them
+
+
+def test_mixes_are_as_they_are_said_to_be() -> None:
+    setting = Setting()
+    for number in range(5):
+        mix = drawn(setting, 1, number)
+        assert 3 <= len(mix.partitions) <= 8
+        for runs in mix.partitions:
+            load = sum(run.demand.bytes_per_s.mean() for run in runs) / mix.capacity_bytes_per_s
+            assert load > 0.29
+            assert len(runs) >= 2
+            assert all(NOW_S - 0.9 * run.duration_s - 1 <= run.started_s <= NOW_S for run in runs)
+        assert mix.new.volume == pytest.approx(mix.new.demand.bytes_per_s.sum(), rel=1e-6)
+        assert mix.new.started_s == NOW_S
+
+
+def test_what_is_told_is_where_the_runs_are() -> None:
+    setting = Setting(SHORT, drift_ratio=0.0)
+    mix = drawn(setting, 1, 0)
+    quiet = replace(mix, partitions=tuple(runs[:1] for runs in mix.partitions), capacity_bytes_per_s=1e12)
+    without = Judge(quiet, 0.0, 60.0).without
+    demand, partitions = told(quiet, without, setting, np.random.default_rng(0))
+    assert demand is not mix.new.demand
+    np.testing.assert_array_equal(demand.bytes_per_s, mix.new.demand.bytes_per_s)
+    for partition, (run,) in zip(partitions, quiet.partitions, strict=True):
+        (known,) = partition.running
+        assert known.elapsed_s == pytest.approx(NOW_S - run.started_s, abs=0.01), "alone and without drift"
+        assert known.tempo == pytest.approx(1.0, abs=1e-4)
+        assert partition.background_bytes_per_s == pytest.approx(0.0, abs=1e7), "all of it is explained"
+
+
+def test_unknown_jobs_are_in_the_background() -> None:
+    setting = Setting(SHORT, unknown_ratio=1.0)
+    mix = drawn(setting, 1, 1)
+    _, partitions = told(mix, Judge(mix, 0.0, 60.0).without, setting, np.random.default_rng(0))
+    assert all(not partition.running for partition in partitions)
+    assert all(float(np.asarray(partition.background_bytes_per_s)) > 0 for partition in partitions)
+
+
+# ---- results
+
+
+def test_every_policy_has_its_row_in_every_mix(results: Results) -> None:
+    counts = results.runs.group_by("setting", "policy").len()
+    assert counts["len"].unique().to_list() == [2]
+    assert counts.height == 2 * len(POLICIES) - 1, "the oracle with delays in the usual setting alone"
+    assert results.runs.select("mix", "policy").filter(policy="oracle").height == 4
+    assert results.runs["delay_s"].is_between(0, 150).all()
+    assert results.runs["io_slowdown"].min() >= 0.99  # type: ignore[operator]
+
+
+def test_a_start_that_advice_delays_by_long_may_also_be_delayed_by_less() -> None:
+    advice = Advice(
+        (), (Choice("b", 1200.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0),), ("a", "b"), np.array([0.0, 600.0, 1200.0]),
+        np.array([[9.0, 3.0, 1.0], [5.0, 4.0, 0.0]]), np.array([[2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]), 4.0,
+        np.array([[1.0], [2.0]]), "contention",
+    )  # fmt: skip
+    choice = replace(advice.with_delay[0], delay_s=0.0)
+    mix = drawn(Setting(SHORT), 1, 0)
+    judge = Judge(replace(mix, partitions=mix.partitions[:2]), 0.0, 60.0)
+    places = placed(judge, replace(advice, without_delay=(choice,)), 1, np.random.default_rng(0))
+    assert places["contention"] == (1, 0.0)
+    assert places["contention, short delay"] == (0, 600.0)
+    assert places["contention, delayed"] == (1, 1200.0)
+    assert places["least loaded, as late"] == (places["least loaded"][0], 1200.0)
+
+
+def test_the_oracle_is_never_beaten_without_delays(results: Results) -> None:
+    best = results.runs.filter(policy="oracle").select("setting", "mix", best="contended_ratio")
+    rest = results.runs.filter(pl.col("delay_s") == 0).join(best, on=["setting", "mix"])
+    assert (rest.filter(~pl.col("policy").str.starts_with("oracle"))["contended_ratio"] >= 0).any()
+    without = rest.filter(pl.col("policy").is_in(["random", "least loaded", "least mean", "correlation", "contention"]))
+    assert (without["contended_ratio"] >= without["best"]).all()
+
+
+def test_comparisons_count_every_mix_once(results: Results) -> None:
+    found = compared(results, "least loaded")
+    assert found.select(total=pl.col("wins") + pl.col("ties") + pl.col("losses"))["total"].unique().to_list() == [2]
+    itself = found.filter(policy="least loaded")
+    assert itself["ties"].to_list() == [2, 2]
+
+
+def test_any_number_of_processes_gives_the_same(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "SETTINGS", SMALL)
+    again = running.of_mix(results.params, 1)
+    assert again.equals(results.runs.filter(pl.col("mix") == 1))
+
+
+def test_the_page_has_every_policy_and_its_figures(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "SETTINGS", SMALL)
+    text = page.write(results, tmp_path).read_text()
+    assert all(f"| {policy} |" in text for policy in POLICIES)
+    assert all(f"| {setting} |" in text for setting in SMALL)
+    figures = sorted(figure.name for figure in (tmp_path / "figures").iterdir())
+    assert len(figures) == 2
+    assert all(f"figures/{figure}" in text for figure in figures)
+
+
+def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "SETTINGS", dict(list(SMALL.items())[:1]))
+    asked = CliRunner().invoke(study_command, ["advice", "--seeds", "1", "--workers", "1", "--json"])
+    assert asked.exit_code == 0, asked.output
+    assert {row["policy"] for row in json.loads(asked.stdout)} == set(POLICIES)
+    assert set(SETTINGS) >= {"usual", "job log", "unknown jobs"}

@@ -1,0 +1,106 @@
+"""The study's pictures are drawn from any tables, the same for the same ones, and show what is in them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from studies.extrapolations import figures as figures
+
+ROOT = Path(__file__).resolve().parents[3]
+COUNTS = (8, 12, 24)
+
+
+def traces(names: tuple[str, ...] = ("one", "$two_$")) -> pl.DataFrame:
+    rows = [(name, n, 1000 * n * place, 20_000 + place * n) for place, name in enumerate(names, 1) for n in COUNTS]
+    return pl.DataFrame(rows, ["program", "process_count", "traced_bytes", "compressed_bytes"], orient="row")
+
+
+def sizes(names: tuple[str, ...] = ("one", "$two_$")) -> pl.DataFrame:
+    rows = [(name, n, 21_000) for name in names for n in (100, 1_000_000)]
+    return pl.DataFrame(rows, ["program", "process_count", "compressed_bytes"], orient="row")
+
+
+def checks() -> pl.DataFrame:
+    rows = [(name, n, n / 100) for name in ("one", "two") for n in COUNTS]
+    return pl.DataFrame(rows, ["program", "process_count", "traced_s"], orient="row")
+
+
+def curves() -> pl.DataFrame:
+    rows = [(name, n, n / 90) for name in ("one", "two") for n in (*COUNTS, 96)]
+    return pl.DataFrame(rows, ["program", "process_count", "extrapolated_s"], orient="row")
+
+
+def maps() -> pl.DataFrame:
+    rows = [(n, n < 12, rank, i, 48 // n * rank + 48 * i) for n in (4, 12) for rank in range(n) for i in range(2)]
+    return pl.DataFrame(rows, ["process_count", "is_traced", "rank", "iteration", "offset"], orient="row")
+
+
+DRAWN: dict[str, Callable[[Path], None]] = {
+    "sizes": lambda path: figures.draw_sizes(traces(), sizes(), "sizes", path),
+    "times": lambda path: figures.draw_times(checks(), curves(), "times", path),
+    "map": lambda path: figures.draw_map(maps(), "map", path),
+}
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures as they would be saved."""
+    found: list[Figure] = []
+    monkeypatch.setattr(figures, "save_study", lambda figure, _: found.append(figure))
+    return found
+
+
+@pytest.mark.parametrize("name", list(DRAWN))
+def test_pictures_are_drawn_and_the_same_each_time(name: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.png", tmp_path / "second.png"
+    DRAWN[name](first)
+    DRAWN[name](second)
+    assert first.read_bytes().startswith(b"\x89PNG")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_sizes_go_straight_on(kept: list[Figure]) -> None:
+    DRAWN["sizes"](Path("any"))
+    (axes,) = kept[0].axes
+    dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
+    ends = [float(pl.Series(line.get_ydata())[-1]) for line in dashed]
+    assert sorted(ends) == pytest.approx([1e9, 2e9])
+
+
+def test_a_few_programs_from_large_to_small_are_shown(kept: list[Figure]) -> None:
+    names = tuple("abcdefgh")
+    figures.draw_sizes(traces(names), sizes(names[1:]), "sizes", Path("any"))
+    assert kept[0].axes[0].get_legend_handles_labels()[1] == ["h", "f", "d", "b"]
+
+
+def test_the_unseen_one_stands_out(kept: list[Figure]) -> None:
+    DRAWN["times"](Path("any"))
+    shown = [axes for axes in kept[0].axes if axes.get_visible()]
+    assert len(shown) == 2
+    points = {str(line.get_label()): list(zip(*line.get_data(), strict=True)) for line in shown[0].lines}
+    assert points["traced, unseen"] == [(24, 0.24)]
+    assert points["traced, fitted on"] == [(8, 0.08), (12, 0.12)]
+    assert len(points["models"]) == 4
+
+
+def test_pieces_lie_where_the_offsets_are(kept: list[Figure]) -> None:
+    DRAWN["map"](Path("any"))
+    first: Axes = kept[0].axes[0]
+    assert first.get_title(loc="left") == "4 ranks, traced"
+    pieces = {(bar.get_x(), bar.get_y() + 0.5, bar.get_width()) for bar in first.patches}  # type: ignore[attr-defined]
+    assert pieces == {(12 * rank + 48 * i, rank, 12) for rank in range(4) for i in range(2)}
+    assert kept[0].axes[1].get_title(loc="left") == "12 ranks, extrapolated"
+
+
+def test_the_library_is_imported_only_to_draw() -> None:
+    code = "import sys; from studies.extrapolations import figures; print('matplotlib' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"

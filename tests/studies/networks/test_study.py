@@ -1,0 +1,80 @@
+"""The study of networks: answers beside what was planted, and the page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from studies.command import study_command
+from studies.networks import page
+from studies.networks.running import SKEW_SETTINGS, Results, StudyParams, study
+from transforms.networks.patterns import OUTCOMES, PATTERNS
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """Two systems of each pattern, two sets of clocks of each setting."""
+    return study(StudyParams(2, 7))
+
+
+def test_every_planted_system_and_clock_has_its_row(results: Results) -> None:
+    assert results.answers["planted"].to_list() == [pattern for pattern in PATTERNS for _ in range(2)]
+    assert set(results.answers["named"]) <= {*PATTERNS, *OUTCOMES}
+    assert results.clocks.select("rank_count", "file_count", "jitter_s").rows() == list(SKEW_SETTINGS)
+
+
+def test_clocks_are_found_to_a_tenth_of_their_range(results: Results) -> None:
+    assert results.clocks["error_ratio"].max() < 0.1  # type: ignore[operator]
+
+
+def test_the_same_seed_gives_the_same_answers(results: Results) -> None:
+    again = study(StudyParams(2, 7))
+    assert again.answers.equals(results.answers)
+    assert again.clocks.equals(results.clocks)
+
+
+def test_confusion_counts_every_answer(results: Results) -> None:
+    answers = pl.DataFrame(
+        {
+            "planted": ["circular", "striped", "noisy", "noisy", "outlier"],
+            "named": ["circular", "noisy", "noisy", "none_fits", "outlier"],
+            "rank_count": [16, 64, 2000, 500, 40],
+        }
+    )
+    made_up = replace(results, answers=answers)
+    assert list(page.confusion_rows(made_up)) == [
+        ("circular", "1", "0", "0", "0", "0", "100 %"),
+        ("striped", "0", "0", "1", "0", "0", "0 %"),
+        ("noisy", "0", "0", "1", "0", "1", "50 %"),
+        ("outlier", "0", "0", "0", "1", "0", "100 %"),
+    ]
+    assert list(page.size_rows(made_up)) == [
+        ("circular", "1 of 1", "-", "-", "-"),
+        ("striped", "-", "0 of 1", "-", "-"),
+        ("noisy", "-", "-", "0 of 1", "1 of 1"),
+        ("outlier", "-", "1 of 1", "-", "-"),
+    ]
+    assert page.right_ratio(made_up) == pytest.approx(0.6)
+
+
+def test_the_page_has_its_tables_and_figure(results: Results, tmp_path: Path) -> None:
+    written = page.write(results, tmp_path)
+    text = written.read_text()
+    assert text.startswith("<!-- Made by `iosig study networks --seeds 2 --seed 7 --into DIR`")
+    assert text.count("| planted |") == 2
+    (figure,) = (tmp_path / "figures").iterdir()
+    assert f"figures/{figure.name}" in text
+    assert figure.stat().st_size > 10_000
+
+
+def test_the_command_prints_tables_and_json() -> None:
+    told = CliRunner().invoke(study_command, ["networks", "--seeds", "1"])
+    assert told.exit_code == 0, told.output
+    assert "What planted patterns are called" in told.output
+    told = CliRunner().invoke(study_command, ["networks", "--seeds", "1", "--json"])
+    assert len(json.loads(told.stdout)["answers"]) == len(PATTERNS)

@@ -1,0 +1,99 @@
+"""The study's pictures are drawn from any answers, the same for the same ones, and show what is in the tables."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from studies.periods import figures
+
+ROOT = Path(__file__).resolve().parents[3]
+METHODS = ("first", "second")
+
+
+def answers(experiment: str, values: Sequence[float], levels: Sequence[str] = ("none",)) -> pl.DataFrame:
+    """Errors of ten traces of each setting, one of them without a period; the second method finds none."""
+    rng = np.random.default_rng(0)
+    frames = []
+    for method in METHODS:
+        for value in values:
+            for level in levels:
+                errors = 10.0 ** rng.uniform(-5, 2, 10)
+                found = pl.Series([None, *errors[1:]] if method == "first" else [None] * 10, dtype=pl.Float64)
+                frame = pl.DataFrame({"error_ratio": found, "sigma_vol": found / 200, "sigma_time": found / 400})
+                frames.append(
+                    frame.select(
+                        pl.lit(experiment).alias("experiment"),
+                        pl.lit(value).alias("value"),
+                        pl.lit(level).alias("noise_level"),
+                        pl.lit(method).alias("method"),
+                        pl.all(),
+                    )
+                )
+    return pl.concat(frames)
+
+
+def alarms() -> pl.DataFrame:
+    rows = [
+        (kind, noise, method, ratio, max(ratio - 0.01, 0.0), min(ratio + 0.02, 1.0))
+        for kind, noise in (("white", "normal"), ("bursts", "10 bursts"))
+        for method, ratio in zip(METHODS, (0.0, 1.0), strict=True)
+    ]
+    return pl.DataFrame(rows, ["kind", "noise", "method", "alarm_ratio", "low_ratio", "high_ratio"], orient="row")
+
+
+DRAWN: dict[str, Callable[[Path], None]] = {
+    "compute_time": lambda path: figures.draw_errors(
+        answers("compute_time", [2.75, 44.0], ["none", "low", "high"]), "compute_time", path
+    ),
+    "desynchronization": lambda path: figures.draw_errors(
+        answers("desynchronization", [0.0, 22.0]), "desynchronization", path
+    ),
+    "variability": lambda path: figures.draw_errors(answers("variability", [0.0, 2.0]), "variability", path),
+    "deviations": lambda path: figures.draw_deviations(answers("variability", [0.0, 2.0]), path),
+    "alarms": lambda path: figures.draw_alarms(alarms(), path),
+    "examples": lambda path: figures.draw_examples([("one", np.ones(9)), ("two", np.arange(5.0))], 1.0, path),
+}
+
+
+@pytest.mark.parametrize("name", list(DRAWN))
+def test_pictures_are_drawn_and_the_same_each_time(name: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.png", tmp_path / "second.png"
+    DRAWN[name](first)
+    DRAWN[name](second)
+    assert first.read_bytes().startswith(b"\x89PNG")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_boxes_are_of_the_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    boxes: list[tuple[float, float]] = []
+
+    def kept(axes: object, values: np.ndarray, place: float, width: float, colour: str) -> None:
+        boxes.append((place, float(np.median(values))))
+
+    monkeypatch.setattr(figures, "_box", kept)
+    table = answers("variability", [0.5, 0.1])
+    figures.draw_errors(table, "variability", tmp_path / "any.png")
+    # in order of the values, and none for the method that finds nothing
+    wanted = [
+        float(np.median(np.clip(table.filter(pl.col("value") == value)["error_ratio"].drop_nulls(), 1e-4, 10.0)))
+        for value in (0.1, 0.5)
+    ]
+    assert boxes == [(0.0, pytest.approx(wanted[0])), (1.0, pytest.approx(wanted[1]))]
+
+
+def test_the_library_is_imported_only_to_draw() -> None:
+    code = "import sys; from studies.periods import figures; print('matplotlib' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"
+
+
+def test_no_display_and_no_global_figure_is_needed(tmp_path: Path) -> None:
+    DRAWN["alarms"](tmp_path / "any.png")
+    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()

@@ -1,0 +1,264 @@
+"""Semi-synthetic traces keep every number that the paper states, and their truth is what is in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from studies.periods.semi_synthetic import (
+    NOISE_LEVELS,
+    ApplicationParams,
+    Applications,
+    Library,
+    NoiseLevel,
+    NoiseParams,
+    PhaseParams,
+    applications,
+    library,
+    noise_traces,
+    phase_durations,
+    phases,
+)
+from transforms.throughput.bursts import bursts
+
+#: few processes and pieces: what is tested does not depend on how many there are
+SMALL = PhaseParams(process_count=4, piece_count=3)
+
+
+@pytest.fixture(scope="module")
+def small() -> Library:
+    return library(np.random.default_rng(1), SMALL)
+
+
+def drawn(small: Library, count: int = 5, seed: int = 2, **params: float | int | NoiseLevel) -> Applications:
+    return applications(ApplicationParams(**params), count, np.random.default_rng(seed), small)  # type: ignore[arg-type]
+
+
+# ---- the library
+
+
+def test_durations_are_the_papers() -> None:
+    found = phase_durations(PhaseParams())
+    assert len(found) == 99
+    assert found[0] == pytest.approx(10.22)
+    assert found[-1] == pytest.approx(13.34)
+    assert found.mean() == pytest.approx(10.4, rel=1e-9)
+    assert (np.diff(found) > 0).all()
+    # few are long: the mean is close to the least
+    assert np.median(found) < found.mean()
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    count=st.integers(3, 300),
+    shortest=st.floats(0.1, 50.0),
+    extent=st.floats(0.1, 50.0),
+    place=st.floats(0.01, 0.99),
+)
+def test_durations_have_any_mean(count: int, shortest: float, extent: float, place: float) -> None:
+    share = 1.02 / count + place * (0.49 - 1.02 / count)
+    params = PhaseParams(
+        phase_count=count, shortest_s=shortest, mean_s=shortest + share * extent, longest_s=shortest + extent
+    )
+    found = phase_durations(params)
+    assert found.min() == pytest.approx(shortest)
+    assert found.max() == pytest.approx(shortest + extent)
+    assert found.mean() == pytest.approx(params.mean_s, rel=1e-6)
+
+
+@pytest.mark.parametrize("mean_s", [10.0, 10.22, 11.79, 14.0])
+def test_a_mean_that_cannot_be_is_refused(mean_s: float) -> None:
+    with pytest.raises(ValueError, match="mean"):
+        PhaseParams(mean_s=mean_s)
+
+
+def test_a_mean_below_the_longest_ones_share_is_refused() -> None:
+    with pytest.raises(ValueError, match="too low"):
+        phase_durations(PhaseParams(mean_s=10.23))
+
+
+def test_phases_move_what_the_paper_says() -> None:
+    params = PhaseParams()
+    found = phases(params, np.random.default_rng(3))
+    assert found.edges_s.shape == (99, 32, 11)
+    assert (np.diff(found.edges_s, axis=2) > 0).all()
+    assert (found.edges_s[:, :, 0] == 0).all()
+    # 3.5 GB a process, 112 GB a phase: about 10 GB/s
+    assert found.piece_bytes * 10 == pytest.approx(3.5e9)
+    assert 32 * 3.5e9 / found.durations_s.mean() == pytest.approx(10.8e9, rel=0.01)
+    assert sorted(found.durations_s) == pytest.approx(list(phase_durations(params)))
+    # nobody is done more than a tenth of the phase before the last
+    assert (found.edges_s[:, :, -1] >= 0.9 * found.durations_s[:, None] - 1e-9).all()
+
+
+def test_pieces_without_spread_are_even() -> None:
+    found = phases(PhaseParams(uneven_ratio=0.0, piece_cov=0.0), np.random.default_rng(4))
+    lengths = np.diff(found.edges_s, axis=2)
+    assert lengths == pytest.approx(np.broadcast_to(found.durations_s[:, None, None] / 10, lengths.shape))
+
+
+@pytest.mark.parametrize(("level", "rate"), [("low", 5e8), ("high", 1e9)])
+def test_noise_is_the_papers(level: NoiseLevel, rate: float) -> None:
+    found = noise_traces(NoiseParams(), level, np.random.default_rng(5))
+    assert found.period_s.shape == (100, 10)
+    assert found.period_s.mean() == pytest.approx(2.2, rel=0.01)
+    assert found.bytes_per_s.mean() == pytest.approx(rate, rel=0.01)
+    assert found.active_s == pytest.approx(found.period_s / 2)
+
+
+# ---- traces
+
+
+def test_without_spread_all_iterations_are_alike() -> None:
+    even = PhaseParams(process_count=2, piece_count=2, uneven_ratio=0.0, piece_cov=0.0)
+    whole = library(np.random.default_rng(0), even)
+    # one phase alone, so that each iteration takes the same time
+    only = Library(phases=type(whole.phases)(whole.phases.edges_s[:1], whole.phases.piece_bytes), noise=whole.noise)
+    lasting = float(only.phases.durations_s[0])
+    found = drawn(only, count=3, compute_mean_s=5.0, iteration_count=4)
+    assert found.period_s == pytest.approx([5.0 + lasting] * 3)
+    assert found.phase_started_s[0] == pytest.approx([5.0 + i * (5.0 + lasting) for i in range(4)])
+    assert found.duration_s == pytest.approx([4 * (5.0 + lasting)] * 3)
+    assert found.io_ratio == pytest.approx([lasting / (5.0 + lasting)] * 3)
+    # both processes move their 3.5 GB evenly in each phase, and nothing beside
+    samples = found.instants(10.0)
+    values = samples.values[: samples.offsets[1]]
+    times = np.arange(len(values)) / 10.0
+    is_io = (times % (5.0 + lasting)) >= 5.0
+    assert values[~is_io].max() == 0
+    assert values[is_io] == pytest.approx(2 * 3.5e9 / lasting)
+
+
+def test_truth_is_what_is_in_the_requests(small: Library) -> None:
+    found = drawn(small, count=7, compute_mean_s=11.0, compute_deviation_s=3.0)
+    # compute phases are longer than any gap within a phase
+    told = bursts(found.requests, 0.5)
+    for trace in range(7):
+        ours = slice(told.offsets[trace], told.offsets[trace + 1])
+        is_long = found.phase_started_s[trace, 1:] - found.phase_ended_s[trace, :-1] > 0.5
+        started = found.phase_started_s[trace][np.r_[True, is_long]]
+        assert told.onset_s[ours] == pytest.approx(started)
+        assert told.ended_s[ours] == pytest.approx(found.phase_ended_s[trace][np.r_[is_long, True]])
+        assert told.volume_bytes[ours].sum() == pytest.approx(20 * 4 * 3.5e9)
+
+
+def test_delays_leave_the_first_process_alone(small: Library) -> None:
+    found = drawn(small, count=50, delay_mean_s=30.0)
+    began = found.requests.began_s.reshape(50, 20, 4, 3)[:, :, :, 0]
+    assert began[:, :, 0] == pytest.approx(found.phase_started_s)
+    delays = began[:, :, 1:] - found.phase_started_s[:, :, None]
+    assert (delays >= 0).all()
+    assert delays.mean() == pytest.approx(30.0, rel=0.05)
+    assert delays.std() == pytest.approx(30.0, rel=0.05)
+    ceased = found.requests.ceased_s.reshape(50, 20, 12)
+    assert ceased.max(axis=2) == pytest.approx(found.phase_ended_s)
+
+
+def test_phases_do_not_overlap(small: Library) -> None:
+    found = drawn(small, count=20, compute_deviation_s=22.0, delay_mean_s=10.0)
+    assert (found.phase_started_s[:, 1:] >= found.phase_ended_s[:, :-1]).all()
+    assert (found.phase_started_s[:, 0] >= 0).all()
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.5, 1.0, 2.0])
+def test_compute_phases_are_normal_and_positive(small: Library, ratio: float) -> None:
+    from scipy.stats import kstest, truncnorm
+
+    found = drawn(small, count=200, compute_mean_s=11.0, compute_deviation_s=11.0 * ratio)
+    before = np.concatenate([np.zeros((200, 1)), found.phase_ended_s[:, :-1]], axis=1)
+    computing = (found.phase_started_s - before).ravel()
+    assert computing.min() >= -1e-9
+    wanted = truncnorm(-1.0 / ratio, np.inf, loc=11.0, scale=11.0 * ratio)
+    assert kstest(computing, wanted.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("level", "rate"), [("low", 2.5e8), ("high", 5e8)])
+def test_noise_lies_over_the_whole_trace(small: Library, level: NoiseLevel, rate: float) -> None:
+    quiet, noisy = drawn(small), drawn(small, noise_level=level)
+    assert noisy.phase_ended_s == pytest.approx(quiet.phase_ended_s)
+    count = len(quiet.requests.began_s)
+    added = noisy.requests.chosen(slice(count, None))
+    for trace in range(5):
+        is_own = added.subject == trace
+        began, ceased = added.began_s[is_own], added.ceased_s[is_own]
+        assert began[0] == 0
+        assert (began[1:] > ceased[:-1]).all()
+        assert ceased[-1] <= quiet.duration_s[trace]
+        assert quiet.duration_s[trace] - ceased[-1] < 2.2
+        # half of the time at the level's rate
+        mean = added.volume_bytes[is_own].sum() / quiet.duration_s[trace]
+        assert mean == pytest.approx(rate, rel=0.05)
+
+
+def test_samples_cover_whole_intervals(small: Library) -> None:
+    found = drawn(small, count=9, compute_deviation_s=5.0)
+    binned, points = found.bins(1.0), found.instants(1.0)
+    counts = np.floor(found.duration_s).astype(int)
+    assert np.diff(binned.offsets).tolist() == np.diff(points.offsets).tolist() == counts.tolist()
+    assert found.instants(1.0, found.steps()).values == pytest.approx(points.values)
+    # what is not in the bins lies in the last part of a second
+    volume = np.add.reduceat(binned.values, binned.offsets[:-1])
+    assert (volume <= 20 * 4 * 3.5e9 * (1 + 1e-12)).all()
+    assert (volume >= 20 * 4 * 3.5e9 - 1.0 * 4 * 3.5e9).all()
+
+
+def test_cut_traces_begin_and_end_within_periods(small: Library) -> None:
+    whole = drawn(small, count=300)
+    found = whole.cut(np.random.default_rng(3))
+    assert found.period_s == pytest.approx(whole.period_s)
+    early, late = found.window_start_s / whole.period_s, (whole.window_end_s - found.window_end_s) / whole.period_s
+    for share in (early, late):
+        assert (share.min(), share.max()) == (pytest.approx(0, abs=0.03), pytest.approx(1, abs=0.03))
+    assert found.sample_counts(2.0).tolist() == np.floor(2 * found.duration_s).astype(int).tolist()
+    # what is seen is what the whole trace has from there on
+    steps = found.steps()
+    seen, values = found.instants(1.0, steps), whole.instants(100.0, steps)
+    for trace in range(5):
+        times = found.window_start_s[trace] + np.arange(found.sample_counts(1.0)[trace])
+        nearest = values.values[values.offsets[trace] :][np.round(100 * times).astype(int)]
+        own = seen.values[seen.offsets[trace] : seen.offsets[trace + 1]]
+        assert np.isclose(own, nearest).mean() > 0.95
+    ratio = [
+        np.mean(((at >= start[:, None]) & (at < end[:, None])).any(axis=0))
+        for start, end, at in zip(
+            whole.phase_started_s,
+            whole.phase_ended_s,
+            np.linspace(found.window_start_s, found.window_end_s, 5000, axis=1),
+            strict=True,
+        )
+    ]
+    assert found.io_ratio == pytest.approx(ratio, abs=0.01)
+
+
+@pytest.mark.parametrize("level", NOISE_LEVELS)
+def test_the_same_seed_gives_the_same_traces(small: Library, level: NoiseLevel) -> None:
+    first, second, other = (
+        drawn(small, seed=seed, noise_level=level, delay_mean_s=3.0, compute_deviation_s=3.0) for seed in (8, 8, 9)
+    )
+    assert np.array_equal(first.requests.began_s, second.requests.began_s)
+    assert np.array_equal(first.requests.volume_bytes, second.requests.volume_bytes)
+    assert not np.array_equal(first.phase_ended_s, other.phase_ended_s)
+
+
+@pytest.mark.parametrize("level", NOISE_LEVELS)
+def test_no_traces_are_an_answer(small: Library, level: NoiseLevel) -> None:
+    found = drawn(small, count=0, noise_level=level)
+    assert found.requests.subject_count == 0
+    assert found.bins(1.0).offsets.tolist() == [0]
+    assert found.instants(1.0).offsets.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"iteration_count": 0},
+        {"compute_mean_s": -1.0},
+        {"compute_mean_s": float("nan")},
+        {"compute_deviation_s": -1.0},
+        {"delay_mean_s": -1.0},
+    ],
+)
+def test_impossible_settings_are_refused(params: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"needs|negative"):
+        ApplicationParams(**params)  # type: ignore[arg-type]

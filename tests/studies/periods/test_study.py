@@ -1,0 +1,340 @@
+"""The study draws, asks and counts as it says, for any method and any number of processes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import studies.periods.running
+from studies.command import study_command
+from studies.periods import figures as study_figures, page
+from studies.periods.methods import METHODS, Method
+from studies.periods.running import Results, StudyParams, interval, searched, study
+from studies.periods.scenarios import COMPUTE_S, NULL_SAMPLE_COUNT, Null, Setting, nulls, settings
+from studies.periods.semi_synthetic import ApplicationParams
+from studies.periods.summary import STATEMENTS, alarm_summary, error_summary, statements
+from transforms.arrays import Ragged
+from transforms.periods.answers import Candidates, Detections
+from transforms.periods.sampled import Sampled
+
+
+def answer(signals: Sampled, frequency_hz: np.ndarray, is_periodic: np.ndarray) -> Detections:
+    none = np.full(signals.signal_count, np.nan)
+    return Detections(
+        np.where(is_periodic, "periodic", "aperiodic"),
+        np.where(is_periodic, frequency_hz, np.nan),
+        np.where(is_periodic, 0.5, np.nan),
+        signals.started_s,
+        signals.ended_s,
+        none,
+        Candidates.none(signals.signal_count),
+    )
+
+
+def strongest(signals: Sampled) -> Detections:
+    """Say that every signal has the period of its strongest frequency."""
+    power = np.abs(np.fft.rfft(signals.bytes_per_s - signals.bytes_per_s.mean(axis=1, keepdims=True)))
+    frequency = power.argmax(axis=1) * signals.sampling_hz / signals.sample_count
+    return answer(signals, frequency, np.ones(signals.signal_count, dtype=bool))
+
+
+def never(signals: Sampled) -> Detections:
+    return answer(signals, np.ones(signals.signal_count), np.zeros(signals.signal_count, dtype=bool))
+
+
+def when_high(signals: Sampled) -> Detections:
+    """Say that signals are periodic whose first sample is above 0."""
+    return answer(signals, np.ones(signals.signal_count), signals.bytes_per_s[:, 0] > 0)
+
+
+STRONGEST = Method("strongest", "the strongest frequency", "instants", strongest)
+NEVER = Method("never", "never a period", "bins", never)
+SOME = (settings()[6], settings()[15], settings()[24], settings()[29], settings()[-1])
+ALTERNATING = Null("white", "every fourth", lambda rng, count: np.tile((np.arange(count) % 4 == 0)[:, None], 8) + 0.0)
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return study(StudyParams(4, 8, 1, 1), (STRONGEST, NEVER), SOME, [ALTERNATING])
+
+
+# ---- what is studied
+
+
+def test_settings_are_the_papers() -> None:
+    found = settings()
+    by_experiment = {name: [line for line in found if line.experiment == name] for name in page._ERRORS}
+    assert sum(map(len, by_experiment.values())) == len(found) == 50
+    for line in by_experiment["compute_time"]:
+        assert (line.params.compute_mean_s, line.params.compute_deviation_s) == (line.value, 0.0)
+        assert line.params.delay_mean_s == 0
+    assert {line.params.noise_level for line in by_experiment["compute_time"]} == {"none", "low", "high"}
+    for line in by_experiment["desynchronization"]:
+        assert line.params == ApplicationParams(compute_mean_s=11.0, delay_mean_s=line.value)
+    for line in by_experiment["variability"]:
+        assert line.params.compute_deviation_s == pytest.approx(line.value * COMPUTE_S)
+        assert line.params.delay_mean_s == 0
+    assert by_experiment["desynchronization"][-1].value == 22.0
+    assert [line.value for line in by_experiment["variability"]] == pytest.approx(list(np.linspace(0, 2, 21)))
+    for line in by_experiment["cut"]:
+        assert line.params == ApplicationParams(compute_mean_s=line.value)
+    assert {line.is_cut for line in by_experiment["cut"]} == {True}
+    assert sum(line.is_cut for line in found) == len(by_experiment["cut"]) == 5
+    assert {line.params.iteration_count for line in found} == {20}
+
+
+def test_noises_are_of_all_kinds() -> None:
+    kinds = {null.kind for null in nulls()}
+    assert kinds == {"white", "red", "bursts"}
+    assert len({null.label for null in nulls()}) == len(nulls()) == 10
+    for null in nulls():
+        drawn = null.draw(np.random.default_rng(0), 3)
+        assert drawn.shape == (3, NULL_SAMPLE_COUNT)
+        assert np.isfinite(drawn).all()
+        assert (drawn >= 0).all()
+
+
+def test_methods_have_names_of_their_own() -> None:
+    assert len({method.name for method in METHODS}) == len(METHODS) == 5
+    assert all(method.doc and method.sampling in ("bins", "instants") for method in METHODS)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_every_method_finds_an_exact_period(method: Method) -> None:
+    square = np.where(np.arange(400) % 20 < 6, 1e9, 0.0)
+    samples = Ragged(np.concatenate([square, square[:200], np.zeros(30)]), np.array([0, 400, 600, 630]))
+    found = searched(method, samples)
+    assert found.outcome[:2].tolist() == ["periodic", "periodic"]
+    assert found.period_s[:2] == pytest.approx([20.0, 20.0], rel=0.01)
+    assert not found.is_periodic[2]
+
+
+# ---- what comes of it
+
+
+def test_a_row_for_each_trace_and_method(results: Results) -> None:
+    assert results.answers.height == len(SOME) * 4 * 2
+    rows = results.answers.group_by("experiment", "value", "method").len()
+    assert (rows["len"] == 4).all()
+    never_rows = results.answers.filter(method="never")
+    assert never_rows["error_ratio"].null_count() == never_rows["period_s"].null_count() == never_rows.height
+    assert (never_rows["outcome"] == "aperiodic").all()
+    assert results.answers["true_period_s"].null_count() == 0
+
+
+def test_errors_are_relative_to_the_true_period(results: Results) -> None:
+    rows = results.answers.filter(method="strongest")
+    wanted = (rows["period_s"] - rows["true_period_s"]).abs() / rows["true_period_s"]
+    assert rows["error_ratio"].to_list() == pytest.approx(wanted.to_list())
+    # figure 8a: without any deviation the strongest frequency is the period
+    assert rows.filter(experiment="compute_time")["error_ratio"].to_numpy().max() < 0.01
+
+
+def test_alarms_are_counted(results: Results) -> None:
+    some = Method("some", "", "bins", when_high)
+    found = study(StudyParams(1, 8, 0, 1), (some, STRONGEST, NEVER), [], [ALTERNATING]).alarms
+    assert found["draw_count"].to_list() == [8, 8, 8]
+    assert found["alarm_count"].to_list() == [2, 8, 0]
+    assert found["alarm_ratio"].to_list() == [0.25, 1.0, 0.0]
+    for low, high, count in found.select("low_ratio", "high_ratio", "alarm_count").rows():
+        assert (low, high) == interval(count, 8)
+
+
+def test_intervals_are_exact() -> None:
+    # of 0 of n: the upper end is 1 - 0.025 ** (1 / n)
+    assert interval(0, 1000) == pytest.approx((0.0, 1 - 0.025**0.001))
+    assert interval(1000, 1000) == pytest.approx((0.025**0.001, 1.0))
+    low, high = interval(10, 1000)
+    assert low < 0.01 < high
+
+
+def test_seeds_and_pieces_are_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def periods(seed: int, count: int = 6) -> list[float]:
+        answers = study(StudyParams(count, 1, seed, 1), [STRONGEST], SOME[2:3], []).answers
+        return answers["true_period_s"].to_list()
+
+    assert periods(1) == periods(1)
+    assert periods(1) != periods(2)
+    monkeypatch.setattr(studies.periods.running, "TRACE_CHUNK", 2)
+    found = periods(1)
+    assert len(set(found)) == 6
+    # what is drawn more does not change what was drawn before
+    assert periods(1, count=4) == found[:4]
+
+
+def test_any_number_of_processes_gives_the_same() -> None:
+    paper = [method for method in METHODS if method.name == "dft"]
+    one, two = (study(StudyParams(2, 5, 3, workers), paper, SOME[:2], nulls()[:2]) for workers in (1, 2))
+    assert one.answers.equals(two.answers)
+    assert one.alarms.equals(two.alarms)
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    study(StudyParams(1, 1, 0, 1), [NEVER], SOME[:2], [ALTERNATING], lambda done, count: told.append((done, count)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+# ---- summaries
+
+
+def made(errors: dict[tuple[str, float], list[float | None]]) -> Results:
+    """Results of one method with such errors, by experiment and value."""
+    rows = [
+        {
+            "experiment": experiment,
+            "value": value,
+            "noise_level": "none",
+            "method": "never",
+            "error_ratio": error,
+            "confidence": 0.25,
+            "periodicity_score": 0.5,
+            "r_io": 0.55,
+            "true_io_ratio": 0.5,
+        }
+        for (experiment, value), found in errors.items()
+        for error in found
+    ]
+    alarms = pl.DataFrame(
+        [("white", "a", "never", 0.5), ("white", "b", "never", 0.25), ("red", "c", "never", 0.125)],
+        ["kind", "noise", "method", "alarm_ratio"],
+        orient="row",
+    )
+    return Results(StudyParams(), (NEVER,), pl.DataFrame(rows, infer_schema_length=None), alarms)
+
+
+@pytest.fixture(scope="module")
+def handmade() -> Results:
+    return made(
+        {
+            ("compute_time", 11.0): [0.01, 0.03, None, None],
+            ("desynchronization", 0.0): [9.0],
+            ("desynchronization", 2.0): [0.1, 0.2],
+            ("desynchronization", 4.0): [0.3, 0.5],
+            ("variability", 0.0): [0.001],
+            ("variability", 0.5): [0.02, 0.04, 0.09],
+            ("variability", 2.0): [0.1, 0.4, 3.0, None],
+        }
+    )
+
+
+def test_summary_of_errors(handmade: Results) -> None:
+    found = {row["group"]: row for row in error_summary(handmade).to_dicts()}
+    assert found["sigma_0"]["found_ratio"] == 0.5
+    assert found["sigma_0"]["mean_error"] == pytest.approx(0.02)
+    assert found["desynchronization"]["mean_error"] == pytest.approx(0.275)
+    assert found["desynchronization"]["median_error"] == pytest.approx(0.25)
+    assert found["variability"]["mean_error"] == pytest.approx(0.05)
+    assert found["variability"]["median_error"] == pytest.approx(0.04)
+
+
+def test_summary_of_alarms(handmade: Results) -> None:
+    assert alarm_summary(handmade).to_dicts() == [{"method": "never", "white": 0.5, "red": 0.125, "bursts": None}]
+
+
+def test_the_papers_statements(handmade: Results) -> None:
+    found = {words: values[0] for words, _, values in statements(handmade)}
+    assert list(found) == [line.text for line in STATEMENTS]
+    assert found["highest error, sigma = 0"] == pytest.approx(0.03)
+    assert found["highest mean error of any delay"] == pytest.approx(9.0)
+    assert found["highest median error, sigma/mu up to 0.5"] == pytest.approx(0.04)
+    assert found["highest median error of any sigma/mu"] == pytest.approx(0.4)
+    assert found["traces with an error above 200 %, any sigma/mu"] == pytest.approx(1 / 8)
+    assert found["highest median error of R_IO, any sigma/mu"] == pytest.approx(0.1)
+    assert found["median confidence, sigma/mu = 2"] == 0.25
+
+
+def test_a_method_without_answers_has_no_errors() -> None:
+    found = made({("compute_time", 11.0): [None, None]})
+    rows = error_summary(found).filter(group="sigma_0").to_dicts()
+    assert rows == [
+        {"method": "never", "group": "sigma_0", "found_ratio": 0.0, "mean_error": None, "median_error": None}
+    ]
+    assert statements(found)[0][2] == [None]
+
+
+# ---- page and command
+
+
+def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # to lay out and to encode takes longest, and is tested where it belongs
+    monkeypatch.setattr(study_figures, "save_study", lambda _, path: path.write_bytes(b""))
+    text = page.write(results, tmp_path / "new").read_text(encoding="utf-8")
+    figures = re.findall(r"\]\((figures/[^)]+)\)", text)
+    assert len(figures) == len(set(figures)) == 7
+    assert sorted(figures) == sorted(f"figures/{path.name}" for path in (tmp_path / "new" / "figures").iterdir())
+    for block in text.split("\n\n"):
+        if block.startswith("|"):
+            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1, block
+    assert "--traces 4 --draws 8 --seed 1" in text
+    assert "| strongest | 100 %" in text
+
+
+def test_page_is_the_same_each_time(results: Results) -> None:
+    assert page.text(results) == page.text(results)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"),
+    [(None, "-"), (0.0, "0 %"), (1.0, "100 %"), (0.1234, "12 %"), (0.0123, "1.2 %"), (0.000456, "0.046 %")],
+)
+def test_percent(ratio: float | None, shown: str) -> None:
+    assert page.percent(ratio) == shown
+
+
+@pytest.fixture
+def small_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    def small(params: StudyParams, **_: object) -> Results:
+        return study(StudyParams(params.trace_count, params.draw_count, params.seed, 1), (NEVER,), SOME, [ALTERNATING])
+
+    monkeypatch.setattr(studies.periods.running, "study", small)
+
+
+@pytest.mark.usefixtures("small_study")
+def test_command_prints_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(page, "_draw", lambda *_: None)
+    told = CliRunner().invoke(
+        study_command, ["periods", "--traces", "2", "--draws", "3", "--into", str(tmp_path / "there")]
+    )
+    assert told.exit_code == 0, told.output
+    assert "False alarms" in told.stdout
+    assert "Detection errors" in told.stdout
+    assert "never" in told.stdout
+    assert "periods-study.md" in told.stderr
+    assert (tmp_path / "there" / "periods-study.md").is_file()
+
+
+@pytest.mark.usefixtures("small_study")
+def test_command_prints_json() -> None:
+    told = CliRunner().invoke(study_command, ["periods", "--traces", "2", "--draws", "3", "--seed", "5", "--json"])
+    assert told.exit_code == 0, told.output
+    document = json.loads(told.stdout)
+    assert (document["trace_count"], document["draw_count"], document["seed"]) == (2, 3, 5)
+    assert document["methods"] == {"never": "never a period"}
+    assert document["alarms"][0]["alarm_count"] == 0
+
+
+@pytest.mark.parametrize("arguments", [["elsewhere"], [], ["periods", "--traces", "0"], ["periods", "--seed", "-1"]])
+def test_command_refuses_what_it_cannot_do(arguments: list[str]) -> None:
+    assert CliRunner().invoke(study_command, arguments).exit_code == 2
+
+
+def test_help_says_how_much_is_drawn() -> None:
+    shown = CliRunner().invoke(study_command, ["--help"]).output
+    assert f"{len(settings())} settings" in shown
+    assert f"{len(nulls())} noises" in shown
+
+
+def test_settings_can_be_sent_to_another_process() -> None:
+    import pickle
+
+    sent: Setting = pickle.loads(pickle.dumps(settings()[0]))
+    assert sent == settings()[0]
+    drawn = pickle.loads(pickle.dumps(nulls()[-1])).draw(np.random.default_rng(0), 2)
+    assert np.array_equal(drawn, nulls()[-1].draw(np.random.default_rng(0), 2))

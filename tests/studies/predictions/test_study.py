@@ -1,0 +1,205 @@
+"""The study of predictions: planted runs, what each rule tells of them, and its page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from studies.command import study_command
+from studies.predictions import page, running, scenarios, summary
+from studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageHinkley
+from studies.predictions.running import RULES, Results, Rule, StudyParams, study
+from studies.predictions.scenarios import BEFORE, EXPERIMENTS, Setting
+
+SEEDS = 2
+
+
+def few_settings() -> tuple[Setting, ...]:
+    """One setting of each experiment, of changes one with short windows."""
+    wanted = {"hacc": summary.USUAL, "changes": "5 Hz, jitter 5 %", "following": "adaptive", "bursts": "jitter 3 %"}
+    hacc, changes, following, bursts = (one for one in scenarios.settings() if wanted.get(one.experiment) == one.name)
+    none = next(one for one in scenarios.settings() if one.experiment == "none")
+    return hacc, shortened(changes, BEFORE + 4), following, bursts, shortened(none, 6)
+
+
+def shortened(setting: Setting, phase_count: int) -> Setting:
+    branches = {name: replace(branch, phase_count=phase_count) for name, branch in setting.branches.items()}
+    return replace(setting, branches=branches)
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """Two runs of each of the few settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "settings", few_settings)
+        return study(StudyParams(SEEDS, 1, 1))
+
+
+# ---- what is tried
+
+
+def test_settings_are_whole() -> None:
+    found = scenarios.settings()
+    assert {one.experiment for one in found} == set(EXPERIMENTS)
+    assert len({(one.experiment, one.name) for one in found}) == len(found)
+    assert sum(one.experiment == "hacc" for one in found) == 9
+    assert all(one.shared_count < min(each.phase_count for each in one.branches.values()) for one in found)
+
+
+def test_settings_of_one_experiment_share_runs_only_where_they_compare_parameters() -> None:
+    for experiment in ("changes", "bursts"):
+        streams = [one.stream for one in scenarios.settings() if one.experiment == experiment]
+        assert streams == list(range(8))
+    assert {one.stream for one in scenarios.settings() if one.experiment in ("hacc", "following", "none")} == {0}
+
+
+def test_branches_have_in_common_what_is_predicted_once() -> None:
+    for setting in scenarios.settings():
+        if setting.shared_count:
+            runs = [running._drawn(setting, branch, 3, 1) for branch in setting.branches.values()]
+            ended = [run.ended_s[: setting.shared_count] for run in runs]
+            assert all(np.array_equal(each, ended[0]) for each in ended)
+
+
+# ---- results
+
+
+def test_every_evaluation_has_its_row(results: Results) -> None:
+    rows = sum(sum(branch.phase_count for branch in one.branches.values()) for one in few_settings())
+    assert results.evaluations.height == SEEDS * rows
+    assert results.changes.height == SEEDS * 3 * len(RULES)
+
+
+def test_a_branch_begins_with_what_all_have_in_common(results: Results) -> None:
+    followed = results.evaluations.filter(experiment="following", run=0)
+    one, other = (followed.filter(branch=name) for name in ("doubled", "halved"))
+    same = ["now_s", "outcome", "period_s", "start_s"]
+    assert one.head(BEFORE + 1).select(same).equals(other.head(BEFORE + 1).select(same))
+    assert one["true_period_s"].to_list() == [20.0] * BEFORE + [40.0] * (one.height - BEFORE)
+    assert other["true_period_s"].to_list() == [20.0] * BEFORE + [10.0] * (other.height - BEFORE)
+
+
+def test_the_default_detector_tells_what_the_predictor_tells(results: Results) -> None:
+    found = results.changes.filter(rule="clipped_cusum")
+    told = found.filter(pl.col("branch") != "unchanged")
+    assert told["lag"].is_between(1, 3).all()
+    assert (told["point_error"].abs() < 0.25).all()
+    assert found["false_count"].sum() == 0
+    assert found.filter(branch="unchanged")["lag"].null_count() == SEEDS
+
+
+def test_runs_like_hacc_are_predicted_and_what_follows_is_theirs(results: Results) -> None:
+    (row,) = summary.hacc_summary(results).to_dicts()
+    assert row["told_ratio"] == 1
+    assert 0 < row["next_error"] <= row["high_next_error"] < 0.05
+    assert row["later_error"] < 0.05
+    of_one = results.evaluations.filter(experiment="hacc", run=1)
+    assert of_one["next_gap_s"].drop_nulls().mean() == pytest.approx(8.7)
+    assert of_one["later_gap_s"].to_list() == pytest.approx([7.7] * 10)
+    assert len(summary.hacc_phases(results)) == 10
+
+
+def test_a_window_that_adapts_follows_a_change(results: Results) -> None:
+    found = summary.following_summary(results).filter(pl.col("since") >= 6)
+    assert (found["error"] < 0.1).all()
+    first = summary.following_summary(results).filter(since=0)
+    assert first["error"].to_list() == pytest.approx([0.5, 1.0], abs=0.05), "nobody can know yet"
+
+
+def test_shares_are_shares(results: Results) -> None:
+    (bursts,) = summary.burst_summary(results).to_dicts()
+    assert 0.5 <= bursts["within_ratio"] <= 1
+    assert bursts["error"] < 0.05
+    none = summary.none_summary(results)
+    assert none.height == 3
+    assert (none["evaluation_count"] == SEEDS * 6).all()
+    intervals = summary.interval_summary(results)
+    assert (intervals["hold_ratio"] <= intervals["near_ratio"]).all()
+    given = results.evaluations.filter(pl.col("experiment") == "bursts")["probability"].drop_nulls()
+    assert intervals.filter(kind="steady")["evaluation_count"].sum() == len(given)
+
+
+def test_classes_of_probability_hold_what_they_say() -> None:
+    row: dict[str, object] = dict.fromkeys(running._EVALUATIONS)
+    steady = {"experiment": "bursts", "true_period_s": 10.0, "shortest_period_s": 9.0, "longest_period_s": 9.6}
+    cases = [(0.25, 9.6), (0.26, 10.0), (0.9, 9.6), (1.0, 11.0)]
+    rows = [row | steady | {"probability": chance, "longest_period_s": end} for chance, end in cases]
+    frame = pl.DataFrame(rows, schema=running._EVALUATIONS)
+    found = summary.interval_summary(Results(StudyParams(), frame, pl.DataFrame()))
+    assert found["up_to"].to_list() == [0.25, 0.5, 0.9, 1.0]
+    assert found["above"].to_list() == [0.0, 0.25, 0.75, 0.9]
+    assert found["hold_ratio"].to_list() == [0, 1, 0, 1]
+    assert found["near_ratio"].to_list() == [1, 1, 1, 1]
+
+
+def test_any_number_of_pieces_gives_the_same(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "settings", lambda: few_settings()[:1])
+    monkeypatch.setattr(running, "CHUNK", 1)
+    again = study(StudyParams(SEEDS, 1, 1))
+    assert again.evaluations.equals(results.evaluations.filter(experiment="hacc"))
+
+
+# ---- the peer's rules
+
+
+def frequencies(before_hz: float, after_hz: float, noise: float = 0.0) -> list[float]:
+    rng = np.random.default_rng(0)
+    return (np.repeat([before_hz, after_hz], 20) * (1 + noise * rng.standard_normal(40))).tolist()
+
+
+def told_at(rule: Rule, values_hz: list[float]) -> list[int]:
+    return [place for place, value in enumerate(values_hz) if rule.add(1 / value) is not None]
+
+
+@pytest.mark.parametrize("before_hz", [0.005, 0.05, 0.5])
+def test_the_peers_adwin_finds_no_doubling_below_a_hertz(before_hz: float) -> None:
+    assert told_at(PeerAdwin(), frequencies(before_hz, 2 * before_hz)) == []
+
+
+def test_the_peers_rules_find_what_is_large_in_hertz() -> None:
+    adwin = PeerAdwin()
+    found = [adwin.add(1 / value) for value in frequencies(5.0, 10.0)]
+    assert [place for place, each in enumerate(found) if each] == [20]
+    assert (found[20].index, found[20].octaves) == (20, -1)  # type: ignore[union-attr]
+    for rule in (PeerCusum(), PeerPageHinkley()):
+        assert told_at(rule, frequencies(0.5, 0.25))[0] == 20
+
+
+@pytest.mark.parametrize("made", [PeerCusum, PeerPageHinkley])
+def test_the_peers_sums_have_a_floor_in_hertz(made: type[Rule]) -> None:
+    assert told_at(made(), frequencies(0.005, 0.01)) == []
+    assert told_at(made(), frequencies(10.0, 10.0, 0.01)), "and none to speak of at 10 Hz"
+
+
+# ---- page and command
+
+
+def test_the_page_has_every_table_and_figure(results: Results, tmp_path: Path) -> None:
+    text = page.write(results, tmp_path).read_text()
+    assert "| 5 Hz, 5 % | doubled |" in text
+    assert all(f"| {word} |" in text for word in ("jitter 3 %", "random gaps", "controlled"))
+    figures = sorted(figure.name for figure in (tmp_path / "figures").iterdir())
+    assert len(figures) == 4
+    assert all(f"figures/{figure}" in text for figure in figures)
+    assert "nan" not in text
+    assert "None" not in text
+
+
+def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
+    asked: list[StudyParams] = []
+    monkeypatch.setattr(running, "study", lambda params, told: asked.append(params) or results)
+    told = CliRunner().invoke(study_command, ["predictions", "--seeds", "3", "--workers", "1", "--json"])
+    assert told.exit_code == 0, told.output
+    assert asked == [StudyParams(3, 0, 1)]
+    found = json.loads(told.stdout)
+    assert {row["rule"] for row in found["changes"]} == set(RULES)
+    assert len(found["targets"]) == 5
+    shown = CliRunner().invoke(study_command, ["predictions", "--seeds", "3"])
+    assert shown.exit_code == 0, shown.output
+    assert "Next bursts" in shown.stdout

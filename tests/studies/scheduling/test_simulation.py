@@ -1,0 +1,417 @@
+"""Jobs on one shared file system: plain cases, laws that always hold, a time-stepped twin, FTIO's Figure 17."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from studies.scheduling.simulation import (
+    UNKNOWN_SET,
+    Clairvoyant,
+    CyclicParams,
+    Fair,
+    Job,
+    JobMix,
+    MeanGap,
+    Outcome,
+    Policy,
+    Set10,
+    WithError,
+    figure_17,
+    ideal_periods,
+    job_mix_of,
+    measured,
+    mixed,
+    set_number,
+    shares,
+    simulate,
+)
+from tests.naive.scheduling import simulation as naive
+from transforms.synthetic import contention
+
+NAN = math.nan
+
+
+def job(*phases: tuple[float, float], at: float = 0.0, most: float = math.inf, nodes: float = 1.0) -> Job:
+    return Job([compute for compute, _ in phases], [volume for _, volume in phases], at, most, nodes)
+
+
+def outcome(jobs: list[Job], bandwidth: float, policy: Policy | None = None) -> Outcome:
+    return simulate(job_mix_of(jobs), bandwidth, policy or Fair())
+
+
+def set10(*periods: float) -> Set10:
+    return Set10(Clairvoyant(periods))
+
+
+POLICIES: dict[str, Callable[[int], Policy]] = {
+    "fair": lambda count: Fair(),
+    "clairvoyant": lambda count: Set10(Clairvoyant([10.0 ** (1 + i % 3) for i in range(count)])),
+    "one_set": lambda count: Set10(Clairvoyant([50.0] * count)),
+    "unknown": lambda count: Set10(Clairvoyant([NAN] * count)),
+    "online": lambda count: Set10(MeanGap()),
+    "error": lambda count: Set10(WithError(MeanGap(2), np.random.default_rng(7))),
+}
+every_policy = pytest.mark.parametrize("name", list(POLICIES))
+
+
+# ---- plain cases
+
+
+def test_two_at_once_share_equally() -> None:
+    found = outcome([job((1, 100)), job((1, 100))], 10)
+    assert found.ended_s.tolist() == [21, 21]
+    assert found.io_slowdown.tolist() == [2, 2]
+    assert found.stretch.tolist() == pytest.approx([21 / 11, 21 / 11])
+
+
+def test_what_one_cannot_use_goes_to_others() -> None:
+    found = outcome([job((0, 20), most=2), job((0, 80)), job((0, 40))], 10)
+    assert found.ended_s.tolist() == [10, 14, 10]
+    assert found.used_bytes_per_s.tolist() == [10, 10, 0]
+
+
+def test_late_comer_takes_half() -> None:
+    found = outcome([job((0, 100)), job((5, 20))], 10)
+    assert found.began_s.tolist() == [0, 5]
+    assert found.ceased_s.tolist() == [12, 9]
+
+
+def test_one_of_a_set_at_a_time_first_come_first_served() -> None:
+    found = outcome([job((2, 100)), job((1, 100)), job((3, 100))], 10, set10(20, 25, 30))
+    assert found.served_s.tolist() == [11, 1, 21]
+    assert found.ceased_s.tolist() == [21, 11, 31]
+    assert found.set_number.tolist() == [1, 1, 1]
+
+
+def test_who_comes_at_once_is_served_by_number() -> None:
+    assert outcome([job((1, 10)), job((1, 10))], 10, set10(20, 20)).ceased_s.tolist() == [2, 3]
+
+
+def test_sets_share_by_priority() -> None:
+    found = outcome([job((0, 101)), job((0, 1000))], 1, set10(10, 1000))
+    assert found.set_number.tolist() == [1, 3]
+    assert found.ceased_s.tolist() == pytest.approx([101 * 1.01, 1101])
+
+
+def test_a_set_that_cannot_use_its_share_leaves_it() -> None:
+    found = outcome([job((0, 30), most=3), job((0, 70))], 10, set10(10, 1000))
+    assert found.ceased_s.tolist() == pytest.approx([10, 10])
+
+
+def test_unknown_periods_are_a_set_below_all() -> None:
+    found = outcome([job((0, 100)), job((0, 100)), job((0, 100))], 11, set10(100, NAN, NAN))
+    assert found.set_number.tolist() == [2, UNKNOWN_SET, UNKNOWN_SET]
+    assert found.ceased_s.tolist() == pytest.approx([10, 10 + 90 / 11, 20 + 80 / 11])
+
+
+def test_unknown_periods_have_all_where_nobody_is_known() -> None:
+    assert outcome([job((0, 100))], 10, set10(NAN)).ended_s.tolist() == [10]
+
+
+def test_sets_far_apart_starve_nobody() -> None:
+    found = outcome([job((0, 10)), job((0, 10)), job((1, 10))], 1, set10(1e-300, 1e300, NAN))
+    assert found.ceased_s.tolist() == pytest.approx([10, 21, 30])
+
+
+def test_phases_without_io_or_computing() -> None:
+    heard: list[float] = []
+
+    class Deaf(MeanGap):
+        def period_s(self, job: int, now_s: float) -> float | None:
+            heard.append(now_s)
+            return None
+
+    found = outcome([job((2, 0), (0, 0), (0, 10), (0, 10), (3, 0)), Job([], [], 4), job((0, 0))], 10, Set10(Deaf()))
+    assert found.ended_s.tolist() == [7, 4, 0]
+    assert found.ceased_s.tolist() == [2, 2, 3, 4, 7, 0]
+    assert heard == [2, 3]
+    assert found.stretch.tolist()[0] == 1
+    assert np.isnan(found.stretch[1:]).all()
+    assert np.isnan(found.set_number).tolist() == [True, True, False, False, True, True]
+
+
+def test_no_jobs() -> None:
+    found = outcome([], 1)
+    assert found.ended_s.size == found.ceased_s.size == 0
+    assert math.isnan(measured(found).stretch)
+    assert math.isnan(measured(found).utilization)
+
+
+def test_measures_by_hand() -> None:
+    found = outcome([job((10, 100), nodes=3), job((10, 100)), job((5, 0), nodes=5)], 10)
+    assert found.stretch.tolist() == [1.5, 1.5, 1]
+    assert measured(found).stretch == pytest.approx(1.5 ** (2 / 3))
+    assert measured(found).io_slowdown == pytest.approx(2)
+    assert measured(found).utilization == pytest.approx((30 + 10 + 25) / (90 + 30 + 25))
+
+
+# ---- where periods come from
+
+
+@pytest.mark.parametrize(
+    ("period", "expected"),
+    [(19.2, 1), (384, 3), (1, 0), (0.02, -2), (3.1, 0), (3.2, 1), (31, 1), (32, 2), (None, math.inf)],
+)
+def test_sets_are_orders_of_magnitude(period: float | None, expected: float) -> None:
+    assert set_number(period) == expected
+
+
+@pytest.mark.parametrize("period", [0.0, -1.0, NAN, math.inf])
+def test_no_set_for_what_is_no_period(period: float) -> None:
+    with pytest.raises(ValueError, match="positive and finite"):
+        set_number(period)
+
+
+def test_mean_gap_of_begins() -> None:
+    every, latest = MeanGap(), MeanGap(1)
+    answers = []
+    for source in (every, latest):
+        for began in (0.0, 10.0, 40.0):
+            answers.append(source.period_s(3, began))
+            source.io_phase(3, began, began + 1, 5)
+        answers.append(source.period_s(3, 50))
+        assert source.period_s(2, 50) is None
+    assert answers == [None, None, 10, 20, None, None, 10, 30]
+
+
+def test_error_is_drawn_for_each_answer() -> None:
+    source = WithError(Clairvoyant([100.0, NAN]), np.random.default_rng(1))
+    answers = [source.period_s(0, 0) for _ in range(200)]
+    assert set(answers) == {50.0, 150.0}
+    assert 60 < answers.count(50.0) < 140
+    assert source.period_s(1, 0) is None
+
+
+def test_source_hears_of_ends_before_it_is_asked_of_beginnings() -> None:
+    told: list[tuple[str, int, float]] = []
+
+    class Listener(MeanGap):
+        def period_s(self, job: int, now_s: float) -> float | None:
+            told.append(("asked", job, now_s))
+            return super().period_s(job, now_s)
+
+        def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
+            told.append((f"{began_s:g}+{volume_bytes:g}", job, ceased_s))
+            super().io_phase(job, began_s, ceased_s, volume_bytes)
+
+    found = outcome([job((3, 10)), job((1, 20), (1, 20), (1, 20))], 10, Set10(Listener()))
+    assert told[:5] == [("asked", 1, 1), ("1+20", 1, 3), ("asked", 0, 3), ("3+10", 0, 4), ("asked", 1, 4)]
+    assert found.set_number.tolist() == [math.inf, math.inf, math.inf, 0]
+
+
+# ---- laws
+
+
+amounts = st.tuples(st.floats(0, 30), st.floats(0, 40))
+drawn_jobs = st.lists(
+    st.builds(
+        lambda phases, at, most, nodes: job(*phases, at=at, most=most, nodes=nodes),
+        st.lists(amounts, max_size=5),
+        st.floats(-5, 30),
+        st.sampled_from([0.25, 1.0, 2.0, math.inf]),
+        st.integers(1, 9),
+    ),
+    max_size=6,
+)
+
+
+@every_policy
+@settings(max_examples=25, deadline=None)
+@given(jobs=drawn_jobs)
+def test_laws(name: str, jobs: list[Job]) -> None:
+    bandwidth = 2.0
+    found = outcome(jobs, bandwidth, POLICIES[name](len(jobs)))
+    volume = sum(float(np.sum(one.io_bytes)) for one in jobs)
+    moved = float(found.used_bytes_per_s[:-1] @ np.diff(found.used_at_s)) if found.used_at_s.size else 0.0
+    assert moved == pytest.approx(volume, rel=1e-9, abs=1e-9)
+    assert np.all(found.used_bytes_per_s <= bandwidth * (1 + 1e-12))
+    assert np.all((found.began_s <= found.served_s) & (found.served_s <= found.ceased_s))
+    assert np.nanmin(found.stretch, initial=1.0) >= 1 - 1e-9
+    assert found.ended_s - found.started_s == pytest.approx(found.compute_s + found.io_s, abs=1e-9)
+    again = outcome(jobs, bandwidth, POLICIES[name](len(jobs)))
+    assert all(np.array_equal(getattr(found, f.name), getattr(again, f.name), equal_nan=True) for f in fields(found))
+    for number in set(found.set_number[~np.isnan(found.set_number)].tolist()):
+        inside = np.flatnonzero(found.set_number == number)
+        spans = sorted(zip(found.served_s[inside].tolist(), found.ceased_s[inside].tolist(), strict=True))
+        assert all(ceased <= served for (_, ceased), (served, _) in pairwise(spans))
+
+
+@every_policy
+@settings(max_examples=25, deadline=None)
+@given(phases=st.lists(amounts, min_size=1, max_size=20), at=st.floats(-1e6, 1e6), most=st.floats(0.01, 100))
+def test_alone_nothing_is_lost(name: str, phases: list[tuple[float, float]], at: float, most: float) -> None:
+    found = outcome([job((1, 1), *phases, at=at, most=most)], 3.0, POLICIES[name](1))
+    assert found.stretch.tolist() == [1.0]
+    assert found.io_slowdown.tolist() == [1.0]
+
+
+@every_policy
+def test_who_never_meets_loses_nothing(name: str) -> None:
+    found = outcome([job((0.1, 0.7), (9.3, 0.7), at=i) for i in range(4)], 1.0, POLICIES[name](4))
+    assert found.stretch.tolist() == [1.0] * 4
+
+
+@settings(max_examples=20, deadline=None)
+@given(phases=st.lists(amounts, min_size=1, max_size=5), count=st.integers(1, 6), other=drawn_jobs)
+def test_equals_are_treated_equally(phases: list[tuple[float, float]], count: int, other: list[Job]) -> None:
+    found = outcome([*other, *[job(*phases)] * count], 2.0)
+    assert len(set(found.ended_s[-count:].tolist())) == 1
+
+
+def test_order_of_jobs_is_nothing_to_fair_sharing() -> None:
+    mix = mixed(np.random.default_rng(4), 8, duration_s=500)
+    jobs = [
+        Job(mix.compute_s[a:b], mix.io_bytes[a:b], mix.started_s[i], 4e8)
+        for i, (a, b) in enumerate(pairwise(mix.offsets.tolist()))
+    ]
+    there, back = outcome(jobs, 1e9), outcome(jobs[::-1], 1e9)
+    assert there.ended_s == pytest.approx(back.ended_s[::-1])
+
+
+# ---- twins
+
+
+@pytest.mark.parametrize("name", ["fair", "clairvoyant", "one_set", "unknown", "some"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_agrees_with_time_steps(name: str, seed: int) -> None:
+    rng, step_s = np.random.default_rng(seed), 0.004
+    jobs = [
+        job(*zip(rng.uniform(0.5, 4, 3), rng.uniform(1, 6, 3), strict=True), at=rng.uniform(0, 3), most=most)
+        for most in (2.0, 0.5, 1.0, 9.0)
+    ]
+    periods = {"fair": [], "clairvoyant": [10.0, 100, 10, 1000], "one_set": [9.0] * 4, "unknown": [NAN] * 4}
+    known = periods.get(name, [10.0, NAN, 100, NAN])
+    found = outcome(jobs, 2.0, Set10(Clairvoyant(known)) if known else Fair())
+    slow = [
+        naive.Job(one.started_s, one.most_bytes_per_s, list(zip(one.compute_s, one.io_bytes, strict=True)))
+        for one in jobs
+    ]
+    for one, period in zip(slow, known, strict=False):
+        one.period_s = None if math.isnan(period) else period
+    expected = [span for spans in naive.simulate(slow, 2.0, step_s, set10=bool(known)) for span in spans]
+    # Late by a step at each turn of each job, at most.
+    late_s = 2 * len(expected) * step_s
+    assert found.began_s == pytest.approx([began for began, _ in expected], abs=late_s)
+    assert found.ceased_s == pytest.approx([ceased for _, ceased in expected], abs=late_s)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    drawn=st.lists(st.tuples(st.sampled_from([1.0, 0.1, 0.01, 1e-4]), st.floats(0.01, 20)), min_size=1, max_size=8),
+    total=st.floats(0.1, 50),
+)
+def test_shares_fill_like_glasses(drawn: list[tuple[float, float]], total: float) -> None:
+    weights, most = (np.array(column) for column in zip(*drawn, strict=True))
+    found = shares(weights, most, total)
+    assert found == pytest.approx(naive.filled(weights.tolist(), most.tolist(), total), rel=1e-6, abs=1e-9)
+    assert found.sum() == pytest.approx(min(total, most.sum()))
+
+
+def test_fair_agrees_with_contention() -> None:
+    mix = replace(figure_17(np.random.default_rng(3), cycles=2), most_bytes_per_s=np.linspace(1e8, 1e9, 16))
+    found = simulate(mix, 1e9, Fair())
+    chains = contention.Chains(
+        mix.started_s,
+        mix.offsets,
+        mix.compute_s,
+        mix.io_bytes,
+        mix.most_bytes_per_s[mix.job_of_phase],
+        np.ones(mix.io_bytes.size),
+        np.zeros(mix.io_bytes.size, dtype=np.int64),
+    )
+    shared = contention.share(chains, contention.Pipe(1e9), 1e4)
+    assert found.ceased_s == pytest.approx(shared.ended_s, abs=1e-3)
+
+
+# ---- workloads
+
+
+def test_figure_17_is_the_papers() -> None:
+    mix = figure_17(np.random.default_rng(1))
+    periods = ideal_periods(mix, 1e9)
+    assert periods[0] == pytest.approx(19.2, rel=0.01)
+    assert periods[1:] == pytest.approx([384.0] * 15, rel=0.04)
+    assert np.diff(mix.offsets).tolist() == [200] + [10] * 15
+    io_s = np.bincount(mix.job_of_phase, mix.io_bytes) / 1e9
+    assert io_s == pytest.approx([240.0] * 16)
+    assert len(set(mix.started_s.tolist())) == 16
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_set10_saves_what_figure_17_says(seed: int) -> None:
+    mix = figure_17(np.random.default_rng(seed))
+    fair = measured(simulate(mix, 1e9, Fair()))
+    clairvoyant = measured(simulate(mix, 1e9, Set10(Clairvoyant(ideal_periods(mix, 1e9)))))
+    online = measured(simulate(mix, 1e9, Set10(MeanGap())))
+    assert online.io_slowdown < 0.6 * fair.io_slowdown
+    assert online.stretch < 1.05 * clairvoyant.stretch
+    assert online.stretch < 0.95 * fair.stretch
+    assert online.utilization > 1.05 * fair.utilization
+
+
+def test_ideal_periods_count_io_alone() -> None:
+    mix = job_mix_of([job((1, 4), (5, 0), (5, 2)), job((1, 1)), job((0, 1), (3, 1), (5, 1), most=1)])
+    assert ideal_periods(mix, 2.0) == pytest.approx([12, NAN, 5], nan_ok=True)
+
+
+def test_mixed_is_as_told() -> None:
+    mix = mixed(np.random.default_rng(2), 300, load=0.8)
+    periods = ideal_periods(mix, 1e9)
+    assert 8 < periods.min() < 14
+    assert 7000 < periods.max() < 11000
+    wanted = np.bincount(mix.job_of_phase, mix.io_bytes) / 1e9
+    assert (wanted / np.diff(mix.offsets) / periods).sum() == pytest.approx(0.8, rel=0.08)
+    assert set(mix.node_count.tolist()) == {2.0**power for power in range(9)}
+    runs_s = periods * np.diff(mix.offsets)
+    assert 6000 < runs_s.min() < runs_s.max() < 21_000
+    assert np.diff(mix.offsets).min() == 2
+
+
+def test_workloads_follow_their_generator() -> None:
+    one, same, other = (figure_17(np.random.default_rng(seed), cycles=2) for seed in (1, 1, 2))
+    assert np.array_equal(one.compute_s, same.compute_s)
+    assert not np.array_equal(one.compute_s, other.compute_s)
+    still = figure_17(np.random.default_rng(1), CyclicParams(jitter_ratio=0, offset_ratio=0), cycles=2)
+    assert ideal_periods(still, 1e9) == pytest.approx([19.2] + [384.0] * 15)
+    assert not still.started_s.any()
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: job_mix_of([Job([1.0], [])]),
+        lambda: job_mix_of([job((-1, 1))]),
+        lambda: job_mix_of([job((1, NAN))]),
+        lambda: job_mix_of([job((1, math.inf))]),
+        lambda: job_mix_of([job((1, 1), most=0)]),
+        lambda: job_mix_of([job((1, 1), at=math.inf)]),
+        lambda: job_mix_of([job((1, 1), nodes=0)]),
+        lambda: replace(job_mix_of([job((1, 1))]), offsets=np.array([0, 2])),
+        lambda: replace(job_mix_of([job((1, 1)), job((1, 1))]), offsets=np.array([0, 3, 2])),
+        lambda: replace(job_mix_of([job((1, 1))]), node_count=np.ones(2)),
+        lambda: outcome([], 0.0),
+        lambda: outcome([], math.inf),
+        lambda: outcome([job((1e308, 0), (1e308, 0))], 1.0),
+        lambda: outcome([job((1, 1))], 1.0, set10(-1.0)),
+        lambda: MeanGap(0),
+        lambda: WithError(MeanGap(), np.random.default_rng(1), 1.0),
+        lambda: CyclicParams(jitter_ratio=2),
+        lambda: CyclicParams(bandwidth_bytes_per_s=0),
+        lambda: figure_17(np.random.default_rng(1), cycles=0),
+        lambda: mixed(np.random.default_rng(1), 0),
+    ],
+    ids=range(20),
+)
+def test_misuse_is_refused(wrong: Callable[[], JobMix | Outcome]) -> None:
+    with pytest.raises(ValueError, match=r"must|longer|positive"):
+        wrong()

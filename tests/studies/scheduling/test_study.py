@@ -1,0 +1,49 @@
+"""The study of scheduling: FTIO's Figure 17 by simulation, and its page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from studies.command import study_command
+from studies.scheduling import page, running
+from studies.scheduling.running import POLICIES, WORKLOADS, Results, StudyParams, study, summary
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """Two draws of each workload, the mixed one of few jobs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "MIXED_JOBS", 6)
+        return study(StudyParams(2, 3))
+
+
+def test_every_run_has_its_row(results: Results) -> None:
+    assert results.runs.height == 2 * len(POLICIES) * len(WORKLOADS)
+    assert results.runs.select(pl.col("stretch", "io_slowdown").min()).row(0) >= (1.0, 1.0)
+    assert results.runs["utilization"].is_between(0, 1).all()
+
+
+def test_set10_with_predicted_periods_is_near_the_clairvoyant_and_far_from_the_original(results: Results) -> None:
+    found = summary(results).filter(pl.col("workload") == "figure 17").rows_by_key("policy", named=True, unique=True)
+    assert found["predicted"]["stretch_over_clairvoyant"] <= 1.05
+    assert found["predicted"]["io_slowdown_over_original"] <= 0.6
+    assert found["predicted"]["io_slowdown"] < found["error"]["io_slowdown"] < found["original"]["io_slowdown"]
+
+
+def test_the_page_has_every_policy_and_its_figure(results: Results, tmp_path: Path) -> None:
+    text = page.write(results, tmp_path).read_text()
+    assert all(f"| figure 17 | {policy} |" in text for policy in POLICIES)
+    (figure,) = (tmp_path / "figures").iterdir()
+    assert f"figures/{figure.name}" in text
+
+
+def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "MIXED_JOBS", 3)
+    told = CliRunner().invoke(study_command, ["scheduling", "--seeds", "1", "--json"])
+    assert told.exit_code == 0, told.output
+    assert len(json.loads(told.stdout)) == len(POLICIES) * len(WORKLOADS)

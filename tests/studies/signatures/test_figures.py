@@ -1,0 +1,135 @@
+"""The study of signatures' pictures are drawn from any answers, the same for the same ones, and show what they say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from studies.signatures import figures as figures
+from studies.signatures.figures import Example, Varied
+
+ROOT = Path(__file__).resolve().parents[3]
+METHODS = ("robust", "another")
+APPLICATIONS = ("first", "second", "third")
+
+
+def summed(experiment: str, values: tuple[float, ...], levels: tuple[str, ...]) -> pl.DataFrame:
+    """A row for each value, level, application and method."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for level in levels:
+        for value in values:
+            for application in APPLICATIONS:
+                for method in METHODS:
+                    row: dict[str, object] = {
+                        "experiment": experiment,
+                        "value": value,
+                        "level": level,
+                        "application": application,
+                        "method": method,
+                    }
+                    for name in ("cross_correlation", "correlation", "volume_ratio"):
+                        low, mean, high = np.sort(rng.uniform(-0.1, 1.0, 3)).tolist()
+                        row |= {f"mean_{name}": mean, f"low_{name}": low, f"high_{name}": high}
+                    rows.append(row | {"mean_missed_count": 0.5, "mean_false_count": float(rng.integers(90))})
+    return pl.DataFrame(rows)
+
+
+def times() -> pl.DataFrame:
+    rows = [
+        (by, value, method, 0.001 * value)
+        for by, values in (("samples", (2, 12)), ("points", (500, 4000)))
+        for value in values
+        for method in METHODS
+    ]
+    return pl.DataFrame(rows, ["by", "value", "method", "seconds"], orient="row")
+
+
+def examples() -> list[Example]:
+    curve = np.r_[np.zeros(5), 3e9, np.zeros(5)]
+    return [
+        Example("one", [("sample 1", curve * 100, 2.0), ("truth", curve, 1.0), ("robust", curve, 1.0)]),
+        Example("two", [("sample 1", curve, 2.0), ("truth", np.zeros(4), 1.0), ("robust", np.zeros(0), 1.0)]),
+    ]
+
+
+DRAWN: dict[str, Callable[[Path], None]] = {
+    "accuracy": lambda path: figures.draw_accuracy(summed("levels", (0.0,), ("calm", "stormy")), "title", path),
+    "one level": lambda path: figures.draw_accuracy(summed("edison", (0.0,), ("real",)), "title", path),
+    "sweeps": lambda path: figures.draw_sweeps(
+        summed("gamma", (0.1, 0.5), ("busy",)).filter(pl.col("method") == "robust"),
+        [Varied("gamma", "words", 0.5), Varied("kappa", "of nothing", 0.9)],
+        "title",
+        path,
+    ),
+    "drift": lambda path: figures.draw_drift(summed("drift", (0.0, 0.015), ("calm",)), "title", path),
+    "times": lambda path: figures.draw_times(times(), "title", path),
+    "examples": lambda path: figures.draw_examples(examples(), "title", path),
+}
+
+
+@pytest.mark.parametrize("name", list(DRAWN))
+def test_pictures_are_drawn_and_the_same_each_time(name: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.png", tmp_path / "second.png"
+    DRAWN[name](first)
+    DRAWN[name](second)
+    assert first.read_bytes().startswith(b"\x89PNG")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_points_are_the_means_with_their_quartiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    drawn: list[tuple[str, np.ndarray, list[np.ndarray] | None]] = []
+
+    points = figures._points
+
+    def kept(axes: Any, place: Any, mean: Any, bars: Any, method: str, **how: Any) -> None:
+        drawn.append((method, mean, bars))
+        points(axes, place, mean, bars, method, **how)
+
+    monkeypatch.setattr(figures, "_points", kept)
+    table = summed("levels", (0.0,), ("calm",))
+    figures.draw_accuracy(table, "title", tmp_path / "any.png")
+    assert [method for method, *_ in drawn] == ["robust"] * 4 + ["another"] * 4
+    rows = table.filter(method="another")
+    _, mean, bars = drawn[5]
+    assert mean.tolist() == rows["mean_correlation"].to_list()
+    assert bars is not None
+    assert (mean - bars[0]).tolist() == pytest.approx(rows["low_correlation"].to_list())
+    assert (mean + bars[1]).tolist() == pytest.approx(rows["high_correlation"].to_list())
+    assert drawn[7][1].tolist() == (rows["mean_missed_count"] + rows["mean_false_count"]).to_list()
+
+
+def test_lines_go_from_value_to_value(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from matplotlib.axes import Axes
+
+    lines: list[tuple[list[float], list[float]]] = []
+    plot = Axes.plot
+
+    def kept(self: Axes, x: np.ndarray, y: np.ndarray, **how: object) -> object:
+        lines.append((x.tolist(), y.tolist()))
+        return plot(self, x, y, **how)
+
+    monkeypatch.setattr(Axes, "plot", kept)
+    table = summed("drift", (0.015, 0.0), ("calm",))
+    figures.draw_drift(table, "title", tmp_path / "any.png")
+    assert len(lines) == len(APPLICATIONS) * len(METHODS) * 2
+    first = table.filter(application="first", method="robust").sort("value")
+    assert lines[0] == ([0.0, 0.015], first["mean_cross_correlation"].to_list())
+
+
+def test_a_method_looks_the_same_everywhere() -> None:
+    assert figures._style("dtw", 0) == figures._style("dtw", 5)
+    assert figures._style("first", 0) != figures._style("second", 1)
+
+
+def test_the_library_is_imported_only_to_draw() -> None:
+    code = "import sys; from studies.signatures import figures; print('matplotlib' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"

@@ -1,0 +1,529 @@
+"""The study of signatures draws, asks and counts as it says, for any method and any number of processes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import studies.signatures.running
+from studies.command import study_command
+from studies.signatures import bounds, figures as signature_study_figures, page, timing
+from studies.signatures.edison import EdisonSetting, Traffic
+from studies.signatures.methods import METHODS, SWEEPS, Method
+from studies.signatures.running import DRIFTS, PARTS, Results, StudyParams, pieces, study
+from studies.signatures.scores import SCHEMA, scored
+from studies.signatures.sites import IOR, LEVELS, S3D, STUDIED, Drawn, SiteSetting, Truth, polled_rates, seed_of, set_of
+from studies.signatures.summary import overall, short, summary, table, targets
+from studies.signatures.tables import terminal_tables
+from studies.signatures.timing import Timed, growth, timed
+from transforms.signatures.sample_sets import SampleSet, SampleSets
+from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.synthetic.site import SiteParams, simulate
+from transforms.synthetic.workload import Application, Burst
+from warehouse.errors import InputRefused
+
+#: enough for ten short runs
+SHORT = (
+    Application("first", "ana", "prj101", 16, 400.0, (Burst(50, 50e9, 2.5e9), Burst(200, 100e9, 2.5e9))),
+    Application("second", "ben", "prj102", 16, 300.0, (Burst(10, 1e9, 1e9, "read"), Burst(100, 75e9, 2.5e9))),
+)
+SETTING = SiteSetting(days=0.2, applications=SHORT)
+
+
+def longest(sets: SampleSets) -> list[Extracted]:
+    """Take the longest run's sample as it is."""
+    found = []
+    for place in range(sets.set_count):
+        one = sets.one(place)
+        rates = np.nan_to_num(one.rates[int(one.duration_s.argmax())])
+        found.append(Extracted.curve(np.repeat(rates, round(one.interval_s)), SignatureBursts.none()))
+    return found
+
+
+def silent(sets: SampleSets) -> list[Extracted]:
+    return [Extracted.nothing("no_common_bursts")] * sets.set_count
+
+
+LONGEST = Method("longest", "the longest sample", longest)
+SILENT = Method("silent", "never a signature", silent)
+
+
+def told_the_truth(drawn: Drawn) -> list[Extracted]:
+    return [Extracted.curve(truth.bytes_per_s, truth.bursts) for truth in drawn.truths]
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    parts = tuple(part for part in PARTS if part not in ("sweeps", "times"))
+    with pytest.MonkeyPatch.context() as patch:
+        few = partial(bounds.bounds, draws=2)
+        patch.setattr(studies.signatures.running, "bounds", few)
+        return study(StudyParams(1, 1, 1, parts=parts, days=1.0), (LONGEST, SILENT))
+
+
+# ---- what is drawn
+
+
+def test_applications_are_the_papers() -> None:
+    assert [one.name for one in STUDIED] == [*IOR, "s3d", "flash"]
+    assert [burst.volume_bytes for burst in STUDIED[0].bursts] == [128e9] * 5
+    # section 6.2: 3.4 MB of each of 18,000 processes
+    assert [burst.volume_bytes for burst in S3D.bursts] == pytest.approx([61.2e9] * 8)
+    assert {burst.peak_bytes_per_s for burst in S3D.bursts} == {5.5e9, 4.2e9, 6e9, 4.8e9}
+    assert S3D.bursts[-1].ended_s < S3D.duration_s == 3600.0
+
+
+def test_truth_is_what_an_application_writes() -> None:
+    truth = Truth.of(SHORT[1])
+    assert len(truth.bytes_per_s) == 300
+    assert truth.bytes_per_s.sum() == pytest.approx(75e9)
+    # the burst that reads is not among them
+    assert truth.bursts.started_s.tolist() == [100.0]
+    assert truth.bursts.ended_s[0] == pytest.approx(SHORT[1].bursts[1].ended_s)
+    seconds = np.flatnonzero(truth.bytes_per_s)
+    assert (seconds[0], seconds[-1] + 1) == (100, np.ceil(truth.bursts.ended_s[0]))
+
+
+def test_steps_belong_to_the_runs_of_their_right_edges() -> None:
+    # right edges are 0, 2, 4 ... : those in [started, ended + 2)
+    found = set_of(np.arange(20.0), 2.0, np.array([3.0, 4.0]), np.array([8.0, 9.0]))
+    assert [rates.tolist() for rates in found.rates] == [[2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0]]
+    assert found.started_s.tolist() == [-1.0, -2.0]
+    assert found.duration_s.tolist() == [5.0, 5.0]
+
+
+def test_samples_begin_within_a_step_before_the_run_and_cover_it() -> None:
+    sets = SETTING.drawn(4).sets
+    assert sets.set_count == 2
+    assert ((sets.started_s <= 0) & (sets.started_s > -4.0)).all()
+    ends = sets.started_s + 2.0 * np.diff(sets.samples.offsets)
+    assert (ends >= sets.duration_s).all()
+    assert (ends < sets.duration_s + 2.0).all()
+
+
+def test_one_controller_has_all_of_the_sites_traffic() -> None:
+    params = SiteParams(seed=4, days=0.2, drift_ratio=SETTING.drift_ratio, fault_level=0)
+    site = simulate(params, SHORT)
+    rates = site.traffic["write_bytes"].to_numpy() / 2.0
+    ours = SETTING.drawn(4).sets.samples.values
+    assert np.isin(ours, rates).all()
+
+
+def test_lost_polls_are_not_measured() -> None:
+    site = simulate(SETTING._params(4), SHORT)
+    some = site.polls.filter(pl.col("polled_at") != site.polls["polled_at"][7])
+    rates = polled_rates(replace(site, polls=pl.concat([some, some.head(50)])))
+    wanted = site.traffic["write_bytes"].to_numpy() / 2.0
+    assert np.flatnonzero(np.isnan(rates)).tolist() == [7]
+    # polls that arrive twice count once; bytes are whole
+    assert np.nanmax(np.abs(rates - wanted)) < 1.0
+    # a controller that is silent for a while takes its share with it
+    faulty, sound = replace(SETTING, fault_level=1.0).drawn(4).sets, SETTING.drawn(4).sets
+    assert faulty.samples.offsets.tolist() == sound.samples.offsets.tolist()
+    lost = sound.samples.values.sum() - np.nansum(faulty.samples.values)
+    # more than what whole bytes round off: a byte a controller and step
+    assert lost > 8 * len(sound.samples.values)
+
+
+def test_seeds_are_streams_of_their_own() -> None:
+    assert seed_of(0, 1) == seed_of(0, 1)
+    assert len({seed_of(seed, number) for seed in range(3) for number in range(20)}) == 60
+
+
+def test_every_method_gives_a_signature_for_each_set() -> None:
+    drawn = SETTING.drawn(4)
+    swept = [method for sweep in SWEEPS for value, method in sweep.methods() if value != sweep.usual]
+    assert len({method.name for method in METHODS}) == len(METHODS) == 7
+    for method in (*METHODS, *swept[::4]):
+        found = method.extract(drawn.sets)
+        assert len(found) == drawn.sets.set_count
+        assert found[0].outcome == "extracted", method.name
+        assert found[0].bytes_per_s.sum() > 0
+
+
+def test_timed_methods_are_those_of_the_study() -> None:
+    one = SETTING.drawn(4).sets.one(0)
+    for method in timing.methods():
+        assert method.name in {known.name for known in METHODS}
+        assert method.extract(one).outcome == "extracted"
+
+
+# ---- real traffic
+
+
+def traffic(rates: np.ndarray, interval_s: float = 5.0) -> Traffic:
+    return Traffic(np.asarray(rates, dtype=np.float64), interval_s)
+
+
+def test_runs_among_nothing_are_as_they_are_alone() -> None:
+    still = EdisonSetting(traffic(np.zeros(4000)), drift_ratio=0.0, stop_ratio=0.0, applications=SHORT)
+    drawn = still.drawn(1)
+    for place, truth in enumerate(drawn.truths):
+        one = drawn.sets.one(place)
+        assert one.run_count == 10
+        # times are whole seconds in a job log; a read takes its time too
+        assert np.abs(one.duration_s - len(truth.bytes_per_s)).max() <= 1.0
+        volumes = [5.0 * rates.sum() for rates in one.rates]
+        assert volumes == pytest.approx([truth.bytes_per_s.sum()] * 10, rel=1e-9)
+
+
+def test_others_add_their_bytes_and_slow_runs() -> None:
+    others = 2.5e9
+    busy = EdisonSetting(traffic(np.full(4000, others)), drift_ratio=0.0, stop_ratio=0.0, applications=SHORT[:1])
+    one = busy.drawn(1).sets.one(0)
+    alone_s = SHORT[0].duration_s
+    # those who move as much as a run's plateau slow it to 1 / 1.25; what is slower than others, more
+    burst_s = sum(burst.duration_s for burst in SHORT[0].bursts)
+    assert (one.duration_s > alone_s + 0.25 * burst_s - 1).all()
+    assert (one.duration_s < alone_s + 0.5 * burst_s).all()
+    for rates in one.rates:
+        assert (rates >= others).all()
+        assert 5.0 * (rates - others).sum() == pytest.approx(150e9, rel=1e-9)
+
+
+def test_holes_stay_holes() -> None:
+    rates = np.full(4000, 1e8)
+    rates[1000:1500] = np.nan
+    sets = EdisonSetting(traffic(rates), applications=SHORT).drawn(2).sets
+    assert np.isnan(sets.samples.values).any()
+    assert np.nanmin(sets.samples.values) >= 1e8
+
+
+def test_real_traffic_is_read(shared_data: Path) -> None:
+    found = Traffic.read(shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt")
+    # 17 hours from 08:00:05 on
+    assert (found.interval_s, len(found.bytes_per_s)) == (5.0, 12240)
+    assert 2.5e8 < np.nanmean(found.bytes_per_s) < 3.5e8
+    assert EdisonSetting(found, applications=SHORT[:1]).drawn(0).sets.one(0).run_count >= 9
+
+
+def test_what_has_no_polls_is_refused(tmp_path: Path, shared_data: Path) -> None:
+    series = tmp_path / "series.csv"
+    series.write_text("time_s,write_bytes_per_s\n0,1\n1,2\n2,3\n")
+    with pytest.raises(InputRefused, match="no polls"):
+        Traffic.read(series)
+
+
+# ---- what comes of it
+
+
+def test_scores_are_the_yardsticks() -> None:
+    drawn = SETTING.drawn(1)
+    rows = scored(drawn, "truth", told_the_truth(drawn))
+    assert rows.schema == SCHEMA
+    assert rows["cross_correlation"].to_list() == pytest.approx([1.0, 1.0])
+    assert rows["volume_ratio"].to_list() == pytest.approx([1.0, 1.0])
+    assert rows["duration_ratio"].to_list() == [1.0, 1.0]
+    assert rows.select("burst_count", "missed_count", "false_count").rows() == [(2, 0, 0), (1, 0, 0)]
+    none = scored(drawn, "silent", silent(drawn.sets))
+    assert none["cross_correlation"].null_count() == none["volume_ratio"].null_count() == 2
+    assert none.select("outcome", "missed_count", "false_count").rows() == [
+        ("no_common_bursts", 2, 0),
+        ("no_common_bursts", 1, 0),
+    ]
+
+
+def test_a_row_for_each_signature(results: Results) -> None:
+    counts = dict(results.answers.group_by("experiment").len().rows())
+    of_a_site = len(STUDIED) * 2
+    assert counts == {"levels": len(LEVELS) * of_a_site, "drift": len(DRIFTS) * of_a_site, "faults": of_a_site}
+    keys = ["experiment", "value", "level", "seed", "application", "method"]
+    assert results.answers.select(keys).is_duplicated().sum() == 0
+    same = results.answers.filter(level="calm", method="longest")
+    usual = same.filter(experiment="drift", value=0.003).drop("experiment", "value")
+    assert usual.equals(same.filter(experiment="levels").drop("experiment", "value"))
+
+
+def test_no_site_is_drawn_twice() -> None:
+    work = list(pieces(StudyParams(2), METHODS))
+    sites = [(piece.setting, piece.seed) for piece in work]
+    assert len(set(sites)) == len(sites) == 2 * (3 + len(DRIFTS) - 1 + 1)
+    swept = {(experiment, value) for piece in work for experiment, value, _ in piece.asked if piece.level == "busy"}
+    assert {(sweep.name, float(value)) for sweep in SWEEPS for value in sweep.values} <= swept
+    assert all(sweep.usual in sweep.values for sweep in SWEEPS)
+    assert pickle.loads(pickle.dumps(work[0])).setting == work[0].setting
+
+
+def test_what_is_slow_is_not_asked_about_differing_runs() -> None:
+    asked = {
+        (experiment, method.name) for piece in pieces(StudyParams(1), METHODS) for experiment, _, method in piece.asked
+    }
+    assert {name for experiment, name in asked if experiment == "drift"} == {m.name for m in METHODS} - {"dtw"}
+    assert {name for experiment, name in asked if experiment == "levels"} == {m.name for m in METHODS}
+
+
+def test_parts_are_chosen() -> None:
+    work = list(pieces(StudyParams(1, parts=("faults",)), METHODS))
+    assert [(piece.level, len(piece.asked)) for piece in work] == [("busy", len(METHODS))]
+
+
+def test_any_number_of_processes_gives_the_same() -> None:
+    one, two = (
+        study(StudyParams(2, 3, workers, parts=("faults",), days=0.25), (LONGEST, SILENT)) for workers in (1, 2)
+    )
+    assert one.answers.equals(two.answers)
+    assert one.answers["seed"].unique().to_list() == [0, 1]
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    params = StudyParams(2, 0, 1, parts=("faults",), days=0.5)
+    study(params, [SILENT], lambda done, count: told.append((done, count)))
+    assert told == [(1, 2), (2, 2)]
+
+
+# ---- summaries
+
+
+def made(rows: list[tuple[str, str, str, float | None, float | None, float | None, int, int]]) -> Results:
+    """Results of `levels`: level, application, method, yardsticks, missed and false bursts."""
+    names = ["level", "application", "method", "cross_correlation", "correlation", "volume_ratio"]
+    frame = pl.DataFrame(rows, [*names, "missed_count", "false_count"], orient="row", infer_schema_length=None)
+    answers = frame.with_columns(
+        pl.lit("levels").alias("experiment"),
+        pl.lit(0.0).alias("value"),
+        pl.lit(1.0).alias("duration_ratio"),
+        outcome=pl.when(pl.col("volume_ratio").is_null()).then(pl.lit("no_io")).otherwise(pl.lit("extracted")),
+    )
+    methods = [Method(name, "", silent) for name in answers["method"].unique(maintain_order=True)]
+    none = pl.DataFrame(schema=timing.SCHEMA), pl.DataFrame(schema=bounds.SCHEMA)
+    return Results(StudyParams(), tuple(methods), answers, *none)
+
+
+def test_no_signature_counts_as_nothing() -> None:
+    (row,) = summary(
+        made([("calm", "s3d", "iosi", 0.9, 0.8, 1.2, 0, 0), ("calm", "s3d", "iosi", None, None, None, 8, 0)]).answers
+    ).to_dicts()
+    assert (row["mean_cross_correlation"], row["mean_correlation"], row["mean_volume_ratio"]) == pytest.approx(
+        (0.45, 0.4, 0.6)
+    )
+    assert (row["seed_count"], row["answered_ratio"], row["clean_ratio"]) == (2, 0.5, 0.5)
+    assert (row["mean_missed_count"], row["mean_false_count"]) == (4.0, 0.0)
+    assert (row["low_volume_ratio"], row["high_volume_ratio"]) == pytest.approx((0.3, 0.9))
+
+
+def test_overall_is_the_mean_over_applications() -> None:
+    rows = [("calm", "s3d", "iosi", 0.9, 0.8, 1.0, 0, 0)] * 3 + [("calm", "flash", "iosi", 0.5, 0.2, 2.0, 1, 0)]
+    (row,) = overall(summary(made(rows).answers)).to_dicts()
+    assert (row["mean_cross_correlation"], row["mean_correlation"], row["clean_ratio"]) == pytest.approx(
+        (0.7, 0.5, 0.5)
+    )
+
+
+def reached(results: Results) -> dict[str, tuple[str, bool | None]]:
+    return {target.text: (target.found, target.is_reached) for target in targets(results)}
+
+
+def test_targets_are_those_of_the_worst_application() -> None:
+    rows = [
+        (level, name, method, similarity, similarity, volume, missed, 0)
+        for level, similarity in (("calm", 0.99), ("busy", 0.95), ("stormy", 0.9))
+        for name, volume in zip([one.name for one in STUDIED], (1.0, 1.05, 0.95, 1.0, 1.2), strict=True)
+        for method, missed in (("robust", int(level == "busy")),)
+    ]
+    rows += [(level, name, "iosi", 0.9, 0.7, 1.0, 0, 0) for level in LEVELS for name in IOR]
+    rows += [(level, name, "dtw", 0.4, 0.75, 1.0, 0, 0) for level in LEVELS for name in IOR]
+    found = reached(made(rows))
+    assert found["robust, IOR_A to C, calm: least mean"] == (".99/.99", True)
+    assert found["robust, IOR_A to C, busy: least mean"] == (".95/.95", False)
+    assert found["robust, S3D-like, irregular, busy: least mean"] == (".95/.95", True)
+    assert found["robust, ior_a, calm: seeds with exactly the true bursts"] == ("100 %", True)
+    assert found["robust, ior_c, busy: seeds with exactly the true bursts"] == ("0 %", False)
+    assert found["robust, calm: mean volume to the true one"] == ("0.95 to 1.20", False)
+    assert found["robust, busy: means above every other method's"] == ("6 of 6", True)
+    assert found["robust, stormy: means above every other method's"][1] is False
+    assert found["iosi, IOR_A to C, calm and busy: means of correlation"] == (".70 to .70", True)
+    assert found["dtw, IOR_A to C, all levels: means below iosi's"] == ("9 of 18", False)
+
+
+def test_what_was_not_studied_is_said() -> None:
+    found = reached(made([("calm", "s3d", "mean", 0.9, 0.8, 1.0, 0, 0)]))
+    assert {is_reached for _, is_reached in found.values()} == {None}
+
+
+def test_cells() -> None:
+    assert [short(value) for value in (0.974, 1.0, -0.001, -0.5, 0.0)] == [".97", "1.00", ".00", "-.50", ".00"]
+    summed = summary(made([("calm", name, "iosi", 0.9, 0.8, 1.0, 0, 0) for name in ("one", "two")]).answers)
+    rows = list(table(summed, ("value", "method"), lambda row: short(row["mean_correlation"])))
+    assert rows == [("0", "iosi", ".80", ".80")]
+
+
+# ---- bounds
+
+
+def test_equal_runs_lose_nothing() -> None:
+    found = bounds.bounds([0.0], 0, draws=1)
+    assert found.height == len(STUDIED) * len(bounds.KNOWN)
+    assert found["mean_correlation"].to_list() == pytest.approx([1.0] * found.height, abs=1e-6)
+
+
+def test_the_mean_of_runs_is_nearer_than_the_shortest() -> None:
+    found = bounds.bounds([0.006], 0, draws=5)
+    mean, shortest = (found.filter(method=name) for name in bounds.KNOWN)
+    assert (mean["mean_correlation"] > shortest["mean_correlation"]).all()
+    assert (mean["mean_cross_correlation"] < 1.0).all()
+
+
+def test_waits_are_those_of_the_runs() -> None:
+    waits = bounds.drawn_waits(SHORT[0], 0.0, 3)
+    assert waits.shape == (10, 3)
+    assert waits == pytest.approx(np.tile(SHORT[0].waits_s, (10, 1)))
+    longer = bounds.with_waits(SHORT[0], 2.0 * waits[0])
+    assert longer.bursts[0].offset_s == pytest.approx(100.0)
+    assert longer.duration_s == pytest.approx(2 * 400.0 - sum(burst.duration_s for burst in SHORT[0].bursts))
+
+
+# ---- times
+
+
+def test_times_are_of_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[tuple[int, int]] = []
+
+    def kept(one: SampleSet) -> Extracted:
+        sizes.append((one.run_count, max(map(len, one.rates))))
+        return Extracted.nothing("no_io")
+
+    def made_of_nothing(duration_s: int, seed: int) -> SampleSet:
+        count = 14
+        return SampleSets.of(
+            [set_of(np.zeros(duration_s), 2.0, np.zeros(count), np.full(count, duration_s - 2.0))]
+        ).one(0)
+
+    monkeypatch.setattr(timing, "drawn_set", made_of_nothing)
+    monkeypatch.setattr(timing, "TURN_S", 0.0)
+    found = timed(0, [Timed("one", kept), Timed("two", kept)], rounds=1)
+    assert found.filter(by="samples", method="one")["value"].to_list() == list(timing.SAMPLE_COUNTS)
+    assert found.filter(by="points", method="two")["value"].to_list() == list(timing.POINT_COUNTS)
+    assert (found["seconds"] > 0).all()
+    assert {count for count, _ in sizes} == {*timing.SAMPLE_COUNTS, 8}
+    assert {length for _, length in sizes} == {count // 2 for count in timing.POINT_COUNTS}
+
+
+def test_runs_that_are_timed_are_whole() -> None:
+    one = timing.drawn_set(500, 0)
+    assert one.run_count >= max(timing.SAMPLE_COUNTS)
+    assert (one.duration_s > 475).all()
+
+
+def test_growth_is_the_power_of_the_length() -> None:
+    rows = [("points", count, "square", 1e-9 * count**2) for count in timing.POINT_COUNTS]
+    assert growth(pl.DataFrame(rows, timing.SCHEMA, orient="row")) == {"square": pytest.approx(2.0)}
+
+
+# ---- page and command
+
+
+@pytest.fixture(scope="module")
+def whole(results: Results) -> Results:
+    """Results with every part: those that cost time are made up."""
+    swept = [
+        results.of("faults").with_columns(
+            pl.lit(sweep.name).alias("experiment"), pl.lit(float(value)).alias("value"), pl.lit("iosi").alias("method")
+        )
+        for sweep in SWEEPS
+        for value in sweep.values
+    ]
+    edison = results.of("faults").with_columns(pl.lit("edison").alias("experiment"), pl.lit("edison").alias("level"))
+    rows = [
+        (by, count, name, 1e-3 * count)
+        for by, counts in (("samples", timing.SAMPLE_COUNTS), ("points", timing.POINT_COUNTS))
+        for count in counts
+        for name in ("longest", "silent")
+    ]
+    times = pl.DataFrame(rows, timing.SCHEMA, orient="row")
+    params = replace(results.params, edison=Path("polls"))
+    return replace(results, params=params, answers=pl.concat([results.answers, *swept, edison]), times=times)
+
+
+def test_page_has_its_figures_and_tables(whole: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # to lay out and to encode takes longest, and is tested where it belongs
+    monkeypatch.setattr(signature_study_figures, "save_study", lambda _, path: path.write_bytes(b""))
+    text = page.write(whole, tmp_path / "new").read_text(encoding="utf-8")
+    figures = re.findall(r"\]\((figures/[^)]+)\)", text)
+    assert len(figures) == len(set(figures)) == 6
+    assert sorted(figures) == sorted(f"figures/{path.name}" for path in (tmp_path / "new" / "figures").iterdir())
+    for block in text.split("\n\n"):
+        if block.startswith("|"):
+            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1, block
+    assert "--seeds 1 --seed 1 --edison POLLS" in text
+    assert "not reached" in text or "not studied" in text
+    assert page.text(whole) == text
+
+
+def test_page_without_real_traffic(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "_draw", lambda *_: None)
+    text = page.write(results, tmp_path).read_text(encoding="utf-8")
+    assert "Edison" not in text
+    assert "## Lost polls\n" in text
+    assert "## Time" not in text
+
+
+def test_tables_fit_a_terminal(whole: Results) -> None:
+    titles = []
+    for title, columns, rows in terminal_tables(whole):
+        titles.append(title)
+        assert {len(row) for row in rows} == {len(columns)}
+        widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+        assert sum(widths) + 3 * len(widths) <= 103, title
+        assert len(title) <= 100
+    assert len(titles) == len(set(titles)) == 11
+
+
+@pytest.fixture
+def small_study(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
+    def small(params: StudyParams, **_: object) -> Results:
+        return replace(results, params=params)
+
+    monkeypatch.setattr(studies.signatures.running, "study", small)
+
+
+@pytest.mark.usefixtures("small_study")
+def test_command_prints_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(page, "_draw", lambda *_: None)
+    told = CliRunner().invoke(study_command, ["signatures", "--seeds", "2", "--into", str(tmp_path / "there")])
+    assert told.exit_code == 0, told.output
+    assert "Cross-correlation/correlation with the truth" in told.stdout
+    assert "not studied" in told.stdout
+    assert "signatures-study.md" in told.stderr
+    assert (tmp_path / "there" / "signatures-study.md").is_file()
+
+
+@pytest.mark.usefixtures("small_study")
+def test_command_prints_json() -> None:
+    told = CliRunner().invoke(study_command, ["signatures", "--seeds", "3", "--seed", "5", "--json"])
+    assert told.exit_code == 0, told.output
+    document = json.loads(told.stdout)
+    assert (document["seed_count"], document["seed"]) == (3, 5)
+    assert document["methods"] == {"longest": "the longest sample", "silent": "never a signature"}
+    assert {row["experiment"] for row in document["summary"]} == {"levels", "drift", "faults"}
+    assert document["targets"][0]["is_reached"] is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["signatures", "--seeds", "0"],
+        ["signatures", "--part", "elsewhere"],
+        ["signatures", "--edison", "nowhere.h5lmt"],
+        ["signatures", "--part", "drift", "--into", "there"],
+    ],
+)
+def test_command_refuses_what_it_cannot_do(arguments: list[str]) -> None:
+    assert CliRunner().invoke(study_command, arguments).exit_code == 2
+
+
+def test_help_names_both_studies() -> None:
+    shown = CliRunner().invoke(study_command, ["--help"]).output
+    assert "periods" in shown
+    assert "signatures" in shown
+    parts = CliRunner().invoke(study_command, ["signatures", "--help"]).output
+    assert all(part in parts for part in PARTS)

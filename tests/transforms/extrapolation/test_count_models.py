@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+
+from transforms.extrapolation.count_models import (
+    FAMILIES,
+    Ambiguous,
+    Constant,
+    CountFamily,
+    Fitted,
+    Inverse,
+    Linear,
+    NotWhole,
+    Point,
+    fitted,
+    times,
+    whole_at,
+)
+
+COUNTS = (8, 12, 16, 24)
+whole = st.integers(-1000, 1000).map(Fraction)
+count_sets = st.lists(st.integers(1, 200), min_size=3, max_size=6, unique=True)
+
+
+def points_of(*values: int | Fraction, counts: tuple[int, ...] = COUNTS) -> list[Point]:
+    return [(count, Fraction(value)) for count, value in zip(counts, values, strict=False)]
+
+
+@pytest.mark.parametrize(
+    ("values", "formula"),
+    [
+        ((7, 7, 7, 7), "7"),
+        ((0, 0, 0, 0), "0"),
+        ((8, 12, 16, 24), "n"),
+        ((80, 120, 160, 240), "10*n"),
+        ((2, 3, 4, 6), "n/4"),
+        ((120, 80, 60, 40), "960/n"),
+        ((7, 11, 15, 23), "n - 1"),
+        ((1, 5, 9, 17), "n - 7"),
+        ((520, 524, 528, 536), "n + 512"),
+        ((122, 82, 62, 42), "960/n + 2"),
+        ((-120, -80, -60, -40), "-960/n"),
+    ],
+)
+def test_formulas(values: tuple[int, ...], formula: str) -> None:
+    found = fitted(points_of(*values))
+    assert found is not None
+    assert found.formula() == formula
+
+
+@pytest.mark.parametrize("values", [(3, 3, 4, 4), (64, 144, 256, 576), (1, 1, 2, 3), (0, 0, 0, 1), (12, 9, 7, 5)])
+def test_what_no_model_gives(values: tuple[int, ...]) -> None:
+    assert fitted(points_of(*values)) is None
+
+
+@settings(deadline=None)
+@given(count_sets, whole, whole, st.integers(1, 500))
+def test_linear_models_come_back(counts: list[int], slope: Fraction, rest: Fraction, other: int) -> None:
+    found = fitted([(count, slope * count + rest) for count in counts], has_rivals=False)
+    assert found is not None
+    assert found.at(other) == slope * other + rest
+
+
+@settings(deadline=None, max_examples=50)
+@given(count_sets, whole, st.fractions(-50, 50, max_denominator=7), st.integers(1, 500))
+def test_inverse_models_come_back(counts: list[int], share: Fraction, rest: Fraction, other: int) -> None:
+    found = fitted([(count, share / count + rest) for count in counts], has_rivals=False)
+    assert found is not None
+    assume(not found.is_whole)
+    assert found.at(other) == share / other + rest
+
+
+@given(st.lists(st.tuples(st.sampled_from([4, 8, 12, 16, 24]), st.integers(0, 5).map(Fraction)), max_size=7))
+def test_a_model_gives_every_point_and_is_held_to_one_more_than_its_parameters(points: list[Point]) -> None:
+    found = fitted(points)
+    if found is None:
+        return
+    assert all(found.at(count) == value for count, value in points)
+    known = len({count for count, _ in points})
+    assert known > (1 if isinstance(found.model, Constant) or not getattr(found.model, "rest", 0) else 2)
+
+
+def test_as_many_points_as_parameters_are_no_evidence() -> None:
+    assert fitted([]) is None
+    assert fitted(points_of(5)) is None
+    assert fitted([(8, Fraction(5)), (8, Fraction(5))]) is None
+    assert fitted(points_of(5, 6)) is None
+    assert fitted(points_of(5, 5)) is not None
+
+
+def test_points_at_one_rank_count_must_agree() -> None:
+    assert fitted([*points_of(5, 5, 5), (8, Fraction(5))]) is not None
+    assert fitted([*points_of(5, 5, 5), (8, Fraction(6))]) is None
+
+
+# ---- rounding
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([1000 // n for n in COUNTS], ("1008/n - 1", "floor(1000/n), 166 at 6")),
+        ([8 * (1000 // n) for n in COUNTS], ("8064/n - 8", "8*floor(1000/n), 1328 at 6")),
+        ([n * (1000 // n) for n in COUNTS], ("-n + 1008", "n*floor(1000/n), 996 at 6")),
+        ([-(-968 // n) for n in COUNTS], ("960/n + 1", "ceil(968/n), 162 at 6")),
+        ([1000 % n for n in COUNTS], ("n - 8", "(40 mod n), 4 at 6")),
+        ([1000 // n + 8 for n in COUNTS], ("1008/n + 7",)),
+        ([-(1000 // n) for n in COUNTS], ("-1008/n + 1", "ceil(-1000/n), -166 at 6")),
+    ],
+)
+def test_what_rounding_gives_as_well_is_ambiguous(values: list[int], texts: tuple[str, ...]) -> None:
+    found = fitted(points_of(*values))
+    assert found is not None
+    with pytest.raises(Ambiguous, match="ambiguous") as told:
+        found.at(6)
+    assert all(text in str(told.value) for text in texts)
+    assert [found.at(count) for count in COUNTS] == values
+
+
+def test_where_all_agree_nothing_is_ambiguous() -> None:
+    found = fitted(points_of(*(1000 // n for n in COUNTS)))
+    assert found is not None
+    assert found.at(48) == 1000 // 48
+    assert found.at(28) == 1000 // 28
+
+
+@settings(deadline=None, max_examples=120)
+@given(
+    st.integers(1, 5000),
+    st.sampled_from([1, 2, 8, 1000]),
+    st.booleans(),
+    st.integers(8, 400),
+    st.sampled_from([0, 0, 1, 8, 100]),
+)
+def test_a_rounded_share_is_never_wrong(k: int, scale: int, is_up: bool, other: int, rest: int) -> None:
+    """At no rank count from the least known one on; below it, what is shared out may be a little more than it seems."""
+
+    def value(n: int) -> Fraction:
+        return Fraction(scale * (-(-k // n) if is_up else k // n) + rest)
+
+    found = fitted([(n, value(n)) for n in COUNTS])
+    if found is None or k < 48:
+        return
+    try:
+        given_value = found.at(other)
+    except NotWhole:
+        return
+    # What is shared out is seen, and not that it was so many parts of a size, of which a rank could have no fraction.
+    is_of_parts = scale > 1 and isinstance(found.model, Inverse) and (rest or not found.model.rest)
+    assert given_value == value(other) or is_of_parts or isinstance(found.model, Constant)
+
+
+def test_what_a_user_adds_settles_it() -> None:
+    class Floor:
+        def __init__(self, k: int) -> None:
+            self.k = k
+
+        def at(self, process_count: int) -> Fraction:
+            return Fraction(self.k // process_count)
+
+        def formula(self) -> str:
+            return f"floor({self.k}/n)"
+
+    own = CountFamily("floor", 1, lambda points: Floor(1000))
+    found = fitted(points_of(*(1000 // n for n in COUNTS)), (*FAMILIES, own))
+    assert found is not None
+    assert found.formula() == "floor(1000/n)"
+    assert found.at(6) == 166
+
+
+def test_what_was_whole_must_stay_so() -> None:
+    found = fitted(points_of(2, 3, 4, 6))
+    assert found is not None
+    with pytest.raises(NotWhole, match="n/4 is 3/2, no whole number"):
+        found.at(6)
+    halves = fitted(points_of(*(Fraction(n, 16) for n in COUNTS)))
+    assert halves is not None
+    assert halves.at(6) == Fraction(3, 8)
+
+
+# ---- whole numbers and texts
+
+
+def test_whole_numbers_say_why_they_are_none() -> None:
+    assert whole_at(Inverse(Fraction(960), Fraction(0)), 20, "") == 48
+    with pytest.raises(NotWhole, match=r"^the count 960/n is 240/7, no whole number: 28 does not divide 960$"):
+        whole_at(Inverse(Fraction(960), Fraction(0)), 28, "the count")
+    with pytest.raises(NotWhole, match=r"^n/4 is 3/2, no whole number$"):
+        whole_at(Linear(Fraction(1, 4), Fraction(0)), 6, "")
+
+
+def test_the_number_that_is_no_whole_one_is_said_once() -> None:
+    found = fitted(points_of(120, 80, 60, 40))
+    assert isinstance(found, Fitted)
+    with pytest.raises(NotWhole, match=r"^the count 960/n is 240/7, no whole number: 28 does not divide 960$"):
+        whole_at(found, 28, "the count")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(Fraction(1), "n"), (Fraction(-1), "-n"), (Fraction(3, 4), "3*n/4"), (Fraction(1, 4), "n/4")]
+)
+def test_products(value: Fraction, text: str) -> None:
+    assert times(value, "n") == text

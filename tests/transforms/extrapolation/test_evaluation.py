@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from tests.compressed import class_ranks, nodes
+from tests.extrapolated_programs import INPUTS, PROGRAMS, Made, Program, first_difference, posix, traces_of
+from tests.naive.extrapolation.transitions import transitions
+from transforms.extrapolation.count_models import Ambiguous, NotWhole
+from transforms.extrapolation.evaluation import MOST_RANKS, refused, trace_at
+from transforms.extrapolation.extrapolating import ExtrapolationParams, fitted_trace
+from transforms.extrapolation.fitted_traces import FittedTrace
+from transforms.extrapolation.result import Refusal
+from transforms.traces.checks import check
+from transforms.traces.expansion import node_counts, numbered
+from transforms.traces.trace import Call, CompressedTrace, Loop, RankClass
+
+
+@cache
+def known_of(program: Program, counts: tuple[int, ...] = INPUTS) -> FittedTrace:
+    found = fitted_trace(traces_of(program, counts), ExtrapolationParams())
+    assert found.refusals == ()
+    return found
+
+
+def evaluated(program: Program, n: int, counts: tuple[int, ...] = INPUTS) -> CompressedTrace:
+    trace = trace_at(known_of(program, counts), n)
+    assert isinstance(trace, CompressedTrace)
+    check(trace)
+    return trace
+
+
+def reasons(program: Program, n: int, counts: tuple[int, ...] = INPUTS) -> list[tuple[str, str]]:
+    found = trace_at(known_of(program, counts), n)
+    assert isinstance(found, tuple)
+    return [(refusal.field, refusal.reason) for refusal in found]
+
+
+# ---- times
+
+
+def executions(one: RankClass) -> Iterator[tuple[int, Call, int]]:
+    """Yield the number of each call node, the node, and how often all ranks execute it."""
+    known, parents = numbered(one.body)
+    counts: Counter[int] = Counter()
+    for rank in class_ranks(one):
+        counts.update(dict(enumerate(node_counts(known, parents, rank))))
+    for number, node in enumerate(known):
+        if isinstance(node, Call):
+            yield number, node, counts[number]
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_there_are_as_many_times_as_executions(name: str) -> None:
+    trace = trace_at(known_of(PROGRAMS[name]), 48)
+    assert isinstance(trace, CompressedTrace)
+    for one in trace.classes:
+        followed = transitions(one, one.ranks[0].start)
+        size = len(class_ranks(one))
+        for number, call, count in executions(one):
+            assert call.durations.count == count
+            assert {gap.previous: gap.histogram.count for gap in call.gaps} == {
+                before: times * size for (before, node), times in followed.items() if node == number
+            }
+            assert 0 <= call.durations.minimum_s <= call.durations.mean_s <= call.durations.maximum_s < 10
+
+
+def test_times_of_two_traces_at_one_rank_count_are_brought_together() -> None:
+    trace = evaluated(PROGRAMS["table_one"], 20, (8, 8, 12, 16, 24, 24))
+    assert first_difference(trace, PROGRAMS["table_one"]) is None
+
+
+# ---- ranks
+
+
+def test_classes_vanish() -> None:
+    assert [len(evaluated(PROGRAMS["root_writes_all"], n).classes) for n in (1, 2, 30)] == [1, 2, 2]
+    assert [len(evaluated(PROGRAMS["last_writes"], n).classes) for n in (1, 2, 30)] == [1, 2, 2]
+
+
+def test_ranks_without_calls_are_in_no_class() -> None:
+    trace = evaluated(PROGRAMS["root_alone"], 48)
+    assert [class_ranks(one) for one in trace.classes] == [[0]]
+    trace = evaluated(PROGRAMS["first_four_write"], 20)
+    assert [class_ranks(one) for one in trace.classes] == [[0, 1, 2, 3]]
+
+
+def test_classes_that_do_not_tile_the_ranks_are_refused() -> None:
+    assert reasons(PROGRAMS["neighbours"], 1) == [("class 1, ranks", "at 1 ranks, a class has -1 ranks")]
+    assert reasons(PROGRAMS["first_four_write"], 3)[0] == (
+        "class 0, ranks",
+        "at 3 ranks, a class has ranks 0 to 3, not of 0 to 2",
+    )
+    assert reasons(PROGRAMS["even_and_odd"], 21)[0] == (
+        "class 0, ranks",
+        "at 21 ranks, the count of ranks n/2 is 21/2, no whole number",
+    )
+
+
+def test_classes_that_overlap_or_leave_ranks_over_are_refused() -> None:
+    known = known_of(PROGRAMS["upper_half"])
+    one, other = known.classes
+    alone = trace_at(FittedTrace(known.rank_counts, (one,), (), ()), 20)
+    assert alone == (Refusal("no_whole_number", "classes", "at 20 ranks, rank 10 would be in no class"),)
+    twice = trace_at(FittedTrace(known.rank_counts, (one, one, other), (), ()), 20)
+    assert twice == (Refusal("no_whole_number", "classes", "at 20 ranks, rank 0 would be in two classes"),)
+
+
+def test_a_class_may_be_all_that_others_are_not() -> None:
+    def program(r: int, n: int) -> list[Made]:
+        return (
+            [posix("open", "/a/f", 1)] if r % 4 == 0 else [posix("close", "/a/f")] if r == 1 else [posix("stat", "/a")]
+        )
+
+    known = known_of(program)
+    assert sum(one.ranks is None for one in known.classes) <= 1
+    assert first_difference(evaluated(program, 40), program) is None
+
+
+@pytest.mark.parametrize("n", [0, -1, MOST_RANKS + 1])
+def test_rank_counts_that_are_none(n: int) -> None:
+    with pytest.raises(ValueError, match="the ranks must be from 1 to"):
+        trace_at(known_of(PROGRAMS["table_one"]), n)
+
+
+# ---- numbers
+
+
+def test_numbers_that_no_call_can_have_are_refused() -> None:
+    assert reasons(PROGRAMS["large_offsets"], 1 << 22) == [
+        (
+            "class 0, call 1 pwrite, argument 4",
+            f"at {1 << 22} ranks, values from 0 to {((1 << 22) - 1 << 40) + (4 << 20)} come out; "
+            f"they must be from 0 to {10**18 - 1}",
+        )
+    ]
+
+    def less(r: int, n: int) -> list[Made]:
+        return [posix("write", "/a/f", "%p", n - 3)]
+
+    assert reasons(less, 2) == [
+        (
+            "class 0, call 0 write, argument 3",
+            f"at 2 ranks, values from -1 to -1 come out; they must be from 0 to {10**18 - 1}",
+        )
+    ]
+
+    def fewer(r: int, n: int) -> list[Made]:
+        return [posix("write", "/a/f", "%p", i) for i in range(n - 3)]
+
+    assert reasons(fewer, 3)[0] == (
+        "class 0, loop 0, iterations",
+        f"at 3 ranks, values from 0 to 0 come out; they must be from 1 to {10**18 - 1}",
+    )
+
+
+def test_short_numbers_in_names_may_be_filled_up() -> None:
+    def program(r: int, n: int) -> list[Made]:
+        return [posix("open", f"/a/f.{n:02d}", 66, n)]
+
+    counts = (12, 16, 24, 32)
+    assert first_difference(evaluated(program, 48, counts), program) is None
+    assert reasons(program, 8, counts) == [
+        (
+            "class 0, call 0 open, argument 1",
+            "at 8 ranks, a name has the number 8: whether so short a one is filled up with zeros was never seen",
+        )
+    ]
+
+
+def test_what_is_ambiguous_has_no_model() -> None:
+    assert refused("f", NotWhole("so"), "at 2, ") == Refusal("no_whole_number", "f", "at 2, so")
+    assert refused("f", Ambiguous("so")) == Refusal("no_exact_model", "f", "so")
+
+
+# ---- size
+
+
+@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"root_writes_all", "loop_of_n", "round_the_ranks"}))
+def test_a_million_ranks_take_no_more_nodes_and_few_shares(name: str) -> None:
+    known = known_of(PROGRAMS[name])
+    traces = [trace_at(known, n) for n in (48, 960_000)]
+    if not isinstance(traces[1], CompressedTrace):
+        return
+    check(traces[1])
+    sizes = []
+    for trace in traces:
+        assert isinstance(trace, CompressedTrace)
+        vectors = [
+            vector
+            for one in trace.classes
+            for node in nodes(one.body)
+            for vector in ((node.counts,) if isinstance(node, Loop) else tuple(slot.vector for slot in node.slots))
+        ]
+        sizes.append((len(trace.classes), len(vectors), sum(map(len, vectors))))
+    assert sizes[1][:2] == sizes[0][:2]
+    assert sizes[1][2] <= 3 * sizes[0][1]

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from transforms.extrapolation.rank_pieces import MOST_PIECES, in_groups, progression_of, split_at
+from transforms.traces.progressions import Progression, values
+
+
+@st.composite
+def rising(draw: st.DrawFn) -> Progression:
+    """Draw a rank list whose strides leave behind all that is inside them."""
+    dimensions: list[tuple[int, int]] = []
+    inner = 0
+    for _ in range(draw(st.integers(0, 3))):
+        stride = inner + draw(st.integers(1, 6))
+        count = draw(st.integers(2, 5))
+        dimensions.insert(0, (stride, count))
+        inner += stride * (count - 1)
+    return progression_of(draw(st.integers(0, 20)), *dimensions)
+
+
+def is_even(piece: Progression, numbers: np.ndarray) -> bool:
+    """Return whether numbers of all ranks of a piece grow by one step along each dimension."""
+    table = numbers.reshape(piece.counts or (1,))
+    return all(
+        (steps == steps.reshape(-1)[0]).all() for axis in range(table.ndim) if (steps := np.diff(table, axis=axis)).size
+    )
+
+
+def test_dimensions_of_one_member_are_none() -> None:
+    assert progression_of(3, (4, 1), (1, 5)) == Progression(3, (1,), (5,))
+    assert progression_of(3) == Progression(3)
+
+
+@settings(deadline=None)
+@given(rising(), st.integers(-3, 400))
+def test_pieces_lie_on_one_side(ranks: Progression, first: int) -> None:
+    pieces = split_at(ranks, first)
+    assert values(tuple(pieces)).tolist() == ranks.values().tolist()
+    for piece in pieces:
+        is_before = piece.values() < first
+        assert is_before.all() or not is_before.any()
+    assert len(pieces) <= 2 * len(ranks.counts) + 1
+
+
+@settings(deadline=None)
+@given(rising(), st.integers(1, 40))
+def test_groups_and_members_grow_evenly(ranks: Progression, size: int) -> None:
+    pieces = in_groups(ranks, size)
+    assert pieces is not None
+    assert sorted(values(tuple(pieces)).tolist()) == ranks.values().tolist()
+    for piece in pieces:
+        own = piece.values()
+        assert (np.diff(own) > 0).all()
+        assert is_even(piece, own // size)
+        assert is_even(piece, own % size)
+
+
+def test_whole_groups_are_one_piece() -> None:
+    assert in_groups(Progression(0, (1,), (10**6,)), 4) == [Progression(0, (4, 1), (250_000, 4))]
+    assert in_groups(Progression(1, (1,), (10,)), 4) == [
+        Progression(1, (1,), (3,)),
+        Progression(4, (1,), (4,)),
+        Progression(8, (1,), (3,)),
+    ]
+    assert in_groups(Progression(0, (4,), (5,)), 4) == [Progression(0, (4,), (5,))]
+
+
+@pytest.mark.parametrize("size", [MOST_PIECES * 2 + 1, 10**9 + 7])
+def test_ranks_that_meet_groups_in_too_many_ways_are_not_divided(size: int) -> None:
+    assert in_groups(Progression(0, (1 << 12, 1), (1 << 15, 3)), size) is None

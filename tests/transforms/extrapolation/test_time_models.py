@@ -1,0 +1,281 @@
+"""Curve fits of times: each model where it holds, none out of noise, and histograms that are such."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+
+from tests.naive.extrapolation import time_models as naive
+from tests.naive.traces import time_histograms as naive_histograms
+from transforms.extrapolation.time_models import (
+    NAMES,
+    REASONS,
+    TimeModel,
+    TimeModelParams,
+    extrapolated_histogram,
+    extrapolated_histograms,
+    fitted,
+    rebinned,
+)
+from transforms.traces.time_histograms import draw, histograms, merged
+from transforms.traces.trace import TimeBin, TimeHistogram
+
+COUNTS = (8, 12, 16, 24)
+
+
+def of(values: list[float] | np.ndarray) -> TimeHistogram:
+    return histograms(np.array(values, float), np.zeros(len(values), int), 1)[0]
+
+
+def one(values: list[float], at: int, params: TimeModelParams | None = None) -> tuple[str, float, str, str]:
+    """Return model, prediction, the model set aside and why of one field at the four rank counts."""
+    fits = fitted(COUNTS[: len(values)], np.array([values]), at, params)
+    reason = REASONS[int(fits.reasons[0])]
+    set_aside = NAMES[int(fits.set_aside[0])] if reason else ""
+    return NAMES[int(fits.models[0])], float(fits.predicted[0]), set_aside, reason
+
+
+def check(found: TimeHistogram, count: int) -> None:
+    """Check what holds of every extrapolated histogram."""
+    assert found.count == sum(part.count for part in found.bins) == count
+    assert len(found.bins) == min(5, count)
+    assert 0 <= found.minimum_s <= found.mean_s <= found.maximum_s
+    assert all(part.minimum_s <= part.mean_s <= part.maximum_s for part in found.bins)
+    assert all(before.maximum_s <= after.minimum_s for before, after in pairwise(found.bins))
+    assert all(part.minimum_s == part.maximum_s for part in found.bins if part.count == 1)
+    total = sum(part.count * part.mean_s for part in found.bins)
+    assert total == pytest.approx(count * found.mean_s, rel=1e-9, abs=1e-12)
+    assert found.variance_s2 >= 0
+
+
+# ---- the four models
+
+
+@pytest.mark.parametrize(
+    ("curve", "name", "formula"),
+    [
+        (lambda n: 0.25 + 0 * n, "constant", "0.25"),
+        (lambda n: 0.5 + 0.01 * n, "linear", "0.5 + 0.01 n"),
+        (lambda n: 0.01 * n, "linear", "0 + 0.01 n"),
+        (lambda n: 3.0 - 0.01 * n, "linear", "3 - 0.01 n"),
+        (lambda n: 24.0 / n, "inverse", "24 / n"),
+        (lambda n: 1.5 + 24.0 / n, "inverse plus constant", "1.5 + 24 / n"),
+        (lambda n: 9.0 - 24.0 / n, "inverse plus constant", "9 - 24 / n"),
+        (lambda n: 0.0 * n, "constant", "0"),
+    ],
+)
+@pytest.mark.parametrize("at", [4, 20, 32, 100])
+def test_each_model_is_found_where_it_holds(curve: object, name: str, formula: str, at: int) -> None:
+    values = curve(np.array(COUNTS, float))  # type: ignore[operator]
+    fits = fitted(COUNTS, values[None], at)
+    assert NAMES[int(fits.models[0])] == name
+    assert fits.predicted[0] == pytest.approx(curve(at), abs=1e-12)  # type: ignore[operator]
+    constant, slope = float(np.round(fits.constants[0], 9)), float(fits.slopes[0])
+    assert TimeModel(name, abs(constant), slope).formula == formula
+
+
+def test_an_exact_model_holds_however_far_away() -> None:
+    assert one([0.5 + 0.01 * n for n in COUNTS], 1_000_000)[:2] == ("linear", pytest.approx(10_000.5))
+    assert one([24.0 / n for n in COUNTS], 1_000_000)[:2] == ("inverse", pytest.approx(24e-6))
+
+
+# ---- what noise may not do
+
+
+def test_a_slope_that_falls_below_no_time_is_set_aside() -> None:
+    name, time, set_aside, reason = one([3.0 - 0.1 * n for n in COUNTS], 64)
+    assert (set_aside, reason) == ("linear", "below no time")
+    assert name != "linear"
+    assert 0 <= time < 2.2
+
+
+def test_a_slope_is_less_sure_the_further_away() -> None:
+    values = [1.0, 1.3, 1.5, 2.4]
+    assert one(values, 28)[0] == "linear"
+    name, time, set_aside, reason = one(values, 100_000)
+    assert (set_aside, reason) == ("linear", "no surer than chance")
+    assert name != "linear"
+    assert time < 5
+
+
+def test_steps_of_the_clock_are_no_slope() -> None:
+    values = [1e-6, 1.2e-6, 1.4e-6, 1.8e-6]
+    assert one(values, 1000)[:2] == ("constant", pytest.approx(1.35e-6))
+    assert one(values, 1000, TimeModelParams(clock_s=0.0))[0] == "linear"
+
+
+def test_noise_is_not_blown_up_at_a_million_ranks() -> None:
+    generator = np.random.default_rng(4)
+    values = 1e-3 * generator.lognormal(0.0, 0.3, (5000, 4))
+    fits = fitted(COUNTS, values, 1_000_000)
+    assert fits.predicted.max() < 20e-3
+    # A sum of many fields is about what it was.
+    assert fits.predicted.mean() == pytest.approx(values.mean(), rel=0.15)
+
+
+@pytest.mark.parametrize(("values", "name"), [([2.0], "constant"), ([2.0, 4.0], "constant"), ([3.0, 2.0], "inverse")])
+def test_few_rank_counts_allow_models_of_one_parameter_alone(values: list[float], name: str) -> None:
+    assert one(values, 64)[0] == name
+
+
+@pytest.mark.parametrize(
+    ("counts", "values", "at"),
+    [
+        ((), [], 8),
+        ((8, 8), [1.0, 1.0], 8),
+        ((0, 8), [1.0, 1.0], 8),
+        ((8, 12), [1.0, 1.0], 0),
+        ((8, 12), [1.0], 8),
+        ((8, 12), [1.0, -1.0], 8),
+        ((8, 12), [1.0, float("nan")], 8),
+    ],
+)
+def test_misuse_is_told(counts: tuple[int, ...], values: list[float], at: int) -> None:
+    with pytest.raises(ValueError, match="rank count"):
+        fitted(counts, np.array([values]), at)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.integers(1, 64), min_size=1, max_size=6, unique=True),
+    st.sampled_from([1, 7, 20, 48, 1000]),
+    st.randoms(use_true_random=False),
+)
+def test_models_are_those_of_the_obvious_twin(counts: list[int], at: int, chance: object) -> None:
+    values = [chance.choice([0.0, 1.0, chance.uniform(0.5, 2.0)]) for _ in counts]  # type: ignore[attr-defined]
+    fits = fitted(counts, np.array([values]), at)
+    name, time = naive.model(counts, values, at)
+    ours = NAMES[int(fits.models[0])]
+    if ours != name:
+        # Two models may fit equally well but for rounding: then either will do.
+        one_s2, other_s2 = (float(naive.fit(each, counts, values)[2]) for each in (ours, name))
+        assume(abs(one_s2 - other_s2) > 1e-12)
+    assert ours == name
+    assert fits.predicted[0] == pytest.approx(time, rel=1e-6, abs=1e-9)
+
+
+# ---- histograms
+
+
+def test_histograms_that_scale_are_extrapolated_whole() -> None:
+    generator = np.random.default_rng(0)
+    shape = generator.lognormal(0.0, 1.0, 240)
+    found, model = extrapolated_histogram(COUNTS, [of(shape / n) for n in COUNTS], 48, 1000)
+    check(found, 1000)
+    wanted = of(shape / 48)
+    assert (model.name, model.set_aside) == ("inverse", "")
+    assert found.mean_s == pytest.approx(wanted.mean_s)
+    assert found.variance_s2 == pytest.approx(wanted.variance_s2)
+    for ours, theirs in zip(found.bins, wanted.bins, strict=True):
+        assert (ours.minimum_s, ours.mean_s, ours.maximum_s) == pytest.approx(
+            (theirs.minimum_s, theirs.mean_s, theirs.maximum_s)
+        )
+    drawn = draw(found, 1000, np.random.default_rng(1)).sum()
+    assert drawn == pytest.approx(1000 * wanted.mean_s, rel=0.05)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 5, 7, 1_000_000_000_000])
+def test_any_count_of_times_can_be_wanted(count: int) -> None:
+    parts = [of(np.arange(1.0, 2.0 + n)) for n in (1, 3, 6, 30)]
+    check(extrapolated_histogram(COUNTS, parts, 64, count)[0], count)
+
+
+def test_no_times_are_wanted_of_a_call_that_is_not_made() -> None:
+    found, _ = extrapolated_histogram(COUNTS, [of([1.0])] * 4, 64, 0)
+    assert (found.count, found.bins) == (0, ())
+
+
+def test_histograms_cannot_come_out_of_nothing() -> None:
+    for parts, count in (([of([1.0])] * 3 + [merged([])], 1), ([of([1.0])] * 4, -1), ([of([1.0])] * 3, 1)):
+        with pytest.raises(ValueError, match=r"no times|for each rank count"):
+            extrapolated_histogram(COUNTS, parts, 64, count)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.lists(st.floats(0, 1e3, allow_subnormal=False), min_size=1, max_size=12), min_size=4, max_size=4),
+        min_size=1,
+        max_size=5,
+    ),
+    st.sampled_from([1, 14, 24, 64, 100_000]),
+    st.lists(st.integers(1, 30), min_size=5, max_size=5),
+)
+def test_whatever_the_times_extrapolated_histograms_are_such(
+    fields: list[list[list[float]]], at: int, wanted: list[int]
+) -> None:
+    parts = [[of(values) for values in field] for field in fields]
+    counts = wanted[: len(parts)]
+    many = extrapolated_histograms(COUNTS, parts, at, counts)
+    for field, count, (found, model) in zip(parts, counts, many, strict=True):
+        check(found, count)
+        name, mean = naive.model(COUNTS, [part.mean_s for part in field], at)
+        if name == model.name:
+            assert found.mean_s == pytest.approx(mean, rel=1e-6, abs=1e-9)
+        assert (found, model) == extrapolated_histogram(COUNTS, field, at, count)
+
+
+def test_bins_of_one_histogram_become_others_of_the_same_times() -> None:
+    generator = np.random.default_rng(8)
+    for size in (1, 2, 3, 5, 12, 100):
+        part = of(generator.lognormal(0.0, 1.0, size))
+        held = [(each.count, each.minimum_s, each.mean_s, each.maximum_s) for each in part.bins]
+        for bin_count in range(1, 6):
+            found = rebinned([part], bin_count)[0]
+            if bin_count == len(held):
+                assert found.tolist() == [list(row[1:]) for row in held]
+                continue
+            assert found[:, 1].mean() == pytest.approx(part.mean_s)
+            assert (found[:, 0] <= found[:, 1]).all()
+            assert (found[:, 1] <= found[:, 2]).all()
+            assert (found[:-1, 2] <= found[1:, 0] + 1e-12).all()
+            for index in range(bin_count):
+                wanted = naive_histograms.quantile_mean(held, index / bin_count, (index + 1) / bin_count, 2000)
+                assert found[index, 1] == pytest.approx(wanted, rel=0.01)
+
+
+def test_bins_that_are_out_of_order_are_put_in_order() -> None:
+    odd = TimeHistogram(4, 3.0, 2.0, 1.0, -5.0, (TimeBin(2, 3.0, 2.0, 2.5), TimeBin(2, 1.0, 2.0, 0.5)))
+    check(extrapolated_histogram(COUNTS, [odd] * 4, 64, 9)[0], 9)
+
+
+def test_ten_thousand_histograms_are_extrapolated_together() -> None:
+    generator = np.random.default_rng(6)
+    parts = [histograms(generator.lognormal(-8.0, 1.0, 2000 * n), np.repeat(np.arange(2000), n), 2000) for n in COUNTS]
+    found = extrapolated_histograms(COUNTS, list(zip(*parts, strict=True)), 10_000, [10_000] * 2000)
+    for histogram, _ in found[::100]:
+        check(histogram, 10_000)
+    measured = np.mean([part.mean_s for each in parts for part in each])
+    assert np.mean([histogram.mean_s for histogram, _ in found]) == pytest.approx(measured, rel=0.15)
+
+
+# ---- real times
+
+
+@pytest.mark.parametrize("application", ["ios_posix_nn", "ios_strong", "ior_mpiio_chunk"])
+def test_the_times_of_real_runs_stay_within_reason(shared_data: Path, application: str) -> None:
+    """Where they were measured, four rank counts explain their own totals; a thousand-fold away nothing explodes."""
+    from warehouse.sources.recorder.signatures import opened, outer
+
+    per_function: list[dict[str, list[float]]] = []
+    for count in COUNTS:
+        durations: dict[str, list[float]] = {}
+        with opened(shared_data / "recorder" / application / str(count) / "raw.tar.zst") as run:
+            for rank in run.ranks:
+                found = outer(run.decode(rank))
+                names = found.signatures["function"].gather(found.order).to_list()
+                for name, duration in zip(names, (found.ceased_s - found.began_s).tolist(), strict=True):
+                    durations.setdefault(name, []).append(duration)
+        per_function.append(durations)
+    names = sorted(set.intersection(*map(set, per_function)))
+    parts = [[of(durations[name]) for durations in per_function] for name in names]
+    most = [max(part.mean_s for part in field) for field in parts]
+    for at, factor in ((16, 1.2), (24_000, 1000.0)):
+        found = extrapolated_histograms(COUNTS, parts, at, [7] * len(names))
+        for (histogram, _), limit in zip(found, most, strict=True):
+            check(histogram, 7)
+            assert histogram.mean_s <= factor * limit

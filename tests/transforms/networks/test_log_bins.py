@@ -1,0 +1,112 @@
+"""Logarithmic bins: exact thresholds, every kind of float, the naive twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.naive.networks import log_bins as naive
+from transforms.networks.log_bins import (
+    HIGHEST,
+    LOWEST,
+    NEGATIVE,
+    PREFIX_COUNT,
+    UNKNOWN,
+    ZERO,
+    bin_numbers,
+    lower_values,
+    middle_values,
+    prefixes,
+    prefixes_of,
+)
+
+NORMAL = np.arange(-1022 * 4, HIGHEST + 1)
+
+
+def any_floats(count: int) -> np.ndarray:
+    """Floats of random bits: every exponent and sign, NaNs and infinities."""
+    return np.random.default_rng(7).integers(0, 1 << 64, count, dtype=np.uint64).view(np.float64)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1.0, 0),
+        (1.5, 2),
+        (2.0, 4),
+        (0.5, -4),
+        (4096.0, 48),
+        (np.nextafter(2.0, 0), 3),
+        (0.0, ZERO),
+        (-0.0, ZERO),
+        (-1e-9, NEGATIVE),
+        (-5e-324, NEGATIVE),
+        (5e-324, LOWEST),
+        (2.2250738585072014e-308, -1022 * 4),
+        (np.nextafter(2.2250738585072014e-308, 0), -1022 * 4 - 1),
+        (np.finfo(float).max, HIGHEST),
+        (np.nan, UNKNOWN),
+        (np.inf, UNKNOWN),
+        (-np.inf, UNKNOWN),
+    ],
+)
+def test_bin_of_a_value(value: float, expected: int) -> None:
+    assert bin_numbers(np.array([value])).tolist() == [expected]
+
+
+def test_thresholds_are_exact() -> None:
+    starts = lower_values(NORMAL)
+    np.testing.assert_array_equal(bin_numbers(starts), NORMAL)
+    np.testing.assert_array_equal(bin_numbers(np.nextafter(starts, 0)), NORMAL - 1)
+    assert [float(value) for value in lower_values(np.arange(4))] == naive.THRESHOLDS
+
+
+def test_subnormal_thresholds() -> None:
+    bins = np.arange(LOWEST, -1022 * 4, 4)
+    np.testing.assert_array_equal(bin_numbers(np.ldexp(1.0, bins // 4)), bins)
+
+
+def test_middles_lie_in_the_middle() -> None:
+    np.testing.assert_array_equal(bin_numbers(middle_values(NORMAL)), NORMAL)
+    np.testing.assert_allclose(np.log2(middle_values(NORMAL)), (NORMAL + 0.5) / 4, rtol=0, atol=1e-12)
+
+
+def test_special_bins_have_no_logarithm() -> None:
+    special = np.array([NEGATIVE, ZERO, UNKNOWN], np.int16)
+    for values in (lower_values(special), middle_values(special)):
+        np.testing.assert_array_equal(values, [np.nan, 0.0, np.nan])
+
+
+def test_twin_on_random_bits() -> None:
+    values = any_floats(20_000)
+    assert bin_numbers(values).tolist() == [naive.bin_number(value) for value in values.tolist()]
+
+
+@given(st.lists(st.floats(), max_size=20))
+def test_twin(values: list[float]) -> None:
+    found = bin_numbers(np.array(values, dtype=np.float64))
+    assert found.dtype == np.int16
+    assert found.tolist() == [naive.bin_number(value) for value in values]
+
+
+def test_prefixes_belong_to_one_bin() -> None:
+    table = np.full(PREFIX_COUNT, 1 << 15)
+    for number in (NEGATIVE, ZERO, UNKNOWN, *range(LOWEST, HIGHEST + 1)):
+        for alike in prefixes_of(number):
+            assert (table[alike] == 1 << 15).all()
+            table[alike] = number
+    starts = lower_values(NORMAL)
+    values = np.concatenate([any_floats(200_000), starts, np.nextafter(starts, 0), -starts])
+    found = table[prefixes(values)]
+    known = found != 1 << 15
+    np.testing.assert_array_equal(found[known], bin_numbers(values)[known])
+    # a quick way for nearly all values
+    assert known[:200_000].mean() > 0.98
+
+
+def test_other_arrays() -> None:
+    values = np.arange(10.0)[::2]
+    np.testing.assert_array_equal(bin_numbers(values), bin_numbers(values.copy()))
+    assert len(bin_numbers(np.empty(0))) == 0
+    assert len(bin_numbers(np.ones(100_001))) == 100_001

@@ -1,0 +1,339 @@
+"""Patterns of networks: planted ones by their names, what is none, the statistics against their naive twins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from studies.networks.planted import PLANTED, PlantedSystem, drawn_shape, drawn_system, planted, planted_requests
+from tests.naive.networks import patterns as naive
+from transforms.networks import patterns as found
+from transforms.networks.counting import EdgeCounter, window_edges
+from transforms.networks.network import Layer, Network, Reals, Transfers
+from transforms.networks.patterns import PATTERN_ROWS, Pattern, PatternParams, patterns
+from transforms.networks.quantiles import source_quantiles
+
+SEEDS = range(20)
+PATTERNS: tuple[Pattern, ...] = found.PATTERNS
+
+
+def network(octaves: Reals, window_count: int = 1, per_node: int = 16, labels: list[str] | None = None) -> Network:
+    """Return a network of nodes with transfers of the same count (nodes, transfers), which spread over the windows."""
+    nodes, count = octaves.shape
+    source = np.repeat(np.arange(nodes), count)
+    at_s = np.tile((np.arange(count) + 0.5) / count, nodes)
+    values = 2.0 ** octaves.ravel()
+    layers = (
+        Layer("rank", pl.Series("label", labels or [str(node) for node in range(nodes)])),
+        Layer("host", pl.Series("label", [f"h{node}" for node in range(-(-nodes // per_node))])),
+    )
+    counter = EdgeCounter(layers, ("service_time",), window_edges(0.0, 1.0, window_count))
+    unknown = np.full(len(source), np.nan)
+    counter.add(
+        Transfers(0, source, source // per_node, at_s, values, unknown, unknown, np.zeros(len(source), dtype=bool))
+    )
+    return counter.result()
+
+
+def whole(made: Network, params: PatternParams | None = None) -> dict[str, object]:
+    return patterns(made, params).filter(pl.col("hop") == 0, pl.col("metric") == "time", "is_whole").row(0, named=True)
+
+
+def quiet(nodes: int, count: int, seed: int = 0) -> Reals:
+    return np.random.default_rng(seed).normal(-8.0, 0.2, (nodes, count))
+
+
+# ---- planted ones
+
+
+def network_of_times(system: PlantedSystem, generator: np.random.Generator) -> Network:
+    """Return the outer hop alone of a system, which is what is planted."""
+    layers = (
+        Layer("rank", pl.Series("label", [str(rank) for rank in range(system.shape.rank_count)])),
+        Layer("host", pl.Series("label", [str(node) for node in range(system.shape.io_node_count)])),
+    )
+    counter = EdgeCounter(layers, ("latency",), window_edges(0.0, system.shape.run_s, 1))
+    for part in planted_requests(system, generator):
+        unknown = np.full(len(part.rank), np.nan)
+        node = system.io_node[part.rank]
+        counter.add(
+            Transfers(0, part.rank, node, part.at_s, part.time_s, unknown, unknown, np.zeros(len(node), dtype=bool))
+        )
+    return counter.result()
+
+
+@pytest.fixture(scope="module")
+def named() -> pl.DataFrame:
+    """What 20 systems of each pattern were called, and the share of the planted causes among those told."""
+    rows = []
+    for pattern in PATTERNS:
+        for seed in SEEDS:
+            generator = np.random.default_rng([seed, PLANTED.index(pattern)])
+            system = drawn_system(pattern, generator, drawn_shape(generator, 1 << 15))
+            row = whole(network_of_times(system, generator))
+            causes = np.array(row["cause_nodes"], dtype=np.int64)
+            rows.append((pattern, row["pattern"] or row["outcome"], len(causes), int(system.is_cause[causes].sum())))
+    return pl.DataFrame(rows, schema=["planted", "named", "told", "right"], orient="row")
+
+
+def test_planted_patterns_are_named_rightly_95_times_in_100(named: pl.DataFrame) -> None:
+    wrong = named.filter(pl.col("planted") != pl.col("named"))
+    assert len(named) == 80
+    assert len(wrong) <= 4, wrong
+
+
+def test_their_causes_are_told(named: pl.DataFrame) -> None:
+    right = named.filter(pl.col("planted") == pl.col("named"))
+    assert right.filter(planted="circular")["told"].sum() == 0
+    for pattern in ("outlier", "striped"):
+        told, planted_ones = right.filter(planted=pattern).select(pl.col("told", "right").sum()).row(0)
+        assert planted_ones >= 0.9 * told > 0
+    assert right.filter(planted="noisy")["told"].is_between(10, 20).all()
+
+
+# ---- what is named, and what not
+
+
+def test_alike_values_are_circular_and_so_are_two_rings() -> None:
+    row = whole(network(quiet(32, 20)))
+    assert (row["outcome"], row["pattern"], row["cause_nodes"]) == ("named", "circular", [])
+    assert (row["active_node_count"], row["transfer_count"]) == (32, 640)
+    assert row["edge_spread"] == pytest.approx(0.2, abs=0.1)
+    two = quiet(32, 20)
+    two[:, ::2] += 4.0
+    assert whole(network(two))["pattern"] == "circular"
+
+
+@pytest.mark.parametrize("count", [1, 4, 50])
+def test_bands_of_nodes_are_striped(count: int) -> None:
+    octaves = quiet(64, count)
+    octaves[np.arange(64) // 8 % 2 == 1] += 2.0
+    row = whole(network(octaves, per_node=8))
+    assert (row["pattern"], row["nodes_per_band"]) == ("striped", 16.0)
+    assert row["band_ratio"] == pytest.approx(0.95, abs=0.06)
+    assert {int(str(node)) // 8 % 2 for node in row["cause_nodes"]} == {1}  # type: ignore[attr-defined]
+    assert len(row["cause_nodes"]) == 20  # type: ignore[arg-type]
+
+
+def test_an_alternating_pattern_is_striped_whoever_serves_the_nodes() -> None:
+    octaves = quiet(64, 10)
+    octaves[::2] += 2.0
+    row = whole(network(octaves, per_node=64))
+    assert (row["pattern"], row["nodes_per_band"]) == ("striped", 2.0)
+
+
+def test_the_same_levels_shuffled_are_not_striped() -> None:
+    random = np.random.default_rng(3)
+    octaves = quiet(64, 10) + 2.0 * (np.arange(64) // 8 % 2)[:, None]
+    named = [whole(network(octaves[random.permutation(64)], per_node=8))["pattern"] for _ in range(10)]
+    assert named == ["noisy"] * 10
+
+
+def test_a_rise_all_along_the_ring_has_no_bands() -> None:
+    assert whole(network(quiet(64, 10) + np.linspace(0, 2, 64)[:, None]))["pattern"] != "striped"
+
+
+def test_a_few_slow_nodes_are_outliers_the_strongest_first() -> None:
+    octaves = quiet(64, 10)
+    octaves[[7, 40]] += [[2.0], [3.0]]
+    row = whole(network(octaves))
+    assert (row["pattern"], row["cause_nodes"]) == ("outlier", ["40", "7"])
+    assert float(str(row["outlier_score"])) > 5.0
+
+
+def test_one_slow_request_makes_no_slow_node() -> None:
+    octaves = quiet(256, 3)
+    octaves[::50, 1] += 6.0
+    assert whole(network(octaves))["pattern"] == "circular"
+
+
+def test_wide_values_are_noisy_and_the_widest_nodes_come_first() -> None:
+    octaves = np.random.default_rng(4).normal(-8.0, 1.5, (32, 40))
+    octaves[5] *= 3.0
+    row = whole(network(octaves - octaves.mean(axis=1, keepdims=True)))
+    assert row["pattern"] == "noisy"
+    assert row["cause_nodes"][0] == "5"  # type: ignore[index]
+
+
+def test_what_lies_between_has_no_name() -> None:
+    octaves = quiet(64, 30) + np.random.default_rng(5).normal(0, 0.5, 64)[:, None]
+    row = whole(network(octaves))
+    assert (row["outcome"], row["pattern"], row["cause_nodes"]) == ("none_fits", None, [])
+
+
+def test_too_few_nodes_and_too_few_transfers() -> None:
+    row = whole(network(quiet(7, 30)))
+    assert (row["outcome"], row["node_spread"], row["cause_nodes"]) == ("too_few_nodes", None, [])
+    assert whole(network(quiet(8, 2)))["outcome"] == "too_few_transfers"
+    assert whole(network(quiet(8, 3)))["outcome"] == "named"
+
+
+def test_nothing_at_all_and_values_that_are_not_known() -> None:
+    layers = (Layer("rank", pl.Series("label", ["0"])), Layer("host", pl.Series("label", ["a"])))
+    rows = patterns(EdgeCounter(layers, ("latency",), window_edges(0.0, 1.0, 2)).result())
+    assert rows.schema == PATTERN_ROWS
+    assert rows["outcome"].unique().to_list() == ["too_few_nodes"]
+    assert rows.select("metric", "is_whole", "first_window", "last_window").rows()[:3] == [
+        ("time", True, 0, 2), ("time", False, 0, 1), ("time", False, 1, 2),
+    ]  # fmt: skip
+    sizes = patterns(network(quiet(32, 20))).filter(pl.col("metric") != "time")
+    assert sizes["active_node_count"].to_list() == [0] * 4
+
+
+def test_zero_and_negative_values_count_as_the_lowest() -> None:
+    octaves = quiet(32, 20)
+    octaves[:, 0] = -np.inf
+    made = network(octaves)
+    row = whole(made)
+    assert row["transfer_count"] == 640
+    assert row["pattern"] == "circular"
+    only = network(np.full((32, 3), -np.inf))
+    assert whole(only)["outcome"] == "too_few_nodes"
+
+
+def test_idle_nodes_do_not_disturb() -> None:
+    octaves = quiet(128, 10)
+    octaves[np.arange(128) // 8 % 2 == 1] += 2.0
+    made = network(octaves, per_node=8)
+    is_kept = pl.col("source") % 4 != 3
+    edges = made.edges.with_row_index("edge")
+    kept = edges.filter(is_kept)["edge"].cast(pl.Int32).implode()
+    idle = replace(
+        made,
+        counts=made.counts.filter(pl.col("edge").is_in(kept)),
+        totals=made.totals.filter(pl.col("edge").is_in(kept)),
+    )
+    row = whole(idle)
+    assert (row["pattern"], row["active_node_count"]) == ("striped", 96)
+
+
+def test_labels_of_groups_are_told_as_they_are() -> None:
+    octaves = quiet(16, 20)
+    octaves[3] += 4.0
+    labels = [f"{64 * node}-{64 * node + 63}" for node in range(16)]
+    assert whole(network(octaves, labels=labels))["cause_nodes"] == ["192-255"]
+
+
+def test_windows_are_told_apart() -> None:
+    octaves = quiet(64, 20)
+    octaves[np.arange(64) // 8 % 2 == 1, 10:] += 2.0
+    octaves[9, :10] += 4.0
+    rows = patterns(network(octaves, window_count=2, per_node=8)).filter(metric="time", is_whole=False)
+    assert rows["pattern"].to_list() == ["outlier", "striped"]
+    assert rows.select("first_window", "last_window").rows() == [(0, 1), (1, 2)]
+
+
+def test_thresholds_are_parameters() -> None:
+    made = network(quiet(32, 20))
+    assert whole(made, PatternParams(least_node_count=33))["outcome"] == "too_few_nodes"
+    assert whole(made, PatternParams(least_transfer_count=641))["outcome"] == "too_few_transfers"
+    with pytest.raises(ValueError, match="four nodes"):
+        PatternParams(least_node_count=3)
+    assert whole(made, PatternParams(most_circular_octaves=0.1))["outcome"] == "none_fits"
+
+
+# ---- the statistics
+
+
+@pytest.mark.parametrize("window", [None, 0, 3])
+def test_quantiles_are_those_of_edge_quantiles(window: int | None) -> None:
+    made = planted("noisy", np.random.default_rng(1), 64, 8, 4, 30, window_count=4)
+    cells = found._cells(made, 0, "time")
+    nodes = found._nodes(cells, window, found._main_targets(made, 0))
+    windows = None if window is None else (window, window + 1)
+    expected, counts = source_quantiles(made, 0, "time", found._QUANTILES, windows)
+    np.testing.assert_array_equal(nodes.number, np.flatnonzero(counts))
+    np.testing.assert_array_equal(nodes.count, counts[counts > 0])
+    np.testing.assert_allclose(nodes.quantiles, expected[counts > 0], atol=1e-12)
+    np.testing.assert_array_equal(nodes.target, nodes.number // 8)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.integers(-20, 20), min_size=1, max_size=9), min_size=8, max_size=12))
+def test_levels_equal_the_naive_twin(drawn: list[list[int]]) -> None:
+    cells = [np.unique(bins, return_counts=True) for bins in drawn]
+    place = np.repeat(np.arange(len(drawn)), [len(bins) for bins, _ in cells])
+    bins, counts = (np.concatenate(part) for part in zip(*cells, strict=True))
+    nodes = found._with_histograms(np.arange(len(drawn)), np.arange(len(drawn)), place, bins, counts)
+    expected = [naive.level(sorted(set(one)), [one.count(key) for key in sorted(set(one))]) for one in drawn]
+    np.testing.assert_allclose(nodes.level, expected, atol=1e-9)
+
+
+def test_serial_correlations_have_the_moments_of_shuffled_rings() -> None:
+    levels = np.random.default_rng(2).normal(0, 1, 24)
+    levels -= levels.mean()
+    highest = max(naive.serial_product(levels.tolist(), lag) for lag in range(1, 12))
+    ratio, chance, _ = found._bands_by_lag(levels)
+    assert ratio == pytest.approx(highest / float(levels @ levels))
+    shuffled = np.array(naive.shuffled_products(levels.tolist(), 3, 4000, seed=1))
+    beyond = float((shuffled >= highest).mean())
+    # one lag of eleven
+    assert chance == pytest.approx(min(1.0, 11 * beyond), abs=0.12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 50), min_size=12, max_size=40))
+def test_shares_of_bands_equal_the_naive_twin(drawn: list[int]) -> None:
+    levels = np.array(drawn, dtype=float) - np.mean(drawn)
+    bands = np.arange(len(drawn)) // 4
+    ratio, chance, fit = found._bands_of_targets(levels, bands)
+    if float(levels @ levels) < 1e-9:
+        assert (ratio, chance) == (0.0, 1.0)
+        return
+    expected = naive.share_of_bands(levels.tolist(), bands.tolist())
+    assert ratio == pytest.approx(max(expected, 0.0), abs=1e-6)
+    assert 0.0 <= chance <= 1.0
+    assert len(np.unique(fit)) <= bands[-1] + 1
+
+
+@pytest.mark.parametrize("nodes", [8, 16, 64])
+def test_nodes_without_order_are_seldom_named_for_it(nodes: int) -> None:
+    random = np.random.default_rng(nodes)
+    named = {"striped": 0, "outlier": 0}
+    for _ in range(150):
+        octaves = random.normal(0, 1, nodes)[:, None] + random.normal(0, 0.5, (nodes, 10))
+        values = np.floor(4 * octaves).astype(np.int64) + 1000 * np.arange(nodes)[:, None]
+        cells, counts = np.unique(values, return_counts=True)
+        place = (cells + 500) // 1000
+        made = found._with_histograms(np.arange(nodes), np.arange(nodes) // 4, place, cells - 1000 * place, counts)
+        look = found._looked_at(made, PatternParams())
+        named["striped"] += look.bands.are_clear
+        named["outlier"] += bool(len(look.outliers))
+    assert named["striped"] <= 2
+    assert named["outlier"] <= 5
+
+
+def test_dense_bands_are_as_wide_as_the_naive_twin_finds_them() -> None:
+    octaves = np.concatenate([quiet(32, 200), quiet(32, 200) + 5.0], axis=1)
+    made = network(octaves)
+    nodes = found._nodes(found._cells(made, 0, "time"), None, found._main_targets(made, 0))
+    dense = found._dense_bands(nodes, PatternParams())
+    assert len(dense) == 2
+    np.testing.assert_allclose(dense.mean(axis=1) / 4.0, [-8.0, -3.0], atol=0.3)
+    is_dense = [any(low <= place < high for low, high in dense.tolist()) for place in range(-60, 20)]
+    assert naive.widest_run(is_dense) == np.diff(dense).max()
+
+
+# ---- real measurements
+
+
+def test_hosts_of_a_real_run_are_seen_in_its_windows(shared_data: Path) -> None:
+    import flows.networks.making as flow
+    from flows.landing import Told
+    from flows.settings import Settings
+    from flows.single.one_input import TraceInput, opened
+    from transforms.networks.network import NetworkParams
+
+    (path,) = (shared_data / "darshan").glob("jlbez_IO_test5*.darshan")
+    with opened(path, Settings(), Told()) as trace:
+        assert isinstance(trace, TraceInput)
+        made = flow.network_of_trace(trace.landed, flow.Asked(), NetworkParams(), None)
+    rows = made.patterns.filter(hop=0, metric="time")
+    # 32 hosts of six ranks, whose ranks wait together: plain to see in the levels of each window
+    assert rows.filter(~pl.col("is_whole"))["pattern"].value_counts().filter(pattern="striped")["count"].item() >= 50
+    assert made.patterns.filter(hop=0, metric="size", is_whole=True)["pattern"].item() == "circular"

@@ -1,0 +1,274 @@
+"""The radial layout: rings and their order, crossings against the naive count, ways of edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.networks import rings as naive
+from transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network
+from transforms.networks.rings import (
+    LayoutParams,
+    RadialLayout,
+    Ring,
+    crossing_count,
+    edge_angles,
+    layout,
+    routes,
+    shortest_ends,
+)
+
+TURN = 2 * np.pi
+Pairs = Sequence[tuple[int, int]]
+
+
+def network(counts: Sequence[int], *hops: Pairs) -> Network:
+    rows = [(hop, source, target) for hop, pairs in enumerate(hops) for source, target in sorted(set(pairs))]
+    layers = tuple(
+        Layer(f"layer{number}", pl.Series([str(node) for node in range(count)], dtype=pl.String))
+        for number, count in enumerate(counts)
+    )
+    counted, totals, timeline = (pl.DataFrame(schema=schema) for schema in (COUNTS, TOTALS, TIMELINE))
+    edges = pl.DataFrame(rows, schema=EDGES, orient="row")
+    return Network(layers, ("latency",) * (len(counts) - 1), np.linspace(0.0, 8.0, 9), edges, counted, totals, timeline)
+
+
+def placed(*orders: Sequence[int], turned: Sequence[float] = ()) -> RadialLayout:
+    """A layout with these orders, the first node of each ring beginning `turned` of a segment after the top."""
+    rings = []
+    for number, order in enumerate(orders):
+        count = len(order)
+        begins = np.empty(count)
+        begins[list(order)] = (np.arange(count) + (turned[number] if turned else 0.0)) * TURN / count
+        rings.append(Ring(0.1, 1.0 - number / 10, np.array(order), begins, begins + TURN / count))
+    return RadialLayout(tuple(rings))
+
+
+@st.composite
+def networks(draw: st.DrawFn, most_layers: int = 4) -> Network:
+    counts = draw(st.lists(st.integers(1, 7), min_size=2, max_size=most_layers))
+    hops = [
+        draw(st.lists(st.tuples(st.integers(0, outer - 1), st.integers(0, inner - 1)), max_size=14))
+        for outer, inner in pairwise(counts)
+    ]
+    return network(counts, *hops)
+
+
+def is_same_angle(one: float, other: float) -> bool:
+    return bool(abs(np.mod(one - other + np.pi, TURN) - np.pi) < 1e-9)
+
+
+# ---- rings
+
+
+@settings(max_examples=25, deadline=None)
+@given(networks())
+def test_rings_are_whole_and_lie_one_in_another(given_network: Network) -> None:
+    rings = layout(given_network).rings
+    assert rings[0].outer_radius == 1.0
+    assert rings[-1].inner_radius == 0.0
+    for layer, ring in zip(given_network.layers, rings, strict=True):
+        assert sorted(ring.order.tolist()) == list(range(layer.node_count))
+        begins, ends = ring.begins[ring.order], ring.ends[ring.order]
+        assert ((begins >= 0) & (begins < TURN)).all()
+        assert (np.diff(begins) > 0).all()
+        assert (ends > begins).all()
+        # no segment reaches into the next one, nor the last one into the first
+        assert (np.append(begins[1:], begins[0] + TURN) >= ends - 1e-9).all()
+        assert np.ptp(ends - begins) < 1e-9
+    for outer, inner in pairwise(rings):
+        assert outer.inner_radius > inner.outer_radius
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 9, 40])
+def test_outer_gaps_are_larger_whatever_the_number_of_layers(count: int) -> None:
+    rings = layout(network([2] * count)).rings
+    gaps = np.array([outer.inner_radius - inner.outer_radius for outer, inner in pairwise(rings)])
+    assert (gaps > 0).all()
+    assert (np.diff(gaps) < 0).all()
+    assert rings[-1].outer_radius > 0.05
+
+
+@pytest.mark.parametrize(("count", "has_seams"), [(1, False), (4, True), (300, True), (8192, False)])
+def test_seams_only_where_they_can_be_seen(count: int, has_seams: bool) -> None:
+    ring = layout(network([count, 1])).rings[0]
+    assert bool((ring.ends - ring.begins < TURN / count * (1 - 1e-9)).all()) == has_seams
+
+
+def test_ranks_go_clockwise_from_the_top() -> None:
+    ring = layout(network([4, 2], [(3, 0), (0, 1)])).rings[0]
+    assert ring.order.tolist() == [0, 1, 2, 3]
+    assert ring.middles == pytest.approx(TURN * (np.arange(4) + 0.5) / 4)
+
+
+def test_one_node_is_the_whole_ring() -> None:
+    ring = layout(network([1, 1], [(0, 0)])).rings[1]
+    assert ring.ends - ring.begins == pytest.approx([TURN])
+
+
+def test_layers_without_nodes_have_empty_rings() -> None:
+    rings = layout(network([0, 0, 0])).rings
+    assert [len(ring.order) for ring in rings] == [0, 0, 0]
+    assert all(len(ring.middles) == 0 for ring in rings)
+
+
+def test_one_layer_is_no_network() -> None:
+    with pytest.raises(ValueError, match="two layers"):
+        layout(network([3]))
+
+
+# ---- order
+
+
+def tree(rank_count: int, hosts: np.ndarray, target_count: int) -> Network:
+    """Ranks in blocks on hosts in this order, every host talking to all targets."""
+    host_count = len(hosts)
+    ranks = [(rank, int(hosts[rank * host_count // rank_count])) for rank in range(rank_count)]
+    return network([rank_count, host_count, target_count], ranks, [
+        (host, target) for host in range(host_count) for target in range(target_count)
+    ])  # fmt: skip
+
+
+def test_hosts_stand_where_their_ranks_are() -> None:
+    hosts = np.random.default_rng(5).permutation(16)
+    one = tree(128, hosts, 4)
+    found = layout(one)
+    assert crossing_count(network([128, 16], [(s, t) for h, s, t in one.edges.iter_rows() if h == 0]),
+                       RadialLayout(found.rings[:2])) == 0  # fmt: skip
+    for block, host in enumerate(hosts.tolist()):
+        assert is_same_angle(found.rings[1].middles[host], TURN * (block + 0.5) / 16)
+
+
+def test_targets_stay_in_the_order_in_which_they_were_detected() -> None:
+    found = layout(tree(64, np.arange(8)[::-1], 5))
+    assert found.rings[2].order.tolist() == [0, 1, 2, 3, 4]
+    assert found.rings[2].begins[0] < 0.1
+
+
+def test_innermost_nodes_move_if_that_saves_many_crossings() -> None:
+    targets = np.random.default_rng(2).permutation(10)
+    one = network([40, 10], [(rank, int(targets[rank // 4])) for rank in range(40)])
+    assert crossing_count(one, layout(one)) == 0
+    kept = layout(one, LayoutParams(inner_gain=1.0))
+    assert kept.rings[1].order.tolist() == list(range(10))
+    assert crossing_count(one, kept) > 0
+
+
+def test_blocks_across_the_top_are_no_trouble() -> None:
+    """Ranks 60 to 3 on one host: it stands at the top, not at the bottom, which is their numbers' mean."""
+    ranks = [(rank, ((rank + 4) % 64) // 8) for rank in range(64)]
+    one = network([64, 8, 1], ranks, [(host, 0) for host in range(8)])
+    found = layout(one)
+    assert is_same_angle(found.rings[1].middles[0], 0.0)
+    assert crossing_count(one, found) == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(networks())
+def test_no_more_crossings_than_by_number(given_network: Network) -> None:
+    by_number = placed(*(range(layer.node_count) for layer in given_network.layers))
+    assert crossing_count(given_network, layout(given_network)) <= crossing_count(given_network, by_number)
+
+
+def test_layout_is_the_same_every_time() -> None:
+    generator = np.random.default_rng(8)
+    one = network([50, 9, 4], [(s, int(generator.integers(9))) for s in range(50)],
+                  [(s, t) for s in range(9) for t in range(4) if generator.random() < 0.5])  # fmt: skip
+    for first, second in zip(layout(one).rings, layout(one).rings, strict=True):
+        assert first.begins.tobytes() == second.begins.tobytes()
+
+
+# ---- crossings
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.permutations(range(6)),
+    st.permutations(range(5)),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=20, unique=True),
+    st.sampled_from([0.0, 0.25, 0.375]),
+)
+def test_crossings_are_those_of_each_pair(outer: list[int], inner: list[int], pairs: Pairs, turned: float) -> None:
+    # segments turned so that no edge goes half a turn, where either way is as short
+    given_layout = placed(outer, inner, turned=(0.0, turned))
+    at_outer = [Fraction(2 * outer.index(node) + 1, 12) for node in range(6)]
+    at_inner = [Fraction(2 * inner.index(node) + 1, 10) + Fraction(turned) / 5 for node in range(5)]
+    if any(abs(at_inner[target] - at_outer[source]) % 1 == Fraction(1, 2) for source, target in pairs):
+        return
+    assert crossing_count(network([6, 5], pairs), given_layout) == naive.crossings(at_outer, at_inner, list(pairs))
+
+
+def test_edges_that_turn_alike_do_not_cross() -> None:
+    # each edge goes one segment on; then two that change places
+    assert crossing_count(network([3, 3], [(s, (s + 1) % 3) for s in range(3)]), placed(range(3), range(3))) == 0
+    assert crossing_count(network([4, 4], [(0, 1), (1, 0)]), placed(range(4), range(4))) == 1
+
+
+def test_crossings_of_many_edges_are_counted() -> None:
+    """Blocks of k edges, swapped with their neighbours: k * k crossings for each pair of blocks."""
+    ranks = [(rank, (rank // 16) ^ 1) for rank in range(8192)]
+    assert crossing_count(network([8192, 512], ranks), placed(range(8192), range(512))) == 256 * 16 * 16
+
+
+# ---- ways
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, TURN), st.floats(0, TURN)), min_size=1, max_size=8),
+    st.floats(0.3, 1.0),
+    st.floats(0.05, 0.25),
+    st.integers(1, 30),
+)
+def test_ways_are_the_naive_ones(ends: list[tuple[float, float]], outer: float, inner: float, step_count: int) -> None:
+    began, ceased = np.array(ends).T
+    angles, radii = routes(began, np.full(len(ends), outer), ceased, np.full(len(ends), inner), step_count)
+    assert angles.shape == radii.shape == (len(ends), step_count + 1)
+    for row, (start, end) in enumerate(ends):
+        if abs(abs(start - end) - np.pi) < 1e-9:
+            continue
+        expected = np.array(naive.route(start, outer, end, inner, step_count))
+        assert angles[row] == pytest.approx(expected[:, 0], abs=1e-9)
+        assert radii[row] == pytest.approx(expected[:, 1], abs=1e-9)
+    # from ring to ring and never back: no ring between is crossed
+    assert (np.diff(radii, axis=1) < 0).all()
+    assert (radii[:, 0] == outer).all()
+    assert (radii[:, -1] == inner).all()
+    assert (np.abs(angles[:, -1] - angles[:, 0]) <= np.pi + 1e-9).all()
+
+
+def test_forward_edges_are_not_turned_once_more() -> None:
+    """What the second case would do as it is printed, without its minus sign."""
+    assert shortest_ends(np.array([0.0, 0.0]), np.array([0.5, 3.0])).tolist() == [0.5, 3.0]
+
+
+def test_half_a_turn_goes_counterclockwise() -> None:
+    assert shortest_ends(np.zeros(1), np.full(1, np.pi)) == pytest.approx([-np.pi])
+    assert shortest_ends(np.full(1, np.pi), np.zeros(1)) == pytest.approx([0.0])
+
+
+def test_a_way_needs_a_step() -> None:
+    with pytest.raises(ValueError, match="one step"):
+        routes(np.zeros(1), np.ones(1), np.zeros(1), np.ones(1), 0)
+
+
+def test_no_edges_have_no_ways() -> None:
+    nothing = np.empty(0)
+    angles, radii = routes(nothing, nothing, nothing, nothing, 4)
+    assert angles.shape == radii.shape == (0, 5)
+
+
+def test_a_node_that_is_its_ring_alone_is_met_straight_ahead() -> None:
+    rings = layout(network([4, 1], [(rank, 0) for rank in range(4)])).rings
+    ranks, zeros = np.arange(4), np.zeros(4, dtype=np.int64)
+    began, ceased = edge_angles(rings[0], rings[1], ranks, zeros)
+    assert began.tolist() == ceased.tolist() == rings[0].middles.tolist()
+    rings = layout(network([1, 4], [(0, target) for target in range(4)])).rings
+    began, ceased = edge_angles(rings[0], rings[1], zeros, ranks)
+    assert began.tolist() == ceased.tolist() == rings[1].middles.tolist()

@@ -1,0 +1,399 @@
+"""Autocorrelation: the functions by their definitions, peaks as SciPy finds them, periods and what is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.signal import find_peaks
+
+from studies.periods import noise
+from tests.naive.periods import autocorrelation as naive
+from transforms.periods import autocorrelation as autocorrelations
+from transforms.periods.answers import OUTCOMES
+from transforms.periods.autocorrelation import (
+    AutocorrelationParams,
+    Peaks,
+    Reals,
+    autocorrelation,
+    circular,
+    detect,
+    distances,
+    linear,
+    masked,
+    peaks,
+)
+from transforms.periods.sampled import Sampled
+from transforms.throughput.requests import Requests
+from transforms.throughput.sampling import Grid, binned
+
+NAN = float("nan")
+BOUNDED = settings(max_examples=60, deadline=None)
+
+#: a signal varies, or it does not: variation in the last place would be judged by rounding
+rates = st.one_of(st.integers(0, 5).map(float), st.floats(0, 1e12).map(lambda value: round(value, 3)))
+signals = st.lists(rates, min_size=2, max_size=40).filter(lambda row: np.ptp(row) > 1e-6 * np.max(row))
+
+
+def square(period: int, burst: int, count: int) -> Reals:
+    return (np.arange(count) % period < burst).astype(float)
+
+
+# ---- the functions
+
+
+@BOUNDED
+@given(signals)
+def test_linear_and_circular_equal_the_naive_twin(row: list[float]) -> None:
+    values = np.array([row])
+    np.testing.assert_allclose(linear(values)[0], naive.autocorrelation(row), atol=1e-9)
+    np.testing.assert_allclose(circular(values)[0], naive.autocorrelation(row, is_circular=True), atol=1e-9)
+
+
+@BOUNDED
+@given(signals)
+def test_without_gaps_the_masked_one_is_the_plain_one(row: list[float]) -> None:
+    values = np.array([row])
+    np.testing.assert_allclose(masked(values), linear(values), atol=1e-9)
+    np.testing.assert_allclose(masked(values, is_circular=True), circular(values), atol=1e-9)
+
+
+@pytest.mark.parametrize("is_circular", [False, True])
+@BOUNDED
+@given(data=st.data())
+def test_with_gaps_it_equals_the_naive_twin(is_circular: bool, data: st.DataObject) -> None:
+    row = np.array(data.draw(signals))
+    gaps = data.draw(st.lists(st.booleans(), min_size=len(row), max_size=len(row)))
+    gappy = np.where(gaps, NAN, row)
+    known = row[~np.array(gaps)]
+    if not len(known) or np.ptp(known) <= 1e-6 * known.max():
+        assert np.isnan(masked(gappy[None])).all()
+        return
+    found = masked(gappy[None], is_circular=is_circular, least_pair_ratio=0.0)[0]
+    expected = np.array(naive.autocorrelation(gappy.tolist(), is_circular=is_circular))
+    is_known = np.isfinite(expected)
+    scale = np.abs(expected[is_known]).max()
+    np.testing.assert_allclose(found[is_known], expected[is_known], atol=1e-9 * scale)
+    places = np.arange(len(row))
+    bridged = np.interp(places, places[is_known], expected[is_known], right=NAN)
+    np.testing.assert_allclose(found, bridged, atol=1e-9 * scale)
+
+
+def test_it_is_what_ftio_computes() -> None:
+    values = np.random.default_rng(1).exponential(1e9, (3, 501))
+    for row, found in zip(values, linear(values), strict=True):
+        centred = row - row.mean()
+        expected = np.correlate(centred, centred, "full")[500:] / row.var() / 501
+        np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+def test_many_signals_are_worked_on_in_chunks() -> None:
+    values = np.random.default_rng(2).random((300, 1000))
+    values[::7, 10] = NAN
+    for function in (linear, circular, masked):
+        alone = np.concatenate([function(values[place : place + 1]) for place in (0, 1, 150, 299)])
+        np.testing.assert_array_equal(function(values)[[0, 1, 150, 299]], alone)
+    assert np.isnan(linear(values)[::7]).all()
+    assert np.isfinite(linear(values)[1]).all()
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1.0, 1e200, 1e307])
+def test_the_unit_does_not_matter(scale: float) -> None:
+    values = np.random.default_rng(3).integers(0, 9, (2, 64)).astype(float)
+    np.testing.assert_allclose(linear(values * scale), linear(values), atol=1e-12)
+    values[:, 5] = NAN
+    np.testing.assert_allclose(masked(values * scale), masked(values), atol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1e300, -3.0])
+def test_what_does_not_vary_has_none(value: float) -> None:
+    values = np.full((2, 99), value)
+    values[1, 3] = NAN
+    for function in (linear, circular, masked):
+        assert np.isnan(function(values)).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (3, 0), (3, 1)])
+def test_nothing_has_none(shape: tuple[int, int]) -> None:
+    for function in (linear, circular, masked):
+        assert function(np.zeros(shape)).shape == shape
+        assert np.isnan(function(np.zeros(shape))).all()
+
+
+# ---- peaks
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.integers(0, 12), st.integers(1, 5))
+def test_peaks_are_those_of_scipy(data: st.DataObject, count: int, rows: int) -> None:
+    levels = st.sampled_from([0.0, 0.1, 0.15, 0.15, 0.5, 1.0, NAN])
+    table = np.array([data.draw(st.lists(levels, min_size=count, max_size=count)) for _ in range(rows)])
+    found = peaks(table, 0.15)
+    for number, row in enumerate(table):
+        expected, properties = find_peaks(row, height=0.15)
+        assert found.place[found.row == number].tolist() == expected.tolist()
+        assert found.height[found.row == number].tolist() == properties["peak_heights"].tolist()
+    assert (np.diff(found.row) >= 0).all()
+
+
+# ---- distances
+
+
+@BOUNDED
+@given(st.lists(st.tuples(st.integers(2, 40), st.floats(0.15, 1.0)), min_size=2, max_size=12), st.floats(0.5, 3.0))
+def test_kept_distances_equal_the_naive_twin(steps: list[tuple[int, float]], most_z: float) -> None:
+    place = np.cumsum([width for width, _ in steps])
+    height = np.array([height for _, height in steps])
+    found = distances(Peaks(np.zeros(len(place), dtype=np.int64), place, height), 1, most_z).kept()
+    assert found.samples.tolist() == naive.kept_distances(place.tolist(), height.tolist(), most_z)
+
+
+def test_two_distances_that_weigh_the_same_are_both_kept() -> None:
+    """Both have the Z-score 1, up to rounding."""
+    found = distances(Peaks(np.zeros(3, dtype=np.int64), np.array([3, 10, 30]), np.full(3, 0.3)), 1)
+    assert found.is_kept.all()
+
+
+def test_an_outlier_is_left_out() -> None:
+    place = np.array([10, 20, 30, 33, 40, 50, 60])
+    height = np.array([0.9, 0.8, 0.7, 0.2, 0.6, 0.5, 0.4])
+    found = distances(Peaks(np.zeros(7, dtype=np.int64), place, height), 1)
+    assert found.samples[~found.is_kept].tolist() == [3.0, 7.0]
+
+
+# ---- detection
+
+
+@pytest.mark.parametrize(("period", "burst"), [(20, 3), (20, 9), (50, 1), (7, 2)])
+@pytest.mark.parametrize("hz", [0.1, 1.0, 10.0])
+def test_a_square_wave_has_its_period(period: int, burst: int, hz: float) -> None:
+    found = detect(Sampled.of_one(1e9 * square(period, burst, 20 * period), hz, 5.0))
+    assert found.outcome.tolist() == ["periodic"]
+    assert found.period_s[0] == pytest.approx(period / hz)
+    assert found.confidence[0] == pytest.approx(1.0)
+    assert (found.window_start_s[0], found.window_end_s[0]) == (5.0, 5.0 + 20 * period / hz)
+    assert np.isnan(found.false_alarm_probability[0])
+
+
+def test_a_few_gaps_change_nothing() -> None:
+    signal = square(20, 5, 600)
+    signal[np.random.default_rng(4).random(600) < 0.2] = NAN
+    assert detect(Sampled.of_one(signal, 1.0)).period_s[0] == pytest.approx(20.0, rel=0.01)
+
+
+def test_half_of_the_samples_are_enough_even_if_every_second_is_missing() -> None:
+    signal = square(40, 10, 800)
+    signal[1::2] = NAN
+    found = detect(Sampled.of_one(signal, 1.0))
+    assert found.period_s[0] == pytest.approx(40.0, rel=0.01)
+
+
+def test_what_is_no_period_has_an_outcome() -> None:
+    count = 40
+    rows = {
+        "no_data": np.full(count, NAN),
+        "too_many_gaps": np.where(np.arange(count) < 21, NAN, square(4, 1, count)),
+        "no_io": np.zeros(count),
+        "aperiodic": np.full(count, 7.0),
+        "periodic": square(4, 1, count),
+    }
+    ramp, infinite, gappy = np.arange(float(count)), np.full(count, np.inf), np.zeros(count)
+    gappy[3] = NAN
+    found = detect(Sampled(np.stack([*rows.values(), ramp, infinite, gappy]), np.ones(8), np.zeros(8)))
+    assert found.outcome.tolist() == [*rows, "aperiodic", "no_data", "no_io"]
+    assert np.isfinite(found.frequency_hz).tolist() == found.is_periodic.tolist()
+    assert np.isfinite(found.confidence).tolist() == found.is_periodic.tolist()
+    assert np.diff(found.candidates.offsets)[~found.is_periodic].sum() == 0
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, "no_data"), (1, "too_short"), (4, "too_short"), (5, "aperiodic")])
+def test_two_peaks_need_room(count: int, expected: str) -> None:
+    assert detect(Sampled.of_one(square(2, 1, count), 1.0), AutocorrelationParams(least_height=-1.0)).outcome == [
+        expected
+    ]
+    assert detect(Sampled(np.zeros((0, count)), np.zeros(0), np.zeros(0))).signal_count == 0
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e307])
+def test_rates_of_any_size_have_the_same_period(scale: float) -> None:
+    signal = Sampled.of_one(scale * square(20, 5, 400), 1.0)
+    assert detect(signal).period_s[0] == pytest.approx(20.0)
+
+
+def test_candidates_are_the_kept_distances_the_weightiest_first() -> None:
+    signal = Sampled.of_one(square(20, 5, 200), 2.0)
+    found = detect(signal)
+    assert (1.0 / found.candidates.frequency_hz).tolist() == pytest.approx([10.0] * 7)
+    assert np.isnan(found.candidates.confidence).all()
+
+
+def test_the_origin_may_count_as_a_peak() -> None:
+    """With a single peak behind it the first distance is all that there is."""
+    signal = Sampled.of_one(square(20, 5, 38), 1.0)
+    assert detect(signal).outcome.tolist() == ["aperiodic"]
+    params = AutocorrelationParams(is_origin_peak=True)
+    found = detect(signal, params)
+    assert (found.period_s[0], found.confidence[0]) == (20.0, 1.0)
+    assert autocorrelation(signal, params).peak_lags_s.tolist() == [0.0, 20.0]
+
+
+def test_distances_that_vary_as_much_as_they_are_long_are_no_period() -> None:
+    signal = np.zeros(200)
+    signal[[0, 3, 6, 60, 63, 66, 69, 190]] = 1.0
+    assert detect(Sampled.of_one(signal, 1.0)).period_s[0] == pytest.approx(3.0)
+    found = detect(Sampled.of_one(signal, 1.0), AutocorrelationParams(most_z=9.0))
+    assert found.outcome.tolist() == ["aperiodic"]
+    assert np.isnan([found.frequency_hz[0], found.confidence[0]]).all()
+
+
+@pytest.mark.parametrize("name", ["ior_mpiio_shared_n8_i8_d3.write", "ior_posix_fpp_n8_i12_d3.write"])
+def test_real_bursts_have_the_mean_of_their_distances(shared_data: Path, name: str) -> None:
+    path = shared_data / "dxt" / f"{name}_bursts.csv"
+    onset, ended, volume, _ = np.genfromtxt(path, delimiter=",", skip_header=1, unpack=True)
+    hz, count = 20.0, int(20 * (ended[-1] + 1))
+    grid = Grid(np.zeros(1), np.full(1, 1 / hz), np.array([count]))
+    bins = binned(Requests.of_one(onset, ended, volume), grid)
+    found = detect(Sampled.of_one(bins.bytes_per_s, hz))
+    assert found.period_s[0] == pytest.approx(np.diff(onset).mean(), rel=0.02)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([0.0, 1.0, 2.0, NAN, np.inf, -np.inf, 5e-324, 1e-310, 1e-200, 1e200, 1.7e308, -1.7e308]),
+        max_size=12,
+    ),
+    st.booleans(),
+)
+def test_anything_has_an_outcome(row: list[float], is_origin_peak: bool) -> None:
+    found = detect(Sampled.of_one(row, 1.0), AutocorrelationParams(is_origin_peak=is_origin_peak))
+    assert found.outcome[0] in OUTCOMES
+    assert np.isfinite([found.frequency_hz[0], found.confidence[0]]).tolist() == [found.is_periodic[0]] * 2
+
+
+def test_many_signals_are_each_as_it_is_alone() -> None:
+    rng = np.random.default_rng(5)
+    table = rng.random((200, 400)) + 3 * np.stack([square(period, 4, 400) for period in rng.integers(8, 60, 200)])
+    table[rng.random(table.shape) < 0.002] = NAN
+    hz, started = rng.uniform(0.1, 10, 200), rng.uniform(0, 1e9, 200)
+    sampled = Sampled(table, hz, started)
+    found = detect(sampled)
+    for place in range(0, 200, 17):
+        alone = detect(sampled.chosen(slice(place, place + 1)))
+        own = slice(*found.candidates.offsets[place : place + 2])
+        assert alone.outcome[0] == found.outcome[place]
+        np.testing.assert_array_equal(alone.frequency_hz, found.frequency_hz[place : place + 1])
+        np.testing.assert_array_equal(alone.candidates.frequency_hz, found.candidates.frequency_hz[own])
+
+
+def many_kinds(count: int) -> Reals:
+    """Signals of many kinds, some of them on the edge of an answer (signals, samples)."""
+    rng = np.random.default_rng(count)
+    at, period = np.arange(count), rng.integers(2, max(3, count // 3), (6, 1))
+    square_waves = (at % period < rng.uniform(0.1, 0.9, (6, 1)) * period).astype(float)
+    gappy, infinite = square_waves.copy(), square_waves.copy()
+    gappy[rng.random(gappy.shape) < 0.1] = NAN
+    infinite[:, 5] = np.inf
+    return np.concatenate(
+        [
+            noise.white(rng, 6, count),
+            noise.red(rng, 6, count, 0.95),
+            noise.bursts(rng, 6, count),
+            1e9 * square_waves,
+            square_waves + 0.1 * rng.random((6, count)),
+            square_waves + 10.0 ** rng.integers(0, 9, (6, 1)),
+            1 + np.sin(2 * np.pi * at / period),
+            2 + np.sin(2 * np.pi * at / count * rng.uniform(1, 9, (6, 1))),
+            np.abs(at % period - period / 2),
+            rng.integers(0, 3, (6, count)).astype(float),
+            np.repeat(rng.integers(0, 3, (6, count // 4 + 1)), 4, axis=1)[:, :count].astype(float),
+            rng.lognormal(0, 2, (6, count)),
+            square_waves * np.array([[1e-310], [1e-200], [1e-30], [1e25], [1e200], [1e307]]),
+            gappy,
+            infinite,
+            np.zeros((1, count)),
+            np.full((1, count), 7.0),
+            rng.standard_normal((6, count)),
+        ]
+    )
+
+
+@pytest.mark.parametrize("count", [7, 16, 63, 97, 256, 400, 499, 1000])
+@pytest.mark.parametrize(
+    "params",
+    [AutocorrelationParams(), AutocorrelationParams(0.05, 0.8, True), AutocorrelationParams(most_z=2.5)],
+)
+def test_single_precision_gives_the_very_same_answers(count: int, params: AutocorrelationParams) -> None:
+    """One signal alone is always done in double precision."""
+    table = many_kinds(count)
+    sampled = Sampled(table, np.linspace(0.1, 10, len(table)), np.zeros(len(table)))
+    found = detect(sampled, params)
+    for place in range(len(table)):
+        alone = detect(sampled.chosen(slice(place, place + 1)), params)
+        own = slice(*found.candidates.offsets[place : place + 2])
+        assert alone.outcome[0] == found.outcome[place]
+        np.testing.assert_array_equal(alone.candidates.frequency_hz, found.candidates.frequency_hz[own])
+        np.testing.assert_allclose(found.frequency_hz[place], alone.frequency_hz[0], rtol=1e-12)
+        np.testing.assert_allclose(found.confidence[place], alone.confidence[0], rtol=0, atol=1e-12)
+
+
+def test_a_peak_as_high_as_the_bound_is_not_left_to_single_precision() -> None:
+    """Twenty periods: the 17th peak is 0.15 high, and only rounding tells on which side; a short wave has no such."""
+    at_bound, clear = np.tile(square(20, 3, 400), (16, 1)), np.tile(square(20, 3, 390), (16, 1))
+    error = 4e-6
+    assert not autocorrelations._seen_peaks(at_bound, 0.15, error)[1].any()
+    found, is_sure, _ = autocorrelations._seen_peaks(clear, 0.15, error)
+    assert is_sure.all()
+    exact = peaks(linear(clear), 0.15)
+    assert (found.row.tolist(), found.place.tolist()) == (exact.row.tolist(), exact.place.tolist())
+    np.testing.assert_allclose(found.height, exact.height, atol=error)
+
+
+@pytest.mark.parametrize("count", [5, 16, 63, 256, 997, 4096])
+def test_single_precision_is_off_by_less_than_half_of_its_bound(count: int) -> None:
+    rng = np.random.default_rng(count)
+    kinds = [many_kinds(count)] if count >= 7 else [rng.random((20, count))]
+    table = np.concatenate([*kinds, 6.9 + rng.standard_normal((50, count)), np.arange(count) + rng.random((5, count))])
+    table = table[np.isfinite(table).all(axis=1) & (np.abs(table).max(axis=1) < 1e12)]
+    padded = np.zeros((len(table), autocorrelations._padded_length(count)), dtype=np.float32)
+    mean = table.mean(axis=1)
+    seen = autocorrelations._seen(table, mean, padded)
+    size = autocorrelations._held(seen[:, 0], mean, count)
+    rows = np.flatnonzero(np.isfinite(size))
+    assert len(rows) > len(table) // 2
+    off = np.abs(seen[rows, :count] / size[rows, None] - linear(table[rows]))
+    bound = autocorrelations._SAMPLE_ERROR + autocorrelations._BIT_ERROR * np.log2(padded.shape[1])
+    assert off.max() < bound / 2
+
+
+def test_weights_that_are_alike_are_not_left_to_single_precision() -> None:
+    """Two distances of which one weighs more by less than the error; then two that weigh what one peak does."""
+    row, place = np.zeros(4, dtype=np.int64), np.array([10, 20, 33, 43])
+    params, error = AutocorrelationParams(most_z=5.0), 4e-6
+    for height, expected in (
+        ([0.5, 0.6, 0.7, 0.3], False),
+        ([0.5, 0.6, 0.500001, 0.3], True),
+        ([0.9, 0.8, 0.2, 0.7], False),
+        ([0.9, 0.2, 0.7, 0.3], False),
+    ):
+        found = Peaks(row, place, np.array(height))
+        assert autocorrelations._sure_distances(found, 1, params, error)[1].tolist() == [expected]
+    # Two distances that weigh the same may come before or after one that is as long as one of them.
+    row = np.zeros(6, dtype=np.int64)
+    chain = Peaks(row, np.array([10, 20, 33, 43, 53, 66]), np.array([0.9, 0.4, 0.8, 0.400001, 0.9, 0.1]))
+    assert autocorrelations._sure_distances(chain, 1, params, error)[1].tolist() == [True]
+    outlier = Peaks(row[:3], place[:3], np.array([0.5, 0.6, 0.5000001]))
+    assert autocorrelations._sure_distances(outlier, 1, AutocorrelationParams(), error)[1].all()
+
+
+def test_a_plot_sees_what_was_judged() -> None:
+    signal = Sampled.of_one(square(20, 5, 200), 2.0)
+    found = autocorrelation(signal)
+    assert found.lags_s[1] == 0.5
+    assert found.values[0] == 1.0
+    assert found.peak_lags_s.tolist() == [10.0 * number for number in range(1, 10)][: len(found.peak_lags_s)]
+    assert len(found.is_kept) == len(found.peak_heights) - 1
+    assert found.is_kept.sum() == len(detect(signal).candidates.frequency_hz)
+    assert np.isfinite(autocorrelation(Sampled.of_one([1.0, NAN, 0.0, 1.0, 0.0, 0.0], 1.0)).values).any()

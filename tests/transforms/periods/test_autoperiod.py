@@ -1,0 +1,428 @@
+"""AUTOPERIOD: the reference's series in any unit of time, its naive twin, noise, and signals that are none."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.periods import autoperiod as naive
+from transforms.arrays import Ragged
+from transforms.periods.answers import OUTCOMES, Detections
+from transforms.periods.autoperiod import (
+    AutoperiodParams,
+    Examined,
+    Reals,
+    detect,
+    detect_sampled,
+    examine,
+    examine_sampled,
+    periods,
+    resampled,
+)
+from transforms.periods.autoperiod_periodogram import UnevenSamples, steps_s
+from transforms.periods.sampled import Sampled
+
+NAN = float("nan")
+
+
+def sampled(values: Reals, sampling_hz: float = 1.0) -> Sampled:
+    rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
+    return Sampled(rows, np.full(len(rows), sampling_hz), np.zeros(len(rows)))
+
+
+def at_instants(times: Reals, values: Reals) -> UnevenSamples:
+    return UnevenSamples.of_instants(times, Ragged(np.asarray(values, dtype=np.float64), np.array([0, len(times)])))
+
+
+def candidate_periods(found: Detections, row: int = 0) -> list[float]:
+    own = slice(*found.candidates.offsets[row : row + 2].tolist())
+    return (1.0 / found.candidates.frequency_hz[own]).tolist()
+
+
+def pulses(count: int, period: float, length: float = 1.0) -> Reals:
+    return np.where(np.arange(count) % period < length, 1e9, 0.0)
+
+
+# ---- the reference's series
+
+
+def read_series(path: Path) -> tuple[Reals, Reals, Reals]:
+    """Times and lengths of intervals, and rates; a weekly level has no length."""
+    if path.name.startswith("trends"):
+        rows = [line.split(",") for line in path.read_text().split()]
+        days = np.array([date.fromisoformat(day).toordinal() for day, _ in rows], dtype=np.float64)
+        return days - days[0], np.zeros(len(days)), np.array([float(level) for _, level in rows])
+    times, counter = np.loadtxt(path, unpack=True)
+    return times[1:], np.diff(times), np.diff(counter) / np.diff(times)
+
+
+@pytest.fixture(scope="module")
+def golden(shared_data: Path) -> dict[str, dict[str, str]]:
+    with (shared_data / "ccr-gpfs" / "golden.tsv").open() as file:
+        return {row["file"]: row for row in csv.DictReader(file, delimiter="\t")}
+
+
+@pytest.fixture(scope="module")
+def series(shared_data: Path, golden: dict[str, dict[str, str]]) -> dict[str, tuple[Reals, Reals, Reals]]:
+    return {name: read_series(shared_data / "ccr-gpfs" / name) for name in golden}
+
+
+def together(series: dict[str, tuple[Reals, Reals, Reals]], unit: float = 1.0) -> UnevenSamples:
+    times, lengths, values = (np.concatenate([part[place] for part in series.values()]) for place in range(3))
+    offsets = np.concatenate([[0], np.cumsum([len(part[0]) for part in series.values()])])
+    return UnevenSamples.of_intervals(times / unit, lengths / unit, Ragged(values, offsets))
+
+
+def assert_as_golden(found: Detections, golden: dict[str, dict[str, str]], unit: float = 1.0) -> None:
+    expected = [float(row["stat_period"] or NAN) for row in golden.values()]
+    assert found.is_periodic.tolist() == np.isfinite(expected).tolist()
+    assert set(found.outcome[~found.is_periodic]) <= {"aperiodic"}
+    np.testing.assert_allclose(found.period_s * unit, expected, rtol=0.01)
+
+
+@pytest.mark.parametrize("unit", [1.0, 60.0, 3600.0])
+def test_reference_series_in_seconds_minutes_and_hours(
+    golden: dict[str, dict[str, str]], series: dict[str, tuple[Reals, Reals, Reals]], unit: float
+) -> None:
+    assert_as_golden(detect(together(series, unit)), golden, unit)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        AutoperiodParams(confidence=0.99),
+        AutoperiodParams(significance="monte_carlo"),
+        AutoperiodParams(hill_standard_errors=1.6),
+        AutoperiodParams(least_window=8),
+        AutoperiodParams(samples_per_peak=3),
+        AutoperiodParams(refined_shoulder=2),
+    ],
+)
+def test_no_parameter_is_set_to_the_point(
+    golden: dict[str, dict[str, str]], series: dict[str, tuple[Reals, Reals, Reals]], params: AutoperiodParams
+) -> None:
+    assert_as_golden(detect(together(series), params), golden)
+
+
+def test_reference_thresholds_from_its_own_even_samples(
+    golden: dict[str, dict[str, str]], series: dict[str, tuple[Reals, Reals, Reals]]
+) -> None:
+    for name, row in golden.items():
+        times, lengths, values = series[name]
+        left = times - lengths
+        even = np.interp(np.linspace(left[0], left[-1], len(left)), left, values)
+        signal = sampled(even, (len(left) - 1) / (left[-1] - left[0]))
+        assert_as_golden(detect_sampled(signal), {name: row})
+        found = examine_sampled(signal)
+        # where half of the sampling frequency lies between two frequencies, the reference takes one beyond it
+        assert found.thresholds[0] == pytest.approx(float(row["stat_thresh"]), abs=2e-3)
+        if row["stat_top_hint"]:
+            inner = np.where(np.arange(found.powers.shape[1]) > 5, found.powers[0], 0)
+            period = 5 * found.step_counts[0] * found.step_s[0] / (5 + inner.argmax())
+            assert period == pytest.approx(float(row["stat_top_hint"]), rel=1e-9)
+
+
+def test_a_narrow_hill_does_not_tell_its_top(series: dict[str, tuple[Reals, Reals, Reals]]) -> None:
+    # bursts every 6 or 7 samples of 30 s: the function is as high at both lags, and the reference says 180 s
+    name = "industry-2895978-gpfs-reads.csv"
+    samples = together({name: series[name]})
+    assert detect(samples).period_s[0] == pytest.approx(180, rel=1e-3)
+    assert detect(samples, AutoperiodParams(refined_shoulder=0)).period_s[0] == pytest.approx(194, rel=1e-2)
+    found = examine(samples)
+    assert found.correlation[0, 7] == pytest.approx(found.correlation[0, 6], rel=0.05)
+    assert found.correlation[0, 13] > found.correlation[0, 6]
+
+
+# ---- signals whose period is plain
+
+
+def test_clean_sine() -> None:
+    times = np.arange(0, 10, 0.01)
+    found = detect_sampled(sampled(3 * np.sin(2 * np.pi * times) + 5, 100))
+    assert found.outcome.tolist() == ["periodic"]
+    assert found.period_s[0] == pytest.approx(1, rel=1e-3)
+    assert found.candidates.amplitude_bytes_per_s[0] == pytest.approx(3, rel=1e-3)
+    assert found.candidates.phase_rad[0] == pytest.approx(-np.pi / 2, abs=1e-2)
+    assert found.false_alarm_probability[0] < 1e-100
+    assert np.isnan(found.confidence).all()
+    assert np.isnan(found.candidates.confidence).all()
+    assert (found.window_start_s[0], found.window_end_s[0]) == (0, 10)
+
+
+@pytest.mark.parametrize("span", [20, 40])
+@pytest.mark.parametrize("scale", [2, 4])
+@pytest.mark.parametrize("significance", ["exponential", "monte_carlo"])
+def test_tight_sines(span: int, scale: int, significance: str) -> None:
+    values = np.sin(scale * np.pi * np.arange(0, span, 0.01))
+    params = AutoperiodParams(significance=significance, permutation_count=9)  # type: ignore[arg-type]
+    assert detect_sampled(sampled(values, 100), params).period_s[0] == pytest.approx(2 / scale, abs=1e-3)
+
+
+def test_square_wave_exactly() -> None:
+    assert detect_sampled(sampled(np.tile([0, 0, 1, 1], 10))).period_s.tolist() == [4]
+
+
+def test_two_periods_of_a_day() -> None:
+    # as the job of PEARC'18's Figure 6: about 13 and 60 minutes for 24 hours, sampled every 30 s
+    times = np.arange(0, 86400, 30.0)
+    values = (times % 780 < 60) * 1e9 + (times % 3600 < 90) * 1.2e9
+    found = detect_sampled(sampled(values, 1 / 30))
+    assert candidate_periods(found) == pytest.approx([780, 3600], rel=1e-3)
+    assert found.period_s[0] == pytest.approx(780, rel=1e-3)
+
+
+@pytest.mark.parametrize("period", [5, 8, 20, 31, 60])
+def test_a_pulse_train_has_one_period_and_neither_multiples_nor_fractions(period: int) -> None:
+    assert candidate_periods(detect_sampled(sampled(pulses(1000, period, period / 5)))) == [period]
+
+
+def test_a_strong_peak_makes_no_further_periods_of_what_it_leaks() -> None:
+    times = np.arange(0, 300, 0.1)
+    values = np.sin(2 * np.pi * times / 7) + 0.8 * np.sin(2 * np.pi * times / 31.3)
+    assert candidate_periods(detect_sampled(sampled(values, 10))) == pytest.approx([7], rel=0.03)
+
+
+def test_tops_are_found_between_samples() -> None:
+    random = np.random.default_rng(0)
+    for period in random.uniform(20, 60, 10):
+        values = np.maximum(np.sin(2 * np.pi * np.arange(1200) / period), 0) ** 2
+        assert detect_sampled(sampled(values)).period_s[0] == pytest.approx(period, rel=2e-3)
+
+
+def test_samples_at_random_times() -> None:
+    random = np.random.default_rng(1)
+    times = np.sort(random.uniform(0, 2000, 900))
+    found = detect(at_instants(times, np.sin(2 * np.pi * times / 37.7) + random.normal(size=900) / 2))
+    assert found.period_s[0] == pytest.approx(37.7, rel=0.01)
+
+
+def test_lost_polls_are_no_zeros() -> None:
+    random = np.random.default_rng(2)
+    values = np.sin(2 * np.pi * np.arange(600) / 24) + 50
+    values[random.random(600) < 0.4] = NAN
+    values[200:260] = NAN
+    even = sampled(values, 0.1)
+    for found in (detect_sampled(even), detect(UnevenSamples.of_sampled(even))):
+        assert found.period_s[0] == pytest.approx(240, rel=0.005)
+        assert found.candidates.amplitude_bytes_per_s[0] == pytest.approx(1, rel=0.05)
+
+
+def test_less_than_two_cycles_are_no_period() -> None:
+    values = np.sin(2 * np.pi * np.arange(400) / 215)
+    assert detect_sampled(sampled(values)).outcome.tolist() == ["aperiodic"]
+    values = np.sin(2 * np.pi * np.arange(400) / 150)
+    assert detect_sampled(sampled(values)).period_s[0] == pytest.approx(150, rel=0.02)
+
+
+def test_one_burst_is_no_period() -> None:
+    values = np.zeros((3, 1000))
+    values[0, 100:130] = values[1, :250] = 1e9
+    values[2] = np.arange(1000)
+    assert detect_sampled(sampled(values)).outcome.tolist() == ["aperiodic"] * 3
+
+
+# ---- the naive twin
+
+
+def mixed(random: np.random.Generator, count: int) -> Reals:
+    values = random.normal(size=count) + 3 * pulses(count, random.uniform(4, 25), 2) / 1e9
+    values += random.uniform(0, 2) * np.sin(2 * np.pi * np.arange(count) / random.uniform(6, 50))
+    return values
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_periods_equal_the_naive_twin(missing: float) -> None:
+    random = np.random.default_rng(4)
+    values = np.stack([mixed(random, 110) for _ in range(12)])
+    values[random.random(values.shape) < missing] = NAN
+    found = detect_sampled(sampled(values))
+    expected = [naive.periods(row.tolist()) for row in values]
+    assert sum(map(bool, expected)) > 6
+    assert max(map(len, expected)) > 1
+    for row, wanted in enumerate(expected):
+        assert candidate_periods(found, row) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_even_samples_are_judged_alike_by_either_way() -> None:
+    random = np.random.default_rng(5)
+    values = np.stack([mixed(random, 150) for _ in range(20)])
+    signals = sampled(values, 1 / 30)
+    one, other = detect_sampled(signals), detect(UnevenSamples.of_sampled(signals))
+    assert one.outcome.tolist() == other.outcome.tolist()
+    np.testing.assert_allclose(one.candidates.frequency_hz, other.candidates.frequency_hz, rtol=1e-6)
+    np.testing.assert_allclose(one.candidates.amplitude_bytes_per_s, other.candidates.amplitude_bytes_per_s, rtol=1e-6)
+    np.testing.assert_allclose(one.false_alarm_probability, other.false_alarm_probability, rtol=1e-5)
+
+
+@pytest.mark.parametrize("significance", ["exponential", "monte_carlo"])
+def test_no_answer_depends_on_the_company(significance: str) -> None:
+    random = np.random.default_rng(6)
+    pairs = [(np.sort(random.uniform(0, n, n)), mixed(random, n)) for n in (40, 300, 90, 91, 1000, 90)]
+    params = AutoperiodParams(significance=significance, permutation_count=19)  # type: ignore[arg-type]
+    times, values = (np.concatenate([pair[place] for pair in pairs]) for place in (0, 1))
+    offsets = np.concatenate([[0], np.cumsum([len(pair[0]) for pair in pairs])])
+    found = detect(UnevenSamples.of_instants(times, Ragged(values, offsets)), params)
+    for row, (time, value) in enumerate(pairs):
+        alone = detect(at_instants(time, value), params)
+        assert found.outcome[row] == alone.outcome[0]
+        assert candidate_periods(found, row) == pytest.approx(candidate_periods(alone), rel=1e-9)
+        np.testing.assert_allclose(found.false_alarm_probability[row], alone.false_alarm_probability[0], rtol=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.integers(-200, 200), st.floats(-3, 3), st.sampled_from([1 / 60, 1 / 3600, 86400.0]))
+def test_neither_unit_of_values_nor_of_time_matters(seed: int, exponent: int, level: float, unit: float) -> None:
+    values = mixed(np.random.default_rng(seed), 80)
+    one = detect_sampled(sampled(values))
+    other = detect_sampled(sampled((values + level) * 10.0**exponent, 1 / unit))
+    assert other.outcome.tolist() == one.outcome.tolist()
+    assert [period / unit for period in candidate_periods(other)] == pytest.approx(candidate_periods(one), rel=1e-6)
+
+
+# ---- noise
+
+
+def test_white_noise_is_seldom_periodic() -> None:
+    values = np.random.default_rng(7).normal(size=(400, 300))
+    assert detect_sampled(sampled(values)).is_periodic.mean() <= 0.02
+
+
+def test_monte_carlo_has_the_reference_s_missing_factor() -> None:
+    # for such noise the reference has a threshold of 5.56: half of what its powers are measured in
+    values = np.random.default_rng(8).normal(size=(20, 600))
+    found = examine_sampled(sampled(values), AutoperiodParams(significance="monte_carlo"))
+    assert found.thresholds.mean() == pytest.approx(9.1, abs=0.4)
+    assert (found.powers.max(axis=1) > found.thresholds).mean() <= 0.2
+    assert examine_sampled(sampled(values)).thresholds[0] == pytest.approx(9.56, abs=0.01)
+
+
+def test_monte_carlo_takes_the_signal_s_own_distribution() -> None:
+    # few large bursts have larger powers by chance than normal noise, as PEARC'18's Figure 7 shows
+    random = np.random.default_rng(9)
+    values = np.where(random.random((10, 400)) < 0.01, 1e9, 0.0)
+    values[:, 0] = 1e9
+    by_chance = examine_sampled(sampled(values), AutoperiodParams(significance="monte_carlo"))
+    uneven = examine(UnevenSamples.of_sampled(sampled(values)), AutoperiodParams(significance="monte_carlo"))
+    np.testing.assert_allclose(by_chance.thresholds, uneven.thresholds, rtol=1e-6)
+    assert (by_chance.thresholds != examine_sampled(sampled(values)).thresholds).all()
+
+
+def test_monte_carlo_probability_is_a_rank() -> None:
+    params = AutoperiodParams(significance="monte_carlo", permutation_count=19)
+    found = detect_sampled(sampled(pulses(400, 20, 4)), params)
+    assert found.false_alarm_probability.tolist() == [1 / 20]
+
+
+def test_permutations_come_from_the_seed() -> None:
+    values = sampled(np.random.default_rng(10).normal(size=(1, 100)))
+    params = AutoperiodParams(significance="monte_carlo")
+    first, again, other = (examine_sampled(values, replace(params, seed=seed)).maxima.tolist() for seed in (0, 0, 1))
+    assert first == again != other
+
+
+# ---- signals that are none
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [
+        ([], "no_data"),
+        ([NAN] * 50, "no_data"),
+        ([1.0], "too_short"),
+        ([1.0, 2.0] * 9, "too_short"),
+        ([0.0] * 50, "no_io"),
+        ([0.1] * 50, "aperiodic"),
+        ([5e-324, 0.0] * 50, "aperiodic"),
+        ([1.7e308, -1.7e308, 3.0] * 50, "aperiodic"),
+        ([1.0, 2.0] * 15 + [NAN] * 70, "too_many_gaps"),
+    ],
+)
+def test_outcomes(values: list[float], outcome: str) -> None:
+    row = np.array([values], dtype=np.float64)
+    found = detect_sampled(sampled(row))
+    assert found.outcome.tolist() == [outcome]
+    assert outcome in OUTCOMES
+    assert np.isnan([found.frequency_hz[0], found.period_s[0], found.false_alarm_probability[0]]).all()
+    uneven = detect(UnevenSamples.of_sampled(sampled(row)))
+    # at any times, what is missing at the ends is not missed
+    assert uneven.outcome.tolist() == [outcome if outcome != "too_many_gaps" else "aperiodic"]
+
+
+def test_no_signals() -> None:
+    none = UnevenSamples.of_instants(np.zeros(0), Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)))
+    assert detect(none).signal_count == detect_sampled(sampled(np.zeros((0, 40)))).signal_count == 0
+
+
+@pytest.mark.parametrize("times", [np.zeros(50), np.full(50, 1e308), np.linspace(-1, 1, 50) * 1.7e308])
+def test_times_that_tell_nothing(times: Reals) -> None:
+    assert detect(at_instants(times, np.arange(50.0))).outcome.tolist() == ["too_short"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.floats(), st.integers(0, 60).map(float)),
+            st.one_of(st.floats(), st.sampled_from([0.0, 1.0, NAN, 1e9])),
+        ),
+        max_size=80,
+    ),
+    st.sampled_from(["exponential", "monte_carlo"]),
+)
+def test_any_samples_have_a_defined_outcome(pairs: list[tuple[float, float]], significance: str) -> None:
+    times, values = (np.array([pair[place] for pair in pairs], dtype=np.float64) for place in (0, 1))
+    params = AutoperiodParams(significance=significance, permutation_count=9)  # type: ignore[arg-type]
+    for found in (detect(at_instants(times, values), params), detect_sampled(sampled(values[None]), params)):
+        assert found.outcome[0] in OUTCOMES
+        assert np.isfinite(found.frequency_hz[0]) == found.is_periodic[0]
+        assert not found.is_periodic[0] or found.period_s[0] > 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"confidence": 1.0},
+        {"significance": "monte_carlo", "permutation_count": 8},
+        {"significance": "other"},
+        {"samples_per_peak": 0},
+        {"least_window": 4},
+        {"min_sample_count": 1},
+        {"least_cycle_count": 0.5},
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        AutoperiodParams(**wrong)  # type: ignore[arg-type]
+
+
+# ---- what is looked at
+
+
+def test_even_grids_hold_even_samples_as_they_are_and_leave_gaps() -> None:
+    times = np.array([0.0, 10.0, 20.0, 30.0, 60.0, 70.0, 80.0])
+    values = np.arange(7.0) * 1.5
+    samples = at_instants(times, values)
+    found, counts = resampled(samples, steps_s(samples), 1.75)
+    np.testing.assert_array_equal(found, [[0, 1.5, 3, 4.5, NAN, NAN, 6, 7.5, 9]])
+    assert counts.tolist() == [8]
+
+
+def test_samples_between_are_joined_by_straight_lines() -> None:
+    times = np.array([0.0, 9.0, 20.0, 31.0, 40.0])
+    samples = at_instants(times, 2 * times)
+    found, _ = resampled(samples, steps_s(samples), 1.75)
+    np.testing.assert_allclose(found, [[0, 20, 40, 60, 80]])
+
+
+def test_what_was_examined_can_be_drawn() -> None:
+    found: Examined = examine(at_instants(np.arange(200.0), pulses(200, 10, 2)))
+    assert found.powers.shape == (1, found.counts[0])
+    assert found.correlation[0, :11].argmax() == 0
+    assert found.correlation[0, 10] == pytest.approx(1)
+    assert periods(found).period_s.tolist() == [10]

@@ -1,0 +1,163 @@
+"""Combs: noise is flat after whitening, lines stand out, and their frequency is told between bins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import fdtrc
+
+from studies.periods import noise
+from studies.periods.noise import LevelParams
+from transforms.periods.controlled_lines import (
+    Centred,
+    CombParams,
+    Combs,
+    best_combs,
+    log_tail,
+    may_be_combs,
+    over_noise,
+    powers,
+    refined,
+    transform_sizes,
+    whitened,
+)
+
+PARAMS = CombParams()
+
+
+def centred(rates: np.ndarray, known: np.ndarray | None = None) -> Centred:
+    count, length = rates.shape
+    size = int(transform_sizes(np.array([length]))[0])
+    padded = np.zeros((count, size), dtype=np.float32)
+    padded[:, :length] = rates
+    is_known = np.zeros(padded.shape, dtype=bool)
+    is_known[:, :length] = True if known is None else known
+    padded *= is_known
+    # noise of white runs has about a burst to four samples
+    return Centred(whitened(padded, is_known), np.full(count, length), np.ones(count), np.full(count, length / 4))
+
+
+def combs(signals: Centred) -> Combs:
+    return best_combs(signals, over_noise(powers(signals.values, signals.size), PARAMS), PARAMS)
+
+
+def generator(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_sizes_are_powers_of_two_times_8_to_15() -> None:
+    sizes = transform_sizes(np.array([0, 1, 16, 17, 1000, 4095, 4096, 4097, 10**7]))
+    assert sizes.tolist() == [16, 16, 16, 18, 1024, 4096, 4096, 4608, 10485760]
+
+
+def test_white_noise_stays_and_red_noise_becomes_white() -> None:
+    for correlation in (0.0, 0.9):
+        found = whitened(noise.red(generator(), 50, 4000, correlation) / 1e9)
+        neighbours = (found[:, 1:] * found[:, :-1]).sum() / (found**2).sum()
+        assert abs(neighbours) < 0.01
+
+
+def test_what_is_not_known_is_nothing_nor_what_follows_it() -> None:
+    known = np.array([[True, True, False, True, True]])
+    found = whitened(np.array([[1.0, 2, 0, 4, 1]]), known)
+    assert found[0, 2] == found[0, 3] == 0
+    assert found[0, 1] != 0
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_powers_over_noise_have_a_mean_of_about_one_everywhere(correlation: float) -> None:
+    rates = noise.red(generator(), 300, 2048, correlation) / 1e9
+    ratios = over_noise(powers(centred(rates).values, 2048), PARAMS)
+    assert not ratios[0].any()
+    means = ratios[1:].reshape(32, 32, 300).mean(axis=(1, 2))
+    assert 0.8 < means.min() <= means.max() < 1.1
+
+
+@pytest.mark.parametrize(("name", "is_skewed", "correlation"), [("white", False, 0.0), ("red", True, 0.8)])
+def test_noise_is_at_least_as_improbable_as_it_is_said_to_be(name: str, is_skewed: bool, correlation: float) -> None:
+    rates = noise.red(generator(3), 1500, 600, correlation, LevelParams(1.0, 0.5, is_skewed))
+    found = combs(centred(rates))
+    for level in (0.01, 0.05):
+        assert (found.log_probability < np.log(level)).mean() <= level, name
+
+
+@pytest.mark.parametrize("period", [7.3, 20.0, 41.7])
+def test_a_sine_in_noise_is_one_line_at_its_frequency(period: float) -> None:
+    place = np.arange(2000)
+    rates = 5 + np.sin(2 * np.pi * place / period) + generator().standard_normal((3, 2000))
+    signals = centred(rates)
+    found = combs(signals)
+    assert (found.log_probability < np.log(1e-20)).all()
+    frequency = refined(signals, found, PARAMS)
+    np.testing.assert_allclose(1 / frequency, period, rtol=0.1 * period / 2000)
+
+
+@pytest.mark.parametrize("length", [1900, 2048, 3000])
+def test_narrow_bursts_are_a_comb_of_their_lowest_line(length: int) -> None:
+    place = np.arange(length)
+    rates = (place % 53 < 4) + 0.3 * generator().standard_normal((4, length))
+    signals = centred(rates)
+    found = combs(signals)
+    assert (found.log_probability < np.log(1e-20)).all()
+    np.testing.assert_allclose(1 / refined(signals, found, PARAMS), 53, rtol=2e-3)
+
+
+def test_a_line_that_is_a_multiple_is_lowered_to_its_fundamental() -> None:
+    place = np.arange(4000)
+    signals = centred((place % 100 < 3) + 0.1 * generator().standard_normal((4, 4000)))
+    # 1 / 2 and 3 / 4: of the lines of such a comb only every second or fourth one is there
+    for times in (2, 3, 5, 7, 12, 0.5, 0.75):
+        told = Combs(np.zeros(4), np.full(4, times / 100), np.full(4, 8))
+        np.testing.assert_allclose(1 / refined(signals, told, PARAMS), 100, rtol=2e-3)
+
+
+def test_missing_samples_leave_the_line() -> None:
+    place = np.arange(2000)
+    rates = 5 + np.sin(2 * np.pi * place / 41.7) + 0.5 * generator().standard_normal((2, 2000))
+    signals = centred(rates, generator().random((2, 2000)) > 0.2)
+    found = combs(signals)
+    assert (found.log_probability < np.log(1e-10)).all()
+    np.testing.assert_allclose(1 / refined(signals, found, PARAMS), 41.7, rtol=5e-3)
+
+
+def test_long_bursts_and_constants_are_not_judged() -> None:
+    rates = 5 + np.sin(2 * np.pi * np.arange(1000) / 100)[None]
+    signals = centred(rates)
+    long = Centred(signals.values, signals.lengths, np.array([50.0]), signals.effective_counts)
+    assert combs(long).log_probability[0] == 0
+    constant = centred(np.full((1, 1000), 0.1))
+    none = Centred(constant.values, constant.lengths, np.zeros(1), np.zeros(1))
+    assert combs(none).log_probability[0] == 0
+
+
+@pytest.mark.parametrize("line_count", [1, 2, 4, 8])
+def test_the_tail_of_a_sum_of_lines_is_that_of_f(line_count: int) -> None:
+    total, level = (grid.ravel() for grid in np.meshgrid(np.geomspace(0.1, 300, 60), [0.7, 5.0, 30.3, 72.0]))
+    wanted = fdtrc(2 * line_count, 2 * level, total / line_count)
+    told = wanted > 1e-290
+    np.testing.assert_allclose(log_tail(line_count, level, total)[told], np.log(wanted[told]), atol=1e-11)
+
+
+@pytest.mark.parametrize("length", [100, 500, 1900, 4096])
+def test_what_cannot_be_a_comb_is_none(length: int) -> None:
+    rng, place = generator(length), np.arange(length)
+    rates = np.concatenate([noise.red(rng, 100, length, part) / 1e9 for part in (0.0, 0.6)])
+    rates[50:100] += 0.02 * np.geomspace(1, 50, 50)[:, None] * np.sin(2 * np.pi * place / 7.3)
+    rates[150:] += 0.02 * np.geomspace(1, 50, 50)[:, None] * (place % 20 < 3)
+    signals = centred(rates)
+    found = combs(signals).log_probability
+    for needed in (-3.0, -6.5, -12.0):
+        wanted = np.full(len(rates), needed)
+        is_possible = may_be_combs(signals, powers(signals.values, signals.size), wanted, PARAMS)
+        assert is_possible[found < needed].all()
+        if needed < -10:
+            assert not is_possible[:50].all()
+
+
+def test_the_frequency_of_what_is_too_probable_is_not_told() -> None:
+    signals = centred(5 + np.sin(2 * np.pi * np.arange(1000) / 20)[None] + generator().standard_normal((2, 1000)))
+    ratios = over_noise(powers(signals.values, signals.size), PARAMS)
+    plain, none = best_combs(signals, ratios.copy(), PARAMS), best_combs(signals, ratios, PARAMS, -1e9)
+    np.testing.assert_array_equal(plain.log_probability, none.log_probability)
+    assert np.isfinite(plain.cycles_per_sample).all()
+    assert np.isnan(none.cycles_per_sample).all()

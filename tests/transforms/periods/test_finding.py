@@ -1,0 +1,112 @@
+"""Periods by every method: each method's own answers, held to two cycles, and compared within their windows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from studies.periods import noise
+from transforms.arrays import Ragged
+from transforms.periods import autoperiod, controlled, ftio, periodicity
+from transforms.periods.finding import METHODS, PeriodParams, find
+from transforms.periods.sampled import Sampled
+from transforms.throughput.requests import Requests, step_function
+
+
+def square(count: int, period: int = 20, width: int = 3) -> np.ndarray:
+    return np.where(np.arange(count) % period < width, 1e9, 0.0)
+
+
+def ragged(*signals: np.ndarray) -> Ragged:
+    offsets = np.concatenate([[0], np.cumsum([len(values) for values in signals])]).astype(np.int64)
+    return Ragged(np.concatenate(signals), offsets)
+
+
+def periods_of(*signals: np.ndarray, hz: float = 1.0, **changes: object) -> dict[str, np.ndarray]:
+    count = len(signals)
+    params = replace(PeriodParams(), **changes)  # type: ignore[arg-type]
+    found = find(ragged(*signals), np.full(count, hz), np.zeros(count), params)
+    return {answer.method: answer.detections.period_s for answer in found}
+
+
+def test_signals_of_many_lengths_keep_their_places() -> None:
+    signals = [square(400), square(300, 30), square(0), square(400, 25), np.zeros(300), square(7)]
+    found = find(ragged(*signals), np.ones(6), np.zeros(6))
+    assert [answer.method for answer in found] == list(METHODS)
+    for answer in found:
+        assert answer.detections.period_s[[0, 1, 3]] == pytest.approx([20, 30, 25], rel=1e-3), answer.method
+        assert not answer.detections.is_periodic[[2, 4, 5]].any()
+        assert answer.detections.outcome[[2, 4]].tolist() == ["no_data", "no_io"]
+        assert answer.periodicity.sigma_vol[[0, 1, 3]] == pytest.approx(0.0, abs=0.2), answer.method
+
+
+def test_each_method_answers_as_it_does_by_itself() -> None:
+    generator = np.random.default_rng(3)
+    values = np.concatenate([noise.bursts(generator, 20, 500), np.tile(square(500, 50, 10), (4, 1))])
+    group = Sampled(values, np.ones(24), np.zeros(24))
+    found = {answer.method: answer.detections for answer in find(ragged(*values), np.ones(24), np.zeros(24))}
+    alone = {
+        "controlled": controlled.detect(group),
+        "dft": ftio.detect(group),
+        "autoperiod": autoperiod.detect_sampled(group),
+    }
+    for method, answer in alone.items():
+        assert found[method].frequency_hz == pytest.approx(answer.frequency_hz, nan_ok=True)
+    assert found["merged"].frequency_hz == pytest.approx(found["dft"].frequency_hz, nan_ok=True)
+
+
+def test_only_the_wanted_methods_answer() -> None:
+    assert set(periods_of(square(400), methods=("merged",))) == {"merged"}
+    assert set(periods_of(square(400), methods=())) == set()
+
+
+def test_what_is_mostly_missing_is_not_judged() -> None:
+    values = square(400)
+    values[np.random.default_rng(0).permutation(400)[:240]] = np.nan
+    found = find(ragged(values, square(400)), np.ones(2), np.zeros(2))
+    for answer in found:
+        assert answer.detections.outcome.tolist() == ["too_many_gaps", "periodic"], answer.method
+
+
+@pytest.mark.parametrize("count", [45, 61, 79])
+def test_no_method_calls_a_period_what_was_not_seen_twice(count: int) -> None:
+    values = square(count, count // 2 + 4, 6)
+    for method, period_s in periods_of(values).items():
+        assert not period_s[0] > count / 2, method
+
+
+def test_the_refined_confidence_is_that_of_periodic_signals_alone() -> None:
+    found = find(ragged(square(400), np.ones(400)), np.ones(2), np.zeros(2))
+    for answer in found:
+        is_given = np.isfinite(answer.refined_confidence)
+        assert is_given.tolist() == ([True, False] if answer.method == "merged" else [False, False])
+
+
+def test_exact_throughput_is_compared_instead_of_samples() -> None:
+    began_s = 20.0 * np.arange(30)
+    requests = Requests.of_one(began_s, began_s + 0.3, np.full(30, 6e6))
+    values = np.where(np.arange(600) % 20 == 0, 6e6, 0.0)
+    (on_samples,) = find(ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("dft",)))
+    (exactly,) = find(ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("dft",)), step_function(requests))
+    assert on_samples.periodicity.r_io[0] == pytest.approx(0.05, rel=0.05), "a step of a second blurs a burst of 0.3 s"
+    assert exactly.periodicity.r_io[0] == pytest.approx(0.015, rel=0.05)
+    assert exactly.periodicity.bytes_per_period[0] == pytest.approx(6e6, rel=0.05)
+
+
+def test_periods_are_compared_within_the_window_of_the_answer() -> None:
+    values = np.concatenate([np.zeros(300), square(400), np.zeros(500)])
+    (found,) = find(ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("controlled",)))
+    (window,) = zip(found.detections.window_start_s, found.detections.window_end_s, strict=True)
+    assert 290 <= window[0] <= 310
+    assert 670 <= window[1] <= 710
+    whole = periodicity.of_sampled(Sampled.of_one(values, 1.0), 0.05)
+    assert found.periodicity.r_io[0] > 2 * whole.r_io[0]
+
+
+def test_signals_do_not_depend_on_their_neighbours() -> None:
+    generator = np.random.default_rng(5)
+    signals = [*noise.red(generator, 3, 256, 0.5), square(256), *noise.white(generator, 3, 300)]
+    together = periods_of(*signals)
+    for place, values in enumerate(signals):
+        for method, period_s in periods_of(values).items():
+            assert period_s[0] == pytest.approx(together[method][place], nan_ok=True)

@@ -1,0 +1,254 @@
+"""Periods by the discrete Fourier transform: square waves, each rule of section II-B2, the paper's own example."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.periods import ftio as naive, ftio_spectra as naive_spectra
+from transforms.periods.answers import OUTCOMES, Detections
+from transforms.periods.ftio import DftParams, detect, sampling_hz_for
+from transforms.periods.ftio_outliers import Method, OutlierParams
+from transforms.periods.ftio_spectra import Reals
+from transforms.periods.sampled import Sampled
+from transforms.throughput.requests import Requests, step_function
+from transforms.throughput.sampling import Sampling, point_samples
+
+METHODS: tuple[Method, ...] = get_args(Method)
+
+
+def cosines(powers: dict[int, float], count: int = 400, seed: int | None = None) -> Sampled:
+    """A signal with these powers at these k, with phases of its own."""
+    random = np.random.default_rng(seed or 0)
+    at = np.arange(count)
+    found: Reals = np.full(count, 50.0)
+    for k, power in powers.items():
+        found += np.sqrt(power) * np.cos(2 * np.pi * k * at / count + random.uniform(0, 6))
+    return Sampled.of_one(found, 1.0)
+
+
+def waves(burst_s: float, hz: float, duration_s: float = 1000.0) -> Sampled:
+    """Bursts every 20 s over a whole number of periods."""
+    onsets = np.arange(0.0, duration_s, 20.0)
+    steps = step_function(Requests.of_one(onsets, onsets + burst_s, np.full(len(onsets), 1e9 * burst_s)))
+    sampling = Sampling(np.zeros(1), np.array([hz]), np.array([int(duration_s * hz)]))
+    return Sampled.of_one(point_samples(steps, sampling).values, hz)
+
+
+def listed(found: Detections, signal: int = 0) -> list[float]:
+    first, last = found.candidates.offsets[signal : signal + 2]
+    return found.candidates.frequency_hz[first:last].tolist()
+
+
+# ---- periods
+
+
+@pytest.mark.parametrize("hz", [1.0, 10.0, 100.0])
+@pytest.mark.parametrize("burst_s", [0.3, 0.9, 1.5])
+@pytest.mark.parametrize("method", ["z_score", "dbscan", "find_peaks"])
+def test_square_waves_of_20_s_have_20_s(burst_s: float, hz: float, method: Method) -> None:
+    found = detect(waves(burst_s, hz), DftParams(method=method))
+    assert found.outcome.tolist() == ["periodic"]
+    assert found.period_s[0] == pytest.approx(20.0, rel=1e-12)
+    assert 0.53 < found.confidence[0] <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_a_plain_period(method: Method) -> None:
+    found = detect(cosines({10: 9.0, 33: 1.0, 71: 0.5}), DftParams(method, OutlierParams(forest_tree_count=20)))
+    assert found.period_s.tolist() == [40.0]
+    assert 0.5 < found.confidence[0] <= 1.0
+    assert found.candidates.amplitude_bytes_per_s[0] == pytest.approx(3.0)
+
+
+def test_one_candidate_two_and_more() -> None:
+    one, two, three = (cosines(powers) for powers in ({7: 9.0}, {7: 9.0, 10: 8.5}, {7: 9.0, 10: 8.5, 13: 8.8}))
+    found = detect(one)
+    assert (found.outcome[0], found.frequency_hz[0], found.confidence[0]) == ("periodic", 7 / 400, pytest.approx(1.0))
+    found = detect(two)
+    assert (found.outcome[0], found.frequency_hz[0], listed(found)) == ("periodic", 7 / 400, [7 / 400, 10 / 400])
+    assert found.candidates.confidence.sum() == pytest.approx(1.0)
+    assert found.confidence[0] == found.candidates.confidence[0] > 0.5
+    found = detect(three)
+    assert (found.outcome[0], listed(found)) == ("aperiodic", [7 / 400, 13 / 400, 10 / 400])
+    assert np.isnan([found.frequency_hz[0], found.confidence[0], *found.candidates.confidence]).all()
+    found = detect(three, DftParams(most_candidates=3))
+    assert found.frequency_hz[0] == 7 / 400
+
+
+def test_harmonics_are_all_whole_multiples() -> None:
+    found = detect(cosines({7: 9.0, 14: 8.9, 21: 8.8, 35: 9.5, 70: 8.7}))
+    assert (found.outcome[0], listed(found)) == ("periodic", [7 / 400])
+    assert found.confidence[0] == pytest.approx(1.0)
+    # a multiple of what is itself a harmonic, and one of a second fundamental
+    assert listed(detect(cosines({6: 9.0, 12: 9.0, 36: 9.0, 25: 8.5, 75: 8.4}))) == [6 / 400, 25 / 400]
+
+
+def test_frequencies_in_the_upper_half_have_no_multiples() -> None:
+    assert listed(detect(cosines({150: 9.0, 170: 8.5}))) == [150 / 400, 170 / 400]
+
+
+def test_a_frequency_of_floats_that_do_not_divide_is_a_harmonic() -> None:
+    assert 0.3 % 0.1 > 1e-5
+    found = detect(replace(cosines({3: 9.0, 9: 8.0, 15: 8.0}, 90), sampling_hz=np.array([3.0])))
+    assert found.frequency_hz[0] == pytest.approx(0.1)
+
+
+def test_the_window_is_no_period() -> None:
+    found = detect(cosines({1: 9.0}))
+    assert (found.outcome[0], listed(found)) == ("aperiodic", [])
+    # a drift beside the period counts as a candidate, has no harmonics, and wins if it is stronger
+    found = detect(cosines({1: 8.5, 20: 9.0}))
+    assert (found.outcome[0], found.period_s[0]) == ("periodic", 20.0)
+    assert found.confidence[0] == pytest.approx(9.0 / 17.5, abs=0.01)
+    found = detect(cosines({1: 9.0, 20: 8.5}))
+    assert (found.outcome[0], listed(found)) == ("aperiodic", [20 / 400])
+    assert detect(cosines({1: 8.5, 20: 9.0, 33: 8.7})).outcome[0] == "aperiodic"
+    assert detect(cosines({1: 9.0}), DftParams(least_cycle_count=1)).period_s[0] == 400.0
+    assert detect(cosines({3: 9.0}), DftParams(least_cycle_count=4)).outcome[0] == "aperiodic"
+
+
+def test_the_papers_example_gains_by_a_lower_tolerance() -> None:
+    """Section II-C: 7,817 samples; 60.5 %, and 62.5 % once the harmonic is a candidate and is left out of the sums."""
+    others = dict.fromkeys([11, 13, 17, 19, 23, 29, 31, 37, 41, 43], 0.3)
+    signal = cosines({7: 1.0, 14: 0.762, **others}, 7817)
+    plain = detect(signal)
+    assert plain.frequency_hz[0] == 7 / 7817
+    assert plain.confidence[0] == pytest.approx(0.605, abs=0.001)
+    lower = detect(signal, DftParams(outliers=OutlierParams(tolerance=0.45)))
+    assert (lower.frequency_hz[0], listed(lower)) == (7 / 7817, [7 / 7817])
+    assert lower.confidence[0] == pytest.approx(0.625, abs=0.001)
+
+
+SIGNALS = st.integers(20, 60).flatmap(
+    lambda count: st.tuples(
+        st.just(count),
+        st.lists(st.tuples(st.integers(1, count // 2), st.floats(0.1, 4.0)), min_size=1, max_size=4),
+        st.floats(0.0, 0.5),
+        st.integers(0, 1000),
+    )
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SIGNALS)
+def test_answers_equal_the_slow_twins(drawn: tuple[int, list[tuple[int, float]], float, int]) -> None:
+    count, lines, noise, seed = drawn
+    random = np.random.default_rng(seed)
+    samples = sum(height * np.cos(2 * np.pi * k * np.arange(count) / count) for k, height in lines)
+    samples = samples + noise * random.standard_normal(count) + 0.01 * random.standard_normal(count)
+    found = detect(Sampled.of_one(samples, 2.0))
+    expected = naive.dominant(naive_spectra.z_scores(naive_spectra.power(samples.tolist())))
+    if expected is None:
+        assert found.outcome[0] == "aperiodic"
+    else:
+        assert found.frequency_hz[0] == pytest.approx(expected[0] * 2.0 / count, rel=1e-12)
+        assert found.confidence[0] == pytest.approx(expected[1], rel=1e-9)
+
+
+# ---- outcomes
+
+
+def test_no_answer_is_an_outcome() -> None:
+    nan = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for samples, outcome in (
+            ([], "no_data"),
+            ([nan] * 50, "no_data"),
+            ([1.0], "too_short"),
+            ([0.0, 5.0] * 9 + [0.0], "too_short"),
+            ([0.0] * 50, "no_io"),
+            ([0.0] * 10 + [nan] * 90, "too_many_gaps"),
+            ([0.1] * 99, "aperiodic"),
+            ([1e300] * 99, "aperiodic"),
+            ([0.0] * 40 + [5.0] + [0.0] * 40, "aperiodic"),
+            ([np.inf, -np.inf] * 30, "no_data"),
+        ):
+            for method in METHODS:
+                found = detect(Sampled.of_one(samples, 1.0), DftParams(method, OutlierParams(forest_tree_count=20)))
+                is_too_short_for_scores = outcome == "too_short" and len(samples) > 1 and method != "z_score"
+                assert is_too_short_for_scores or found.outcome.tolist() == [outcome]
+                if found.outcome[0] != "periodic":
+                    assert np.isnan([found.frequency_hz[0], found.confidence[0], found.period_s[0]]).all()
+    assert set(OUTCOMES) >= {"no_data", "too_short", "no_io", "too_many_gaps", "aperiodic", "periodic"}
+
+
+def test_a_constant_is_not_periodic_whatever_its_value() -> None:
+    """FTIO 0.0.9 finds 0.0909 Hz with a confidence of 1 in 99 equal samples."""
+    values = np.random.default_rng(5).uniform(0, 1e9, 300)
+    assert set(detect(Sampled(np.repeat(values[:, None], 99, 1), np.ones(300), np.zeros(300))).outcome) == {"aperiodic"}
+
+
+def test_gaps_are_not_zeros() -> None:
+    samples = waves(5.0, 1.0).bytes_per_s[0].copy()
+    samples[np.random.default_rng(2).random(len(samples)) < 0.3] = np.nan
+    found = detect(Sampled.of_one(samples, 1.0))
+    assert found.period_s[0] == pytest.approx(20.0)
+    # polls missed in step, every 50 s, are no period of a constant
+    constant = np.full(1000, 3e9)
+    constant[::50] = np.nan
+    assert detect(Sampled.of_one(constant, 1.0)).outcome[0] == "aperiodic"
+
+
+@pytest.mark.parametrize("scale", [5e-320, 1e-200, 1e-3, 1e6, 1e250])
+def test_the_unit_of_bytes_does_not_matter(scale: float) -> None:
+    signal = cosines({7: 9.0, 10: 8.5, 31: 3.0})
+    plain, scaled = detect(signal), detect(replace(signal, bytes_per_s=signal.bytes_per_s * scale))
+    assert scaled.frequency_hz.tolist() == plain.frequency_hz.tolist()
+    assert scaled.confidence[0] == pytest.approx(plain.confidence[0], rel=1e-3 if scale < 1e-300 else 1e-9)
+
+
+def test_the_unit_of_time_does_not_matter() -> None:
+    signal = cosines({7: 9.0, 14: 8.5, 31: 3.0})
+    minutes, hours = (detect(replace(signal, sampling_hz=np.array([hz]))) for hz in (1 / 60, 1e-7))
+    assert minutes.period_s[0] == pytest.approx(60 * 400 / 7)
+    # below 1e-5 Hz FTIO 0.0.9 takes all frequencies for harmonics
+    assert hours.period_s[0] == pytest.approx(1e7 * 400 / 7)
+
+
+def test_many_signals_are_judged_each_for_itself() -> None:
+    random = np.random.default_rng(8)
+    rows = np.stack(
+        [cosines({5 + place % 40: 9.0, 77: 4.0 * (place % 3)}, 1000).bytes_per_s[0] for place in range(500)]
+    )
+    rows += random.standard_normal(rows.shape) * random.uniform(0, 5, 500)[:, None]
+    rows[3], rows[77, 5:], rows[200] = 0.0, np.nan, 7.0
+    hz, started = random.uniform(0.1, 10, 500), random.uniform(-9, 9, 500)
+    together = detect(Sampled(rows, hz, started))
+    assert {"periodic", "aperiodic", "no_io", "too_many_gaps"} == set(together.outcome)
+    for place in (0, 3, 77, 131, 132, 200, 377, 499):
+        alone = detect(Sampled(rows[place : place + 1], hz[place : place + 1], started[place : place + 1]))
+        assert together.outcome[place] == alone.outcome[0]
+        np.testing.assert_allclose(together.frequency_hz[place], alone.frequency_hz[0], rtol=1e-12)
+        np.testing.assert_allclose(together.confidence[place], alone.confidence[0], rtol=1e-9)
+        np.testing.assert_allclose(listed(together, place), listed(alone), rtol=1e-12)
+    np.testing.assert_array_equal(together.window_start_s, started)
+    np.testing.assert_allclose(together.window_end_s, started + 1000 / hz)
+    assert np.isnan(together.false_alarm_probability).all()
+    assert detect(Sampled(rows[:0], hz[:0], started[:0])).signal_count == 0
+
+
+# ---- sampling frequency
+
+
+def test_the_sampling_frequency_shows_the_smallest_change() -> None:
+    began, ceased = np.array([0.0, 10.0, 20.0, 0.0, 0.0, 5.0]), np.array([10.0, 10.5, 40.0, 7.0, 5.0, 10.0])
+    volume, subject = np.array([100.0, 5.0, 10.0, 7.0, 5.0, 5.0]), np.array([0, 0, 0, 1, 3, 3])
+    steps = step_function(Requests(began, ceased, volume, subject, 4))
+    # the edge at 10 s changes nothing of subject 0, nor that at 5 s of subject 3; subject 2 has none
+    np.testing.assert_allclose(sampling_hz_for(steps), [2 / 9.5, 2 / 7, np.nan, 2 / 10])
+    np.testing.assert_allclose(sampling_hz_for(steps, most_samples=4), [4 / 40, 2 / 7, np.nan, 2 / 10])
+
+
+def test_an_instant_has_no_sampling_frequency() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        steps = step_function(Requests.of_one([1.0, 2.0], [1.0, 2.0], [5.0, 5.0]))
+        assert np.isnan(sampling_hz_for(steps)).all()
+        assert len(sampling_hz_for(step_function(Requests.of_one([], [], [])))) == 1

@@ -1,0 +1,239 @@
+"""FTIO 0.0.9's numbers, reproduced: real traces, its own tests' requests, a heat map, its sampling, its faults."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.transforms.periods.test_ftio import waves
+from tests.warehouse.sources import darshan_tables
+from transforms.periods import ftio_0_0_9
+from transforms.periods.ftio_0_0_9 import CompatibleDetections, CompatibleParams, detect, judge, overlapped, refine
+from transforms.periods.sampled import Sampled
+from transforms.throughput.requests import Requests, Steps, step_function
+from warehouse.sources.protocol import Reading
+from warehouse.sources.tmio import source
+
+#: confidence that FTIO prints for the traces of golden.tsv at 10 Hz with -au
+REFINED = {"8.jsonl": 0.8924804975786875, "custom.json": 0.99508419585945899, "384.msgpack": 0.755631670601146475}
+
+
+def written(path: Path) -> Requests:
+    """The requests of a TMIO trace that FTIO takes for write_sync."""
+    parts = [batch.rows for batch in source.read(path, Reading()) if batch.table.name == "trace_requests"]
+    rows = pl.concat(parts).filter((pl.col("direction") == "write") & ~pl.col("is_async"))
+    volume = rows["request_bytes"].cast(pl.Float64).fill_null(np.nan)
+    return Requests.of_one(rows["began_s"].to_numpy(), rows["ceased_s"].to_numpy(), volume.to_numpy())
+
+
+def asked(hz: float | None = 10.0, **others: float) -> CompatibleParams:
+    return CompatibleParams(sampling_hz=hz, **others)
+
+
+def held(edges: list[float], rates: list[float]) -> Steps:
+    none, ends = np.zeros(0), np.array([0, len(edges)])
+    return Steps(np.array(edges, dtype=float), np.array(rates, dtype=float), ends, none, none, np.zeros(2, np.int64))
+
+
+def answer(found: CompatibleDetections) -> tuple[int, int, float, float]:
+    detections = found.detections
+    return int(found.sample_count[0]), int(found.bin[0]), detections.frequency_hz[0], detections.confidence[0]
+
+
+# ---- its numbers
+
+
+def test_real_traces_have_the_published_numbers(shared_data: Path) -> None:
+    with (shared_data / "tmio" / "golden.tsv").open() as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert len(rows) == 4
+    for row in rows:
+        steps = overlapped(written(shared_data / "tmio" / row["trace"]))
+        found = detect(steps, asked(float(row["sampling_hz"])))
+        count, place, frequency, confidence = answer(found)
+        assert (count, place) == (int(row["n"]), int(row["bin"]))
+        assert (found.outlier_count[0], found.candidate_count[0]) == (int(row["outliers"]), int(row["candidates"]))
+        assert frequency == pytest.approx(float(row["frequency_hz"]), rel=1e-12, abs=0)
+        assert confidence == pytest.approx(float(row["confidence"]), rel=0, abs=1e-9)
+        assert found.detections.period_s[0] == pytest.approx(float(row["period_s"]), rel=1e-12, abs=0)
+        if row["sampling_hz"] == "10":
+            refined = answer(refine(steps, asked()))
+            assert refined[:3] == (count, place, frequency)
+            assert refined[3] == pytest.approx(REFINED[row["trace"]], rel=0, abs=1e-9)
+
+
+def test_requests_of_its_own_test_have_its_numbers() -> None:
+    """Its test_api.py: requests of 0 and of 1000 bytes per second, two at a time."""
+    began = np.array([start for onset in range(0, 70, 10) for start in (onset + 0.5, onset)])
+    ceased = began + 4.5
+    rates = np.tile([0.0, 0.0, 1000.0, 1000.0], 4)[:14]
+    steps = overlapped(Requests.of_one(began, ceased, rates * 4.5))
+    assert (steps.edges_s[0], steps.edges_s[-1]) == (0.0, 65.0)
+    assert answer(detect(steps)) == (650, 3, 3 / 65, pytest.approx(0.8024962918003531, abs=1e-12))
+    assert answer(refine(steps))[3] == pytest.approx(0.9341654306001178, abs=1e-12)
+    assert answer(detect(steps, asked(1.0))) == (65, 3, 3 / 65, pytest.approx(1.0))
+
+
+def test_a_heat_map_at_its_rate_has_its_number(shared_data: Path) -> None:
+    """E3SM's log with -x DXT_POSIX: FTIO takes each rank's bins for requests and samples five times in a bin."""
+    heatmaps = darshan_tables.tables_of(shared_data / "darshan" / "e3sm_io_heatmap_only.darshan")["trace_heatmaps"]
+    rows = heatmaps.filter(module="POSIX", direction="write")
+    volume = np.array(rows["bin_bytes"].to_list(), dtype=float)
+    interval = float(rows["interval_s"][0])
+    edges = np.linspace(0.0, volume.shape[1] * interval, volume.shape[1] + 1)
+    _, place = np.nonzero(volume)
+    steps = overlapped(Requests.of_one(edges[place], edges[place + 1], volume[volume > 0]))
+    found = detect(steps, asked(5 / interval))
+    assert found.sample_count[0] == 555
+    assert found.outlier_count[0] == 3
+    assert found.detections.period_s[0] == pytest.approx(37.3895, abs=5e-5)
+    assert found.detections.confidence[0] == pytest.approx(0.78696, abs=5e-6)
+
+
+# ---- its samples
+
+
+def ftio_samples(times: list[float], rates: list[float], hz: float) -> list[float]:
+    """The loop of its sample_data, for whole numbers of samples."""
+    found, old, instant = [], 0, times[0]
+    for _ in range(int(np.floor((times[-1] - times[0]) * hz))):
+        for place in range(min(old, len(times) - 1), len(times)):
+            if place == len(times) - 1 or times[place] <= instant < times[place + 1]:
+                old = place
+                found.append(rates[place])
+                break
+        instant = instant + 1 / hz
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(0, 400).map(lambda tick: tick / 10), min_size=2, max_size=30, unique=True).map(sorted),
+    st.sampled_from([0.3, 1.0, 3.0, 7.0, 10.0]),
+)
+def test_samples_equal_its_loop(times: list[float], hz: float) -> None:
+    rates = [float(place) for place in range(1, len(times))] + [0.0]
+    ((values, found_hz, window),) = [
+        ftio_0_0_9._sampled(*stamps, asked(hz)) for stamps in ftio_0_0_9._windows(held(times, rates), asked())
+    ]
+    assert values.tolist() == ftio_samples(times, rates, hz)
+    assert window == (times[0], times[-1])
+    assert found_hz == hz or not len(values)
+
+
+def test_the_window_begins_at_a_time_stamp() -> None:
+    edges = [5.0 * place for place in range(41)]
+    steps = held(edges, [7.0, 0.0] * 20 + [0.0])
+    found = detect(steps, asked(1.0, window_start_s=12.0, window_end_s=177.0))
+    assert (found.detections.window_start_s[0], found.detections.window_end_s[0]) == (15.0, 175.0)
+    assert found.sample_count[0] == 160
+    assert found.detections.period_s[0] == 10.0
+    assert detect(steps, asked(1.0, window_start_s=300.0)).detections.outcome[0] == "too_short"
+
+
+def test_without_a_frequency_it_is_twice_the_shortest_time() -> None:
+    steps = held([0.0, 0.5, 10.0, 12.0], [1.0, 0.0, 1.0, 0.0])
+    assert detect(steps, asked(None)).sample_count[0] == 48
+    assert detect(steps, asked(None)).sampling_hz[0] == 4.0
+    limited = detect(steps, asked(None, memory_bytes=8 * 30))
+    assert (limited.sample_count[0], limited.sampling_hz[0]) == (30, 2.5)
+
+
+def test_requests_without_bytes_make_edges_and_unknown_ones_no_rate() -> None:
+    requests = Requests(
+        np.array([0.0, 2.0, 3.0, 9.0, 4.0, 5.0]),
+        np.array([1.0, 6.0, 3.0, 10.0, 3.0, 6.0]),
+        np.array([0.0, 8.0, np.nan, 0.0, 5.0, 3.0]),
+        np.array([0, 0, 0, 0, 0, 2]),
+        3,
+    )
+    steps = overlapped(requests)
+    assert steps.edges_s.tolist() == [0, 1, 2, 3, 6, 9, 10, 5, 6]
+    assert steps.bytes_per_s.tolist() == [0, 0, 2, 2, 0, 0, 0, 3, 0]
+    assert steps.offsets.tolist() == [0, 7, 7, 9]
+    assert detect(steps, asked(1.0)).sample_count.tolist() == [10, 0, 1]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20), st.integers(1, 9)), min_size=1, max_size=20))
+def test_with_bytes_the_bandwidth_is_the_step_function(drawn: list[tuple[int, int, int]]) -> None:
+    began, lasted, volume = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
+    requests = Requests.of_one(began, began + lasted, volume)
+    mine, steps = overlapped(requests), step_function(requests)
+    assert mine.edges_s.tolist() == steps.edges_s.tolist()
+    assert mine.bytes_per_s.tolist() == steps.bytes_per_s.tolist()
+
+
+# ---- its faults
+
+
+def test_harmonics_are_missed() -> None:
+    """Of its own `outlier_detection`: 1.5 s of every 20 s are 20 s or 6.7 s, 0.3 s and 0.9 s are not periodic."""
+    found = judge(waves(1.5, 1.0))
+    np.testing.assert_allclose(found.detections.candidates.frequency_hz, [0.05, 0.15])
+    assert found.detections.confidence[0] == pytest.approx(0.42580315, abs=1e-8)
+    assert judge(waves(2.5, 1.0)).detections.confidence[0] == pytest.approx(0.76797865, abs=1e-8)
+    for burst_s in (0.3, 0.9):
+        assert judge(waves(burst_s, 1.0)).detections.outcome[0] == "aperiodic"
+
+
+def test_the_window_is_a_period() -> None:
+    found = judge(Sampled.of_one(1 + np.cos(2 * np.pi * np.arange(200) / 200), 1.0))
+    assert answer(found) == (200, 1, 0.005, 1.0)
+
+
+def test_white_noise_is_periodic() -> None:
+    """Of these 600 draws its own `outlier_detection` finds 349 periodic."""
+    random = np.random.default_rng(0).standard_normal((600, 1000))
+    found = judge(Sampled(random, np.ones(600), np.zeros(600)))
+    assert found.detections.is_periodic.sum() == 349
+    # twice it is the highest bin, whose amplitude counts once, that is the answer
+    assert found.bin[[47, 343]].tolist() == [500, 500]
+
+
+# ---- no answer
+
+
+def test_next_to_nothing_breaks_nothing() -> None:
+    nothing = step_function(Requests.of_one([], [], []))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for found in (detect(nothing), refine(nothing)):
+            assert found.detections.outcome.tolist() == ["too_short"]
+            assert (found.sample_count[0], found.bin[0]) == (0, 0)
+        none = Requests(*[np.zeros(0)] * 3, np.zeros(0, dtype=np.int64), 0)
+        assert detect(overlapped(none)).detections.signal_count == 0
+        for samples in ([], [1.0], [0.0] * 30, [np.nan] * 30, [3.0] * 32):
+            found = judge(Sampled.of_one(samples, 1.0))
+            assert np.isnan(found.detections.frequency_hz[0])
+        steps = held([0.0, 1.0, 50.0], [0.0, 0.0, 0.0])
+        assert refine(steps).detections.outcome[0] == "aperiodic"
+
+
+def test_the_period_of_the_autocorrelation_alone_has_a_third_of_its_confidence() -> None:
+    onsets = np.cumsum(np.tile([9.0, 10.0, 11.0], 20))
+    edges = sorted([*onsets, *(onsets + 2)])
+    steps = held(edges, [5.0 if place % 2 == 0 else 0.0 for place in range(len(edges))])
+    params = asked(1.0, z_threshold=1e9)
+    found = refine(steps, params)
+    assert detect(steps, params).detections.outcome[0] == "aperiodic"
+    stamps = next(ftio_0_0_9._windows(steps, params))
+    values, _, _ = ftio_0_0_9._sampled(*stamps, params)
+    period, confidence = ftio_0_0_9.autocorrelation(values, 1.0, params)
+    assert found.detections.period_s[0] == pytest.approx(period)
+    assert found.detections.confidence[0] == pytest.approx(confidence / 3)
+    assert all(low < high for low, high in pairwise(edges))
+
+
+def test_too_little_confidence_is_no_answer() -> None:
+    steps = held([5.0 * place for place in range(41)], [7.0, 0.0] * 20 + [0.0])
+    found = refine(steps, asked(1.0, least_confidence=1.1))
+    assert found.detections.outcome[0] == "aperiodic"
+    assert len(found.detections.candidates.frequency_hz) == 0

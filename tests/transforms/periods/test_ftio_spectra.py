@@ -1,0 +1,175 @@
+"""Spectra: known cosines, the definition's slow twin, signals given back by all their cosines, gaps and extremes."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.periods import ftio_spectra as naive
+from transforms.periods.ftio_spectra import Reals, spectra, strongest, waves, z_scores
+from transforms.periods.sampled import Sampled
+
+SIGNALS = st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 3)), min_size=2, max_size=40)
+
+
+def of(samples: object, hz: float = 1.0, started: float = 0.0) -> Sampled:
+    return Sampled.of_one(np.asarray(samples, dtype=float), hz, started)
+
+
+def cosine(cycles: float, count: int, phase: float = 0.0) -> Reals:
+    found: Reals = np.cos(2 * np.pi * cycles * np.arange(count) / count + phase)
+    return found
+
+
+def test_a_cosine_is_one_bin() -> None:
+    found = spectra(of(7.0 + 3.0 * cosine(5, 100, 0.4), hz=10.0, started=2.0))
+    assert (found.bin_count, found.frequency_step_hz[0]) == (50, 0.1)
+    assert found.mean_bytes_per_s[0] == pytest.approx(7.0)
+    assert found.shares[0, 4] == pytest.approx(1.0)
+    assert found.power[0, 4] == pytest.approx(150.0**2 / 100)
+    assert found.deviation_bytes_per_s[0] == pytest.approx(3.0 / np.sqrt(2))
+    frequency, amplitude, phase = found.cosines_of(np.array([0]), np.array([5]))
+    assert (frequency[0], amplitude[0], phase[0]) == (0.5, pytest.approx(3.0), pytest.approx(0.4))
+    assert found.frequencies_hz[0, 4] == 0.5
+
+
+def test_the_highest_frequency_counts_once() -> None:
+    found = spectra(of(3.0 * cosine(50, 100)))
+    assert found.cosines_of(np.array([0]), np.array([50]))[1][0] == pytest.approx(3.0)
+    assert found.deviation_bytes_per_s[0] == pytest.approx(3.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIGNALS)
+def test_power_and_scores_equal_the_slow_twins(samples: list[float]) -> None:
+    found = spectra(of(samples))
+    most = max(map(abs, samples)) + 1e-300
+    np.testing.assert_allclose(found.power[0], naive.power(samples), rtol=1e-9, atol=1e-12 * most**2)
+    np.testing.assert_allclose(z_scores(found.power)[0], naive.z_scores(found.power[0].tolist()), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIGNALS, st.floats(0.01, 100.0), st.floats(-1e3, 1e3))
+def test_all_cosines_and_the_mean_give_the_signal_back(samples: list[float], hz: float, started: float) -> None:
+    sampled = of(samples, hz, started)
+    found = spectra(sampled)
+    times = started + np.arange(len(samples)) / hz
+    given_back = found.mean_bytes_per_s[:, None] + waves(strongest(found, found.bin_count), sampled.started_s, times)
+    # a start far from 0 costs digits of the times themselves
+    slack = 1e-12 + 100 * np.spacing(abs(started)) * hz
+    np.testing.assert_allclose(given_back[0], samples, atol=slack * len(samples) * (max(map(abs, samples)) + 1e-300))
+
+
+@settings(max_examples=30, deadline=None)
+@given(SIGNALS, st.floats(0.0, 40.0))
+def test_between_samples_the_cosines_equal_the_slow_twins(samples: list[float], time: float) -> None:
+    found = spectra(of(samples))
+    value = found.mean_bytes_per_s + waves(strongest(found, len(samples)), np.zeros(1), np.array([time]))[:, 0]
+    assert value[0] == pytest.approx(naive.rebuilt(samples, time), abs=1e-9 * (max(map(abs, samples)) + 1e-300))
+
+
+def test_the_strongest_come_first_and_the_lower_of_two_alike() -> None:
+    rows = np.stack([cosine(9, 64) + 2.0 * cosine(3, 64), cosine(7, 64), np.full(64, 0.1)])
+    found = spectra(Sampled(rows, np.ones(3), np.zeros(3)))
+    best = strongest(found, 2)
+    assert best.frequency_hz[:2].tolist() == [3 / 64, 9 / 64]
+    assert best.frequency_hz[2] == 7 / 64
+    assert best.offsets.tolist() == [0, 2, 4, 4]
+    assert np.isnan(best.confidence).all()
+    impulse = spectra(of([1.0, 0, 0, 0, 0, 0, 0, 0]))
+    assert strongest(impulse, 2).frequency_hz.tolist() == [1 / 8, 2 / 8]
+
+
+def test_each_signal_has_its_own_instants() -> None:
+    rows = np.stack([cosine(2, 32), cosine(3, 32, 1.0)])
+    sampled = Sampled(rows, np.array([1.0, 4.0]), np.array([100.0, -5.0]))
+    times = sampled.started_s[:, None] + np.arange(32) / sampled.sampling_hz[:, None]
+    np.testing.assert_allclose(waves(strongest(spectra(sampled), 1), sampled.started_s, times), rows, atol=1e-12)
+
+
+def test_two_neighbours_merged_are_their_sum() -> None:
+    """Figure 14: the cosines of two candidates together follow the signal closer than the first alone."""
+    sampled = of(cosine(12, 256, 0.3) + 0.9 * cosine(13, 256, -1.0))
+    found, times = spectra(sampled), np.arange(256.0)
+    apart = [
+        np.abs(waves(strongest(found, count), np.zeros(1), times)[0] - sampled.bytes_per_s[0]).max() for count in (1, 2)
+    ]
+    assert apart[0] > 0.5
+    assert apart[1] < 1e-12
+
+
+# ---- gaps and extremes
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.one_of(st.floats(0, 1e6).map(lambda value: round(value, 3)), st.just(np.nan)), min_size=2, max_size=30)
+)
+def test_what_is_not_measured_counts_as_the_mean(samples: list[float]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = spectra(of(samples))
+    whole = naive.filled(samples)
+    np.testing.assert_allclose(found.power[0], naive.power(whole), rtol=1e-6, atol=1e-10 * (max(whole) + 1e-300) ** 2)
+    assert found.missing_ratio[0] == pytest.approx(np.isnan(samples).mean())
+    assert found.mean_bytes_per_s[0] == pytest.approx(np.mean(whole))
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1e9, -7.7, 123456.789, 1e300, 5e-324, 3e-310])
+@pytest.mark.parametrize("count", [2, 99, 100, 997, 1024])
+def test_constants_have_no_spectrum(value: float, count: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = spectra(of(np.full(count, value)))
+    assert found.is_constant[0]
+    assert found.mean_bytes_per_s[0] == pytest.approx(value)
+    assert strongest(found, 3).offsets.tolist() == [0, 0]
+
+
+def test_a_small_variation_is_a_signal() -> None:
+    assert not spectra(of(1e9 + 0.01 * cosine(3, 100))).is_constant[0]
+
+
+@pytest.mark.parametrize("scale", [2.0**1000, 2.0**600, 2.0**-600, 2.0**-1000, 1.7e307])
+def test_the_unit_does_not_matter(scale: float) -> None:
+    samples = 10.0 + 4.0 * cosine(5, 64, 0.7) + 3.0 * cosine(9, 64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain, scaled = spectra(of(samples)), spectra(of(samples / 20 * scale))
+    np.testing.assert_allclose(scaled.shares, plain.shares, atol=1e-14)
+    amplitude = scaled.cosines_of(np.array([0, 0]), np.array([5, 9]))[1]
+    np.testing.assert_allclose(amplitude / scale, [0.2, 0.15], rtol=1e-12)
+    assert scaled.mean_bytes_per_s[0] / scale == pytest.approx(0.5)
+
+
+def test_one_odd_signal_does_not_touch_the_others() -> None:
+    rows = np.random.default_rng(3).random((7, 50))
+    plain = spectra(Sampled(rows, np.ones(7), np.zeros(7))).power
+    odd = rows.copy()
+    odd[2, 5], odd[4], odd[6] = np.nan, np.inf, rows[6] * 1e250
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = spectra(Sampled(odd, np.ones(7), np.zeros(7)))
+    np.testing.assert_array_equal(found.power[[0, 1, 3, 5]], plain[[0, 1, 3, 5]])
+    assert np.isfinite(found.power).all()
+    assert found.missing_ratio.tolist() == [0, 0, pytest.approx(0.02), 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 9), (3, 0), (3, 1)])
+def test_next_to_nothing_has_no_bins(shape: tuple[int, int]) -> None:
+    count = shape[0]
+    found = spectra(Sampled(np.ones(shape), np.ones(count), np.zeros(count)))
+    assert found.power.shape == (count, shape[1] // 2)
+    assert len(strongest(found, 4).frequency_hz) == 0
+    assert waves(strongest(found, 4), np.zeros(count), np.arange(3.0)).shape == (count, 3)
+    assert z_scores(found.power).shape == found.power.shape
+
+
+def test_scores_of_powers_alike_are_none() -> None:
+    powers = np.array([[0.1] * 30, [1.0] * 29 + [1.0 + 1e-14], [0.0] * 30, [1.0] * 29 + [1.001]])
+    found = z_scores(powers)
+    assert not found[:3].any()
+    assert found[3, 29] == pytest.approx(np.sqrt(29))

@@ -1,0 +1,241 @@
+"""Phases of recent samples and the gaps between them: naive twin, every scale, changes seen at once, restarts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.periods import phases as naive
+from transforms.periods.phases import PartingParams, Phases, PhaseTracker, phases_of_samples
+from transforms.periods.sampled import Sampled
+from transforms.predictions.pyramid import SamplePyramid
+from transforms.throughput.requests import Requests
+
+NAN = float("nan")
+Gaps = list[tuple[float, float]]
+
+
+def of(values: Sequence[float], cycle_s: float = NAN, started_s: float = 0.0) -> Phases:
+    """The phases of one signal of a sample each second."""
+    return phases_of_samples(Sampled.of_one(values, 1.0, started_s), cycle_s=np.array([cycle_s]))
+
+
+def spans(found: Phases) -> list[tuple[float, float]]:
+    return list(zip(found.onset_s.tolist(), found.ended_s.tolist(), strict=True))
+
+
+def signal(*stretches: tuple[float, int]) -> list[float]:
+    return [value for value, count in stretches for _ in range(count)]
+
+
+# ---- phases of a window
+
+_VALUES = st.lists(st.sampled_from([0.0, 0.0, 1.0, 3.0, 8.0, NAN]), min_size=1, max_size=40)
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=st.lists(_VALUES, min_size=1, max_size=5), cycle=st.sampled_from([NAN, 16.0, 40.0]))
+def test_same_as_the_naive_twin(rows: list[list[float]], cycle: float) -> None:
+    count = max(len(row) for row in rows)
+    table = np.array([row + [NAN] * (count - len(row)) for row in rows])
+    hz = np.array([2.0**place for place in range(len(rows))])
+    found = phases_of_samples(Sampled(table, hz, np.zeros(len(rows))), cycle_s=cycle / hz)
+    for place, row in enumerate(table):
+        expected = naive.phases(row.tolist(), cycle)
+        part = slice(int(found.offsets[place]), int(found.offsets[place + 1]))
+        assert (found.onset_s[part] * hz[place]).tolist() == [phase[0] for phase in expected]
+        assert (found.ended_s[part] * hz[place]).tolist() == [phase[1] for phase in expected]
+        assert (found.volume_bytes[part] * hz[place]).tolist() == [phase[2] for phase in expected]
+        assert found.is_open[part].tolist() == [phase[3] for phase in expected]
+        assert found.is_cut[part].tolist() == [phase[4] for phase in expected]
+
+
+def test_signals_in_many_chunks_are_the_same_as_one_by_one() -> None:
+    values = np.random.default_rng(5).random((600, 512)) ** 8
+    hz, started = np.full(600, 4.0), np.arange(600.0)
+    cycles = np.where(np.arange(600) % 2, NAN, 20.0)
+    found = phases_of_samples(Sampled(values, hz, started), cycle_s=cycles)
+    for place in (0, 1, 255, 256, 257, 599):
+        one = phases_of_samples(Sampled.of_one(values[place], 4.0, place), cycle_s=cycles[place : place + 1])
+        part = slice(int(found.offsets[place]), int(found.offsets[place + 1]))
+        assert found.onset_s[part].tolist() == one.onset_s.tolist()
+        assert found.volume_bytes[part].tolist() == one.volume_bytes.tolist()
+    assert len(found.window_start_s) == 600
+
+
+def test_no_signals_and_no_phases() -> None:
+    none = phases_of_samples(Sampled(np.zeros((0, 8)), np.zeros(0), np.zeros(0)))
+    assert (none.offsets.tolist(), len(none.onset_s)) == ([0], 0)
+    for flat in ([0.0] * 8, [3.0] * 8, [NAN] * 8):
+        assert of(flat).offsets.tolist() == [0, 0]
+    assert phases_of_samples(Sampled(np.zeros((2, 0)), np.ones(2), np.zeros(2))).offsets.tolist() == [0, 0, 0]
+
+
+def test_a_phase_has_all_bytes_from_its_onset_to_its_end_and_no_others() -> None:
+    found = of(signal((1, 10), (50, 4), (1, 1), (50, 4), (1, 30), (60, 9), (1, 12)))
+    assert spans(found) == [(10.0, 19.0), (49.0, 58.0)]
+    assert found.volume_bytes.tolist() == [401.0, 540.0]
+    assert (found.is_open.tolist(), found.is_cut.tolist()) == ([False, False], [False, False])
+
+
+def test_a_phase_that_goes_slower_is_one() -> None:
+    assert spans(of(signal((0, 9), (50, 5), (20, 10), (50, 5), (0, 9)))) == [(9.0, 29.0)]
+
+
+def test_a_window_that_is_hardly_paused_has_one_phase() -> None:
+    assert spans(of([*signal((10, 30), (0, 1), (10, 30)), 0.0])) == [(0.0, 61.0)]
+
+
+def test_a_believed_period_parts_what_the_pauses_alone_do_not() -> None:
+    # a halving: one pause of 2 s among such of 30 s
+    values = signal((10, 20), (0, 30), (10, 20), (0, 30), (10, 20), (0, 2), (10, 20))
+    assert len(of(values).onset_s) == 3
+    assert len(of(values, 31.0).onset_s) == 4
+    assert len(of(values, 48.0).onset_s) == 3
+
+
+def test_the_last_phase_is_open_until_a_parting_pause_has_passed() -> None:
+    values = signal((10, 10), (0, 30), (10, 10))
+    assert [of(values + [0.0] * quiet, 48.0).is_open.tolist()[-1] for quiet in (0, 3, 4)] == [True, True, False]
+
+
+def test_a_single_phase_is_over_after_a_while() -> None:
+    assert [of(signal((10, 40), (0, quiet))).is_open.tolist() for quiet in (1, 4, 5, 90)] == [[True]] * 2 + [
+        [False]
+    ] * 2
+
+
+def test_wrong_parameters() -> None:
+    with pytest.raises(ValueError, match="more than nothing"):
+        PartingParams(cycle_ratio=0.0)
+    with pytest.raises(ValueError, match="of one number"):
+        phases_of_samples(Sampled.of_one([1.0], 1.0), cycle_s=np.ones(2))
+
+
+# ---- gaps as time goes on
+
+
+def run(onsets_s: Sequence[float], length_s: float, believed_s: Sequence[float], *, rank_count: int = 1) -> Gaps:
+    """Gaps as they are handed over, when each burst of a run is flushed with its end; a background of 1 % all along."""
+    rng = np.random.default_rng(len(onsets_s))
+    finest_s = 2.0 ** math.floor(math.log2(length_s / 500))
+    pyramid, tracker, found, now = SamplePyramid(finest_s), PhaseTracker(), Gaps(), 0.0
+    for onset, believed in zip(onsets_s, believed_s, strict=True):
+        request = length_s * 0.9 / 8
+        began = onset + (rng.uniform(0, 0.1 * length_s, (rank_count, 1)) + request * np.arange(8)).ravel()
+        began[::8] = onset
+        ceased = began + request * rng.uniform(0.8, 1.0, len(began))
+        moved = np.full(len(began), 100.0 / len(began))
+        until = float(ceased.max())
+        columns = (np.append(began, now), np.append(ceased, until), np.append(moved, (until - now) / length_s))
+        pyramid.add(Requests.of_one(*columns))
+        now = until
+        window = pyramid.window(0.0 if math.isnan(believed) else max(0.0, now - 8 * believed), now)
+        samples = Sampled.of_one(window.bytes_per_s, window.sampling_hz, window.started_s)
+        tracker = PhaseTracker.from_dict(json.loads(json.dumps(tracker.to_dict())))
+        found += tracker.take(phases_of_samples(samples, cycle_s=np.array([believed])), first_s=pyramid.first_s)
+    return found
+
+
+def assert_all_seen(frequency_hz: float, factor: float, duty: float, rank_count: int, *, is_believed: bool) -> None:
+    rng = np.random.default_rng(3)
+    period = 1 / frequency_hz
+    periods = np.repeat([period, period * factor], [6, 4]) * (1 + 0.03 * rng.standard_normal(10))
+    onsets = 0.3 * period + np.concatenate([[0.0], np.cumsum(periods)])
+    # what is believed after the change is what was before it
+    believed = [NAN] * 4 + [period if is_believed else NAN] * 7
+    gaps = np.array(run(onsets.tolist(), duty * period, believed, rank_count=rank_count))
+    assert gaps[:, 0] == pytest.approx(onsets[:-1], abs=0.02 * period)
+    assert gaps[:, 1] - gaps[:, 0] == pytest.approx(periods, abs=0.02 * period)
+
+
+@pytest.mark.parametrize("frequency_hz", [0.005, 0.05, 0.5, 5.0, 50.0])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_a_change_is_seen_at_once_at_any_scale(frequency_hz: float, factor: float) -> None:
+    assert_all_seen(frequency_hz, factor, 0.05, 1, is_believed=True)
+    assert_all_seen(frequency_hz, factor, 0.35, 8, is_believed=True)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_a_change_is_seen_at_once_without_a_belief(factor: float) -> None:
+    assert_all_seen(0.05, factor, 0.35, 8, is_believed=False)
+
+
+def take(tracker: PhaseTracker, values: Sequence[float], started_s: float = 0.0) -> Gaps:
+    return tracker.take(of(values, 16.0, started_s))
+
+
+def test_an_onset_that_moves_makes_no_second_gap() -> None:
+    tracker = PhaseTracker()
+    assert take(tracker, signal((0, 4), (9, 4), (0, 8), (9, 4), (0, 4))) == [(4.0, 16.0)]
+    later = signal((0, 3), (9, 6), (0, 6), (9, 6), (0, 7), (9, 4), (0, 4))
+    assert take(tracker, later) == [(16.0, 28.0)]
+    assert tracker.onset_s.tolist() == [4.0, 16.0, 28.0]
+    assert (tracker.ended_s.tolist(), tracker.volume_bytes.tolist()) == ([8.0, 21.0, 32.0], [36.0, 54.0, 36.0])
+
+
+def test_an_open_phase_waits_until_it_has_moved_half() -> None:
+    tracker = PhaseTracker()
+    start = signal((0, 4), (9, 4), (0, 8))
+    assert take(tracker, [*start, 9.0]) == []
+    assert take(tracker, [*start, 9.0, 9.0]) == [(4.0, 16.0)]
+    assert take(tracker, [*start, 9.0, 9.0, 9.0, 9.0, 0.0, 0.0]) == []
+    assert tracker.volume_bytes.tolist() == [36.0, 36.0]
+    assert tracker.phase_count == 2
+
+
+def test_a_small_phase_that_is_over_is_one() -> None:
+    tracker = PhaseTracker()
+    assert take(tracker, signal((0, 4), (9, 4), (0, 8), (9, 1), (0, 2))) == [(4.0, 16.0)]
+
+
+def test_a_phase_that_the_window_cuts_has_no_onset_unless_the_run_begins_with_it() -> None:
+    values = signal((9, 4), (0, 8), (9, 4), (0, 4))
+    cut, whole = PhaseTracker(), PhaseTracker()
+    assert cut.take(of(values, 16.0, 100.0), first_s=50.0) == []
+    assert cut.onset_s.tolist() == [112.0]
+    assert whole.take(of(values, 16.0, 100.0), first_s=99.5) == [(99.5 + 0.5, 112.0)]
+    assert PhaseTracker().take(of(values, 16.0, 100.0)) == []
+
+
+def test_no_gap_reaches_over_what_was_not_seen() -> None:
+    tracker = PhaseTracker()
+    take(tracker, signal((0, 4), (9, 4), (0, 4)))
+    assert take(tracker, signal((0, 4), (9, 4), (0, 8), (9, 4), (0, 4)), 100.0) == [(104.0, 116.0)]
+    assert tracker.phase_count == 3
+
+
+def test_a_tracker_keeps_the_last_64() -> None:
+    tracker = PhaseTracker()
+    seen = [take(tracker, signal((0, 4), (9, 4), (0, 8), (9, 4), (0, 4)), start) for start in range(0, 4000, 40)]
+    assert seen == [[(start + 4.0, start + 16.0)] for start in range(0, 4000, 40)]
+    assert (len(tracker.onset_s), tracker.phase_count) == (64, 200)
+    assert PhaseTracker.from_dict(tracker.to_dict()).to_dict() == tracker.to_dict()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"phases": [], "phase_count": -1},
+        {"phases": [], "phase_count": "1"},
+        {"phases": [[0.0, 1.0]], "phase_count": 1},
+        {"phases": [[0.0, 1.0, 1.0]], "phase_count": 0},
+        {"phases": [[1.0, 0.0, 1.0]], "phase_count": 1},
+        {"phases": [[0.0, NAN, 1.0]], "phase_count": 1},
+        {"phases": [[0.0, 1.0, -1.0]], "phase_count": 1},
+        {"phases": [[0.0, 1.0, "x"]], "phase_count": 1},
+        {"phases": 3, "phase_count": 1},
+        {"phases": [[float(n), n + 0.5, 1.0] for n in range(65)], "phase_count": 65},
+    ],
+    ids=lambda state: str(state)[:40],
+)
+def test_a_state_that_is_wrong_is_refused(state: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="state"):
+        PhaseTracker.from_dict(state)

@@ -1,0 +1,185 @@
+"""Windows: cut exactly, phases that are skipped, several signals as one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.naive.throughput.requests import Request
+from tests.naive.throughput.sampling import rate_at
+from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together
+from transforms.periods.sampled import Sampled, by_length
+from transforms.periods.windows import (
+    PhaseParams,
+    clipped,
+    clipped_samples,
+    first_phases,
+    first_phases_of_samples,
+    spans,
+    summed,
+)
+from transforms.throughput.requests import Requests, Steps, step_function
+
+NAN = float("nan")
+windows = st.tuples(st.integers(-64, 700), st.integers(-64, 900)).map(lambda pair: (pair[0] / 64, pair[1] / 64))
+
+
+def subject(steps: Steps, number: int) -> tuple[list[float], list[float]]:
+    own = slice(*steps.offsets[number : number + 2])
+    return steps.edges_s[own].tolist(), steps.bytes_per_s[own].tolist()
+
+
+# ---- windows
+
+
+@BOUNDED
+@given(st.lists(st.tuples(st.lists(DYADIC, max_size=8), windows), min_size=1, max_size=4))
+def test_a_window_has_the_rates_that_hold_in_it(drawn: list[tuple[list[Request], tuple[float, float]]]) -> None:
+    whole = step_function(together([requests for requests, _ in drawn]))
+    started, ended = np.array([window for _, window in drawn]).T
+    found = clipped(whole, started, ended)
+    for number, (_, (low, high)) in enumerate(drawn):
+        edges, levels = subject(found, number)
+        assert edges == sorted(set(edges))
+        assert all(low <= edge <= high for edge in edges)
+        assert not edges or (levels[0] > 0 and levels[-1] == 0)
+        instants = {low, high, *edges, *subject(whole, number)[0]}
+        for middle in [time + shift for time in instants for shift in (-1 / 128, 0.0, 1 / 128)]:
+            expected = rate_at(*subject(whole, number), middle, is_right=True) if low <= middle < high else 0.0
+            assert rate_at(edges, levels, middle, is_right=True) == expected
+        own, kept = (slice(*steps.impulse_offsets[number : number + 2]) for steps in (whole, found))
+        inside = [time for time in whole.impulses_s[own] if low <= time <= high]
+        assert found.impulses_s[kept].tolist() == inside
+
+
+@BOUNDED
+@given(st.lists(FREE, max_size=8))
+def test_a_window_that_holds_all_changes_nothing(requests: list[Request]) -> None:
+    whole = step_function(of(requests))
+    started, ended = spans(whole)
+    found = clipped(whole, np.nan_to_num(started), np.nan_to_num(ended))
+    for name in ("edges_s", "bytes_per_s", "offsets", "impulses_s", "impulse_bytes", "impulse_offsets"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(whole, name))
+
+
+@pytest.mark.parametrize("window", [(5.0, 5.0), (9.0, 3.0), (NAN, 4.0), (0.0, NAN)])
+def test_no_window_holds_no_rate(window: tuple[float, float]) -> None:
+    found = clipped(step_function(of([(0, 10, 8), (4, 6, 8)])), *window)
+    assert found.offsets.tolist() == [0, 0]
+    assert found.volume_bytes.tolist() == [0.0]
+
+
+def test_a_span_is_from_the_first_bytes_to_the_last() -> None:
+    whole = step_function(together([[(3, 5, 8), (9, 9, 1)], [], [(1, 1, 1), (2, 4, 4)], [(7, 7, 7)]]))
+    started, ended = spans(whole)
+    np.testing.assert_array_equal(started, [3, NAN, 1, 7])
+    np.testing.assert_array_equal(ended, [9, NAN, 4, 7])
+
+
+def test_samples_are_kept_or_left_out_as_a_whole() -> None:
+    table = np.arange(20.0).reshape(2, 10)
+    sampled = Sampled(table, np.array([1.0, 10.0]), np.array([100.0, 0.0]))
+    pieces, started = clipped_samples(sampled, [102.5, 0.3], [107.0, 9.0])
+    assert pieces.values.tolist() == [3, 4, 5, 6, *range(13, 20)]
+    assert pieces.offsets.tolist() == [0, 4, 11]
+    np.testing.assert_allclose(started, [103.0, 0.3])
+    assert sum(len(places) for places, _ in by_length(pieces, sampled.sampling_hz, started)) == 2
+    for window in ((50.0, 40.0), (NAN, 200.0), (0.0, NAN), (np.inf, np.inf)):
+        nothing, _ = clipped_samples(sampled, *window)
+        assert nothing.offsets.tolist() == [0, 0, 0]
+    everything, _ = clipped_samples(sampled, -np.inf, np.inf)
+    assert everything.values.tolist() == table.ravel().tolist()
+
+
+# ---- phases
+
+
+def phases(*spans_s: tuple[float, float, float]) -> Steps:
+    return step_function(of(spans_s))
+
+
+def test_the_first_phase_ends_where_substantial_io_does() -> None:
+    """A log of a few bytes all the time parts nothing and joins nothing."""
+    found = first_phases(phases((0, 100, 10), (5, 12, 700), (30, 34, 400), (60, 64, 400), (90, 94, 400)), 0, 100)
+    assert found.ended_s.tolist() == [12.0]
+    assert found.second_onset_s.tolist() == [30.0]
+    assert found.skipped(0.0).tolist() == [30.0]
+
+
+def test_short_pauses_do_not_part_a_phase() -> None:
+    bursts = [(start + part, start + part + 0.5, 100) for start in (0, 20, 40, 60) for part in range(6)]
+    assert first_phases(phases(*bursts), 0, 80).second_onset_s.tolist() == [20.0]
+    params = PhaseParams(gap_s=0.1)
+    assert first_phases(phases(*bursts), 0, 80, params).ended_s.tolist() == [0.5]
+
+
+def test_an_impulse_is_substantial() -> None:
+    found = first_phases(phases((0, 0, 5), (10, 10, 5), (20, 20, 5)), 0, 30)
+    assert (found.ended_s.tolist(), found.second_onset_s.tolist()) == ([0.0], [10.0])
+
+
+def test_what_has_no_second_phase_is_left_as_it_is() -> None:
+    requests = together([[(3, 5, 8)], [], [(0, 10, 5)], [(0, 1, 5), (8, 9, 5)]])
+    found = first_phases(step_function(requests), 0.0, 10.0)
+    np.testing.assert_array_equal(found.ended_s, [5, NAN, NAN, 1])
+    np.testing.assert_array_equal(found.second_onset_s, [NAN, NAN, NAN, 8])
+    np.testing.assert_array_equal(found.skipped([0.0, 1.0, 2.0, 3.0]), [0, 1, 2, 8])
+
+
+def test_samples_have_the_phases_of_their_signal() -> None:
+    table = np.zeros((5, 100))
+    table[:, :9] = 3.0
+    table[:, 30::20] = table[:, 31::20] = 5.0
+    table[1, 35] = NAN
+    table[2], table[3] = NAN, 7.0
+    table[4, 9:] = 0.0
+    found = first_phases_of_samples(Sampled(table, np.full(5, 2.0), np.full(5, 10.0)))
+    np.testing.assert_array_equal(found.ended_s, [14.5, 14.5, NAN, NAN, 14.5])
+    np.testing.assert_array_equal(found.second_onset_s, [25, 25, NAN, NAN, NAN])
+    assert len(first_phases_of_samples(Sampled(np.zeros((0, 4)), np.zeros(0), np.zeros(0))).ended_s) == 0
+
+
+@pytest.mark.parametrize("name", ["ior_mpiio_shared_n8_i8_d3.write", "ior_posix_fpp_n8_i12_d3.write"])
+def test_the_second_burst_of_a_real_run_is_found(shared_data: Path, name: str) -> None:
+    path = shared_data / "dxt" / f"{name}_bursts.csv"
+    onset, ended, volume, _ = np.genfromtxt(path, delimiter=",", skip_header=1, unpack=True)
+    found = first_phases(step_function(Requests.of_one(onset, ended, volume)), onset[0], ended[-1])
+    assert found.ended_s[0] == ended[0]
+    assert found.second_onset_s[0] == onset[1]
+
+
+# ---- sums
+
+
+@BOUNDED
+@given(
+    st.lists(st.lists(DYADIC, max_size=6), min_size=1, max_size=4), st.lists(st.integers(-1, 1), min_size=4, max_size=4)
+)
+def test_sums_are_those_of_all_requests(parts: list[list[Request]], wholes: list[int]) -> None:
+    steps = step_function(together(parts))
+    whole = np.array(wholes[: len(parts)])
+    found = summed(steps, whole, 2)
+    for number in range(2):
+        together_all = [request for part, own in zip(parts, whole, strict=True) if own == number for request in part]
+        expected = step_function(of(together_all))
+        edges, levels = subject(found, number)
+        for time in [time + shift for time in {*edges, *expected.edges_s.tolist()} for shift in (-1 / 128, 1 / 128)]:
+            rate = rate_at(expected.edges_s.tolist(), expected.bytes_per_s.tolist(), time, is_right=True)
+            assert rate_at(edges, levels, time, is_right=True) == pytest.approx(rate, rel=1e-12)
+        own = slice(*found.impulse_offsets[number : number + 2])
+        assert found.impulses_s[own].tolist() == expected.impulses_s.tolist()
+        np.testing.assert_allclose(found.impulse_bytes[own], expected.impulse_bytes)
+    assert not found.offsets[-1] or found.bytes_per_s[found.offsets[1:][np.diff(found.offsets) > 0] - 1].max() == 0
+
+
+def test_bins_of_two_grids_add_up() -> None:
+    """POSIX in bins of 2 s, STDIO in bins of 3 s."""
+    began = np.array([0.0, 2, 4, 0, 3])
+    ceased = np.array([2.0, 4, 6, 3, 6])
+    steps = step_function(Requests(began, ceased, np.array([2.0, 4, 6, 30, 60]), np.array([0, 0, 0, 1, 1]), 2))
+    found = summed(steps, np.zeros(2, dtype=np.int64), 1)
+    assert found.edges_s.tolist() == [0, 2, 3, 4, 6]
+    assert found.bytes_per_s.tolist() == [11, 12, 22, 23, 0]

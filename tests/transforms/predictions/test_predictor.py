@@ -1,0 +1,279 @@
+"""Periods while a run goes on."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.predictions import predictor as naive
+from tests.online_runs import add_phase, changing, hacc_like, planted, predicted
+from transforms.predictions.predictor import STRATEGIES, Due, OnlineParams, Predictor, evaluate
+from transforms.throughput.requests import Requests
+
+
+def steady(count: int = 12, period_s: float = 8.0):
+    onsets = 2.0 + period_s * np.arange(count)
+    return planted(onsets, np.full(count, 0.25 * period_s), np.random.default_rng(7))
+
+
+# ---- what is predicted
+
+
+@pytest.mark.parametrize(
+    ("method", "strategy"), [("controlled", "all"), ("controlled", "adaptive"), ("dft", "periods")]
+)
+def test_a_run_like_hacc_is_predicted_after_its_third_phase(strategy, method):
+    errors = []
+    for seed in range(2):
+        run = hacc_like(seed)
+        _, found = predicted(run, OnlineParams(method=method, strategy=strategy))
+        told = [each.answer.period_s for each in found[3:]]
+        assert all(period is not None for period in told)
+        typical = run.gaps_s[1:].mean()
+        errors += [abs(period - typical) / typical for period in told]
+    assert np.mean(errors) < 0.05
+
+
+def test_a_mean_of_the_papers_method_is_near_the_papers():
+    """FTIO, section III-B: "the average obtained period is 8.66 s", where phases began 8.7 s apart on average."""
+    _, found = predicted(hacc_like(1), OnlineParams(method="dft", strategy="periods"))
+    told = [each.answer.period_s for each in found if each.answer.period_s]
+    assert np.mean(told) == pytest.approx(8.66, rel=0.1)
+
+
+@pytest.mark.parametrize("period_s", [200.0, 0.2])
+@pytest.mark.parametrize("ratio", [2.0, 0.5])
+def test_a_doubled_or_halved_period_is_told_within_three_periods(period_s, ratio):
+    run = changing(3, period_s, ratio)
+    _, found = predicted(run)
+    told = [number for number, each in enumerate(found) if each.change]
+    assert len(told) == 1
+    assert 21 <= told[0] <= 23
+    change = found[told[0]]
+    assert change.changed_s == pytest.approx(run.onset_s[20], abs=0.05 * period_s)
+    assert change.change.octaves == pytest.approx(math.log2(ratio), abs=0.3)
+    assert change.answer.window_start_s >= change.changed_s
+    assert found[-1].answer.period_s == pytest.approx(ratio * period_s, rel=0.05)
+    assert found[-1].transition is None
+    causes = [each.transition.cause for each in found if each.transition]
+    assert causes == ["first_found", "change_point_up" if ratio > 1 else "change_point_down"]
+
+
+def test_an_unchanged_period_gives_no_change():
+    assert not any(each.change for each in predicted(changing(5, 10.0, 1.0))[1])
+
+
+def test_few_phases_alone_give_a_tentative_period_only_where_gaps_agree():
+    run = changing(1, 10.0, 1.0, counts=(4, 0), jitter=0.02)
+    assert [each.answer.outcome for each in predicted(run)[1]][:3] == ["aperiodic", "aperiodic", "tentative"]
+    third = predicted(run)[1][2]
+    assert third.answer.method == "phases"
+    assert third.answer.period_s == pytest.approx(run.gaps_s[:2].mean(), rel=0.01)
+    assert 0.9 < third.answer.confidence <= 1
+    never = predicted(run, OnlineParams(agreeing_gap_count=0))[1]
+    assert never[2].answer.outcome == "aperiodic"
+    # two of six are alike, as they may be by chance
+    chance = planted(np.array([1.0, 4.0, 30.0, 47.0, 50.5, 61.0, 71.5]), np.full(7, 1.0), np.random.default_rng(1))
+    assert predicted(chance)[1][-1].answer.outcome == "aperiodic"
+    uneven = planted(np.array([1.0, 4.0, 30.0]), np.full(3, 1.0), np.random.default_rng(1))
+    assert predicted(uneven)[1][-1].answer.outcome == "aperiodic"
+
+
+def test_bytes_are_counted_once_and_bursts_are_foreseen():
+    run = steady()
+    _, found = predicted(run)
+    last = found[-1]
+    assert last.volume_bytes == run.began_s.size * 1e7
+    assert last.request_count == run.began_s.size
+    assert last.phase_count == run.phase_count
+    assert last.last_phase_s == pytest.approx(run.onset_s[-1], abs=0.05)
+    assert last.burst.start_s == pytest.approx(run.onset_s[-1] + 8.0, abs=0.2)
+    assert last.burst.volume_bytes == pytest.approx(16e7, rel=0.02)
+    assert 0 < last.probability <= 1
+    assert last.periods.shortest_s <= last.answer.period_s <= last.periods.longest_s
+
+
+def test_the_next_burst_after_a_change_is_foreseen_by_what_came_since():
+    run = changing(6, 10.0, 2.0, counts=(15, 12), jitter=0.02)
+    _, found = predicted(run)
+    at = next(number for number, each in enumerate(found) if each.change)
+    foreseen = np.array([each.burst.start_s for each in found[at:-1]])
+    assert np.abs(foreseen - run.onset_s[at + 1 :]).max() < 2.0
+
+
+# ---- windows
+
+
+def test_windows_are_as_the_strategy_says():
+    run = steady()
+    whole = predicted(run, OnlineParams(strategy="all"))[1][-1].answer
+    assert whole.window_start_s == 0
+    assert whole.window_end_s == pytest.approx(run.ceased_s.max(), abs=0.05)
+    fixed = predicted(run, OnlineParams(strategy="fixed", window_s=30.0))[1][-1].answer
+    assert fixed.window_end_s - fixed.window_start_s == pytest.approx(30.0, abs=0.1)
+    assert predicted(run)[1][-1].answer.window_start_s == 0
+
+
+def test_the_window_of_periods_begins_anew_once_k_were_found():
+    """FTIO, section III-B: "we only kept the data between 23.1 s (47.4 - 3 * 8.1 = 23.1 s) and 47.4 s"."""
+    run = steady()
+    _, found = predicted(run, OnlineParams(method="dft", strategy="periods"))
+    is_found = [each.answer.outcome == "periodic" for each in found]
+    third = int(np.flatnonzero(np.cumsum(is_found) == 3)[0])
+    answer = found[third].answer
+    assert answer.window_start_s == 0
+    expected = run.ceased_s[third].max() - 3 * answer.period_s
+    begins = [each.answer.window_start_s for each in found[third + 1 : third + 4]]
+    assert begins == pytest.approx([expected] * 3, abs=0.05)
+
+
+@pytest.mark.parametrize("method", ["controlled", "dft", "autocorrelation", "merged", "autoperiod"])
+def test_an_answer_is_that_of_all_requests_computed_anew(method):
+    run = changing(2, 3.0, 1.5, counts=(6, 4))
+    params = OnlineParams(method=method, strategy="all", most_samples=256, agreeing_gap_count=0)
+    _, found = predicted(run, params)
+    for phase, each in enumerate(found):
+        began, ceased = run.began_s[: phase + 1].ravel(), run.ceased_s[: phase + 1].ravel()
+        start_s, hz, count = naive.grid(0.0, ceased.max(), params.finest_s, params.most_samples)
+        told = each.answer
+        assert (told.window_start_s, told.sampling_hz, told.sample_count) == (start_s, hz, count)
+        outcome, period = naive.answer(began, ceased, np.full(len(began), 1e7), start_s, hz, count, method)
+        assert told.outcome == outcome
+        assert told.period_s == (None if period is None else pytest.approx(period, rel=1e-6))
+
+
+def test_a_clock_since_1970_does_not_begin_at_zero():
+    run = steady()
+    shifted = planted(run.onset_s + 1.7e9, np.full(12, 2.0), np.random.default_rng(7))
+    answer = predicted(shifted)[1][-1].answer
+    assert answer.window_start_s == pytest.approx(shifted.began_s.min(), abs=0.05)
+    assert answer.period_s == pytest.approx(8.0, rel=0.02)
+
+
+# ---- many at once, states
+
+
+def _key(each):
+    return (each.number, each.answer, each.probability, each.volume_bytes, each.state, str(each.burst), each.changed_s)
+
+
+def test_many_predictors_at_once_say_what_each_says_alone():
+    runs = [changing(seed, 3.0 + seed, 0.5, counts=(6, 4)) for seed in range(3)]
+    alone = [[_key(each) for each in predicted(run)[1]] for run in runs]
+    predictors = [Predictor() for _ in runs]
+    together: list[list] = [[] for _ in runs]
+    for phase in range(10):
+        for predictor, run in zip(predictors, runs, strict=True):
+            add_phase(predictor, run, phase)
+        due = [Due(each, float(run.ceased_s[phase].max())) for each, run in zip(predictors, runs, strict=True)]
+        for place, each in enumerate(evaluate(due)):
+            together[place].append(_key(each))
+    assert together == alone
+    assert evaluate([]) == []
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.sampled_from(STRATEGIES), st.integers(0, 1000), st.sampled_from(["controlled", "dft"]))
+def test_a_state_goes_on_as_if_nothing_had_been(strategy, seed, method):
+    params = OnlineParams(method=method, strategy=strategy, window_s=40.0 if strategy == "fixed" else None)
+    run = changing(seed, 5.0, 2.0, counts=(6, 5))
+    expected = [_key(each) for each in predicted(run, params)[1]]
+    predictor, found = Predictor(params), []
+    for phase in range(run.phase_count):
+        add_phase(predictor, run, phase)
+        found += [_key(each) for each in evaluate([Due(predictor, float(run.ceased_s[phase].max()))])]
+        plain, content = predictor.to_state()
+        predictor = Predictor.from_state(params, json.loads(json.dumps(plain)), content)
+    assert found == expected
+
+
+@pytest.mark.parametrize("broken", [{"version": 2}, {"samples": {}}, {"observed": [[1]]}, {"tracker": None}])
+def test_what_is_no_state_is_refused(broken):
+    predictor, _ = predicted(steady(3))
+    plain, content = predictor.to_state()
+    with pytest.raises(ValueError, match=r"."):
+        Predictor.from_state(OnlineParams(), plain | broken, content)
+    with pytest.raises(ValueError, match="other parameters"):
+        Predictor.from_state(OnlineParams(method="dft"), plain, content)
+
+
+# ---- what happens to a run
+
+
+def test_another_run_starts_afresh_but_counts_on():
+    run = steady()
+    predictor, found = predicted(run)
+    predictor.restart()
+    add_phase(predictor, run, 0)
+    (first,) = evaluate([Due(predictor, float(run.ceased_s[0].max()))])
+    assert first.number == found[-1].number + 1
+    assert first.answer.outcome == "aperiodic"
+    assert first.volume_bytes == 16e7
+
+
+def test_what_was_before_a_jump_of_the_clock_is_forgotten_but_for_its_bytes():
+    run = steady()
+    predictor, _ = predicted(run)
+    later = planted(run.onset_s + 1e6, np.full(12, 2.0), np.random.default_rng(1))
+    predictor.part(float(later.began_s.min()))
+    add_phase(predictor, later, 0)
+    (found,) = evaluate([Due(predictor, float(later.ceased_s[0].max()), "gap")])
+    assert found.answer.window_start_s >= later.began_s.min()
+    assert found.volume_bytes == 13 * 16e7
+    assert found.state == "gap"
+
+
+def test_predicted_periods_tell_of_changes_where_phases_cannot_be_told_apart():
+    run = changing(4, 10.0, 2.0, counts=(30, 40))
+    params = OnlineParams(observed="predictions", strategy="adaptive")
+    _, found = predicted(run, params)
+    assert not any(each.answer.outcome == "tentative" for each in found)
+    told = [number for number, each in enumerate(found) if each.change]
+    assert told
+    assert told[0] > 30
+    assert found[-1].answer.period_s == pytest.approx(20.0, rel=0.05)
+
+
+def test_the_end_is_the_last_state():
+    predictor, _ = predicted(steady())
+    (found,) = evaluate([Due(predictor, 120.0, "end")])
+    assert (found.state, found.transition.cause) == ("end", "end")
+
+
+def test_polls_leave_unknown_what_was_not_measured():
+    predictor = Predictor(OnlineParams(finest_s=2.0, observed="predictions"))
+    edges = 2.0 * np.arange(200)
+    is_io = (np.arange(200) % 20) < 4
+    known = np.ones(200, dtype=bool)
+    known[90:110] = False
+    requests = Requests.of_one(edges[known], edges[known] + 2.0, np.where(is_io, 1e9, 1e6)[known])
+    predictor.add(requests, np.stack([edges[known], edges[known] + 2.0], axis=1))
+    (found,) = evaluate([Due(predictor, 400.0)])
+    assert found.answer.sampling_hz == 0.5
+    assert np.isnan(predictor.window(400.0).bytes_per_s).sum() == 20
+    assert found.answer.period_s == pytest.approx(40.0, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"method": "ftio"},
+        {"strategy": "none"},
+        {"observed": "phases"},
+        {"strategy": "fixed"},
+        {"window_s": 3.0},
+        {"strategy": "fixed", "window_s": math.inf},
+        {"hit_count": 0},
+        {"window_periods": 0.0},
+        {"most_samples": 4},
+        {"agreeing_gap_count": -1},
+        {"tolerance_ratio": 0.5},
+    ],
+)
+def test_senseless_parameters_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"."):
+        OnlineParams(**wrong)

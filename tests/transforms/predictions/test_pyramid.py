@@ -1,0 +1,335 @@
+"""Sample pyramids: the same as sampling everything anew, in any batches; bounded; the same after any restart."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.predictions import pyramid as naive
+from tests.naive.throughput.requests import Request
+from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, total
+from transforms.predictions.pyramid import SamplePyramid, Window
+from transforms.throughput.requests import Requests, step_function
+from transforms.throughput.sampling import Grid, Sampling, binned, point_samples
+
+NAN = float("nan")
+#: finest cells of a 16th of a second: times in 64ths begin and end within them
+FINEST_S = 1 / 16
+KINDS = st.sampled_from(["volumes", "instants"])
+BATCHES = st.lists(st.lists(DYADIC, max_size=6), min_size=1, max_size=6)
+WINDOW = st.tuples(st.integers(-64, 1200), st.integers(0, 1200)).map(lambda ends: (ends[0] / 64, sum(ends) / 64))
+
+
+def pyramid(batches: Sequence[Sequence[Request]], kind: str = "volumes", cell_count: int = 16) -> SamplePyramid:
+    found = SamplePyramid(FINEST_S, cell_count, kind)
+    for batch in batches:
+        found.add(of(batch))
+    return found
+
+
+def restored(found: SamplePyramid) -> SamplePyramid:
+    state, blob = found.to_state()
+    return SamplePyramid.from_state(json.loads(json.dumps(state)), blob)
+
+
+def sampled_anew(requests: Requests, window: Window, kind: str) -> list[float]:
+    """The same samples from all requests; a bin more, for what takes no time at the end is not in the window."""
+    count, started = np.array([len(window.bytes_per_s) + 1]), np.array([window.started_s])
+    if kind == "volumes":
+        rates = binned(requests, Grid(started, np.array([1 / window.sampling_hz]), count)).bytes_per_s
+    else:
+        rates = point_samples(step_function(requests), Sampling(started, np.array([window.sampling_hz]), count)).values
+    return [float(rate) for rate in rates[:-1]]
+
+
+# ---- the same as sampling anew
+
+
+@BOUNDED
+@given(batches=BATCHES, kind=KINDS, edges=WINDOW, most=st.sampled_from([1, 5, 16, 40]))
+def test_window_is_that_of_all_requests(
+    batches: list[list[Request]], kind: str, edges: tuple[float, float], most: int
+) -> None:
+    requests = [request for batch in batches for request in batch if request[2] > 0]
+    found = pyramid(batches, kind).window(*edges, most)
+    if not requests:
+        assert len(found.bytes_per_s) == 0
+        return
+    spans = [(began, ceased) for began, ceased, _ in requests]
+    width = naive.chosen_width(FINEST_S, 16, spans, *edges, most)
+    assert found.sampling_hz == 1 / width
+    cells = naive.cells(width, edges[0], min(edges[1], max(right for _, right in spans)))
+    expected = [
+        naive.volume_in(requests, cell) / width if kind == "volumes" else naive.rate_at(requests, cell[0])
+        for cell in cells
+    ]
+    assert found.bytes_per_s.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    if cells:
+        assert (found.started_s, found.ended_s) == (cells[0][0], cells[-1][1])
+
+
+@settings(max_examples=20, deadline=None)
+@given(requests=st.lists(FREE, min_size=1, max_size=12), kind=KINDS, rng=st.randoms(use_true_random=False))
+def test_any_times_in_any_batches(requests: list[Request], kind: str, rng: Any) -> None:
+    found = SamplePyramid(kind=kind)
+    rest = list(requests)
+    while rest:
+        count = rng.randint(1, len(rest))
+        found.add(of(rest[:count]))
+        rest = rest[count:]
+    if math.isnan(found.until_s):
+        return
+    for length in (found.until_s - found.first_s, 1e5, 1.0):
+        window = found.window(found.until_s - length, found.until_s)
+        expected = sampled_anew(of(requests), window, kind)
+        assert window.bytes_per_s.tolist() == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+@BOUNDED
+@given(batches=BATCHES, kind=KINDS, at=st.integers(0, 6))
+def test_goes_on_to_the_last_bit_after_a_restart(batches: list[list[Request]], kind: str, at: int) -> None:
+    whole = pyramid(batches, kind)
+    halves = restored(pyramid(batches[:at], kind))
+    for batch in batches[at:]:
+        halves.add(of(batch))
+    assert halves.to_state() == whole.to_state()
+    assert restored(whole).memory_bytes == whole.memory_bytes
+
+
+@pytest.mark.parametrize("interval_s", [5.0, 0.1, 2.0])
+def test_widths_that_are_no_powers_of_two(interval_s: float) -> None:
+    rng = np.random.default_rng(7)
+    began = rng.uniform(0, 3000 * interval_s, 500)
+    requests = Requests.of_one(began, began + rng.exponential(20 * interval_s, 500), rng.uniform(1, 1e9, 500))
+    found = SamplePyramid(interval_s, 256)
+    for start in range(0, 500, 50):
+        found.add(requests.chosen(slice(start, start + 50)))
+    for length in (100, 600, 3500):
+        window = found.window(found.until_s - length * interval_s, found.until_s)
+        assert window.bytes_per_s.tolist() == pytest.approx(sampled_anew(requests, window, "volumes"), rel=1e-6)
+
+
+# ---- windows
+
+
+def test_edges_move_inwards() -> None:
+    found = pyramid([[(0.0, 1.0, 16.0)]]).window(0.03, 0.99)
+    assert (found.started_s, found.ended_s, found.sampling_hz) == (1 / 16, 15 / 16, 16.0)
+    assert found.bytes_per_s.tolist() == [16.0] * 14
+
+
+def test_instants_lie_in_one_cell_and_have_no_rate() -> None:
+    requests = [(0.5, 0.5, 8.0), (0.0, 1.0, 16.0)]
+    assert pyramid([requests], cell_count=64).window(0.0, 1.0).bytes_per_s.tolist() == [16.0] * 8 + [144.0] + [16.0] * 7
+    assert pyramid([requests], "instants", 64).window(0.0, 1.0).bytes_per_s.tolist() == [16.0] * 16
+
+
+def test_older_windows_are_coarser() -> None:
+    found = pyramid([[(float(start), start + 0.25, 1.0)] for start in range(100)])
+    assert [found.window(end - 0.5, end).sampling_hz for end in (99.25, 96.0, 90.0, 50.0)] == [16, 4, 1, 0.25]
+    assert len(found.window(49.0, 50.0).bytes_per_s) == 0
+
+
+def test_before_the_first_request_there_is_nothing() -> None:
+    window = pyramid([[(1e6, 1e6 + 1, 16.0)]]).window(0.0, 1e6 + 1, 4096)
+    assert window.bytes_per_s.sum() / window.sampling_hz == 0.0
+    assert 1024 * 0.9 < len(window.bytes_per_s) <= 4096
+    late = pyramid([[(1e6, 1e6 + 512, 16.0)]]).window(0.0, 2e6, 4096)
+    assert late.bytes_per_s.sum() / late.sampling_hz == pytest.approx(16.0 * (late.ended_s - 1e6) / 512)
+
+
+def test_all_is_known_until_the_last_request_or_what_was_told() -> None:
+    found = pyramid([[(0.0, 1.0, 16.0)]])
+    assert found.window(0.0, 99.0).ended_s == 1.0
+    found.advance(3.0)
+    found.advance(2.0)
+    assert found.until_s == 3.0
+    window = found.window(0.0, 99.0)
+    assert (window.ended_s, window.bytes_per_s.tolist()) == (3.0, [16.0] * 4 + [0.0] * 8)
+
+
+def test_an_empty_pyramid_has_no_samples() -> None:
+    found = SamplePyramid()
+    found.add(of([]))
+    assert len(found.window(0.0, 9.0).bytes_per_s) == 0
+    assert math.isnan(found.first_s)
+    assert (found.volume_bytes, found.level_count, found.memory_bytes) == (0.0, 0, 0)
+    found.advance(8.0)
+    assert found.window(0.0, 9.0, 8).bytes_per_s.tolist() == [0.0] * 8
+    assert restored(found).to_state() == found.to_state()
+
+
+# ---- measured intervals
+
+
+@BOUNDED
+@given(ends=st.lists(st.integers(0, 640), min_size=2, max_size=24, unique=True), most=st.sampled_from([3, 16, 64]))
+def test_what_was_not_measured_is_not_known(ends: list[int], most: int) -> None:
+    # intervals that do not overlap: every other one between sorted ends
+    times = [end / 64 for end in sorted(ends)][: len(ends) // 2 * 2]
+    polls = list(zip(times[::2], times[1::2], strict=True))
+    found = SamplePyramid(FINEST_S, 16)
+    for left, right in polls:
+        found.add(of([(left, right, 64.0)]), np.array([[left, right]]))
+    window = restored(found).window(0.0, 10.0, most)
+    width = naive.chosen_width(FINEST_S, 16, polls, 0.0, 10.0, most)
+    cells = naive.cells(width, 0.0, min(10.0, found.until_s))
+    requests = [(left, right, 64.0) for left, right in polls]
+    expected = [
+        naive.volume_in(requests, cell) / width if naive.measured_ratio(polls, cell) >= 0.5 else NAN for cell in cells
+    ]
+    assert window.bytes_per_s.tolist() == pytest.approx(expected, rel=1e-9, nan_ok=True)
+
+
+def test_polls_without_bytes_are_zeros_and_missing_ones_are_not() -> None:
+    found = SamplePyramid(5.0)
+    found.add(of([(0.0, 5.0, 10.0), (5.0, 10.0, 0.0)]), np.array([[0.0, 5.0], [5.0, 10.0], [8.0, NAN], [9.0, 9.0]]))
+    found.add(of([]), np.array([[15.0, 20.0]]))
+    assert found.window(0.0, 20.0).bytes_per_s.tolist() == pytest.approx([2.0, 0.0, NAN, 0.0], nan_ok=True)
+    assert (found.first_s, found.until_s) == (0.0, 20.0)
+    with pytest.raises(ValueError, match="left and a right"):
+        found.add(of([]), np.array([1.0, 2.0]))
+
+
+# ---- totals
+
+
+def test_what_makes_no_sense_is_counted_and_left_out() -> None:
+    found = SamplePyramid()
+    began = [0.0, NAN, 1.0, 0.0, 0.0, 0.0, -math.inf, 0.0]
+    ceased = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 2.0]
+    volume = [8.0, 8.0, 8.0, NAN, -1.0, 1e300, 8.0, 0.0]
+    found.add(Requests.of_one(began, ceased, volume))
+    assert (found.request_count, found.unknown_size_count, found.unusable_count) == (2, 1, 5)
+    assert (found.volume_bytes, found.first_s, found.until_s) == (8.0, 0.0, 1.0)
+
+
+def test_requests_are_of_one_subject() -> None:
+    both = Requests(np.zeros(2), np.ones(2), np.ones(2), np.array([0, 1]), 2)
+    with pytest.raises(ValueError, match="one subject"):
+        SamplePyramid().add(both)
+    found = SamplePyramid()
+    found.add(Requests(np.zeros(2), np.ones(2), np.ones(2), np.array([0, -1]), 1))
+    assert (found.request_count, found.volume_bytes) == (1, 1.0)
+
+
+def test_the_volume_is_exact() -> None:
+    found = SamplePyramid()
+    for _ in range(10):
+        found.add(of([(0.0, 1.0, 0.1), (0.0, 1.0, 2.0**60)]))
+    assert found.volume_bytes == math.fsum([0.1, 2.0**60] * 10)
+
+
+@BOUNDED
+@given(batches=BATCHES)
+def test_no_byte_is_lost(batches: list[list[Request]]) -> None:
+    found = pyramid(batches)
+    assert found.volume_bytes == total([request for batch in batches for request in batch])
+    if found.level_count:
+        found.advance(found.until_s + 16.0)
+        window = found.window(found.first_s - 16.0, found.until_s)
+        assert window.bytes_per_s.sum() / window.sampling_hz == pytest.approx(found.volume_bytes)
+
+
+# ---- bounds
+
+
+@pytest.mark.parametrize("kind", ["volumes", "instants"])
+def test_a_clock_that_jumps_costs_nothing(kind: str) -> None:
+    found = SamplePyramid(kind=kind)
+    jump = [(0.0, 1.0, 1024.0), (1e9, 1e9 + 1, 1024.0)]
+    for request in jump:
+        found.add(of([request]))
+    assert found.level_count == 15
+    assert found.memory_bytes == 15 * 4096 * 8
+    window = found.window(1e9 - 1, 1e9 + 1)
+    assert window.bytes_per_s.tolist() == [0.0] * 1024 + [1024.0] * 1024
+    found.add(of([(-1e9, -1e9 + 1, 512.0)]))
+    assert found.window(1e9 - 1, 1e9 + 1).bytes_per_s.tolist() == window.bytes_per_s.tolist()
+    assert (found.first_s, found.level_count) == (-1e9, 16)
+
+
+@pytest.mark.parametrize("time_s", [2.0**39, -(2.0**39), 1e300])
+def test_times_too_far_away_are_refused_and_change_nothing(time_s: float) -> None:
+    found = SamplePyramid()
+    found.add(of([(0.0, 1.0, 8.0)]))
+    before = found.to_state()
+    with pytest.raises(ValueError, match="too far from 0"):
+        found.add(of([(2.0, 3.0, 8.0), (time_s, time_s, 8.0)]))
+    with pytest.raises(ValueError, match="too far from 0"):
+        found.advance(abs(time_s))
+    assert found.to_state() == before
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"kind": "sums"}, {"finest_s": 0.0}, {"finest_s": NAN}, {"cell_count": 100}, {"cell_count": 2}]
+)
+def test_wrong_parameters(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"pyramid|cells|cell_count"):
+        SamplePyramid(**wrong)
+
+
+@pytest.mark.parametrize(("start_s", "most"), [(NAN, 8), (-math.inf, 8), (0.0, 0)])
+def test_wrong_windows(start_s: float, most: int) -> None:
+    with pytest.raises(ValueError, match="window"):
+        pyramid([[(0.0, 1.0, 1.0)]]).window(start_s, 1.0, most)
+
+
+# ---- states
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"kind": "sums"},
+        {"kind": ["volumes"]},
+        {"cell_count": 1 << 40},
+        {"cell_count": "16"},
+        {"volume": "-0x1"},
+        {"volume": "many"},
+        {"volume": "0x" + "f" * 301},
+        {"request_count": -1},
+        {"request_count": None},
+        {"until_s": -1.0},
+        {"until_s": None},
+        {"until_s": 1e300},
+        {"until_s": "x"},
+        {"is_measured": True},
+        {"first_s": None},
+        {"first_s": -1e6},
+    ],
+    ids=lambda change: str(change)[:40],
+)
+def test_a_state_that_is_wrong_is_refused(change: dict[str, Any]) -> None:
+    state, blob = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
+    with pytest.raises(ValueError, match=r"state|time|pyramid|cell_count|literal|convert"):
+        SamplePyramid.from_state({**state, **change}, blob)
+
+
+def test_a_state_without_a_field_is_refused() -> None:
+    state, blob = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
+    for name in state:
+        with pytest.raises(ValueError, match="not the state"):
+            SamplePyramid.from_state({key: value for key, value in state.items() if key != name}, blob)
+
+
+@pytest.mark.parametrize("cells", [b"", b"\xff", b"\xff" * 2 + b"\0" * 128, b"\xff" * 2 + b"\xff" * 128])
+def test_cells_that_are_wrong_are_refused(cells: bytes) -> None:
+    state, blob = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
+    for wrong in (cells, zlib.compress(cells), blob[:-1], blob + b"x", zlib.compress(zlib.decompress(blob) + b"x")):
+        with pytest.raises(ValueError, match="cell"):
+            SamplePyramid.from_state(state, wrong)
+
+
+def test_a_blob_that_swells_is_refused_early() -> None:
+    state, _ = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
+    with pytest.raises(ValueError, match="cell"):
+        SamplePyramid.from_state(state, zlib.compress(bytes(100_000_000), 1))

@@ -1,0 +1,141 @@
+"""Mean, median and quantile of samples: their naive twins, numpy's, outcomes, simulated bursts."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.signatures import averages as naive
+from transforms.arrays import Ragged
+from transforms.signatures.averages import Reals, mean, means, median, quantile, quantiles
+from transforms.signatures.sample_sets import SampleSet
+from transforms.signatures.signature import Extracted
+
+NAN = float("nan")
+
+
+def sample_set(*rates: npt.ArrayLike, interval_s: float = 1.0) -> SampleSet:
+    """Runs that begin with a step."""
+    rows = [np.asarray(rate, dtype=np.float64) for rate in rates]
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    duration = np.array([len(row) * interval_s for row in rows])
+    return SampleSet(Ragged(np.concatenate([np.zeros(0), *rows]), offsets), interval_s, np.zeros(len(rows)), duration)
+
+
+# ---- points
+
+values = st.one_of(st.just(NAN), st.floats(0, 1e12))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Reals:
+    points = draw(st.integers(1, 6))
+    rows = st.lists(values, min_size=points, max_size=points)
+    return np.array(draw(st.lists(rows, min_size=1, max_size=7)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.floats(0, 1))
+def test_points_equal_the_naive_twin(table: Reals, level: float) -> None:
+    rows = table.tolist()
+    np.testing.assert_allclose(means(table), naive.means(rows), rtol=1e-12)
+    np.testing.assert_allclose(quantiles(table, level), naive.quantiles(rows, level), rtol=1e-9, atol=1e-3)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.2, 0.35, 0.5, 1.0])
+def test_quantiles_equal_those_of_numpy(level: float) -> None:
+    table = np.random.default_rng(2).exponential(1.0, (9, 400))
+    np.testing.assert_allclose(quantiles(table, level), np.quantile(table, level, axis=0), rtol=1e-12)
+    table[np.random.default_rng(3).random(table.shape) < 0.2] = NAN
+    np.testing.assert_allclose(quantiles(table, level), np.nanquantile(table, level, axis=0), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+def test_extreme_values_and_no_runs() -> None:
+    np.testing.assert_allclose(means(np.full((4, 2), 1.7e308)), [1.7e308] * 2)
+    np.testing.assert_allclose(quantiles(np.full((4, 2), 1.7e308), 0.4), [1.7e308] * 2)
+    np.testing.assert_allclose(means(np.array([[np.inf], [3.0]])), [3.0])
+    assert means(np.empty((3, 0))).shape == quantiles(np.empty((3, 0)), 0.5).shape == (0,)
+    np.testing.assert_array_equal(means(np.empty((0, 2))), [NAN, NAN])
+    np.testing.assert_array_equal(quantiles(np.empty((0, 2)), 0.5), [NAN, NAN])
+    np.testing.assert_array_equal(quantiles(np.full((3, 2), NAN), 0.5), [NAN, NAN])
+
+
+@pytest.mark.parametrize("level", [-0.1, 1.1, NAN])
+def test_a_level_is_a_share(level: float) -> None:
+    with pytest.raises(ValueError, match="level"):
+        quantiles(np.ones((2, 2)), level)
+
+
+# ---- sets
+
+
+def runs(seed: int = 1) -> SampleSet:
+    """Six runs of three bursts of 20 s at 1 GB/s, one with a foreign burst of 5 GB/s."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(0.0, 1e7, (6, 300))
+    for start in (50, 150, 250):
+        rows[:, start : start + 20] += 1e9
+    rows[2, 100:110] += 5e9
+    return sample_set(*rows)
+
+
+def test_what_each_one_makes_of_a_foreign_burst() -> None:
+    one = runs()
+    assert len(mean(one).bursts) == 4
+    for found in (median(one), quantile(one)):
+        assert len(found.bursts) == 3
+        np.testing.assert_allclose(found.bursts.started_s, [50, 150, 250])
+        np.testing.assert_allclose(found.bytes_per_s[50:70], 1e9, rtol=0.02)
+        assert found.bytes_per_s[100:110].max() < 1e7
+    assert 0 < mean(one).background_bytes_per_s < 1e7
+    assert mean(one).duration_s == 300
+    assert np.isnan(mean(one).low_bytes_per_s).all()
+
+
+def test_quantiles_are_in_order() -> None:
+    one = runs(4)
+    low, middle, high = (quantile(one, level).bytes_per_s for level in (0.2, 0.5, 0.8))
+    assert (low <= middle).all()
+    assert (middle <= high).all()
+    np.testing.assert_array_equal(median(one).bytes_per_s, middle)
+    assert quantile(one).volume_bytes <= median(one).volume_bytes
+
+
+def test_the_order_of_runs_does_not_matter() -> None:
+    one = runs()
+    swapped = sample_set(*one.rates[::-1])
+    np.testing.assert_array_equal(quantile(one).bytes_per_s, quantile(swapped).bytes_per_s)
+    np.testing.assert_allclose(mean(one).bytes_per_s, mean(swapped).bytes_per_s, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("rates", "outcome"),
+    [
+        ([], "too_few_samples"),
+        ([[]], "too_few_samples"),
+        ([[NAN] * 9] * 3, "too_few_samples"),
+        ([[0.0] * 9] * 3, "no_io"),
+        ([[np.inf] * 9, [0.0] * 9], "no_io"),
+        ([[0.0, 5.0, 0.0, 0.0]], "extracted"),
+        ([[5.0]], "extracted"),
+        ([[1e308, 0.0, 1e308]] * 4, "extracted"),
+        ([[5e-324, 0.0, 5e-324, 0.0]] * 4, "extracted"),
+    ],
+)
+def test_every_set_has_an_outcome(rates: list[list[float]], outcome: str) -> None:
+    found: list[Extracted] = [mean(sample_set(*rates)), median(sample_set(*rates)), quantile(sample_set(*rates))]
+    assert {each.outcome for each in found} == {outcome}
+    for each in found:
+        assert np.isfinite(each.bytes_per_s).all()
+        assert (len(each.bytes_per_s) > 0) == (outcome == "extracted")
+
+
+def test_where_no_run_was_measured_a_line_stands_in() -> None:
+    rows = np.tile(np.array([0.0, 0.0, 4.0, *[NAN] * 13, 4.0, 0.0, 0.0, *[0.0] * 60]), (3, 1))
+    found = mean(sample_set(*rows))
+    assert found.outcome == "extracted"
+    np.testing.assert_allclose(found.bytes_per_s[2:17], 4.0)

@@ -1,0 +1,178 @@
+"""Every method's answers: well formed whatever the runs are; order, scale, sets side by side, runs left out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
+from transforms.signatures.extracting import DEFAULT_METHOD, METHODS, SignatureParams, extract
+from transforms.signatures.sample_sets import SampleSet, SampleSets
+from transforms.signatures.signature import Extracted
+
+NAN, INF = float("nan"), float("inf")
+BOUNDED = settings(max_examples=15, deadline=None)
+#: those that do not take runs one after the other
+ORDERLESS = ("robust", "mean", "median", "quantile")
+BURSTS: list[Burst] = [(10.0 + 50 * place, 26.0 + 50 * place, 1e9) for place in range(4)]
+
+
+@pytest.fixture(autouse=True)
+def silent() -> Iterator[None]:
+    """No warning of NumPy's, whatever is asked."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def answers(one: SampleSet, methods: Sequence[str] = METHODS) -> dict[str, Extracted]:
+    """Each method's answer for one set; all are well formed."""
+    found = {told.method: told.extracted[0] for told in extract(SampleSets.of([one]), None, methods)}
+    assert {method: faults(told) for method, told in found.items() if faults(told)} == {}
+    return found
+
+
+def noisy(seed: int, runs: int = 7, duration_s: float = 200.0) -> SampleSet:
+    """Runs of the same bursts, some of them late, with bursts of others."""
+    rng = np.random.default_rng(seed)
+    phases = rng.uniform(0, 2, runs)
+    rows, durations = [], []
+    for phase_s in phases:
+        late = np.cumsum(rng.choice([0.0, 0.0, 3.0], len(BURSTS)))
+        own = [(begin + by, end + by, rate) for (begin, end, rate), by in zip(BURSTS, late, strict=True)]
+        places = rng.uniform(0, duration_s - 20, 2)
+        others = [(place, place + rng.uniform(3, 20), rng.uniform(2e8, 2e9)) for place in places]
+        durations.append(duration_s + late[-1])
+        rows.append(polled([*own, *others], durations[-1], 2.0, phase_s) + 1e6)
+    return set_of(rows, 2.0, (-phases).tolist(), durations)
+
+
+# ---- whatever the runs are
+
+#: no single denormal: half of the least one is nothing
+EXTREMES = st.sampled_from([0.0, 0.0, 1.0, 1e9, 3e9, NAN, INF, 2.0**-1060, 1e-310, 1e300, -0.0])
+
+
+@st.composite
+def sets(draw: st.DrawFn) -> SampleSet:
+    """Sets of any runs: of no steps or of some, long gaps, rates of any size, constant ones."""
+    count = draw(st.integers(0, 8))
+    seed = draw(st.integers(0, 10_000))
+    rng = np.random.default_rng(seed)
+    interval_s = draw(st.sampled_from([0.5, 1.0, 2.0, 5.0, 60.0]))
+    length = draw(st.integers(0, 60))
+    rows: list[list[float]] = []
+    for _ in range(count):
+        kind = draw(st.sampled_from(["any", "busy", "bursts", "constant", "gaps", "short"]))
+        steps = max(0, length + int(rng.integers(-2, 3))) if kind != "short" else draw(st.integers(0, 3))
+        if kind == "any":
+            rows.append(draw(st.lists(EXTREMES, min_size=steps, max_size=steps)))
+        elif kind == "constant":
+            rows.append([draw(EXTREMES)] * steps)
+        else:
+            rates = rng.exponential(1e9, steps) * (rng.random(steps) < 0.3 if kind != "busy" else 1.0)
+            if kind in ("bursts", "gaps"):
+                rates = 1e9 * (np.arange(steps) % 12 < 4) + 1e6
+            if kind == "gaps":
+                rates[rng.random(steps) < 0.2] = NAN
+            rows.append(rates.tolist())
+    started = [-draw(st.sampled_from([0.0, 0.3, 0.99])) * interval_s for _ in rows]
+    durations = [max(0.0, len(row) * interval_s + begun) for row, begun in zip(rows, started, strict=True)]
+    return set_of(rows, interval_s, started, durations)
+
+
+@settings(max_examples=80, deadline=None)
+@given(sets())
+def test_answers_are_well_formed_whatever_is_asked(one: SampleSet) -> None:
+    found = answers(one)
+    assert list(found) == list(METHODS)
+    if one.run_count < SignatureParams().least_run_count:
+        assert {told.outcome for told in found.values()} == {"too_few_samples"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(sets(), st.integers(0, 1000))
+def test_no_method_depends_on_the_order_of_runs_but_those_that_say_so(one: SampleSet, seed: int) -> None:
+    found = answers(one, ORDERLESS)
+    other = answers(reordered(one, np.random.default_rng(seed).permutation(one.run_count).tolist()), ORDERLESS)
+    for method in ORDERLESS:
+        assert other[method].outcome == found[method].outcome
+        np.testing.assert_allclose(other[method].bytes_per_s, found[method].bytes_per_s, rtol=1e-9)
+    np.testing.assert_array_equal(other["robust"].bytes_per_s, found["robust"].bytes_per_s)
+
+
+@BOUNDED
+@given(st.integers(0, 10_000), st.integers(-40, 40))
+def test_all_rates_times_a_power_of_two_give_all_answers_times_it(seed: int, exponent: int) -> None:
+    one = noisy(seed)
+    rows = [np.ldexp(rates, exponent) for rates in one.rates]
+    higher = answers(set_of(rows, 2.0, one.started_s.tolist(), one.duration_s.tolist()))
+    for method, found in answers(one).items():
+        expected = np.ldexp(found.bytes_per_s, exponent)
+        assert higher[method].outcome == found.outcome, method
+        np.testing.assert_allclose(higher[method].bytes_per_s, expected, rtol=1e-9, err_msg=method)
+        np.testing.assert_array_equal(higher[method].bursts.started_s, found.bursts.started_s, err_msg=method)
+        volume = np.ldexp(found.bursts.volume_bytes, exponent)
+        np.testing.assert_allclose(higher[method].bursts.volume_bytes, volume, rtol=1e-9, err_msg=method)
+        background = higher[method].background_bytes_per_s
+        np.testing.assert_allclose(background, np.ldexp(found.background_bytes_per_s, exponent), rtol=1e-9)
+
+
+# ---- sets
+
+
+def test_sets_side_by_side_do_not_touch() -> None:
+    stopped = noisy(3)
+    rows = [*stopped.rates, stopped.rates[0][:30]]
+    with_one_stopped = set_of(rows, 2.0, [*stopped.started_s, 0.0], [*stopped.duration_s, 60.0])
+    ones = [noisy(1), set_of([]), noisy(2, runs=4), with_one_stopped, set_of([np.zeros(100)] * 6)]
+    together = extract(SampleSets.of(ones))
+    for told in together:
+        assert len(told.extracted) == len(ones)
+        assert told.is_outlier.shape == (sum(one.run_count for one in ones),)
+    for place, one in enumerate(ones):
+        for told, alone in zip(together, extract(SampleSets.of([one])), strict=True):
+            assert told.extracted[place].outcome == alone.extracted[0].outcome
+            np.testing.assert_array_equal(told.extracted[place].bytes_per_s, alone.extracted[0].bytes_per_s)
+    outcomes = {told.method: [found.outcome for found in told.extracted] for told in together}
+    assert outcomes["robust"] == ["extracted", "too_few_samples", "too_few_samples", "extracted", "no_io"]
+
+
+def test_methods_come_as_they_are_asked_for() -> None:
+    asked = ("mean", "robust", "mean")
+    assert tuple(told.method for told in extract(SampleSets.of([noisy(1)]), None, asked)) == asked
+    assert DEFAULT_METHOD in METHODS
+    with pytest.raises(KeyError):
+        extract(SampleSets.of([noisy(1)]), None, ("no_method",))
+
+
+def test_runs_that_stopped_early_are_left_out_of_all_but_the_raw_method() -> None:
+    whole = polled(BURSTS, 200.0)
+    one = set_of([*[whole] * 6, whole[:40], whole[:60]])
+    for told in extract(SampleSets.of([one])):
+        expected = [False] * 8 if told.method == "iosi_raw" else [False] * 6 + [True] * 2
+        assert told.is_outlier.tolist() == expected, told.method
+        if told.method == "robust":
+            np.testing.assert_allclose(told.extracted[0].bytes_per_s, truth_by_second(BURSTS, 200), atol=1e-3)
+
+
+def test_a_run_of_others_storm_is_weighed_and_not_left_out_of_the_default() -> None:
+    clean, rng = polled(BURSTS, 200.0), np.random.default_rng(2)
+    rows = [clean + rng.uniform(0, 1e5, len(clean)) for _ in range(7)]
+    one = set_of([*rows, clean + 4e9 * (np.arange(len(clean)) > 30)])
+    told = {answer.method: answer for answer in extract(SampleSets.of([one]))}
+    assert not told["robust"].is_outlier.any()
+    assert told["mean"].is_outlier.tolist() == [False] * 7 + [True]
+    assert len(told["robust"].extracted[0].bursts) == 4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_bursts_of_clean_runs(method: str) -> None:
+    found = answers(set_of([polled(BURSTS, 200.0)] * 6), (method,))[method]
+    assert found.outcome == "extracted"
+    assert len(found.bursts) == 4
+    assert found.bytes_per_s.sum() == pytest.approx(6.4e10, rel=0.25)

@@ -1,0 +1,366 @@
+"""IOSI: by hand, each reading of the paper, beside its naive twin, on a simulated site, and on whatever comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.signatures import iosi as naive
+from transforms.arrays import Ragged
+from transforms.signatures import iosi as module
+from transforms.signatures.iosi import IosiParams, iosi, iosi_raw, likenesses
+from transforms.signatures.iosi_crests import CrestParams, Waves, waves
+from transforms.signatures.iosi_wavelets import approximation
+from transforms.signatures.outliers import are_outliers, volumes
+from transforms.signatures.sample_sets import SampleSet, SampleSets
+from transforms.signatures.signature import OUTCOMES, Extracted
+from transforms.signatures.similarity import correlation, cross_correlation
+from transforms.synthetic.site import APPLICATIONS, SiteParams, signature, simulate
+
+Reals = npt.NDArray[np.float64]
+NAN = float("nan")
+
+
+def samples(rates: list[Reals], durations: list[float] | None = None, interval_s: float = 2.0) -> SampleSet:
+    counts = [len(one) for one in rates]
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    values = np.concatenate([np.zeros(0), *rates])
+    duration = np.array(counts, dtype=np.float64) * interval_s if durations is None else np.array(durations)
+    return SampleSet(Ragged(values, offsets), interval_s, np.zeros(len(rates)), duration)
+
+
+def bumps(length: int, *bursts: tuple[float, float, float]) -> Reals:
+    """A run in steps of 2 s: bursts that rise and fall, each of (second of its crest, duration, rate)."""
+    seconds = 2.0 * np.arange(length) + 1.0
+    total = np.zeros(length)
+    for middle, duration, rate in bursts:
+        total += rate * np.maximum(1.0 - np.abs(seconds - middle) / (duration / 2), 0.0)
+    return total
+
+
+def five_runs(*foreign: tuple[int, float, float, float]) -> SampleSet:
+    """Runs of 800 s with bursts at about 200 and 600 s; foreign ones are of (run, crest, duration, rate)."""
+    rates = []
+    for run, late in enumerate((0.0, 2.0, 4.0, 2.0, 2.0)):
+        own = bumps(400, (200 + late, 40, 2.0e9), (600 + late, 24, 1.0e9))
+        rates.append(own + sum((bumps(400, of[1:]) for of in foreign if of[0] == run), np.zeros(400)))
+    return samples(rates)
+
+
+def assert_sound(found: Extracted) -> None:
+    """Whatever a signature is, it is whole."""
+    assert found.outcome in OUTCOMES
+    if found.outcome != "extracted":
+        assert len(found.bytes_per_s) == len(found.bursts) == 0
+        return
+    curve, bursts = found.bytes_per_s, found.bursts
+    assert np.isfinite(curve).all()
+    assert (curve >= 0).all()
+    begin, end = bursts.started_s.astype(int), bursts.ended_s.astype(int)
+    assert (end > begin).all()
+    assert (begin[1:] >= end[:-1]).all()
+    assert begin[0] >= 0
+    assert end[-1] <= len(curve)
+    assert ((bursts.peaked_s > bursts.started_s) & (bursts.peaked_s < bursts.ended_s)).all()
+    assert ((bursts.support_ratio > 0) & (bursts.support_ratio <= 1)).all()
+    is_in = np.zeros(len(curve), dtype=np.bool_)
+    for first, last, peak, volume in zip(begin, end, bursts.peaked_s.astype(int), bursts.volume_bytes, strict=True):
+        is_in[first:last] = True
+        assert curve[peak] == curve[first:last].max()
+        with np.errstate(over="ignore"):
+            assert volume == pytest.approx(curve[first:last].sum(), rel=1e-9)
+    assert not curve[~is_in].any()
+
+
+# ---- by hand
+
+
+def test_common_bursts_are_averaged_at_their_mean_time() -> None:
+    found = iosi(five_runs())
+    assert found.outcome == "extracted"
+    assert_sound(found)
+    assert len(found.bursts) == 2
+    # second k of a sample stands for its step's middle, at 1 s; runs come 2 s late on average
+    assert found.bursts.peaked_s == pytest.approx([201.5, 601.5], abs=1)
+    assert found.bursts.volume_bytes == pytest.approx([2.0e9 * 40 / 2, 1.0e9 * 24 / 2], rel=0.05)
+    assert found.bursts.support_ratio.tolist() == [1, 1]
+    assert 0 <= found.background_bytes_per_s < 1e6
+    assert len(found.bytes_per_s) == 799
+    assert np.isnan(found.low_bytes_per_s).all()
+
+
+def test_a_foreign_burst_of_one_run_is_left_out() -> None:
+    found = iosi(five_runs((1, 400, 30, 2.0e9)))
+    assert len(found.bursts) == 2
+    assert not found.bytes_per_s[350:450].any()
+
+
+def test_a_foreign_burst_beside_an_own_one_loses_the_vote() -> None:
+    alone, beside = iosi(five_runs()), iosi(five_runs((1, 250, 20, 1.0e9)))
+    assert len(beside.bursts) == 2
+    assert beside.bursts.peaked_s == pytest.approx(alone.bursts.peaked_s, abs=2)
+
+
+def test_background_is_reported_and_left_out() -> None:
+    quiet = five_runs()
+    noisy = SampleSet(
+        Ragged(quiet.samples.values + 0.1e9, quiet.samples.offsets), 2.0, quiet.started_s, quiet.duration_s
+    )
+    found = iosi(noisy)
+    assert found.background_bytes_per_s == pytest.approx(0.1e9, rel=0.2)
+    assert found.volume_bytes == pytest.approx(iosi(quiet).volume_bytes, rel=0.05)
+
+
+def test_one_run_is_its_own_signature() -> None:
+    found = iosi(samples([bumps(400, (200, 40, 2e9), (600, 24, 1e9))]))
+    assert len(found.bursts) == 2
+    assert found.bursts.support_ratio.tolist() == [1, 1]
+
+
+def test_without_preprocessing_the_length_is_the_median_and_no_background_known() -> None:
+    rates = [bumps(count, (200, 40, 2e9), (600, 24, 1e9)) for count in (400, 404, 410, 150, 420)]
+    found = iosi_raw(samples(rates), IosiParams(kappa=0.8))
+    assert_sound(found)
+    assert len(found.bytes_per_s) == 2 * 404 - 1
+    assert np.isnan(found.background_bytes_per_s)
+    assert found.bursts.support_ratio.tolist() == [1.0, 0.8]
+
+
+def test_what_is_not_measured_is_no_lack_of_a_burst() -> None:
+    whole = five_runs()
+    values = whole.samples.values.copy()
+    values[400 + 290 : 400 + 312] = NAN  # the second run's second burst
+    found = iosi(SampleSet(Ragged(values, whole.samples.offsets), 2.0, whole.started_s, whole.duration_s))
+    assert len(found.bursts) == 2
+    assert found.bursts.volume_bytes == pytest.approx(iosi(whole).bursts.volume_bytes, rel=0.1)
+
+
+# ---- outcomes
+
+
+def test_no_run_is_too_few() -> None:
+    assert iosi(samples([])).outcome == "too_few_samples"
+    assert iosi_raw(samples([])).outcome == "too_few_samples"
+    assert iosi(samples([np.full(50, NAN)] * 5)).outcome == "too_few_samples"
+
+
+def test_silent_runs_have_no_io() -> None:
+    assert iosi(samples([np.zeros(100)] * 5)).outcome == "no_io"
+    assert iosi_raw(samples([np.zeros(100)] * 5)).outcome == "no_io"
+    assert iosi_raw(samples([np.full(100, NAN)] * 5)).outcome == "no_io"
+
+
+def test_runs_with_nothing_in_common_have_no_common_bursts() -> None:
+    apart = [bumps(400, (80 + 140 * run, 40, 2e9)) for run in range(5)]
+    found = iosi(samples(apart))
+    assert found.outcome == "no_common_bursts"
+    assert found.background_bytes_per_s >= 0
+    assert iosi(samples([np.full(100, 5e8)] * 5)).outcome == "no_common_bursts"
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4])
+@pytest.mark.parametrize("length", [1, 2, 3, 7])
+def test_short_samples_have_an_outcome(length: int, level: int) -> None:
+    for method in (iosi, iosi_raw):
+        assert_sound(method(samples([np.arange(length) * 1e9] * 5), IosiParams(level=level)))
+
+
+extreme = st.one_of(
+    st.sampled_from([0.0, NAN, float("inf"), 5e-324, 1e-310, 1.0, 1e9, 1e307, 1.7e308]), st.floats(0, 1e10)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(extreme, max_size=60), max_size=6), st.sampled_from([0.5, 1.0, 2.0, 3.7]))
+def test_whatever_comes_has_a_sound_outcome(drawn: list[list[float]], interval_s: float) -> None:
+    rates = [np.array(one, dtype=np.float64) for one in drawn]
+    for method in (iosi, iosi_raw):
+        assert_sound(method(samples(rates, interval_s=interval_s)))
+
+
+# ---- properties
+
+
+@cache
+def noisy_runs(seed: int = 1) -> SampleSet:
+    rng = np.random.default_rng(seed)
+    foreign = [
+        (run, rng.uniform(50, 750), rng.uniform(10, 60), rng.uniform(0.3, 3) * 1e9) for run in (0, 1, 2, 3, 4) * 3
+    ]
+    whole = five_runs(*foreign)
+    surface = 0.05e9 * rng.random(len(whole.samples.values))
+    return SampleSet(
+        Ragged(whole.samples.values + surface, whole.samples.offsets), 2.0, whole.started_s, whole.duration_s
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rates_scale_and_the_order_of_runs_does_not_count(seed: int) -> None:
+    one = noisy_runs(seed)
+    found = iosi(one)
+    scaled = SampleSet(Ragged(one.samples.values * 1024.0, one.samples.offsets), 2.0, one.started_s, one.duration_s)
+    np.testing.assert_allclose(iosi(scaled).bytes_per_s, found.bytes_per_s * 1024.0, rtol=1e-9)
+    turned = samples(one.rates[::-1])
+    np.testing.assert_allclose(iosi(turned).bytes_per_s, found.bytes_per_s, rtol=1e-9, atol=1.0)
+
+
+def test_majority_covers_less_than_all() -> None:
+    one = noisy_runs(2)
+    narrow, wide = iosi(one), iosi(one, IosiParams(extent="all"))
+    assert len(narrow.bursts) == len(wide.bursts)
+    assert (narrow.bursts.ended_s <= wide.bursts.ended_s).all()
+    assert narrow.volume_bytes <= wide.volume_bytes
+
+
+def test_without_a_height_or_a_setting_there_is_no_grid() -> None:
+    for fields in ({"width_count": 0}, {"height_count": 0}, {"least_height": 0.0}, {"least_height": 0.3}):
+        with pytest.raises(ValueError, match="unit"):
+            replace(IosiParams(), **fields)
+
+
+# ---- beside the twin
+
+
+def bursts_of(found: Waves) -> list[naive.Burst]:
+    return list(zip(found.run.tolist(), found.first.tolist(), found.peak.tolist(), found.last.tolist(), strict=True))
+
+
+def random_rows(seed: int) -> Reals:
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 7))
+    rows = rng.random((count, 160)) * 0.1
+    for middle in rng.uniform(10, 150, int(rng.integers(1, 5))):
+        for row in rows:
+            spread = rng.uniform(2, 8)
+            row += rng.uniform(0.5, 1.0) * np.exp(-(((np.arange(160) - middle - rng.normal(0, 3)) / spread) ** 2))
+    return rows / rows.max()
+
+
+@pytest.mark.parametrize(
+    ("reference", "comparison"), list(product(("present", "padded"), ("padded", "overlap", "stretched")))
+)
+def test_likenesses_as_the_naive_twin(reference: module.Reference, comparison: module.Comparison) -> None:
+    params = IosiParams(reference=reference, comparison=comparison)
+    for seed in range(12):
+        rows = random_rows(seed)
+        found = waves(approximation(rows))
+        expected = naive.likenesses(rows.tolist(), bursts_of(found), reference, comparison)
+        np.testing.assert_allclose(likenesses(rows, found, params), expected, atol=1e-9)
+
+
+def test_likeness_of_constant_bursts_is_none() -> None:
+    flat = Waves(np.array([0, 0]), np.array([0, 5]), np.array([2, 7]), np.array([4, 9]))
+    assert likenesses(np.full((1, 10), 0.3), flat).tolist() == [0, 0]
+    assert likenesses(np.full((1, 10), 0.3), Waves(*[np.zeros(0, dtype=np.int64)] * 4)).tolist() == []
+
+
+def test_a_burst_of_the_opposite_shape_has_no_likeness() -> None:
+    peak, valley = np.array([0, 1.0, 2, 1, 0]), np.array([2.0, 1, 0, 1, 2])
+    rows = np.concatenate([peak, peak, peak, valley])[None, :]
+    first = np.array([0, 5, 10, 15])
+    found = Waves(np.zeros(4, dtype=np.int64), first, first + 2, first + 4)
+    assert likenesses(rows, found) == pytest.approx([1, 1, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("first", "crest", "last", "begin", "end"),
+    [
+        # they part in the middle of what they share
+        ([0, 8], [5, 15], [12, 20], [0, 10], [10, 20]),
+        # but each keeps its crest: the later one, the earlier one
+        ([0, 5], [4, 6], [20, 9], [0, 6], [6, 9]),
+        ([10, 0], [15, 18], [17, 30], [10, 16], [16, 30]),
+        # of two with one crest the later may have nothing left
+        ([0, 2], [5, 5], [9, 6], [0, 6], [6, 6]),
+        ([-3, 90], [2, 95], [6, 110], [0, 90], [6, 100]),
+    ],
+)
+def test_bursts_that_overlap_part(
+    first: list[int], crest: list[int], last: list[int], begin: list[int], end: list[int]
+) -> None:
+    parted = module._apart(np.array(first), np.array(crest), np.array(last), 100)
+    assert [side.tolist() for side in parted] == [begin, end]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        IosiParams(kappa=0.7),
+        IosiParams(kappa=0.7, distance="crest"),
+        IosiParams(kappa=0.7, extent="all"),
+        IosiParams(kappa=0.7, alignment="mass"),
+    ],
+)
+def test_signatures_as_the_naive_twin(params: IosiParams) -> None:
+    extracted = 0
+    for seed in range(24):
+        rows = random_rows(seed)
+        found = waves(approximation(rows))
+        bursts, values = bursts_of(found), rows.tolist()
+        widths = naive.widths(bursts, params.width_count, params.distance)
+        grids = list(product(widths, params.heights.tolist()))
+        likeness = likenesses(rows, found, params).tolist()
+        clusters = naive.common(values, bursts, likeness, grids, params.gamma, params.kappa)
+        one = module._extracted(rows, NAN, params)
+        if not clusters:
+            assert one.outcome == "no_common_bursts"
+            continue
+        curve, seconds = naive.signature(values, bursts, clusters, params.extent, params.alignment)
+        np.testing.assert_allclose(one.bytes_per_s, curve, atol=1e-9)
+        assert list(zip(one.bursts.started_s.tolist(), one.bursts.ended_s.tolist(), strict=True)) == seconds
+        assert_sound(one)
+        extracted += 1
+    assert extracted > 12
+
+
+# ---- a simulated site
+
+
+@cache
+def site_sets() -> dict[str, SampleSet]:
+    """Each application's runs on a calm site of 5 days, without outliers; noise only prolongs them, or nearly."""
+    applications = [one for one in APPLICATIONS if one.name in {"ior_a", "ior_b", "ior_c"}]
+    params = SiteParams(seed=3, days=5, fault_level=0, drift_ratio=0.003)
+    site = simulate(params, applications)
+    rates = site.traffic["write_bytes"].to_numpy() / params.interval_s
+    jobs = site.jobs.join(site.runs, on="job_id").drop_nulls("ended_at")
+    found = {}
+    for name in ("ior_a", "ior_b", "ior_c"):
+        runs = jobs.filter(application=name)
+        began, ended = (
+            (runs[column].dt.timestamp("ms").to_numpy() / 1e3 - params.start.timestamp()) / params.interval_s
+            for column in ("started_at", "ended_at")
+        )
+        pieces = [rates[int(np.ceil(a)) : int(np.ceil(b)) + 1] for a, b in zip(began, ended, strict=True)]
+        one = samples(pieces, ((ended - began) * params.interval_s).tolist())
+        moved = volumes(SampleSets.of([one]))
+        found[name] = one.kept(~are_outliers(one.duration_s, moved, np.array([0, one.run_count])))
+    return found
+
+
+@pytest.mark.parametrize("name", ["ior_a", "ior_b", "ior_c"])
+def test_on_a_simulated_site_it_is_as_good_as_published(name: str) -> None:
+    truth = signature(next(one for one in APPLICATIONS if one.name == name), "write")
+    found = iosi(site_sets()[name])
+    assert_sound(found)
+    # the lower ends of the ranges of section 6.3
+    assert cross_correlation(found.bytes_per_s, truth) > 0.72
+    assert correlation(found.bytes_per_s, truth) > 0.66
+
+
+def test_to_the_letter_it_is_worse_than_by_default() -> None:
+    letter = IosiParams(
+        reference="padded",
+        distance="crest",
+        extent="all",
+        crests=CrestParams(peak_ratio=None),
+    )
+    truth = signature(next(one for one in APPLICATIONS if one.name == "ior_a"), "write")
+    one = site_sets()["ior_a"]
+    assert correlation(iosi(one, letter).bytes_per_s, truth) < correlation(iosi(one).bytes_per_s, truth) - 0.2

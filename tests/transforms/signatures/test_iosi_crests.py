@@ -1,0 +1,176 @@
+"""Waves between troughs: ends, flats, the mean crest height, its naive twin, simulated bursts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings, strategies as st
+
+from tests.naive.signatures import iosi_crests as naive
+from transforms.signatures.iosi_crests import CrestParams, Waves, waves
+from transforms.signatures.iosi_wavelets import approximation
+
+NAN = float("nan")
+LETTER = CrestParams(peak_ratio=None)
+
+
+def triples(found: Waves) -> list[tuple[int, int, int]]:
+    return list(zip(found.first.tolist(), found.peak.tolist(), found.last.tolist(), strict=True))
+
+
+def of(*row: float, params: CrestParams | None = None) -> list[tuple[int, int, int]]:
+    """The bursts of one row."""
+    found = waves([row], params)
+    assert not found.run.any()
+    return triples(found)
+
+
+# ---- one row
+
+
+def test_a_burst_lies_between_troughs_and_peaks_at_its_crest() -> None:
+    assert of(1, 0, 3, 0, 3, 5, 1, 2) == [(1, 2, 3), (3, 5, 6)]
+    assert of(1, 0, 3, 0, 3, 5, 1, 2, params=LETTER) == [(0, 0, 1), (1, 2, 3), (3, 5, 6), (6, 7, 7)]
+
+
+def test_only_troughs_below_the_mean_crest_height_separate() -> None:
+    # crests 9, 8 and 1: mean 6
+    assert of(0, 9, 7, 8, 0, 1, 0) == [(0, 1, 4)]
+    assert of(0, 9, 6, 8, 0, 1, 0) == [(0, 1, 4)], "at the mean it does not separate"
+    assert of(0, 9, 5.9, 8, 0, 1, 0) == [(0, 1, 2), (2, 3, 4)]
+    assert of(0, 9, 4, 8, 0, 1, 0, params=CrestParams(trough_ratio=0.5)) == [(0, 1, 4)]
+
+
+def test_a_wave_is_a_burst_if_its_highest_crest_reaches_the_mean() -> None:
+    # crests 9 and 1: mean 5
+    assert of(0, 9, 0, 1, 0) == [(0, 1, 2)]
+    assert of(0, 9, 0, 1, 0, params=LETTER) == [(0, 1, 2), (2, 3, 4)]
+    assert of(0, 9, 0, 1, 0, params=CrestParams(peak_ratio=0.2)) == [(0, 1, 2), (2, 3, 4)]
+    assert of(0, 9, 0, 4, 0, params=CrestParams(peak_ratio=1.4)) == []
+
+
+def test_equal_crests_are_all_bursts_whatever_their_mean_is_rounded_to() -> None:
+    assert len(of(0, 0.1, 0, 0.1, 0, 0.1, 0)) == 3
+    assert of(0, 7, 0) == [(0, 1, 2)]
+
+
+def test_of_equal_crests_in_a_burst_the_first_is_its_peak() -> None:
+    assert of(0, 9, 8, 9, 0, 1, 0) == [(0, 1, 4)]
+
+
+def test_a_flat_crest_peaks_in_its_middle_and_flat_troughs_end_beside_the_burst() -> None:
+    assert of(0, 0, 0, 1, 4, 4, 4, 4, 1, 0, 0, 0) == [(2, 5, 9)]
+    assert of(0, 4, 0, 0, 0, 4, 0) == [(0, 1, 2), (4, 5, 6)]
+    assert of(0, 1, 1, 4, 2, 2, 0) == [(0, 3, 6)], "a halt on the way is neither"
+
+
+def test_a_row_may_begin_or_end_within_a_burst() -> None:
+    assert of(9, 9, 3, 0, 0) == [(0, 0, 3)]
+    assert of(0, 0, 3, 9) == [(1, 3, 3)]
+    assert of(0, 0, 3, 9, 9, 9) == [(1, 4, 5)]
+    assert of(5, 1, 5) == [(0, 0, 1), (1, 2, 2)]
+    assert of(5, 1) == [(0, 0, 1)]
+    assert of(1, 5) == [(0, 1, 1)]
+
+
+def test_without_ups_and_downs_there_is_no_burst() -> None:
+    assert of(0, 0, 0) == []
+    assert of(5, 5, 5) == []
+    assert of(5) == []
+    assert of(NAN, NAN) == []
+    assert len(waves(np.empty((0, 5)))) == len(waves(np.empty((3, 0)))) == 0
+
+
+def test_what_lies_below_zero_is_no_burst() -> None:
+    assert of(-9, -1, -9, -2, -9) == []
+    assert len(of(-9, -1, -9, -2, -9, params=LETTER)) == 2
+    assert of(-5, 2, -5, -4, -5) == [(0, 1, 2)], "the mean crest height may be below zero"
+
+
+def test_what_is_not_a_number_separates() -> None:
+    assert of(0, 9, 8, NAN, 8, 9, 0) == [(0, 1, 3), (3, 5, 6)]
+    assert of(NAN, 9, 0) == [(0, 1, 2)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e308, 5e-324, np.inf, 1e-300])
+def test_extreme_heights_are_no_error(scale: float) -> None:
+    assert of(0, scale, 0, scale, 0) == [(0, 1, 2), (2, 3, 4)]
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ValueError, match="shape"):
+        waves(np.ones(5))
+
+
+# ---- many rows
+
+heights = st.one_of(st.integers(-2, 4).map(float), st.floats(-1e6, 1e6))
+ratios = st.sampled_from([0.0, 0.5, 1.0, 1.5])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), ratios, st.one_of(st.none(), ratios))
+def test_rows_equal_the_naive_twin(data: st.DataObject, trough_ratio: float, peak_ratio: float | None) -> None:
+    points = data.draw(st.integers(1, 12))
+    rows = data.draw(st.lists(st.lists(heights, min_size=points, max_size=points), min_size=1, max_size=4))
+    found = waves(rows, CrestParams(trough_ratio, 0.0, peak_ratio))
+    bursts = [naive.waves(row, trough_ratio, 0.0, peak_ratio) for row in rows]
+    assert triples(found) == [burst for each in bursts for burst in each]
+    assert found.run.tolist() == np.repeat(np.arange(len(rows)), [len(each) for each in bursts]).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-5, 100).map(float), min_size=1, max_size=30))
+def test_the_defaults_equal_the_naive_twins(row: list[float]) -> None:
+    assert of(*row) == naive.waves(row)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(heights, min_size=1, max_size=40))
+@example([1.0, 1.0, 2.0, 2.0, 0.0, 0.0, 3.0])
+def test_backwards_in_time_bursts_are_the_same(row: list[float]) -> None:
+    forward, backward = waves([row], LETTER), waves([row[::-1]], LETTER)
+    last = len(row) - 1
+    assert forward.first.tolist() == (last - backward.last[::-1]).tolist()
+    assert forward.last.tolist() == (last - backward.first[::-1]).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=40), st.integers(-30, 30))
+def test_the_unit_does_not_matter(row: list[int], exponent: int) -> None:
+    assert of(*row) == of(*(value * 2.0**exponent for value in row))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(heights, min_size=1, max_size=40))
+def test_bursts_are_in_order_and_share_troughs_at_most(row: list[float]) -> None:
+    found = waves([row])
+    assert (found.first <= found.peak).all()
+    assert (found.peak <= found.last).all()
+    assert (found.last[:-1] <= found.first[1:]).all()
+
+
+# ---- smoothed samples
+
+
+def test_bursts_of_a_noisy_sample_are_found_and_its_ripples_are_not() -> None:
+    rng = np.random.default_rng(5)
+    rows = np.maximum(rng.normal(0.0, 2e7, (8, 1500)), 0.0)
+    starts = np.arange(150, 1500, 300)
+    for start in starts:
+        rows[:, start : start + 50] += rng.normal(2.5e9, 2e8, (8, 50))
+    found = waves(approximation(rows))
+    assert np.bincount(found.run).tolist() == [5] * 8
+    middles = np.tile(starts + 25, 8)
+    assert (np.abs(found.peak - middles) < 30).all()
+    # the smooth row swings below zero just beside a burst
+    assert np.abs(found.last - found.first - 54).max() <= 8
+    assert len(waves(approximation(rows), LETTER)) > 8 * 50
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4])
+def test_a_steady_writer_has_one_burst(level: int) -> None:
+    found = waves(approximation(np.full((2, 1500), 2e9), level))
+    assert found.run.tolist() == [0, 1]
+    assert (found.last - found.first > 1490).all()

@@ -1,0 +1,359 @@
+"""IOSI 5.1 step by step: the paper's own example, gaps, other intervals, strange samples, naive twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.signatures import preprocessing as naive
+from transforms.arrays import Ragged
+from transforms.signatures.preprocessing import (
+    PreprocessingParams,
+    bridged,
+    duration_corrected,
+    noise_reduced,
+    over_node_counts,
+    partial,
+    preprocessed,
+    refined,
+    refined_all,
+)
+from transforms.signatures.sample_sets import SampleSet
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+Reals = npt.NDArray[np.float64]
+NAN = float("nan")
+EVEN = PreprocessingParams(published_excess_ratio=0.0)
+rates = st.one_of(st.just(0.0), st.floats(1e-3, 1e3))
+gappy = st.one_of(rates, st.just(NAN))
+
+
+def of(*values: float) -> Reals:
+    return np.array(values, dtype=np.float64)
+
+
+def ragged(*samples: list[float] | Reals) -> Ragged:
+    edges = np.concatenate([[0], np.cumsum([len(one) for one in samples])]).astype(np.int64)
+    return Ragged(np.concatenate([np.zeros(0), *(np.array(one, dtype=np.float64) for one in samples)]), edges)
+
+
+def pieces(samples: Ragged) -> list[list[float]]:
+    return (
+        [part.tolist() for part in np.split(samples.values, samples.offsets[1:-1])] if len(samples.offsets) > 1 else []
+    )
+
+
+def a_set(*samples: list[float] | Reals, interval_s: float = 2.0, duration_s: list[float] | None = None) -> SampleSet:
+    durations = of(*(duration_s or [len(one) * interval_s for one in samples]))
+    return SampleSet(ragged(*samples), interval_s, np.zeros(len(samples)), durations)
+
+
+# ---- granularity refinement
+
+
+def test_every_second_point_is_the_mean_of_its_neighbours() -> None:
+    np.testing.assert_array_equal(refined(of(1, 3, 7), 2.0), [1, 2, 3, 5, 7])
+    np.testing.assert_array_equal(refined(of(4), 2.0), [4])
+    assert refined(of(), 2.0).shape == (0,)
+    np.testing.assert_array_equal(refined(of(1.6e308, 1.6e308), 2.0), [1.6e308] * 3)
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "expected"),
+    [
+        (1.0, [0, 10, 40]),
+        (5.0, [0, 2, 4, 6, 8, 10, 16, 22, 28, 34, 40]),
+        (2.5, [0, 4, 8, 16, 28, 40]),
+        (1.5, [0, 20 / 3, 20, 40]),
+        (0.5, [5, 40]),
+        (0.75, [0.25 * 10, 0.5 * 10 + 0.5 * 40, 40]),
+    ],
+)
+def test_points_are_a_second_apart_at_any_interval(interval_s: float, expected: list[float]) -> None:
+    np.testing.assert_allclose(refined(of(0, 10, 40), interval_s), expected, rtol=1e-12)
+
+
+def test_no_last_point_is_lost_to_rounding() -> None:
+    # 50 steps of 2.3 s end just before the 115th second, by rounding
+    assert len(refined(np.zeros(51), 2.3)) == 116
+    # and 25 of 0.28 s just after the 7th
+    assert len(refined(np.zeros(25), 0.28)) == 7
+    for interval in (1.1, 1.7, 2.1, 3.3, 0.1, 0.3, 0.7):
+        count = 1001
+        expected = 1000 * interval + 1 if interval >= 1 else 1001 * interval
+        found = refined(np.arange(count) * 1.0, interval)
+        assert len(found) == (round(expected) if interval >= 1 else int(np.ceil(expected - 1e-9)))
+        assert np.isfinite(found).all()
+
+
+def test_no_step_leaks_into_the_next_sample_by_rounding() -> None:
+    # the 30th step of 0.1 s ends just after the third second, by rounding
+    found = pieces(refined_all(ragged(np.full(30, 7.0), np.full(10, NAN)), 0.1))
+    np.testing.assert_array_equal(found[1], [NAN])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(gappy, max_size=40), st.sampled_from([0.1, 0.25, 0.3, 0.7]))
+def test_short_steps_keep_their_mean(steps: list[float], interval_s: float) -> None:
+    found = refined(of(*steps), interval_s)
+    assert len(found) == np.ceil(len(steps) * interval_s - 1e-9)
+    if steps and not np.isnan(steps).any():
+        last = len(steps) * interval_s - (len(found) - 1)
+        total = found[:-1].sum() + found[-1] * last
+        assert total == pytest.approx(sum(steps) * interval_s, rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(gappy, max_size=12), max_size=5))
+def test_refinement_of_many_is_as_the_naive_twin(samples: list[list[float]]) -> None:
+    found = pieces(refined_all(ragged(*samples), 2.0))
+    for ours, sample in zip(found, samples, strict=True):
+        np.testing.assert_allclose(ours, naive.refined(sample), rtol=1e-12)
+    for other in (3.0, 2.5, 0.5):
+        together = pieces(refined_all(ragged(*samples), other))
+        for ours, sample in zip(together, samples, strict=True):
+            np.testing.assert_array_equal(ours, refined(of(*sample), other))
+
+
+def test_general_interpolation_agrees_with_that_of_2_s() -> None:
+    steps = np.random.default_rng(2).random(300)
+    np.testing.assert_allclose(refined(steps, 2.0), refined(steps, 2.0 + 1e-13), rtol=1e-9)
+
+
+def test_points_beside_gaps_are_not_measured() -> None:
+    np.testing.assert_array_equal(refined(of(1, NAN, 3), 2.0), [1, NAN, NAN, NAN, 3])
+    np.testing.assert_array_equal(refined(of(1, NAN, 3), 3.0), [1, NAN, NAN, NAN, NAN, NAN, 3])
+    np.testing.assert_array_equal(refined(of(1, NAN, NAN, 3), 0.5), [1, 3])
+
+
+@pytest.mark.parametrize("interval_s", [0.0, -1.0, NAN, np.inf])
+def test_an_interval_is_a_positive_number(interval_s: float) -> None:
+    with pytest.raises(ValueError, match="interval"):
+        refined(of(1, 2), interval_s)
+
+
+# ---- gaps
+
+
+def test_short_gaps_are_bridged_and_long_ones_stay() -> None:
+    samples = ragged([0, NAN, NAN, 3, NAN, NAN, NAN, 7], [NAN, 5, np.inf], [NAN, NAN], [], [-np.inf, NAN, NAN, 1])
+    assert str(pieces(bridged(samples, 2.0, 4.0))) == str(
+        [[0.0, 1.0, 2.0, 3.0, NAN, NAN, NAN, 7.0], [5.0, 5.0, 5.0], [NAN, NAN], [], [NAN, NAN, NAN, 1.0]]
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(gappy, max_size=15), max_size=5), st.integers(0, 6))
+def test_bridges_are_as_the_naive_twins(samples: list[list[float]], most_steps: int) -> None:
+    found = pieces(bridged(ragged(*samples), 2.0, 2.0 * most_steps))
+    for ours, sample in zip(found, samples, strict=True):
+        np.testing.assert_allclose(ours, naive.bridged(sample, most_steps), rtol=1e-9, atol=1e-12)
+
+
+# ---- duration correction
+
+
+def test_the_papers_own_example() -> None:
+    found = duration_corrected([np.arange(1500.0), np.arange(1560.0)])
+    assert found.shape == (2, 1500)
+    dropped = np.setdiff1d(np.arange(1560), found[1])
+    assert (dropped[:4] + 1).tolist() == [1, 26, 51, 76]
+    assert len(dropped) == 60
+    assert set(np.diff(dropped)) == {25}
+
+
+def test_a_tenth_more_is_still_the_papers_and_beyond_is_even() -> None:
+    for count, last in ((110, 90), (111, 100)):
+        found = duration_corrected([np.arange(100.0), np.arange(float(count))])
+        dropped = np.setdiff1d(np.arange(count), found[1])
+        assert (dropped[0], dropped[-1]) == (0, last)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 200), st.lists(st.integers(0, 500), min_size=1, max_size=4))
+def test_just_as_many_as_needed_at_regular_intervals(shortest: int, more: list[int]) -> None:
+    counts = [shortest, *(shortest + extra for extra in more)]
+    samples = [np.arange(count, dtype=np.float64) for count in counts]
+    for params in (PreprocessingParams(), EVEN):
+        found = duration_corrected(samples, params)
+        assert found.shape == (len(counts), shortest)
+        for ours, count in zip(found, counts, strict=True):
+            excess = count - shortest
+            by_paper = params is not EVEN and excess <= 0.1 * shortest
+            interval = (shortest if by_paper else count) / excess if excess else 1.0
+            assert ours.tolist() == naive.shortened(list(range(count)), shortest, interval)
+            gaps = np.diff(np.setdiff1d(np.arange(count), ours))
+            assert not len(gaps) or gaps.max() - gaps.min() <= 1
+
+
+def test_durations_of_nothing() -> None:
+    assert duration_corrected([]).shape == (0, 0)
+    assert duration_corrected([of(), of(1, 2)]).shape == (2, 0)
+    np.testing.assert_array_equal(duration_corrected([of(1, 2, 3)]), [[1, 2, 3]])
+
+
+# ---- noise reduction
+
+
+def test_the_mean_of_what_is_below_the_mean_is_subtracted() -> None:
+    values, background = noise_reduced(np.array([[1.0, 3, 20], [2, NAN, 14]]))
+    assert background == pytest.approx(2.0)
+    np.testing.assert_allclose(values, [[0, 1, 18], [0, NAN, 12]], atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 12), st.data())
+def test_noise_reduction_is_as_the_naive_twin(runs: int, points: int, data: st.DataObject) -> None:
+    values = np.array(
+        data.draw(st.lists(st.lists(gappy, min_size=points, max_size=points), min_size=runs, max_size=runs))
+    )
+    found, background = noise_reduced(values)
+    if np.isnan(values).all() or np.nanmax(values) - np.nanmin(values) < 1e-9 * np.nanmax(values):
+        return
+    theirs, level = naive.noise_reduced(values.tolist())
+    assert background == pytest.approx(level, rel=1e-9)
+    np.testing.assert_allclose(found, theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_no_background_where_nothing_stands_out() -> None:
+    for value in (0.0, 0.1, 5e-324, 1.7e308):
+        values, background = noise_reduced(np.full((3, 7), value))
+        assert background == 0.0
+        assert (values == value).all()
+    values, background = noise_reduced(np.full((2, 2), NAN))
+    assert np.isnan(background)
+    assert np.isnan(values).all()
+    assert np.isnan(noise_reduced(np.zeros((0, 0)))[1])
+    values, background = noise_reduced(np.array([[1.7e308, 1.7e308, 1e307]]))
+    assert background == pytest.approx(1e307)
+    values, _ = noise_reduced(np.array([[np.inf, 1.0, 5.0]]))
+    np.testing.assert_allclose(values, [[NAN, 0, 4]])
+
+
+# ---- all of it
+
+
+def test_all_steps_together() -> None:
+    one = a_set([1, 1, 9, 1], [1, 1, 1, 9, 1, 1], [1, 1, NAN, 1])
+    found = preprocessed(one)
+    assert found.values.shape == (3, 7)
+    assert found.run.tolist() == [0, 1, 2]
+    points = [naive.refined(sample) for sample in ([1, 1, 9, 1], [1, 1, 1, 9, 1, 1], [1, 1, 1, 1])]
+    cut = [naive.shortened(sample, 7, len(sample) / (len(sample) - 7 or 1)) for sample in points]
+    values, background = naive.noise_reduced(cut)
+    np.testing.assert_allclose(found.values, values)
+    assert found.background_bytes_per_s == pytest.approx(background)
+    assert found.complete is found.values
+
+
+def test_long_gaps_stay_and_are_filled_from_the_others_on_demand() -> None:
+    long = np.full(60, 1.0)
+    long[20:28] = NAN
+    burst = np.full(60, 1.0)
+    burst[22:25] = 11.0
+    found = preprocessed(a_set(long, burst, burst * 2 - 1))
+    assert np.isnan(found.values[0, 39:56]).all()
+    assert np.isfinite(found.values).sum() == found.values.size - 17
+    np.testing.assert_array_equal(found.complete[0, 39:56], found.values[1:, 39:56].mean(axis=0))
+    np.testing.assert_array_equal(found.complete[1:], found.values[1:])
+    alone = preprocessed(a_set(long))
+    assert not alone.complete[0, 39:56].any()
+
+
+def test_a_sample_full_of_gaps_is_left_out() -> None:
+    full_of_gaps = np.full(40, 1.0)
+    full_of_gaps[5:16] = NAN
+    found = preprocessed(a_set(np.arange(50.0), full_of_gaps, [], np.full(3, NAN), np.arange(45.0)))
+    assert found.run.tolist() == [0, 4]
+    assert found.values.shape == (2, 89)
+    full_of_gaps[5] = 1.0
+    assert preprocessed(a_set(np.arange(50.0), full_of_gaps)).run.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("samples", [[], [[]], [[NAN] * 9, [NAN] * 7], [[np.inf], []]])
+def test_nothing_at_all(samples: list[list[float]]) -> None:
+    found = preprocessed(a_set(*samples))
+    assert found.values.shape == (0, 0)
+    assert found.complete.shape == (0, 0)
+    assert np.isnan(found.background_bytes_per_s)
+    assert len(found.run) == 0
+
+
+def test_samples_of_one_step() -> None:
+    found = preprocessed(a_set([3], [5], [4, 4, 4]))
+    # only 3 is below the mean, which is 4
+    np.testing.assert_allclose(found.values, [[0], [2], [1]])
+    assert found.background_bytes_per_s == 3.0
+
+
+# ---- other sets
+
+
+def test_partial_samples_are_the_first_part() -> None:
+    one = SampleSet(ragged(range(10), range(21)), 2.0, of(-1, 0), of(18.0, 41.0))
+    half = partial(one, ratio=0.5)
+    assert half.duration_s.tolist() == [9.0, 20.5]
+    # from -1 to 9 s, and from 0 to 22 s, which the part's end lies in
+    assert [len(sample) for sample in half.rates] == [5, 11]
+    assert half.rates[1].tolist() == list(range(11))
+    same = partial(one, duration_s=20.0)
+    assert same.duration_s.tolist() == [18.0, 20.0]
+    assert [len(sample) for sample in same.rates] == [10, 10]
+    assert same.started_s.tolist() == [-1, 0]
+    whole = partial(one, ratio=1.0)
+    np.testing.assert_array_equal(whole.samples.values, one.samples.values)
+
+
+def test_partial_samples_of_strange_runs() -> None:
+    one = SampleSet(ragged([], [1, 2, 3]), 2.0, of(0, 0), of(0, NAN))
+    assert [len(sample) for sample in partial(one, ratio=0.1).rates] == [0, 3]
+    assert [len(sample) for sample in partial(one, duration_s=1e-3).rates] == [0, 1]
+    assert partial(one, duration_s=4.0).duration_s.tolist() == [0.0, 4.0]
+    for wrong in ({}, {"ratio": 0.1, "duration_s": 1.0}, {"ratio": 0.0}, {"ratio": 1.1}, {"duration_s": 0.0}):
+        with pytest.raises(ValueError, match=r"part|ratio|duration"):
+            partial(one, **wrong)
+
+
+def weakly_scaled(factor: int, count: int, rng: np.random.Generator) -> SampleSet:
+    """Runs on `factor` times the smallest node count: five bursts, each as high and `factor` times as long."""
+    samples = []
+    for _ in range(count):
+        one = np.tile(np.concatenate([np.zeros(45 * factor), np.full(5 * factor, 3e9)]), 5)
+        samples.append(np.concatenate([np.zeros(rng.integers(3)), one]) + rng.random(1) * 1e7)
+    return a_set(*samples)
+
+
+def test_runs_over_node_counts_become_those_of_the_smallest() -> None:
+    rng = np.random.default_rng(5)
+    merged = over_node_counts([weakly_scaled(2, 4, rng), weakly_scaled(1, 4, rng), weakly_scaled(4, 3, rng)])
+    assert merged.run_count == 11
+    assert merged.duration_s.max() < 1.02 * merged.duration_s.min()
+    volume = np.array([sample.sum() for sample in merged.rates])
+    assert volume.max() < 1.1 * volume.min()
+    mean = preprocessed(merged).values.mean(axis=0)
+    bursts = np.flatnonzero(np.diff(mean > 1.5e9, prepend=False, append=False))
+    assert len(bursts) == 10
+    np.testing.assert_allclose(bursts[::2], 90 + 100 * np.arange(5), atol=5)
+
+
+def test_runs_over_node_counts_keep_what_makes_them_differ() -> None:
+    one, twice = a_set([1.0] * 100, [1.0] * 50), a_set([1.0] * 200, [1.0] * 210, [1.0] * 190)
+    merged = over_node_counts([one, twice])
+    early = SampleSet(twice.samples, 2.0, of(-1, -1, -1), twice.duration_s)
+    assert over_node_counts([one, early]).started_s.tolist() == [0, 0, -0.375, -0.375, -0.375]
+    # medians of 150 and 400 s
+    assert merged.duration_s.tolist() == [200, 100, 150, 157.5, 142.5]
+    assert [len(sample) for sample in merged.rates] == [100, 50, 75, 79, 72]
+    np.testing.assert_array_equal(over_node_counts([one]).samples.values, one.samples.values)
+
+
+def test_node_counts_of_nothing_and_of_other_intervals() -> None:
+    assert over_node_counts([]).run_count == 0
+    assert over_node_counts([a_set([]), a_set([1, 2], duration_s=[NAN])]).run_count == 0
+    merged = over_node_counts([a_set([1, 3, 5]), a_set([2, 2, 2, 2, 2, 2, 2], interval_s=1.0, duration_s=[7.0])])
+    assert merged.interval_s == 1.0
+    assert merged.started_s.tolist() == pytest.approx([0.5, 0.0])
+    assert pieces(merged.samples) == [[1, 2, 3, 4, 5], [2, 2, 2, 2, 2, 2]]

@@ -1,0 +1,77 @@
+"""Sample sets: what goes into a set comes out of it, whichever way it is cut."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings, strategies as st
+
+from tests.transforms.run_sets import set_of
+from transforms.signatures.sample_sets import SampleSet, SampleSets
+
+BOUNDED = settings(max_examples=50, deadline=None)
+RATES = st.lists(st.lists(st.floats(0, 1e12), max_size=6), max_size=5)
+
+
+def of(rows: list[list[float]], interval_s: float = 2.0) -> SampleSet:
+    """Runs of which no two begin or last alike."""
+    return set_of(
+        rows,
+        interval_s,
+        started_s=[-0.1 * place for place in range(len(rows))],
+        duration_s=[100.0 + place for place in range(len(rows))],
+    )
+
+
+def assert_alike(found: SampleSet, expected: SampleSet) -> None:
+    assert found.interval_s == expected.interval_s
+    np.testing.assert_array_equal(found.samples.values, expected.samples.values)
+    np.testing.assert_array_equal(found.samples.offsets, expected.samples.offsets)
+    np.testing.assert_array_equal(found.started_s, expected.started_s)
+    np.testing.assert_array_equal(found.duration_s, expected.duration_s)
+
+
+@BOUNDED
+@given(RATES)
+def test_rates_are_the_runs(rows: list[list[float]]) -> None:
+    one = of(rows)
+    assert one.run_count == len(rows)
+    assert [rate.tolist() for rate in one.rates] == rows
+
+
+@BOUNDED
+@given(RATES, st.data())
+def test_what_is_kept_is_as_it_was(rows: list[list[float]], data: st.DataObject) -> None:
+    marks = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
+    one = of(rows)
+    kept = one.kept(np.array(marks, dtype=bool))
+    places = [place for place, mark in enumerate(marks) if mark]
+    assert [rate.tolist() for rate in kept.rates] == [rows[place] for place in places]
+    np.testing.assert_array_equal(kept.duration_s, [100.0 + place for place in places])
+    np.testing.assert_allclose(kept.started_s, [-0.1 * place for place in places])
+    assert kept.samples.offsets.dtype == np.int64
+
+
+@BOUNDED
+@given(st.lists(RATES, max_size=4))
+def test_sets_come_out_as_they_went_in(sets: list[list[list[float]]]) -> None:
+    ones = [of(rows, 1.0 + place) for place, rows in enumerate(sets)]
+    together = SampleSets.of(ones)
+    assert together.set_count == len(sets)
+    assert together.owner.tolist() == [place for place, rows in enumerate(sets) for _ in rows]
+    for place, one in enumerate(ones):
+        assert_alike(together.one(place), one)
+
+
+def test_one_set_is_a_view_and_not_a_copy() -> None:
+    together = SampleSets.of([of([[1.0], [2.0, 3.0]]), of([[4.0, 5.0], [], [6.0]])])
+    one = together.one(1)
+    assert np.shares_memory(one.samples.values, together.samples.values)
+    assert np.shares_memory(one.rates[0], together.samples.values)
+    assert one.samples.offsets.tolist() == [0, 2, 2, 3]
+
+
+def test_no_sets_and_sets_of_no_runs() -> None:
+    assert SampleSets.of([]).set_count == 0
+    assert len(SampleSets.of([]).owner) == 0
+    empty = SampleSets.of([of([]), of([[]])])
+    assert [empty.one(place).run_count for place in range(2)] == [0, 1]

@@ -1,0 +1,208 @@
+"""Yardsticks: analytic cases, no answers, naive twins, matching of bursts, drift over releases."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+
+from tests.naive.signatures import similarity as naive
+from transforms.signatures.curve_bursts import bursts_of
+from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.signatures.similarity import (
+    MatchParams,
+    burst_errors,
+    correlation,
+    cross_correlation,
+    difference,
+    lag,
+    pairs,
+    volume_ratio,
+)
+from transforms.synthetic.site import APPLICATIONS, signature
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+Reals = npt.NDArray[np.float64]
+curves = st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 100.0)), max_size=24)
+
+
+def of(*values: float) -> Reals:
+    return np.array(values, dtype=np.float64)
+
+
+def bursts(*spans: tuple[float, float, float]) -> SignatureBursts:
+    """Bursts of (start, peak, end)."""
+    started, peaked, ended = (of(*column) for column in zip(*spans, strict=True)) if spans else (of(), of(), of())
+    return SignatureBursts(started, peaked, ended, ended - started, np.full(len(started), np.nan))
+
+
+# ---- curves
+
+
+def test_a_curve_is_like_itself_at_any_scale_and_shift() -> None:
+    truth = signature(APPLICATIONS[0], "write")
+    late = np.concatenate([np.zeros(30), 7e-3 * truth])
+    assert cross_correlation(truth, truth) == pytest.approx(1.0, abs=1e-12)
+    assert correlation(truth, truth) == pytest.approx(1.0, abs=1e-12)
+    assert cross_correlation(late, truth) == pytest.approx(1.0, abs=1e-12)
+    assert lag(late, truth) == 30
+    assert lag(truth, late) == -30
+    assert correlation(late, truth) < 0.6
+    assert volume_ratio(late, truth) == pytest.approx(7e-3)
+
+
+def test_figures_by_hand() -> None:
+    # products at lags -1, 0, 1: 2, 1, 2 over sqrt(5 * 2)... and the shorter one ends in zeros
+    assert cross_correlation(of(1, 2), of(1, 0, 1)) == pytest.approx(2 / np.sqrt(10))
+    assert correlation(of(1, 0), of(1, 0, 1)) == pytest.approx(0.5)
+    assert correlation(of(1, 0), of(0, 1)) == pytest.approx(-1.0)
+    assert volume_ratio(of(1, 2), of(1, 0, 1)) == pytest.approx(1.5)
+
+
+def test_the_lag_of_what_repeats_is_the_smallest() -> None:
+    truth = np.tile(of(1, 0, 0, 0), 6)
+    assert lag(truth, truth) == 0
+    assert lag(np.concatenate([of(0), truth]), truth) == 1
+    # as like three seconds late as one second early
+    assert lag(of(0, 0, 0, 1, 0), of(1, 0, 0, 0, 1)) == -1
+    assert lag(of(0, 1, 0, 0, 0), of(1, 0, 0, 0, 1)) == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(curves, curves)
+def test_as_the_naive_twin(found: list[float], truth: list[float]) -> None:
+    # what is left of a spread below rounding is no spread
+    for one in (found, truth):
+        assume(len(one) > 1)
+        assume(max(one) - min(one) > 1e-6 * max(one))
+    ours = cross_correlation(of(*found), of(*truth)), correlation(of(*found), of(*truth))
+    assert ours[0] == pytest.approx(naive.cross_correlation(found, truth), abs=1e-9)
+    assert ours[1] == pytest.approx(naive.correlation(found, truth), abs=1e-7)
+    assert ours[0] <= 1.0
+    assert abs(ours[1]) <= 1.0
+    assert ours[0] == pytest.approx(cross_correlation(of(*truth), of(*found)), abs=1e-12)
+
+
+@pytest.mark.parametrize("none", [of(), of(3.0), of(0, 0, 0), of(2, 2, 2), of(1, np.nan, 2), of(1, np.inf)])
+def test_no_answer_for_curves_without_shape(none: Reals) -> None:
+    some = of(1, 2, 1)
+    for one, other in ((none, some), (some, none), (none, none)):
+        assert np.isnan(cross_correlation(one, other))
+        assert np.isnan(correlation(one, other))
+        assert np.isnan(lag(one, other))
+
+
+def test_no_answer_for_volumes() -> None:
+    assert np.isnan(volume_ratio(of(), of(1)))
+    assert np.isnan(volume_ratio(of(1), of()))
+    assert np.isnan(volume_ratio(of(1), of(0, 0)))
+    assert np.isnan(volume_ratio(of(np.nan), of(1)))
+    assert np.isnan(volume_ratio(of(1), of(1, np.inf)))
+    assert volume_ratio(of(0, 0), of(1)) == 0.0
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-200, 1e200, 8e307])
+def test_scales_of_any_size(scale: float) -> None:
+    curve = of(0, 1, 2, 0, 2, 0)
+    assert cross_correlation(curve * scale, curve) == pytest.approx(1.0)
+    assert correlation(curve * scale, curve) == pytest.approx(1.0)
+    assert volume_ratio(curve * scale, curve * scale) == pytest.approx(1.0)
+
+
+def test_huge_next_to_tiny_is_not_a_crash() -> None:
+    assert volume_ratio(of(1e308, 1e308), of(1e-308)) == np.inf
+    assert volume_ratio(of(1e-308), of(1e308, 1e308)) == 0.0
+
+
+# ---- bursts
+
+
+def test_bursts_are_matched_one_to_one() -> None:
+    truth = bursts((10, 12, 20), (40, 42, 50), (70, 72, 80))
+    assert burst_errors(truth, truth) == (0, 0)
+    assert burst_errors(bursts(), truth) == (3, 0)
+    assert burst_errors(truth, bursts()) == (0, 3)
+    assert burst_errors(bursts(), bursts()) == (0, 0)
+    # one that covers two stands for one of them
+    assert burst_errors(bursts((10, 12, 80)), truth) == (2, 0)
+    # two within one: one of them is false
+    assert burst_errors(bursts((10, 12, 14), (15, 17, 19)), bursts((10, 12, 20))) == (0, 1)
+
+
+def test_bursts_that_share_no_time_are_one_if_their_peaks_are_near() -> None:
+    truth = bursts((10, 12, 14))
+    near, far = bursts((14, 17, 20)), bursts((14, 17.01, 20))
+    assert burst_errors(near, truth) == (0, 0)
+    assert burst_errors(far, truth) == (1, 1)
+    assert burst_errors(far, truth, MatchParams(tolerance_s=6.0)) == (0, 0)
+    # touching is not sharing
+    assert burst_errors(near, truth, MatchParams(tolerance_s=0.0)) == (1, 1)
+
+
+def test_as_many_as_can_be_then_the_nearest() -> None:
+    # the first found overlaps both, the second only the first of them: both are matched all the same
+    found, truth = bursts((9, 31, 32), (33, 34, 35)), bursts((10, 30, 31), (31.5, 38, 39))
+    assert pairs(found, truth) == (pytest.approx([0, 1]), pytest.approx([0, 1]))
+    # of two that may be one the nearer is
+    in_found, in_truth = pairs(bursts((0, 4, 9), (9, 10, 20)), bursts((5, 11, 12)))
+    assert (in_found.tolist(), in_truth.tolist()) == ([1], [0])
+
+
+spans = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 6), st.integers(0, 10)), max_size=5)
+
+
+def placed(steps: list[tuple[int, int, int]]) -> list[tuple[float, float, float]]:
+    """Spans one after the other from (gap, length, peak in tenths of the length)."""
+    found, at = [], 0.0
+    for gap, length, tenths in steps:
+        started = at + gap
+        at = started + length
+        found.append((started, started + length * tenths / 10, at))
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(spans, spans, st.floats(0, 6))
+def test_matching_is_as_the_naive_twins_best(
+    found: list[tuple[int, int, int]], truth: list[tuple[int, int, int]], tolerance_s: float
+) -> None:
+    ours, theirs = placed(found), placed(truth)
+    count, distance = naive.best_matching(ours, theirs, tolerance_s)
+    in_found, in_truth = pairs(bursts(*ours), bursts(*theirs), MatchParams(tolerance_s))
+    assert len(in_found) == count
+    total = sum(abs(ours[i][1] - theirs[j][1]) for i, j in zip(in_found, in_truth, strict=True))
+    assert total == pytest.approx(distance, abs=1e-6)
+    errors = burst_errors(bursts(*ours), bursts(*theirs), MatchParams(tolerance_s))
+    assert errors == (len(truth) - count, len(found) - count)
+
+
+# ---- drift
+
+
+def test_difference_says_what_came_and_went() -> None:
+    truth = signature(APPLICATIONS[4], "write")
+    old = Extracted.curve(truth, bursts_of(truth))
+    changed = truth.copy()
+    changed[410:420] = 0.0
+    changed[2000:2030] = 2e9
+    new = Extracted.curve(changed, bursts_of(changed))
+    found = difference(old, new)
+    assert found.gone.started_s.tolist() == [412.0]
+    assert found.come.started_s.tolist() == [2000.0]
+    assert found.come.volume_bytes.tolist() == [6e10]
+    assert 0.8 < found.correlation < found.cross_correlation < 1.0
+    assert found.lag_s == 0.0
+    assert found.volume_ratio == pytest.approx((truth.sum() - 6e9 + 6e10) / truth.sum())
+    same = difference(old, old)
+    assert (len(same.gone), len(same.come), same.volume_ratio) == (0, 0, 1.0)
+
+
+def test_difference_from_and_to_nothing() -> None:
+    truth = signature(APPLICATIONS[4], "write")
+    one, none = Extracted.curve(truth, bursts_of(truth)), Extracted.nothing("too_few_samples")
+    for old, new, gone, come in ((one, none, 7, 0), (none, one, 0, 7), (none, none, 0, 0)):
+        found = difference(old, new)
+        assert (len(found.gone), len(found.come)) == (gone, come)
+        assert np.isnan([found.correlation, found.cross_correlation, found.lag_s, found.volume_ratio]).all()

@@ -1,0 +1,118 @@
+"""Weighted processor sharing: analytic cases, conservation, the naive twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.synthetic import contention as naive
+from transforms.synthetic.contention import Chains, Pipe, fair_rates, share
+
+Step = tuple[float, float, float, float, int]
+
+
+def chains(*runs: tuple[float, list[Step]]) -> Chains:
+    """Chains from (start, [(wait, volume, peak, weight, channel), ...])."""
+    steps = np.array([step for _, chain in runs for step in chain], dtype=float).reshape(-1, 5)
+    return Chains(
+        started_s=np.array([start for start, _ in runs], dtype=float),
+        offsets=np.cumsum([0, *(len(chain) for _, chain in runs)]),
+        wait_s=steps[:, 0],
+        volume_bytes=steps[:, 1],
+        peak_bytes_per_s=steps[:, 2],
+        weight=steps[:, 3],
+        channel=steps[:, 4].astype(np.int64),
+    )
+
+
+def test_alone_a_chain_runs_as_planned() -> None:
+    found = share(chains((5, [(10, 100, 20, 1, 0), (3, 0, 1, 1, 0), (2, 40, 10, 1, 1)])), Pipe(1000), 100)
+    np.testing.assert_allclose(found.started_s, [15, 23, 25])
+    np.testing.assert_allclose(found.ended_s, [20, 23, 29])
+    np.testing.assert_allclose(found.volumes(np.array([0, 15, 17, 27, 100])), [[0, 0], [40, 0], [60, 20], [0, 20]])
+
+
+def test_two_equal_transfers_halve_a_short_pipe_and_delay_what_follows() -> None:
+    both = chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (0, [(0, 100, 10, 1, 0)]))
+    found = share(both, Pipe(10), 1000)
+    np.testing.assert_allclose(found.ended_s, [20, 26, 20])
+    assert share(both, Pipe(20), 1000).ended_s.tolist() == [10, 16, 10], "a wide pipe delays nobody"
+
+
+def test_a_heavier_transfer_gets_the_larger_share_and_none_more_than_its_peak() -> None:
+    assert fair_rates([100, 100], [3, 1], Pipe(40)) == [30, 10]
+    assert fair_rates([5, 100, 100], [1, 1, 1], Pipe(45)) == [5, 20, 20]
+    assert fair_rates([], [], Pipe(45)) == []
+
+
+def test_others_cost_speed_even_in_a_wide_pipe() -> None:
+    assert fair_rates([12, 30], [1, 2], Pipe(1000, seek_loss_ratio=0.5)) == [6, 20]
+
+
+def test_the_horizon_cuts_and_says_so() -> None:
+    found = share(chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (50, [(0, 1, 1, 1, 0)])), Pipe(100), 4)
+    np.testing.assert_array_equal(found.ended_s, [np.nan] * 3)
+    np.testing.assert_array_equal(found.started_s, [0, np.nan, np.nan])
+    np.testing.assert_allclose(found.moved_bytes, [40, 0, 0])
+    np.testing.assert_allclose(found.volumes(np.array([0.0, 4.0])), [[40]])
+
+
+def test_chains_without_steps_are_nothing() -> None:
+    assert share(chains(), Pipe(1), 10).moved_bytes.size == 0
+    assert share(chains((0, []), (1, [(0, 5, 5, 1, 0)]), (2, [])), Pipe(9), 10).ended_s.tolist() == [2]
+
+
+def test_late_times_and_fast_pipes_come_to_an_end() -> None:
+    # 90 days in, a transfer's last byte is shorter than floating-point time can tell
+    run = chains((7.7e6, [(0.1, 1e13 / 3, 1.1e10, 1, 0)]), (7.7e6, [(0.2, 1e13 / 7, 1.3e10, 1, 0)]))
+    found = share(run, Pipe(2e10), 7.8e6)
+    np.testing.assert_allclose(found.moved_bytes, run.volume_bytes, rtol=1e-12)
+
+
+steps = st.tuples(
+    st.floats(0, 10), st.floats(1, 100), st.floats(1, 30), st.sampled_from([0.5, 1.0, 4.0]), st.integers(0, 1)
+)
+several = st.lists(st.tuples(st.floats(0, 20), st.lists(steps, max_size=4)), min_size=1, max_size=5)
+
+
+@settings(max_examples=50, deadline=None)
+@given(several, st.floats(5, 60), st.floats(0, 0.3), st.floats(1, 200))
+def test_no_byte_is_lost_and_no_limit_broken(
+    runs: list[tuple[float, list[Step]]], capacity: float, loss: float, until: float
+) -> None:
+    plan = chains(*runs)
+    found = share(plan, Pipe(capacity, loss), until)
+    edges = np.linspace(0, until, 37)
+    volumes = found.volumes(edges)
+    np.testing.assert_allclose(volumes.sum(), found.moved_bytes.sum(), atol=1e-6)
+    assert (volumes.sum(axis=1) <= capacity * np.diff(edges) * (1 + 1e-9) + 1e-3).all()
+    is_over = np.isfinite(found.ended_s)
+    np.testing.assert_array_equal(found.moved_bytes[is_over], plan.volume_bytes[is_over])
+    took = (found.ended_s - found.started_s)[is_over]
+    assert (took >= (plan.volume_bytes / plan.peak_bytes_per_s)[is_over] - 2e-6).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0.1, 50), st.sampled_from([0.5, 1.0, 4.0])), max_size=6),
+    st.floats(1, 60),
+    st.floats(0, 0.5),
+)
+def test_rates_equal_the_naive_twin(flows: list[tuple[float, float]], capacity: float, loss: float) -> None:
+    peaks, weights = [peak for peak, _ in flows], [weight for _, weight in flows]
+    pipe = Pipe(capacity, loss)
+    np.testing.assert_allclose(fair_rates(peaks, weights, pipe), naive.fair_rates(peaks, weights, pipe), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ends_equal_the_naive_twin(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    runs = [
+        (rng.uniform(0, 5), [(rng.uniform(0, 3), rng.uniform(5, 50), rng.uniform(4, 20), rng.uniform(0.5, 4), 0)] * 2)
+        for _ in range(4)
+    ]
+    plan, pipe = chains(*runs), Pipe(18, 0.1)
+    found = share(plan, pipe, 40)
+    expected = [end for chain in naive.ended_s(plan, pipe, 40, 0.02) for end in chain]
+    np.testing.assert_allclose(found.ended_s, np.array(expected, dtype=float), atol=0.2)

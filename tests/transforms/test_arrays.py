@@ -1,0 +1,86 @@
+"""Cutting samples: every piece is its slice, all at once."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive import arrays as naive
+from transforms.arrays import Ints, Ragged, Reals, cut
+
+NAN = float("nan")
+
+
+def ints(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def pieces(ragged: Ragged) -> list[Reals]:
+    return [ragged.values[low:high] for low, high in pairwise(ragged.offsets)]
+
+
+@st.composite
+def cuts(draw: st.DrawFn) -> tuple[list[float], list[int], list[int]]:
+    series = draw(st.lists(st.just(NAN) | st.floats(0, 1e15), max_size=40))
+    places = st.integers(0, max(len(series) - 1, 0))
+    bounds = draw(st.lists(st.tuples(places, places), max_size=20)) if series else []
+    return series, [low for low, _ in bounds], [high for _, high in bounds]
+
+
+@settings(max_examples=50, deadline=None)
+@given(cuts())
+def test_pieces_are_those_of_the_naive_twin(case: tuple[list[float], list[int], list[int]]) -> None:
+    series, first, last = case
+    found = cut(np.array(series, dtype=float), ints(first), ints(last))
+    expected = naive.cut(series, first, last)
+    assert found.offsets.dtype == np.int64
+    assert len(found.offsets) == len(first) + 1
+    for piece, slice_ in zip(pieces(found), expected, strict=True):
+        np.testing.assert_array_equal(piece, np.array(slice_, dtype=float))
+
+
+def test_pieces_may_overlap_repeat_and_be_empty() -> None:
+    found = cut(np.array([10.0, 11.0, NAN, 13.0]), ints([0, 1, 1, 3, 2]), ints([1, 3, 3, 3, 1]))
+    np.testing.assert_array_equal(found.values, [10, 11, 11, NAN, 13, 11, NAN, 13, 13])
+    assert found.offsets.tolist() == [0, 2, 5, 8, 9, 9]
+
+
+def test_no_pieces_are_no_values() -> None:
+    found = cut(np.array([1.0]), ints([]), ints([]))
+    assert found.values.size == 0
+    assert found.offsets.tolist() == [0]
+
+
+def test_an_empty_series_has_empty_pieces_only() -> None:
+    found = cut(np.array([]), ints([5, -3]), ints([4, -4]))
+    assert found.offsets.tolist() == [0, 0, 0]
+    with pytest.raises(IndexError):
+        cut(np.array([]), ints([0]), ints([0]))
+
+
+@pytest.mark.parametrize(("first", "last"), [(-1, 0), (2, 3), (3, 3), (-2, -1), (-9, 9)])
+def test_a_piece_that_reaches_beyond_the_series_is_an_error(first: int, last: int) -> None:
+    with pytest.raises(IndexError, match="beyond the series"):
+        cut(np.array([1.0, 2.0, 3.0]), ints([0, first]), ints([1, last]))
+
+
+def test_the_series_is_not_changed_and_not_shared() -> None:
+    series = np.array([1.0, 2.0, 3.0])
+    found = cut(series, ints([0, 0]), ints([2, 2]))
+    found.values[0] = 9
+    assert series.tolist() == [1, 2, 3]
+    assert found.values.tolist() == [9, 2, 3, 1, 2, 3]
+
+
+def test_a_day_of_jobs_is_cut_in_no_time() -> None:
+    random = np.random.default_rng(1)
+    first = random.integers(0, 40_000, 2_000)
+    began = time.process_time()
+    found = cut(np.arange(43_200.0), first, first + 3_000)
+    assert time.process_time() - began < 2
+    assert found.values.size == 2_000 * 3_001
+    assert (found.values[found.offsets[:-1]] == first).all()

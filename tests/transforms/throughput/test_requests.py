@@ -1,0 +1,300 @@
+"""Throughput as a step function: FTIO's own cases, conservation at any magnitude, invariances, subjects."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.naive.throughput import requests as naive
+from tests.naive.throughput.requests import Request
+from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together, total
+from transforms.throughput.requests import NO_SUBJECT, Requests, Steps, ordered, step_function, subjects
+from transforms.throughput.sampling import shape_differences
+
+NAN, INF = float("nan"), float("inf")
+
+
+def same(first: Steps, second: Steps) -> bool:
+    """Whether two signals are the same to the last bit."""
+    return all(np.array_equal(getattr(first, f.name), getattr(second, f.name)) for f in fields(Steps))
+
+
+# ---- known answers
+
+
+@pytest.mark.parametrize(
+    ("requests", "rates", "edges"),
+    [
+        # the cases of FTIO's test_bandwidth
+        ([(1, 3, 100)], [50, 0], [1, 3]),
+        ([(0, 10, 100), (2, 8, 120), (4, 6, 60)], [10, 30, 60, 30, 10, 0], [0, 2, 4, 6, 8, 10]),
+        ([(0, 10, 1000), (5, 15, 2000)], [100, 300, 200, 0], [0, 5, 10, 15]),
+        ([(0, 10, 1000), (5, 15, 500)], [100, 150, 50, 0], [0, 5, 10, 15]),
+        # one begins where another is over; equal times; a pause
+        ([(0, 1, 4), (1, 2, 6)], [4, 6, 0], [0, 1, 2]),
+        ([(0, 2, 4), (0, 2, 6)], [5, 0], [0, 2]),
+        ([(0, 1, 4), (3, 4, 6)], [4, 0, 6, 0], [0, 1, 3, 4]),
+    ],
+)
+def test_known_step_functions(requests: list[Request], rates: list[float], edges: list[float]) -> None:
+    steps = step_function(of(requests))
+    assert steps.edges_s.tolist() == edges
+    assert steps.bytes_per_s.tolist() == rates
+    assert steps.volume_bytes.tolist() == [total(requests)]
+    assert steps.peak_bytes_per_s.tolist() == [max(rates)]
+
+
+def test_what_takes_no_time_is_an_impulse() -> None:
+    steps = step_function(of([(5, 5, 7), (2, 2, 1), (5, 5, 3), (0, 4, 8)]))
+    assert steps.impulses_s.tolist() == [2, 5]
+    assert steps.impulse_bytes.tolist() == [1, 10]
+    assert steps.bytes_per_s.tolist() == [2, 0]
+    assert steps.volume_bytes.tolist() == [19]
+
+
+def test_too_short_for_a_rate_is_an_impulse() -> None:
+    steps = step_function(of([(0, 5e-324, 1e12), (1, 1 + 1e-9, 1e15)]))
+    assert steps.impulse_bytes.tolist() == [1e12]
+    assert steps.volume_bytes[0] == pytest.approx(1.001e15, rel=1e-15)
+
+
+def test_unusable_requests_are_counted_and_move_nothing() -> None:
+    bad = [(2, 1, 5), (NAN, 1, 5), (0, NAN, 5), (0, INF, 5), (-INF, 0, 5), (0, 1, NAN), (0, 1, -5), (0, 1, INF)]
+    requests = together([[*bad, (0, 2, 4)], [], [(0, 1, NAN)]])
+    assert requests.unusable_counts.tolist() == [8, 0, 1]
+    steps = step_function(requests)
+    assert steps.bytes_per_s.tolist() == [2, 0]
+    assert steps.offsets.tolist() == [0, 2, 2, 2]
+
+
+def test_no_bytes_are_no_edges() -> None:
+    assert step_function(of([(0, 4, 0), (1, 2, 3)])).edges_s.tolist() == [1, 2]
+
+
+def test_nothing_at_all() -> None:
+    for requests in (of([]), together([[], []]), Requests.ragged(*[np.zeros(0)] * 3, np.array([0]))):
+        steps = step_function(requests)
+        assert len(steps.edges_s) == len(steps.impulses_s) == len(steps.widths_s) == 0
+        assert steps.volume_bytes.tolist() == steps.peak_bytes_per_s.tolist() == [0] * requests.subject_count
+
+
+def test_columns_must_fit() -> None:
+    with pytest.raises(ValueError, match="one length"):
+        Requests.of_one([1], [2, 3], [4])
+    with pytest.raises(IndexError):
+        Requests(*[np.zeros(1)] * 3, np.array([1]), 1)
+
+
+# ---- against the twin
+
+
+@BOUNDED
+@given(st.lists(st.lists(FREE, max_size=12), max_size=5))
+def test_equals_the_twin(lists: list[list[Request]]) -> None:
+    steps = step_function(together(lists))
+    for number, requests in enumerate(lists):
+        mine = slice(steps.offsets[number], steps.offsets[number + 1])
+        edges, rates = naive.step_function(requests)
+        assert steps.edges_s[mine].tolist() == edges
+        np.testing.assert_allclose(steps.bytes_per_s[mine], rates, rtol=2e-15)
+        mine = slice(steps.impulse_offsets[number], steps.impulse_offsets[number + 1])
+        impulses = naive.impulses(requests)
+        assert steps.impulses_s[mine].tolist() == list(impulses)
+        np.testing.assert_allclose(steps.impulse_bytes[mine], list(impulses.values()), rtol=1e-15)
+
+
+# ---- what must hold of any
+
+
+@BOUNDED
+@given(st.lists(FREE, max_size=30))
+def test_bytes_are_conserved(requests: list[Request]) -> None:
+    steps = step_function(of(requests))
+    assert steps.volume_bytes[0] == pytest.approx(total(requests), rel=1e-12)
+    assert (steps.bytes_per_s >= 0).all()
+    if len(steps.edges_s):
+        assert steps.bytes_per_s[-1] == 0.0
+
+
+@BOUNDED
+@given(st.lists(st.lists(FREE, max_size=8), min_size=1, max_size=4), st.integers(0, 2**32))
+def test_order_changes_no_bit(lists: list[list[Request]], seed: int) -> None:
+    requests = together(lists)
+    order = np.random.default_rng(seed).permutation(len(requests.began_s))
+    assert same(step_function(requests), step_function(requests.chosen(order)))
+
+
+@BOUNDED
+@given(st.lists(FREE, max_size=15), st.lists(FREE, max_size=15))
+def test_signals_add(first: list[Request], second: list[Request]) -> None:
+    whole, *parts = (step_function(of(requests)) for requests in (first + second, first, second))
+    for edge, rate in zip(whole.edges_s.tolist(), whole.bytes_per_s.tolist(), strict=True):
+        summed = 0.0
+        for part in parts:
+            at = int(np.searchsorted(part.edges_s, edge, side="right")) - 1
+            summed += float(part.bytes_per_s[at]) if at >= 0 else 0.0
+        assert rate == pytest.approx(summed, rel=1e-14)
+
+
+@BOUNDED
+@given(st.lists(DYADIC, max_size=15), st.integers(-64, 64), st.integers(-3, 3), st.integers(-3, 3))
+def test_shift_and_scale(requests: list[Request], shift: int, slower: int, larger: int) -> None:
+    time, size = 2.0**slower, 2.0**larger
+    moved = [(began * time + shift, ceased * time + shift, volume * size) for began, ceased, volume in requests]
+    plain, other = step_function(of(requests)), step_function(of(moved))
+    np.testing.assert_array_equal(other.edges_s, plain.edges_s * time + shift)
+    np.testing.assert_allclose(other.bytes_per_s, plain.bytes_per_s * (size / time), rtol=4e-16)
+    np.testing.assert_array_equal(other.impulse_bytes, plain.impulse_bytes * size)
+
+
+@BOUNDED
+@given(st.lists(DYADIC, min_size=1, max_size=10), st.integers(1, 63))
+def test_a_request_in_two_is_the_same(requests: list[Request], cut: int) -> None:
+    began, ceased, volume = requests[0]
+    share = cut / 64
+    middle = began + (ceased - began) * share
+    halves = [(began, middle, volume * share), (middle, ceased, volume * (1 - share))]
+    plain, other = (step_function(of(part)) for part in (requests, halves + requests[1:]))
+    assert other.volume_bytes[0] == pytest.approx(plain.volume_bytes[0], rel=1e-15)
+    assert np.nan_to_num(shape_differences(plain, other))[0] < 1e-14
+
+
+@BOUNDED
+@given(st.lists(st.lists(FREE, max_size=10), max_size=4))
+def test_a_signal_as_requests_is_the_same_signal(lists: list[list[Request]]) -> None:
+    steps = step_function(together(lists))
+    again = step_function(steps.requests())
+    np.testing.assert_allclose(again.volume_bytes, steps.volume_bytes, rtol=1e-14)
+    assert (np.nan_to_num(shape_differences(steps, again)) < 1e-14).all()
+
+
+# ---- magnitudes
+
+
+def adversarial(count: int) -> Requests:
+    """Requests of 1 B in 1,000 s among such of 1 TB in 1 µs."""
+    rng = np.random.default_rng(3)
+    began, is_huge = rng.random(count) * 1e6, rng.random(count) < 0.5
+    return Requests.of_one(began, began + np.where(is_huge, 1e-6, 1e3), np.where(is_huge, 1e12, 1.0))
+
+
+def test_adversarial_magnitudes() -> None:
+    requests = adversarial(100_000)
+    steps = step_function(requests)
+    assert steps.volume_bytes[0] == pytest.approx(requests.volume_bytes.sum(), rel=1e-14)
+    assert steps.bytes_per_s[-1] == 0.0
+    # Where only the small ones are active their rate is right: an earlier 1e18 B/s has left no trace.
+    is_huge = requests.volume_bytes > 1
+    levels = step_function(requests.chosen(~is_huge))
+    huge = step_function(requests.chosen(is_huge))
+    middles = (steps.edges_s[:-1] + steps.edges_s[1:]) / 2
+    is_free = huge.bytes_per_s[np.searchsorted(huge.edges_s, middles) - 1] == 0
+    expected = levels.bytes_per_s[np.searchsorted(levels.edges_s, middles) - 1]
+    assert is_free.sum() > 10_000
+    np.testing.assert_allclose(steps.bytes_per_s[:-1][is_free], expected[is_free], rtol=1e-14)
+    # The plain way leaves a rate behind that is larger than that of any small one.
+    rates = requests.rates()
+    times = np.concatenate([requests.began_s, requests.ceased_s])
+    order = np.argsort(times, kind="stable")
+    residue = np.cumsum(np.concatenate([rates, -rates])[order])[-1]
+    assert abs(residue) > 1e-3
+
+
+def test_epochs_in_microseconds() -> None:
+    began = 1.7e9 + np.arange(1000) * 1e-6
+    steps = step_function(Requests.of_one(began, began + 5e-6, np.full(1000, 4096.0)))
+    assert steps.volume_bytes[0] == pytest.approx(4096e3, rel=1e-13)
+
+
+# ---- order
+
+
+@BOUNDED
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.floats(-1e300, 1e300) | st.sampled_from([0.0, 1.0, 5e-324])), max_size=50)
+)
+def test_order_is_by_owner_then_time(rows: list[tuple[int, float]]) -> None:
+    owner = np.array([owner for owner, _ in rows], dtype=np.int64)
+    times = np.array([time for _, time in rows])
+    order, owners = ordered(times, owner, 4)
+    assert sorted(order.tolist()) == list(range(len(rows)))
+    assert list(zip(owners.tolist(), times[order].tolist(), strict=True)) == sorted(rows)
+
+
+def test_order_of_times_that_lie_together() -> None:
+    """One that is far away makes the coarse times of all others equal."""
+    rng = np.random.default_rng(5)
+    times = np.append(rng.random(2000), 1e300)
+    order, _ = ordered(times, np.zeros(2001, dtype=np.int64), 1)
+    np.testing.assert_array_equal(times[order], np.sort(times))
+
+
+def test_order_of_very_many_owners() -> None:
+    rng = np.random.default_rng(6)
+    owner, times = rng.integers(0, 1 << 60, 100), rng.random(100)
+    order, owners = ordered(times, owner, 1 << 60)
+    np.testing.assert_array_equal(order, np.lexsort((times, owner)))
+    np.testing.assert_array_equal(owners, owner[order])
+
+
+# ---- subjects
+
+
+def test_per_rank_host_file_and_target() -> None:
+    rank = np.array([3, 0, 3, 1])
+    host = np.array(["b", "a", "b", "a"])
+    file_number = np.array([-(2**63), 2**63 - 1, -(2**63), 0])
+    ost = np.array([5, -1, 9, 5])
+    columns = (np.array([0.0, 0, 2, 0]), np.array([2.0, 2, 4, 2]), np.array([2.0, 4, 6, 8]))
+
+    def volumes(*keys: np.ndarray, is_known: np.ndarray | None = None) -> dict[tuple[object, ...], float]:
+        found = subjects(*keys, is_known=is_known)
+        moved = step_function(Requests(*columns, found.code, found.count)).volume_bytes
+        return dict(zip(zip(*(key.tolist() for key in found.keys), strict=True), moved.tolist(), strict=True))
+
+    assert volumes(rank) == {(0,): 4, (1,): 8, (3,): 8}
+    assert volumes(host) == {("a",): 12, ("b",): 8}
+    assert volumes(file_number) == {(-(2**63),): 8, (0,): 8, (2**63 - 1,): 4}
+    assert volumes(ost, is_known=ost >= 0) == {(5,): 10, (9,): 6}
+    assert volumes(host, rank) == {("a", 0): 4, ("a", 1): 8, ("b", 3): 8}
+
+
+@BOUNDED
+@given(
+    st.lists(
+        st.tuples(st.integers(-128, 127), st.sampled_from(["", "a", "b"]), st.integers(-(2**63), 2**63 - 1)),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_subjects_are_the_combinations(rows: list[tuple[int, str, int]]) -> None:
+    columns, dtypes = zip(*rows, strict=True), ("i1", "U1", "i8")
+    found = subjects(*(np.array(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)))
+    distinct = sorted(set(rows))
+    assert list(zip(*(key.tolist() for key in found.keys), strict=True)) == distinct
+    assert [distinct[code] for code in found.code.tolist()] == rows
+    assert found.count == len(distinct)
+
+
+def test_unsigned_keys() -> None:
+    found = subjects(np.array([2**64 - 1, 0, 2**64 - 2], dtype=np.uint64))
+    assert found.code.tolist() == [2, 0, 1]
+    found = subjects(np.array([2**64 - 1, 2**64 - 3, 2**64 - 1], dtype=np.uint64))
+    assert found.keys[0].tolist() == [2**64 - 3, 2**64 - 1]
+
+
+def test_no_subjects() -> None:
+    nobody = subjects(np.array([1, 2]), is_known=np.array([False, False]))
+    assert nobody.count == 0
+    assert nobody.code.tolist() == [NO_SUBJECT, NO_SUBJECT]
+    with pytest.raises(ValueError, match="at least one key"):
+        subjects()
+
+
+def test_requests_of_no_subject_count_for_none() -> None:
+    requests = Requests(np.zeros(2), np.ones(2), np.array([3.0, NAN]), np.array([NO_SUBJECT, NO_SUBJECT]), 1)
+    assert step_function(requests).volume_bytes.tolist() == [0]
+    assert requests.unusable_counts.tolist() == [0]

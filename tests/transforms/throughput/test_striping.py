@@ -1,0 +1,155 @@
+"""Stripes: which target holds a byte, requests cut at stripes, nothing guessed; the twin goes byte after byte."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.naive.throughput import striping as naive
+from tests.transforms.request_lists import BOUNDED
+from transforms.throughput import striping
+from transforms.throughput.requests import Requests, step_function
+from transforms.throughput.sampling import Bins, Grid, binned, shape_differences
+from transforms.throughput.striping import NO_OST, Extents, Layouts, Pieces, osts_of, split
+
+#: two striped files, one without targets, one without a stripe
+LAYOUTS = Layouts(np.array([4, 10, 4, 0]), np.array([7, 3, 5, 1, 2]), np.array([0, 3, 4, 4, 5]))
+
+
+def extents(rows: list[tuple[int, int, float, float, int]]) -> Extents:
+    offset, length, began, ceased, layout = zip(*rows, strict=True) if rows else ((),) * 5
+    whole = (np.array(column, dtype=np.int64) for column in (offset, length, layout))
+    times = (np.array(column, dtype=np.float64) for column in (began, ceased))
+    first, second, third = whole
+    return Extents(first, second, *times, third)
+
+
+def pieces_of(given_: Extents, layouts: Layouts = LAYOUTS) -> Pieces:
+    found = list(split(given_, layouts))
+    return Pieces(
+        *(
+            np.concatenate([getattr(piece, name) for piece in found])
+            for name in ("request", "offset_bytes", "length_bytes", "ost", "began_s", "ceased_s")
+        )
+    )
+
+
+def test_the_first_byte_tells_the_target() -> None:
+    offsets = np.array([0, 3, 4, 11, 12, 99])
+    assert osts_of(offsets, np.zeros(6, dtype=np.int64), LAYOUTS).tolist() == [7, 7, 3, 5, 7, 7]
+
+
+@pytest.mark.parametrize(("offset", "layout"), [(0, -1), (0, 4), (0, 2), (0, 3), (-1, 0)])
+def test_what_is_not_known_is_not_guessed(offset: int, layout: int) -> None:
+    assert osts_of(np.array([offset]), np.array([layout]), LAYOUTS).tolist() == [NO_OST]
+    found = pieces_of(extents([(offset, 100, 1.0, 2.0, layout)]))
+    assert (found.ost.tolist(), found.length_bytes.tolist()) == ([NO_OST], [100])
+    assert (found.began_s.tolist(), found.ceased_s.tolist()) == ([1.0], [2.0])
+
+
+def test_a_request_across_stripes() -> None:
+    found = pieces_of(extents([(2, 10, 0.0, 10.0, 0)]))
+    assert found.offset_bytes.tolist() == [2, 4, 8]
+    assert found.length_bytes.tolist() == [2, 4, 4]
+    assert found.ost.tolist() == [7, 3, 5]
+    assert found.began_s.tolist() == [0, 2, 6]
+    assert found.ceased_s.tolist() == [2, 6, 10]
+
+
+@pytest.mark.parametrize(
+    ("row", "ost"),
+    [
+        # no bytes; a number of bytes that is not known
+        ((5, 0, 1.0, 2.0, 0), 3),
+        ((5, -1, 1.0, 2.0, 0), 3),
+        # beyond 2**63; more pieces than a call can make
+        ((2**63 - 5, 100, 1.0, 2.0, 0), NO_OST),
+        ((0, 2**62, 1.0, 2.0, 0), NO_OST),
+        # within a stripe
+        ((5, 3, 1.0, 2.0, 0), 3),
+    ],
+)
+def test_what_stays_whole(row: tuple[int, int, float, float, int], ost: int) -> None:
+    found = pieces_of(extents([row]))
+    assert (found.offset_bytes[0], found.length_bytes[0], found.began_s[0], found.ceased_s[0]) == row[:4]
+    assert found.ost.tolist() == [ost]
+
+
+def test_the_largest_stripes() -> None:
+    layouts = Layouts(np.array([2**62]), np.array([1, 2]), np.array([0, 2]))
+    found = pieces_of(extents([(2**62 - 1, 2**62, 0.0, 1.0, 0)]), layouts)
+    assert found.length_bytes.tolist() == [1, 2**62 - 1]
+    assert found.ost.tolist() == [1, 2]
+
+
+def test_layouts_must_fit() -> None:
+    with pytest.raises(ValueError, match="one length"):
+        Layouts(np.array([4]), np.array([1]), np.array([0]))
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.integers(0, 200),
+        st.integers(1, 60),
+        st.integers(0, 640).map(lambda n: n / 64),
+        st.integers(0, 64).map(lambda n: n / 64),
+        st.integers(-1, 3),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@BOUNDED
+@given(ROWS, st.integers(1, 9))
+def test_pieces_equal_the_twin(rows: list[tuple[int, int, float, float, int]], chunk: int) -> None:
+    given_ = extents(
+        [(offset, length, began, began + lasting, layout) for offset, length, began, lasting, layout in rows]
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(striping, "_CHUNK_PIECES", chunk)
+        found = pieces_of(given_)
+    for number, (offset, length, _, _, layout) in enumerate(rows):
+        mine = found.request == number
+        targets = (
+            LAYOUTS.osts[LAYOUTS.offsets[layout] : LAYOUTS.offsets[layout + 1]].tolist() if layout in (0, 1) else []
+        )
+        stripe = int(LAYOUTS.stripe_bytes[layout])
+        expected = naive.pieces(offset, length, stripe, targets) if targets else [(offset, length, NO_OST)]
+        columns = (found.offset_bytes[mine], found.length_bytes[mine], found.ost[mine])
+        assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
+        began, ceased = found.began_s[mine], found.ceased_s[mine]
+        assert (began[0], ceased[-1]) == (given_.began_s[number], given_.ceased_s[number])
+        assert began[1:].tolist() == ceased[:-1].tolist()
+        share = (ceased - began) * length
+        np.testing.assert_allclose(share, columns[1] * (ceased[-1] - began[0]), rtol=1e-9, atol=1e-9)
+
+
+@BOUNDED
+@given(ROWS)
+def test_pieces_make_the_same_signal(rows: list[tuple[int, int, float, float, int]]) -> None:
+    given_ = extents(
+        [(offset, length, began, began + lasting, layout) for offset, length, began, lasting, layout in rows]
+    )
+    found = pieces_of(given_)
+    whole = step_function(Requests.of_one(given_.began_s, given_.ceased_s, given_.length_bytes))
+    parts = step_function(Requests.of_one(found.began_s, found.ceased_s, found.length_bytes))
+    assert shape_differences(whole, parts)[0] < 1e-9
+    assert parts.volume_bytes[0] == pytest.approx(whole.volume_bytes[0], rel=1e-14)
+
+
+def test_throughput_per_target() -> None:
+    """Two requests that cross stripes: every target has its own bytes, when they were moved."""
+    given_ = extents([(0, 12, 0.0, 3.0, 0), (2, 4, 0.0, 1.0, 0), (0, 5, 0.0, 1.0, -1)])
+    bins = Bins(Grid.covering(np.zeros(8), 3.0, 3))
+    for piece in split(given_, LAYOUTS):
+        bins.add(Requests(piece.began_s, piece.ceased_s, piece.length_bytes.astype(float), piece.ost, 8))
+    found = bins.result().volume_bytes.reshape(8, 3)
+    assert found[7].tolist() == [4 + 2, 0, 0]
+    assert found[3].tolist() == [2, 4, 0]
+    assert found[5].tolist() == [0, 0, 4]
+    # what has no target is in the whole run's signal alone
+    assert found.sum() == 16
+    run = Requests.of_one(given_.began_s, given_.ceased_s, given_.length_bytes)
+    assert binned(run, Grid.covering(0.0, 3.0, 3)).volume_bytes.sum() == 21

@@ -1,0 +1,109 @@
+"""Names that differ in numbers only."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.compressed import rank_values
+from transforms.traces.name_patterns import Member, patterns
+from transforms.traces.progressions import Listed, Progression
+from transforms.traces.requests import Field, Number
+from transforms.traces.trace import Share, Vector
+
+N = 1_000_000
+ALL = Progression(0, (1,), (N,))
+
+
+def row(*numbers: int) -> tuple[Listed, ...]:
+    return (Listed(numbers),)
+
+
+def of_ranks(start: int = 0, shift: int = 1, ranks: Progression = ALL) -> Vector:
+    return (Share(ranks, tuple(row(shift) for _ in ranks.counts), row(start)),)
+
+
+def name(*parts: str | Number) -> Member:
+    """Return a name of texts and numbers in turn."""
+    return Member(Field(tuple(map(str, parts[::2])), tuple(part for part in parts[1::2] if isinstance(part, Number))))
+
+
+def told(*members: Member) -> list[tuple[str, int | None]]:
+    return [(found.text, found.file_count) for found in patterns(members)]
+
+
+def test_rank_0_in_a_class_of_its_own_is_one_of_all() -> None:
+    others = of_ranks(1, 1, Progression(1, (1,), (N - 1,)))
+    assert told(name("f.", Number(8, 0), ""), name("f.", Number(8, others), "")) == [("f.{00000000..00999999}", N)]
+
+
+def test_several_calls_on_the_same_files_count_them_once() -> None:
+    every_fourth = of_ranks(0, 4, Progression(0, (4,), (N // 4,)))
+    assert told(name("f", Number(1, of_ranks()), ""), name("f", Number(1, every_fourth), "")) == [
+        (f"f{{0..{N - 1}}}", N)
+    ]
+    assert told(name("f", Number(1, every_fourth), "")) == [(f"f{{0..{N - 4}..4}}", N // 4)]
+
+
+def test_names_with_two_numbers_are_as_many_as_pairs() -> None:
+    step = (Share(ALL, ((Progression(0, (0,), (5,)),),), (Progression(0, (1,), (5,)),)),)
+    rank = (Share(ALL, ((Progression(1, (0,), (5,)),),), (Progression(0, (0,), (5,)),)),)
+    assert told(name("r", Number(1, rank), "/s", Number(2, step), "")) == [(f"r{{0..{N - 1}}}/s{{00..04}}", 5 * N)]
+    # twice the same number is one choice
+    assert told(name("r", Number(1, rank), "/s", Number(1, rank), ""))[0][1] == N
+
+
+def test_constant_names_are_files_of_their_own() -> None:
+    assert told(name("a", Number(1, 1), ""), name("a", Number(1, 2), ""), name("a", Number(1, 1), "")) == [
+        ("a1", 1),
+        ("a2", 1),
+    ]
+
+
+def test_numbers_filled_up_with_zeros_are_others() -> None:
+    assert told(name("f", Number(3, of_ranks()), ""), name("f", Number(1, of_ranks()), "")) == [
+        (f"f{{000..{N - 1}}}", N),
+        (f"f{{0..{N - 1}}}", N),
+    ]
+    # 1000 is written so in either way
+    assert told(name("f", Number(3, of_ranks()), ""), name("f", Number(4, 1000), ""))[0][1] == N
+
+
+def test_names_that_grow_differently_each_time() -> None:
+    ranks = Progression(0, (1,), (3,))
+    values = (Share(ranks, (row(0, 10, 10),), row(5, 5, 6)),)
+    # 5, 5 15 25, 6 16 26
+    assert told(name("f", Number(1, values), ""))[0][1] == 6
+
+
+@given(st.data())
+def test_counts_are_those_of_the_names(data: st.DataObject) -> None:
+    members, names = [], set()
+    for _ in range(data.draw(st.integers(1, 3))):
+        numbers = []
+        executed = data.draw(st.integers(1, 3))
+        ranks = Progression(0, (2, 1), (2, 2))
+        for _ in range(2):
+            rows = st.lists(st.integers(0, 12), min_size=executed, max_size=executed).map(lambda own: row(*own))
+            vector = (Share(ranks, (data.draw(rows), data.draw(rows)), data.draw(rows)),)
+            numbers.append(Number(data.draw(st.sampled_from([1, 2])), vector))
+        own = [rank_values(number.values) for number in numbers if not isinstance(number.values, int)]
+        shown = [
+            {rank: [str(v).zfill(n.width) for v in r] for rank, r in o.items()}
+            for o, n in zip(own, numbers, strict=True)
+        ]
+        names |= {pair for rank in shown[0] for pair in zip(shown[0][rank], shown[1][rank], strict=True)}
+        members.append(name("f", numbers[0], "_", numbers[1], ""))
+    counts = [count for _, count in told(*members)]
+    assert None not in counts
+    if len(counts) == 1:
+        assert counts == [len(names)]
+    else:
+        # Names filled up to different widths are told apart, and may be the same where they have enough digits.
+        assert sum(filter(None, counts)) >= len(names)
+
+
+@pytest.mark.parametrize("count", [1 << 23, 1 << 50])
+def test_names_too_many_to_be_looked_at_are_not_counted(count: int) -> None:
+    moving = tuple((Share(Progression(0), (), (Progression(0, (stride,), (count,)),)),) for stride in (1, 3))
+    assert told(name("f", Number(1, moving[0]), "_", Number(1, moving[1]), ""))[0][1] is None

@@ -1,0 +1,60 @@
+"""Rows of numbers as nested progressions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.traces import vectors as naive
+from transforms.traces.progressions import Listed, Progression, Run, values
+
+dimensions = st.lists(st.tuples(st.integers(-(10**15), 10**15), st.integers(0, 4)), max_size=4)
+starts = st.integers(-(10**17), 10**17)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    dims = draw(dimensions)
+    strides, counts = tuple(stride for stride, _ in dims), tuple(count for _, count in dims)
+    if draw(st.booleans()):
+        return Progression(draw(starts), strides, counts)
+    return Listed(tuple(draw(st.lists(starts, max_size=4))), strides, counts)
+
+
+@settings(deadline=None)
+@given(st.lists(runs(), max_size=4))
+def test_values_are_those_of_loops_in_one_another(row: list[Run]) -> None:
+    for run in row:
+        assert run.values().tolist() == naive.numbers(run)
+        assert run.size == len(naive.numbers(run))
+    assert values(tuple(row)).tolist() == naive.row(row)
+
+
+@pytest.mark.parametrize(
+    ("run", "numbers"),
+    [
+        (Progression(7), [7]),
+        (Progression(7, (2,), (3,)), [7, 9, 11]),
+        (Progression(0, (100, -1), (2, 3)), [0, -1, -2, 100, 99, 98]),
+        (Progression(5, (0,), (3,)), [5, 5, 5]),
+        (Progression(5, (1, 1), (0, 3)), []),
+        (Progression((1 << 63) - 1, (-1,), (2,)), [(1 << 63) - 1, (1 << 63) - 2]),
+        (Listed((3, 1, 4)), [3, 1, 4]),
+        (Listed((3, 1), (10,), (2,)), [3, 1, 13, 11]),
+        (Listed(()), []),
+    ],
+)
+def test_plain_ones(run: Run, numbers: list[int]) -> None:
+    assert run.values().tolist() == numbers
+    assert run.values().dtype == "int64"
+    assert run.size == len(numbers)
+
+
+def test_a_row_of_nothing_has_no_numbers() -> None:
+    assert values(()).tolist() == []
+    assert values(()).dtype == "int64"
+
+
+def test_sizes_are_counted_and_not_expanded() -> None:
+    assert Progression(0, (1, 1), (1 << 40, 1 << 40)).size == 1 << 80
+    assert Listed((1, 2), (1,), (1 << 60,)).size == 1 << 61

@@ -1,0 +1,187 @@
+"""Calls by what they have in common, and the numbers in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.call_texts import arguments
+from tests.naive.traces import templates as naive
+from tests.naive.traces.templates import Signature
+from transforms.traces.templates import Template, templates_of
+
+SCHEMA = {"level": pl.Int64, "module": pl.String, "function": pl.String, "arguments": pl.String}
+
+
+def frame(signatures: Sequence[Signature]) -> pl.DataFrame:
+    return pl.DataFrame(signatures, schema=SCHEMA, orient="row")
+
+
+def found(signatures: Sequence[Signature], cut: int = 0) -> list[tuple[Template, list[int]]]:
+    """Return the template of each signature and its numbers, after checking that the text comes back of them."""
+    known = templates_of([frame(signatures[:cut]), frame(signatures[cut:])])
+    rows = []
+    for number, first, (level, module, function, text) in zip(
+        known.number.tolist(), known.first.tolist(), signatures, strict=True
+    ):
+        template = known.templates[number]
+        numbers = known.numbers[first : first + len(template.widths)].tolist()
+        shown = template.texts[0]
+        for value, width, after in zip(numbers, template.widths, template.texts[1:], strict=True):
+            shown += str(value).zfill(width) + after
+        assert (template.level, template.module, template.function, shown) == (level, module, function, text)
+        rows.append((template, numbers))
+    return rows
+
+
+def of_texts(*texts: str, module: str = "POSIX") -> list[tuple[tuple[str, ...], tuple[int, ...], list[int]]]:
+    """Return texts, widths and numbers of the arguments of one function."""
+    rows = found([(0, module, "f", text) for text in texts])
+    return [(template.texts, template.widths, numbers) for template, numbers in rows]
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 1),
+            st.sampled_from(["POSIX", "MPI", "MPIIO"]),
+            st.sampled_from(["read", "f"]),
+            arguments(),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.integers(0, 12),
+)
+def test_templates_are_those_of_the_twin(signatures: list[Signature], cut: int) -> None:
+    rows, expected = found(signatures, cut), naive.keys(signatures)
+    assert [numbers for _, numbers in rows] == [numbers for _, numbers in expected]
+    own = [(one.module, one.function, one.level, one.texts, one.widths) for one, _ in rows]
+    assert own == [key for key, _ in expected]
+    # Each template is there once, in the order of the first calls.
+    known = templates_of([frame(signatures)]).templates
+    assert [(one.module, one.function, one.level, one.texts, one.widths) for one in known] == list(dict.fromkeys(own))
+
+
+# ---- numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "texts", "widths", "numbers"),
+    [
+        ("", ("",), (), []),
+        (" ", (" ",), (), []),
+        ("/a/f %p 8", ("/a/f %p ", ""), (1,), [8]),
+        ("0-3", ("", "-", ""), (1, 1), [0, 3]),
+        ("/f -8 1", ("/f -", " ", ""), (1, 1), [8, 1]),
+        ("f.00000012", ("f.", ""), (8,), [12]),
+        ("0", ("", ""), (1,), [0]),
+        ("000", ("", ""), (3,), [0]),
+        ("9" * 18, ("", ""), (1,), [10**18 - 1]),
+        ("1" + "0" * 18, ("", "", ""), (1, 1), [10**17, 0]),
+        ("9" * 20, ("", "", ""), (1, 1), [10**18 - 1, 99]),
+        ("0" * 19, ("", "", ""), (18, 1), [0, 0]),
+        ("é7_日本3", ("é", "_日本", ""), (1, 1), [7, 3]),
+        # Digits of other scripts are letters here.
+        ("٣²x", ("٣²x",), (), []),
+        ("1.5e-3", ("", ".", "e-", ""), (1, 1, 1), [1, 5, 3]),
+    ],
+)
+def test_numbers_and_texts(text: str, texts: tuple[str, ...], widths: tuple[int, ...], numbers: list[int]) -> None:
+    assert of_texts(text) == [(texts, widths, numbers)]
+
+
+# ---- numbers that are filled up
+
+
+def test_names_of_one_width_are_of_one_template() -> None:
+    rows = of_texts("f.00000007", "f.00000123", "f.12345678", "f.123456789")
+    assert {(texts, widths) for texts, widths, _ in rows} == {(("f.", ""), (8,))}
+
+
+def test_a_0_alone_is_filled_up_to_one_digit() -> None:
+    assert {widths for _, widths, _ in of_texts("f 0", "f 7", "f 123")} == {(1,)}
+    assert [widths for _, widths, _ in of_texts("f 0", "f 07")] == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("texts", "widths"),
+    [
+        (("f7", "f07"), [(1,), (2,)]),
+        (("f007", "f07"), [(3,), (2,)]),
+        (("f10", "f007"), [(1,), (3,)]),
+        (("f100", "f007"), [(3,), (3,)]),
+        # One slot that does not go together: each call has its own widths, in all of its slots.
+        (("f7 01", "f07 10"), [(1, 2), (2, 1)]),
+        (("f7 01", "f8 10"), [(1, 2), (1, 2)]),
+    ],
+)
+def test_widths_that_do_not_go_together_are_templates_apart(
+    texts: tuple[str, ...], widths: list[tuple[int, ...]]
+) -> None:
+    assert [own for _, own, _ in of_texts(*texts)] == widths
+
+
+def test_widths_of_other_functions_and_levels_are_no_matter() -> None:
+    rows = found([(0, "POSIX", "f", "7"), (1, "POSIX", "f", "07"), (0, "POSIX", "g", "007"), (0, "MPI", "f", "0007")])
+    assert [template.widths for template, _ in rows] == [(1,), (2,), (3,), (4,)]
+
+
+# ---- statuses
+
+
+@pytest.mark.parametrize("module", ["MPI", "MPIIO"])
+def test_statuses_differ_by_their_numbers_alone(module: str) -> None:
+    rows = of_texts("%p [5_3]", "%p [-5_3]", "%p [5_-3]", "%p [-5_-3]", "%p [0_0]", module=module)
+    assert {(texts, widths) for texts, widths, _ in rows} == {(("%p [", "_", "]"), (1, 1))}
+    assert [numbers for _, _, numbers in rows] == [[5, 3], [-5, 3], [5, -3], [-5, -3], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "numbers"),
+    [
+        ("POSIX", "[-5_-3]", [5, 3]),
+        ("MPIIO", "f[-5_3]", [5, 3]),
+        ("MPIIO", "[-5_3", [5, 3]),
+        ("MPIIO", "[-5]", [5]),
+        ("MPIIO", "-5_-3]", [5, 3]),
+        ("MPIIO", "%p -8 0-3", [8, 0, 3]),
+        # A sign before a 0 would not come back.
+        ("MPIIO", "[-0_-3]", [0, 3]),
+        ("MPIIO", "[-5_-03]", [5, 3]),
+        ("MPIIO", "[-5_3] [-0_3]", [5, 3, 0, 3]),
+        ("MPIIO", "[-1234567890123456789_-3]", [123456789012345678, 9, 3]),
+        ("MPIIO", "[--5_3]", [5, 3]),
+    ],
+)
+def test_other_signs_are_text(module: str, text: str, numbers: list[int]) -> None:
+    ((_, _, given_numbers),) = of_texts(text, module=module)
+    assert given_numbers == numbers
+
+
+def test_a_sign_counts_towards_no_width() -> None:
+    rows = of_texts("[007_3]", "[-12_3]", "[-123_3]", module="MPI")
+    assert [(widths, numbers) for _, widths, numbers in rows] == [
+        ((3, 1), [7, 3]),
+        ((1, 1), [-12, 3]),
+        ((1, 1), [-123, 3]),
+    ]
+
+
+# ---- what is refused
+
+
+def test_a_nul_is_refused() -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        templates_of([frame([(0, "POSIX", "f", "a\0b")])])
+
+
+def test_signatures_are_counted_over_all_frames() -> None:
+    known = templates_of([frame([(0, "P", "f", "1 2")]), frame([]), frame([(0, "P", "f", "x"), (0, "P", "f", "3 4")])])
+    assert known.number.tolist() == [0, 1, 0]
+    assert known.first.tolist() == [0, 2, 2]
+    assert known.numbers.tolist() == [1, 2, 3, 4]

@@ -1,0 +1,257 @@
+"""Histograms of times: their twin, what merging keeps, and that what is drawn from them has their mean."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.naive.traces import time_histograms as naive
+from transforms.traces.time_histograms import EMPTY, Bins, draw, gaps_and_durations, histograms, merged
+from transforms.traces.trace import TimeBin, TimeHistogram
+
+times = st.floats(0, 1e4, allow_subnormal=False)
+rows_of_times = st.lists(times, min_size=1, max_size=40)
+
+
+def of(*values: float) -> TimeHistogram:
+    return histograms(np.array(values, float), np.zeros(len(values), int), 1)[0]
+
+
+def rows(found: TimeHistogram) -> list[tuple[int, float, float, float]]:
+    return [(part.count, part.minimum_s, part.mean_s, part.maximum_s) for part in found.bins]
+
+
+def check(found: TimeHistogram) -> None:
+    """Check what holds of every histogram."""
+    assert sum(part.count for part in found.bins) == found.count
+    assert len(found.bins) == min(5, found.count)
+    assert max(part.count for part in found.bins) - min(part.count for part in found.bins) <= 1
+    assert (found.bins[0].minimum_s, found.bins[-1].maximum_s) == (found.minimum_s, found.maximum_s)
+    assert all(part.minimum_s <= part.mean_s <= part.maximum_s for part in found.bins)
+    assert all(before.maximum_s <= after.minimum_s for before, after in pairwise(found.bins))
+    total = sum(part.count * part.mean_s for part in found.bins)
+    assert total == pytest.approx(found.count * found.mean_s, rel=1e-9)
+    assert found.variance_s2 >= 0
+
+
+# ---- histograms
+
+
+def test_five_bins_hold_the_fifths() -> None:
+    found = of(*range(10, 0, -1))
+    assert (found.count, found.minimum_s, found.mean_s, found.maximum_s) == (10, 1.0, 5.5, 10.0)
+    assert found.variance_s2 == pytest.approx(8.25)
+    assert rows(found) == [(2, 2 * k + 1, 2 * k + 1.5, 2 * k + 2) for k in range(5)]
+
+
+def test_few_times_are_a_bin_each() -> None:
+    assert rows(of(3.0, 1.0)) == [(1, 1.0, 1.0, 1.0), (1, 3.0, 3.0, 3.0)]
+    assert [count for count, *_ in rows(of(*[0.0] * 7))] == [1, 1, 2, 1, 2]
+
+
+def test_groups_without_times_are_empty() -> None:
+    found = histograms(np.array([2.0, 1.0]), np.array([2, 2], np.int32), 4)
+    assert [part.count for part in found] == [0, 0, 2, 0]
+    assert found[0] == found[3] == EMPTY
+    assert histograms(np.empty(0), np.empty(0, int), 2) == [EMPTY, EMPTY]
+
+
+def test_large_times_that_hardly_differ_keep_their_variance() -> None:
+    assert of(*(1e9 + step for step in range(5))).variance_s2 == 2.0
+
+
+@pytest.mark.parametrize(
+    ("values", "groups", "count"),
+    [([1.0], [0, 1], 2), ([1.0], [2], 2), ([1.0], [-1], 2), ([float("nan")], [0], 1), ([float("inf")], [0], 1)],
+)
+def test_misuse_is_told(values: list[float], groups: list[int], count: int) -> None:
+    with pytest.raises(ValueError, match=r"group|finite"):
+        histograms(np.array(values), np.array(groups), count)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(times, st.integers(0, 3)), max_size=60))
+def test_histograms_are_those_of_the_obvious_twin(pairs: list[tuple[float, int]]) -> None:
+    values = np.array([time for time, _ in pairs], float)
+    groups = np.array([group for _, group in pairs], np.int64)
+    for group, found in enumerate(histograms(values, groups, 4)):
+        held = values[groups == group].tolist()
+        if not held:
+            assert found == EMPTY
+            continue
+        check(found)
+        assert found.mean_s == pytest.approx(naive.mean(held), rel=1e-12)
+        assert found.variance_s2 == pytest.approx(naive.variance(held), rel=1e-9, abs=1e-12 * max(held) ** 2)
+        for ours, theirs in zip(rows(found), naive.bins(held), strict=True):
+            assert (ours[0], ours[1], ours[3]) == (theirs[0], theirs[1], theirs[3])
+            assert ours[2] == pytest.approx(theirs[2], rel=1e-12)
+
+
+# ---- merging
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(rows_of_times, min_size=1, max_size=6))
+def test_merged_statistics_are_exact_and_bins_hold(parts: list[list[float]]) -> None:
+    found = merged(of(*part) for part in parts)
+    every = [time for part in parts for time in part]
+    check(found)
+    assert (found.count, found.minimum_s, found.maximum_s) == (len(every), min(every), max(every))
+    assert found.mean_s == pytest.approx(naive.mean(every), rel=1e-9)
+    assert found.variance_s2 == pytest.approx(naive.variance(every), rel=1e-6, abs=1e-9 * max(every) ** 2)
+
+
+def test_bins_of_single_times_merge_as_the_times_themselves() -> None:
+    found = merged([of(1.0, 4.0, 9.0), of(2.0, 2.0), of(7.0, 3.0, 8.0, 6.0, 5.0)])
+    whole = of(1.0, 4.0, 9.0, 2.0, 2.0, 7.0, 3.0, 8.0, 6.0, 5.0)
+    assert rows(found) == [pytest.approx(row) for row in rows(whole)]
+
+
+def test_merged_bins_are_near_those_of_all_times() -> None:
+    generator = np.random.default_rng(5)
+    parts = [generator.lognormal(shift, 1.0, 500) for shift in (0.0, 0.5, 2.0)]
+    found, whole = merged(of(*part) for part in parts), of(*np.concatenate(parts))
+    for ours, theirs in zip(found.bins, whole.bins, strict=True):
+        assert ours.mean_s == pytest.approx(theirs.mean_s, rel=0.1)
+
+
+def test_merging_nothing_and_one() -> None:
+    assert merged([]) == merged([EMPTY, EMPTY]) == EMPTY
+    one = of(1.0, 2.0, 9.0)
+    assert merged([EMPTY, one]) is one
+
+
+# ---- drawing
+
+
+@pytest.mark.parametrize("count", [1, 3, 10, 1000])
+@pytest.mark.parametrize("tail", [0.1, 1.0, 2.5])
+def test_drawn_times_have_the_mean_within_a_few_standard_errors(count: int, tail: float) -> None:
+    generator = np.random.default_rng(int(10 * tail) + count)
+    found = of(*generator.lognormal(-5.0, tail, 700))
+    rounds = 2000 if count < 1000 else 200
+    means = np.array([draw(found, count, generator).mean() for _ in range(rounds)])
+    assert abs(means.mean() - found.mean_s) < 4 * means.std() / np.sqrt(rounds)
+    # Stratified, means stray less than those of as many times drawn from anywhere.
+    assert means.std() <= 1.1 * np.sqrt(found.variance_s2 / count)
+
+
+def test_one_long_time_among_many_keeps_the_mean() -> None:
+    found = of(*np.linspace(1e-4, 2e-4, 999), 10.0)
+    drawn = np.concatenate([draw(found, 1000, np.random.default_rng(seed)) for seed in range(200)])
+    assert drawn.mean() == pytest.approx(found.mean_s, rel=0.05)
+    assert 0.3 * found.variance_s2 < drawn.var() < 1.1 * found.variance_s2
+    assert np.median(drawn) == pytest.approx(1.5e-4, rel=0.05)
+
+
+def test_many_long_times_keep_mean_and_variance() -> None:
+    found = of(*np.random.default_rng(2).lognormal(-5.0, 2.0, 50_000))
+    drawn = draw(found, 400_000, np.random.default_rng(3))
+    assert drawn.mean() == pytest.approx(found.mean_s, rel=0.01)
+    assert drawn.var() == pytest.approx(found.variance_s2, rel=0.1)
+
+
+def test_bins_come_as_often_as_they_should() -> None:
+    found = of(*range(100))
+    drawn = draw(found, 50, np.random.default_rng(1))
+    assert [int(((drawn >= 20 * k) & (drawn < 20 * (k + 1))).sum()) for k in range(5)] == [10] * 5
+    assert not (np.diff(drawn) >= 0).all()
+
+
+def test_as_many_as_were_measured_of_few_are_those() -> None:
+    found = of(1.0, 5.0, 2.0, 8.0)
+    assert sorted(draw(found, 4, np.random.default_rng(0)).tolist()) == [1.0, 2.0, 5.0, 8.0]
+
+
+def test_draws_are_the_generators_and_none_can_be_drawn_of_nothing() -> None:
+    found = of(*range(9))
+    first, second = (draw(found, 20, np.random.default_rng(3)) for _ in range(2))
+    assert np.array_equal(first, second)
+    assert draw(EMPTY, 0, np.random.default_rng(0)).size == 0
+    for histogram, count in ((EMPTY, 1), (found, -1)):
+        with pytest.raises(ValueError, match="no times"):
+            draw(histogram, count, np.random.default_rng(0))
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows_of_times, st.integers(1, 50), st.integers(0, 9))
+def test_drawn_times_lie_within_the_histogram(values: list[float], count: int, seed: int) -> None:
+    found = of(*values)
+    drawn = draw(found, count, np.random.default_rng(seed))
+    assert drawn.size == count
+    slack = 1e-12 * found.maximum_s
+    assert ((drawn >= found.minimum_s - slack) & (drawn <= found.maximum_s + slack)).all()
+
+
+def test_bins_that_contradict_themselves_are_drawn_from_without_fault() -> None:
+    odd = (TimeBin(3, 1.0, 1.0, 5.0), TimeBin(0, 2.0, 2.0, 2.0), TimeBin(2, 5.0, 5.0 + 1e-300, 6.0))
+    drawn = draw(TimeHistogram(5, 1.0, 2.0, 6.0, -1.0, odd), 500, np.random.default_rng(0))
+    assert np.isfinite(drawn).all()
+    assert ((drawn >= 1) & (drawn <= 6)).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(0, 1), st.floats(0.01, 0.99), st.floats(0.1, 10), st.floats(0, 5))
+def test_shares_sums_and_times_of_a_bin_agree(share: float, middle: float, width: float, least: float) -> None:
+    bins = Bins.of([TimeBin(7, least, least + middle * width, least + width)])
+    time = bins.at(np.array([share]))
+    assert bins.at(bins.shares(time)) == pytest.approx(time, abs=1e-6 * width)
+    assert bins.sums(np.array([1.0])) == pytest.approx(7 * (least + middle * width))
+    steps = (np.arange(20_000) + 0.5) / 20_000
+    spread = bins.at(steps)
+    assert bins.sums(np.array([share])) == pytest.approx(7 * share * bins.at(steps * share).mean(), rel=1e-2)
+    assert bins.variances() == pytest.approx(spread.var(), rel=2e-2)
+
+
+# ---- gaps and durations
+
+
+def test_gaps_are_from_the_call_before_at_the_level_or_the_start_of_the_one_around() -> None:
+    #        open [ stat [ read ] read ]  write [ sync ]  close
+    levels = np.array([0, 1, 2, 1, 0, 1, 0])
+    began = np.array([1.0, 1.5, 1.75, 3.0, 10.0, 10.5, 13.0])
+    ceased = np.array([5.0, 2.5, 2.25, 4.0, 12.0, 11.0, 14.0])
+    gaps, durations = gaps_and_durations(levels, began, ceased)
+    assert gaps.tolist() == [1.0, 0.5, 0.25, 0.5, 5.0, 0.5, 1.0]
+    assert durations.tolist() == [4.0, 1.0, 0.5, 1.0, 2.0, 0.5, 1.0]
+
+
+def test_a_gap_that_the_tick_makes_negative_is_none() -> None:
+    gaps, _ = gaps_and_durations(np.array([0, 0]), np.array([0.0, 1.0]), np.array([1.0000001, 2.0]))
+    assert gaps.tolist() == [0.0, 0.0]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(0, 9)), max_size=50))
+def test_gaps_are_those_of_the_obvious_twin(calls: list[tuple[int, int, int]]) -> None:
+    levels = np.array([level for level, _, _ in calls], np.int32)
+    began = np.cumsum([step for _, step, _ in calls], dtype=float)
+    ceased = began + np.array([length for _, _, length in calls], float)
+    gaps, durations = gaps_and_durations(levels, began, ceased)
+    wanted = naive.gaps_and_durations(levels.tolist(), began.tolist(), ceased.tolist())
+    assert (gaps.tolist(), durations.tolist()) == wanted
+
+
+# ---- real times
+
+
+def test_a_real_run_is_as_long_as_its_gaps_and_durations(shared_data: Path) -> None:
+    from warehouse.sources.recorder.signatures import opened, outer
+
+    with opened(shared_data / "recorder" / "ios_mpiio_n1_romio" / "8" / "raw.tar.zst") as run:
+        ranks = [outer(run.decode(rank)) for rank in run.ranks]
+    for found in ranks:
+        levels = found.signatures["level"].to_numpy()[found.order]
+        gaps, durations = gaps_and_durations(levels, found.began_s, found.ceased_s)
+        # Gaps below 0 are 0: at most a tick for each call.
+        assert gaps.sum() + durations.sum() == pytest.approx(found.ceased_s[-1], abs=1e-7 * found.order.size)
+        whole = histograms(durations, found.order, found.signatures.height)
+        assert sum(part.count * part.mean_s for part in whole) == pytest.approx(durations.sum())
+        everything = merged(whole)
+        assert everything.variance_s2 == pytest.approx(durations.var())
+        drawn = [draw(everything, durations.size, np.random.default_rng(seed)).sum() for seed in range(50)]
+        assert np.mean(drawn) == pytest.approx(durations.sum(), rel=0.1)

@@ -1,0 +1,182 @@
+"""What a compressed trace adds up to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests import compressed, spmd_programs
+from tests.naive.traces import totals as naive
+from tests.spmd_programs import FORMS
+from transforms.traces.progressions import Progression
+from transforms.traces.totals import FileTotal, ModuleTotal, Totals, totals
+from transforms.traces.trace import Call, CompressedTrace, Loop, RankClass, Share, Slot
+
+
+def assert_agree(found: Totals, expected: naive.Sums) -> None:
+    assert {(row.module, row.function): row.call_count for row in found.calls} == dict(expected.calls)
+    requests, moved = {}, {}
+    for row in found.modules:
+        for deed, count, volume in (
+            ("read", row.read_count, row.read_bytes),
+            ("write", row.write_count, row.written_bytes),
+        ):
+            if count:
+                assert row.is_nested is not None
+                requests[row.module, row.is_nested, deed] = count
+                moved[row.module, row.is_nested, deed] = volume
+    assert requests == dict(expected.requests)
+    assert moved == {key: expected.bytes[key] for key in requests}
+    kinds: dict[str | None, list[FileTotal]] = {}
+    for file in found.files:
+        kinds.setdefault(None if file.path is None else naive.kind(file.path), []).append(file)
+    assert set(kinds) == set(expected.files)
+    for kind, rows in kinds.items():
+        assert_files_agree(rows, expected.files[kind], has_path=kind is not None)
+
+
+def assert_files_agree(rows: list[FileTotal], own: naive.File, *, has_path: bool) -> None:
+    if has_path:
+        assert sum(row.file_count or 0 for row in rows) == len(own.paths)
+    if len(rows) == 1:
+        assert rows[0].rank_count == len(own.ranks)
+        assert rows[0].read_bytes == own.bytes[False, "read"]
+        assert rows[0].written_bytes == own.bytes[False, "write"]
+        assert rows[0].nested_written_bytes == own.bytes[True, "write"]
+    assert sum(row.call_count for row in rows) == own.calls[False]
+    assert sum(row.nested_call_count for row in rows) == own.calls[True]
+    known = [row.written_bytes for row in rows if row.written_bytes is not None]
+    if len(known) == len(rows):
+        assert sum(known) == own.bytes[False, "write"]
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(spmd_programs.programs())
+def test_totals_are_those_of_all_calls(program: tuple[int, list[naive.Made]]) -> None:
+    process_count, made = program
+    found = totals(spmd_programs.compressed(process_count, made), FORMS)
+    assert_agree(found, naive.totals(made, FORMS))
+
+
+@settings(deadline=None, max_examples=30)
+@given(compressed.compressed_traces())
+def test_calls_of_any_trace_are_counted(trace: CompressedTrace) -> None:
+    expected = naive.totals(naive.calls_of(trace), FORMS)
+    found = totals(trace, FORMS)
+    assert {(row.module, row.function): row.call_count for row in found.calls} == dict(expected.calls)
+    assert found.call_count == sum(expected.calls.values())
+    assert sum(row.call_count + row.nested_call_count for row in found.files) == sum(
+        sum(file.calls.values()) for file in expected.files.values()
+    )
+
+
+# ---- plain answers
+
+
+def test_a_million_files_are_one_row() -> None:
+    n = 1_000_000
+    found = totals(compressed.file_per_process(n), FORMS)
+    volume = n * 4 * 131072
+    assert found.modules == (ModuleTotal("POSIX", False, 0, 4 * n, 0, volume),)
+    # open and write are known here, close is not
+    assert found.files == (FileTotal("f.{00000000..00999999}", n, n, 5 * n, 0, volume, 0, 0, 0),)
+
+
+def test_bytes_of_mpi_io_belong_to_the_file_that_was_opened() -> None:
+    (file,) = totals(compressed.table_one(48), FORMS).files
+    assert file == FileTotal("strong", 1, 48, 48 * 5, 0, 3 * 960, 0, 0, 0)
+
+
+def test_sums_beyond_64_bits_are_exact() -> None:
+    ranks, count, size = Progression(0, (1,), (1 << 20,)), 1 << 20, 1 << 59
+    slot = Slot(1, (Share(ranks, ((Progression(1, (0,), (count,)),),), (Progression(size, (3,), (count,)),)),))
+    write = Call("POSIX", "write", 0, ("f %p ", ""), (slot,), (), compressed.steady(1, 0.0))
+    trace = CompressedTrace(ranks.size, (RankClass((ranks,), (Loop(_always(ranks, count), (write,)),)),))
+    expected = ranks.size * (count * size + 3 * count * (count - 1) // 2) + count * ranks.size * (ranks.size - 1) // 2
+    (row,) = totals(trace, FORMS).modules
+    assert row.written_bytes == expected > 1 << 64
+
+
+def _always(ranks: Progression, count: int) -> tuple[Share, ...]:
+    return (Share(ranks, ((Progression(0),),), (Progression(count),)),)
+
+
+def test_iterations_without_end_cost_nothing() -> None:
+    ranks, count = Progression(0, (1,), (4,)), 1 << 50
+    slot = Slot(1, (Share(ranks, ((Progression(0, (0,), (count,)),),), (Progression(8, (0,), (count,)),)),))
+    write = Call("POSIX", "write", 0, ("f %p ", ""), (slot,), (), compressed.steady(1, 0.0))
+    trace = CompressedTrace(4, (RankClass((ranks,), (Loop(_always(ranks, count), (write,)),)),))
+    (file,) = totals(trace, FORMS).files
+    assert (file.call_count, file.written_bytes, file.file_count, file.rank_count) == (4 * count, 32 * count, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("function", "text", "expected"),
+    [
+        ("MPI_File_write", "0-0 %p 4 MPI_TYPE_UNKNOWN", None),
+        ("MPI_File_write", "0-0 %p 4 MPI_DOUBLE", 32),
+        ("write", "f %p", None),
+        ("write", "f %p -1", None),
+        ("write", "f %p 00", 0),
+        ("fprintf", "f 8", 7),
+    ],
+)
+def test_sizes_that_are_not_known_are_none(function: str, text: str, expected: int | None) -> None:
+    module = FORMS.by_function[function].layer
+    call = Call(module, function, 0, (text,), (), (), compressed.steady(1, 0.0))
+    (row,) = totals(CompressedTrace(1, (RankClass((Progression(0),), (call,)),)), FORMS).modules
+    assert row.written_bytes == expected
+
+
+def test_inner_calls_that_others_enclose_only_at_first_are_told_apart_from_both() -> None:
+    ranks = Progression(0)
+    values = Slot(1, (Share(ranks, (), (Progression(5, (0,), (2,)),)),))
+    inner = Call("POSIX", "pwrite", 1, ("f %p ", " 0"), (values,), (), compressed.steady(2, 0.0))
+    around = Call("MPI", "MPI_Barrier", 0, ("w",), (), (), compressed.steady(2, 0.0))
+    first = Call("MPIIO", "MPI_File_open", 0, ("w f 9 %p 0-0",), (), (), compressed.steady(1, 0.0))
+    body = (first, Loop((Share(ranks, (), (Progression(2),)),), (inner, around)))
+    found = totals(CompressedTrace(1, (RankClass((ranks,), body),)), FORMS)
+    assert found.modules == (ModuleTotal("POSIX", None, 0, 2, 0, 10),)
+    (file,) = found.files
+    assert (file.written_bytes, file.nested_written_bytes, file.read_bytes) == (None, None, 0)
+
+
+def test_traces_that_contradict_themselves_are_refused() -> None:
+    trace = compressed.file_per_process(8)
+    (rank_class,) = trace.classes
+    loop = rank_class.body[1]
+    assert isinstance(loop, Loop)
+    less = replace(loop, counts=_always(Progression(0, (1,), (8,)), 3))
+    body = (rank_class.body[0], less, rank_class.body[2])
+    with pytest.raises(ValueError, match="write has 32 values, and is made 24 times"):
+        totals(CompressedTrace(8, (replace(rank_class, body=body),)), FORMS)
+
+
+def test_no_calls_come_to_nothing() -> None:
+    assert totals(CompressedTrace(3, ()), FORMS) == Totals(3, (), (), ())
+
+
+# ---- real traces
+
+
+@pytest.mark.parametrize("program", ["ior_mpiio_inter_coll", "ios_mpiio_nn", "ior_posix_fpp", "ios_group4"])
+def test_real_traces(shared_data: Path, program: str) -> None:
+    from flows.extrapolation.view import recorder_forms
+    from transforms.traces.compression import compress
+    from warehouse.sources.recorder.signatures import opened
+
+    path = shared_data / "recorder" / program / "12" / "raw.tar.zst"
+    if not path.is_file():
+        pytest.skip(f"{program} is not among the real measurements")
+    with opened(path) as run:
+        ranks = [run.decode(rank) for rank in run.ranks]
+    made = [
+        (rank.rank, module, function, level, text)
+        for rank in ranks
+        for level, module, function, text in rank.signatures[rank.order].rows()
+    ]
+    forms = recorder_forms()
+    assert_agree(totals(compress(12, ranks), forms), naive.totals(made, forms))

@@ -1,0 +1,259 @@
+"""Rows of numbers and values by rank, folded into nested progressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.compressed import compressed_traces, nodes
+from tests.naive.traces import vectors as naive
+from transforms.traces import vectors
+from transforms.traces.progressions import Listed, Progression, Run
+from transforms.traces.trace import Call, CompressedTrace, Loop, Share, Vector
+from transforms.traces.vectors import bounds_of, rank_lists, runs_of, table_of, vector_of
+
+Longs = npt.NDArray[np.int64]
+LONG = st.integers(-(1 << 63), (1 << 63) - 1)
+#: what templates make of texts: 18 digits, with a sign
+NUMBERS = st.one_of(st.integers(0, 3), st.integers(-9, 99), st.integers(1 - 10**18, 10**18 - 1))
+
+
+def longs(*numbers: int) -> Longs:
+    return np.array(numbers, np.int64)
+
+
+def ranks_in_all(count: int) -> Longs:
+    return np.arange(count, dtype=np.int64)
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> list[int]:
+    """Draw numbers of progressions and others, one behind the other; now and again all of them once more."""
+    found: list[int] = []
+    for _ in range(draw(st.integers(0, 4))):
+        if draw(st.booleans()):
+            found += draw(st.lists(NUMBERS, max_size=5))
+        else:
+            strides, counts = draw(st.lists(NUMBERS, max_size=3)), draw(st.lists(st.integers(1, 5), max_size=3))
+            depth = min(len(strides), len(counts))
+            found += naive.numbers(Progression(draw(NUMBERS), tuple(strides[:depth]), tuple(counts[:depth])))
+    step, times = draw(NUMBERS), draw(st.integers(1, 4))
+    return [number + step * index for index in range(times) for number in found]
+
+
+# ---- rows of numbers
+
+
+@settings(deadline=None)
+@given(rows())
+def test_rows_are_kept(numbers: list[int]) -> None:
+    numbers = [max(min(number, (1 << 63) - 1), -(1 << 63)) for number in numbers]
+    assert naive.row(runs_of(longs(*numbers))) == numbers
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(LONG, st.sampled_from([(1 << 63) - 1, -(1 << 63), 0, -1])), max_size=12))
+def test_rows_that_reach_from_end_to_end_of_64_bits_are_kept(numbers: list[int]) -> None:
+    assert naive.row(runs_of(longs(*numbers))) == numbers
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(2, 5), st.integers(1, 10**12)), max_size=4), NUMBERS, st.booleans())
+def test_a_nested_progression_is_found(form: list[tuple[int, int]], start: int, falls: bool) -> None:
+    """Each stride leaves behind all that is inside it, with a step longer than those inside."""
+    strides: list[int] = []
+    reach = 0
+    for count, step in reversed(form):
+        strides.insert(0, reach + max(strides, default=0) + step)
+        reach += strides[0] * (count - 1)
+    counts = [count for count, _ in form]
+    numbers = naive.numbers(Progression(start, tuple(-s if falls else s for s in strides), tuple(counts)))
+    (found,) = runs_of(longs(*numbers))
+    assert naive.numbers(found) == numbers
+    assert isinstance(found, Progression)
+    assert found.counts == tuple(counts)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "runs"),
+    [
+        ([5], (Progression(5),)),
+        ([5, 5, 5], (Progression(5, (0,), (3,)),)),
+        ([0, 1, 2, 10, 11, 12], (Progression(0, (10, 1), (2, 3)),)),
+        ([0, 1, 2, 3, 4, 5], (Progression(0, (1,), (6,)),)),
+        # One stride alone takes nothing away from a longer progression behind it.
+        ([100, 0, 8, 16, 24], (Progression(100), Progression(0, (8,), (4,)))),
+        ([5, 1, 4, 1, 5, 9, 2], (Listed((5, 1, 4, 1, 5, 9, 2)),)),
+        # Parts of unequal size, which come again with each step.
+        ([0, 7, 9, 100, 107, 109, 200, 207, 209, 300, 307, 309], (Listed((0, 7, 9), (100,), (4,)),)),
+        # Numbers that come again from irregular starts are no shorter so.
+        (
+            [start + number for start in (0, 900, 37, 411, 8, 77) for number in (0, 7, 9)],
+            (Listed((0, 7, 9, 900, 907, 909, 37, 44, 46, 411, 418, 420, 8, 15, 17, 77, 84, 86)),),
+        ),
+        ([0, 1, 2, 3, 90, 80, 70, 60, 50], (Progression(0, (1,), (4,)), Progression(90, (-10,), (5,)))),
+        (
+            [0, 1, 2, 3, 77, 60, 50, 40, 30],
+            (Progression(0, (1,), (4,)), Progression(77), Progression(60, (-10,), (4,))),
+        ),
+        ([], ()),
+    ],
+)
+def test_plain_rows(numbers: list[int], runs: tuple[Run, ...]) -> None:
+    assert runs_of(longs(*numbers)) == runs
+
+
+def test_the_same_rule_has_the_same_form_at_all_sizes() -> None:
+    shapes = {
+        tuple(len(run.counts) for run in runs_of(np.add.outer(np.arange(n) * 960, np.arange(m) * 8).reshape(-1)))
+        for n in (3, 8, 12, 300)
+        for m in (3, 7, 40)
+    }
+    assert shapes == {(2,)}
+
+
+def test_long_rows_without_a_rule_are_listed_whole() -> None:
+    numbers = np.random.default_rng(3).integers(0, 10**12, 30_000)
+    assert runs_of(numbers) == (Listed(tuple(numbers.tolist())),)
+
+
+def test_long_rows_that_follow_a_rule_beside_a_few_numbers_are_folded() -> None:
+    numbers = np.concatenate([longs(9, 4, 7, 1), np.arange(100_000) * 4096])
+    assert runs_of(numbers) == (Listed((9, 4, 7, 1)), Progression(0, (4096,), (100_000,)))
+
+
+# ---- rank lists
+
+
+@settings(deadline=None)
+@given(st.sets(st.integers(0, 200), min_size=1))
+def test_rank_lists_are_the_ranks_and_rise(ranks: set[int]) -> None:
+    found = rank_lists(longs(*sorted(ranks)))
+    assert naive.row(found) == sorted(ranks)
+    for one in found:
+        inner = 0
+        for stride, count in zip(reversed(one.strides), reversed(one.counts), strict=True):
+            assert stride > inner
+            inner += stride * (count - 1)
+
+
+def test_groups_of_ranks_are_one_list() -> None:
+    ranks = np.arange(100_000)
+    assert rank_lists(ranks) == (Progression(0, (1,), (100_000,)),)
+    assert rank_lists(ranks[ranks % 4 != 0]) == (Progression(1, (4, 1), (25_000, 3)),)
+    assert rank_lists(ranks[ranks % 8 == 3]) == (Progression(3, (8,), (12_500,)),)
+
+
+# ---- values by rank
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[Longs, Longs]:
+    """Draw rising ranks and their rows, most of them by a rule."""
+    ranks = sorted(draw(st.sets(st.integers(0, 40), min_size=1, max_size=16)))
+    length = draw(st.integers(0, 5))
+    first, step = (draw(st.lists(NUMBERS, min_size=length, max_size=length)) for _ in range(2))
+    group = draw(st.integers(1, 5))
+    table = [[a + b // 64 * (rank % group) for a, b in zip(first, step, strict=True)] for rank in ranks]
+    for place in draw(st.sets(st.integers(0, len(ranks) - 1), max_size=3)):
+        table[place] = draw(st.lists(NUMBERS, min_size=length, max_size=length))
+    return longs(*ranks), np.array(table, np.int64).reshape(len(ranks), length)
+
+
+@settings(deadline=None)
+@given(tables())
+def test_vectors_are_the_tables(given_table: tuple[Longs, Longs]) -> None:
+    ranks, rows = given_table
+    vector = vector_of(ranks, rows)
+    expected = dict(zip(ranks.tolist(), rows.tolist(), strict=True))
+    assert naive.table(vector) == expected
+    np.testing.assert_array_equal(table_of(vector, ranks), rows)
+    if rows.size:
+        assert bounds_of(vector) == (rows.min(), rows.max())
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(LONG, min_size=2, max_size=2), min_size=1, max_size=6))
+def test_vectors_of_numbers_from_end_to_end_of_64_bits(rows: list[list[int]]) -> None:
+    vector = vector_of(ranks_in_all(len(rows)), np.array(rows, np.int64))
+    assert naive.table(vector) == dict(enumerate(rows))
+    np.testing.assert_array_equal(table_of(vector, ranks_in_all(len(rows))), rows)
+    least, most = bounds_of(vector)
+    assert least <= min(map(min, rows)) <= max(map(max, rows)) <= most
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda rank, step: 960 // 8 * rank + 960 * step,
+        lambda rank, step: rank // 4 * 1000 + rank % 4 * 8 + step,
+        lambda rank, step: 512 + 0 * (rank + step),
+        lambda rank, step: (rank + 1) * step,
+    ],
+    ids=["strong", "groups", "constant", "slope"],
+)
+@pytest.mark.parametrize("count", [8, 24, 1000])
+def test_a_rule_is_one_share_at_any_number_of_ranks(rule: Callable[[Longs, Longs], Longs], count: int) -> None:
+    rows = rule(ranks_in_all(count)[:, None], np.arange(6)[None, :])
+    (share,) = vector_of(ranks_in_all(count), rows)
+    assert share.ranks.size == count
+    assert {len(row) for row in (share.values, *share.shifts)} == {1}
+
+
+def test_a_rotation_is_two_shares() -> None:
+    rows = ((ranks_in_all(64) + 3) % 64 * 100)[:, None]
+    assert [share.ranks.size for share in vector_of(ranks_in_all(64), rows)] == [61, 3]
+
+
+def test_tables_of_ranks_with_unequally_many_values_have_no_columns() -> None:
+    vector = (Share(Progression(0), (), (Progression(1),)), Share(Progression(1), (), (Progression(1, (1,), (2,)),)))
+    assert table_of(vector, ranks_in_all(2)).shape == (2, 0)
+    assert bounds_of(vector) == (1, 2)
+
+
+# ---- bounds
+
+
+@settings(deadline=None, max_examples=12)
+@given(compressed_traces())
+def test_bounds_are_those_of_all_values(trace: CompressedTrace) -> None:
+    def vectors_in(trace: CompressedTrace) -> list[Vector]:
+        every = [node for rank_class in trace.classes for node in nodes(rank_class.body)]
+        slots = [slot.vector for node in every if isinstance(node, Call) for slot in node.slots]
+        return slots + [node.counts for node in every if isinstance(node, Loop)]
+
+    for vector in vectors_in(trace):
+        every = [value for own in naive.table(vector).values() for value in own]
+        assert bounds_of(vector) == (min(every), max(every))
+
+
+def test_values_that_fall_where_others_rise_have_their_own_bounds() -> None:
+    """Rank 0 counts up and rank 1 down: each run's bounds by themselves are wider."""
+    ranks = Progression(0, (1,), (2,))
+    vector = (Share(ranks, ((Progression(9, (-2,), (10,)),),), (Progression(0, (1,), (10,)),)),)
+    assert bounds_of(vector) == (0, 9)
+
+
+def test_a_vector_without_values_has_no_bounds() -> None:
+    none = Share(Progression(0, (1,), (2,)), ((),), ())
+    assert bounds_of((none,)) == (0, 0)
+    assert bounds_of((none, Share(Progression(2), (), (Progression(7),)))) == (7, 7)
+
+
+def test_bounds_that_leave_64_bits_or_are_of_endless_rows_are_told_without_looking() -> None:
+    ranks = Progression(0, (1,), (5,))
+    assert bounds_of((Share(ranks, ((Progression(1 << 62),),), (Progression(0),)),)) == (0, 1 << 64)
+    endless = Progression(0, (1,), (1 << 50,))
+    assert bounds_of((Share(Progression(0), (), (endless,)),)) == (0, (1 << 50) - 1)
+
+
+def test_each_number_of_a_row_is_in_bounds_that_are_wider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a row too long to look at, bounds may be too wide and never too narrow."""
+    monkeypatch.setattr(vectors, "_SAMPLE", 4)
+    ranks = Progression(0, (1,), (2,))
+    vector = (Share(ranks, ((Progression(9, (-2,), (10,)),),), (Progression(0, (1,), (10,)),)),)
+    assert bounds_of(vector) == (-9, 18)

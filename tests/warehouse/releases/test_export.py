@@ -1,0 +1,140 @@
+"""Export: plain files that explain themselves."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.sql.given import rows
+from tests.warehouse.releasing import draft, on, publish, read
+from warehouse.contracts import frames, table, tables
+from warehouse.errors import UsageError
+from warehouse.releases import releases
+from warehouse.releases.export import export_table, write_csv
+from warehouse.releases.reading import published
+from warehouse.store.store import Store, write_parquet
+
+CONTENT: dict[str, Any] = {
+    "jobs": {
+        9: """
+        job_id  user   account    started_at      ended_at
+        1       ann    a,"b"'c    10:00:00        11:00:00.5
+        2       .      .          10:00:00        11:00:00
+        """,
+        None: "job_id ended_at \n run .",
+    },
+    "samples": {9: "job_id sample_bytes_per_s reported_ratios \n 1 0,.,2.5 . \n 2 1e12 0.5"},
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    store = Store(tmp_path_factory.mktemp("export") / "warehouse")
+    publish(store, "first", CONTENT)
+    return store
+
+
+@pytest.mark.parametrize("name", ["jobs", "samples", "classes"])
+def test_parquet_holds_the_table_with_its_units_and_docs(store: Store, tmp_path: Path, name: str) -> None:
+    release, made = releases.find(store, None), table(name)
+    path = tmp_path / "new" / f"{name}.parquet"
+    count = export_table(store, release, name, path)
+    found = pl.read_parquet(path)
+    assert found.height == count
+    assert found.schema == frames.schema(made)
+    assert found.is_empty() or found.sort(made.key).equals(read(store, release, name))
+    schema = pq.read_schema(path)
+    assert all(field.nullable for field in schema)
+    assert schema.metadata[b"grain"].decode() == made.grain
+    for column in made.columns:
+        field = schema.field(column.name)
+        assert field.metadata[b"doc"].decode() == column.doc
+        assert field.metadata.get(b"unit", b"").decode() == (column.unit or "")
+    assert [path.name for path in path.parent.iterdir()] == [path.name]
+
+
+def test_csv_has_a_header_empty_cells_for_null_and_lists_as_json(store: Store, tmp_path: Path) -> None:
+    release = releases.find(store, None)
+    path = tmp_path / "samples.CSV"
+    assert export_table(store, release, "samples", path) == 2
+    found = pl.read_csv(path, infer_schema=False).sort("job_id")
+    assert found.columns == list(tables.SAMPLES.column_names)
+    assert [json.loads(text) for text in found["sample_bytes_per_s"]] == [[0.0, None, 2.5], [1e12]]
+    assert found["reported_ratios"].to_list() == [None, "[0.5]"]
+    assert found["started_at"][0].startswith("2018-02-09 12:00:00")
+
+
+def test_csv_quotes_what_needs_it(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    assert export_table(store, releases.find(store, None), "jobs", path) == 3
+    found = pl.read_csv(path, infer_schema=False).sort("job_id")
+    assert found["account"].to_list() == ['a,"b"\'c', None, None]
+    assert found["ended_on"].to_list() == ["2018-02-09", "2018-02-09", None]
+
+
+def test_an_empty_table_is_a_header(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "rejects.csv"
+    assert export_table(store, releases.find(store, None), "rejects", path) == 0
+    header = path.read_text().strip().replace('"', "")
+    assert header == ",".join(tables.REJECTS.column_names)
+
+
+@pytest.mark.parametrize("name", ["nothing", "job_records", "releases", "jobs; drop", ""])
+def test_a_table_that_is_not_published_is_named_with_those_that_are(store: Store, tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="a release holds applications, classes") as refusal:
+        export_table(store, releases.find(store, None), name, tmp_path / "file.parquet")
+    assert all(made.name in str(refusal.value) for made in published())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_that_fails_keeps_the_old_file(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "samples.csv"
+    path.write_text("old")
+
+    def break_off(*_: object, **__: object) -> str:
+        raise ZeroDivisionError
+
+    release = releases.find(store, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(json, "dumps", break_off)
+        with pytest.raises(ZeroDivisionError):
+            export_table(store, release, "samples", path)
+    assert path.read_text() == "old"
+    assert [found.name for found in tmp_path.iterdir()] == ["samples.csv"]
+
+
+def test_a_release_that_is_older_than_a_column_can_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "warehouse")
+    old = replace(tables.JOBS, columns=tuple(column for column in tables.JOBS.columns if column.name != "line"))
+    path = store.builds / "old.parquet"
+    frame = rows("stage.jobs", "job_id \n 1").select(old.column_names).with_columns(ended_on=pl.lit(on(9)))
+    write_parquet(frame, old, path)
+    with monkeypatch.context() as patch:
+        patch.setattr(releases, "contract", lambda _: old)
+        release = releases.publish(store, draft("old"), {"jobs": {on(9): path}})
+    target = tmp_path / "jobs.parquet"
+    assert export_table(store, release, "jobs", target) == 1
+    assert pl.read_parquet(target).select("job_id", "line").rows() == [("1", None)]
+
+
+def test_batches_of_many_kinds_become_one_csv() -> None:
+    schema = pa.schema({"n": pa.int64(), "l": pa.list_(pa.float64()), "s": pa.struct({"a": pa.int64()})})
+    batches = [
+        pa.record_batch([[1], [[0.5, None]], [{"a": 1}]], schema=schema),
+        pa.record_batch([[None, 3], [[], None], [None, {"a": None}]], schema=schema),
+    ]
+    target = io.BytesIO()
+    assert write_csv(pa.RecordBatchReader.from_batches(schema, batches), target) == 3
+    assert pl.read_csv(target.getvalue()).rows() == [
+        (1, "[0.5, null]", '{"a": 1}'),
+        (None, "[]", None),
+        (3, None, '{"a": null}'),
+    ]

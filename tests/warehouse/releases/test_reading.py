@@ -1,0 +1,309 @@
+"""Reading: a release is a set of views that explain themselves, and nothing can be done to it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+from tests.sql.given import rows
+from tests.warehouse.releasing import draft, on, publish
+from warehouse.contracts import columns, tables
+from warehouse.errors import UsageError
+from warehouse.releases import catalogue, reading, releases
+from warehouse.releases.reading import count_differences, opened, published, require_reading
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store, write_parquet
+
+FIRST: dict[str, Any] = {
+    "jobs": {9: "job_id user \n 1 ann \n 2 bob \n 3 .", None: "job_id ended_at \n run ."},
+    "samples": {9: "job_id sample_bytes_per_s \n 1 0,.,2.5"},
+    "applications": {None: "application_id \n ann/x/1"},
+    "rejects": {None: "line reason raw \n . same a"},
+}
+SECOND: dict[str, Any] = {
+    "jobs": {9: "job_id user \n 1 ann \n 2 eve \n 4 .", None: "job_id ended_at \n run ."},
+    "rejects": {None: "line reason raw \n . same b \n . new a"},
+    "applications": {None: ""},
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A warehouse with two releases, which no test changes."""
+    store = Store(tmp_path_factory.mktemp("reading") / "warehouse")
+    publish(store, "first", FIRST)
+    publish(store, "second", SECOND)
+    return store
+
+
+@pytest.fixture(scope="module")
+def first(store: Store) -> Release:
+    return releases.history(store)[0]
+
+
+@pytest.fixture(scope="module")
+def connection(store: Store, first: Release) -> Iterator[duckdb.DuckDBPyConnection]:
+    with opened(store, first) as found:
+        yield found
+
+
+# ---- what there is
+
+
+def test_every_published_table_is_there_be_there_rows_or_not(connection: duckdb.DuckDBPyConnection) -> None:
+    names = {row[0] for row in connection.sql("show tables").fetchall()}
+    assert names == {table.name for table in published()} | {"releases"}
+    assert connection.sql("select count(*) from quarantine").fetchall() == [(0,)]
+    for table in published():
+        relation = connection.table(table.name)
+        assert relation.columns == list(table.column_names)
+    assert connection.sql("from jobs").pl().height == 4
+
+
+def test_columns_have_the_types_of_the_contract_with_and_without_rows(connection: duckdb.DuckDBPyConnection) -> None:
+    types: dict[str, dict[str, str]] = {}
+    for table in published():
+        types[table.name] = dict(zip(table.column_names, map(str, connection.table(table.name).types), strict=True))
+    assert types["jobs"]["started_at"] == "TIMESTAMP WITH TIME ZONE"
+    assert types["samples"]["sample_bytes_per_s"] == types["classes"]["section_bytes"] == "DOUBLE[]"
+    assert types["job_io"]["poll_count"] == types["jobs"]["line"] == "BIGINT"
+    assert types["jobs"]["ended_on"] == types["job_io"]["ended_on"] == "DATE"
+
+
+def test_tables_and_columns_say_what_they_are(connection: duckdb.DuckDBPyConnection) -> None:
+    views = dict(connection.sql("select view_name, comment from duckdb_views() where not internal").fetchall())
+    found = connection.sql(
+        "select table_name, column_name, comment from duckdb_columns() where not internal"
+    ).fetchall()
+    comments = {(table, column): comment for table, column, comment in found}
+    for table in published():
+        assert views[table.name] == table.grain
+        for column in table.columns:
+            unit = f" [{column.unit}]" if column.unit else ""
+            assert comments[table.name, column.name] == column.doc + unit
+    assert comments["releases", "verdict"] == columns.VERDICT.doc
+    assert comments["job_io", "volume_bytes"].endswith("[B]")
+
+
+def test_times_are_shown_in_utc(connection: duckdb.DuckDBPyConnection) -> None:
+    shown = connection.sql("select ended_at::varchar from jobs where job_id = '1'").fetchall()
+    assert shown == [("2018-02-09 12:00:00+00",)]
+
+
+def test_the_releases_are_a_table_too(store: Store, connection: duckdb.DuckDBPyConnection) -> None:
+    found = connection.sql("select release_id, kind, snapshots->>'jobs', dates from releases order by created_at")
+    assert found.fetchall() == [
+        (release.release_id, "run", str(release.snapshots["jobs"]), '["2018-02-09", null]')
+        for release in releases.history(store)
+    ]
+
+
+def test_an_earlier_release_stays_what_it_was(store: Store, first: Release) -> None:
+    for release, users in ((first, ["ann", "bob"]), (releases.find(store, None), ["ann", "eve"])):
+        with opened(store, release) as connection:
+            found = connection.sql("select user from jobs where user is not null order by job_id").fetchall()
+            assert [row[0] for row in found] == users
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["select * from JOBS", 'select * from "jobs"', "from jobs join samples using (job_id)", "describe jobs"],
+)
+def test_only_the_tables_that_a_query_may_mean_are_opened_and_they_suffice(
+    store: Store, first: Release, query: str
+) -> None:
+    with opened(store, first, query) as connection:
+        assert connection.sql(query).fetchall()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "show tables",
+        "select table_name from information_schema.tables",
+        "select table_name from duckdb_tables() union select view_name from duckdb_views()",
+        "show all tables",
+    ],
+)
+def test_a_query_for_the_tables_sees_them_all(store: Store, first: Release, query: str) -> None:
+    with opened(store, first, query) as connection:
+        found = str(connection.sql(query).fetchall())
+    assert all(f"'{table.name}'" in found for table in published())
+
+
+# ---- what cannot be done
+
+
+def ask(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
+    """Run a query as the command does."""
+    require_reading(connection, query)
+    return connection.sql(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select 1",
+        "from jobs",
+        "with a as (select 1 as x) select * from a",
+        "values (1)",
+        "show tables",
+        "describe jobs",
+        "summarize jobs",
+        "select 1;",
+        "-- a comment\nselect 1",
+        "explain select * from jobs",
+        "EXPLAIN ANALYZE\n select * from jobs",
+        "explain from jobs",
+        "pragma table_info('jobs')",
+        "select 'insert into jobs'",
+    ],
+)
+def test_what_only_reads_is_let_through_and_runs(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    assert ask(connection, query).fetchall() is not None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "insert into releases select * from releases",
+        "update releases set verdict = 'passed'",
+        "delete from releases",
+        "drop view jobs",
+        "create table a as select 1",
+        "create or replace view jobs as select 1",
+        "alter table releases add column a int",
+        "comment on table releases is 'x'",
+        "copy jobs to 'jobs.csv'",
+        "copy (select 1) to '/tmp/x'",
+        "export database 'x'",
+        "attach 'x.db'",
+        "install httpfs",
+        "load httpfs",
+        "set memory_limit = '1GB'",
+        "reset memory_limit",
+        "use memory",
+        "begin",
+        "call pragma_version()",
+        "prepare a as select 1",
+        "vacuum",
+        "checkpoint",
+        "explain insert into releases select * from releases",
+        "explain analyze delete from releases",
+        "explain analyze create table a as select 1",
+        "explain /**/ analyze copy (select 1) to '/tmp/x'",
+        "explain analyze /**/ copy (select 1) to '/tmp/x'",
+        "explain (analyze) copy (select 1) to '/tmp/x'",
+        "explain (format json) select 1",
+        "select 1; select 2",
+        "select 1; drop view jobs",
+        "",
+        "  -- nothing",
+        "selec 1",
+    ],
+)
+def test_all_else_is_refused_before_it_runs(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    with pytest.raises(UsageError):
+        require_reading(connection, query)
+
+
+def test_a_plan_that_is_analyzed_does_not_overwrite_the_release(store: Store, first: Release) -> None:
+    path = releases.files_of(store, first)["jobs"][0]
+    before = hashlib.sha256(path.read_bytes()).digest()
+    query = f"explain analyze copy (select 5 as a) to '{path}' (format parquet, use_tmp_file false)"
+    with opened(store, first) as connection, pytest.raises(UsageError, match="COPY"):
+        ask(connection, query)
+    assert hashlib.sha256(path.read_bytes()).digest() == before
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_text('{file}')",
+        "select * from read_csv('{file}')",
+        "select * from '{file}'",
+        "select * from read_blob('{folder}/*')",
+        "select * from glob('{folder}/*')",
+        "select * from parquet_metadata('{file}')",
+        "select * from sniff_csv('{file}')",
+        "copy (select 1) to '{folder}/new.csv'",
+        "attach '{folder}/new.db'",
+        "install sqlite",
+        "set enable_external_access = true",
+        "set allowed_paths = ['{file}']",
+        "set lock_configuration = false",
+        "pragma enable_profiling",
+        "pragma profiling_output = '{folder}/new'",
+        "pragma import_database('{folder}')",
+        "select * from secret_frame",
+        "select getenv('HOME')",
+    ],
+)
+def test_the_file_system_is_out_of_reach_whatever_runs(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, query: str
+) -> None:
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a\n1\n")
+    secret_frame = pl.DataFrame({"a": [1]})
+    with pytest.raises(duckdb.Error):
+        connection.sql(query.format(file=secret, folder=tmp_path)).fetchall()
+    assert secret_frame.height == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+
+
+# ---- releases that are older than the contract
+
+
+def test_a_file_that_lacks_a_column_reads_as_null_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "warehouse")
+    later = ("account", "is_application_run", "line")
+    old = replace(tables.JOBS, columns=tuple(column for column in tables.JOBS.columns if column.name not in later))
+    path = store.builds / "old.parquet"
+    frame = rows("stage.jobs", "job_id user \n 1 ann").select(old.column_names)
+    write_parquet(frame.with_columns(ended_on=pl.lit(on(8))), old, path)
+    with monkeypatch.context() as patch:
+        patch.setattr(releases, "contract", lambda _: old)
+        releases.publish(store, draft("old"), {"jobs": {on(8): path}})
+    release = publish(store, "new", {"jobs": {9: "job_id user account \n 2 bob physics"}})
+    with opened(store, release) as connection:
+        found = connection.sql("from jobs order by job_id").pl()
+    assert found.columns == list(tables.JOBS.column_names)
+    assert found.select("job_id", "user", "account", "is_application_run", "line").rows() == [
+        ("1", "ann", None, None, None),
+        ("2", "bob", "physics", True, 1),
+    ]
+    iceberg = catalogue.open_catalogue(store).load_table((catalogue.NAMESPACE, "jobs"))
+    assert {field.name for field in iceberg.schema().fields if not field.required} >= set(later)
+
+
+# ---- differences
+
+
+def test_differences_are_counted_by_key(store: Store, first: Release) -> None:
+    second = releases.find(store, None)
+    assert count_differences(store, first, second) == [
+        ("rejects", 1, 1, 0, 1),
+        ("jobs", 4, 1, 1, 1),
+        ("applications", 1, 0, 1, 0),
+    ]
+    assert count_differences(store, second, first) == [
+        ("rejects", 2, 0, 1, 1),
+        ("jobs", 4, 1, 1, 1),
+        ("applications", 0, 1, 0, 0),
+    ]
+    assert count_differences(store, first, first) == []
+
+
+def test_comments_survive_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    quoted = replace(tables.STALE_DAYS, grain="one row per 'day'; drop", columns=(columns.CLUSTER,))
+    with duckdb.connect() as connection:
+        reading._view(connection, quoted, [])
+        found = connection.sql("select comment from duckdb_views() where view_name = 'stale_days'").fetchall()
+    assert found == [("one row per 'day'; drop",)]

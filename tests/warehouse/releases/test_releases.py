@@ -1,0 +1,356 @@
+"""Releases: all of a run at once or nothing of it, and every earlier one for ever."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sql.given import DAY
+from tests.warehouse.releasing import keys, on, publish, read
+from warehouse.contracts import tables
+from warehouse.errors import NothingToDo, UsageError
+from warehouse.releases import releases
+from warehouse.store.store import Store
+
+ROOT = Path(__file__).resolve().parents[3]
+FIRST: dict[str, Any] = {
+    "jobs": {8: "job_id \n 80 \n 81", 9: "job_id \n 90", None: "job_id ended_at \n run ."},
+    "poll_days": {8: "filesystem \n lake", 9: "filesystem \n lake"},
+    "applications": {None: "application_id \n a/x/1 \n b/y/2"},
+    "rejects": {None: ""},
+}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "ware house ü")
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse with two releases; tests copy it."""
+    store = Store(tmp_path_factory.mktemp("published") / "warehouse")
+    publish(store, "first", FIRST, inputs=("l1", "l2"))
+    publish(store, "second", {"jobs": {9: "job_id \n 91", 10: "job_id \n 100"}}, inputs=("l3",))
+    return store.root
+
+
+@pytest.fixture
+def two(published: Path, tmp_path: Path) -> Store:
+    """A warehouse with two releases of its own."""
+    shutil.copytree(published, tmp_path / "two")
+    return Store(tmp_path / "two")
+
+
+# ---- publishing
+
+
+def test_a_release_says_what_went_into_it(two: Store) -> None:
+    first, second = releases.history(two)
+    assert releases.current(two) == second
+    assert (first.release_id, first.kind, first.verdict) == ("2018-02-09-first", "run", "passed")
+    assert (first.parent_release_id, second.parent_release_id) == (None, first.release_id)
+    assert first.dates == (DAY.isoformat(), None)
+    assert (first.inputs, second.inputs) == (("l1", "l2"), ("l3",))
+    assert json.loads(first.parameters) == {"a": 1}
+    assert first.created_at < second.created_at
+
+
+def test_before_the_first_release_there_is_none(store: Store) -> None:
+    assert releases.history(store) == []
+    assert releases.current(store) is None
+    assert releases.landings_in(store, None) == set()
+    with pytest.raises(UsageError, match="There is no release"):
+        releases.find(store, None)
+    assert not store.root.exists(), "asking makes nothing"
+
+
+def test_named_days_are_replaced_and_the_others_stay(two: Store) -> None:
+    first, second = releases.history(two)
+    assert keys(two, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
+    assert keys(two, first, "jobs", "job_id") == ["80", "81", "90", "run"], "the first stays as it was"
+    before, after = (set(releases.files_of(two, release)["jobs"]) for release in (first, second))
+    assert {releases.day_of(path) for path in before & after} == {on(8), None}, "untouched days keep their files"
+    assert read(two, second, "jobs").schema == read(two, first, "jobs").schema
+
+
+def test_tables_that_are_not_built_keep_their_snapshot(two: Store) -> None:
+    first, second = releases.history(two)
+    changed = {name for name, snapshot in second.snapshots.items() if first.snapshots.get(name) != snapshot}
+    assert changed == {"jobs"}
+    assert keys(two, second, "applications", "application_id") == ["a/x/1", "b/y/2"]
+
+
+def test_undated_rows_are_replaced_alone_and_days_can_vanish(two: Store) -> None:
+    third = publish(two, "third", {"jobs": {None: "job_id ended_at \n other ."}})
+    assert keys(two, third, "jobs", "job_id") == ["100", "80", "81", "91", "other"]
+    files = releases.files_of(two, third)["jobs"]
+    assert sorted(str(releases.day_of(path)) for path in files) == ["2018-02-08", "2018-02-09", "2018-02-10", "None"]
+    fourth = publish(two, "fourth", {"jobs": {8: "", None: ""}, "poll_days": {8: "", 9: ""}})
+    assert keys(two, fourth, "jobs", "job_id") == ["100", "91"]
+    assert releases.files_of(two, fourth)["poll_days"] == []
+    content: dict[str, Any] = {"jobs": {None: "job_id ended_at \n again ."}, "poll_days": {9: "filesystem \n sea"}}
+    fifth = publish(two, "fifth", content)
+    assert keys(two, fifth, "jobs", "job_id") == ["100", "91", "again"]
+    assert keys(two, fifth, "poll_days", "filesystem") == ["sea"]
+
+
+def test_tables_without_days_are_replaced_whole_and_are_there_from_their_first_row(two: Store) -> None:
+    assert "rejects" not in releases.find(two, None).snapshots
+    content: dict[str, Any] = {"applications": {None: "application_id \n c/z/3"}, "rejects": {None: "line \n 1"}}
+    third = publish(two, "third", content)
+    assert keys(two, third, "applications", "application_id") == ["c/z/3"]
+    assert read(two, third, "rejects").height == 1
+    fourth = publish(two, "fourth", {"applications": {None: ""}})
+    assert read(two, fourth, "applications").is_empty()
+
+
+# ---- killed
+
+
+class Killed(BaseException):
+    """What no handler of ours catches."""
+
+
+def interrupted(store: Store, name: str, content: Any, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """Publish and be killed: `place` is what never happens."""
+
+    def kill(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(releases, place, kill)
+        with pytest.raises(Killed):
+            publish(store, name, content)
+
+
+LOST: dict[str, Any] = {
+    "jobs": {8: "job_id \n lost", 11: "job_id \n lost-too", None: ""},
+    "applications": {None: "application_id \n lost"},
+    "series_intervals": {9: "subject_id \n lost"},
+}
+
+
+def test_a_run_that_is_killed_before_its_row_leaves_the_release_before(
+    two: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = releases.find(two, None)
+    content = read(two, second, "jobs")
+    interrupted(two, "lost", LOST, monkeypatch, "_append")
+    assert releases.find(two, None) == second
+    assert read(two, second, "jobs").equals(content)
+    assert "series_intervals" not in second.snapshots
+
+
+def test_what_a_killed_run_left_is_not_in_the_next_release(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(two, "lost", LOST, monkeypatch, "_append")
+    third = publish(
+        two,
+        "third",
+        {
+            "jobs": {10: "job_id \n 101"},
+            "applications": {None: "application_id \n d/w/4"},
+            "series_intervals": {10: "subject_id \n kept"},
+        },
+    )
+    assert keys(two, third, "jobs", "job_id") == ["101", "80", "81", "91", "run"]
+    assert keys(two, third, "applications", "application_id") == ["d/w/4"]
+    assert keys(two, third, "series_intervals", "subject_id") == ["kept"]
+    assert not list(two.tables.rglob("*-lost0123.parquet")), "its files are gone too"
+
+
+def test_the_same_run_published_again_after_a_kill_is_the_undisturbed_release(
+    two: Store, published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(published, tmp_path / "undisturbed")
+    undisturbed = Store(tmp_path / "undisturbed")
+    expected = publish(undisturbed, "third", LOST)
+    for place in ("_append", "_begin"):
+        interrupted(two, "third", LOST, monkeypatch, place)
+    found = publish(two, "third", LOST)
+    assert found.release_id == expected.release_id
+    assert found.snapshots.keys() == expected.snapshots.keys()
+    for name in expected.snapshots:
+        assert read(two, found, name).equals(read(undisturbed, expected, name))
+        names = [
+            {path.name for path in releases.files_of(s, r)[name]} for s, r in ((two, found), (undisturbed, expected))
+        ]
+        assert names[0] == names[1]
+
+
+def test_a_kill_between_two_tables_leaves_the_release_before(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    from warehouse.releases import catalogue
+
+    second = releases.find(two, None)
+    replace = catalogue.replace
+
+    def kill_at_applications(*arguments: Any, **named: Any) -> int | None:
+        if arguments[2] == tables.APPLICATIONS:
+            raise Killed
+        return replace(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(catalogue, "replace", kill_at_applications)
+        with pytest.raises(Killed):
+            publish(two, "lost", LOST)
+    assert releases.find(two, None) == second
+    third = publish(two, "third", {"jobs": {10: ""}})
+    assert keys(two, third, "jobs", "job_id") == ["80", "81", "91", "run"]
+
+
+def test_a_killed_first_run_leaves_no_release_and_nothing_in_the_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(store, "lost", LOST, monkeypatch, "_append")
+    assert releases.history(store) == []
+    first = publish(store, "first", {"jobs": {9: "job_id \n 90"}})
+    assert keys(store, first, "jobs", "job_id") == ["90"]
+    assert set(first.snapshots) == {"jobs"}
+
+
+def test_readers_see_the_release_before_until_the_row_is_there(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = releases.find(two, None)
+    seen = []
+    append = releases._append
+
+    def looked_at(store: Store, release: releases.Release) -> None:
+        seen.append((releases.find(store, None), keys(store, second, "jobs", "job_id")))
+        append(store, release)
+        seen.append((releases.find(store, None), keys(store, release, "jobs", "job_id")))
+
+    monkeypatch.setattr(releases, "_append", looked_at)
+    third = publish(two, "third", {"jobs": {9: "job_id \n new"}})
+    assert seen == [
+        (second, ["100", "80", "81", "91", "run"]),
+        (third, ["100", "80", "81", "new", "run"]),
+    ]
+
+
+# ---- history
+
+
+def test_a_release_is_found_by_the_start_of_its_id(two: Store) -> None:
+    first, second = releases.history(two)
+    assert releases.find(two, None) == second
+    assert releases.find(two, "2018-02-09-f") == first
+    assert releases.find(two, second.release_id) == second
+    for name, problem in (("2018", "could be .*first, .*second"), ("2019", "names no release"), ("", "could be")):
+        with pytest.raises(UsageError, match=problem):
+            releases.find(two, name)
+
+
+def test_rollback_makes_an_earlier_release_current_and_keeps_the_later(two: Store) -> None:
+    first, second = releases.history(two)
+    again = releases.rollback(two, first.release_id)
+    assert releases.find(two, None) == again
+    assert releases.find(two, first.release_id) == first, "though another id begins with it"
+    assert (again.kind, again.parent_release_id, again.snapshots) == ("rollback", first.release_id, first.snapshots)
+    assert keys(two, again, "jobs", "job_id") == ["80", "81", "90", "run"]
+    assert keys(two, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
+    with pytest.raises(NothingToDo):
+        releases.rollback(two, first.release_id)
+    with pytest.raises(UsageError, match="names no release"):
+        releases.rollback(two, "nothing")
+    forward = releases.rollback(two, second.release_id)
+    assert keys(two, forward, "jobs", "job_id") == keys(two, second, "jobs", "job_id")
+    assert len({release.release_id for release in releases.history(two)}) == 4
+
+
+def test_what_is_published_after_a_rollback_builds_on_where_it_went_back_to(two: Store) -> None:
+    first, second = releases.history(two)
+    again = releases.rollback(two, first.release_id)
+    third = publish(two, "third", {"jobs": {8: ""}}, inputs=("l4",))
+    assert third.parent_release_id == again.release_id
+    assert keys(two, third, "jobs", "job_id") == ["90", "run"]
+    assert releases.landings_in(two, third) == {"l1", "l2", "l4"}
+    assert keys(two, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
+
+
+def test_a_table_that_is_younger_than_the_release_gone_back_to_starts_anew(two: Store) -> None:
+    first = releases.history(two)[0]
+    publish(two, "third", {"series_intervals": {8: "subject_id \n old"}})
+    releases.rollback(two, first.release_id)
+    fourth = publish(two, "fourth", {"series_intervals": {9: "subject_id \n new"}})
+    assert keys(two, fourth, "series_intervals", "subject_id") == ["new"]
+
+
+def test_the_landings_of_a_release_are_those_of_its_line(two: Store) -> None:
+    first, second = releases.history(two)
+    assert releases.landings_in(two, first) == {"l1", "l2"}
+    assert releases.landings_in(two, second) == {"l1", "l2", "l3"}
+    replaced = releases.Draft(
+        "2018-02-09-third", "f3", (), inputs=("l2-1",), removed_inputs=("l2",), parameters="{}", code_version="0",
+        verdict="warned",
+    )  # fmt: skip
+    third = releases.publish(two, replaced, {})
+    assert releases.landings_in(two, third) == {"l1", "l2-1", "l3"}
+    assert releases.landings_in(two, releases.rollback(two, first.release_id)) == {"l1", "l2"}
+
+
+# ---- the folder
+
+
+def test_indexes_that_are_lost_are_made_anew(two: Store) -> None:
+    history = releases.history(two)
+    files = [releases.files_of(two, release) for release in history]
+    for name in ("release_index", "snapshot_files"):
+        shutil.rmtree(two.root / name)
+    assert releases.history(two) == history
+    assert [releases.files_of(two, release) for release in history] == files
+    assert (two.root / "release_index").is_dir()
+    assert (two.root / "snapshot_files").is_dir()
+
+
+READ_ELSEWHERE = """
+import json, sys
+from pathlib import Path
+from warehouse.releases import reading, releases
+from warehouse.store.store import Store
+
+store = Store(Path(sys.argv[1]))
+found = []
+for release in releases.history(store):
+    with reading.opened(store, release) as connection:
+        found.append([row[0] for row in connection.sql("select job_id from jobs order by job_id").fetchall()])
+print(json.dumps([found, "pyiceberg" in sys.modules]))
+"""
+
+
+def read_elsewhere(root: Path) -> list[Any]:
+    """Read the jobs of every release in a process that knows nothing, from another folder."""
+    code = [sys.executable, "-c", READ_ELSEWHERE, str(root)]
+    done = subprocess.run(code, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    found: list[Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_moved_warehouse_opens_where_it_is_now_without_any_iceberg_library(two: Store, tmp_path: Path) -> None:
+    jobs = [["80", "81", "90", "run"], ["100", "80", "81", "91", "run"]]
+    elsewhere = tmp_path / "deep ü" / "moved here"
+    elsewhere.parent.mkdir()
+    two.root.rename(elsewhere)
+    assert read_elsewhere(elsewhere) == [jobs, False]
+    for name in ("release_index", "snapshot_files"):
+        shutil.rmtree(elsewhere / name)
+    moved = Store(elsewhere)
+    assert [keys(moved, release, "jobs", "job_id") for release in releases.history(moved)] == jobs
+    assert str(two.root).encode() not in b"".join(
+        path.read_bytes() for path in elsewhere.rglob("*") if path.is_file() and path.suffix != ".parquet"
+    )
+
+
+def test_a_copy_goes_on_by_itself(two: Store, tmp_path: Path) -> None:
+    copy = Store(tmp_path / "copy")
+    shutil.copytree(two.root, copy.root)
+    before = {path: path.stat().st_mtime_ns for path in two.root.rglob("*") if path.is_file()}
+    third = publish(copy, "third", {"jobs": {9: ""}})
+    assert keys(copy, third, "jobs", "job_id") == ["100", "80", "81", "run"]
+    assert {path: path.stat().st_mtime_ns for path in two.root.rglob("*") if path.is_file()} == before
+    fourth = publish(two, "fourth", {"jobs": {8: ""}})
+    assert keys(two, fourth, "jobs", "job_id") == ["100", "91", "run"]

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warehouse.sources.darshan import library
+from warehouse.sources.darshan.counters import COUNTS, Records, Totals, can_be_added
+
+
+def records(module: str, count: int = 2, **values: list[float]) -> Records:
+    """Records of all of a module's counters, zero but for some."""
+    name = next(name for name in library.COUNTERS if name.replace("-", "") == module)
+    integers, reals = library.counter_names(name)
+    given = {f"{module}_{suffix}": value for suffix, value in values.items()}
+    return Records(
+        module,
+        {name: np.array(given.get(name, [0] * count), np.int64) for name in integers},
+        {name: np.array(given.get(name, [0.0] * count), np.float64) for name in reals},
+    )
+
+
+@pytest.mark.parametrize("module", COUNTS)
+def test_every_column_is_made_of_counters_that_there_are(module: str) -> None:
+    columns = records(module).columns()
+    assert set(COUNTS[module]) <= set(columns)
+    assert all(can_be_added(f"{module}_{suffix}") for suffixes in COUNTS[module].values() for suffix in suffixes)
+
+
+@pytest.mark.parametrize(
+    "counter",
+    [
+        "POSIX_BYTES_READ",
+        "POSIX_FILE_NOT_ALIGNED",
+        "POSIX_MEM_NOT_ALIGNED",
+        "POSIX_SIZE_READ_0_100",
+        "POSIX_F_META_TIME",
+        "MPIIO_SIZE_WRITE_AGG_1G_PLUS",
+        "PNETCDF_FILE_WAIT_FAILURES",
+        "PNETCDF_FILE_F_WAIT_TIME",
+        "H5D_POINT_SELECTS",
+        "DAOS_NB_OPS",
+        "STDIO_FDOPENS",
+    ],
+)
+def test_sums_and_times_can_be_added(counter: str) -> None:
+    assert can_be_added(counter)
+
+
+@pytest.mark.parametrize(
+    "counter",
+    [
+        "POSIX_MAX_BYTE_READ",
+        "POSIX_F_MAX_READ_TIME",
+        "POSIX_MAX_READ_TIME_SIZE",
+        "POSIX_MODE",
+        "POSIX_FILE_ALIGNMENT",
+        "POSIX_MEM_ALIGNMENT",
+        "POSIX_RENAMED_FROM",
+        "POSIX_STRIDE1_STRIDE",
+        "POSIX_STRIDE1_COUNT",
+        "POSIX_ACCESS4_COUNT",
+        "POSIX_FASTEST_RANK",
+        "POSIX_SLOWEST_RANK_BYTES",
+        "POSIX_F_SLOWEST_RANK_TIME",
+        "POSIX_F_VARIANCE_RANK_BYTES",
+        "POSIX_F_OPEN_START_TIMESTAMP",
+        "H5D_ACCESS1_LENGTH_D3",
+        "H5D_DATASPACE_NPOINTS",
+        "H5D_DATATYPE_SIZE",
+        "H5D_CHUNK_SIZE_D5",
+        "H5F_USE_MPIIO",
+        "PNETCDF_VAR_IS_RECORD_VAR",
+        "PNETCDF_VAR_NDIMS",
+        "DFS_CHUNK_SIZE",
+        "DAOS_OBJ_OTYPE",
+        "DAOS_ARRAY_CELL_SIZE",
+        "BGQ_NNODES",
+    ],
+)
+def test_properties_instants_and_extremes_cannot_be_added(counter: str) -> None:
+    assert not can_be_added(counter)
+
+
+def test_columns_are_sums_of_counters() -> None:
+    found = records("MPIIO", INDEP_READS=[1, 2], COLL_READS=[10, 20], SPLIT_READS=[3, 0], NB_READS=[4, 0]).columns()
+    assert found["read_count"][0].tolist() == [18, 22]
+    assert found["write_count"][0].tolist() == [0, 0]
+
+
+def test_a_counter_that_a_record_lacks_is_unknown() -> None:
+    found = records("POSIX", FSYNCS=[-1, 2], FDSYNCS=[5, 1]).columns()
+    assert found["sync_count"][0][1] == 3
+    assert found["sync_count"][1].tolist() == [False, True]
+
+
+def test_an_instant_of_zero_never_was_and_a_time_of_zero_is_one() -> None:
+    found = records("POSIX", count=4, F_READ_START_TIMESTAMP=[0, 0.5, -1, np.nan], F_READ_TIME=[0, 0.5, -1, np.inf])
+    columns = found.columns()
+    assert columns["read_began_s"][1].tolist() == [False, True, False, False]
+    assert columns["read_time_s"][1].tolist() == [True, True, False, False]
+
+
+def test_counts_below_nothing_or_above_all_are_not_sound() -> None:
+    found = records("POSIX", count=4, READS=[0, -1, -2, 1 << 62], MAX_BYTE_READ=[-9, -9, 0, 0])
+    assert found.is_sound().tolist() == [True, True, False, False]
+
+
+def test_totals_are_of_all_blocks_and_leave_out_what_is_unknown_somewhere() -> None:
+    totals = Totals()
+    totals.add(records("STDIO", READS=[1, 2], WRITES=[5, 5], F_READ_TIME=[0.5, 0.25]))
+    totals.add(records("STDIO", READS=[3, 4], WRITES=[-1, 5], F_WRITE_TIME=[np.nan, 1.0]))
+    known = totals.known()
+    assert (known["STDIO_READS"], known["STDIO_F_READ_TIME"]) == (10, 0.75)
+    assert not {"STDIO_WRITES", "STDIO_F_WRITE_TIME", "STDIO_MAX_BYTE_READ"} & set(known)
+
+
+def test_totals_do_not_overflow() -> None:
+    totals = Totals()
+    totals.add(records("STDIO", count=4, READS=[(1 << 62) - 1] * 4))
+    assert totals.known()["STDIO_READS"] == 4 * ((1 << 62) - 1)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.warehouse.sources.darshan_tables import SHIPPED
+from warehouse.errors import InputRefused
+from warehouse.sources.darshan import library as library
+
+LOG = SHIPPED / "examples" / "example_logs" / "ior_hdf5_example.darshan"
+
+
+@pytest.fixture(autouse=True)
+def loaded_anew() -> None:
+    library.library.cache_clear()
+
+
+def test_the_wheels_own_library_is_taken() -> None:
+    assert Path(library.library()._name).parent.name == "darshan.libs"
+    assert library.library().darshan_log_get_lib_version() == library.VERSION.encode()
+
+
+def test_counters_are_named_by_the_library() -> None:
+    integers, reals = library.counter_names("POSIX")
+    assert (len(integers), len(reals)) == (69, 17)
+    assert (integers[0], reals[-1]) == ("POSIX_OPENS", "POSIX_F_VARIANCE_RANK_BYTES")
+
+
+def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "VERSION", "3.6.0")
+    with pytest.raises(InputRefused, match=r"has version 3\.5\.0"):
+        library.library()
+
+
+def test_other_counters_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "COUNTERS", library.COUNTERS | {"POSIX": ("posix", 70, 17)})
+    with pytest.raises(InputRefused, match="other posix counters"):
+        library.library()
+
+
+def test_a_library_that_reads_the_sample_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As with the builds whose segments are longer: the second one is not where it should be.
+    monkeypatch.setattr(library, "SEGMENT_BYTES", 40)
+    with pytest.raises(InputRefused, match="wrongly"):
+        library.library()
+
+
+def test_without_the_sample_nothing_is_known_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_SAMPLE", "gone.darshan")
+    with pytest.raises(InputRefused, match="missing"):
+        library.library()
+
+
+def test_without_the_wheel_there_is_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputRefused, match="not installed") as refusal:
+        library.library()
+    assert library.VERSION in refusal.value.remedy
+
+
+def test_job_names_and_modules_of_a_log() -> None:
+    with library.opened(LOG) as log:
+        job = library.job(log)
+        assert (job.uid, job.process_count, job.job_id) == (69628, 4, 32324925)
+        assert (job.started, job.ended) == ((1594155460, 0), (1594155460, 0))
+        assert job.command.endswith("ior -a HDF5 -o /global/cscratch1/sd/ssnyder/test123.h5")
+        assert ("/global/cscratch1", "lustre") in job.mounts
+        ids, names = library.names(log)
+        assert len(ids) == len(names)
+        assert "/global/cscratch1/sd/ssnyder/test123.h5" in names
+        assert set(library.module_numbers(log)) == {
+            *("POSIX", "MPI-IO", "H5F", "H5D", "LUSTRE", "STDIO", "DXT_POSIX", "DXT_MPIIO"),
+        }
+
+
+def test_modules_are_read_to_their_end() -> None:
+    with library.opened(LOG) as log:
+        assert len(list(library.records(log, library.module_numbers(log)["STDIO"]))) == 1
+    with library.opened(LOG) as log:
+        assert len(list(library.records(log, library.module_numbers(log)["H5D"]))) == 3
+
+
+def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match="cannot open"), library.opened(tmp_path / "gone"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("", ""),
+        ("Warning: nothing\n", ""),
+        ("a\nError: unable to inflate darshan log data.\nError: more\n", "unable to inflate darshan log data"),
+        ("Error:\n", "an error without a word"),
+    ],
+)
+def test_the_first_error_is_told(said: str, error: str) -> None:
+    assert library.first_error(said) == error

@@ -1,0 +1,169 @@
+"""Rows of request events: clocks, layers and cells of any type; what is wrong is said of each row."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+
+from warehouse.errors import InputRefused
+from warehouse.sources.events.rows import KNOWN_LAYERS, ROWS, Clock, Layers, clock_of, locate, sifted, typed
+
+GOOD: dict[str, Any] = {
+    "layer": "application",
+    "node": "3",
+    "rank": "3",
+    "request_id": "a",
+    "event": "Request",
+    "began_s": "1.5",
+    "ceased_s": "2.5",
+}
+
+
+def read(*rows: dict[str, Any], clock: Clock = "seconds", zone: str = "UTC") -> tuple[pl.DataFrame, list[str]]:
+    """Return the good rows, and why the others are refused."""
+    frame = pl.DataFrame(list(rows), infer_schema_length=None).with_row_index("line", offset=1)
+    are_numbered = "layer_number" in frame.columns
+    found = sifted(
+        *typed(frame.with_columns(pl.col("line").cast(pl.Int64)), clock, zone, are_numbered=are_numbered),
+        Layers(are_numbered=are_numbered),
+    )
+    assert found.rows.drop("line").schema == ROWS
+    assert found.refused["remedy"].null_count() == 0
+    return found.rows, found.refused["reason"].to_list()
+
+
+def test_texts_become_values() -> None:
+    rows, refused = read(GOOD | {"bytes": " 1e3 ", "direction": "WRITE", "is_collective": "True", "file": "/a"})
+    assert refused == []
+    row = rows.row(0, named=True)
+    assert (row["layer_number"], row["event_kind"], row["rank"], row["began"], row["ceased"]) == (
+        0,
+        "request",
+        3,
+        1.5,
+        2.5,
+    )
+    assert (row["event_bytes"], row["direction"], row["is_collective"], row["path"]) == (1000.0, "write", True, "/a")
+    assert (row["peer"], row["line"]) == (None, 1)
+
+
+def test_typed_columns_become_the_same() -> None:
+    text, _ = read(GOOD | {"bytes": "5", "is_collective": "1"})
+    plain, refused = read(
+        GOOD | {"rank": 3.0, "began_s": 1.5, "ceased_s": 2.5, "bytes": 5, "is_collective": True, "node": 3}
+    )
+    assert refused == []
+    assert plain.equals(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"layer": " "}, "no layer"),
+        ({"layer": "disk"}, "place of the layer `disk` is not known"),
+        ({"rank": None}, "no rank"),
+        ({"rank": "x"}, "`x` is no number: it stands for rank"),
+        ({"rank": "-1"}, "rank -1"),
+        ({"rank": "9999999999"}, "rank 9999999999"),
+        ({"rank": 2.5}, "no number"),
+        ({"request_id": ""}, "no request_id"),
+        ({"event": None}, "no event"),
+        ({"began_s": ""}, "`` stands for began_s"),
+        ({"began_s": "noon"}, "`noon` stands for began_s"),
+        ({"began_s": "nan"}, "began_s"),
+        ({"ceased_s": "inf"}, "ceased_s"),
+        ({"ceased_s": "2e9"}, "`2e9` stands for ceased_s"),
+        ({"began_s": "3"}, "ends before it begins"),
+        ({"bytes": "many"}, "`many` is no number"),
+        ({"bytes": "-1"}, "at least 0"),
+        ({"bytes": "nan"}, "at least 0"),
+        ({"direction": "up"}, "direction `up`"),
+        ({"is_collective": "perhaps"}, "neither true nor false"),
+        ({"layer_number": "64"}, "layer_number 64"),
+        ({"layer_number": "x"}, "`x` is no number"),
+        ({"layer_number": None}, "no layer_number"),
+    ],
+)
+def test_what_is_wrong_is_said(change: dict[str, Any], reason: str) -> None:
+    rows, (said,) = read(GOOD | change)
+    assert rows.is_empty()
+    assert reason in said
+
+
+def test_only_an_open_needs_no_request() -> None:
+    rows, refused = read(GOOD | {"request_id": None, "event": "open"})
+    assert (rows.height, refused) == (1, [])
+
+
+def test_known_layers_need_no_number() -> None:
+    rows, refused = read(*({**GOOD, "layer": name.upper()} for name in reversed(KNOWN_LAYERS)))
+    assert refused == []
+    assert rows["layer_number"].to_list() == [4, 3, 2, 1, 0]
+
+
+def test_a_layer_has_one_number_and_a_number_one_layer() -> None:
+    pairs = [("a", "2"), ("b", "5"), ("a", "2"), ("a", "5"), ("c", "2"), ("b", "5")]
+    rows, refused = read(*({**GOOD, "layer": layer, "layer_number": number} for layer, number in pairs))
+    assert rows["line"].to_list() == [1, 2, 3, 6]
+    assert len(refused) == 2
+
+
+@pytest.mark.parametrize(
+    ("times", "clock"),
+    [
+        (["1.5", "2", None], "seconds"),
+        ([1.5, 2e9, 0.0], "seconds"),
+        (["1700000000.5", "1700000001"], "epoch"),
+        (["2026-01-02T00:00:00Z", "2026-01-02T00:00:00Z", "7"], "instants"),
+        ([datetime(2026, 1, 2)], "instants"),
+        ([None], "seconds"),
+    ],
+)
+def test_most_times_say_what_they_are(times: list[object], clock: Clock) -> None:
+    assert clock_of(pl.Series(times)) == clock
+
+
+@pytest.mark.parametrize(
+    ("began", "zone", "expected"),
+    [
+        ("2026-01-02T03:04:05.123456Z", "UTC", datetime(2026, 1, 2, 3, 4, 5, 123456, UTC)),
+        ("2026-01-02 03:04:05", "Europe/Berlin", datetime(2026, 1, 2, 2, 4, 5, 0, UTC)),
+        (datetime(2026, 1, 2, 3, 4, 5), "Europe/Berlin", datetime(2026, 1, 2, 2, 4, 5, 0, UTC)),
+        (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "Europe/Berlin", datetime(2026, 1, 2, 3, 4, 5, 0, UTC)),
+    ],
+)
+def test_instants_are_microseconds_since_1970(began: object, zone: str, expected: datetime) -> None:
+    rows, refused = read(GOOD | {"began_s": began, "ceased_s": began}, clock="instants", zone=zone)
+    assert refused == []
+    assert timedelta(microseconds=rows["began"][0]) == expected - datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("began", ["", "yesterday", "2026-03-29T02:30:00", None, datetime(1960, 1, 1)])
+def test_instants_that_are_none(began: object) -> None:
+    good = "2026-03-29T05:00:00" if not isinstance(began, datetime) else datetime(2026, 1, 1)
+    rows, (reason,) = read(GOOD | {"began_s": began, "ceased_s": good}, clock="instants", zone="Europe/Berlin")
+    assert rows.is_empty()
+    assert "began" in reason
+
+
+def test_epoch_seconds_lie_between_1970_and_2261() -> None:
+    rows, refused = read(
+        *({**GOOD, "began_s": began, "ceased_s": 1e10} for began in (1.7e9, -1.0, 1e11)), clock="epoch"
+    )
+    assert rows["line"].to_list() == []
+    assert len(refused) == 3
+    assert len(read(GOOD | {"began_s": 1.7e9, "ceased_s": 1.8e9}, clock="epoch")[0]) == 1
+
+
+def test_columns_without_plain_values_are_refused() -> None:
+    with pytest.raises(InputRefused, match="node"):
+        read(GOOD | {"node": ["a"]})
+
+
+def test_a_table_must_have_its_columns() -> None:
+    with pytest.raises(InputRefused, match="no column rank, event"):
+        locate([name for name in GOOD if name not in ("rank", "event")])
+    assert list(locate([*GOOD, "peer", "x"])) == [*GOOD, "peer"]

@@ -1,0 +1,326 @@
+"""Request events: text and Parquet, any order, any clock; single rows that are wrong cost only themselves."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from flows.landing import Told
+from flows.settings import Settings
+from flows.single.one_input import TraceInput, opened
+from tests import request_event_files
+from tests.request_event_files import Plan
+from warehouse.contracts import frames, tables
+from warehouse.errors import InputRefused
+from warehouse.sources.events import source
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Head, Reading, recognize
+from warehouse.store.landing import land
+from warehouse.store.store import Store
+
+HEADER = "layer,node,rank,request_id,event,peer,began_s,ceased_s,bytes,direction,file,is_collective"
+GOOD = (
+    "application,,0,,open,,0.5,1.0,,,/scratch/out,true",
+    "application,,0,7,request,,1.0,2.0,100,write,/scratch/out,",
+    "io_node,io1,0,7,receive,0,1.25,1.5,100,write,,",
+    "io_node,io1,0,7,send,s1,1.5,1.75,100,write,,",
+    "storage,s1,0,7,receive,io1,1.5,1.8,100,write,,",
+    "storage,s1,0,7,write,,1.8,1.9,100,write,,",
+    "application,,3,7,request,,2.0,3.0,50,read,,",
+)
+Tables = dict[str, pl.DataFrame]
+#: what stays the same, whatever a file looks like
+EVENT = [name for name in tables.REQUEST_EVENTS.column_names if name != "trace_id"]
+
+
+def landed(path: Path, reading: Reading | None = None) -> Tables:
+    """Return all rows by table; each batch meets its contract."""
+    found: dict[str, list[pl.DataFrame]] = {}
+    for batch in source.read(path, reading or Reading()):
+        frames.require(batch.rows, batch.table)
+        assert not batch.rows.is_empty()
+        found.setdefault(batch.table.name, []).append(batch.rows)
+    return {name: pl.concat(parts) for name, parts in found.items()}
+
+
+def put(folder: Path, *lines: str, header: str = HEADER, name: str = "events.csv") -> Path:
+    path = folder / name
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def of(tmp_path: Path, *lines: str, header: str = HEADER) -> Tables:
+    return landed(put(tmp_path, *lines, header=header))
+
+
+# ---- recognized
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_a_header_with_our_columns_is_recognized(mark: str) -> None:
+    content = ("\ufeff" + "\n".join([HEADER, *GOOD])).replace(",", mark).encode()
+    assert recognize(Head("x", content)).name == "request-events"
+
+
+@pytest.mark.parametrize("name", source.event_rows.REQUIRED)
+def test_a_header_that_lacks_one_is_not(name: str) -> None:
+    header = ",".join(column for column in HEADER.split(",") if column != name)
+    assert not source.sniff(Head("x", f"{header}\n".encode()))
+
+
+def test_parquet_is_recognized_by_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    request_event_files.write(path, Plan(rank_count=2))
+    assert recognize(read_head(path)).name == "request-events"
+    pl.read_parquet(path).drop("event").write_parquet(path)
+    assert recognize(read_head(path)).name == "polls-parquet"
+    path.write_bytes(b"PAR1 and nothing more")
+    assert not source.sniff(read_head(path))
+
+
+def test_empty_content_is_not_recognized() -> None:
+    assert not source.sniff(Head("x", b"\n"))
+
+
+# ---- what lands
+
+
+def test_events_land_in_all_tables_of_a_trace(tmp_path: Path) -> None:
+    found = of(tmp_path, *GOOD)
+    events = found["request_events"]
+    assert events["event"].to_list() == list(range(7))
+    assert events["layer_number"].to_list() == [0, 0, 2, 2, 3, 3, 0]
+    # In the outermost layer the rank stands for the node.
+    assert events["node"].to_list() == ["0", "0", "io1", "io1", "s1", "s1", "3"]
+    assert events["peer"].to_list() == [None, None, "0", "s1", "io1", None, None]
+    assert events["file_number"].to_list() == [0, 0, None, None, None, None, None]
+    assert events["is_collective"].to_list() == [True, *[False] * 6]
+    requests = found["trace_requests"].select("request", "module", "rank", "direction", "request_bytes", "file_number")
+    assert requests.rows() == [(0, "EVENTS", 0, "write", 100.0, 0), (1, "EVENTS", 3, "read", 50.0, None)]
+    assert found["trace_files"].select("file_number", "path").rows() == [(0, "/scratch/out")]
+    (trace,) = found["traces"].to_dicts()
+    assert (trace["tracer"], trace["process_count"], trace["duration_s"]) == ("request_events", 4, 3.0)
+    assert (trace["started_at"], trace["ended_on"]) == (None, None)
+    (module,) = found["trace_modules"].to_dicts()
+    assert (module["outcome"], module["record_count"], module["reason"]) == ("sound", 7, None)
+    assert json.loads(module["counters"])["application.request"] == 2
+    assert "rejects" not in found
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
+def test_compressed_text_is_the_same(tmp_path: Path, pack: Any) -> None:
+    plain = of(tmp_path, *GOOD)
+    path = tmp_path / "events.csv.packed"
+    path.write_bytes(pack((tmp_path / "events.csv").read_bytes()))
+    assert landed(path)["request_events"].equals(plain["request_events"])
+
+
+def test_text_and_parquet_are_the_same(tmp_path: Path) -> None:
+    plan = Plan(rank_count=8, skew_s=0.01)
+    request_event_files.write(tmp_path / "e.csv", plan)
+    request_event_files.write(tmp_path / "e.parquet", plan)
+    text, parquet = landed(tmp_path / "e.csv"), landed(tmp_path / "e.parquet")
+    assert set(text) == set(parquet)
+    for name, rows in text.items():
+        assert rows.equals(parquet[name]), name
+
+
+def test_other_columns_and_their_order_do_not_matter(tmp_path: Path) -> None:
+    plain = of(tmp_path, *GOOD)
+    names = HEADER.split(",")
+    mixed = pl.read_csv(tmp_path / "events.csv", infer_schema=False).select(reversed(names), note=pl.lit("x"))
+    mixed.write_csv(tmp_path / "events.csv")
+    assert landed(tmp_path / "events.csv")["request_events"].equals(plain["request_events"])
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.permutations(GOOD), st.integers(1, 400))
+def test_events_land_by_time_whatever_their_order(tmp_path: Path, lines: list[str], block_bytes: int) -> None:
+    whole = of(tmp_path, *GOOD)["request_events"]
+    with pytest.MonkeyPatch.context() as patch:
+        blocks = source.text_blocks.blocks
+        patch.setattr("warehouse.sources.rows.text_blocks.blocks", lambda path: blocks(path, block_bytes))
+        found = of(tmp_path, *lines)["request_events"]
+    assert found["event"].to_list() == list(range(7))
+    assert found["began_s"].is_sorted()
+    assert found.drop("event").sort(pl.all()).equals(whole.drop("event").sort(pl.all()))
+
+
+def test_a_large_table_lands_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warehouse.sources.rows.traced.BATCH_ROWS", 100)
+    monkeypatch.setattr("warehouse.sources.events.source._PIECE_ROWS", 170)
+    path = tmp_path / "e.parquet"
+    events = request_event_files.planted(Plan(rank_count=8)).events
+    events.sample(fraction=1.0, shuffle=True, seed=1).write_parquet(path)
+    found = landed(path)
+    assert found["request_events"]["event"].to_list() == list(range(events.height))
+    assert found["request_events"]["began_s"].to_list() == events["began_s"].to_list()
+    assert found["trace_requests"]["request"].to_list() == list(range(64))
+
+
+# ---- clocks
+
+
+def test_instants_count_from_the_first_event(tmp_path: Path) -> None:
+    at = datetime(2026, 3, 2, 23, 59, 59, tzinfo=UTC)
+    lines = []
+    for line in GOOD:
+        cells = line.split(",")
+        for place in (6, 7):
+            cells[place] = (at + timedelta(seconds=float(cells[place]))).isoformat()
+        lines.append(",".join(cells))
+    found = of(tmp_path, *lines)
+    assert found["request_events"]["began_s"].to_list() == [0.0, 0.5, 0.75, 1.0, 1.0, pytest.approx(1.3), 1.5]
+    (trace,) = found["traces"].to_dicts()
+    assert trace["started_at"] == at + timedelta(seconds=0.5)
+    assert trace["ended_at"] == at + timedelta(seconds=3)
+    assert (trace["ended_on"], trace["duration_s"]) == (date(2026, 3, 3), 2.5)
+
+
+def test_epoch_seconds_count_from_the_first_event(tmp_path: Path) -> None:
+    lines = [f"application,,0,{n},request,,{1.7e9 + n},{1.7e9 + n + 0.5},1,read,," for n in (2, 1, 0)]
+    found = of(tmp_path, *lines)
+    assert found["request_events"]["began_s"].to_list() == [0.0, 1.0, 2.0]
+    assert found["traces"]["started_at"].item() == datetime.fromtimestamp(1.7e9, UTC)
+
+
+def test_naive_instants_are_local(tmp_path: Path) -> None:
+    line = "application,,0,1,request,,2026-01-02T00:30:00,2026-01-02T00:30:01,1,read,,"
+    found = landed(put(tmp_path, line), Reading(time_zone="Europe/Berlin"))
+    assert found["traces"]["started_at"].item() == datetime(2026, 1, 1, 23, 30, tzinfo=UTC)
+
+
+# ---- layers
+
+
+def test_numbers_order_the_layers(tmp_path: Path) -> None:
+    header = "layer,layer_number,node,rank,request_id,event,began_s,ceased_s"
+    found = of(tmp_path, "disk,4,d,0,1,write,1,2", "hdf5,1,,0,1,request,0,3", header=header)
+    assert found["request_events"].select("layer", "layer_number", "node").rows() == [
+        ("hdf5", 1, "0"),
+        ("disk", 4, "d"),
+    ]
+    assert found["trace_requests"].height == 1
+
+
+def test_only_the_outermost_layer_asks(tmp_path: Path) -> None:
+    header = "layer,node,rank,request_id,event,began_s,ceased_s"
+    found = of(tmp_path, "library,x,0,1,request,1,2", "application,,0,1,request,0,3", header=header)
+    assert found["trace_requests"]["began_s"].to_list() == [0.0]
+
+
+# ---- what is refused
+
+
+def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: Path) -> None:
+    bad = {
+        3: ("application,,x,7,request,,1,2,,,,", "`x` is no number"),
+        4: ("application,,1,7,request,,1,2,,,", "11 fields where 12"),
+        5: ("application,,1,7,request,,2,1,,,,", "ends before it begins"),
+        6: ('application,,1,"7,request,,1,2,,,,', "quotes"),
+        7: ("application,,1,\x00,request,,1,2,,,,", "not UTF-8"),
+        8: ("cache,,1,7,request,,1,2,,,,", "place of the layer `cache`"),
+    }
+    found = of(tmp_path, GOOD[0], *(text for text, _ in bad.values()), *GOOD[1:])
+    assert found["request_events"].select(EVENT).equals(of(tmp_path, *GOOD)["request_events"].select(EVENT))
+    refused = found["rejects"].sort("line")
+    assert refused["line"].to_list() == list(bad)
+    for (text, reason), row in zip(bad.values(), refused.iter_rows(named=True), strict=True):
+        assert reason in row["reason"]
+        assert row["raw"] == text
+        assert row["remedy"]
+    (module,) = found["trace_modules"].to_dicts()
+    assert (module["outcome"], module["reason"]) == ("partial", "6 events were refused.")
+
+
+def test_inner_events_must_say_their_node(tmp_path: Path) -> None:
+    found = of(tmp_path, *GOOD[:2], GOOD[2].replace("io1", ""))
+    assert found["request_events"].height == 2
+    assert found["rejects"].select("line", "reason").rows() == [(4, "There is no node.")]
+
+
+def test_parquet_rows_are_refused_with_what_they_hold(tmp_path: Path) -> None:
+    path = tmp_path / "e.parquet"
+    events = request_event_files.planted(Plan(rank_count=2)).events
+    events.with_columns(rank=pl.when(pl.int_range(pl.len()) == 4).then(-7).otherwise("rank")).write_parquet(path)
+    found = landed(path)
+    assert found["request_events"].height == events.height - 1
+    (row,) = found["rejects"].to_dicts()
+    assert row["line"] == 5
+    assert json.loads(row["raw"])["rank"] == "-7"
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ((), "it has no rows"),
+        (("application,,x,7,request,,1,2,,,,",), "`x` is no number"),
+        (("application,,1",), "3 fields where 12"),
+    ],
+)
+def test_a_table_without_a_good_row_is_refused_whole(tmp_path: Path, lines: tuple[str, ...], reason: str) -> None:
+    with pytest.raises(InputRefused, match=reason):
+        of(tmp_path, *lines)
+
+
+def test_damaged_files_are_refused_whole(tmp_path: Path) -> None:
+    path = tmp_path / "e.parquet"
+    request_event_files.write(path, Plan(rank_count=8))
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + bytes(400) + content[500:])
+    with pytest.raises(InputRefused):
+        landed(path)
+    path.write_bytes(gzip.compress(put(tmp_path, *GOOD * 500).read_bytes())[:-20])
+    with pytest.raises(InputRefused, match="damaged"):
+        landed(path)
+
+
+def test_columns_of_another_kind_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "e.parquet"
+    events = request_event_files.planted(Plan(rank_count=2)).events
+    events.with_columns(node=pl.concat_list("node")).write_parquet(path)
+    with pytest.raises(InputRefused, match="node"):
+        landed(path)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from([*GOOD, "", ",,,", '"', "a,b", GOOD[1][:20], GOOD[1] + "\x00", "é" * 30]), max_size=9))
+def test_no_text_is_lost_or_raises_anything_else(tmp_path: Path, lines: list[str]) -> None:
+    try:
+        found = of(tmp_path, *lines)
+    except InputRefused:
+        return
+    refused = found["rejects"].height if "rejects" in found else 0
+    assert found["request_events"].height + refused == sum(bool(line.strip()) for line in lines)
+
+
+# ---- in the warehouse
+
+
+def test_one_input_reads_it_as_a_trace(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    request_event_files.write(path, Plan(rank_count=4))
+    with opened(path, Settings(), Told()) as found:
+        assert isinstance(found, TraceInput)
+        assert found.read(tables.REQUEST_EVENTS).height == pl.read_csv(path).height
+        (counters,) = found.counters.to_dicts()
+        assert (counters["module"], counters["is_counted"], counters["write_count"]) == ("EVENTS", True, 32)
+        assert counters["written_bytes"] == 32 << 20
+        assert found.signals["module"].to_list() == ["EVENTS"]
+        assert found.signals["volume_bytes"].item() == 32 << 20
+
+
+def test_it_lands_with_its_trace_id(tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    made = land(store, put(tmp_path, *GOOD), lambda _: Reading()).landing
+    parts = {part.table: store.root / part.path for part in made.parts}
+    assert made.format == "request-events"
+    assert set(pl.read_parquet(parts["request_events"])["trace_id"]) == {made.trace_id}

@@ -1,0 +1,242 @@
+"""Compressed traces as files: whole or refused, small, and open to other tools."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.compressed import file_per_process, table_one
+from transforms.traces.frames import from_frame, to_frame
+from warehouse.errors import InputRefused, UsageError
+from warehouse.sources.extrapolations import compressed_traces
+from warehouse.sources.extrapolations.compressed_traces import (
+    COLUMNS,
+    decoded,
+    is_compressed_trace,
+    page,
+    read,
+    schema,
+    structures,
+    write,
+)
+
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "compressed-traces.md"
+FRAME = to_frame(table_one(8))
+ABOUT = {"process_count": "8", "program": "ios_strong é"}
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    path = tmp_path / "table-one.parquet"
+    write(path, FRAME, ABOUT)
+    return path
+
+
+def refuses(path: Path, words: str) -> None:
+    with pytest.raises(InputRefused, match=words):
+        read(path)
+
+
+def rewritten(path: Path, rows: pa.Table, **metadata: str) -> None:
+    """Write a table as another tool might, with the trace's metadata but for some."""
+    own = {"format": compressed_traces.FORMAT, "version": "1", "process_count": "8"} | metadata
+    pq.write_table(rows.replace_schema_metadata({f"iosig.{key}": text for key, text in own.items()}), path)
+
+
+# ---- there and back
+
+
+def test_what_is_written_is_read(trace: Path) -> None:
+    frame, metadata = read(trace)
+    assert frame.equals(FRAME)
+    assert frame.schema == FRAME.schema
+    assert metadata == ABOUT
+    assert from_frame(frame, 8) == table_one(8)
+
+
+def test_a_trace_without_calls_is_read(tmp_path: Path) -> None:
+    write(tmp_path / "none", FRAME.clear(), {"process_count": "3"})
+    frame, metadata = read(tmp_path / "none")
+    assert (frame.height, metadata) == (0, {"process_count": "3"})
+
+
+def test_what_lay_there_is_replaced_in_one_step(trace: Path) -> None:
+    write(trace, to_frame(file_per_process(4)), {"process_count": "4"})
+    assert read(trace)[1] == {"process_count": "4"}
+    with pytest.raises(ValueError, match="columns"):
+        write(trace, FRAME.drop("slots"), ABOUT)
+    assert read(trace)[1] == {"process_count": "4"}
+    assert [path.name for path in trace.parent.iterdir()] == [trace.name]
+
+
+@pytest.mark.parametrize(
+    "metadata", [{}, {"process_count": "0"}, {"process_count": "x"}, {"process_count": "8", "format": "mine"}]
+)
+def test_metadata_that_cannot_be_is_a_misuse(tmp_path: Path, metadata: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"metadata|process_count"):
+        write(tmp_path / "trace", FRAME, metadata)
+
+
+def test_size_does_not_grow_with_ranks(tmp_path: Path) -> None:
+    sizes = []
+    for count in (8, 24, 1000, 10**6):
+        path = tmp_path / str(count)
+        write(path, to_frame(table_one(count, 48 * 5 * 1000 * count)), {"process_count": str(count)})
+        sizes.append(path.stat().st_size)
+    assert max(sizes) < 1.01 * min(sizes)
+    assert max(sizes) < 20_000
+
+
+def test_what_would_not_be_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compressed_traces, "MOST_BYTES", 1000)
+    with pytest.raises(UsageError, match="follows no rule"):
+        write(tmp_path / "trace", FRAME, ABOUT)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- other tools
+
+
+def test_columns_say_what_they_mean(trace: Path) -> None:
+    found = pq.read_schema(trace)
+    assert found.names == [column.name for column in COLUMNS]
+    assert [found.field(column.name).metadata[b"doc"].decode() for column in COLUMNS] == [one.doc for one in COLUMNS]
+    assert found.remove_metadata() == schema().remove_metadata()
+
+
+def test_page_is_what_the_code_declares() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text, "docs/compressed-traces.md is stale: write page(text) to it"
+    assert all(f"### {structure.name}\n" in text for structure in structures())
+    assert f"`{compressed_traces.VERSION}`" in text
+    with pytest.raises(ValueError, match="marks"):
+        page("no marks")
+
+
+def test_the_pages_queries_run_in_duckdb(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trace.parent)
+    blocks = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    with duckdb.connect() as connection:
+        overview, _, offsets = (connection.execute(block).fetchall() for block in blocks)
+    assert [row[3] for row in overview] == ["MPI_File_open", None, "MPI_File_seek", "MPI_File_write", "MPI_File_close"]
+    assert offsets == [([600, 1560, 2520],)]
+
+
+def test_polars_reads_it(trace: Path) -> None:
+    assert pl.read_parquet(trace).equals(FRAME)
+
+
+# ---- what is no such file
+
+
+def test_sniffing(trace: Path, tmp_path: Path) -> None:
+    assert is_compressed_trace(trace)
+    other = tmp_path / "other.parquet"
+    pl.DataFrame({"a": [1]}).write_parquet(other)
+    os.mkfifo(tmp_path / "pipe")
+    for path in (other, tmp_path, tmp_path / "absent", tmp_path / "pipe"):
+        assert not is_compressed_trace(path)
+    for content in (b"", b"PAR1", b"PAR1PAR1PAR1", b"PAR1" + b"\xff" * 4 + b"PAR1", b"x" * 100):
+        other.write_bytes(content)
+        assert not is_compressed_trace(other)
+        refuses(other, "no Parquet file")
+
+
+def test_other_files_are_refused(trace: Path, tmp_path: Path) -> None:
+    refuses(tmp_path / "absent", "is no file")
+    refuses(tmp_path, "is no file")
+    other = tmp_path / "other.parquet"
+    pl.DataFrame({"a": [1]}).write_parquet(other)
+    refuses(other, "no compressed trace")
+    rows = pq.read_table(trace)
+    for table in (
+        rows.drop_columns(["slots"]),
+        rows.append_column("more", rows["node"]),
+        rows.rename_columns(list("abcdefghijklm")),
+    ):
+        rewritten(other, table)
+        refuses(other, "other columns")
+    rewritten(other, rows.set_column(8, "level", rows["level"].cast(pa.int32())))
+    refuses(other, "other columns")
+
+
+def test_other_metadata_are_refused(trace: Path) -> None:
+    rows = pq.read_table(trace)
+    rewritten(trace, rows)
+    assert read(trace)[1] == {"process_count": "8"}
+    for metadata, words in (
+        ({"version": "2"}, "version 2 of its form"),
+        ({"format": f"another {compressed_traces.FORMAT}"}, "no compressed trace"),
+        ({"process_count": "many"}, "how many processes"),
+        ({"checksum": "00000000"}, "metadata of the compressed trace are damaged"),
+    ):
+        rewritten(trace, rows, **metadata)
+        refuses(trace, words)
+
+
+def test_what_grows_when_it_is_read_is_refused(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row again and again compresses to next to nothing, and one number again and again takes no page to speak of."""
+    rows = pq.read_table(trace)
+    rewritten(trace, pa.concat_tables([rows.slice(0, 1)] * 4096).combine_chunks())
+    for most, small_pages in ((100_000, False), (1_000_000, True)):
+        monkeypatch.setattr(compressed_traces, "MOST_BYTES", most)
+        if small_pages:
+            wide = pl.DataFrame(rows).head(1).select(pl.all().repeat_by(200_000).explode())
+            rewritten(trace, wide.to_arrow().cast(schema()))
+        with pytest.raises(InputRefused, match="holds more than any"):
+            compressed_traces._table(str(trace))
+
+
+# ---- damage
+
+
+def outcome(path: Path, content: bytes) -> str | None:
+    """Return what is said of a content; None if it is taken for whole. In this process, so that a crash shows."""
+    path.write_bytes(content)
+    try:
+        compressed_traces._check_file(path)
+        found, metadata = compressed_traces._table(str(path))
+    except (pa.ArrowException, OSError, ValueError, InputRefused) as error:
+        return str(error)
+    assert pl.DataFrame(found).equals(FRAME)
+    assert metadata == ABOUT
+    return None
+
+
+def test_every_cut_is_told(trace: Path) -> None:
+    whole = trace.read_bytes()
+    for length in random.Random(1).sample(range(len(whole)), 60):
+        assert outcome(trace, whole[:length]) is not None
+
+
+def test_flipped_bits_are_told_or_change_nothing(trace: Path) -> None:
+    whole, chance = trace.read_bytes(), random.Random(2)
+    told = 0
+    for _ in range(200):
+        content = bytearray(whole)
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        told += outcome(trace, bytes(content)) is not None
+    assert told > 50
+
+
+def test_flipped_process_count_is_told(trace: Path) -> None:
+    whole = trace.read_bytes()
+    place = whole.index(b"iosig.process_count") + len("iosig.process_count")
+    place = whole.index(b"8", place)
+    assert "damaged" in (outcome(trace, whole[:place] + b"9" + whole[place + 1 :]) or "")
+
+
+def test_damage_reaches_the_user_as_a_refusal(trace: Path) -> None:
+    whole = bytearray(trace.read_bytes())
+    whole[200] ^= 255
+    trace.write_bytes(whole)
+    refuses(trace, "damaged")
+    assert decoded.__module__ == "warehouse.sources.extrapolations.compressed_traces"

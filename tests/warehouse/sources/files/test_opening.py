@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import zstandard
+
+from warehouse.errors import InputRefused
+from warehouse.sources.files import opening
+from warehouse.sources.files.opening import compression, content_hash, open_bytes, read_head, text_lines
+from warehouse.sources.protocol import HEAD_BYTES
+
+Pack = Callable[[bytes], bytes]
+
+PACKS: dict[str, Pack] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": zstandard.ZstdCompressor(write_checksum=True).compress,
+}
+CONTENT = b"".join(b"line %d of %d\n" % (number, number * 7919 % 1000) for number in range(400))
+
+every_pack = pytest.mark.parametrize("pack", PACKS.values(), ids=PACKS)
+
+
+def written(folder: Path, content: bytes, name: str = "input") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def lines(folder: Path, content: bytes) -> list[tuple[int, str | None, str]]:
+    return list(text_lines(written(folder, content)))
+
+
+# ---- compression
+
+
+@pytest.mark.parametrize("kind", PACKS)
+def test_compression_is_told_by_content_and_not_by_name(tmp_path: Path, kind: str) -> None:
+    for name in ("input", "input.gz", "input.zst"):
+        path = written(tmp_path, PACKS[kind](CONTENT), name)
+        assert compression(path) == kind
+        with open_bytes(path) as file:
+            assert file.read() == CONTENT
+
+
+@pytest.mark.parametrize("content", [b"", b"\x1f", b"BZ", b"(\xb5/", CONTENT, b"PAR1", b"JobID|State\n"])
+def test_what_is_not_compressed_is_read_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = written(tmp_path, content, "input.gz")
+    assert compression(path) is None
+    with open_bytes(path) as file:
+        assert file.read() == content
+
+
+@every_pack
+def test_streams_that_follow_each_other_are_one_content(tmp_path: Path, pack: Pack) -> None:
+    packed = pack(CONTENT[:100]) + pack(b"") + pack(CONTENT[100:])
+    with open_bytes(written(tmp_path, packed)) as file:
+        assert file.read() == CONTENT
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_padding_with_zeros_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Pack) -> None:
+    monkeypatch.setattr(opening, "_CHUNK_BYTES", 64)
+    zeros = b"\x00" * 500
+    with open_bytes(written(tmp_path, pack(CONTENT) + zeros + pack(CONTENT) + zeros)) as file:
+        assert file.read() == CONTENT * 2
+
+
+def test_content_larger_than_any_buffer_is_whole(tmp_path: Path) -> None:
+    content = CONTENT * 200
+    for pack in PACKS.values():
+        with open_bytes(written(tmp_path, pack(content))) as file:
+            assert hashlib.file_digest(file, "md5").digest() == hashlib.md5(content).digest()
+
+
+@every_pack
+def test_a_cut_file_is_refused_wherever_it_is_cut(tmp_path: Path, pack: Pack) -> None:
+    packed = pack(CONTENT)
+    for size in {*range(6, len(packed), 97), *range(len(packed) - 9, len(packed))}:
+        with pytest.raises(InputRefused, match="damaged"):
+            lines(tmp_path, packed[:size])
+
+
+@every_pack
+def test_a_cut_or_broken_later_stream_is_refused(tmp_path: Path, pack: Pack) -> None:
+    packed = pack(CONTENT)
+    for rest in (packed[:3], packed[: len(packed) // 2], b"\x01" + packed[1:], b"text"):
+        with pytest.raises(InputRefused, match="damaged"):
+            lines(tmp_path, packed + rest)
+
+
+@every_pack
+def test_flipped_bits_are_refused_or_change_nothing(tmp_path: Path, pack: Pack) -> None:
+    packed = pack(CONTENT)
+    expected = lines(tmp_path, CONTENT)
+    refused_count = 0
+    # Without its first bytes the file passes for a plain one.
+    places = range(6, len(packed), 41)
+    for place in places:
+        flipped = packed[:place] + bytes([packed[place] ^ 0x55]) + packed[place + 1 :]
+        try:
+            assert lines(tmp_path, flipped) == expected
+        except InputRefused:
+            refused_count += 1
+    assert refused_count >= len(places) - 2
+
+
+def test_flipped_bits_that_no_checksum_guards_never_escape_as_another_error(tmp_path: Path) -> None:
+    packed = pa.compress(CONTENT, "zstd", asbytes=True)
+    for place in range(4, len(packed), 23):
+        flipped = packed[:place] + bytes([packed[place] ^ 0x55]) + packed[place + 1 :]
+        try:
+            found = lines(tmp_path, flipped)
+        except InputRefused:
+            continue
+        assert [number for number, _, _ in found] == list(range(1, len(found) + 1))
+
+
+def test_lines_before_the_damage_are_given_and_its_place_is_said(tmp_path: Path) -> None:
+    found = text_lines(written(tmp_path, gzip.compress(CONTENT)[:-4]))
+    assert [next(found)[0] for _ in range(400)] == list(range(1, 401))
+    with pytest.raises(InputRefused, match="after line 400"):
+        next(found)
+
+
+# ---- the start of a file
+
+
+@every_pack
+def test_the_head_is_the_decompressed_start(tmp_path: Path, pack: Pack) -> None:
+    head = read_head(written(tmp_path, pack(CONTENT * 20), "a.b"), {"polled_at": "ts"})
+    assert (head.name, head.start, head.columns) == ("a.b", (CONTENT * 20)[:HEAD_BYTES], {"polled_at": "ts"})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", gzip.compress(b""), zstandard.compress(b""), bz2.compress(b"")],
+    ids=["nothing", "gzip", "zstd", "bzip2"],
+)
+def test_a_file_of_nothing_has_no_head(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputRefused, match="empty"):
+        read_head(written(tmp_path, content))
+    assert lines(tmp_path, content) == []
+
+
+@every_pack
+def test_a_damaged_start_is_refused(tmp_path: Path, pack: Pack) -> None:
+    with pytest.raises(InputRefused, match="cannot be read"):
+        read_head(written(tmp_path, pack(CONTENT)[:40]))
+
+
+# ---- what tells one file from another
+
+
+def test_the_hash_is_that_of_the_bytes_on_disk_whatever_the_name(tmp_path: Path) -> None:
+    expected = hashlib.sha256(CONTENT).hexdigest()
+    assert content_hash(written(tmp_path, CONTENT, "a")) == content_hash(written(tmp_path, CONTENT, "b")) == expected
+    assert content_hash(written(tmp_path, gzip.compress(CONTENT))) != expected
+
+
+def test_an_empty_file_is_told_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    here, there = written(tmp_path, b"", "a"), written(tmp_path / "other", b"", "a")
+    assert content_hash(here) == content_hash(there)
+    assert content_hash(here) != content_hash(written(tmp_path, b"", "b"))
+
+
+@pytest.mark.parametrize("name", [".", "absent"])
+def test_what_is_no_file_has_no_hash(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputRefused, match="no file"):
+        content_hash(tmp_path / name)
+
+
+def test_the_hash_of_a_folder_is_that_of_the_files_that_count(tmp_path: Path) -> None:
+    def hashed(files: dict[str, bytes], names: list[str]) -> str:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        for name, content in files.items():
+            written(folder, content, name)
+        return content_hash(folder, names)
+
+    files = {"a": b"1", "b": b"23"}
+    expected = hashed(files, ["a", "b"])
+    assert hashed(files | {"c": b""}, ["b", "a"]) == expected
+    others = [{"a": b"12", "b": b"3"}, {"a": b"1", "b": b"24"}, {"a": b"23", "b": b"1"}]
+    assert expected not in [hashed(other, ["a", "b"]) for other in others]
+    assert hashed(files | {"c": b""}, ["a", "b", "c"]) != expected
+    assert hashed({"a": b"1", "x": b"23"}, ["a", "x"]) != expected
+    with pytest.raises(InputRefused, match="cannot be read"):
+        hashed(files, ["a", "absent"])
+
+
+# ---- lines
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"\n\nc", ["", "", "c"]),
+        (b"a\rb\n", ["a\rb"]),
+        (b" a \x0c\x1c\xe2\x80\xa8b \n", [" a \x0c\x1c\u2028b "]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),
+        (b"\xef\xbb\xbf", [""]),
+    ],
+)
+def test_lines_end_with_lf_or_crlf_and_nothing_else(tmp_path: Path, content: bytes, expected: list[str]) -> None:
+    assert lines(tmp_path, content) == [(number, text, text) for number, text in enumerate(expected, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("line", "raw"),
+    [
+        (b"caf\xe9", "caf\\xe9"),
+        (b"\xff\xfea\x00", "\\xff\\xfea\x00"),
+        (b"a\x00b", "a\x00b"),
+        (b"\xed\xa0\x80", "\\xed\\xa0\\x80"),
+    ],
+)
+def test_a_line_that_is_no_text_keeps_its_number_and_shows_its_bytes(tmp_path: Path, line: bytes, raw: str) -> None:
+    found = lines(tmp_path, b"good\n" + line + b"\r\ngood")
+    assert found == [(1, "good", "good"), (2, None, raw), (3, "good", "good")]

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import random
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.warehouse.sources.log_reading import content_lines, read_log
+from warehouse.errors import UsageError
+from warehouse.sources.jobs.pbs import SKIPPED, SOURCE
+from warehouse.sources.protocol import Head, Reading
+
+TORQUE_END = (
+    "12/21/2009 15:27:00;E;6.edge.example.edu;user=jones group=staff jobname=impi-hybrid queue=ccr ctime=1261424924 "
+    "qtime=1261424925 etime=1261424924 start=1261425023 owner=jones@edge.example.edu "
+    "exec_host=i02n33/1+i02n33/0+i02n32/1+i02n32/0 Resource_List.neednodes=2:ppn=2 Resource_List.nodect=2 "
+    "Resource_List.nodes=2:ppn=2 Resource_List.walltime=04:00:00 session=5510 total_execution_slots=4 "
+    "unique_node_count=2 end=1261427220 Exit_status=0 resources_used.cput=00:00:00 resources_used.walltime=00:36:37"
+)
+PBS_END = (
+    '01/02/2024 10:00:05;E;77[3].pbs01;user=ann group=g project=_pbs_project_default account="climate" jobname=icon '
+    "queue=workq ctime=1704186000 qtime=1704186000 etime=1704186000 start=1704186300 "
+    "exec_host=x1/0*128+x1/1*128+x2/0*128 exec_vnode=(x1:ncpus=128)+(x2:ncpus=128) Resource_List.mpiprocs=256 "
+    "Resource_List.ncpus=256 Resource_List.nodect=3 Resource_List.select=3:ncpus=128:mpiprocs=128 "
+    'Submit_arguments="-N icon job.sh user=root Exit_status=0" resources_used.cpupercent=\'{"x1": 1}\' session=9 '
+    "alt_id=1 end=1704189605 Exit_status=271 resources_used.walltime=00:55:00 run_count=1"
+)
+
+
+def write(folder: Path, *lines: str) -> Path:
+    path = folder / "20240102"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def read_lines(folder: Path, *lines: str, zone: str | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return read_log(SOURCE, write(folder, *lines), Reading(time_zone=zone))
+
+
+def epoch(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (TORQUE_END, True),
+        ("\n12/21/2009 15:27:00;Q;6.edge;queue=ccr\n", True),
+        ("12/21/2009 15:27:00;E", False),
+        ("2009-12-21 15:27:00;E;6.edge;user=jones", False),
+        ("12/21/2009 15:27:00;0010;PBS_Server;Job;6.edge;Exit_status=0", False),
+        ("JobID|State\n1|CD\n", False),
+        ("", False),
+    ],
+)
+def test_only_accounting_records_are_recognized(text: str, expected: bool) -> None:
+    assert SOURCE.sniff(Head("log", text.encode())) is expected
+
+
+def test_a_torque_record_of_an_ended_job(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, TORQUE_END)
+    assert refused.is_empty()
+    assert rows.row(0, named=True) == {
+        "cluster": None,
+        "job_id": "6.edge.example.edu",
+        "user": "jones",
+        "account": None,
+        "job_name": "impi-hybrid",
+        "partition": "ccr",
+        "node_count": 2,
+        "task_count": 4,
+        "submitted_at": epoch(1261424924),
+        "started_at": epoch(1261425023),
+        "ended_at": epoch(1261427220),
+        "state": "COMPLETED",
+        "cancelled_by": None,
+        "exit_code": "0",
+        "node_list": "i02n33/1+i02n33/0+i02n32/1+i02n32/0",
+        "comment": None,
+        "source_file": "",
+        "line": 1,
+    }
+
+
+def test_a_pbs_record_with_quoted_values_and_more_chunks_than_hosts(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, PBS_END)
+    assert refused.is_empty()
+    row = rows.row(0, named=True)
+    assert row["user"] == "ann"
+    assert row["account"] == "climate"
+    assert row["node_count"] == 2
+    assert row["task_count"] == 256
+    assert row["state"] == "FAILED"
+    assert row["exit_code"] == "271"
+
+
+def test_what_each_record_type_becomes(tmp_path: Path) -> None:
+    rows, refused = read_lines(
+        tmp_path,
+        "01/02/2024 10:00:00;S;1.s;user=a ctime=1704186000 start=1704186300 exec_host=n1/0",
+        "01/02/2024 10:00:00;T;2.s;user=a start=1704186300 exec_host=n1/0",
+        "01/02/2024 10:00:00;E;3.s;user=a start=1704186300 end=1704189600 Exit_status=-11",
+        "01/02/2024 10:00:00;R;4.s;user=a start=1704186300",
+        "01/02/2024 10:00:00;R;5.s;",
+        "01/02/2024 10:00:00;A;6.s;Job deleted as result of dependency on 3.s",
+        "01/02/2024 10:00:00;D;7.s;requestor=ann@login1",
+    )
+    assert refused.is_empty()
+    stamp = datetime(2024, 1, 2, 10, tzinfo=UTC)
+    assert rows.select("job_id", "state", "started_at", "ended_at", "cancelled_by").rows() == [
+        ("1.s", "RUNNING", epoch(1704186300), None, None),
+        ("2.s", "RUNNING", epoch(1704186300), None, None),
+        ("3.s", "FAILED", epoch(1704186300), epoch(1704189600), None),
+        ("4.s", "REQUEUED", epoch(1704186300), stamp, None),
+        ("5.s", "REQUEUED", None, stamp, None),
+        ("6.s", "CANCELLED", None, stamp, None),
+        ("7.s", "CANCELLED", None, None, "ann@login1"),
+    ]
+
+
+def test_types_that_describe_no_run_are_left_out(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, *(f"01/02/2024 10:00:00;{kind};1.s;any text at all" for kind in SKIPPED))
+    assert rows.is_empty()
+    assert refused.is_empty()
+
+
+def test_sizes_come_from_what_was_given_before_what_was_asked(tmp_path: Path) -> None:
+    sizes = {
+        "exec_host=n1/0-7+n2/0-7 Resource_List.nodect=9": (2, None),
+        "exec_host=n[1-4]/0-7 Resource_List.nodect=4": (4, None),
+        "unique_node_count=3 Resource_List.nodect=9": (3, None),
+        "Resource_List.nodect=4 Resource_List.nodes=9": (4, None),
+        "Resource_List.nodes=4:ppn=8+2:ppn=4+cn07:ppn=1": (7, None),
+        "Resource_List.nodes=cn01+cn02": (2, None),
+        "Resource_List.nodes=12345678901+cn02": (None, None),
+        "exec_host=n1/0+ Resource_List.nodect=9": (1, None),
+        "Resource_List.select=3:ncpus=4:mpiprocs=2+1:ncpus=1": (4, None),
+        "Resource_List.mpiprocs=48 total_execution_slots=64 Resource_List.ncpus=96": (None, 48),
+        "total_execution_slots=64": (None, 64),
+        "Resource_List.ncpus=96": (None, None),
+    }
+    rows, refused = read_lines(tmp_path, *(f"01/02/2024 10:00:00;S;1.s;{message}" for message in sizes))
+    assert refused.is_empty()
+    assert rows.select("node_count", "task_count").rows() == list(sizes.values())
+
+
+def test_the_creation_time_is_the_submission_and_zero_is_no_time(tmp_path: Path) -> None:
+    rows, _ = read_lines(
+        tmp_path,
+        "01/02/2024 10:00:00;S;1.s;qtime=1704186001 ctime=1704186000 start=0",
+        "01/02/2024 10:00:00;S;2.s;qtime=1704186001",
+        "01/02/2024 10:00:00;S;3.s;ctime=0 qtime=1704186001",
+    )
+    assert rows["submitted_at"].to_list() == [epoch(1704186000), epoch(1704186001), epoch(1704186001)]
+    assert rows["started_at"].to_list() == [None] * 3
+
+
+def test_the_record_stamp_is_local_time_and_stands_in_for_a_missing_end(tmp_path: Path) -> None:
+    rows, refused = read_lines(
+        tmp_path,
+        "03/27/2006 00:00:02;E;1.s;start=1143437662 Exit_status=0 resources_used.walltime=00:25:09",
+        "10/29/2006 01:30:00;E;2.s;start=1143437662 Exit_status=0",
+        "10/29/2006 01:30:00;E;3.s;start=1143437662 end=1143439202 Exit_status=0",
+        zone="America/Chicago",
+    )
+    assert rows.select("job_id", "ended_at").rows() == [("1.s", epoch(1143439202)), ("3.s", epoch(1143439202))]
+    assert refused["line"].to_list() == [2]
+    assert "occurs twice in America/Chicago" in refused["reason"][0]
+
+
+def test_bad_lines_are_refused_with_their_reason(tmp_path: Path) -> None:
+    lines = {
+        "garbage": "The line is no accounting record.",
+        "12/21/2009 15:27;E;6.edge;user=jones": "The line is no accounting record.",
+        "12/21/2009 15:27:00;X;6.edge;user=jones": "There is no record type X.",
+        "12/21/2009 15:27:00;E;6.edge;user=jones resources_us": (
+            "The record holds resources_us, which is no key=value."
+        ),
+        "12/21/2009 15:27:00;E;6.edge;jobname=my job": "The record holds job, which is no key=value.",
+        "12/21/2009 15:27:00;E;6.edge;Exit_status=ok": "The exit status ok is no number.",
+        "12/21/2009 15:27:00;E;;user=jones": "The record has no job id.",
+        "12/21/2009 15:27:00;E;6.edge;start=soon": "The start time soon is not a time.",
+        "12/21/2009 15:27:00;S;6.edge;Resource_List.nodect=-1": "The number of nodes is given as -1.",
+        "13/41/2009 15:27:00;E;6.edge;user=jones": "The end time 2009-13-41T15:27:00 is not a time.",
+    }
+    rows, refused = read_lines(tmp_path, *lines, TORQUE_END)
+    assert rows["line"].to_list() == [len(lines) + 1]
+    assert refused["reason"].to_list() == list(lines.values())
+    assert refused["raw"].to_list() == list(lines)
+    assert refused["remedy"].null_count() == 0
+
+
+def test_a_zone_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Mars"):
+        read_lines(tmp_path, TORQUE_END, zone="Mars")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_line_of_a_damaged_log_lands_or_is_refused(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    content = bytearray("\n".join([TORQUE_END, PBS_END] * 10).encode())
+    for _ in range(10):
+        place = dice.randrange(len(content))
+        if dice.random() < 0.5:
+            content[place] = dice.randrange(256)
+        else:
+            del content[place : place + dice.randint(1, 50)]
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    rows, refused = read_log(SOURCE, path)
+    seen = rows["line"].to_list() + refused["line"].to_list()
+    assert len(seen) == len(set(seen))
+    left_out = content_lines(bytes(content)) - set(seen)
+    lines = bytes(content).split(b"\n")
+    assert all(lines[number - 1][20:21].decode() in SKIPPED for number in left_out)
+
+
+def test_ten_thousand_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, *[TORQUE_END, PBS_END] * 5000)
+    started = time.perf_counter()
+    rows, refused = read_log(SOURCE, path)
+    with capsys.disabled():
+        print(f"\npbs: 10,000 records in {time.perf_counter() - started:.2f} s")
+    assert rows.height == 10_000
+    assert refused.is_empty()

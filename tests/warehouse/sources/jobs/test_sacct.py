@@ -1,0 +1,575 @@
+from __future__ import annotations
+
+import contextlib
+import gzip
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from tests.warehouse.sources.log_reading import content_lines, read_log
+from warehouse.contracts import tables
+from warehouse.errors import InputRefused, UsageError
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.jobs.records import FINAL_STATES, SHORT_STATES
+from warehouse.sources.jobs.sacct import SOURCE
+from warehouse.sources.protocol import HEAD_BYTES, Head, Reading
+
+STATES = tables.JOB_RECORDS.column("state").choices
+HEADER = "JobID|User|State|Start|End"
+FORM_21_LINE = (
+    "3456|rush|gpu|chem|chem|101|alice|2001|1500000000|1500000001|1500000100|1500003700|0:0|COMPLETED|2|24|24|"
+    "cn[01-02]|relax|02:00:00|3000Mc"
+)
+
+FORM_26_LINE = (
+    "165381|165381|phillips|crumpet|qos|chaff|chaff|45789|chaff|196224|2016-12-27T20:12:01|2016-12-27T20:12:01|"
+    "2016-12-27T20:12:01|2017-01-01T20:12:27|5-00:00:26|1:0|TIMEOUT|8|64|64|8000Mn|cpu=64|billing=64|5-00:00:00|"
+    "cpn-[01-08]|my"
+)
+
+
+def write(folder: Path, *lines: str, name: str = "log") -> Path:
+    path = folder / name
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+    return path
+
+
+def read_lines(folder: Path, *lines: str, zone: str | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return read_log(SOURCE, write(folder, *lines), Reading(time_zone=zone))
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+# ---- real logs
+
+
+def test_the_24_edison_steps_land_exactly(shared_data: Path) -> None:
+    path = shared_data / "jobs" / "edison-2018-02-09.sacct"
+    assert SOURCE.sniff(read_head(path))
+    rows, refused = read_log(SOURCE, path)
+    assert refused.is_empty()
+    assert rows.height == 24
+    assert rows["line"].to_list() == list(range(2, 26))
+    assert rows["job_id"][:8].to_list() == [f"8438946.{step}" for step in range(8)]
+    on_scratch1 = rows.filter(pl.col("comment") == "fs=scratch1")
+    assert list(zip(on_scratch1["started_at"], on_scratch1["ended_at"], strict=True)) == [
+        (utc("2018-02-09T11:14:37"), utc("2018-02-09T11:15:15")),
+        (utc("2018-02-09T11:15:28"), utc("2018-02-09T11:16:17")),
+        (utc("2018-02-09T11:16:24"), utc("2018-02-09T11:19:53")),
+        (utc("2018-02-09T11:20:04"), utc("2018-02-09T11:20:50")),
+        (utc("2018-02-09T11:20:57"), utc("2018-02-09T11:21:48")),
+        (utc("2018-02-09T11:21:58"), utc("2018-02-09T11:22:49")),
+        (utc("2018-02-09T11:22:56"), utc("2018-02-09T11:24:35")),
+        (utc("2018-02-09T11:24:43"), utc("2018-02-09T11:26:16")),
+    ]
+    assert rows.select("node_count", "task_count", "state").unique().rows() == [(128, 2048, "COMPLETED")]
+    assert rows["submitted_at"].null_count() == rows["cluster"].null_count() == 24
+
+
+def test_all_11704_pozidriv_jobs_land(shared_data: Path) -> None:
+    path = shared_data / "jobs" / "xdmod-pozidriv.sacct.gz"
+    assert SOURCE.sniff(read_head(path))
+    rows, refused = read_log(SOURCE, path)
+    assert refused.is_empty()
+    assert rows.height == rows["job_id"].n_unique() == 11_704
+    assert dict(rows["state"].value_counts().rows()) == {
+        "COMPLETED": 10_134,
+        "FAILED": 1_007,
+        "CANCELLED": 468,
+        "PREEMPTED": 86,
+        "TIMEOUT": 9,
+    }
+    assert rows.filter(pl.col("cancelled_by").is_not_null())["state"].unique().to_list() == ["CANCELLED"]
+    assert rows["cancelled_by"].null_count() == 11_704 - 468
+    assert rows["node_list"].null_count() == 419
+    assert (
+        rows["started_at"].null_count()
+        == rows["ended_at"].null_count()
+        == rows["task_count"].null_count() - 11_704
+        == 0
+    )
+    first = rows.row(0, named=True)
+    assert first["job_id"] == "977669"
+    assert first["submitted_at"] == utc("2016-12-21T21:43:34")
+    assert first["ended_at"] - first["started_at"] == timedelta(days=7, hours=20, minutes=39, seconds=39)
+    assert (first["cluster"], first["partition"], first["account"], first["user"], first["node_count"]) == (
+        "pozidriv",
+        "croutons",
+        "calla",
+        "turdo",
+        1,
+    )
+
+
+# ---- recognizing
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("JobID|User|State\n1|a|COMPLETED\n", True),
+        ("State|JobIDRaw|\nCOMPLETED|1|\n", True),
+        ("sacct: warning: clock skew\njobid|state\n1|CD\n", True),
+        (FORM_21_LINE + "\n", True),
+        (FORM_21_LINE + "|\n", True),
+        (FORM_26_LINE + "\n", True),
+        (FORM_26_LINE.rpartition("|")[0] + "|\n", True),
+        (FORM_26_LINE + "|more\n", True),
+        (FORM_21_LINE.replace("1500000100", "Unknown").replace("COMPLETED", "CANCELLED by 7") + "\n", True),
+        (FORM_21_LINE.replace("COMPLETED", "17") + "\n", False),
+        (FORM_21_LINE.replace("1500000100", "fast") + "\n", False),
+        ("|".join(["1"] * 26) + "\n", False),
+        ("|".join(["1"] * 21) + "\n", False),
+        ("JobID User State\n1 a COMPLETED\n", False),
+        ("| JobID | State |\n|---|---|\n", False),
+        ("JobID|whatever\n1|2\n", False),
+        ("polled_at,controller,read_bytes_per_s\n", False),
+        ("0.5 1024\n1.0 2048\n", False),
+        ('{"jobs": []}', False),
+        ("", False),
+    ],
+)
+def test_only_sacct_is_recognized(text: str, expected: bool) -> None:
+    assert SOURCE.sniff(Head("log", text.encode())) is expected
+
+
+def test_a_line_cut_by_the_end_of_the_head_is_not_judged() -> None:
+    lines = (FORM_21_LINE + "\n").encode()
+    start = (lines * (HEAD_BYTES // len(lines) + 1))[:HEAD_BYTES]
+    assert SOURCE.sniff(Head("log", start))
+
+
+# ---- fields
+
+
+def test_fields_are_found_by_name_whatever_their_order_and_case(tmp_path: Path) -> None:
+    rows, refused = read_lines(
+        tmp_path,
+        "COMMENT|NTasks|end|Start|QOS|JobName|State|JobID|AllocNodes|NNodes|Submit|ExitCode|NodeList|Cluster|Account|User|Partition",
+        "fs=x|64|2020-01-01T01:00:00|2020-01-01T00:00:00|normal|lmp|CD|9_4.0|2|4|2019-12-31T23:00:00|0:9|n[1-2]|c|a|u|p",
+    )
+    assert refused.is_empty()
+    assert rows.row(0, named=True) == {
+        "cluster": "c",
+        "job_id": "9_4.0",
+        "user": "u",
+        "account": "a",
+        "job_name": "lmp",
+        "partition": "p",
+        "node_count": 2,
+        "task_count": 64,
+        "submitted_at": utc("2019-12-31T23:00:00"),
+        "started_at": utc("2020-01-01T00:00:00"),
+        "ended_at": utc("2020-01-01T01:00:00"),
+        "state": "COMPLETED",
+        "cancelled_by": None,
+        "exit_code": "0:9",
+        "node_list": "n[1-2]",
+        "comment": "fs=x",
+        "source_file": "",
+        "line": 2,
+    }
+
+
+def test_job_ids_of_every_kind_are_kept_as_text(tmp_path: Path) -> None:
+    job_ids = ["1", "123_4", "123_[5-9%2]", "123.0", "123.batch", "123.extern", "123+1", "123+1.0"]
+    rows, _ = read_lines(tmp_path, "JobID|State", *(f"{job_id}|COMPLETED" for job_id in job_ids))
+    assert rows["job_id"].to_list() == job_ids
+
+
+def test_the_raw_job_id_stands_in_where_the_job_id_is_missing(tmp_path: Path) -> None:
+    rows, _ = read_lines(
+        tmp_path, "JobIDRaw|State", "7|COMPLETED", "JobIDRaw|JobID|State", "8|5_3|COMPLETED", "9||FAILED"
+    )
+    assert rows["job_id"].to_list() == ["7", "5_3", "9"]
+
+
+def test_processors_are_not_tasks(tmp_path: Path) -> None:
+    rows, _ = read_lines(tmp_path, "JobID|NCPUS|ReqCPUS|AllocCPUS|State", "7|64|64|64|COMPLETED")
+    assert rows["task_count"].to_list() == rows["node_count"].to_list() == [None]
+
+
+def test_the_26_and_21_field_forms_may_be_mixed_and_followed_by_a_header(tmp_path: Path) -> None:
+    rows, refused = read_lines(
+        tmp_path, FORM_21_LINE, FORM_26_LINE + "|odd|name", HEADER, "1|bob|RUNNING|2020-01-01T00:00:00|Unknown"
+    )
+    assert refused.is_empty()
+    assert rows["job_id"].to_list() == ["3456", "165381", "1"]
+    assert rows["job_name"].to_list() == ["relax", "my|odd|name", None]
+    assert rows["node_list"].to_list() == ["cn[01-02]", "cpn-[01-08]", None]
+    assert rows["state"].to_list() == ["COMPLETED", "TIMEOUT", "RUNNING"]
+    assert rows["ended_at"].to_list() == [utc("2017-07-14T03:41:40"), utc("2017-01-01T20:12:27"), None]
+    assert rows["user"].to_list() == ["alice", "chaff", "bob"]
+
+
+def test_headers_within_the_log_switch_the_order_of_fields(tmp_path: Path) -> None:
+    rows, refused = read_lines(
+        tmp_path, "JobID|User|State", "1|ann|COMPLETED", "JobID|User|State", "2|bob|FAILED", "State|JobID", "TIMEOUT|3"
+    )
+    assert refused.is_empty()
+    assert rows.select("line", "job_id", "user", "state").rows() == [
+        (2, "1", "ann", "COMPLETED"),
+        (4, "2", "bob", "FAILED"),
+        (6, "3", None, "TIMEOUT"),
+    ]
+
+
+def test_a_log_appended_to_after_every_job_has_many_headers(tmp_path: Path) -> None:
+    lines = [line for number in range(3000) for line in ("JobID|State", f"{number}|COMPLETED")]
+    rows, refused = read_lines(tmp_path, *lines)
+    assert refused.is_empty()
+    assert rows["line"].to_list() == list(range(2, 6001, 2))
+
+
+def test_parsable_output_with_closing_delimiters(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, "JobID|State|", "1|COMPLETED|", "2|FAILED")
+    assert refused.is_empty()
+    assert rows["state"].to_list() == ["COMPLETED", "FAILED"]
+
+
+def test_a_delimiter_in_a_closing_free_text_stays_in_it(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, "JobID|State|Comment", "1|COMPLETED|a|b", "2|COMPLETED|a|b|c", "3|COMPLETED|a")
+    assert rows["comment"].to_list() == ["a|b", "a"]
+    assert refused["line"].to_list() == [3]
+
+
+def test_lines_of_a_wrong_width_are_refused(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, "JobID|Comment|State", "1|a|COMPLETED", "2|a|b|COMPLETED", "3|a", "x")
+    assert rows["line"].to_list() == [2]
+    assert refused.select("line", "reason", "raw").rows() == [
+        (3, "The line has 4 fields; the header has 3.", "2|a|b|COMPLETED"),
+        (4, "The line has 2 fields; the header has 3.", "3|a"),
+        (5, "The line has 1 fields; the header has 3.", "x"),
+    ]
+    assert refused["remedy"].null_count() == 0
+
+
+def test_a_log_without_header_in_another_form_is_refused_line_by_line(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, "1|COMPLETED", "2|COMPLETED")
+    assert rows.is_empty()
+    assert refused["line"].to_list() == [1, 2]
+    assert "26 or 21" in refused["reason"][0]
+
+
+def test_empty_cells_are_null_and_a_record_needs_only_its_id(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, HEADER, "1||||", " 2 | |  |None|", "|bob|COMPLETED||", "", "   ")
+    assert rows.select("job_id", "user", "state", "started_at").rows() == [
+        ("1", None, None, None),
+        ("2", None, None, None),
+    ]
+    assert refused["reason"].to_list() == ["The record has no job id."]
+
+
+def test_no_nodes_is_null(tmp_path: Path) -> None:
+    rows, _ = read_lines(tmp_path, "JobID|NodeList", "1|None assigned", "2|(null)", "3|", "4|n1")
+    assert rows["node_list"].to_list() == [None, None, None, "n1"]
+
+
+# ---- states
+
+
+def test_slurms_state_words_are_kept(tmp_path: Path) -> None:
+    rows, _ = read_lines(tmp_path, "JobID|State", *(f"1|{state}" for state in STATES))
+    assert rows["state"].to_list() == list(STATES)
+    rows, _ = read_lines(tmp_path, "JobID|State", *(f"1|{state.lower()}" for state in STATES))
+    assert rows["state"].to_list() == list(STATES)
+
+
+def test_short_states_are_spelled_out(tmp_path: Path) -> None:
+    rows, _ = read_lines(tmp_path, "JobID|State", *(f"1|{short}" for short in SHORT_STATES))
+    assert rows["state"].to_list() == list(SHORT_STATES.values())
+
+
+def test_who_cancelled_is_taken_from_the_state(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, "JobID|State", "1|CANCELLED by 123", "2|CANCELLED", "3|CA by root")
+    assert refused.is_empty()
+    assert rows.select("state", "cancelled_by").rows() == [
+        ("CANCELLED", "123"),
+        ("CANCELLED", None),
+        ("CANCELLED", "root"),
+    ]
+
+
+def test_unknown_states_are_refused_not_guessed(tmp_path: Path) -> None:
+    odd = ["FINISHED", "CANCELLED by", "COMPLETED by 12", "C D", "12"]
+    rows, refused = read_lines(tmp_path, "JobID|State", *(f"1|{state}" for state in odd), "2|COMPLETED")
+    assert rows["job_id"].to_list() == ["2"]
+    assert refused["reason"].to_list() == [f"The state {state} is none of Slurm's." for state in odd]
+    assert refused["raw"].to_list() == [f"1|{state}" for state in odd]
+
+
+# ---- counts
+
+
+def test_counts_may_carry_slurms_unit(tmp_path: Path) -> None:
+    counts = {"0": 0, "128": 128, "2K": 2048, "1M": 1_048_576, "": None}
+    rows, _ = read_lines(tmp_path, "JobID|NNodes", *(f"1|{text}" for text in counts))
+    assert rows["node_count"].to_list() == list(counts.values())
+
+
+def test_counts_that_slurm_rounded_or_never_writes_are_refused(tmp_path: Path) -> None:
+    odd = ["2.50K", "-1", "1e3", "many", "9999999999999999999999", "4G", "٤"]
+    rows, refused = read_lines(tmp_path, "JobID|NNodes", *(f"1|{text}" for text in odd))
+    assert rows.is_empty()
+    assert refused["reason"].to_list() == [f"The number of nodes is given as {text}." for text in odd]
+    rows, refused = read_lines(tmp_path, "JobID|NTasks", *(f"1|{text}" for text in odd))
+    assert rows.is_empty()
+    assert refused["reason"].to_list() == [f"The number of tasks is given as {text}." for text in odd]
+
+
+# ---- times
+
+
+def test_an_unknown_end_is_a_run_that_goes_on(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, HEADER, "1|a|RUNNING|2020-01-01T00:00:00|Unknown")
+    assert refused.is_empty()
+    assert rows.select("started_at", "ended_at").rows() == [(utc("2020-01-01T00:00:00"), None)]
+
+
+def test_local_times_follow_the_zone_and_doubtful_ones_are_refused(tmp_path: Path) -> None:
+    rows, refused = read_lines(
+        tmp_path,
+        HEADER,
+        "1|a|COMPLETED|2018-07-01T00:00:00|2018-07-01T01:00:00",
+        "2|a|COMPLETED|2018-03-11T02:30:00|2018-03-11T04:00:00",
+        "3|a|COMPLETED|2018-11-04T00:30:00|2018-11-04T01:30:00",
+        zone="America/Los_Angeles",
+    )
+    assert rows.select("job_id", "started_at", "ended_at").rows() == [
+        ("1", utc("2018-07-01T07:00:00"), utc("2018-07-01T08:00:00"))
+    ]
+    assert refused.select("line", "reason").rows() == [
+        (3, "The start time 2018-03-11T02:30:00 does not exist in America/Los_Angeles: the clock skips it."),
+        (4, "The end time 2018-11-04T01:30:00 occurs twice in America/Los_Angeles: the clock goes back."),
+    ]
+    assert "SLURM_TIME_FORMAT" in refused["remedy"][0]
+
+
+def test_a_zone_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Mars"):
+        read_lines(tmp_path, HEADER, zone="Mars")
+
+
+def test_the_end_is_reckoned_from_elapsed_time_for_final_states_only(tmp_path: Path) -> None:
+    lines = [f"1|{state}|2020-01-01T00:00:00|1-00:00:01" for state in (*STATES, "")]
+    rows, _ = read_lines(tmp_path, "JobID|State|Start|Elapsed", *lines)
+    end = utc("2020-01-02T00:00:01")
+    assert rows["ended_at"].to_list() == [end if state in FINAL_STATES else None for state in (*STATES, "")]
+
+
+def test_suspended_time_is_added_and_seconds_are_understood(tmp_path: Path) -> None:
+    rows, _ = read_lines(
+        tmp_path,
+        "JobID|State|Start|Elapsed|Suspended",
+        "1|COMPLETED|2020-01-01T00:00:00|00:10:00|00:05:00",
+        "JobID|State|Start|ElapsedRaw",
+        "2|COMPLETED|2020-01-01T00:00:00|90",
+        "3|COMPLETED|Unknown|90",
+    )
+    assert rows["ended_at"].to_list() == [utc("2020-01-01T00:15:00"), utc("2020-01-01T00:01:30"), None]
+
+
+def test_a_given_end_wins_over_elapsed_time(tmp_path: Path) -> None:
+    rows, refused = read_lines(
+        tmp_path,
+        "JobID|State|Start|End|Elapsed",
+        "1|COMPLETED|2020-01-01T00:00:00|2020-01-01T00:20:00|00:10:00",
+        "2|COMPLETED|2020-01-01T00:00:00|Unknown|00:10:00",
+        "3|COMPLETED|2020-01-01T00:00:00|2020-01-01T00:20:00|nonsense",
+    )
+    assert refused.is_empty()
+    assert rows["ended_at"].to_list() == [utc("2020-01-01T00:20:00"), None, utc("2020-01-01T00:20:00")]
+
+
+def test_elapsed_time_that_is_no_duration_is_refused_where_it_is_needed(tmp_path: Path) -> None:
+    rows, refused = read_lines(
+        tmp_path,
+        "JobID|State|Start|Elapsed",
+        "1|COMPLETED|2020-01-01T00:00:00|soon",
+        "2|RUNNING|2020-01-01T00:00:00|soon",
+    )
+    assert rows["job_id"].to_list() == ["2"]
+    assert "no duration" in refused["reason"][0]
+
+
+def test_an_end_reckoned_beyond_all_clocks_is_refused(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, "JobID|State|Start|Elapsed", "1|COMPLETED|2261-12-31T00:00:00|99999-00:00:00")
+    assert rows.is_empty()
+    assert refused["reason"].to_list() == ["The end time lies outside 1970 to 2261."]
+
+
+def test_a_start_after_the_end_lands_for_the_quality_gate_to_judge(tmp_path: Path) -> None:
+    rows, _ = read_lines(tmp_path, HEADER, "1|a|COMPLETED|2020-01-02T00:00:00|2020-01-01T00:00:00")
+    assert rows.height == 1
+
+
+# ---- files
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lambda content: pa.compress(content, "zstd", asbytes=True)])
+def test_compressed_logs_read_like_plain_ones(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    plain = write(tmp_path, HEADER, *(f"{number}|a|CD|1500000000|1500000060" for number in range(500)))
+    packed = tmp_path / "packed"
+    packed.write_bytes(compress(plain.read_bytes()))
+    assert read_log(SOURCE, packed)[0].equals(read_log(SOURCE, plain)[0])
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lambda content: pa.compress(content, "zstd", asbytes=True)])
+def test_a_cut_compressed_log_is_refused_whole(tmp_path: Path, compress: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "log.packed"
+    path.write_bytes(compress((HEADER + "\n" + "1|a|CD|1500000000|1500000060\n" * 500).encode())[:-20])
+    with pytest.raises(InputRefused, match="damaged"):
+        read_log(SOURCE, path)
+
+
+def test_crlf_byte_order_mark_and_lines_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"\xef\xbb\xbfJobID|State\r\n1|COMPLETED\r\n2|\xff\xfe\r\n3|\x00\r\n4|FAILED")
+    rows, refused = read_log(SOURCE, path)
+    assert rows.select("line", "job_id", "state").rows() == [(2, "1", "COMPLETED"), (5, "4", "FAILED")]
+    assert refused["line"].to_list() == [3, 4]
+    assert refused["reason"].unique().to_list() == ["The line is not UTF-8 text."]
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", HEADER, HEADER + "\n" + HEADER + "\n"])
+def test_a_log_without_records_lands_nothing(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "log"
+    path.write_text(content, encoding="utf-8")
+    rows, refused = read_log(SOURCE, path)
+    assert rows.is_empty()
+    assert refused.is_empty()
+
+
+# ---- properties
+
+FIELD_OF = {
+    "cluster": "Cluster",
+    "user": "User",
+    "account": "Account",
+    "job_name": "JobName",
+    "partition": "Partition",
+    "node_count": "NNodes",
+    "task_count": "NTasks",
+    "submitted_at": "Submit",
+    "started_at": "Start",
+    "ended_at": "End",
+    "state": "State",
+    "exit_code": "ExitCode",
+    "node_list": "NodeList",
+    "comment": "Comment",
+}
+_texts = st.none() | st.text(st.characters(exclude_characters="|\n\r\x00", codec="utf-8"), min_size=1, max_size=12).map(
+    str.strip
+).filter(lambda text: text != "" and not text.isspace())
+_instants = st.none() | st.datetimes(datetime(1975, 1, 1), datetime(2100, 1, 1)).map(
+    lambda instant: instant.replace(microsecond=0, tzinfo=UTC)
+)
+_counts = st.none() | st.integers(0, 100_000)
+_records = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("cluster", "user", "account", "job_name", "partition", "exit_code", "comment"), _texts),
+        "job_id": st.integers(1, 10**7).map(str) | st.sampled_from(["12_3", "12_[4-9%2]", "12.0", "12.batch", "12+1"]),
+        "node_list": st.none() | st.sampled_from(["nid00001", "nid[00001-00128]", "a,b[1,3]"]),
+        **dict.fromkeys(("node_count", "task_count"), _counts),
+        **dict.fromkeys(("submitted_at", "started_at", "ended_at"), _instants),
+        "state": st.none() | st.sampled_from(STATES),
+    }
+)
+
+
+def as_cell(value: object, epoch: bool) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return str(int(value.timestamp())) if epoch else value.strftime("%Y-%m-%dT%H:%M:%S")
+    return str(value)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_written_records_read_back_equal_in_any_order_and_choice_of_fields(tmp_path: Path, data: st.DataObject) -> None:
+    records = data.draw(st.lists(_records, min_size=1, max_size=8))
+    chosen = data.draw(st.lists(st.sampled_from(sorted(FIELD_OF)), unique=True, min_size=1))
+    names = data.draw(st.permutations(["job_id", *chosen]))
+    epoch = data.draw(st.booleans())
+    header = "|".join({"job_id": "JobID", **FIELD_OF}[name] for name in names)
+    lines = ["|".join(as_cell(record[name], epoch) for name in names) for record in records]
+    rows, refused = read_lines(tmp_path, header, *lines)
+    assert refused.is_empty()
+    assert rows.select(names).to_dicts() == [{name: record[name] for name in names} for record in records]
+    absent = [name for name in FIELD_OF if name not in names]
+    assert all(rows[name].null_count() == len(records) for name in absent)
+
+
+def good_log() -> bytes:
+    states = ["COMPLETED", "CANCELLED by 12", "FAILED", "TIMEOUT", "NF"]
+    lines = [
+        f"{1000 + n}_{n}|user{n}|{states[n % 5]}|2020-01-{n % 28 + 1:02}T00:00:00|2020-02-01T10:00:00|{n % 9}|n[1-{n}]"
+        for n in range(24)
+    ]
+    return "\n".join(["JobID|User|State|Start|End|NNodes|NodeList", *lines, ""]).encode()
+
+
+def mutated(content: bytes, seed: int) -> bytes:
+    dice = random.Random(seed)
+    damaged = bytearray(content)
+    for _ in range(dice.randint(1, 12)):
+        place = dice.randrange(len(damaged))
+        match dice.randrange(4):
+            case 0:
+                damaged[place] = dice.randrange(256)
+            case 1:
+                damaged[place] ^= 1 << dice.randrange(8)
+            case 2:
+                del damaged[place : place + dice.randint(1, 60)]
+            case _:
+                damaged[place:place] = dice.randbytes(dice.randint(1, 8))
+    return bytes(damaged[: dice.randint(len(damaged) // 2, len(damaged))] if seed % 3 == 0 else damaged)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_every_line_of_a_damaged_log_lands_or_is_refused(tmp_path: Path, seed: int) -> None:
+    content = mutated(good_log(), seed)
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    rows, refused = read_log(SOURCE, path)
+    seen = rows["line"].to_list() + refused["line"].to_list()
+    assert len(seen) == len(set(seen))
+    assert content_lines(content) - set(seen) <= {1}
+    assert set(seen) <= content_lines(content)
+
+
+def test_mutations_do_damage() -> None:
+    assert len({mutated(good_log(), seed) for seed in range(24)}) == 24
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_damaged_compressed_log_is_read_or_refused(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "log.gz"
+    path.write_bytes(mutated(gzip.compress(good_log()), seed))
+    with contextlib.suppress(InputRefused):
+        SOURCE.sniff(read_head(path))
+        read_log(SOURCE, path)
+
+
+def test_a_hundred_thousand_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = (
+        "{}|{}|c|p|q|a|g|1|u|2|2020-01-01T00:00:00|2020-01-01T00:00:00|2020-01-01T00:00:00|2020-01-02T01:00:00|"
+        "1-01:00:00|0:0|COMPLETED|4|64|64|8G|cpu=64|billing=64|2-00:00:00|n[1-4]|name"
+    )
+    path = write(tmp_path, *(line.format(number, number) for number in range(100_000)))
+    started = time.perf_counter()
+    batches = list(SOURCE.read(path, Reading()))
+    with capsys.disabled():
+        print(f"\nsacct: 100,000 lines of 26 fields in {time.perf_counter() - started:.2f} s")
+    assert sum(batch.rows.height for batch in batches) == 100_000
+    assert len(batches) > 1

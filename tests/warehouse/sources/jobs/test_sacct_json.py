@@ -1,0 +1,360 @@
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import random
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from tests.warehouse.sources.log_reading import read_log
+from warehouse.errors import InputRefused
+from warehouse.sources.jobs.sacct_json import SOURCE
+from warehouse.sources.protocol import Head, Reading
+
+Json = dict[str, Any]
+
+
+def number(value: int | None) -> Json:
+    return {"set": value is not None, "infinite": False, "number": value or 0}
+
+
+def utc(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+#: Slurm 21.08 and 22.05 (data parsers 0.0.37 and 0.0.38): plain numbers, states as words
+JOB_21_08: Json = {
+    "account": "climate",
+    "comment": {"administrator": None, "job": "fs=scratch1", "system": None},
+    "allocation_nodes": 2,
+    "array": {"job_id": 0, "limits": {"max": {"running": {"tasks": 0}}}, "task": None, "task_id": None},
+    "association": {"account": "climate", "cluster": "c1", "partition": None, "user": "ann"},
+    "cluster": "c1",
+    "derived_exit_code": {"status": "SUCCESS", "return_code": 0},
+    "time": {"elapsed": 600, "eligible": 1641003500, "end": 1641004193, "start": 1641003593, "submission": 1641003400},
+    "exit_code": {"status": "SUCCESS", "return_code": 0},
+    "het": {"job_id": 0, "job_offset": None},
+    "job_id": 42,
+    "name": "icon",
+    "nodes": "cn[01-02]",
+    "partition": "main",
+    "kill_request_user": None,
+    "state": {"current": "COMPLETED", "reason": "None"},
+    "user": "ann",
+    "steps": [
+        {
+            "time": {"elapsed": 600, "end": 1641004193, "start": 1641003593},
+            "exit_code": {"status": "SUCCESS", "return_code": 0},
+            "nodes": {"count": 1, "range": "cn01"},
+            "tasks": {"count": 1},
+            "state": "COMPLETED",
+            "step": {"job_id": 42, "het": {"component": None}, "id": "batch", "name": "batch"},
+        },
+        {
+            "time": {"elapsed": 580, "end": 1641004190, "start": 1641003610},
+            "exit_code": {"status": "SUCCESS", "return_code": 0},
+            "nodes": {"count": 2, "range": "cn[01-02]"},
+            "tasks": {"count": 64},
+            "state": "COMPLETED",
+            "step": {"job_id": 42, "het": {"component": None}, "id": 0, "name": "icon.x"},
+        },
+    ],
+}
+#: Slurm 23.x (0.0.39): a step's id is an object
+JOB_23_02: Json = JOB_21_08 | {
+    "array": {"job_id": 40, "task_id": number(3), "task": ""},
+    "het": {"job_id": 0, "job_offset": number(None)},
+    "state": {"current": ["CANCELLED"], "reason": "None"},
+    "kill_request_user": "root",
+    "exit_code": {"status": ["SIGNALED"], "return_code": number(None), "signal": {"signal_id": 15, "name": "TERM"}},
+    "steps": [
+        {
+            "time": {"elapsed": 600, "end": number(1641004193), "start": number(1641003593)},
+            "exit_code": {"status": "SUCCESS", "return_code": 0},
+            "nodes": {"count": 2, "range": "cn[01-02]", "list": ["cn01", "cn02"]},
+            "tasks": {"count": 64},
+            "state": "CANCELLED",
+            "step": {"id": {"job_id": 42, "step_id": 0}, "name": "icon.x"},
+        },
+        {
+            "time": {"start": number(1641003593), "end": number(0)},
+            "state": "RUNNING",
+            "step": {"id": {"job_id": 42, "step_id": "1", "step_het_component": 1}, "name": "icon.x"},
+        },
+    ],
+}
+#: Slurm 24.x (0.0.40 to 0.0.42): wrapped numbers, states as lists, a step's id as text
+JOB_24_05: Json = JOB_21_08 | {
+    "array": {"job_id": 0, "task_id": number(None), "task": ""},
+    "het": {"job_id": 41, "job_offset": number(1)},
+    "comment": {"administrator": "", "job": "", "system": ""},
+    "state": {"current": ["RUNNING", "RESIZING"], "reason": "None"},
+    "time": {"elapsed": 600, "end": 0, "start": 1641003593, "submission": 1641003400},
+    "exit_code": {
+        "status": ["SUCCESS"],
+        "return_code": number(0),
+        "signal": {"id": number(None), "name": ""},
+    },
+    "steps": [
+        {
+            "time": {"elapsed": 600, "end": number(1641004193), "start": number(1641003593)},
+            "exit_code": {"status": ["ERROR"], "return_code": number(3), "signal": {"id": number(0), "name": ""}},
+            "nodes": {"count": 2, "list": ["cn01", "cn02"]},
+            "tasks": {"count": 64},
+            "state": ["FAILED"],
+            "step": {"id": "42.0", "name": "icon.x", "stderr": ""},
+        }
+    ],
+}
+
+
+def write(folder: Path, document: object, name: str = "log.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def read_jobs(folder: Path, *jobs: object) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return read_log(SOURCE, write(folder, {"meta": {"Slurm": {}}, "errors": [], "jobs": list(jobs)}))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (json.dumps({"meta": {"Slurm": {"version": {"major": 21}}}, "errors": [], "jobs": [JOB_21_08]}), True),
+        (json.dumps({"jobs": [JOB_24_05], "meta": {"slurm": {}}}, indent=2), True),
+        ("\n " + json.dumps({"jobs": [], "meta": {"slurm": {}}}), True),
+        (json.dumps({"jobs": [JOB_24_05] * 50})[:9000], True),
+        (json.dumps({"jobs": [{"job_id": 1, "job_state": ["RUNNING"]}], "meta": {"slurm": {}}}), False),
+        (json.dumps({"jobs": [1, 2]}), False),
+        (json.dumps([JOB_21_08]), False),
+        (json.dumps({"write_sync": {"slurm": 1}}), False),
+        ("JobID|State\n1|CD\n", False),
+        ("", False),
+    ],
+)
+def test_only_sacct_json_is_recognized(text: str, expected: bool) -> None:
+    assert SOURCE.sniff(Head("log", text.encode())) is expected
+
+
+def test_a_job_of_slurm_21_08_and_its_steps(tmp_path: Path) -> None:
+    rows, refused = read_jobs(tmp_path, JOB_21_08)
+    assert refused.is_empty()
+    assert rows.row(0, named=True) == {
+        "cluster": "c1",
+        "job_id": "42",
+        "user": "ann",
+        "account": "climate",
+        "job_name": "icon",
+        "partition": "main",
+        "node_count": 2,
+        "task_count": None,
+        "submitted_at": utc(1641003400),
+        "started_at": utc(1641003593),
+        "ended_at": utc(1641004193),
+        "state": "COMPLETED",
+        "cancelled_by": None,
+        "exit_code": "0:0",
+        "node_list": "cn[01-02]",
+        "comment": "fs=scratch1",
+        "source_file": "",
+        "line": 1,
+    }
+    names = ["line", "job_id", "job_name", "node_count", "task_count", "started_at", "ended_at", "node_list"]
+    assert rows[1:].select(names).rows() == [
+        (2, "42.batch", "batch", 1, 1, utc(1641003593), utc(1641004193), "cn01"),
+        (3, "42.0", "icon.x", 2, 64, utc(1641003610), utc(1641004190), "cn[01-02]"),
+    ]
+    shared = rows.select("user", "account", "cluster", "partition", "comment", "submitted_at").unique()
+    assert shared.height == 1
+
+
+def test_an_array_task_of_slurm_23_with_object_step_ids(tmp_path: Path) -> None:
+    rows, refused = read_jobs(tmp_path, JOB_23_02)
+    assert refused.is_empty()
+    assert rows.select("job_id", "state", "cancelled_by", "exit_code", "ended_at").rows() == [
+        ("40_3", "CANCELLED", "root", "0:15", utc(1641004193)),
+        ("40_3.0", "CANCELLED", None, "0:0", utc(1641004193)),
+        ("40_3.1+1", "RUNNING", None, None, None),
+    ]
+
+
+def test_who_asked_for_the_end_matters_only_for_cancelled_jobs(tmp_path: Path) -> None:
+    rows, refused = read_jobs(tmp_path, {"job_id": 1, "state": {"current": ["COMPLETED"]}, "kill_request_user": "root"})
+    assert refused.is_empty()
+    assert rows.select("state", "cancelled_by").rows() == [("COMPLETED", None)]
+
+
+def test_a_het_job_of_slurm_24_that_still_runs(tmp_path: Path) -> None:
+    rows, refused = read_jobs(tmp_path, JOB_24_05)
+    assert refused.is_empty()
+    names = ["job_id", "state", "exit_code", "ended_at", "node_list", "comment"]
+    assert rows.select(names).rows() == [
+        ("41+1", "RUNNING", "0:0", None, "cn[01-02]", None),
+        ("41+1.0", "FAILED", "3:0", utc(1641004193), "cn01,cn02", None),
+    ]
+
+
+def test_waiting_array_tasks_keep_their_range(tmp_path: Path) -> None:
+    waiting = {"job_id": 40, "task_id": number(None), "task": "5-9%2"}
+    rows, _ = read_jobs(tmp_path, {"job_id": 42, "array": waiting, "state": {"current": ["PENDING"]}, "time": {}})
+    assert rows.select("job_id", "state", "started_at").rows() == [("40_[5-9%2]", "PENDING", None)]
+
+
+def test_the_end_is_reckoned_only_where_it_is_absent(tmp_path: Path) -> None:
+    times = {"start": 1641003593, "elapsed": 600}
+    job = {"job_id": 1, "state": "COMPLETED"}
+    rows, _ = read_jobs(
+        tmp_path,
+        job | {"time": times},
+        job | {"time": times | {"end": 0}},
+        job | {"time": times, "state": {"current": "RUNNING"}},
+    )
+    assert rows["ended_at"].to_list() == [utc(1641004193), None, None]
+
+
+def test_unset_and_infinite_numbers_are_null(tmp_path: Path) -> None:
+    infinite = {"set": True, "infinite": True, "number": 5}
+    job = {"job_id": 1, "time": {"start": infinite, "end": number(None)}, "allocation_nodes": infinite}
+    rows, refused = read_jobs(tmp_path, job, {"job_id": number(2), "allocation_nodes": number(7)})
+    assert refused.is_empty()
+    assert rows.select("job_id", "started_at", "node_count").rows() == [("1", None, None), ("2", None, 7)]
+
+
+def test_malformed_jobs_are_refused_and_the_others_land(tmp_path: Path) -> None:
+    changes: list[tuple[Json, str]] = [
+        ({"time": "soon"}, "time is no object"),
+        ({"steps": 5}, "steps is no list"),
+        ({"name": ["a"]}, "name is no text"),
+        ({"user": True}, "user is no text"),
+        ({"account": "\ud800"}, "account is no valid Unicode text"),
+        ({"time": {"start": {"set": True, "number": {}}}}, "time.start is no number"),
+        ({"time": {"start": "soon"}}, "The start time soon is not a time."),
+        ({"time": {"start": 1e30}}, "The start time 1e+30 is not a time."),
+        ({"time": {"start": float("nan")}}, "The start time nan is not a time."),
+        ({"allocation_nodes": -4}, "The number of nodes is given as -4."),
+        ({"allocation_nodes": 10**30}, "The number of nodes is given as"),
+        ({"state": {"current": ["EXPLODED"]}}, "The state EXPLODED is none of Slurm's."),
+        ({"job_id": None}, "The record has no job id."),
+        ({"job_id": ""}, "The record has no job id."),
+    ]
+    plain = {key: value for key, value in JOB_21_08.items() if key != "steps"}
+    rows, refused = read_jobs(tmp_path, JOB_24_05, *(plain | change for change, _ in changes), JOB_21_08)
+    assert rows.height == 5
+    assert refused["line"].to_list() == list(range(3, 3 + len(changes)))
+    for said, (_, reason) in zip(refused["reason"], changes, strict=True):
+        assert reason in said
+    assert refused["remedy"].null_count() == 0
+    assert refused["raw"].str.starts_with('{"account": ').all()
+
+
+@pytest.mark.parametrize("job", [5, None, "job", [1]])
+def test_what_is_no_job_is_refused(tmp_path: Path, job: object) -> None:
+    rows, refused = read_jobs(tmp_path, job, {"job_id": 1})
+    assert rows["line"].to_list() == [2]
+    assert refused["raw"].to_list() == [json.dumps(job)]
+
+
+def test_the_steps_of_a_malformed_job_are_refused_one_by_one(tmp_path: Path) -> None:
+    rows, refused = read_jobs(
+        tmp_path, JOB_21_08 | {"name": {}}, {"job_id": 7, "steps": [5, {"step": {"id": "7.0"}}, {}]}
+    )
+    assert rows.select("line", "job_id").rows() == [(4, "7"), (6, "7.0")]
+    assert refused["line"].to_list() == [1, 2, 3, 5, 7]
+    assert "its job is refused" in refused["reason"][1]
+
+
+def test_a_long_record_is_cut_where_it_is_shown(tmp_path: Path) -> None:
+    _, refused = read_jobs(tmp_path, {"job_id": None, "name": "x" * 10_000})
+    assert refused["raw"].str.len_chars().to_list() == [2000]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"jobs": [{"job_id": 1}',
+        b"[" * 100_000,
+        b'{"jobs": [\xff\xfe]}',
+        b'{"jobs": 5}',
+        b'{"meta": {"slurm": {}}}',
+        b"[]",
+        b"",
+        b'{"jobs": []} {"jobs": []}',
+        b'{"jobs": [{"job_id": ' + b"9" * 5000 + b"}]}",
+    ],
+)
+def test_what_is_no_job_list_is_refused_whole(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "log.json"
+    path.write_bytes(content)
+    with pytest.raises(InputRefused) as refusal:
+        list(SOURCE.read(path, Reading()))
+    assert refusal.value.remedy
+
+
+def test_an_empty_export_lands_nothing(tmp_path: Path) -> None:
+    rows, refused = read_jobs(tmp_path)
+    assert rows.is_empty()
+    assert refused.is_empty()
+
+
+def test_compressed_exports(tmp_path: Path) -> None:
+    path = tmp_path / "log.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"jobs": [JOB_21_08]}).encode()))
+    assert read_log(SOURCE, path)[0].height == 3
+
+
+def damaged(value: Any, dice: random.Random) -> Any:
+    """Replace one value somewhere within by one of another kind."""
+    junk = [None, True, -1, 1e300, "", "x", [], {}, [[]], {"set": 1}, "\ud800", 2**70]
+    if not isinstance(value, dict | list) or not value or dice.random() < 0.15:
+        return dice.choice(junk)
+    place = dice.choice(list(value)) if isinstance(value, dict) else dice.randrange(len(value))
+    value[place] = damaged(value[place], dice)
+    return value
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_record_of_a_damaged_export_lands_or_is_refused(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    jobs = [damaged(copy.deepcopy(dice.choice([JOB_21_08, JOB_23_02, JOB_24_05])), dice) for _ in range(30)]
+    rows, refused = read_jobs(tmp_path, *jobs)
+    steps = [job.get("steps") if isinstance(job, dict) else None for job in jobs]
+    record_count = len(jobs) + sum(len(each) for each in steps if isinstance(each, list))
+    assert sorted(rows["line"].to_list() + refused["line"].to_list()) == list(range(1, record_count + 1))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(sorted({*JOB_21_08, *JOB_21_08["time"], "id", "step"})), inner, max_size=5
+                )
+            ),
+            max_leaves=20,
+        ),
+        max_size=6,
+    )
+)
+def test_any_json_is_read_or_refused_record_by_record(tmp_path: Path, jobs: list[object]) -> None:
+    rows, refused = read_jobs(tmp_path, *jobs)
+    assert rows.height + refused.height >= len(jobs)
+
+
+def test_five_thousand_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, {"jobs": [JOB_24_05] * 5_000})
+    started = time.perf_counter()
+    batches = list(SOURCE.read(path, Reading()))
+    with capsys.disabled():
+        print(f"\nsacct-json: 10,000 records in {time.perf_counter() - started:.2f} s")
+    assert sum(batch.rows.height for batch in batches) == 10_000

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from tests.warehouse.sources.log_reading import content_lines, read_log
+from warehouse.errors import InputRefused
+from warehouse.sources.jobs.swf import FIELDS, SOURCE, STATES
+from warehouse.sources.protocol import Head
+
+START = 749458803
+ZERO = datetime.fromtimestamp(START, UTC)
+HEADER = ("; Version: 2.2", "; Computer: IBM SP2", f"; UnixStartTime: {START}", "; TimeZoneString: US/Pacific")
+LINE = "1 0 1460 16 128 -1 -1 128 -1 -1 1 7 2 3 1 5 -1 -1"
+
+
+def write(folder: Path, *lines: str) -> Path:
+    path = folder / "log.swf"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def read_lines(folder: Path, *lines: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    return read_log(SOURCE, write(folder, *lines))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\n".join([*HEADER, LINE]), True),
+        (LINE, True),
+        ("  " + LINE.replace(" ", "   ") + "\n", True),
+        ("\n".join(HEADER), True),
+        ("; a note\n; another\n", False),
+        (LINE + " 1", False),
+        (LINE.rpartition(" ")[0], False),
+        (LINE.replace("128", "many"), False),
+        ("0.5 1024\n1.0 2048\n", False),
+        (LINE.replace(" ", ","), False),
+        ("", False),
+    ],
+)
+def test_only_workload_logs_are_recognized(text: str, expected: bool) -> None:
+    assert SOURCE.sniff(Head("log", text.encode())) is expected
+
+
+def test_a_job_with_all_its_fields(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, *HEADER, "; MaxNodes: 128", "; MaxProcs: 128 (one a node)", "", LINE)
+    assert refused.is_empty()
+    assert rows.row(0, named=True) == {
+        "cluster": "IBM SP2",
+        "job_id": "1",
+        "user": "7",
+        "account": None,
+        "job_name": "3",
+        "partition": "5",
+        "node_count": 128,
+        "task_count": 128,
+        "submitted_at": ZERO,
+        "started_at": ZERO + timedelta(seconds=1460),
+        "ended_at": ZERO + timedelta(seconds=1476),
+        "state": "COMPLETED",
+        "cancelled_by": None,
+        "exit_code": None,
+        "node_list": None,
+        "comment": None,
+        "source_file": "",
+        "line": 8,
+    }
+
+
+def test_processors_are_nodes_only_where_each_node_has_one(tmp_path: Path) -> None:
+    for comments in ((), ("; MaxNodes: 16", "; MaxProcs: 128"), ("; MaxProcs: 128",)):
+        rows, _ = read_lines(tmp_path, *HEADER, *comments, LINE)
+        assert rows.select("node_count", "task_count").rows() == [(None, 128)]
+
+
+def test_minus_one_is_unknown(tmp_path: Path) -> None:
+    rows, refused = read_lines(tmp_path, *HEADER, "4 10 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 2 -1 -1 -1")
+    assert refused.is_empty()
+    row = rows.row(0, named=True)
+    assert row["partition"] == "2"
+    assert row["submitted_at"] == ZERO + timedelta(seconds=10)
+    nulls = ("started_at", "ended_at", "state", "user", "job_name", "task_count")
+    assert [row[name] for name in nulls] == [None] * len(nulls)
+
+
+def test_a_run_of_unknown_length_has_a_start_and_no_end(tmp_path: Path) -> None:
+    rows, _ = read_lines(tmp_path, *HEADER, LINE.replace(" 16 ", " -1 "), LINE.replace(" 16 ", " 0 "))
+    start = ZERO + timedelta(seconds=1460)
+    assert rows.select("started_at", "ended_at").rows() == [(start, None), (start, start)]
+
+
+def test_times_may_have_fractions(tmp_path: Path) -> None:
+    rows, _ = read_lines(tmp_path, *HEADER, "1 0.5 1e1 2.25 1 -1 -1 1 -1 -1 1 1 1 1 1 1 -1 -1")
+    assert rows["started_at"].to_list() == [ZERO + timedelta(seconds=10.5)]
+    assert rows["ended_at"].to_list() == [ZERO + timedelta(seconds=12.75)]
+
+
+def test_states(tmp_path: Path) -> None:
+    rows, _ = read_lines(tmp_path, *HEADER, *(LINE.replace(" 1 7", f" {status} 7") for status in STATES))
+    assert rows["state"].to_list() == ["FAILED", "COMPLETED", "CANCELLED"]
+
+
+def test_parts_of_a_swapped_job_are_in_its_own_line(tmp_path: Path) -> None:
+    part = LINE.replace(" 1 7", " 2 7")
+    rows, refused = read_lines(tmp_path, *HEADER, LINE, part, part.replace(" 2 7", " 3 7"), "9" + part[1:])
+    assert rows["line"].to_list() == [5]
+    assert refused.select("line", "reason").rows() == [
+        (8, "The line is a part of a job whose own line does not come before it.")
+    ]
+
+
+def test_bad_lines_are_refused_with_their_reason(tmp_path: Path) -> None:
+    negative = "A submit, wait or run time is negative, or longer than three centuries."
+    lines = {
+        LINE.rpartition(" ")[0]: "The line has 17 fields where the format has 18.",
+        LINE + " 1": "The line has 19 fields where the format has 18.",
+        LINE.replace("128", "many"): "The field many is no number.",
+        LINE.replace("128", "nan"): "The field nan is no number.",
+        LINE.replace("128", "1.5"): "The field 1.5 must be a whole number.",
+        LINE.replace("1460", "-3"): negative,
+        LINE.replace("1460", "1e30"): negative,
+        LINE.replace(" 1 7", " 9 7"): "There is no status 9.",
+        "-1" + LINE[1:]: "The record has no job id.",
+        LINE.replace(" 128", " -5", 1): "The number of tasks is given as -5.",
+        LINE.replace("1460", "9999999999"): "The start time lies outside 1970 to 2261.",
+    }
+    rows, refused = read_lines(tmp_path, *HEADER, *lines, LINE)
+    assert rows.height == 1
+    assert refused["reason"].to_list() == list(lines.values())
+    assert refused["raw"].to_list() == list(lines)
+    assert refused["remedy"].null_count() == 0
+
+
+@pytest.mark.parametrize("value", [None, "UNKNOWN", "-1", "", "1e9"])
+def test_a_log_that_does_not_say_when_it_begins_is_refused_whole(tmp_path: Path, value: str | None) -> None:
+    comments = [] if value is None else [f"; UnixStartTime: {value}"]
+    with pytest.raises(InputRefused, match="when it begins"):
+        read_lines(tmp_path, *comments, LINE)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 10**9),
+            st.integers(-1, 10**8),
+            st.integers(-1, 10**6),
+            st.integers(-1, 10**6),
+            st.integers(-1, 10**5),
+            st.sampled_from(["-1", "0", "1", "5"]),
+        ),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_written_jobs_read_back_equal(tmp_path: Path, jobs: list[tuple[int, int, int, int, int, str]]) -> None:
+    lines, expected = [], []
+    for job, submit, wait, run, processors, status in jobs:
+        values = dict.fromkeys(FIELDS, "-1") | {
+            "job": str(job),
+            "submit": str(submit),
+            "wait": str(wait),
+            "run": str(run),
+            "processors": str(processors),
+            "status": status,
+        }
+        lines.append(" ".join(values.values()))
+        at = [None if submit < 0 else ZERO + timedelta(seconds=submit)]
+        for seconds in (wait, run):
+            at.append(None if at[-1] is None or seconds < 0 else at[-1] + timedelta(seconds=seconds))
+        expected.append((str(job), *at, None if processors < 0 else processors, STATES.get(status)))
+    rows, refused = read_lines(tmp_path, *HEADER, *lines)
+    assert refused.is_empty()
+    names = ["job_id", "submitted_at", "started_at", "ended_at", "task_count", "state"]
+    assert rows.select(names).rows() == expected
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_line_of_a_damaged_log_lands_or_is_refused(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    jobs = "\n".join(f"{number} {LINE.partition(' ')[2]}" for number in range(1, 60)).encode()
+    content = bytearray(jobs)
+    for _ in range(8):
+        place = dice.randrange(len(content))
+        if dice.random() < 0.5:
+            content[place] = dice.randrange(256)
+        else:
+            del content[place : place + dice.randint(1, 40)]
+    content = bytearray("\n".join(HEADER).encode() + b"\n") + content
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    rows, refused = read_log(SOURCE, path)
+    seen = rows["line"].to_list() + refused["line"].to_list()
+    assert len(seen) == len(set(seen))
+    lines = bytes(content).split(b"\n")
+    left_out = content_lines(bytes(content)) - set(seen)
+    assert all(lines[number - 1].lstrip().startswith(b";") for number in left_out)
+
+
+def test_sixty_thousand_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, *HEADER, *[LINE] * 60_000)
+    started = time.perf_counter()
+    rows, refused = read_log(SOURCE, path)
+    with capsys.disabled():
+        print(f"\nswf: 60,000 jobs in {time.perf_counter() - started:.2f} s")
+    assert rows.height == 60_000
+    assert refused.is_empty()

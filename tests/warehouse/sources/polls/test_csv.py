@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from tests.warehouse.sources.batch_reading import read_input
+from warehouse.errors import InputRefused
+from warehouse.sources.polls import csv, polls
+from warehouse.sources.polls.csv import SOURCE
+from warehouse.sources.protocol import Head, Reading, recognize
+from warehouse.sources.rows import text_blocks
+
+HEADER = "polled_at,controller,read_bytes_per_s,write_bytes_per_s"
+GOOD = ("2026-01-01T00:00:02Z,a,1,2", "2026-01-01T00:00:02Z,b,3,4", "2026-01-01T00:00:04Z,a,5,6.5")
+
+
+def write(folder: Path, *lines: str, header: str = HEADER, end: str = "\n") -> Path:
+    path = folder / "polls.csv"
+    path.write_bytes((end.join([header, *lines]) + end).encode())
+    return path
+
+
+def at(second: float) -> datetime:
+    return datetime.fromtimestamp(1767225600 + second, UTC)
+
+
+def values(rows: pl.DataFrame) -> list[tuple[object, ...]]:
+    return rows.select("polled_at", "controller", "interval_s", "read_bytes_per_s", "write_bytes_per_s", "flag").rows()
+
+
+def test_sound_polls_land_with_the_interval_they_are_apart(tmp_path: Path) -> None:
+    rows, refused = read_input(SOURCE, write(tmp_path, *GOOD))
+    assert refused.is_empty()
+    assert values(rows) == [
+        (at(2), "a", 2.0, 1.0, 2.0, None),
+        (at(2), "b", 2.0, 3.0, 4.0, None),
+        (at(4), "a", 2.0, 5.0, 6.5, None),
+    ]
+    assert rows["filesystem"].unique().to_list() == ["default"]
+
+
+def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: Path) -> None:
+    bad = {
+        3: ("2026-01-01T00:00:02Z,b,x,4", "`x` is no number"),
+        4: ("2026-01-01T00:00:02Z,b,-3,4", "read_bytes_per_s is below 0"),
+        5: ("2026-01-01T00:00:02Z,b,3,nan", "write_bytes_per_s is not a finite number"),
+        6: ("2026-01-01T00:00:02Z,b,inf,4", "read_bytes_per_s is not a finite number"),
+        7: ("2026-01-01T00:00:02Z,b,3", "3 fields where 4"),
+        8: ("2026-01-01T00:00:02Z,b,3,4,5", "5 fields where 4"),
+        9: ("yesterday,b,3,4", "not a time"),
+        10: (",b,3,4", "no polled_at"),
+        11: ("2026-01-01T00:00:02Z,,3,4", "no controller"),
+        12: ("2026-01-01T00:00:02Z, ,3,4", "no controller"),
+        13: ("1767225602000,b,3,4", "not a time"),
+        14: ('2026-01-01T00:00:02Z,"b,3,4', "quotes"),
+        15: ("2026-01-01T00:00:02Z,b\x00,3,4", "not UTF-8 text"),
+        16: ("2026-01-01T00:00:02Z,b,1e999,4", "not a finite number"),
+    }
+    lines = [GOOD[0], *(text for text, _ in bad.values()), "", GOOD[2]]
+    rows, refused = read_input(SOURCE, write(tmp_path, *lines))
+    assert values(rows) == [(at(2), "a", 2.0, 1.0, 2.0, None), (at(4), "a", 2.0, 5.0, 6.5, None)]
+    assert refused["line"].to_list() == list(bad)
+    for (text, reason), row in zip(bad.values(), refused.iter_rows(named=True), strict=True):
+        assert reason in row["reason"], text
+        assert row["raw"] == text
+        assert row["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("text", "refused_lines"),
+    [
+        ("2026-01-01T00:00:04Z,b,3", [5]),
+        ("2026-01-01T00:00:04Z,b,3,4,5", [5]),
+        ("2026-01-01T00:00:04Z,b\x00,3,4", [5]),
+        ('2026-01-01T00:00:04Z,"b\nc",3,4', [5, 6]),
+        ('2026-01-01T00:00:04Z,"b,c",3,', []),
+    ],
+)
+def test_one_line_that_passes_for_sound_is_looked_at_closely(
+    tmp_path: Path, text: str, refused_lines: list[int]
+) -> None:
+    rows, refused = read_input(SOURCE, write(tmp_path, *GOOD, text))
+    assert refused["line"].to_list() == refused_lines
+    assert rows.height == len(GOOD) + (not refused_lines)
+
+
+def test_bytes_that_are_no_text_are_refused_with_their_line(tmp_path: Path) -> None:
+    path = write(tmp_path, *GOOD)
+    path.write_bytes(path.read_bytes() + b"2026-01-01T00:00:04Z,\xff,1,2\n")
+    rows, refused = read_input(SOURCE, path)
+    assert rows.height == len(GOOD)
+    assert refused["line"].to_list() == [5]
+
+
+def test_an_empty_rate_is_a_missing_poll(tmp_path: Path) -> None:
+    rows, refused = read_input(SOURCE, write(tmp_path, GOOD[0], "2026-01-01T00:00:04Z,a,,"))
+    assert refused.is_empty()
+    assert values(rows)[1] == (at(4), "a", 2.0, None, None, "missing")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiters_line_ends_quotes_and_a_byte_order_mark_are_understood(
+    tmp_path: Path, end: str, delimiter: str
+) -> None:
+    lines = [line.replace(",", delimiter).replace("a", '"a"') for line in GOOD]
+    path = write(tmp_path, *lines, header="\ufeff" + HEADER.replace(",", delimiter), end=end)
+    assert csv.sniff(Head(path.name, path.read_bytes()))
+    rows, refused = read_input(SOURCE, path)
+    assert refused.is_empty()
+    assert rows["controller"].to_list() == ["a", "b", "a"]
+
+
+def test_columns_may_be_mapped_and_others_are_left_alone(tmp_path: Path) -> None:
+    header = "note,ts,ctl,line,r,w,note,dt,fs,read_iops"
+    lines = ["x,1767225602,a,7,1,2,y,4,scratch,9", "x,1767225604,a,7,1,2,y,4,,"]
+    columns = {
+        "polled_at": "ts",
+        "controller": "ctl",
+        "read_bytes_per_s": "r",
+        "write_bytes_per_s": "w",
+        "interval_s": "dt",
+        "filesystem": "fs",
+    }
+    rows, refused = read_input(SOURCE, write(tmp_path, *lines, header=header), Reading("home", columns=columns))
+    assert refused.is_empty()
+    assert rows["filesystem"].to_list() == ["scratch", "home"]
+    assert rows["interval_s"].to_list() == [4.0, 4.0]
+    assert rows["read_iops"].to_list() == [9.0, None]
+    assert rows["write_iops"].to_list() == [None, None]
+
+
+def test_a_missing_or_doubled_column_refuses_the_file_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match="no column controller"):
+        read_input(SOURCE, write(tmp_path, header="polled_at,read_bytes_per_s,write_bytes_per_s"))
+    with pytest.raises(InputRefused, match="controller more than once"):
+        read_input(SOURCE, write(tmp_path, header=HEADER + ",controller"))
+
+
+def test_a_header_alone_lands_nothing(tmp_path: Path) -> None:
+    rows, refused = read_input(SOURCE, write(tmp_path))
+    assert rows.is_empty()
+    assert refused.is_empty()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+def test_compressed_files_are_read(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = write(tmp_path, *GOOD)
+    path.write_bytes(pack(path.read_bytes()))
+    rows, _ = read_input(SOURCE, path)
+    assert rows.height == len(GOOD)
+
+
+def test_a_damaged_compressed_file_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, *GOOD)
+    path.write_bytes(gzip.compress(path.read_bytes())[:-9])
+    with pytest.raises(InputRefused, match="damaged"):
+        read_input(SOURCE, path)
+
+
+def test_a_line_without_an_end_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(text_blocks, "LONGEST_LINE_BYTES", 128)
+    with pytest.raises(InputRefused, match="longer"):
+        read_input(SOURCE, write(tmp_path, *GOOD, "x" * 500))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (HEADER + "\n", True),
+        ("controller;x;write_bytes_per_s;read_bytes_per_s;polled_at\n1;2;3;4;5\n", True),
+        ("time_s,read_bytes_per_s,write_bytes_per_s\n", False),
+        ("polled_at,controller,read_bytes_per_s\n", False),
+        ("", False),
+        ('"unbalanced,' + HEADER, False),
+    ],
+)
+def test_the_header_is_recognized(text: str, expected: bool) -> None:
+    assert csv.sniff(Head("x", text.encode())) is expected
+    if expected:
+        assert recognize(Head("x", text.encode())) is SOURCE
+
+
+CELL = st.sampled_from(["1", "2.5", "", "-1", "nan", "x", "1e3", " 4", '"5"', "007", "+6", "0x1"])
+TIME = st.sampled_from(["1767225602", "2026-01-01T00:00:04Z", "2026-01-01 00:00:06", "", "no", "2026-13-01T00:00:00"])
+NAME = st.sampled_from(["a", "b ", "", '"c"', "ä", "d;e", 'f"g'])
+ROW = st.tuples(TIME, NAME, CELL, CELL).map(",".join)
+LINE = st.one_of(ROW, ROW, ROW, st.sampled_from(["", "a,b", ",,,,", "a,b,c,d,"]))
+
+
+@given(st.lists(LINE, max_size=12), st.booleans())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_blocks_and_the_fast_path_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], has_end: bool
+) -> None:
+    head = ["1767225600,z,1,1", "1767225604,z,1,1"]
+    path = write(tmp_path, *head, *lines)
+    if not has_end:
+        path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    found = []
+    for block, held, careful in ((1 << 20, 100, True), (1 << 20, 100, False), (40, 100, False), (40, 3, False)):
+        with monkeypatch.context() as patch:
+            patch.setattr(csv, "BLOCK_BYTES", block)
+            patch.setattr(polls, "HELD_ROWS", held)
+            if careful:
+                patch.setattr(csv, "_sound", lambda *_, **__: None)
+            rows, refused = read_input(SOURCE, path)
+            found.append((rows.sort(pl.all()), refused.sort("line", "reason")))
+    content = path.read_bytes().decode().split("\n")[1:]
+    assert found[0][0].height + found[0][1].height == sum(bool(line.strip()) for line in content)
+    for rows, refused in found[1:]:
+        assert rows.equals(found[0][0])
+        assert refused.equals(found[0][1])

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+
+from warehouse.errors import InputRefused
+from warehouse.sources.polls.grids import Edge, edges
+
+
+def intervals(times: list[float], edge: Edge) -> list[tuple[float, float] | None]:
+    found = edges(np.array(times, np.float64), edge)
+    return [
+        (right / 1e6 - width / 1e6, right / 1e6) if good else None
+        for right, width, good in zip(found.right_us, found.interval_us, found.good, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("edge", "expected"),
+    [
+        ("right", [(95, 100), (100, 105), (120, 125), (125, 130), (130, 135)]),
+        ("left", [(100, 105), (105, 110), (125, 130), (130, 135), (135, 140)]),
+    ],
+)
+def test_an_interval_is_as_long_as_most_also_beside_a_hole(edge: Edge, expected: list[tuple[float, float]]) -> None:
+    assert intervals([100, 105, 125, 130, 135], edge) == expected
+
+
+def test_a_short_step_is_as_short_as_it_is() -> None:
+    assert intervals([100, 105, 107, 112], "right") == [(95, 100), (100, 105), (105, 107), (107, 112)]
+    assert intervals([100, 105, 107, 112], "left") == [(100, 105), (105, 107), (107, 112), (112, 117)]
+
+
+def test_a_tie_between_distances_goes_to_the_shorter() -> None:
+    assert intervals([100, 105, 115], "left") == [(100, 105), (105, 110), (115, 120)]
+
+
+@pytest.mark.parametrize("times", [[], [100.0], [100.0, 100.0], [float("nan"), 100.0]])
+def test_fewer_than_two_times_make_no_grid(times: list[float]) -> None:
+    with pytest.raises(InputRefused, match="fewer than two"):
+        edges(np.array(times, np.float64), "left")
+
+
+@given(st.lists(st.integers(-3, 40), max_size=15), st.sampled_from(["left", "right"]))
+@settings(max_examples=50, deadline=None)
+def test_good_steps_rise_and_intervals_do_not_overlap(times: list[int], edge: Edge) -> None:
+    kept: list[int] = []
+    for time in times:
+        if time > max(kept, default=-1):
+            kept.append(time)
+    assume(len(kept) > 1)
+    found = [interval for interval in intervals([float(time) for time in times], edge) if interval]
+    assert [interval[0 if edge == "left" else 1] for interval in found] == kept
+    assert all(first[1] <= second[0] for first, second in pairwise(found))
+    assert all(left < right for left, right in found)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import gzip
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.warehouse.sources.batch_reading import gathered, read_input
+from tests.warehouse.sources.lmt_tables import database
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.polls.lmt_database import SOURCE, SQLITE_MAGIC, read_url, sniff
+from warehouse.sources.protocol import Head, Reading, recognize
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (SQLITE_MAGIC + b"... CREATE TABLE OST_DATA", True),
+        (SQLITE_MAGIC + b"... CREATE TABLE jobs", False),
+        (b"OST_DATA", False),
+        (b"", False),
+    ],
+)
+def test_only_sqlite_with_lmts_table_is_recognized(content: bytes, expected: bool) -> None:
+    assert sniff(Head("x", content)) is expected
+
+
+def test_a_database_lands_from_a_file_and_behind_a_url(tmp_path: Path) -> None:
+    path = database(tmp_path, [(1, 0, 1, 1), (1, 5, 2, 2)])
+    assert recognize(read_head(path)) is SOURCE
+    rows, refused = read_input(SOURCE, path)
+    assert (rows.height, refused.height) == (1, 0)
+    assert gathered(read_url(f"sqlite:///{path}", Reading()))[0].equals(rows)
+
+
+def test_a_compressed_copy_and_odd_names_are_read(tmp_path: Path) -> None:
+    path = database(tmp_path, [(1, 0, 1, 1), (1, 5, 2, 2)])
+    odd = tmp_path / "a b?mode=rwc&x=%41#'.gz"
+    odd.write_bytes(gzip.compress(path.read_bytes()))
+    assert recognize(read_head(odd)) is SOURCE
+    assert read_input(SOURCE, odd)[0].height == 1
+    plain = tmp_path / "c d?mode=rwc&x=%41#'"
+    plain.write_bytes(path.read_bytes())
+    assert read_input(SOURCE, plain)[0].height == 1
+
+
+def test_nothing_is_written_beside_the_input(tmp_path: Path) -> None:
+    path = database(tmp_path, [(1, 0, 1, 1), (1, 5, 2, 2)])
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("pragma journal_mode = wal")
+    before = sorted(tmp_path.iterdir()), path.read_bytes()
+    assert read_input(SOURCE, path)[0].height == 1
+    assert (sorted(tmp_path.iterdir()), path.read_bytes()) == before
+
+
+def test_a_real_reset_is_a_flagged_gap_and_no_giant_rate(shared_data: Path) -> None:
+    path = shared_data / "lmt" / "lmtdb-reset.sqlite3"
+    rows, refused = read_input(SOURCE, path, Reading(time_zone="America/Los_Angeles"))
+    assert refused.is_empty()
+    assert rows.height == 25
+    gap = rows.filter(pl.col("flag").is_not_null())
+    assert gap.select("polled_at", "interval_s", "read_bytes_per_s", "write_bytes_per_s", "flag").rows() == [
+        (datetime(2018, 4, 18, 14, 39, 5, tzinfo=UTC), 200.0, None, None, "reset")
+    ]
+    for direction in ("read_bytes_per_s", "write_bytes_per_s"):
+        assert rows[direction].drop_nulls().is_between(0, 1e9).all()
+    assert 62_537_728 / 5 in rows["read_bytes_per_s"].to_list()

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import gzip
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.warehouse.sources.batch_reading import read_input
+from warehouse.errors import InputRefused
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.polls import parquet, polls
+from warehouse.sources.polls.parquet import SOURCE
+from warehouse.sources.protocol import Reading, recognize
+
+ZERO = datetime(2026, 1, 1)
+
+
+def write(folder: Path, **columns: Any) -> Path:
+    times = [ZERO + timedelta(seconds=2 * index) for index in range(4)]
+    table: dict[str, Any] = {
+        "polled_at": times,
+        "controller": ["a", "b", "a", "b"],
+        "read_bytes_per_s": [1.0, 2.0, 3.0, 4.0],
+        "write_bytes_per_s": [5, 6, 7, 8],
+    }
+    path = folder / "polls.parquet"
+    pl.DataFrame(table | columns, strict=False).write_parquet(path)
+    return path
+
+
+def test_polls_land(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    assert recognize(read_head(path)) is SOURCE
+    rows, refused = read_input(SOURCE, path)
+    assert refused.is_empty()
+    assert rows["polled_at"].to_list() == [
+        (ZERO + timedelta(seconds=2 * index)).replace(tzinfo=UTC) for index in range(4)
+    ]
+    assert rows["interval_s"].to_list() == [2.0] * 4
+    assert rows["write_bytes_per_s"].to_list() == [5.0, 6.0, 7.0, 8.0]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pl.Series([1767225600, 1767225602, 1767225604, 1767225606]),
+        pl.Series([1767225600.0, 1767225602.0, 1767225604.0, 1767225606.0]),
+        pl.Series([ZERO + timedelta(seconds=2 * index) for index in range(4)], dtype=pl.Datetime("ms")),
+        pl.Series([ZERO + timedelta(seconds=2 * index) for index in range(4)], dtype=pl.Datetime("ns")),
+        pl.Series([f"2026-01-01T00:00:0{2 * index}Z" for index in range(4)]),
+        pl.Series([ZERO + timedelta(seconds=2 * index) for index in range(4)])
+        .dt.replace_time_zone("UTC")
+        .dt.convert_time_zone("Asia/Tokyo"),
+    ],
+)
+def test_times_may_be_of_any_type(tmp_path: Path, times: pl.Series) -> None:
+    rows, refused = read_input(SOURCE, write(tmp_path, polled_at=times))
+    assert refused.is_empty()
+    assert rows["polled_at"].equals(read_input(SOURCE, write(tmp_path))[0]["polled_at"])
+
+
+def test_naive_times_are_local_and_those_without_meaning_are_refused(tmp_path: Path) -> None:
+    times = [datetime(2026, 10, 25, 1), datetime(2026, 10, 25, 2, 30), datetime(2026, 10, 25, 3), None]
+    rows, refused = read_input(SOURCE, write(tmp_path, polled_at=times), Reading(time_zone="Europe/Berlin"))
+    assert rows["polled_at"].to_list() == [
+        datetime(2026, 10, 24, 23, tzinfo=UTC),
+        datetime(2026, 10, 25, 2, tzinfo=UTC),
+    ]
+    assert refused["line"].to_list() == [2, 4]
+    assert "Europe/Berlin" in refused["reason"][0]
+    assert refused["reason"][1] == "There is no polled_at."
+
+
+def test_bad_rows_are_refused_by_their_ordinal_with_what_they_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "PIECE_ROWS", 2)
+    path = write(tmp_path, read_bytes_per_s=["1", "x", None, "-4"], controller=[1, 2, 3, None])
+    rows, refused = read_input(SOURCE, path)
+    assert rows.select("controller", "read_bytes_per_s", "flag").rows() == [("1", 1.0, None), ("3", None, "missing")]
+    assert refused["line"].to_list() == [2, 4]
+    assert "`x` is no number" in refused["reason"][0]
+    assert '"write_bytes_per_s":"6"' in refused["raw"][0]
+
+
+@pytest.mark.parametrize("piece_rows", [1, 2])
+def test_an_input_larger_than_what_is_held_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_rows: int
+) -> None:
+    path = write(tmp_path, read_bytes_per_s=[1.0, -2.0, 3.0, -4.0])
+    whole = read_input(SOURCE, path)
+    monkeypatch.setattr(parquet, "PIECE_ROWS", piece_rows)
+    monkeypatch.setattr(polls, "HELD_ROWS", 1)
+    pieces = read_input(SOURCE, path)
+    assert pieces[0].equals(whole[0])
+    assert pieces[1].equals(whole[1])
+
+
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    content = path.read_bytes()
+    for size in (4, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:size])
+        with pytest.raises(InputRefused, match="Parquet"):
+            read_input(SOURCE, path)
+
+
+def test_flipped_bytes_never_escape_as_another_error(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    content = path.read_bytes()
+    for place in range(0, len(content), 7):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0xFF]) + content[place + 1 :])
+        try:
+            rows, refused = read_input(SOURCE, path)
+        except InputRefused:
+            continue
+        assert rows.height + refused.height <= 4
+
+
+def test_other_columns_and_types_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match="no column ts"):
+        read_input(SOURCE, write(tmp_path), Reading(columns={"polled_at": "ts"}))
+    with pytest.raises(InputRefused, match="of type List"):
+        read_input(SOURCE, write(tmp_path, polled_at=[[1], [2], [3], [4]]))
+    with pytest.raises(InputRefused):
+        read_input(SOURCE, write(tmp_path, read_bytes_per_s=[[1], [2], [3], [4]]))
+
+
+def test_a_compressed_copy_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_input(SOURCE, path)[0].height == 4

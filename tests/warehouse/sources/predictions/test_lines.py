@@ -1,0 +1,266 @@
+"""Lines of predictions: a row comes back as it was, and whatever is none is refused with its line and reason."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
+from transforms.predictions.automaton import CAUSES
+from transforms.predictions.intervals import OUTCOMES
+from warehouse.contracts import Column, columns, frames, tables
+from warehouse.errors import InputRefused
+from warehouse.sources.predictions import lines as prediction_lines
+from warehouse.sources.predictions.lines import checked_row, intervals_text, line_of, read_batches, row_of
+
+TABLE = tables.PREDICTIONS
+
+
+def test_the_contract_has_the_words_that_there_are() -> None:
+    assert columns.TRANSITION_CAUSE.choices == CAUSES
+    assert columns.NEXT_BURST_OUTCOME.choices == OUTCOMES
+    known = {*columns.PERIOD_OUTCOME.choices, "tentative"}
+    assert set(columns.PREDICTION_OUTCOME.choices) == known - {"interval_only", "unknown_sizes"}
+    assert columns.METHOD_OF_PREDICTION.choices == (*columns.METHOD_OF_PERIOD.choices, "phases")
+
+
+# ---- there and back
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
+REALS = st.floats(allow_nan=False, allow_infinity=False)
+INTERVAL = st.fixed_dictionaries(
+    {
+        "shortest_period_s": REALS,
+        "typical_period_s": REALS,
+        "longest_period_s": REALS,
+        "probability": REALS,
+        "evaluation_count": st.integers(0, 2**40),
+    }
+)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "text": TEXTS,
+    "int": st.integers(-(2**63) + 1, 2**63 - 1),
+    "real": REALS,
+    "bool": st.booleans(),
+    "instant": st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC)),
+    "date": st.just(date(1, 1, 1)),
+}
+
+
+def value_of(column: Column) -> st.SearchStrategy[Any]:
+    if column.name == "intervals":
+        return st.lists(INTERVAL, max_size=3).map(intervals_text)
+    if column.name == "events":
+        return st.lists(st.sampled_from(["gap", "clock_back", "end"]), max_size=3).map(",".join)
+    found = VALUES[column.dtype]
+    return st.none() | found if column.nullable else found
+
+
+ROWS = st.fixed_dictionaries({column.name: value_of(column) for column in TABLE.columns}).map(
+    lambda row: row | {"predicted_on": row["predicted_at"].date()}
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(ROWS)
+def test_any_row_comes_back_as_it_was(row: dict[str, Any]) -> None:
+    line = line_of(row)
+    assert line.isascii()
+    assert line.isprintable()
+    back = row_of(line)
+    assert back == row
+    assert list(back) == list(TABLE.column_names)
+    assert [type(value) for value in back.values()] == [type(row[name]) for name in back]
+    assert line_of(back) == line
+
+
+def test_a_line_is_what_the_documents_say() -> None:
+    told = json.loads(line_of(prediction(events="rotated,resumed")))
+    assert list(told) == ["format", *TABLE.column_names]
+    assert told["format"] == "iosig-prediction/1"
+    assert told["predicted_at"] == "2026-02-09T12:00:01.000125Z"
+    assert told["predicted_on"] == "2026-02-09"
+    assert told["intervals"][0]["typical_period_s"] == 8.75
+    assert told["events"] == ["rotated", "resumed"]
+    assert told["cluster"] is None
+    assert json.loads(line_of(prediction(**NO_PERIOD)))["intervals"] == []
+
+
+def test_an_instant_of_another_zone_is_the_same_in_utc() -> None:
+    local = datetime(2026, 2, 9, 1, tzinfo=timezone(timedelta(hours=2)))
+    row = prediction() | {"predicted_at": local, "predicted_on": date(2026, 2, 8)}
+    assert row_of(line_of(row))["predicted_at"] == datetime(2026, 2, 8, 23, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"volume_bytes": math.inf},
+        {"volume_bytes": 10**400},
+        {"volume_bytes": "5"},
+        {"request_count": 1.0},
+        {"is_final": 1},
+        {"subject_id": "\ud800"},
+        {"subject_id": "a\x00b"},
+        {"subject_id": None},
+        {"predicted_at": "2026-02-09T12:00:00Z"},
+        {"predicted_at": datetime(2026, 2, 9)},
+        {"predicted_on": datetime(2026, 2, 9, tzinfo=UTC)},
+        {"predicted_on": date(2026, 2, 10)},
+        {"intervals": '[{"probability":1}]'},
+        {"intervals": "[NaN]"},
+        {"intervals": ""},
+        {"events": "a b"},
+        {"events": "gap,"},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_what_is_no_row_is_not_written(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        line_of(prediction() | change)
+
+
+def test_whole_numbers_are_reals_where_reals_are_due() -> None:
+    checked = checked_row(prediction(volume_bytes=5))
+    assert isinstance(checked["volume_bytes"], float)
+
+
+# ---- reading
+
+
+def read(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the rows and the refused lines of a file, held to their contracts."""
+    found: dict[str, list[dict[str, Any]]] = {"prediction_records": [], "rejects": []}
+    for batch in read_batches(path):
+        found[batch.table.name] += frames.require(batch.rows, batch.table).to_dicts()
+    return found["prediction_records"], found["rejects"]
+
+
+def written(path: Path, *lines: str, end: str = "\n") -> Path:
+    path.write_text("\n".join(lines) + end, encoding="utf-8")
+    return path
+
+
+def changed(**changes: Any) -> str:
+    return json.dumps(json.loads(line_of(prediction())) | changes)
+
+
+def test_lines_become_records(tmp_path: Path) -> None:
+    rows = [prediction(1), job_prediction(2, cluster="ünïcode"), prediction(3, is_final=True)]
+    path = written(tmp_path / "a", line_of(rows[0]), "", line_of(rows[1]), line_of(rows[2]))
+    found, refused = read(path)
+    assert refused == []
+    assert [row["line"] for row in found] == [1, 3, 4]
+    assert [{name: row[name] for name in TABLE.column_names} for row in found] == rows
+
+
+@pytest.mark.parametrize("form", ["crlf", "bom", "gzip", "other order", "no last end"])
+def test_lines_may_come_in_other_forms(form: str, tmp_path: Path) -> None:
+    line = line_of(prediction())
+    shuffled = json.dumps(dict(reversed(json.loads(line).items())))
+    content = {
+        "crlf": f"{line}\r\n".encode(),
+        "bom": f"\ufeff{line}\n".encode(),
+        "gzip": gzip.compress(f"{line}\n".encode()),
+        "other order": f"  {shuffled}\n".encode(),
+        "no last end": line.encode(),
+    }[form]
+    (tmp_path / "a").write_bytes(content)
+    found, refused = read(tmp_path / "a")
+    assert (len(found), refused) == (1, [])
+
+
+WRONG = {
+    "{": "no valid JSON",
+    "[" * 100_000: "nested too deeply",
+    '"text"': "no object with a format",
+    "[]": "no object with a format",
+    "{}": "no object with a format",
+    changed(format="iosig-prediction/2"): "its format is not iosig-prediction/1",
+    changed(more=1): "members beside the columns",
+    json.dumps({"format": "iosig-prediction/1"}): "there is no predicted_on",
+    changed(volume_bytes=math.nan): "NaN is no number in JSON",
+    changed().replace("4000000000.0", "1e999"): "volume_bytes is no finite number",
+    changed(volume_bytes="5"): "volume_bytes is no number",
+    changed(volume_bytes=None): "volume_bytes is NULL",
+    changed(request_count=2**63): "request_count is no whole number of 64 bits",
+    changed(request_count=True): "request_count is no whole number",
+    changed().replace('"request_count": 400', f'"request_count": {"9" * 5000}'): "no prediction",
+    changed(is_final="no"): "is_final is neither true nor false",
+    changed(subject_id="\ud800"): "subject_id is no valid Unicode text",
+    changed(subject_id=["a"]): "subject_id is no text",
+    changed(predicted_at="2026-02-09T12:00:00"): "predicted_at is not in ISO 8601 and UTC",
+    changed(predicted_at="2026-02-09T12:00:00+01:00"): "predicted_at is not in ISO 8601 and UTC",
+    changed(predicted_at="2026-02-30T12:00:00Z"): "predicted_at is no time",
+    changed(predicted_at=5): "predicted_at is not in ISO 8601",
+    changed(predicted_on="20260209"): "predicted_on is not in ISO 8601",
+    changed(predicted_on="2026-02-10"): "predicted_on is not the day of predicted_at",
+    changed(predicted_on=None): "predicted_on is NULL",
+    changed(intervals="[]"): "intervals is no list of objects",
+    changed(intervals=[{"probability": 1}]): "there is no shortest_period_s",
+    changed(intervals=None): "intervals is no list",
+    changed(events="gap"): "events is no list of texts",
+    changed(events=["Gap!"]): "events holds something else",
+    changed(outcome="perhaps"): "breaks the rule outcome_known",
+    changed(probability=1.5): "breaks the rule probability_at_most_1",
+    changed(evaluation=0): "breaks the rule evaluation_at_least_1",
+    changed(period_s=-1.0): "breaks the rule period_s_at_least_0",
+}
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)), ids=list(map(str, range(len(WRONG)))))
+def test_a_line_that_is_no_prediction_is_refused_and_the_rest_is_read(number: int, tmp_path: Path) -> None:
+    line, reason = list(WRONG.items())[number]
+    path = written(tmp_path / "a", line_of(prediction(1)), line, line_of(prediction(2)))
+    found, (refused,) = read(path)
+    assert [row["evaluation"] for row in found] == [1, 2]
+    assert refused["line"] == 2
+    assert reason in refused["reason"]
+    assert refused["reason"].endswith(".")
+    assert refused["remedy"].endswith(".")
+    assert refused["raw"] == line[:2000]
+
+
+def test_a_half_last_line_is_refused(tmp_path: Path) -> None:
+    line = line_of(prediction(2))
+    path = written(tmp_path / "a", line_of(prediction(1)), line[: len(line) // 2], end="")
+    found, (refused,) = read(path)
+    assert len(found) == 1
+    assert (refused["line"], refused["reason"].split(":")[0]) == (2, "The line breaks off")
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(line_of(prediction(1)).encode() + b"\n\xff\xfe\x00{\n")
+    found, (refused,) = read(tmp_path / "a")
+    assert (len(found), refused["line"]) == (1, 2)
+
+
+def test_a_line_that_never_ends_refuses_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", line_of(prediction(1)), "x" * (prediction_lines.LONGEST_LINE_BYTES + 1))
+    with pytest.raises(InputRefused, match="Line 2 is longer than"):
+        read(path)
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(gzip.compress(f"{line_of(prediction())}\n".encode() * 100)[:-20])
+    with pytest.raises(InputRefused, match="damaged after line"):
+        read(tmp_path / "a")
+
+
+def test_long_files_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prediction_lines, "_BATCH_LINES", 2)
+    lines = [line_of(prediction(number)) for number in range(1, 6)]
+    path = written(tmp_path / "a", *lines[:2], "{", *lines[2:])
+    batches = [batch.rows.height for batch in read_batches(path) if batch.table == tables.PREDICTION_RECORDS]
+    assert max(batches) == 2
+    found, refused = read(path)
+    assert [row["line"] for row in found] == [1, 2, 4, 5, 6]
+    assert [row["line"] for row in refused] == [3]

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.naive.recorder_traces import TICKS_PER_S, USER, Call
+from tests.warehouse.sources.trace_landing import calls_of, expected, made_up, put, tables_of
+from warehouse.errors import InputRefused
+from warehouse.sources.recorder.parquet import exported
+
+KINDS = {"POSIX": 0, "MPIIO": 1, "MPI": 2, "HDF5": 3, "FTRACE": 4}
+
+
+def table(rank: int, calls: list[Call], *, repeated: bool = False) -> pa.Table:
+    """Return the export of a rank; `repeated` has the columns as lists of one, as the export declares most."""
+    rows = expected(rank, calls)
+    texts = [list(call.arguments)[:10] + [""] * max(0, 10 - len(call.arguments)) for call in calls]
+    numbers: dict[str, Any] = {
+        "index": pa.array(range(len(rows)), pa.int32()),
+        "rank": pa.array([rank] * len(rows), pa.int32()),
+        "thread_id": pa.array([0] * len(rows), pa.int32()),
+        "cat": pa.array([KINDS[row[3]] for row in rows], pa.int32()),
+        "tstart": pa.array(np.float32([call.began / TICKS_PER_S for call in calls])),
+        "tend": pa.array(np.float32([call.ceased / TICKS_PER_S for call in calls])),
+        "level": pa.array([call.level for call in calls], pa.int32()),
+        "arg_count": pa.array([len(call.arguments) for call in calls], pa.int32()),
+    }
+    if repeated:
+        numbers = {name: pa.array([[value] for value in column.to_pylist()]) for name, column in numbers.items()}
+    names = {"func_id": pa.array([row[4] for row in rows], pa.string())}
+    arguments = {f"args_{n + 1}": pa.array([text[n] for text in texts], pa.string()) for n in range(10)}
+    return pa.table(numbers | names | arguments)
+
+
+def packed(found: pa.Table) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(found, out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+def test_an_export_is_the_trace_with_coarser_times(tmp_path: Path, repeated: bool) -> None:
+    ranks = [calls for calls in made_up(4, seed=4) if calls]
+    files = {f"{rank}.parquet": packed(table(rank, calls, repeated=repeated)) for rank, calls in enumerate(ranks)}
+    found = calls_of(put(tmp_path, files))
+    wanted = [row for rank, calls in enumerate(ranks) for row in expected(rank, calls)]
+    assert [row[:6] for row in found] == [row[:6] for row in wanted]
+    assert [row[6:] for row in found] == [
+        (float(np.float32(began)), float(np.float32(end))) for *_, began, end in wanted
+    ]
+
+
+def test_the_times_are_said_to_be_coarse(tmp_path: Path) -> None:
+    calls = [Call(2, 0, ("f", "%p", "8"), 0, 1), Call(2, 0, ("f", "%p", "8"), 10_000_000_000, 10_000_000_000)]
+    found = tables_of(put(tmp_path, {"0.parquet": packed(table(0, calls))}))
+    trace = found["traces"].row(0, named=True)
+    assert trace["time_resolution_s"] == float(np.spacing(np.float32(1000)))
+    assert trace["tracer_version"] is trace["started_at"] is None
+    module = found["trace_modules"].row(0, named=True)
+    assert module["outcome"] == "sound"
+    assert "single precision" in module["reason"]
+
+
+def test_arguments_beyond_the_tenth_are_said_to_be_missing(tmp_path: Path) -> None:
+    calls = [Call(5, 0, tuple("abcdefghijkl"), 0, 1), Call(5, 0, tuple("abcdefghij"), 1, 1)]
+    found = tables_of(put(tmp_path, {"0.parquet": packed(table(0, calls))}))
+    assert found["trace_calls"]["arguments"].to_list() == ["a b c d e f g h i j"] * 2
+    assert "Of 1 calls" in found["trace_modules"]["reason"].item()
+
+
+def test_functions_of_the_program_have_no_arguments(tmp_path: Path) -> None:
+    calls = [Call(USER, 0, ("0x7f", "solve"), 0, 1)]
+    assert calls_of(put(tmp_path, {"0.parquet": packed(table(0, calls))}))[0][3:6] == ("FTRACE", "solve", "")
+
+
+GOOD = table(0, [Call(2, 0, ("f", "%p", "8"), tick, tick) for tick in range(3)])
+
+
+def with_column(name: str, values: list[object]) -> pa.Table:
+    return GOOD.set_column(GOOD.schema.get_field_index(name), name, pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "0.parquet|cannot be read"),
+        (b"PAR1junkPAR1", "cannot be read"),
+        (packed(GOOD)[:-20], "cannot be read"),
+        (packed(GOOD.drop_columns(["tend"])), "no column tend"),
+        (packed(with_column("rank", [0, 1, 0])), "one rank"),
+        (packed(with_column("index", [0, 2, 1])), "one rank"),
+        (packed(with_column("cat", [0, 9, 0])), "no known kind"),
+        (packed(with_column("level", [0, -1, 0])), "no known kind"),
+        (packed(with_column("arg_count", [0, -1, 0])), "no known kind"),
+        (packed(with_column("tstart", [0.0, None, 0.0])), "lacks values"),
+        (packed(with_column("level", [[0], [1, 2], []])), "lacks values"),
+        (packed(with_column("func_id", [1, 2, 3])), "other values"),
+        (packed(with_column("arg_count", [1.0, 2.0, 3.0])), "other values"),
+        (packed(with_column("func_id", [[1], [2], [3]])), "other values"),
+        (packed(with_column("tstart", ["a", "b", "c"])), "other values"),
+    ],
+)
+def test_what_is_no_export_costs_the_rank(tmp_path: Path, content: bytes, said: str) -> None:
+    found = tables_of(put(tmp_path, {"0.parquet": content, "1.parquet": packed(table(1, made_up(1, 3)[0]))}))
+    assert found["trace_calls"]["rank"].unique().to_list() == [1]
+    assert found["trace_modules"]["outcome"].unique().to_list() == ["partial"]
+    assert found["rejects"]["reason"].str.contains(said).any()
+
+
+def test_damage_anywhere_never_raises_anything_else(tmp_path: Path) -> None:
+    content = packed(GOOD)
+    rng = np.random.default_rng(3)
+    for _ in range(150):
+        hurt = bytearray(content)
+        hurt[rng.integers(len(hurt))] ^= 1 << rng.integers(8)
+        try:
+            calls_of(put(tmp_path, {"0.parquet": bytes(hurt)}))
+        except InputRefused:
+            continue
+
+
+def test_times_that_are_no_numbers_are_refused_row_by_row(tmp_path: Path) -> None:
+    hurt = with_column("tend", [0.0, float("nan"), float("inf")])
+    found = tables_of(put(tmp_path, {"0.parquet": packed(hurt)}))
+    assert found["trace_calls"]["call"].to_list() == [0]
+    assert found["rejects"]["line"].to_list() == [2, 3]
+
+
+def test_the_order_is_that_of_the_file_where_times_cannot_tell() -> None:
+    rows = pl.DataFrame(pl.from_arrow(GOOD)).with_columns(tstart=pl.lit(5.0), tend=pl.lit(5.0))
+    assert exported(0, rows).calls["call"].to_list() == [0, 1, 2]

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import polars as pl
+
+from warehouse.contracts import frames, tables
+from warehouse.sources.rows.faults import Fault, has_any, no_number, of_contract, sift
+
+
+def fault(column: str, limit: int) -> Fault:
+    return Fault(pl.col(column) > limit, pl.format("{} is above {}.", pl.col(column), pl.lit(limit)), pl.lit("Less."))
+
+
+def test_a_row_says_its_first_fault_and_the_others_stay() -> None:
+    rows = pl.DataFrame({"line": [1, 2, 3, 4], "a": [1, 9, None, 9], "b": [1, 1, 9, 9], "raw": list("wxyz")})
+    found = sift(rows, [fault("a", 5), fault("b", 5)])
+    assert found.rows.rows() == [(1, 1, 1, "w")]
+    assert found.refused.rows() == [
+        (2, "9 is above 5.", "Less.", "x"),
+        (3, "9 is above 5.", "Less.", "y"),
+        (4, "9 is above 5.", "Less.", "z"),
+    ]
+
+
+def test_rows_without_a_raw_text_are_refused_without_one() -> None:
+    found = sift(pl.DataFrame({"line": [7], "a": [9]}), [fault("a", 5)])
+    assert found.refused.rows() == [(7, "9 is above 5.", "Less.", None)]
+
+
+def test_no_fault_and_no_rows_change_nothing() -> None:
+    rows = pl.DataFrame({"line": [1], "a": [1]})
+    assert sift(rows, []).rows.equals(rows)
+    assert sift(rows, [fault("a", 5)]).refused.is_empty()
+    assert not has_any(rows.clear(), [fault("a", 0)])
+
+
+def test_every_rule_of_a_contract_is_said_in_words() -> None:
+    for table in tables.TABLES:
+        assert len(of_contract(table)) == len(frames.rules(table))
+    names = frames.rules(tables.POLLS)
+    assert len(of_contract(tables.POLLS, but=("interval_s_not_null",))) == len(names) - 1
+    said = [pl.select(fault.reason).item() for fault in of_contract(tables.POLLS)]
+    assert "There is no controller." in said
+    assert "The read_bytes_per_s is not a finite number." in said
+    assert "The interval_s is below 1e-06." in said
+    assert "The flag is none of the known words." in said
+
+
+def test_a_cell_that_is_no_number_is_shown() -> None:
+    rows = pl.DataFrame({"line": [1, 2, 3], "given": ["x" * 100, None, "4"], "n": [None, None, 4.0]})
+    found = sift(rows, [no_number("given", "n")])
+    assert found.rows["line"].to_list() == [2, 3]
+    assert found.refused["reason"].to_list() == [f"`{'x' * 60}` is no number: it stands for n."]

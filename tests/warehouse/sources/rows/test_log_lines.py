@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import bz2
+from pathlib import Path
+
+import pytest
+
+from warehouse.errors import InputRefused
+from warehouse.sources.rows import log_lines
+from warehouse.sources.rows.log_lines import Block, blocks
+from warehouse.sources.rows.rejects import SCHEMA
+
+HEADERS = {"H0": 0, "H1": 1}
+
+
+def written(folder: Path, content: bytes) -> Path:
+    path = folder / "log"
+    path.write_bytes(content)
+    return path
+
+
+def rows(found: list[Block]) -> list[tuple[object, ...]]:
+    return [row for block in found for row in block.lines.rows()]
+
+
+def test_each_line_says_its_number_and_the_header_above_it(tmp_path: Path) -> None:
+    content = b"early\nH0\na\nH1\nb\nH0\n\n  \nc\n"
+    (block,) = blocks(written(tmp_path, content), HEADERS.get)
+    assert block.lines.columns == ["line", "header", "raw"]
+    assert block.lines.rows() == [(1, None, "early"), (3, 0, "a"), (5, 1, "b"), (9, 0, "c")]
+    assert block.refused.is_empty()
+
+
+def test_without_headers_every_line_counts(tmp_path: Path) -> None:
+    (block,) = blocks(written(tmp_path, b" H0 \r\n\x0b\nx"))
+    assert block.lines.rows() == [(1, None, " H0 "), (3, None, "x")]
+
+
+def test_lines_that_are_no_text_are_refused_with_their_number(tmp_path: Path) -> None:
+    (block,) = blocks(written(tmp_path, b"a\n\xff\nb\x00\nH0\n"), HEADERS.get)
+    assert block.lines.rows() == [(1, None, "a")]
+    assert block.refused.schema == SCHEMA
+    assert block.refused.select("line", "raw").rows() == [(2, "\\xff"), (3, "b\x00")]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n", b"H0\nH1\n"])
+def test_a_log_without_lines_has_no_blocks(tmp_path: Path, content: bytes) -> None:
+    assert list(blocks(written(tmp_path, content), HEADERS.get)) == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_blocks_are_bounded_and_a_header_holds_across_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    path = written(tmp_path, b"a\nH1\nb\n\xff\n\nc\n\xfe\nd\nH0\ne\n")
+    whole = list(blocks(path, HEADERS.get))
+    monkeypatch.setattr(log_lines, "BLOCK_LINES", size)
+    pieces = list(blocks(path, HEADERS.get))
+    assert {block.lines.height + block.refused.height for block in pieces[:-1]} == {size}
+    assert rows(pieces) == rows(whole) == [(1, None, "a"), (3, 1, "b"), (6, 1, "c"), (8, 1, "d"), (10, 0, "e")]
+    assert [line for block in pieces for line in block.refused["line"]] == [4, 7]
+
+
+def test_damage_is_refused_after_the_blocks_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_lines, "BLOCK_LINES", 2)
+    found = blocks(written(tmp_path, bz2.compress(b"a\nb\nc\n") + b"BZh9"))
+    assert rows([next(found)]) == [(1, None, "a"), (2, None, "b")]
+    with pytest.raises(InputRefused, match="after line 3"):
+        list(found)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from warehouse.contracts import frames, tables
+from warehouse.sources.protocol import RAW_LIMIT_CHARS
+from warehouse.sources.rows.rejects import SCHEMA, reject_frame, rejects
+
+
+def test_rows_become_a_batch_of_the_contract() -> None:
+    batch = rejects([(3, "Cut.", "Mend it.", "a|b"), (None, "Damaged.", "Fetch it.", None)])
+    assert batch.table is tables.REJECTS
+    frames.require(batch.rows, tables.REJECTS)
+    assert batch.rows.select("line", "reason", "remedy", "raw").rows() == [
+        (3, "Cut.", "Mend it.", "a|b"),
+        (None, "Damaged.", "Fetch it.", None),
+    ]
+
+
+def test_no_rows_are_an_empty_batch_of_the_contract() -> None:
+    assert rejects([]).rows.schema == frames.schema(tables.REJECTS)
+    assert rejects([]).rows.is_empty()
+
+
+@pytest.mark.parametrize("character", ["x", "ä", "\U0001f4be"])
+def test_raw_text_is_cut_at_2000_characters_and_not_bytes(character: str) -> None:
+    assert RAW_LIMIT_CHARS == 2000
+    sizes = (0, 1999, 2000, 2001, 100_000)
+    batch = rejects([(1, "r", "m", character * size) for size in sizes])
+    assert batch.rows["raw"].str.len_chars().to_list() == [0, 1999, 2000, 2000, 2000]
+    assert batch.rows["raw"][4] == character * 2000
+
+
+def test_a_frame_may_hold_more_columns_in_any_order_and_a_narrower_line() -> None:
+    rows = pl.DataFrame({"raw": ["x"], "more": [1], "remedy": ["m"], "reason": ["r"], "line": [7]})
+    batch = reject_frame(rows.with_columns(pl.col("line").cast(pl.UInt32)))
+    frames.require(batch.rows, tables.REJECTS)
+    assert batch.rows.equals(rejects([(7, "r", "m", "x")]).rows)
+
+
+def test_what_a_source_knows_is_all_but_what_landing_adds() -> None:
+    schema = frames.schema(tables.REJECTS)
+    assert {name: schema[name] for name in schema if name not in ("landing_id", "source_file")} == dict(SCHEMA)

@@ -1,0 +1,112 @@
+"""Blocks of delimited text: cut at lines wherever the block ends, numbered as the file numbers them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from warehouse.errors import InputRefused
+from warehouse.sources.rows.text_blocks import (
+    Block,
+    Header,
+    blocks,
+    careful_cells,
+    header_of,
+    quick_cells,
+    read_header,
+    require_single,
+)
+
+COLUMNS = {"ours": "b", "other": "a"}
+
+
+def write(tmp_path: Path, content: bytes) -> Path:
+    path = tmp_path / "table"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("line", "header"),
+    [
+        ("a,b", Header(("a", "b"), ",")),
+        ("\ufeffa; b ;c,d\r\n", Header(("a", "b", "c,d"), ";")),
+        ("a\tb", Header(("a", "b"), "\t")),
+        ('"a,x"|b', Header(("a,x", "b"), "|")),
+        ("", Header((), ",")),
+        ("a", Header(("a",), ",")),
+    ],
+)
+def test_the_delimiter_is_what_parts_the_header_most(line: str, header: Header) -> None:
+    assert header_of(line) == header
+
+
+@pytest.mark.parametrize("block_bytes", [1, 2, 5, 7, 1000])
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_blocks_end_with_lines(tmp_path: Path, block_bytes: int, end: bytes) -> None:
+    lines = [b"1,2", b"", b"3,4", b"55,66"]
+    found = list(blocks(write(tmp_path, b"a,b\n" + b"\n".join(lines) + end), block_bytes))
+    assert b"".join(block.content for block in found) == b"\n".join(lines) + end
+    first = 2
+    for block in found:
+        assert block.first_line == first
+        first += block.line_count
+    assert first == 2 + len(lines)
+
+
+def test_a_header_alone_has_no_blocks(tmp_path: Path) -> None:
+    assert list(blocks(write(tmp_path, b"a,b"))) == []
+
+
+def test_the_header_of_a_compressed_file(tmp_path: Path) -> None:
+    assert read_header(write(tmp_path, gzip.compress(b"\xef\xbb\xbfa,b\n1,2\n"))) == Header(("a", "b"), ",")
+
+
+def test_a_cut_compressed_file_is_refused(tmp_path: Path) -> None:
+    packed = gzip.compress(b"a,b\n" + bytes(range(48, 58)) * 9999)
+    with pytest.raises(InputRefused, match="damaged"):
+        list(blocks(write(tmp_path, packed[: len(packed) // 2])))
+    with pytest.raises(InputRefused, match="damaged"):
+        read_header(write(tmp_path, packed[:12]))
+
+
+def test_an_endless_line_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match="longer than 1 MiB"):
+        list(blocks(write(tmp_path, b"a,b\n" + b"x" * (3 << 20)), 1000))
+
+
+def test_sound_text_is_read_at_once() -> None:
+    cells = quick_cells(Block(5, 2, b"1,2,3\n,x,\n"), Header(("a", "b", "b2"), ","), COLUMNS)
+    assert cells is not None
+    assert cells.select("ours", "other", "line").rows() == [("2", "1", 5), ("x", None, 6)]
+
+
+@pytest.mark.parametrize(
+    ("content", "count"),
+    [
+        (b"1,2\n3\n", 2),
+        (b"1,2\n3,4,5\n", 2),
+        (b"1,2\n\n", 2),
+        (b'1,"2\n3",4\n', 2),
+        (b"1,\x00\n", 1),
+        (b"1,\xff\n", 1),
+        (b'1,"a,b"\n', 1),
+    ],
+)
+def test_text_that_needs_a_closer_look(content: bytes, count: int) -> None:
+    assert quick_cells(Block(2, count, content), Header(("a", "b"), ","), COLUMNS) is None
+
+
+def test_a_closer_look_refuses_single_lines() -> None:
+    content = b'1,2\n3\n\n5,"6,6"\n7,\xff\n8,\x00\n'
+    (found,) = careful_cells(Block(10, 6, content), Header(("a", "b"), ","), COLUMNS)
+    assert found.rows.rows() == [("2", "1", 10, "1,2"), ("6,6", "5", 13, '5,"6,6"')]
+    assert found.refused["line"].to_list() == [11, 14, 15]
+
+
+def test_our_columns_are_there_once() -> None:
+    require_single(Header(("a", "x", "x"), ","), ["a", "b"])
+    with pytest.raises(InputRefused, match="names a more than once"):
+        require_single(Header(("a", "a"), ","), ["a", "b"])

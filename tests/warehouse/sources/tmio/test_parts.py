@@ -1,0 +1,174 @@
+"""Flushes of TMIO out of JSON and MessagePack: bounds, cuts, hostile sizes, any bytes at all."""
+
+from __future__ import annotations
+
+import json
+import struct
+import tracemalloc
+from pathlib import Path
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from warehouse.errors import InputRefused
+from warehouse.sources.protocol import Reading
+from warehouse.sources.tmio import parts as tmio_parts, source
+from warehouse.sources.tmio.parts import Part, Refusal, parts
+
+
+def of(tmp_path: Path, content: bytes) -> list[Part | Refusal]:
+    path = tmp_path / "trace"
+    path.write_bytes(content)
+    return list(parts(path))
+
+
+def phase(moved: float, start: float, end: float) -> list[float]:
+    rate = moved / (end - start) if end > start else float("inf")
+    return [moved, start, end, end + 1, rate, rate, 0, 0, 1]
+
+
+def array(mode: str, *phases: object, total: int = 0) -> list[object]:
+    return [mode, "async" in mode, "write" in mode, total, 0, 0, 1, 1, 1, 1, 1, 4, 8, list(phases)]
+
+
+# ---- MessagePack
+
+
+def test_phases_keep_their_exact_bytes(tmp_path: Path) -> None:
+    content = msgpack.packb(array("write_sync", phase(3, 0, 1), phase(7, 2, 2), total=10))
+    (part,) = of(tmp_path, content)
+    assert isinstance(part, Part)
+    assert part.moved_bytes is not None
+    assert part.moved_bytes.tolist() == [3, 7]
+    assert (part.began_s.tolist(), part.ceased_s.tolist(), part.is_rounded) == ([0, 2], [1, 2], False)
+    assert (part.stated["total_bytes"], part.stated["number_of_ranks"], part.stated["total_number_of_ranks"]) == (
+        10,
+        4,
+        8,
+    )
+
+
+def test_asynchronous_phases_last_until_the_transfer_was_over(tmp_path: Path) -> None:
+    (part,) = of(tmp_path, msgpack.packb(array("read_async", phase(3, 0, 1))))
+    assert isinstance(part, Part)
+    assert (part.mode, part.ceased_s.tolist()) == ("read_async", [1])
+
+
+def test_times_that_are_none_are_left_out(tmp_path: Path) -> None:
+    (part,) = of(tmp_path, msgpack.packb(["io_time", 2.5, float("nan"), "x", 4]))
+    assert isinstance(part, Part)
+    assert (part.mode, part.stated) == ("io_time", {"delta_t_agg": 2.5, "delta_t_ara": 4.0})
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20])
+def test_a_cut_array_is_refused_and_the_others_stay(tmp_path: Path, cut: int) -> None:
+    content = msgpack.packb(array("write_sync", phase(3, 0, 1)))
+    first, second = of(tmp_path, content + content[:-cut])
+    assert isinstance(first, Part)
+    assert isinstance(second, Refusal)
+    assert (second.line, "breaks off" in second.reason) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"read_sync": 1},
+        [],
+        [1, 2],
+        ["elsewhere", *array("read_sync")[1:]],
+        array("read_sync")[:-1],
+        [*array("read_sync")[:-1], 5],
+        array("read_sync", 5),
+        array("read_sync", [1, 2]),
+    ],
+)
+def test_an_array_of_another_kind_is_refused(tmp_path: Path, item: object) -> None:
+    good = msgpack.packb(array("write_sync"))
+    kinds = [type(part) for part in of(tmp_path, msgpack.packb(array("read_sync")) + msgpack.packb(item) + good)]
+    assert kinds == [Part, Refusal, Part]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xdd\xff\xff\xff\xff",
+        b"\xdf\xff\xff\xff\xff",
+        b"\xdb\xff\xff\xff\xffread",
+        b"\x91" * 5000,
+        b"\xdd\x01\xff\xff\xff" * 2000,
+        b"\xc1",
+        b"\x92\xa9read_sync" + b"\xc9\xff\xff\xff\xff\x01",
+    ],
+)
+def test_lying_sizes_cost_no_memory(tmp_path: Path, content: bytes) -> None:
+    good = msgpack.packb(array("write_sync", phase(1, 0, 1)))
+    found = of(tmp_path, good + content)
+    assert isinstance(found[0], Part)
+    assert isinstance(found[-1], Refusal)
+
+
+# ---- JSON
+
+
+def test_an_object_above_the_bound_is_refused_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tmio_parts, "MOST_OBJECT_BYTES", 1000)
+    good = b'{"read_sync": {}}'
+    long = b'{"read_sync": {"note": "' + b"x" * 3000 + b'"}}'
+    found = of(tmp_path, b"\n".join([good, long, good]))
+    assert [type(part) for part in found] == [Part, Refusal, Part]
+    assert found[2].line == 3
+    with pytest.raises(InputRefused):
+        of(tmp_path, long.replace(b": {", b":\n{"))
+
+
+def test_memory_does_not_grow_with_the_flushes(tmp_path: Path) -> None:
+    numbers = np.arange(2000.0).tolist()
+    flush = {"read_sync": {"bandwidth": {"b_rank_avr": numbers, "t_rank_s": numbers, "t_rank_e": numbers}}}
+    line = json.dumps(flush).encode() + b"\n"
+    path = tmp_path / "trace"
+
+    def peak(count: int) -> int:
+        path.write_bytes(line * count)
+        tracemalloc.start()
+        assert sum(1 for _ in parts(path)) == count
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert peak(100) < 1.5 * peak(5)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.binary(max_size=300),
+    st.sampled_from([b"", b'{"read_sync": ', b"\x9e\xa9read_sync", struct.pack(">BI", 0xDD, 14)]),
+)
+def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes, start: bytes) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(start + content)
+    try:
+        list(source.read(path, Reading()))
+    except InputRefused:
+        return
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_flaw_in_a_good_trace_is_survived(tmp_path: Path, data: st.DataObject) -> None:
+    packed = msgpack.packb(array("write_sync", phase(3, 0, 1), total=3)) * 3
+    plain = (
+        b'{"write_sync": {"total_bytes": 3, "bandwidth": {"b_rank_avr": [3], "t_rank_s": [0], "t_rank_e": [1]}}}\n' * 3
+    )
+    content = bytearray(data.draw(st.sampled_from([packed, plain])))
+    for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=4)):
+        content[place] ^= data.draw(st.integers(1, 255))
+    path = tmp_path / "trace"
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    try:
+        list(source.read(path, Reading()))
+    except InputRefused:
+        return

@@ -1,0 +1,455 @@
+"""The Lomb-Scargle periodogram of many signals at once, by fast Fourier transforms.
+
+Scargle, "Studies in astronomical time series analysis II", ApJ 263 (1982), DOI 10.1086/160554, equation 10, with the
+normalization by the signal's variance that Horne & Baliunas, "A prescription for period analysis of unevenly sampled
+time series", ApJ 302 (1986), DOI 10.1086/164037, section II ask for: under white noise, each power is distributed
+exponentially with mean 1.
+
+With Z = sum(x exp(-i w t)) of the values x without their mean, n = the number of samples and D = sum(exp(-2 i w t)) =
+R exp(-2 i w tau), Scargle's equation reads P = (A / (n + R) + B / (n - R)) / (2 variance), where A and B are |Z|^2
+plus and minus the real part of Z^2 exp(2 i w tau): two sums a frequency, no sine or cosine a sample and frequency.
+Evenly spaced samples, with or without gaps, give both sums by one real transform each, exactly. Samples at any times
+are first spread over a grid twice as fine as needed, with a kernel whose own transform is divided out afterwards
+(Barnett, Magland & af Klinteberg, "A parallel nonuniform fast Fourier transform library", SIAM J. Sci. Comput. 41
+(2019), DOI 10.1137/18M120885X, section 3); a sum is off by less than 1e-11 of the sum of the values' magnitudes. Press
+& Rybicki's extirpolation (1989) is the same idea with a kernel of four points, off by 1e-3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.fft
+import scipy.sparse
+
+from transforms.arrays import Ragged
+from transforms.periods.sampled import Sampled
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Complexes = npt.NDArray[np.complex128]
+
+#: frequencies within the width of one spectral peak, as astropy's `autopower` takes them by default
+SAMPLES_PER_PEAK = 5
+#: grid points that each sample is spread over: the error falls tenfold with every one of them
+_KERNEL_WIDTH = 12
+#: grid points for each wave at the highest frequency; 2 are needed
+_GRID_POINTS_PER_WAVE = 4
+#: the kernel exp(shape * (sqrt(1 - x^2) - 1)), best for a grid twice as fine as needed (Barnett et al., section 3.1)
+_KERNEL_SHAPE = 2.30 * _KERNEL_WIDTH
+#: terms of the series that the kernel's transform is evaluated with: more change no digit
+_SERIES_TERMS = 18
+#: a grid is at most so many times as fine as the mean distance of samples: bounds the memory
+_MOST_REFINED = 4
+#: a deviation below this share of the largest value is nothing but rounding
+_FLAT = 1e-13
+#: below this share of n, a sum of squared sines is nothing but rounding
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyGrid:
+    """The frequencies of n signals: waves / span_s, waves being first, first + 1, ... over samples_per_peak.
+
+    The first frequency is 1 / span_s, the last not above half of the sampling frequency. span_s (n): from the first
+    sample to the last. counts (n): how many frequencies each has; none where there is no such frequency.
+    """
+
+    span_s: Reals
+    counts: Ints
+    samples_per_peak: int = SAMPLES_PER_PEAK
+
+    @classmethod
+    def of(cls, span_s: Reals, step_s: Reals, samples_per_peak: int = SAMPLES_PER_PEAK) -> FrequencyGrid:
+        """Return the grids of signals that last span_s (n) and are sampled about every step_s (n)."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            steps = np.where(step_s > 0, span_s / step_s, 0.0)
+        # a span that is so many steps but for rounding is so many steps
+        last = np.floor(samples_per_peak * np.nan_to_num(steps, posinf=0.0) / 2.0 + 1e-6).astype(np.int64)
+        return cls(span_s, np.maximum(last - samples_per_peak + 1, 0), samples_per_peak)
+
+    @property
+    def most(self) -> int:
+        """The largest number of frequencies of any signal."""
+        return int(self.counts.max(initial=0))
+
+    @property
+    def numbers(self) -> Ints:
+        """The frequencies of all signals in units of 1 / (samples_per_peak * span_s) (most)."""
+        return self.samples_per_peak + np.arange(self.most)
+
+    @property
+    def is_own(self) -> Bools:
+        """Which of the frequencies each signal has (n, most)."""
+        found: Bools = np.arange(self.most) < self.counts[:, None]
+        return found
+
+    @property
+    def frequency_hz(self) -> Reals:
+        """The frequencies (n, most); NaN beyond a signal's own."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = self.numbers / (self.samples_per_peak * self.span_s[:, None])
+        return np.where(self.is_own, found, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Waves:
+    """What the times alone contribute, for each signal and frequency, each (n, frequencies).
+
+    With a sum of real part a and imaginary part b, the power is real * a^2 + imaginary * b^2 + cross * a * b, over
+    the variance.
+    """
+
+    real: Reals
+    imaginary: Reals
+    cross: Reals
+
+    @classmethod
+    def of(cls, doubled: Complexes, counts: Reals) -> Waves:
+        """Return them from sum(exp(-2 i w t)) (n, frequencies) and the numbers of samples (n)."""
+        size, count = np.abs(doubled), np.broadcast_to(counts[:, None], doubled.shape)
+        turn = np.ones(doubled.shape, dtype=np.complex128)
+        np.divide(np.conj(doubled), size, out=turn, where=size > _NOTHING * count)
+        # over twice the sums of squared cosines, and of squared sines unless all samples lie at the sine's zeros
+        cosines, sines = np.zeros(doubled.shape), np.zeros(doubled.shape)
+        np.divide(0.5, count + size, out=cosines, where=count > 0)
+        np.divide(0.5, count - size, out=sines, where=count - size > _NOTHING * count)
+        apart = cosines - sines
+        along = apart * turn.real
+        return cls(cosines + sines + along, cosines + sines - along, -2.0 * apart * turn.imag)
+
+    def of_row(self, row: int, count: int | None = None) -> Waves:
+        """Return one signal's, for its first so many frequencies."""
+        at = slice(row, row + 1) if len(self.real) > 1 else slice(0, 1)
+        return Waves(self.real[at, :count], self.imaginary[at, :count], self.cross[at, :count])
+
+    def powers(self, sums: Complexes, variances: Reals) -> Reals:
+        """Return Scargle's powers (n, frequencies) of sum(x exp(-i w t)); 0 where nothing varies.
+
+        variances (n): of the values, population form. Sums of several signals at the same times may be given at once.
+        """
+        real, imaginary = sums.real, sums.imag
+        found: Reals = self.real * real
+        found += self.cross * imaginary
+        found *= real
+        found += self.imaginary * imaginary * imaginary
+        scale = np.zeros_like(variances)
+        np.divide(1.0, variances, out=scale, where=variances > 0)
+        if not (scale == 1.0).all():
+            found *= scale[:, None]
+        return found
+
+
+def standardized(values: Reals, is_known: Bools) -> Reals:
+    """Return values (n, samples) without their mean and of variance 1; 0 where unknown, and where nothing varies.
+
+    Neither huge nor tiny values overflow on the way, and a constant signal is told from its rounding errors.
+    """
+    with np.errstate(invalid="ignore"):
+        largest = np.where(is_known, np.abs(values), 0.0).max(axis=1, initial=0.0, keepdims=True)
+        # by a power of two, so that nothing is rounded
+        scaled = np.where(is_known, np.ldexp(values, -np.frexp(largest)[1]), 0.0)
+    count = np.maximum(is_known.sum(axis=1, keepdims=True), 1)
+    centred = np.where(is_known, scaled - scaled.sum(axis=1, keepdims=True) / count, 0.0)
+    deviation = np.sqrt((centred * centred).sum(axis=1, keepdims=True) / count)
+    found = np.zeros_like(centred)
+    np.divide(centred, deviation, out=found, where=deviation > _FLAT)
+    return found
+
+
+# ---- evenly spaced samples, with or without gaps
+
+
+def even_waves(is_known: Bools, samples_per_peak: int = SAMPLES_PER_PEAK) -> Waves:
+    """Return what the times contribute where samples (n, samples) are evenly spaced and some may be missing."""
+    size = samples_per_peak * (is_known.shape[1] - 1)
+    numbers = 2 * even_grid(is_known.shape[1], samples_per_peak).numbers
+    sums = scipy.fft.rfft(is_known.astype(np.float64), size, axis=1)
+    # beyond half of the transform's length, a real signal's transform is its own mirror image
+    is_mirrored = numbers > size // 2
+    doubled = sums[:, np.where(is_mirrored, size - numbers, numbers)]
+    doubled[:, is_mirrored] = np.conj(doubled[:, is_mirrored])
+    return Waves.of(doubled, is_known.sum(axis=1).astype(np.float64))
+
+
+def even_grid(sample_count: int, samples_per_peak: int = SAMPLES_PER_PEAK) -> FrequencyGrid:
+    """Return the frequencies of evenly spaced samples, in waves per sample."""
+    return FrequencyGrid.of(np.array([float(max(sample_count - 1, 0))]), np.ones(1), samples_per_peak)
+
+
+def even_powers(standard: Reals, waves: Waves, samples_per_peak: int = SAMPLES_PER_PEAK) -> Reals:
+    """Return the powers (n, frequencies) of evenly spaced, standardized samples (n, samples).
+
+    The frequencies are those of `even_grid`. Exact but for rounding.
+    """
+    numbers = even_grid(standard.shape[1], samples_per_peak).numbers
+    sums = scipy.fft.rfft(standard, samples_per_peak * (standard.shape[1] - 1), axis=1)
+    return waves.powers(sums[:, numbers[0] : numbers[-1] + 1], _variances(standard))
+
+
+def _variances(standard: Reals) -> Reals:
+    return np.where(standard.any(axis=1), 1.0, 0.0)
+
+
+# ---- samples at any times
+
+
+@dataclass(frozen=True, slots=True)
+class UnevenSamples:
+    """Samples of n signals at any times: those of signal i are from offsets[i] to offsets[i + 1].
+
+    time_s, bytes_per_s (samples): rising times of each signal, and finite values. started_s, ended_s (n): the time
+    that is judged; NaN where nothing is known.
+    """
+
+    time_s: Reals
+    bytes_per_s: Reals
+    offsets: Ints
+    started_s: Reals
+    ended_s: Reals
+
+    @classmethod
+    def of_instants(cls, time_s: npt.ArrayLike, values: Ragged) -> UnevenSamples:
+        """Return samples at instants (samples); what is not finite is left out, times may come in any order."""
+        time = np.asarray(time_s, dtype=np.float64)
+        return cls._sorted(time, values.values, values.offsets, time, time)
+
+    @classmethod
+    def of_intervals(cls, right_s: npt.ArrayLike, interval_s: npt.ArrayLike, values: Ragged) -> UnevenSamples:
+        """Return the mean rates of intervals (samples), by their right edges and lengths, as samples at their middles.
+
+        The middle is where the mean of what changes steadily is its value; SUPReMM takes the left edge, which is the
+        same but for a shift where all intervals are alike.
+        """
+        right, length = np.asarray(right_s, dtype=np.float64), np.asarray(interval_s, dtype=np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            left = right - length
+            middle = np.where(length >= 0, right - length / 2.0, np.nan)
+        return cls._sorted(middle, values.values, values.offsets, left, right)
+
+    @classmethod
+    def of_sampled(cls, signals: Sampled) -> UnevenSamples:
+        """Return evenly spaced signals as samples at any times, without those that are missing."""
+        is_known = signals.is_known
+        time = signals.started_s[:, None] + np.arange(signals.sample_count) / signals.sampling_hz[:, None]
+        offsets = np.concatenate([[0], np.cumsum(is_known.sum(axis=1))])
+        return cls(time[is_known], signals.bytes_per_s[is_known], offsets, signals.started_s, signals.ended_s)
+
+    @classmethod
+    def _sorted(cls, time_s: Reals, values: Reals, offsets: Ints, left_s: Reals, right_s: Reals) -> UnevenSamples:
+        """Leave out what is not finite and put times in order; edges (samples) say of when each sample tells."""
+        owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        kept = np.flatnonzero(np.isfinite(time_s[: len(owner)]) & np.isfinite(values[: len(owner)]))
+        kept = kept[np.lexsort((time_s[kept], owner[kept]))]
+        starts = np.searchsorted(owner[kept], np.arange(len(offsets))).astype(np.int64)
+        (first, _), (_, last) = _ends(left_s[kept], starts), _ends(right_s[kept], starts)
+        return cls(time_s[kept], values[kept], starts, first, last)
+
+    @property
+    def signal_count(self) -> int:
+        """The number of signals."""
+        return len(self.offsets) - 1
+
+    @property
+    def counts(self) -> Ints:
+        """How many samples each signal has (n)."""
+        return np.diff(self.offsets)
+
+    @property
+    def owner(self) -> Ints:
+        """The signal of each sample (samples)."""
+        return np.repeat(np.arange(self.signal_count), self.counts)
+
+    @property
+    def span_s(self) -> Reals:
+        """The time from each signal's first sample to its last (n); 0 without samples."""
+        first, last = _ends(self.time_s, self.offsets)
+        with np.errstate(over="ignore"):
+            return np.where(self.counts > 0, last - first, 0.0)
+
+    def chosen(self, rows: Ints) -> UnevenSamples:
+        """Return some of the signals."""
+        counts = self.counts[rows]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        cells = np.arange(int(offsets[-1])) + np.repeat(self.offsets[rows] - offsets[:-1], counts)
+        return UnevenSamples(
+            self.time_s[cells], self.bytes_per_s[cells], offsets, self.started_s[rows], self.ended_s[rows]
+        )
+
+
+def _ends(values: Reals, offsets: Ints) -> tuple[Reals, Reals]:
+    """Return the first and the last value of each piece (n); NaN of an empty one."""
+    is_held = np.diff(offsets) > 0
+    first, last = np.full((2, len(is_held)), np.nan)
+    first[is_held], last[is_held] = values[offsets[:-1][is_held]], values[offsets[1:][is_held] - 1]
+    return first, last
+
+
+def steps_s(samples: UnevenSamples) -> Reals:
+    """Return about how far apart each signal's samples are (n): the median, not much below the mean; 0 of one alone."""
+    with np.errstate(over="ignore"):
+        gaps = np.diff(samples.time_s)
+    owner = samples.owner
+    is_within = owner[1:] == owner[:-1] if len(owner) else np.zeros(0, dtype=np.bool_)
+    gaps, owner = gaps[is_within], owner[1:][is_within]
+    order = np.lexsort((gaps, owner))
+    counts = np.bincount(owner, minlength=samples.signal_count)
+    places = np.concatenate([[0], np.cumsum(counts)[:-1]]) + np.maximum(counts - 1, 0) // 2
+    found = np.zeros(samples.signal_count)
+    has_gap = counts > 0
+    found[has_gap] = gaps[order[places[has_gap]]]
+    steps: Reals = np.maximum(found, samples.span_s / (_MOST_REFINED * np.maximum(counts, 1)))
+    return steps
+
+
+@dataclass(frozen=True, slots=True)
+class Spreading:
+    """How samples at any times of n signals are spread over grids, and what undoes it.
+
+    matrix (n * size, points): the kernel at each sample's grid points. numbers (frequencies): those wanted.
+    """
+
+    matrix: scipy.sparse.csc_array
+    signal_count: int
+    size: int
+    numbers: Ints
+
+    @classmethod
+    def of(cls, turns: Reals, owner: Ints, signal_count: int, numbers: Ints) -> Spreading:
+        """Prepare sums at times given in turns (points): a wave of number k makes k turns in one.
+
+        owner (points): the signal of each sample.
+        """
+        most = int(numbers[-1]) if len(numbers) else 0
+        size = grid_size(most)
+        # kept off 0, so that no grid point's number is negative
+        place = (turns - np.floor(turns)) * size + _KERNEL_WIDTH
+        first = np.ceil(place - _KERNEL_WIDTH / 2.0)
+        steps = np.arange(_KERNEL_WIDTH)
+        distance = ((first - place)[:, None] + steps) * (2.0 / _KERNEL_WIDTH)
+        cell = first.astype(np.int64)[:, None] + steps - _KERNEL_WIDTH
+        cell += np.where(cell < 0, size, np.where(cell >= size, -size, 0)) + (owner * size)[:, None]
+        kernel = _kernel(distance)
+        starts = np.arange(len(turns) + 1) * _KERNEL_WIDTH
+        shape = (signal_count * size, len(turns))
+        return cls(
+            scipy.sparse.csc_array((kernel.ravel(), cell.ravel(), starts), shape=shape), signal_count, size, numbers
+        )
+
+    def sums(self, values: Reals) -> Complexes:
+        """Return sum(x exp(-2 pi i k turns)) of each signal (n, frequencies); values (points)."""
+        spread = (self.matrix @ values).reshape(self.signal_count, self.size)
+        return self._unspread(scipy.fft.rfft(spread, axis=1))
+
+    def sums_of_many(self, values: Reals) -> Complexes:
+        """Return the sums of several sets of values (sets, points) at the times of one signal (sets, frequencies)."""
+        spread = np.ascontiguousarray((self.matrix @ values.T).T)
+        return self._unspread(scipy.fft.rfft(spread, axis=1))
+
+    def _unspread(self, transform: Complexes) -> Complexes:
+        found: Complexes = transform[:, self.numbers] / _kernel_transform(self.numbers / self.size)
+        return found
+
+
+def _kernel(distance: Reals) -> Reals:
+    """Return the kernel at distances in half widths."""
+    found: Reals = np.exp(_KERNEL_SHAPE * (np.sqrt(np.maximum(1.0 - distance * distance, 0.0)) - 1.0))
+    return found
+
+
+def _kernel_series() -> Reals:
+    """Return the kernel's transform from 0 to a quarter wave per grid point, as a Chebyshev series."""
+    nodes, weights = np.polynomial.legendre.leggauss(8 * _KERNEL_WIDTH)
+    half = _KERNEL_WIDTH / 2.0
+
+    places = np.polynomial.chebyshev.chebpts1(_SERIES_TERMS)
+    waves = (places + 1.0) / (2.0 * _GRID_POINTS_PER_WAVE)
+    found = half * np.cos(2.0 * np.pi * half * waves[:, None] * nodes) @ (weights * _kernel(nodes))
+    return np.asarray(np.polynomial.chebyshev.chebfit(places, found, _SERIES_TERMS - 1), dtype=np.float64)
+
+
+_KERNEL_SERIES = _kernel_series()
+
+
+def _kernel_transform(waves: Reals) -> Reals:
+    """Return the kernel's transform at frequencies in waves per grid point."""
+    places = 2.0 * _GRID_POINTS_PER_WAVE * waves - 1.0
+    return np.asarray(np.polynomial.chebyshev.chebval(places, _KERNEL_SERIES), dtype=np.float64)
+
+
+def grid_size(highest: int) -> int:
+    """Return how many points a grid has on which waves up to so many turns are summed: few sizes for many signals."""
+    least = max(_GRID_POINTS_PER_WAVE * highest + 2, 2 * _KERNEL_WIDTH)
+    power = 1 << (least - 1).bit_length()
+    # between powers of two stands three quarters of the next
+    return 3 * power // 4 if 3 * power // 4 >= least else power
+
+
+def uneven_waves(turns: Reals, owner: Ints, counts: Ints, numbers: Ints) -> Waves:
+    """Return what the times contribute, given in turns (points); counts (n): samples of each signal."""
+    doubled = Spreading.of(2.0 * turns, owner, len(counts), numbers).sums(np.ones(len(turns)))
+    return Waves.of(doubled, counts.astype(np.float64))
+
+
+def uneven_powers(samples: UnevenSamples, grid: FrequencyGrid) -> Reals:
+    """Return the powers (n, most frequencies) of samples at any times; NaN beyond a signal's own frequencies."""
+    turns = turns_of(samples, grid)
+    waves = uneven_waves(turns, samples.owner, samples.counts, grid.numbers)
+    spreading = Spreading.of(turns, samples.owner, samples.signal_count, grid.numbers)
+    standard = standardized_pieces(samples)
+    powers = waves.powers(spreading.sums(standard), varying(standard, samples))
+    return np.where(grid.is_own, powers, np.nan)
+
+
+def varying(standard: Reals, samples: UnevenSamples) -> Reals:
+    """Return the variances of standardized values (n): 1, or 0 where nothing varies."""
+    found: Reals = (np.bincount(samples.owner, standard != 0, samples.signal_count) > 0).astype(np.float64)
+    return found
+
+
+def turns_of(samples: UnevenSamples, grid: FrequencyGrid) -> Reals:
+    """Return times since each signal's first sample over what the grid's wave of number 1 takes (samples)."""
+    owner = samples.owner
+    first, _ = _ends(samples.time_s, samples.offsets)
+    whole = np.where(grid.span_s > 0, grid.span_s, 1.0) * grid.samples_per_peak
+    found: Reals = (samples.time_s - first[owner]) / whole[owner]
+    return found
+
+
+def standardized_pieces(samples: UnevenSamples) -> Reals:
+    """Return each signal's values (samples) without their mean and of variance 1; 0 where nothing varies."""
+    values, owner, counts = samples.bytes_per_s, samples.owner, samples.counts
+    largest = np.zeros(len(counts))
+    if len(values):
+        held = counts > 0
+        largest[held] = np.maximum.reduceat(np.abs(values), samples.offsets[:-1][held])
+    scaled = np.ldexp(values, -np.frexp(largest)[1][owner])
+    divisor = np.maximum(counts, 1)
+    centred = scaled - (np.bincount(owner, scaled, len(counts)) / divisor)[owner]
+    deviation = np.sqrt(np.bincount(owner, centred * centred, len(counts)) / divisor)[owner]
+    found = np.zeros_like(centred)
+    np.divide(centred, deviation, out=found, where=deviation > _FLAT)
+    return found
+
+
+# ---- how probable a power is under white noise
+
+
+def exponential_threshold(confidence: float, counts: npt.ArrayLike) -> Reals:
+    """Return the power that white noise exceeds at any of so many frequencies with probability 1 - confidence (n).
+
+    Horne & Baliunas (1986), equation 18 solved for the power: -ln(1 - confidence^(1/M)).
+    """
+    number = np.maximum(np.asarray(counts, dtype=np.float64), 1.0)
+    found: Reals = -np.log(-np.expm1(np.log(confidence) / number))
+    return found
+
+
+def exponential_probability(powers: Reals, counts: npt.ArrayLike) -> Reals:
+    """Return how probable it is that white noise exceeds powers at any of so many frequencies: 1 - (1 - e^-P)^M."""
+    with np.errstate(divide="ignore"):
+        found: Reals = -np.expm1(np.asarray(counts, dtype=np.float64) * np.log1p(-np.exp(-np.maximum(powers, 0.0))))
+    return found

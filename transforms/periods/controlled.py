@@ -1,0 +1,470 @@
+"""Periods that noise would rarely make: our default.
+
+A signal is called periodic where noise of the kinds that I/O has (`studies.periods.noise`: white, red, bursts at random
+times) would look so periodic with a stated probability at most. Two tests share that probability: one of the
+distances of bursts (`controlled_pauses`), which needs no fixed phase, and one of the lines of the spectrum
+(`controlled_lines`), which needs no bursts that stand out. What is judged is the time from the first activity to the
+last, so silence before and after changes nothing; then ever shorter windows of it are judged, and their number is
+accounted for. Where a period is found it is told where it starts and stops (`controlled_extents`).
+
+Everything is counted in samples and in multiples of the signal's own highest rate: units change nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.periods import controlled_extents, controlled_lines, controlled_pauses
+from transforms.periods.answers import Candidates, Detections
+from transforms.periods.controlled_extents import Extents
+from transforms.periods.controlled_lines import Centred, CombParams
+from transforms.periods.controlled_pauses import Activity, Bursts, RegularityParams
+from transforms.periods.controlled_pieces import Pieces, Signals
+from transforms.periods.sampled import Sampled
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float32]
+
+#: two tests share the probability of a false alarm
+_TESTS = 2
+#: bursts are regular if chance makes them so with this probability
+_SURE_OF_BURSTS = 0.01
+#: probabilities are as good as what is asked for if their logarithms are so much higher
+_MARGIN = 1e-3
+#: bounds of lines tell if it is less probable than this what is asked for
+_WORTH_BOUNDS = -3.0
+#: two periods are the same if one is a multiple of the other but for so much
+_SAME_RATIO = 0.1
+#: pauses in a burst are shorter than this share of a cycle
+_GAP_IN_CYCLE = 0.25
+#: the coefficient of variation of distances between bursts whose lines can still be seen
+_UNEVEN = 0.1
+#: cycles by which bursts and lines may come apart, and yet be in step
+_DRIFT = 0.15
+#: bursts are those that make the lines if there are so many of them to each cycle
+_SAME_CYCLES = 0.8
+#: samples of which each has its own wave; runs of them are turned as a whole
+_RUN = 64
+#: samples of whole signals that are at hand at a time: many, so that there are enough of one length among them
+_HELD_SAMPLES = 1 << 21
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledParams:
+    """How sure a period must be, and where it is looked for (all ours).
+
+    false_alarm_probability: of a signal without a period being called periodic. least_samples: a signal with fewer
+    known samples is too short. largest_missing_ratio: of the samples from the first activity to the last; if more
+    were not measured there are too many gaps. window_levels: how often windows are halved in the search for a
+    period that holds only for a while; 0 judges signals as a whole only. least_window_samples: windows are not
+    shorter. whole_weight: the share of the false alarms that is spent on signals as a whole, if there are windows.
+    sure_probability, large_ratio: windows are searched until a period is as sure as this, where so large a share of
+    the bytes is; of several windows with a period that with more bytes is taken, and the surer one if it has at
+    least so large a share of the other's. least_correlation: of the signal with its mean cycle, where lines are judged;
+    what repeats may be there for sure, and yet be next to nothing of what moves.
+    """
+
+    false_alarm_probability: float = 0.01
+    least_samples: int = 16
+    largest_missing_ratio: float = 0.5
+    window_levels: int = 6
+    least_window_samples: int = 32
+    whole_weight: float = 0.8
+    sure_probability: float = 1e-6
+    large_ratio: float = 0.5
+    least_correlation: float = 0.1
+    regularity: RegularityParams = field(default_factory=RegularityParams)
+    combs: CombParams = field(default_factory=CombParams)
+
+
+_PARAMS = ControlledParams()
+
+
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    """What was found in pieces (k).
+
+    pieces: where. log_probability: of a false alarm, both tests counted. is_comb: which test it is. merged_gap,
+    period, variation: of bursts. cycles_per_sample, line_count: of a comb, roughly. typical_length,
+    effective_counts: as in `regularity.Bursts`.
+    """
+
+    row: Ints
+    first: Ints
+    last: Ints
+    log_probability: Reals
+    is_comb: Bools
+    merged_gap: Ints
+    period: Reals
+    variation: Reals
+    cycles_per_sample: Reals
+    line_count: Ints
+    typical_length: Reals
+    effective_counts: Reals
+
+    @classmethod
+    def of(cls, pieces: Pieces) -> _Findings:
+        """Return nothing for so many pieces."""
+        count = len(pieces.row)
+        reals = [np.full(count, np.nan) for _ in range(5)]
+        ints = [np.zeros(count, dtype=np.int64) for _ in range(2)]
+        return cls(
+            pieces.row.copy(), pieces.first.copy(), pieces.last.copy(), np.zeros(count),
+            np.zeros(count, dtype=np.bool_), ints[0], reals[0], reals[1], reals[2], ints[1], reals[3], reals[4],
+        )  # fmt: skip
+
+    @property
+    def pieces(self) -> Pieces:
+        """Where it was found."""
+        return Pieces(self.row, self.first, self.last)
+
+    def put(self, at: Ints, other: _Findings) -> None:
+        """Put other findings in some places."""
+        for column in fields(self):
+            getattr(self, column.name)[at] = getattr(other, column.name)
+
+    def chosen(self, at: Ints | Bools) -> _Findings:
+        """Return some of them."""
+        return _Findings(*(getattr(self, column.name)[at] for column in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Answers for all signals (n), filled part after part; times are in samples from the signal's start on."""
+
+    outcome: npt.NDArray[np.str_]
+    log_probability: Reals
+    cycles_per_sample: Reals
+    confidence: Reals
+    first: Reals
+    last: Reals
+    amplitude: Reals
+    phase: Reals
+
+    @classmethod
+    def of(cls, sampled: Sampled) -> _Answers:
+        """Return none yet."""
+        count = sampled.signal_count
+        none = [np.full(count, np.nan) for _ in range(7)]
+        return cls(np.full(count, "aperiodic", dtype="<U16"), *none)
+
+    def detections(self, sampled: Sampled) -> Detections:
+        """Return the answers in seconds."""
+        hz, is_periodic = sampled.sampling_hz, self.outcome == "periodic"
+        frequency = self.cycles_per_sample * hz
+        offsets = np.concatenate([[0], np.cumsum(is_periodic)])
+        return Detections(
+            self.outcome,
+            frequency,
+            self.confidence,
+            sampled.started_s + self.first / hz,
+            sampled.started_s + self.last / hz,
+            np.exp(self.log_probability),
+            Candidates(
+                frequency[is_periodic],
+                self.confidence[is_periodic],
+                self.amplitude[is_periodic],
+                self.phase[is_periodic],
+                offsets,
+            ),
+        )
+
+
+def detect(sampled: Sampled, params: ControlledParams = _PARAMS) -> Detections:
+    """Return each signal's period, if noise would rarely make it.
+
+    The false-alarm probability is given for all that was judged. The confidence is how regular the signal is, from 0
+    to 1: where it was the distances of bursts, 1 less their coefficient of variation; where it was lines, the
+    correlation of the signal with its mean cycle. The window is where the period starts and stops; that of an
+    aperiodic signal is from its first activity to its last, that of any other the whole.
+    """
+    answers = _Answers.of(sampled)
+    for place, part in sampled.chunks(_HELD_SAMPLES):
+        _answer(part, params, answers, place.start)
+    return answers.detections(sampled)
+
+
+def _answer(part: Sampled, params: ControlledParams, answers: _Answers, offset: int) -> None:
+    """Judge some signals, and put the answers in their places."""
+    signals = Signals.of(part)
+    outcome = _outcomes(signals, params)
+    judged = np.flatnonzero(outcome == "aperiodic")
+    place = slice(offset, offset + part.signal_count)
+    answers.outcome[place] = outcome
+    answers.first[place] = signals.spans.first
+    answers.last[place] = np.where(signals.spans.lengths > 0, signals.spans.last, part.sample_count)
+    best = _best(signals, signals.spans.chosen(judged), params)
+    answers.log_probability[offset + judged] = best.log_probability
+    claimed = best.chosen(best.log_probability <= np.log(params.false_alarm_probability))
+    for is_comb in (False, True):
+        found = claimed.chosen(claimed.is_comb == is_comb)
+        for places, size in found.pieces.grouped():
+            some = found.chosen(places)
+            told = _cycles(signals, some, size, params) if is_comb else _runs(signals, some, params)
+            is_much = told[1].regularity >= params.least_correlation
+            rows = some.row[is_much]
+            _tell(part, (told[0][is_much], told[1].chosen(is_much)), rows, answers, offset)
+
+
+def _outcomes(signals: Signals, params: ControlledParams) -> npt.NDArray[np.str_]:
+    """Return why signals cannot be judged (n); aperiodic for those that can."""
+    rows = signals.spans.row
+    known = signals.known_counts(Pieces(rows, np.zeros_like(rows), np.full_like(rows, signals.sample_count)))
+    active = signals.spans.lengths
+    missing = active - signals.known_counts(signals.spans)
+    outcome = np.full(len(rows), "aperiodic", dtype="<U16")
+    outcome[missing > params.largest_missing_ratio * active] = "too_many_gaps"
+    outcome[known < params.least_samples] = "too_short"
+    outcome[active == 0] = "no_io"
+    outcome[known == 0] = "no_data"
+    return outcome
+
+
+# ---- the whole and its windows
+
+
+def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Findings:
+    """Return what was found in each span as a whole, or in its best window."""
+    best = _judged(signals, spans, np.zeros(len(spans.row)), params)
+    if not params.window_levels:
+        return best
+    best.log_probability[:] = np.minimum(best.log_probability - np.log(params.whole_weight), 0.0)
+    bytes_of_all = signals.volumes(spans)
+    for level in range(1, params.window_levels + 1):
+        is_settled = (best.log_probability <= np.log(params.sure_probability)) & (
+            signals.volumes(best.pieces) >= params.large_ratio * bytes_of_all
+        )
+        sought = np.flatnonzero(~is_settled & (spans.lengths >= params.least_window_samples << level))
+        if not len(sought):
+            break
+        _search(signals, spans, level, sought, params, best)
+    return best
+
+
+def _search(
+    signals: Signals, spans: Pieces, level: int, sought: Ints, params: ControlledParams, best: _Findings
+) -> None:
+    """Judge all windows of one level of some spans; put those that are better in the places of the best so far."""
+    windows, owner = spans.windows(level, sought)
+    trials = params.window_levels * len(owner) / len(sought) / (1.0 - params.whole_weight)
+    windows = signals.trimmed(windows)
+    known = signals.known_counts(windows)
+    at = np.flatnonzero(
+        (windows.lengths >= params.least_samples) & (known >= (1.0 - params.largest_missing_ratio) * windows.lengths)
+    )
+    # what is neither sure nor surer than the best so far is not asked for
+    least = np.maximum(best.log_probability[owner[at]], np.log(params.false_alarm_probability)) - np.log(trials)
+    found = _judged(signals, windows.chosen(at), least, params)
+    found.log_probability[:] = np.minimum(found.log_probability + np.log(trials), 0.0)
+    # what is as probable as anything is not better
+    told = np.flatnonzero(found.log_probability < 0)
+    found, at = found.chosen(told), at[told]
+    top = _preferred(found.log_probability, signals.volumes(found.pieces), owner[at], params)
+    owner = owner[at][top]
+    old, new = best.chosen(owner), found.chosen(top)
+    two = np.concatenate([old.log_probability, new.log_probability])
+    volume = np.concatenate([signals.volumes(old.pieces), signals.volumes(new.pieces)])
+    winner = _preferred(two, volume, np.concatenate([owner, owner]), params)
+    is_new = winner >= len(owner)
+    at = winner[is_new] - len(owner)
+    best.put(owner[at], new.chosen(at))
+
+
+def _preferred(log_probability: Reals, volume: Reals, owner: Ints, params: ControlledParams) -> Ints:
+    """Return the place of each owner's best window, in order of owners.
+
+    Where there is a period, the surest of those that carry nearly as many bytes as any; else the least improbable.
+    """
+    is_sure = log_probability <= np.log(params.false_alarm_probability)
+    largest = np.zeros(int(owner.max(initial=-1)) + 1)
+    np.maximum.at(largest, owner[is_sure], volume[is_sure])
+    is_large = is_sure & (volume >= params.large_ratio * largest[owner])
+    # what is sure anyway is not made better by being surer still
+    surety = np.maximum(log_probability, np.log(params.sure_probability))
+    order = np.lexsort((log_probability, -volume, surety, ~is_large, owner))
+    return order[np.flatnonzero(np.diff(owner[order], prepend=-1))]
+
+
+# ---- both tests
+
+
+def _judged(signals: Signals, pieces: Pieces, least: Reals, params: ControlledParams) -> _Findings:
+    """Judge pieces (k). Where the logarithm of the probability is above the least that is asked for it may be 0."""
+    found = _Findings.of(pieces)
+    needed = least - np.log(_TESTS) + _MARGIN
+    for places, width in pieces.alike():
+        found.put(places, _judge_bursts(signals, pieces.chosen(places), width, needed[places], params))
+    fit = np.flatnonzero(
+        controlled_lines.is_fit(pieces.lengths, found.typical_length, found.effective_counts, params.combs)
+    )
+    lines = fit[_may_have_lines(signals, found.chosen(fit), needed[fit], params)]
+    for places, size in pieces.chosen(lines).grouped():
+        _judge_lines(signals, found, lines[places], size, params)
+    found.log_probability[:] = np.minimum(found.log_probability + np.log(_TESTS), 0.0)
+    return found
+
+
+def _judge_bursts(signals: Signals, pieces: Pieces, width: int, needed: Reals, params: ControlledParams) -> _Findings:
+    """Judge the bursts of pieces that are no longer than so many samples."""
+    found = _Findings.of(pieces)
+    rates, is_known = signals.cut(pieces, width)
+    active = _activity(rates, is_known, pieces.lengths, signals.known_counts(pieces))
+    is_flicker = controlled_pauses.is_flicker(active, pieces.lengths, params.regularity)
+    bursts = _bursts(signals, pieces, active.chosen(~is_flicker))
+    # of few kinds, as there are tables of it; and what lines are compared with is told
+    asked = float(max(np.ceil(needed.max()), np.log(_SURE_OF_BURSTS / _TESTS)))
+    regular = controlled_pauses.regularity(bursts, params.regularity, asked)
+    found.log_probability[:], found.merged_gap[:] = regular.log_probability, regular.merged_gap
+    found.period[:], found.variation[:] = regular.period, regular.variation
+    found.typical_length[:], found.effective_counts[:] = _sizes(rates, active, bursts, is_flicker)
+    return found
+
+
+def _may_have_lines(signals: Signals, found: _Findings, needed: Reals, params: ControlledParams) -> Ints:
+    """Return the places of pieces whose lines may be as improbable as needed."""
+    if needed.min(initial=0.0) > _WORTH_BOUNDS:
+        return np.arange(len(needed))
+    is_possible = np.zeros(len(needed), dtype=np.bool_)
+    for places, size in found.pieces.grouped():
+        centred = _centred(signals, found.chosen(places), size)
+        power = controlled_lines.powers(centred.values, size)
+        is_possible[places] = controlled_lines.may_be_combs(centred, power, needed[places], params.combs)
+    return np.flatnonzero(is_possible)
+
+
+def _judge_lines(signals: Signals, found: _Findings, at: Ints, size: int, params: ControlledParams) -> None:
+    """Put lines where they are less probable than what was found of bursts."""
+    bursts = found.chosen(at)
+    centred = _centred(signals, bursts, size)
+    ratios = controlled_lines.over_noise(controlled_lines.powers(centred.values, size), params.combs)
+    comb = controlled_lines.best_combs(centred, ratios, params.combs, np.log(params.false_alarm_probability))
+    is_better = comb.log_probability < bursts.log_probability
+    found.is_comb[at] = is_better & ~_is_of_bursts(bursts, comb.cycles_per_sample)
+    found.log_probability[at] = np.minimum(comb.log_probability, bursts.log_probability)
+    found.cycles_per_sample[at], found.line_count[at] = comb.cycles_per_sample, comb.line_count
+
+
+def _centred(signals: Signals, found: _Findings, size: int) -> Centred:
+    """Return pieces that are transformed alike, white as far as one step of prediction makes them so."""
+    rates, is_known = signals.cut(found.pieces, size)
+    values = controlled_lines.whitened(rates, is_known)
+    return Centred(values, found.pieces.lengths, found.typical_length, found.effective_counts)
+
+
+def _is_of_bursts(bursts: _Findings, cycles_per_sample: Reals) -> Bools:
+    """Return whether lines are those of bursts that are regular, but not to a sample (k).
+
+    The lines of bursts that come sooner and later tell how often most of them come, not how often they come on the
+    whole; and they may be those of what is in a burst. Where bursts are missing, distances say less than lines.
+    """
+    cycles = bursts.period * cycles_per_sample
+    whole = np.maximum(np.round(cycles), 1.0)
+    is_sure = bursts.log_probability + np.log(_TESTS) <= np.log(_SURE_OF_BURSTS)
+    found: Bools = is_sure & (np.abs(cycles - whole) <= _SAME_RATIO) & (bursts.variation * bursts.period > 1.0)
+    return found
+
+
+def _activity(rates: Floats, is_known: Bools | None, lengths: Ints, known_counts: Ints) -> Activity:
+    """Return when pieces are above the mean of what is known."""
+    is_bridged = None
+    if is_known is not None and (known_counts < lengths).any():
+        # behind the end is no gap in what is known
+        is_bridged = is_known | (np.arange(rates.shape[1]) >= lengths[:, None])
+    return controlled_pauses.activity(rates, rates.sum(axis=1) / np.maximum(known_counts, 1), is_bridged)
+
+
+def _bursts(signals: Signals, pieces: Pieces, active: Activity) -> Bursts:
+    """Return the bursts of pieces (k), in samples from their starts on."""
+    return active.carrying(signals.volumes_of(active.edges_from(signals.places(pieces.row, pieces.first))))
+
+
+def _sizes(rates: Floats, active: Activity, bursts: Bursts, is_flicker: Bools) -> tuple[Reals, Reals]:
+    """Return how long a typical burst is and how many carry the bytes (k); of what flickers, from its samples."""
+    typical, effective = bursts.typical_length, bursts.effective_counts
+    rows = np.flatnonzero(is_flicker)
+    if len(rows):
+        own = rates if len(rows) == len(rates) else rates[rows]
+        total, square = own.sum(axis=1, dtype=np.float64), np.einsum("ij,ij->i", own, own)
+        typical[rows] = 1.0
+        # every other sample is above the mean at best
+        effective[rows] = np.minimum(total**2 / square / 2.0, active.counts[rows])
+    return typical, effective
+
+
+# ---- what is told of those that are periodic
+
+
+def _runs(signals: Signals, found: _Findings, params: ControlledParams) -> tuple[Reals, Extents]:
+    """Return frequency and extents where distances of bursts were judged."""
+    bursts = _like_those_of(signals, found, params.regularity.least_burst_ratio)
+    told = controlled_extents.of_bursts(bursts, found.merged_gap, found.period, found.variation)
+    return 1.0 / told.period, told
+
+
+def _like_those_of(signals: Signals, found: _Findings, ratio: float) -> Bursts:
+    """Return the bursts of whole signals that are above the mean of the piece, and as large as those in it."""
+    threshold = signals.volumes(found.pieces) / np.maximum(signals.known_counts(found.pieces), 1)
+    is_known = None if signals.is_known is None else signals.is_known[found.row]
+    bursts = controlled_pauses.bursts(signals.rates[found.row], threshold, is_known)
+    owner = bursts.owner
+    judged = bursts.chosen((bursts.first >= found.first[owner]) & (bursts.first < found.last[owner]))
+    return bursts.chosen(bursts.volume >= ratio * judged.typical_volume[owner])
+
+
+def _cycles(signals: Signals, found: _Findings, size: int, params: ControlledParams) -> tuple[Reals, Extents]:
+    """Return frequency and extents where lines were judged.
+
+    If bursts come about as often, but not in step with the lines, these are those of a part of them only: then the
+    distances of bursts tell both.
+    """
+    comb = controlled_lines.Combs(found.log_probability, found.cycles_per_sample, found.line_count)
+    frequency = controlled_lines.refined(_centred(signals, found, size), comb, params.combs)
+    own = signals.chosen(found.row)
+    told = controlled_extents.of_cycles(own.rates, own.is_known, frequency, own.spans, found.pieces)
+    bursts = _like_those_of(signals, found, params.regularity.least_burst_ratio)
+    gap = np.floor(_GAP_IN_CYCLE / frequency).astype(np.int64)
+    run = controlled_extents.of_bursts(bursts, gap, 1.0 / frequency, np.full(len(gap), _UNEVEN), is_mean=False)
+    drift = np.abs(run.period * frequency - 1.0) * told.cycles
+    is_run = (run.cycles >= _SAME_CYCLES * told.cycles) & ((drift > _DRIFT) | (_SAME_CYCLES * run.cycles > told.cycles))
+    return np.where(is_run, 1.0 / run.period, frequency), told.replaced(is_run, run)
+
+
+def _tell(part: Sampled, told: tuple[Reals, Extents], rows: Ints, answers: _Answers, offset: int) -> None:
+    """Put what is known of some periodic signals in their places."""
+    frequency, extent = told
+    at = offset + rows
+    answers.outcome[at] = "periodic"
+    answers.cycles_per_sample[at] = frequency
+    answers.first[at], answers.last[at] = extent.first, extent.last
+    answers.confidence[at] = extent.regularity
+    answers.amplitude[at], answers.phase[at] = _cosine(part.chosen(rows), frequency, extent)
+
+
+def _cosine(part: Sampled, frequency: Reals, extent: Extents) -> tuple[Reals, Reals]:
+    """Return amplitude and phase of the cosine at a frequency (n) that is nearest to signals where it holds."""
+    place = np.arange(part.sample_count)
+    is_in = (place >= extent.first[:, None] - 0.5) & (place < extent.last[:, None] - 0.5) & part.is_known
+    count = np.maximum(is_in.sum(axis=1), 1)
+    rates = np.zeros((part.signal_count, -(-part.sample_count // _RUN), _RUN))
+    own = rates.reshape(part.signal_count, rates.shape[1] * _RUN)[:, : part.sample_count]
+    np.copyto(own, part.bytes_per_s, where=is_in)
+    # a wave in a run is that of the first one, turned: so there are few cosines
+    runs = _waves((_RUN * np.arange(rates.shape[1]) + 0.5) * frequency[:, None])
+    steps = _waves(np.arange(_RUN) * frequency[:, None])
+    with np.errstate(over="ignore", invalid="ignore"):
+        own -= (own / count[:, None]).sum(axis=1, keepdims=True)
+        own *= is_in / count[:, None]
+        sums = np.matmul(rates, np.stack([steps.real, steps.imag], axis=-1))
+        wave = np.einsum("ij,ij->i", sums[..., 0] + 1j * sums[..., 1], runs)
+        return 2.0 * np.abs(wave), np.arctan2(-wave.imag, wave.real)
+
+
+def _waves(turns: Reals) -> npt.NDArray[np.complex128]:
+    """Return what stands for so many turns on the unit circle."""
+    found: npt.NDArray[np.complex128] = np.exp(2j * np.pi * (turns - np.floor(turns)))
+    return found

@@ -1,0 +1,199 @@
+"""Pieces of many signals: from the first activity to the last, windows, and the samples of either side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.periods.controlled_lines import transform_sizes
+from transforms.periods.sampled import Sampled
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float32]
+
+#: samples of pieces that are worked on at a time: bounds the memory, and there is a time to each call
+_CHUNK_SAMPLES = 1 << 18
+#: pieces are not cut less wide
+_LEAST_WIDTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Pieces (k) of signals: of which one, its first sample, and the one behind its last."""
+
+    row: Ints
+    first: Ints
+    last: Ints
+
+    @property
+    def lengths(self) -> Ints:
+        """How many samples each has (k)."""
+        return self.last - self.first
+
+    def chosen(self, at: Ints | Bools) -> Pieces:
+        """Return some of them."""
+        return Pieces(self.row[at], self.first[at], self.last[at])
+
+    def grouped(self) -> Iterator[tuple[Ints, int]]:
+        """Yield the places of pieces that are transformed alike, about as many as fit the cache, and the size."""
+        yield from _groups(transform_sizes(self.lengths))
+
+    def alike(self) -> Iterator[tuple[Ints, int]]:
+        """Yield the places of pieces of about one length, about as many as fit the cache, and as how wide they fit."""
+        exponent = np.ceil(np.log2(np.maximum(self.lengths, _LEAST_WIDTH))).astype(np.int64)
+        widths = 2**exponent
+        yield from _groups(np.where(4 * self.lengths <= 3 * widths, np.maximum(3 * widths // 4, _LEAST_WIDTH), widths))
+
+    def windows(self, level: int, chosen: Ints) -> tuple[Pieces, Ints]:
+        """Return windows of some pieces, half of one over the next, and to which piece each belongs.
+
+        level: how often they are halved; there are 2**(level + 1) - 1 of each.
+        """
+        count = 2 ** (level + 1) - 1
+        owner = np.repeat(chosen, count)
+        half = self.lengths[owner] / 2.0 ** (level + 1)
+        start = self.first[owner] + np.tile(np.arange(count), len(chosen)) * half
+        first, last = (np.round(edge).astype(np.int64) for edge in (start, start + 2 * half))
+        return Pieces(self.row[owner], first, last), owner
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Signals (n, samples) as multiples of their highest rate, 0 where not known; is_known is None if all are.
+
+    Single precision is enough to judge, and half as large. Behind the samples are zeros, as many as a transform may
+    reach beyond its piece. spans: of each signal, from its first activity to its last; none without activity.
+    """
+
+    padded: Floats
+    sample_count: int
+    is_known: Bools | None
+    spans: Pieces
+
+    @classmethod
+    def of(cls, sampled: Sampled) -> Signals:
+        """Return signals; a rate below 0 is no measurement."""
+        rates, known, count = sampled.bytes_per_s, None, sampled.sample_count
+        highest, lowest = rates.max(axis=1, initial=0.0), rates.min(axis=1, initial=0.0)
+        # NaN is neither
+        if not ((highest < np.inf) & (lowest >= 0)).all():
+            known = np.isfinite(rates) & (rates >= 0)
+            rates = np.where(known, rates, 0.0)
+            highest = rates.max(axis=1, initial=0.0)
+        padded = np.zeros((len(rates), count + int(transform_sizes(np.array([count]))[0])), dtype=np.float32)
+        with np.errstate(under="ignore"):
+            scale = np.where(highest > 0, highest, 1.0)[:, None]
+            np.divide(rates, scale, out=padded[:, :count], casting="same_kind")
+        is_active = rates > 0
+        rows, none = np.arange(len(rates)), np.zeros(len(rates), dtype=np.int64)
+        first = is_active.argmax(axis=1) if count else none
+        last = count - is_active[:, ::-1].argmax(axis=1) if count else none
+        return cls(padded, count, known, Pieces(rows, np.where(highest > 0, first, 0), np.where(highest > 0, last, 0)))
+
+    @property
+    def rates(self) -> Floats:
+        """The samples (n, samples)."""
+        return self.padded[:, : self.sample_count]
+
+    def chosen(self, rows: Ints) -> Signals:
+        """Return some of the signals."""
+        known = None if self.is_known is None else self.is_known[rows]
+        spans = replace(self.spans.chosen(rows), row=np.arange(len(rows)))
+        return Signals(self.padded[rows], self.sample_count, known, spans)
+
+    def known_counts(self, pieces: Pieces) -> Ints:
+        """Return how many samples of each piece were measured (k)."""
+        if self.is_known is None:
+            return pieces.lengths
+        found: Ints = _between(self._known_sums, pieces)
+        return found
+
+    def volumes(self, pieces: Pieces) -> Reals:
+        """Return the sum of each piece's samples (k)."""
+        found: Reals = _between(self._volume_sums, pieces)
+        return found
+
+    def places(self, row: Ints, sample: Ints) -> Ints:
+        """Return the place of samples in a flat table that has one more of each signal (k)."""
+        return row * (self.sample_count + 1) + sample
+
+    def volumes_of(self, edges: Ints) -> Reals:
+        """Return the sums of samples from each first place to the second one, not included, and so on (edges / 2)."""
+        if not len(edges):
+            return np.zeros(0)
+        sums = self._volume_sums.ravel().take(edges)
+        return sums[1::2] - sums[::2]
+
+    def trimmed(self, pieces: Pieces) -> Pieces:
+        """Return pieces from their first activity to their last; those without any have no samples."""
+        rates, width = self.padded.ravel(), self.padded.shape[1]
+        start = pieces.row * width
+        is_idle = rates.take(start + pieces.first) <= 0
+        is_idle |= rates.take(start + np.maximum(pieces.last - 1, pieces.first)) <= 0
+        at = np.flatnonzero(is_idle)
+        if not len(at):
+            return pieces
+        start, first, last = start[at], pieces.first.copy(), pieces.last.copy()
+        before = np.searchsorted(self._active_places, start + last[at]) - 1
+        after = np.searchsorted(self._active_places, start + first[at])
+        first[at] = np.minimum(self._active_places[after] - start, last[at])
+        last[at] = np.maximum(self._active_places[before] + 1 - start, first[at])
+        return replace(pieces, first=first, last=last)
+
+    @cached_property
+    def _known_sums(self) -> Ints:
+        sums = np.zeros((len(self.padded), self.sample_count + 1), dtype=np.int64)
+        if self.is_known is not None:
+            np.cumsum(self.is_known, axis=1, out=sums[:, 1:])
+        return sums
+
+    @cached_property
+    def _volume_sums(self) -> Reals:
+        sums = np.zeros((len(self.padded), self.sample_count + 1))
+        sums[:, 1:] = self.rates
+        return np.cumsum(sums, axis=1, out=sums)
+
+    @cached_property
+    def _active_places(self) -> Ints:
+        """Return where there is activity in a flat table of the padded samples, between the places around the table."""
+        return np.concatenate([[-1], np.flatnonzero(self.padded > 0), [self.padded.size]])
+
+    def cut(self, pieces: Pieces, size: int) -> tuple[Floats, Bools | None]:
+        """Return the samples of pieces from their start on (k, size), and which are known; neither behind their end."""
+        strides, width = self.padded.strides, self.padded.shape[1]
+        shown = np.lib.stride_tricks.as_strided(
+            self.padded, (len(self.padded), width - size + 1, size), (*strides, strides[1]), writeable=False
+        )
+        rates = shown[pieces.row, pieces.first]
+        is_known = None
+        if (pieces.lengths != size).any():
+            is_known = np.arange(size) < pieces.lengths[:, None]
+            rates *= is_known
+        if self.is_known is not None:
+            cells = np.minimum(pieces.first[:, None] + np.arange(size), self.sample_count - 1)
+            known = self.is_known[pieces.row[:, None], cells]
+            is_known = known if is_known is None else known & is_known
+        return rates, is_known
+
+
+def _groups(sizes: Ints) -> Iterator[tuple[Ints, int]]:
+    """Yield the places of each size (k) group after group, and the size."""
+    for size in np.unique(sizes).tolist():
+        places = np.flatnonzero(sizes == size)
+        step = max(1, _CHUNK_SAMPLES // size)
+        for start in range(0, len(places), step):
+            yield places[start : start + step], size
+
+
+def _between(sums: npt.NDArray[Any], pieces: Pieces) -> npt.NDArray[Any]:
+    """Return what sums from the start (n, samples + 1) are more at the end of pieces than at their start (k)."""
+    flat, start = sums.ravel(), pieces.row * sums.shape[1]
+    found: npt.NDArray[Any] = flat.take(start + pieces.last) - flat.take(start + pieces.first)
+    return found

@@ -1,0 +1,200 @@
+"""Periods of many signals by every method, and how alike the periods are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.arrays import Ragged
+from transforms.periods import periodicity
+from transforms.periods.answers import Detections, gathered
+from transforms.periods.periodicity import Periodicity
+from transforms.periods.sampled import Sampled, by_length
+from transforms.periods.windows import clipped_samples
+from transforms.throughput.requests import Steps, owners
+
+if TYPE_CHECKING:
+    from transforms.periods.autocorrelation import AutocorrelationParams
+    from transforms.periods.autoperiod import AutoperiodParams
+    from transforms.periods.controlled import ControlledParams
+    from transforms.periods.ftio import DftParams
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: every method, the default first
+METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod")
+#: what methods say of signals (n): their answers, and the refined confidence (n)
+Answers = dict[str, tuple[Detections, Reals]]
+#: signals that are judged together differ in length by no more than this: fewer groups, and little to skip
+_PADDING_RATIO = 0.25
+#: two full cycles, but for rounding
+_LEAST_CYCLES = 2 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodParams:
+    """How periods are sought.
+
+    methods: which of `METHODS`. max_missing_ratio: the share of a signal that may not have been measured (ours: the
+    papers have no gaps). The rest: the parameters of each method, its own defaults where None.
+    """
+
+    methods: tuple[str, ...] = METHODS
+    max_missing_ratio: float = 0.5
+    controlled: ControlledParams | None = None
+    dft: DftParams | None = None
+    autocorrelation: AutocorrelationParams | None = None
+    autoperiod: AutoperiodParams | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """What one method says of n signals.
+
+    detections: its answers. refined_confidence (n): FTIO's, NaN where there is none. periodicity: how alike the
+    periods are, over each answer's own window.
+    """
+
+    method: str
+    detections: Detections
+    refined_confidence: Reals
+    periodicity: Periodicity
+
+
+def find(
+    samples: Ragged,
+    sampling_hz: Reals,
+    started_s: Reals,
+    params: PeriodParams | None = None,
+    steps: Steps | None = None,
+) -> list[Periods]:
+    """Return what each method says of n signals.
+
+    samples: in bytes per second, NaN where not measured. sampling_hz, started_s (n). steps: the signals exactly, if
+    they are known so: then the periods are compared on them, else on the samples, each of which holds until the next.
+    """
+    params = params or PeriodParams()
+    found = detect(samples, sampling_hz, started_s, params)
+    return [
+        Periods(method, detections, refined, compared(detections, samples, sampling_hz, started_s, steps))
+        for method, (detections, refined) in found.items()
+    ]
+
+
+def detect(samples: Ragged, sampling_hz: Reals, started_s: Reals, params: PeriodParams | None = None) -> Answers:
+    """Return what `find` does, but for how alike the periods are: each method's answers and refined confidence (n)."""
+    params = params or PeriodParams()
+    answers: Answers = {}
+    if set(params.methods) - {"controlled"}:
+        answers |= _of_groups(_exact_answers, samples, sampling_hz, started_s, params)
+    if "controlled" in params.methods:
+        answers |= _of_groups(_padded_answers, samples, sampling_hz, started_s, params)
+    known = _known_counts(samples)
+    counts = np.diff(samples.offsets)
+    found: Answers = {}
+    for method in (name for name in METHODS if name in params.methods):
+        answer, refined = answers[method]
+        detections = _judged(answer, started_s + counts / sampling_hz, known, counts, params)
+        found[method] = detections, np.where(detections.is_periodic, refined, np.nan)
+    return found
+
+
+def _of_groups(
+    answers: Callable[[Sampled, PeriodParams], Answers],
+    samples: Ragged,
+    sampling_hz: Reals,
+    started_s: Reals,
+    params: PeriodParams,
+) -> Answers:
+    """Return what some methods say of signals of any length, which are judged in groups."""
+    padding = _PADDING_RATIO if answers is _padded_answers else 0.0
+    places, parts = [], []
+    for place, group in by_length(samples, sampling_hz, started_s, padding):
+        places.append(place)
+        parts.append(answers(group, params))
+    # without any signal each method says nothing of none
+    parts = parts or [answers(Sampled(np.zeros((0, 0)), np.zeros(0), np.zeros(0)), params)]
+    places = places or [np.zeros(0, dtype=np.int64)]
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return {
+        method: (
+            gathered([part[method][0] for part in parts], places),
+            np.concatenate([part[method][1] for part in parts])[order],
+        )
+        for method in parts[0]
+    }
+
+
+def _padded_answers(group: Sampled, params: PeriodParams) -> Answers:
+    """Return what the methods say to which samples behind the end that were not measured are nothing."""
+    from transforms.periods import controlled
+
+    found = controlled.detect(group, params.controlled or controlled.ControlledParams())
+    return {"controlled": (found, np.full(group.signal_count, np.nan))}
+
+
+def _exact_answers(group: Sampled, params: PeriodParams) -> Answers:
+    """Return what the other methods say of signals of one length, with the refined confidence (n)."""
+    wanted = set(params.methods)
+    none = np.full(group.signal_count, np.nan)
+    found = {}
+    # Each method is imported where it is run: most calls want one, and AUTOPERIOD's sparse matrices take long.
+    if wanted & {"dft", "merged"}:
+        from transforms.periods import ftio
+
+        found["dft"] = ftio.detect(group, params.dft), none
+    if wanted & {"autocorrelation", "merged"}:
+        from transforms.periods import autocorrelation as autocorrelations
+
+        found["autocorrelation"] = autocorrelations.detect(group, params.autocorrelation), none
+    if "merged" in wanted:
+        from transforms.periods.ftio_merged import refine
+
+        merged = refine(found["dft"][0], found["autocorrelation"][0])
+        found["merged"] = merged.detections, merged.refined_confidence
+    if "autoperiod" in wanted:
+        from transforms.periods import autoperiod
+
+        found["autoperiod"] = autoperiod.detect_sampled(group, params.autoperiod), none
+    return found
+
+
+def _known_counts(samples: Ragged) -> Ints:
+    counts = np.diff(samples.offsets)
+    owner = owners(samples.offsets)
+    return np.bincount(owner[np.isfinite(samples.values)], minlength=len(counts)).astype(np.int64)
+
+
+def _judged(answer: Detections, ended_s: Reals, known: Ints, counts: Ints, params: PeriodParams) -> Detections:
+    """Return answers without those that no method should give: of what is mostly missing, or of too few cycles."""
+    own = replace(answer, window_end_s=np.minimum(answer.window_end_s, ended_s))
+    is_gappy = (known > 0) & (counts - known > params.max_missing_ratio * counts)
+    with np.errstate(invalid="ignore"):
+        cycles = (own.window_end_s - own.window_start_s) * own.frequency_hz
+        is_short = cycles < _LEAST_CYCLES
+    return own.denied(is_short, "aperiodic").denied(is_gappy, "too_many_gaps")
+
+
+def compared(
+    found: Detections, samples: Ragged, sampling_hz: Reals, started_s: Reals, steps: Steps | None
+) -> Periodicity:
+    """Return how alike the periods of each signal are, within the window of its answer."""
+    if steps is not None:
+        return periodicity.of_steps(steps, found.window_start_s, found.window_end_s, found.frequency_hz)
+    places, parts = [], []
+    for place, group in by_length(samples, sampling_hz, started_s):
+        within, starts = clipped_samples(group, found.window_start_s[place], found.window_end_s[place])
+        for inner, part in by_length(within, sampling_hz[place], starts):
+            places.append(place[inner])
+            parts.append(periodicity.of_sampled(part, found.frequency_hz[place[inner]]))
+    order = np.argsort(np.concatenate([*places, np.zeros(0, dtype=np.int64)]), kind="stable")
+    none = np.zeros(0)
+    columns = {
+        each.name: np.concatenate([*(getattr(part, each.name) for part in parts), none]) for each in fields(Periodicity)
+    }
+    return Periodicity(**{name: column[order] for name, column in columns.items()})

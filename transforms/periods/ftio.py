@@ -1,0 +1,207 @@
+"""The period of many signals by their discrete Fourier transform, as FTIO states it (sections II-B and II-C).
+
+Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24. What differs from the paper, or what it
+leaves open: an answer has at least two cycles in the window, harmonics are all integer multiples, and what varies no
+more than rounding has no spectrum. `transforms.periods.ftio_0_0_9` is what the tool of the paper computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.periods.answers import Candidates, Detections
+from transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, outliers
+from transforms.periods.ftio_spectra import Spectra, spectra
+from transforms.periods.sampled import Sampled
+from transforms.throughput.requests import Steps, owners
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Texts = npt.NDArray[np.str_]
+
+#: as long as the longest outcome
+_OUTCOME = np.dtype("<U13")
+
+
+@dataclass(frozen=True, slots=True)
+class DftParams:
+    """When a frequency is a signal's own.
+
+    method: how outliers are found (section II-B2: the Z-score is the plain one). outliers: its thresholds.
+    most_candidates: with more candidates there is no dominant frequency (section II-B2: two). least_cycle_count: how
+    often a period is in the window at least (ours: the paper accepts one cycle, which is the window, not a period).
+    max_missing_ratio: the share of samples that may not have been measured (ours, as of the classes).
+    """
+
+    method: Method = "z_score"
+    outliers: OutlierParams = field(default_factory=OutlierParams)
+    most_candidates: int = 2
+    least_cycle_count: int = 2
+    max_missing_ratio: float = 0.5
+
+
+def detect(sampled: Sampled, params: DftParams | None = None) -> Detections:
+    """Return each signal's dominant frequency, if it has one, with FTIO's confidence.
+
+    Candidates are what is left without harmonics and without what has too few cycles, by power; their confidence is
+    NaN where there are more of them than a dominant frequency may have.
+    """
+    params = params or DftParams()
+    parts = [_detect(part, params) for _, part in sampled.chunks()]
+    return _joined(parts, sampled)
+
+
+def sampling_hz_for(steps: Steps, most_samples: int = 1 << 20) -> Reals:
+    """Return sampling frequencies that show each subject's smallest change (subjects), as section II-E wants it.
+
+    Twice in the shortest time between two changes of the rate, which is the least that shows it (FTIO 0.0.9 does the
+    same), but no more than so many samples from the first edge to the last (ours: a million take a twentieth of a
+    second; with fewer than the changes need, use bytes in bins). NaN for a subject without duration.
+    """
+    owner = owners(steps.offsets)
+    before = np.concatenate([[0.0], steps.bytes_per_s[:-1]])
+    before[steps.offsets[:-1][np.diff(steps.offsets) > 0]] = 0.0
+    at = np.flatnonzero(steps.bytes_per_s != before)
+    is_next = owner[at[1:]] == owner[at[:-1]]
+    shortest = np.full(steps.subject_count, np.inf)
+    np.minimum.at(shortest, owner[at[1:]][is_next], np.diff(steps.edges_s[at])[is_next])
+    duration = np.zeros(steps.subject_count)
+    np.add.at(duration, owner, steps.widths_s)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        hz = np.minimum(2.0 / shortest, most_samples / duration)
+    return np.where((duration > 0) & np.isfinite(hz) & (hz > 0), hz, np.nan)
+
+
+# ---- one chunk
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is found of some of the signals."""
+
+    outcome: Texts
+    frequency_hz: Reals
+    confidence: Reals
+    candidate_counts: Ints
+    candidates: tuple[Reals, Reals, Reals, Reals]
+
+
+def _detect(sampled: Sampled, params: DftParams) -> _Part:
+    found = spectra(sampled)
+    outcome = _unjudged(found, params)
+    standing = outliers(found.power, params.method, params.outliers)
+    is_judged = outcome == ""
+    if not is_judged.all():
+        standing = _chosen(standing, is_judged[standing.signal])
+    is_harmonic = harmonics(standing, found.signal_count, found.bin_count, params.least_cycle_count)
+    is_candidate = standing.is_candidate & ~is_harmonic
+    confidence = _confidences(standing, is_harmonic, found.signal_count, params.method)
+    counts = np.bincount(standing.signal[is_candidate], minlength=found.signal_count)
+    confidence[counts[standing.signal] > params.most_candidates] = np.nan
+    best = _by_power(standing, is_candidate, found)
+    signal, first = np.unique(standing.signal[best], return_index=True)
+    # what has too few cycles counts as a candidate, and where it is the strongest there is no answer
+    is_answer = (standing.bin[best[first]] >= params.least_cycle_count) & (counts[signal] <= params.most_candidates)
+    signal, top = signal[is_answer], best[first[is_answer]]
+    outcome[is_judged] = "aperiodic"
+    outcome[signal] = "periodic"
+    frequency, sure = np.full((2, found.signal_count), np.nan)
+    frequency[signal], sure[signal] = found.frequencies_of(signal, standing.bin[top]), confidence[top]
+    listed = best[standing.bin[best] >= params.least_cycle_count]
+    hz, amplitude, phase = found.cosines_of(standing.signal[listed], standing.bin[listed])
+    listed_counts = np.bincount(standing.signal[listed], minlength=found.signal_count)
+    return _Part(outcome, frequency, sure, listed_counts, (hz, confidence[listed], amplitude, phase))
+
+
+def _unjudged(found: Spectra, params: DftParams) -> Texts:
+    """Return why there is nothing to judge of each signal (n), or nothing."""
+    outcome = np.zeros(found.signal_count, dtype=_OUTCOME)
+    outcome[found.is_constant] = "aperiodic"
+    outcome[(found.total_power == 0) & (found.mean_bytes_per_s == 0)] = "no_io"
+    outcome[found.missing_ratio > params.max_missing_ratio] = "too_many_gaps"
+    if found.bin_count < max(fewest_bins(params.method, params.outliers), params.least_cycle_count):
+        outcome[:] = "too_short"
+    outcome[found.missing_ratio >= 1.0] = "no_data"
+    return outcome
+
+
+def _chosen(standing: Outliers, rows: Bools) -> Outliers:
+    return Outliers(
+        standing.signal[rows],
+        standing.bin[rows],
+        standing.score[rows],
+        standing.is_outlier[rows],
+        standing.is_near[rows],
+    )
+
+
+def harmonics(standing: Outliers, signal_count: int, bin_count: int, least_cycle_count: int) -> Bools:
+    """Return which candidates are integer multiples of a lower candidate of the same signal (m).
+
+    Multiples are told by whole bins: frequencies divided as floats miss half of them. What has fewer than so many
+    cycles has no harmonics: every frequency is a multiple of the window's own.
+    """
+    is_candidate = standing.is_candidate
+    counts = np.bincount(standing.signal[is_candidate], minlength=signal_count)
+    at = np.flatnonzero(is_candidate & (standing.bin >= least_cycle_count) & (counts[standing.signal] > 1))
+    if not len(at):
+        return np.zeros(len(standing.bin), dtype=np.bool_)
+    at = at[standing.bin[at] <= bin_count // 2]
+    cells, base = standing.signal * (bin_count + 1), standing.bin[at]
+    # All multiples of each, from twice it to the highest bin: sums of steps, of which a first one leads on from the
+    # last multiple of the one before.
+    lengths = bin_count // base - 1
+    starts = np.cumsum(lengths) - lengths
+    first = cells[at] + 2 * base
+    multiples = np.repeat(base, lengths)
+    multiples[starts] = first
+    multiples[starts[1:]] -= (first + (lengths - 1) * base)[:-1]
+    is_multiple = np.zeros(signal_count * (bin_count + 1), dtype=np.bool_)
+    is_multiple[np.cumsum(multiples)] = True
+    found: Bools = is_candidate & is_multiple[cells + standing.bin]
+    return found
+
+
+def _confidences(standing: Outliers, is_harmonic: Bools, signal_count: int, method: Method) -> Reals:
+    """Return c_k of section II-C (m); for other methods than the Z-score, what the method says itself.
+
+    Harmonics among the candidates are in neither sum: so the paper's example gains from 60.5 % to 62.5 % when a
+    lower tolerance makes a harmonic a candidate.
+    """
+    if method != "z_score":
+        return standing.score.copy()
+    found = np.zeros(len(standing.score))
+    for is_in in (standing.is_outlier, standing.is_near):
+        weights = np.where(is_in & ~is_harmonic, standing.score, 0.0)
+        sums = np.bincount(standing.signal, weights, signal_count)[standing.signal]
+        found += 0.5 * standing.score / np.where(sums > 0, sums, np.inf)
+    return found
+
+
+def _by_power(standing: Outliers, rows: Bools, found: Spectra) -> Ints:
+    """Return chosen rows in order of signals, then from high power to low; of two alike, the lower frequency first."""
+    at = np.flatnonzero(rows)
+    power = found.power[standing.signal[at], standing.bin[at] - 1]
+    return at[np.lexsort((standing.bin[at], -power, standing.signal[at]))]
+
+
+def _joined(parts: list[_Part], sampled: Sampled) -> Detections:
+    count = sampled.signal_count
+    if not parts:
+        none = np.zeros(0)
+        return Detections(np.zeros(0, _OUTCOME), none, none, none, none, none, Candidates.none(0))
+    hz, sure, amplitude, phase = (np.concatenate(column) for column in zip(*(p.candidates for p in parts), strict=True))
+    counts = np.concatenate([part.candidate_counts for part in parts])
+    return Detections(
+        np.concatenate([part.outcome for part in parts]),
+        np.concatenate([part.frequency_hz for part in parts]),
+        np.concatenate([part.confidence for part in parts]),
+        sampled.started_s.copy(),
+        sampled.ended_s,
+        np.full(count, np.nan),
+        Candidates(hz, sure, amplitude, phase, np.concatenate([[0], np.cumsum(counts)])),
+    )

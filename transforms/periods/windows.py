@@ -1,0 +1,208 @@
+"""Parts of signals: a window of time, all but the first phase of I/O, several signals as one.
+
+FTIO "provides an option to skip" the first phase, which is "often prolonged due to initialization overheads" (Tarraf
+et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section III-B). A phase is found in what the
+paper calls substantial I/O (section II-C): where the rate is above the mean rate of the whole window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.arrays import Ragged, cut
+from transforms.periods.phases import ROUNDING as ROUNDING, middle_pauses, substantial_runs
+from transforms.periods.sampled import Sampled
+from transforms.throughput.bursts import Bursts, bursts
+from transforms.throughput.requests import Requests, Steps, owners, step_function
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+#: an edge that misses a sample's own by less than this share of a sample does so by rounding
+_EDGE_SLACK = 1e-6
+
+
+# ---- a window
+
+
+def clipped(steps: Steps, started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> Steps:
+    """Return step functions cut to windows, exactly.
+
+    started_s, ended_s: one for all, or one for each subject. A rate that holds at the start holds from the start on,
+    one that holds at the end until the end. Impulses at the start and at the end belong to the window, as an instant
+    at the last edge of bins belongs to the last bin. A window that is not longer than nothing holds no rate.
+    """
+    count = steps.subject_count
+    started, ended = (np.broadcast_to(np.asarray(time, dtype=np.float64), (count,)) for time in (started_s, ended_s))
+    edges, levels, offsets = _cut_edges(steps, started, ended)
+    owner = owners(steps.impulse_offsets)
+    is_within = (steps.impulses_s >= started[owner]) & (steps.impulses_s <= ended[owner])
+    impulse_offsets = _running(is_within)[steps.impulse_offsets]
+    return Steps(edges, levels, offsets, steps.impulses_s[is_within], steps.impulse_bytes[is_within], impulse_offsets)
+
+
+def _cut_edges(steps: Steps, started: Reals, ended: Reals) -> tuple[Reals, Reals, Ints]:
+    owner, offsets = owners(steps.offsets), steps.offsets
+    is_window = started < ended
+    is_inside = (steps.edges_s > started[owner]) & (steps.edges_s < ended[owner]) & is_window[owner]
+    kept = np.flatnonzero(is_inside)
+    counts = np.diff(_running(is_inside)[offsets])
+    head = np.where(is_window, _levels_at(steps, steps.edges_s <= started[owner]), 0.0)
+    tail = np.where(is_window, _levels_at(steps, steps.edges_s < ended[owner]), 0.0)
+    # what is active at the start gets an edge there, what is active until the end one there
+    has_head, has_tail = head > 0, tail > 0
+    found_offsets = np.concatenate([[0], np.cumsum(counts + has_head + has_tail)])
+    edges, levels = np.empty((2, int(found_offsets[-1])))
+    place = np.arange(len(kept)) + (found_offsets[:-1] + has_head - _running(is_inside)[offsets[:-1]])[owner[kept]]
+    edges[place], levels[place] = steps.edges_s[kept], steps.bytes_per_s[kept]
+    first, last = found_offsets[:-1][has_head], found_offsets[1:][has_tail] - 1
+    edges[first], levels[first] = started[has_head], head[has_head]
+    edges[last], levels[last] = ended[has_tail], 0.0
+    return edges, levels, found_offsets
+
+
+def _running(is_counted: Bools) -> Ints:
+    """Return how many are counted before each place, and in all (n + 1)."""
+    return np.concatenate([[0], np.cumsum(is_counted, dtype=np.int64)])
+
+
+def _levels_at(steps: Steps, is_reached: Bools) -> Reals:
+    """Return each subject's rate (subjects) from the last of its edges on that is reached; 0 where none is."""
+    counts = np.diff(_running(is_reached)[steps.offsets])
+    found = np.zeros(steps.subject_count)
+    rows = np.flatnonzero(counts)
+    found[rows] = steps.bytes_per_s[steps.offsets[rows] + counts[rows] - 1]
+    return found
+
+
+def spans(steps: Steps) -> tuple[Reals, Reals]:
+    """Return when each subject's first bytes begin to move, and when its last ones are over (subjects); else NaN."""
+    firsts, lasts = np.full((2, steps.subject_count), np.inf)
+    for times, offsets in ((steps.edges_s, steps.offsets), (steps.impulses_s, steps.impulse_offsets)):
+        rows = np.flatnonzero(np.diff(offsets))
+        firsts[rows] = np.minimum(firsts[rows], times[offsets[rows]])
+        lasts[rows] = np.minimum(lasts[rows], -times[offsets[rows + 1] - 1])
+    is_any = np.isfinite(firsts)
+    return np.where(is_any, firsts, np.nan), np.where(is_any, -lasts, np.nan)
+
+
+def clipped_samples(sampled: Sampled, started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> tuple[Ragged, Reals]:
+    """Return the samples that lie in windows as a whole, and when the first of each signal begins (n).
+
+    started_s, ended_s: one for all, or one for each signal. Samples are not shared: an edge of a window that falls
+    into one leaves it out. Signals then are of many lengths: see `transforms.periods.sampled.by_length`.
+    """
+    count = sampled.sample_count
+    low, high = _position(sampled, started_s), _position(sampled, ended_s)
+    first = np.where(np.isnan(low), count, np.clip(np.ceil(low), 0, count)).astype(np.int64)
+    last = np.where(np.isnan(high), 0, np.clip(np.floor(high), 0, count)).astype(np.int64)
+    base = np.arange(sampled.signal_count) * count
+    pieces = cut(sampled.bytes_per_s.ravel(), base + first, base + last - 1)
+    return pieces, sampled.started_s + first / sampled.sampling_hz
+
+
+def _position(sampled: Sampled, time_s: npt.ArrayLike) -> Reals:
+    """Return how many samples after its first one an instant is (n): a whole number where it should be one."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = (np.asarray(time_s, dtype=np.float64) - sampled.started_s) * sampled.sampling_hz
+        nearest = np.rint(found)
+        return np.where(np.abs(found - nearest) <= _EDGE_SLACK, nearest, found)
+
+
+# ---- phases
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseParams:
+    """What parts two phases of I/O.
+
+    gap_s: pauses of substantial I/O that are longer do; None: half of the pause in which half of all paused time lies
+    (ours). The paper has no rule, and shows in section I why a fixed one cannot fit all systems and applications.
+    """
+
+    gap_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPhases:
+    """Each subject's first phase of I/O (n): when it is over, and when the second one begins.
+
+    NaN where there is none, and for second_onset_s where there is only one.
+    """
+
+    ended_s: Reals
+    second_onset_s: Reals
+
+    def skipped(self, started_s: npt.ArrayLike) -> Reals:
+        """Return windows' starts (n) moved to the second phase's onset; as they are where there is none."""
+        found: Reals = np.where(np.isnan(self.second_onset_s), started_s, self.second_onset_s)
+        return found
+
+
+def first_phases(
+    steps: Steps, started_s: npt.ArrayLike, ended_s: npt.ArrayLike, params: PhaseParams | None = None
+) -> FirstPhases:
+    """Return the first phases of step functions within windows: one for all, or one for each subject."""
+    part = clipped(steps, started_s, ended_s)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        length = np.asarray(ended_s, dtype=np.float64) - np.asarray(started_s, dtype=np.float64)
+        threshold = np.where(length > 0, part.volume_bytes / length, np.inf)
+    at = np.flatnonzero(part.bytes_per_s > (threshold * (1.0 + ROUNDING))[owners(part.offsets)])
+    began = np.concatenate([part.edges_s[at], part.impulses_s])
+    ceased = np.concatenate([part.edges_s[np.minimum(at + 1, len(part.edges_s) - 1)], part.impulses_s])
+    owner = np.concatenate([owners(part.offsets)[at], owners(part.impulse_offsets)])
+    return _first(Requests(began, ceased, np.ones(len(began)), owner, part.subject_count), params or PhaseParams())
+
+
+def first_phases_of_samples(sampled: Sampled, params: PhaseParams | None = None) -> FirstPhases:
+    """Return the first phases of evenly sampled signals; what was not measured is in no phase."""
+    params = params or PhaseParams()
+    ended, onset = np.full((2, sampled.signal_count), np.nan)
+    for place, part in sampled.chunks():
+        found = _first(_substantial(part), params)
+        ended[place], onset[place] = found.ended_s, found.second_onset_s
+    return FirstPhases(ended, onset)
+
+
+def _substantial(sampled: Sampled) -> Requests:
+    """Return runs of samples above their signal's mean, as requests."""
+    runs, _ = substantial_runs(sampled)
+    row, hz = runs.row, sampled.sampling_hz[runs.row]
+    began, ceased = (sampled.started_s[row] + place / hz for place in (runs.first, runs.last))
+    return Requests(began, ceased, np.ones(len(row)), row, sampled.signal_count)
+
+
+def _first(pieces: Requests, params: PhaseParams) -> FirstPhases:
+    """Return the first phases of pieces of substantial I/O."""
+    gap_s = _parting_gaps(bursts(pieces, 0.0)) if params.gap_s is None else params.gap_s
+    found = bursts(pieces, gap_s)
+    counts = np.diff(found.offsets)
+    ended, onset = np.full((2, pieces.subject_count), np.nan)
+    ended[counts > 0] = found.ended_s[found.offsets[:-1][counts > 0]]
+    onset[counts > 1] = found.onset_s[found.offsets[:-1][counts > 1] + 1]
+    return FirstPhases(ended, onset)
+
+
+def _parting_gaps(runs: Bursts) -> Reals:
+    """Return half of the pause in which the middle of each subject's paused time lies (subjects), pauses by length."""
+    owner = owners(runs.offsets)
+    is_pause = owner[1:] == owner[:-1]
+    length = (runs.onset_s[1:] - runs.ended_s[:-1])[is_pause]
+    return middle_pauses(owner[1:][is_pause], length, len(runs.offsets) - 1) / 2
+
+
+# ---- several signals as one
+
+
+def summed(steps: Steps, whole: Ints, whole_count: int) -> Steps:
+    """Return the sums of subjects' step functions: subject i is a part of whole[i], or of none where it is negative.
+
+    Any edges go together, as those of a trace's modules or of jobs on one file system do. Rates are added without
+    rounding; each is right to a few units in the last place.
+    """
+    parts = steps.requests()
+    return step_function(Requests(parts.began_s, parts.ceased_s, parts.volume_bytes, whole[parts.subject], whole_count))

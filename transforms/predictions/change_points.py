@@ -1,0 +1,600 @@
+"""Changes in a sequence of periods, found while they are predicted, at any scale alike.
+
+All detectors work on x = log2(period_s), in octaves: a doubling is +1 and a halving is -1 at 0.005 Hz as at 10 Hz, and
+a frequency's change is its period's with the other sign. None has a threshold in hertz or seconds. Three are as
+published, but for what makes them scale-free; one is ours:
+
+- `Cusum`: the two-sided cumulative sum (Page, Biometrika 1954, DOI 10.1093/biomet/41.1-2.100).
+- `PageHinkley`: the same of deviations from the running mean (Hinkley 1971, DOI 10.1093/biomet/58.3.509).
+- `Adwin`: a window that is cut where its parts' means differ (Bifet and Gavalda 2007, DOI 10.1137/1.9781611972771.42).
+- `ClippedCusum`: `Cusum` that no single value can set off, and that tells the most likely change point. The default.
+
+With up to 10 % noise, all but `Adwin` find 99 % of doublings and halvings within three predictions after 20 steady
+ones, and a change in less than 2 % of runs of 40 without any; `Adwin` takes about 12 predictions.
+
+Each takes one prediction at a time, `add(period_s)`, and returns a `Change` or None. After a change the state begins
+anew with the values since the change point. The noise is estimated from the values since the last change
+(`NoiseParams`); errors that are alike from one prediction to the next pass for changes more often. A prediction that is
+missing (None or NaN) is counted and changes nothing else. `to_dict` gives a detector's whole state in plain values that
+JSON can hold, `Detector.from_dict` the same detector from it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from itertools import accumulate
+from statistics import median
+from typing import Any, ClassVar, Self
+
+from transforms.predictions.states import is_count, is_finite
+
+#: a normal variable's standard deviation, in median absolute deviations
+_SIGMA_PER_MAD = 1.4826
+#: what makes the MAD of 2 to 9 values unbiased; n / (n - 0.8) for more (Croux and Rousseeuw, COMPSTAT 1992)
+_SMALL_SAMPLE = (1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
+#: the variance of a median is so many times that of a mean
+_MEDIAN_VARIANCE = math.pi / 2
+
+
+def _require(is_met: bool, what: str) -> None:
+    if not is_met:
+        raise ValueError(what)
+
+
+def _period_s(octaves: float) -> float:
+    # the logarithm of the largest period is rounded up to 1024
+    return math.pow(2.0, min(octaves, math.nextafter(1024.0, 0.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of the period, as it was found.
+
+    index: the change point, the first prediction of the new period, counted from 0; missing predictions count.
+    found_index: the prediction at which it was found. before_period_s, after_period_s: the period until the change
+    point and since, as far as the detector has seen it. noise_octaves: the standard deviation that was assumed of a
+    prediction's log2.
+    """
+
+    index: int
+    found_index: int
+    before_period_s: float
+    after_period_s: float
+    noise_octaves: float
+
+    @property
+    def octaves(self) -> float:
+        """The change in octaves: 1 is a doubling of the period, -1 a halving."""
+        return math.log2(self.after_period_s) - math.log2(self.before_period_s)
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseParams:
+    """How the noise of predictions is estimated; all are ours.
+
+    floor_octaves: the noise is never taken to be less (0.1, which is 7 %: a few values may agree by chance, and a
+    smaller change than that is none that a scheduler would act on). least_count: so many values have to be seen since
+    the last change before one is judged (5: the median of fewer is spoiled by two). most_count: the first so many
+    values since the last change tell level and noise, then they stay (32: bounds memory and work, and a slow drift
+    becomes a change). prior_count: the floor counts as the noise of so many values beside those that were seen (10,
+    from the measured rates: the MAD of five values alone is often far off).
+    """
+
+    floor_octaves: float = 0.1
+    least_count: int = 5
+    most_count: int = 32
+    prior_count: int = 10
+
+    def __post_init__(self) -> None:
+        is_usable = 0 < self.floor_octaves < math.inf and self.prior_count >= 0
+        _require(is_usable, "floor_octaves must be positive, and prior_count must not be negative")
+        _require(2 <= self.least_count <= self.most_count <= 4096, "2 <= least_count <= most_count <= 4096 is required")
+
+
+class _Reference:
+    """Level and noise of the first values since the last change: their median, and their MAD with a floor."""
+
+    def __init__(self, params: NoiseParams, values: Sequence[float] = ()) -> None:
+        self.params = params
+        self.values = list(values[: params.most_count])
+        self.level = self.noise = math.nan
+        self._estimate()
+
+    def add(self, value: float) -> None:
+        if len(self.values) < self.params.most_count:
+            self.values.append(value)
+            self._estimate()
+
+    @property
+    def is_ready(self) -> bool:
+        return len(self.values) >= self.params.least_count
+
+    @property
+    def level_error(self) -> float:
+        """What a new value's deviation from the level is wider than the noise by, as a factor."""
+        return math.sqrt(1.0 + _MEDIAN_VARIANCE / len(self.values))
+
+    def _estimate(self) -> None:
+        count = len(self.values)
+        if count < self.params.least_count:
+            return
+        self.level = median(self.values)
+        spread = median([abs(value - self.level) for value in self.values])
+        factor = _SMALL_SAMPLE[count - 2] if count < 10 else count / (count - 0.8)
+        floor, prior = self.params.floor_octaves, self.params.prior_count
+        own = max(_SIGMA_PER_MAD * factor * spread, floor)
+        self.noise = math.sqrt((prior * floor * floor + count * own * own) / (prior + count))
+
+
+class Detector(ABC):
+    """What all detectors share: they count predictions, pass over missing ones, and refuse what is no period."""
+
+    name: ClassVar[str]
+    params: Any
+
+    def __init__(self) -> None:
+        self.seen_count = 0
+        self.missing_count = 0
+
+    def add(self, period_s: float | None) -> Change | None:
+        """Take the next predicted period in seconds; return the change that it gives away, if any.
+
+        None and NaN are missing predictions. Anything else that is not positive and finite is a ValueError.
+        """
+        period = math.nan if period_s is None else float(period_s)
+        if period <= 0.0 or period == math.inf:
+            raise ValueError(f"a period must be positive and finite, not {period}")
+        index = self.seen_count
+        self.seen_count += 1
+        if math.isnan(period):
+            self.missing_count += 1
+            return None
+        return self._judge(index, math.log2(period))
+
+    @abstractmethod
+    def _judge(self, index: int, value: float) -> Change | None: ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole state in plain values, which JSON can hold."""
+        counts = {"seen_count": self.seen_count, "missing_count": self.missing_count}
+        return {"detector": self.name, "params": asdict(self.params), **counts, **self._state()}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Self:
+        """Return the detector that `to_dict` told of; what is no such state is a ValueError."""
+        try:
+            kind = _DETECTORS[state["detector"]]
+            _require(issubclass(kind, cls), f"the state is of {kind.name}")
+            one: Self = kind(_params(type(kind().params), state["params"]))
+            one.seen_count, one.missing_count = _whole(state["seen_count"]), _whole(state["missing_count"])
+            _require(one.missing_count <= one.seen_count, "more predictions are missing than there were")
+            one._restore(state)
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise ValueError(f"no state of a detector of changes: {error!r}") from error
+        return one
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _restore(self, state: Mapping[str, Any]) -> None: ...
+
+
+# ---- cumulative sums
+
+
+@dataclass(slots=True)
+class _Sum:
+    """A sum that never falls below 0, and the first index that counts in it."""
+
+    value: float = 0.0
+    first_index: int = 0
+
+    def add(self, index: int, step: float) -> None:
+        if self.value <= 0.0:
+            self.first_index = index
+        self.value = max(0.0, self.value + step)
+
+
+@dataclass(frozen=True, slots=True)
+class CusumParams:
+    """Parameters of `Cusum`, in noise units.
+
+    allowance: what a deviation has to exceed to count; half the least shift that is sought (0.5, the usual choice:
+    a shift of one noise unit). threshold: the sum at which there is a change (10; 5 is
+    usual where level and noise are known, but here they are estimated from few values; ours, from the measured rates).
+    """
+
+    allowance: float = 0.5
+    threshold: float = 10.0
+    noise: NoiseParams = field(default_factory=NoiseParams)
+
+    def __post_init__(self) -> None:
+        is_usable = 0 <= self.allowance < math.inf and 0 < self.threshold < math.inf
+        _require(is_usable, "allowance must not be negative, and threshold must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class PageHinkleyParams:
+    """Parameters of `PageHinkley`, in noise units.
+
+    tolerance: delta of the test, half the least shift that is sought (0.5, as for `CusumParams`). threshold: lambda
+    (9, ours, as for `CusumParams`).
+    """
+
+    tolerance: float = 0.5
+    threshold: float = 9.0
+    noise: NoiseParams = field(default_factory=NoiseParams)
+
+    def __post_init__(self) -> None:
+        is_usable = 0 <= self.tolerance < math.inf and 0 < self.threshold < math.inf
+        _require(is_usable, "tolerance must not be negative, and threshold must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedCusumParams:
+    """Parameters of `ClippedCusum`, in noise units; all are ours, from the measured rates.
+
+    allowance: as of `CusumParams` (1: shifts of two noise units or more are sought). threshold: the sum at which there
+    is a change (6). largest_deviation: a larger deviation counts as this one (4: with the allowance, one value adds 3
+    at most, so that it takes two).
+    """
+
+    allowance: float = 1.0
+    threshold: float = 6.0
+    largest_deviation: float = 4.0
+    noise: NoiseParams = field(default_factory=NoiseParams)
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.allowance < self.largest_deviation < math.inf, "largest_deviation must exceed allowance")
+        is_more = self.largest_deviation - self.allowance < self.threshold < math.inf
+        _require(is_more, "threshold must exceed largest_deviation - allowance: one value is no change")
+
+
+class _Cumulative(Detector):
+    """Two sums of deviations in noise units, one for longer and one for shorter periods."""
+
+    def __init__(self, allowance: float, threshold: float, noise: NoiseParams) -> None:
+        super().__init__()
+        self._allowance, self._threshold = allowance, threshold
+        self._reference = _Reference(noise)
+        self._longer, self._shorter = _Sum(), _Sum()
+        #: indices and values that count in a sum, the latest ones
+        self._pending: list[tuple[int, float]] = []
+
+    def _judge(self, index: int, value: float) -> Change | None:
+        if not self._reference.is_ready:
+            self._learn(value)
+            return None
+        deviation = self._deviation(value)
+        self._longer.add(index, deviation - self._allowance)
+        self._shorter.add(index, -deviation - self._allowance)
+        self._remember(index, value)
+        grown = max(self._longer, self._shorter, key=lambda one: one.value)
+        if grown.value >= self._threshold:
+            return self._changed(index, self._change_point(grown))
+        self._reference.add(value)
+        return None
+
+    def _learn(self, value: float) -> None:
+        self._reference.add(value)
+
+    def _deviation(self, value: float) -> float:
+        reference = self._reference
+        return (value - reference.level) / (reference.noise * reference.level_error)
+
+    def _remember(self, index: int, value: float) -> None:
+        first = min((one.first_index for one in (self._longer, self._shorter) if one.value > 0), default=index + 1)
+        kept = [pair for pair in (*self._pending, (index, value)) if pair[0] >= first]
+        self._pending = kept[-self._reference.params.most_count :]
+
+    def _change_point(self, grown: _Sum) -> int:
+        return grown.first_index
+
+    def _changed(self, index: int, first_index: int) -> Change:
+        since = [value for place, value in self._pending if place >= first_index]
+        before = self._reference.level
+        found = Change(first_index, index, _period_s(before), _period_s(median(since)), self._reference.noise)
+        self._reference = _Reference(self._reference.params)
+        self._longer, self._shorter, self._pending = _Sum(), _Sum(), []
+        for value in since:
+            self._learn(value)
+        return found
+
+    def _state(self) -> dict[str, Any]:
+        sums = {"longer": asdict(self._longer), "shorter": asdict(self._shorter)}
+        pending = [list(pair) for pair in self._pending]
+        return {"reference": list(self._reference.values), **sums, "pending": pending}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        most = self._reference.params.most_count
+        self._reference = _Reference(self._reference.params, _numbers(state["reference"], most))
+        self._longer, self._shorter = (
+            _Sum(_number(state[side]["value"]), _whole(state[side]["first_index"])) for side in ("longer", "shorter")
+        )
+        self._pending = [(_whole(place), _octaves(value)) for place, value in _rows(state["pending"], most)]
+        _require(min(self._longer.value, self._shorter.value) >= 0, "a sum in the state is negative")
+        places = [place for place, _ in self._pending]
+        latest = max(self._longer.first_index, self._shorter.first_index, *places)
+        _require(places == sorted(set(places)) and latest <= self.seen_count, "indices in the state are in no order")
+
+
+class Cusum(_Cumulative):
+    """Page's cumulative sum, two-sided (Biometrika 41, 1954, section 4, DOI 10.1093/biomet/41.1-2.100).
+
+    S_n = max(0, S_(n-1) + z_n - k) and the same of -z_n, from S_0 = 0; a change as soon as one is h or more. The change
+    point is the first value after the sum was last 0. Published for a level and a noise that are known.
+
+    Scale-free: z_n = (x_n - m) / (s sqrt(1 + pi / 2c)) where m and s are median and noise of the c values before it
+    since the last change, and the root is the error of m.
+    """
+
+    name = "cusum"
+
+    def __init__(self, params: CusumParams | None = None) -> None:
+        self.params: CusumParams = params or CusumParams()
+        super().__init__(self.params.allowance, self.params.threshold, self.params.noise)
+
+
+class ClippedCusum(_Cumulative):
+    """Page's cumulative sum of deviations that are clipped, so that no single value is a change (ours).
+
+    As `Cusum`, but z_n counts as c at most and -c at least, with c - k < h: one prediction that is far off, as where a
+    phase was missed, changes nothing. The change point t is the most likely one of the values in the sum, which
+    maximizes (sum of x_i - m over i >= t)^2 / count, and leaves two values at least (Hinkley, Biometrika 57, 1970,
+    DOI 10.1093/biomet/57.1.1, for a known level before the change).
+    """
+
+    name = "clipped_cusum"
+
+    def __init__(self, params: ClippedCusumParams | None = None) -> None:
+        self.params: ClippedCusumParams = params or ClippedCusumParams()
+        super().__init__(self.params.allowance, self.params.threshold, self.params.noise)
+
+    def _deviation(self, value: float) -> float:
+        largest = self.params.largest_deviation
+        return max(-largest, min(super()._deviation(value), largest))
+
+    def _change_point(self, grown: _Sum) -> int:
+        since = [(place, value - self._reference.level) for place, value in self._pending if place >= grown.first_index]
+        sums = list(accumulate(deviation for _, deviation in reversed(since)))
+        least = min(2, len(sums))
+        strengths = [(total * total / count, count) for count, total in enumerate(sums, 1) if count >= least]
+        return since[-max(strengths)[1]][0]
+
+
+class PageHinkley(_Cumulative):
+    """The Page-Hinkley test, two-sided (Page 1954; Hinkley, Biometrika 58, 1971, DOI 10.1093/biomet/58.3.509).
+
+    m_T = sum over t <= T of (x_t - mean_t - delta), mean_t the mean of x_1 to x_t, and M_T = min of m_t over t <= T; a
+    change as soon as m_T - M_T > lambda, and the same of -x_t. The change point is the value after the one of M_T.
+    m_T - M_T is kept as one sum that never falls below 0, which is the same and does not lose digits.
+
+    Scale-free: deviations from the mean are in noise units, and m_T begins when the noise is known. mean_t is of all
+    values since the last change.
+    """
+
+    name = "page_hinkley"
+
+    def __init__(self, params: PageHinkleyParams | None = None) -> None:
+        self.params: PageHinkleyParams = params or PageHinkleyParams()
+        self._count, self._mean = 0, 0.0
+        # the test is strict where Page's is not
+        super().__init__(self.params.tolerance, math.nextafter(self.params.threshold, math.inf), self.params.noise)
+
+    def _average(self, value: float) -> None:
+        self._count += 1
+        self._mean += (value - self._mean) / self._count
+
+    def _learn(self, value: float) -> None:
+        self._average(value)
+        super()._learn(value)
+
+    def _deviation(self, value: float) -> float:
+        self._average(value)
+        return (value - self._mean) / self._reference.noise
+
+    def _changed(self, index: int, first_index: int) -> Change:
+        self._count, self._mean = 0, 0.0
+        return super()._changed(index, first_index)
+
+    def _state(self) -> dict[str, Any]:
+        return {**super()._state(), "count": self._count, "mean": self._mean}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        super()._restore(state)
+        self._count, self._mean = _whole(state["count"]), _octaves(state["mean"])
+
+
+# ---- adaptive windows
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """Neighbouring values: how many, the first one's index, their mean, their sum of squared deviations from it."""
+
+    count: int
+    first_index: int
+    mean: float
+    square_sum: float
+
+    def joined(self, later: _Bucket) -> _Bucket:
+        count, difference = self.count + later.count, later.mean - self.mean
+        mean = self.mean + difference * later.count / count
+        squares = self.square_sum + later.square_sum + difference * difference * self.count * later.count / count
+        return _Bucket(count, self.first_index, mean, squares)
+
+
+class _Window:
+    """ADWIN's exponential histogram: at most `most` buckets of 1 value, of 2, of 4; memory of O(log n)."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        #: buckets of 2^row values, oldest first
+        self.rows: list[list[_Bucket]] = [[]]
+
+    def add(self, index: int, value: float) -> None:
+        self.rows[0].append(_Bucket(1, index, value, 0.0))
+        for row, buckets in enumerate(self.rows):
+            if len(buckets) <= self._most:
+                break
+            oldest = buckets.pop(0).joined(buckets.pop(0))
+            if row + 1 == len(self.rows):
+                self.rows.append([])
+            self.rows[row + 1].append(oldest)
+
+    def buckets(self) -> list[_Bucket]:
+        """Return all buckets, oldest first."""
+        return [bucket for buckets in reversed(self.rows) for bucket in buckets]
+
+    def splits(self) -> Iterator[tuple[_Bucket, _Bucket]]:
+        """Yield the window's two parts for every cut between buckets, the oldest cut first."""
+        buckets = self.buckets()
+        later = list(accumulate(reversed(buckets), lambda newer, older: older.joined(newer)))
+        yield from zip(accumulate(buckets, _Bucket.joined), reversed(later[:-1]), strict=False)
+
+    def drop_before(self, index: int) -> None:
+        self.rows = [[bucket for bucket in buckets if bucket.first_index >= index] for buckets in self.rows]
+        while len(self.rows) > 1 and not self.rows[-1]:
+            self.rows.pop()
+
+    def state(self) -> list[list[list[float]]]:
+        return [[[one.count, one.first_index, one.mean, one.square_sum] for one in row] for row in self.rows]
+
+    def restore(self, state: object) -> None:
+        rows = [_rows(row, self._most) for row in _rows(state, 63)] or [[]]
+        self.rows = [[_bucket(one, 1 << size) for one in row] for size, row in enumerate(rows)]
+        places = [one.first_index for one in self.buckets()]
+        _require(places == sorted(set(places)), "indices in the state are in no order")
+
+
+def _bucket(state: Sequence[object], count: int) -> _Bucket:
+    own_count, first_index, mean, square_sum = state
+    one = _Bucket(_whole(own_count), _whole(first_index), _octaves(mean), _number(square_sum))
+    _require(one.count == count and one.square_sum >= 0, "a bucket in the state is none")
+    return one
+
+
+@dataclass(frozen=True, slots=True)
+class AdwinParams:
+    """Parameters of `Adwin`.
+
+    delta: the confidence is 1 - delta (0.05, the usual level: the paper leaves it to the user).
+    most_buckets: M, so many buckets of each size (5, as in the authors' own program).
+    """
+
+    delta: float = 0.05
+    most_buckets: int = 5
+
+    def __post_init__(self) -> None:
+        _require(0 < self.delta < 1, "delta must lie between 0 and 1")
+        _require(1 <= self.most_buckets <= 1024, "most_buckets must be 1 to 1024")
+
+
+class Adwin(Detector):
+    """ADWIN2 (Bifet and Gavalda, SDM 2007, sections 3 and 4, DOI 10.1137/1.9781611972771.42).
+
+    Of the window W of n values the oldest bucket is dropped as long as there is any cut of W in W0 and W1 with
+
+    |mean(W0) - mean(W1)| >= sqrt(2/m var(W) ln(2/d)) + 2/(3m) ln(2/d), 1/m = 1/n0 + 1/n1, d = delta / ln n.
+
+    Published for values in [0, 1]. Scale-free: values are in octaves, one octave being the published range. It asks
+    for many values: with delta 0.05 and three in W1 the last term alone exceeds an octave. Buckets go one by one, as
+    long as cuts hold: one change of the period may be told several times, its change point moving on.
+    """
+
+    name = "adwin"
+
+    def __init__(self, params: AdwinParams | None = None) -> None:
+        super().__init__()
+        self.params: AdwinParams = params or AdwinParams()
+        self._window = _Window(self.params.most_buckets)
+
+    def _judge(self, index: int, value: float) -> Change | None:
+        self._window.add(index, value)
+        dropped: _Bucket | None = None
+        noise = 0.0
+        while (spread := self._spread_where_cut()) is not None:
+            oldest, following = self._window.buckets()[:2]
+            noise = noise if dropped else spread
+            dropped = dropped.joined(oldest) if dropped else oldest
+            self._window.drop_before(following.first_index)
+        if dropped is None:
+            return None
+        kept = list(accumulate(self._window.buckets(), _Bucket.joined))[-1]
+        return Change(kept.first_index, index, _period_s(dropped.mean), _period_s(kept.mean), noise)
+
+    def _spread_where_cut(self) -> float | None:
+        """Return the window's standard deviation if it is to be cut somewhere."""
+        splits = list(self._window.splits())
+        if not splits:
+            return None
+        whole = splits[0][0].joined(splits[0][1])
+        variance, confidence = whole.square_sum / whole.count, math.log(2.0 * math.log(whole.count) / self.params.delta)
+        for older, newer in splits:
+            inverse = 1.0 / older.count + 1.0 / newer.count
+            bound = math.sqrt(2.0 * inverse * variance * confidence) + 2.0 / 3.0 * inverse * confidence
+            if abs(older.mean - newer.mean) >= bound:
+                return math.sqrt(variance)
+        return None
+
+    def _state(self) -> dict[str, Any]:
+        return {"window": self._window.state()}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._window.restore(state["window"])
+
+
+# ---- states
+
+
+_DETECTORS: dict[str, type[Any]] = {kind.name: kind for kind in (ClippedCusum, Cusum, PageHinkley, Adwin)}
+#: the detectors' names, the default first
+DETECTOR_NAMES = tuple(_DETECTORS)
+
+
+def detector(name: str = ClippedCusum.name) -> Detector:
+    """Return a new detector of that name with its default parameters."""
+    _require(name in DETECTOR_NAMES, f"there is no detector {name}; there are {', '.join(DETECTOR_NAMES)}")
+    kind: type[Detector] = _DETECTORS[name]
+    return kind()
+
+
+def _params(kind: type[Any], state: Mapping[str, Any]) -> Any:
+    values = {}
+    for one in fields(kind):
+        default, given = getattr(kind(), one.name), state[one.name]
+        if is_dataclass(default):
+            values[one.name] = _params(type(default), given)
+        else:
+            values[one.name] = _whole(given) if isinstance(default, int) else _number(given)
+    return kind(**values)
+
+
+def _whole(value: Any) -> int:
+    _require(is_count(value) and value < 1 << 63, "a count or index in the state is none")
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    _require(is_finite(value), "a number in the state is none")
+    return float(value)
+
+
+def _octaves(value: object) -> float:
+    number = _number(value)
+    _require(-1074.0 <= number <= 1024.0, "a logarithm in the state is of no period")
+    return number
+
+
+def _rows(value: object, most: int) -> list[Any]:
+    if not isinstance(value, list) or len(value) > most:
+        raise ValueError("a list in the state is none, or too long")
+    return value
+
+
+def _numbers(value: object, most: int) -> list[float]:
+    return [_octaves(one) for one in _rows(value, most)]

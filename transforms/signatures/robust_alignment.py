@@ -1,0 +1,240 @@
+"""Alignment: when each run reaches each burst of a template.
+
+Foreign traffic only adds, so a burst is where the run is at least as busy as the template; contention only delays, so
+a run may fall back behind the template at each burst, and hardly ever catches up. Each burst has a score for each
+place where it may begin in a run, the path through all of them that is best in sum is found by dynamic programming
+(Viterbi), and then each place is moved to the edge that the burst's rise makes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.signatures.robust_bursts import heights
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class AlignmentParams:
+    """How runs are aligned; all are ours, and were chosen on simulated sites.
+
+    excess_weight: what a byte beyond the template costs, where one that is missing costs 1. edge_weight: what the rise
+    at a burst's start counts, over the burst's volume. edge_s: the time before and after a start whose rates are
+    compared, half of the burst at most. margin_s: the time around a burst in which it should be quiet. later_cost,
+    earlier_cost: what it costs to fall back or to catch up by the usual deviation. deviation_s, drift_ratio,
+    stretch_ratio: the usual deviation between two bursts: at least, for each second between them, and for each second
+    of the burst before. window_s, window_ratio: how far from the template a burst is sought, at least, and per second
+    since the start.
+    """
+
+    excess_weight: float = 0.2
+    edge_weight: float = 0.7
+    edge_s: float = 6.0
+    margin_s: float = 6.0
+    later_cost: float = 0.25
+    earlier_cost: float = 0.5
+    deviation_s: float = 4.0
+    drift_ratio: float = 0.005
+    stretch_ratio: float = 0.25
+    window_s: float = 10.0
+    window_ratio: float = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Bursts of a template (n), in order: first, last in steps from the start, `last` is the one after.
+
+    height (n): the rate that a burst holds, in bytes per second. length (n): for how many steps it would hold it.
+    """
+
+    first: Ints
+    last: Ints
+    height: Reals
+    length: Ints
+
+    def chosen(self, is_chosen: Bools) -> Template:
+        """Return the bursts that are marked (n)."""
+        return Template(self.first[is_chosen], self.last[is_chosen], self.height[is_chosen], self.length[is_chosen])
+
+    @classmethod
+    def of(cls, curve: Reals, first: Ints, last: Ints) -> Template:
+        """Return the bursts of a curve (steps) as boxes of the same volume; none of them is without any."""
+        height = heights(curve, first, last)
+        volume = np.array([curve[begin:end].sum() for begin, end in zip(first, last, strict=True)])
+        length = np.clip(np.rint(volume / height), 1, last - first).astype(np.int64)
+        return cls(first, last, height, length)
+
+
+def starts(
+    rates: Reals, template: Template, latest: int, step_s: float, params: AlignmentParams | None = None
+) -> Reals:
+    """Return when each run begins each burst.
+
+    Parameters
+    ----------
+    rates : shape (runs, steps), in bytes per second, mean rates over steps of step_s from the run's start, foreign
+        background left out
+    template : bursts (n) in a run's own steps
+    latest : how many steps a burst may come after its place in the template, at most
+
+    Returns
+    -------
+    Reals : shape (runs, n), in steps since the run's start, not falling
+
+    """
+    chosen = params or AlignmentParams()
+    margin = int(chosen.window_s / step_s + chosen.window_ratio * rates.shape[1])
+    offsets = np.arange(-margin, margin + latest + 1)
+    reach = np.clip(template.length // 2, 2, max(2, round(chosen.edge_s / step_s)))
+    fits, rises = _fits(rates, template, reach, offsets, step_s, chosen)
+    path = _best_path(fits + chosen.edge_weight * rises, offsets, template, step_s, chosen)
+    path += _to_rise(rises, path, template, step_s)
+    begun = template.first + offsets[0] + path.astype(np.float64)
+    begun += _within_rise(running_totals(rates), begun, template.height, np.clip(reach, 3.0 / step_s, 6.0 / step_s))
+    return np.maximum.accumulate(begun, axis=1)
+
+
+def _fits(
+    rates: Reals, template: Template, reaches: Ints, offsets: Ints, step_s: float, params: AlignmentParams
+) -> tuple[Reals, Reals]:
+    """Return how well each burst fits each run at each offset, 1 at best, and how it rises there, 1 if at once.
+
+    Both (runs, bursts, offsets). reaches (bursts): how many steps before and after a start tell of the rise.
+    """
+    count = rates.shape[1]
+    margin = max(1, round(params.margin_s / step_s))
+    fits = np.empty((len(rates), len(template.first), len(offsets)))
+    rises = np.empty_like(fits)
+    boxes = zip(
+        template.first.tolist(), template.height.tolist(), template.length.tolist(), reaches.tolist(), strict=True
+    )
+    for place, (first, height, length, reach) in enumerate(boxes):
+        low, high = first + int(offsets[0]) - margin - reach, first + int(offsets[-1]) + length + margin + reach
+        part = np.zeros((len(rates), high - low))
+        begin, end = max(0, low), min(count, high)
+        if end > begin:
+            part[:, begin - low : end - low] = rates[:, begin:end]
+        clipped, extra = running_totals(np.minimum(part, height)), running_totals(np.minimum(part, 2 * height))
+        at = first + offsets - low
+        inside = clipped[:, at + length] - clipped[:, at]
+        over = extra[:, at + length] - extra[:, at] - inside
+        around = clipped[:, at] - clipped[:, at - margin] + clipped[:, at + length + margin] - clipped[:, at + length]
+        fits[:, place] = (inside - params.excess_weight * (over + around)) / (height * length)
+        rise = clipped[:, at + reach] - 2 * clipped[:, at] + clipped[:, at - reach]
+        rises[:, place] = rise / (height * reach)
+    return fits, rises
+
+
+def _best_path(scores: Reals, offsets: Ints, template: Template, step_s: float, params: AlignmentParams) -> Ints:
+    """Return the offsets' places (runs, bursts) whose scores are the highest in sum, less the costs of changing."""
+    run_count, burst_count, offset_count = scores.shape
+    place = np.arange(offset_count, dtype=np.float64)
+    gap_s = np.diff(template.first, prepend=0) * step_s
+    before_s = np.concatenate([[0.0], (template.last - template.first)[:-1] * step_s])
+    usual_s = params.deviation_s + params.drift_ratio * gap_s
+    later = params.later_cost * step_s / (usual_s + params.stretch_ratio * before_s)
+    earlier = params.earlier_cost * step_s / usual_s
+    sums = np.empty_like(scores)
+    sums[:, 0] = scores[:, 0] - np.where(offsets > 0, later[0] * offsets, -earlier[0] * offsets)
+    for burst in range(1, burst_count):
+        up, down = later[burst] * place, earlier[burst] * place
+        best = np.maximum.accumulate(sums[:, burst - 1] + up, axis=1) - up
+        back = np.maximum.accumulate((sums[:, burst - 1] - down)[:, ::-1], axis=1)[:, ::-1] + down
+        sums[:, burst] = np.maximum(best, back) + scores[:, burst]
+    path = np.empty((run_count, burst_count), dtype=np.int64)
+    path[:, -1] = sums[:, -1].argmax(axis=1)
+    for burst in range(burst_count - 2, -1, -1):
+        change = path[:, burst + 1, None] - place
+        cost = np.where(change > 0, later[burst + 1] * change, -earlier[burst + 1] * change)
+        path[:, burst] = (sums[:, burst] - cost).argmax(axis=1)
+    return path
+
+
+# ---- edges
+
+
+def _to_rise(rises: Reals, path: Ints, template: Template, step_s: float) -> Ints:
+    """Return how many steps each start moves to the steepest rise around it (runs, bursts).
+
+    A run whose rise is elsewhere than most runs' moves as far as they do: the template's own start was early or late.
+    """
+    halves = np.minimum(12.0 / step_s, template.length / 2 + 3.0 / step_s).astype(np.int64)
+    shifts = np.arange(-int(halves.max()), int(halves.max()) + 1)
+    at = path[:, :, None] + shifts
+    is_near = (np.abs(shifts) <= halves[:, None]) & (at >= 0) & (at < rises.shape[2])
+    near = np.where(is_near, np.take_along_axis(rises, np.clip(at, 0, rises.shape[2] - 1), 2), -np.inf)
+    shift = shifts[near.argmax(axis=2)]
+    is_clear = near.max(axis=2) > 0.5
+    common = _commonest(shift, is_clear, 2.0 / step_s)
+    found = np.where(is_clear & (np.abs(shift - common) <= 3.0 / step_s), shift, np.rint(common)).astype(np.int64)
+    is_told = is_clear.sum(axis=0) >= np.maximum(2.0, 0.4 * len(path))
+    return np.clip(np.where(is_told, found, 0), -path, rises.shape[2] - 1 - path)
+
+
+def _commonest(values: Ints, counts: Bools, width: float) -> Reals:
+    """Return, of those of each column that count, the median of the densest ones; 0 where none counts.
+
+    The densest are those with the most others within a width, and these others.
+    """
+    pairs = (np.abs(values[:, None] - values) <= width) & counts[:, None] & counts
+    neighbours = pairs.sum(axis=1)
+    is_densest = neighbours == neighbours.max(axis=0)
+    return _medians(values.astype(np.float64), (pairs & is_densest[:, None]).any(axis=0))
+
+
+def _medians(values: Reals, counts: Bools) -> Reals:
+    """Return the median of those of each column that count; 0 where none does."""
+    column, number = np.arange(values.shape[1]), counts.sum(axis=0)
+    ordered = np.sort(np.where(counts, values, np.inf), axis=0)
+    middle: Reals = (ordered[np.maximum(number - 1, 0) // 2, column] + ordered[number // 2, column]) / 2
+    return np.where(number > 0, middle, 0.0)
+
+
+def _within_rise(total: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:
+    """Return by what fraction of steps each start moves so that the bytes around it are those of a sharp edge.
+
+    The edge between a rate before and one after lies where both sides' volumes add up to what was moved. at (runs,
+    bursts); height, reach (bursts).
+    """
+    half = reach / 2
+    shift_to = np.stack([-half - reach, -half, half, reach])[:, None, :]
+    far, low, high, end = read_totals(total, at + shift_to)
+    before = np.maximum((low - far) / reach, 0.0)
+    rise = (end - high) / (reach - half) - before
+    area = high - low - before * 2 * half
+    is_clear = rise > 0.3 * height
+    shift = np.clip(half - np.divide(area, rise, out=np.zeros_like(area), where=is_clear), -half, half)
+    common = _medians(shift, is_clear)
+    return np.where(is_clear & (np.abs(shift - common) < 2.5), shift, common)
+
+
+# ---- running totals
+
+
+def running_totals(values: Reals) -> Reals:
+    """Return the running totals of rows (n, steps), with a zero before them (n, steps + 1)."""
+    total = np.zeros((values.shape[0], values.shape[1] + 1))
+    np.cumsum(values, axis=1, out=total[:, 1:])
+    return total
+
+
+def read_totals(total: Reals, at: Reals) -> Reals:
+    """Return running totals (n, steps + 1) at fractions of steps (..., n, places): between steps linear, flat outside.
+
+    At least one step.
+    """
+    width = total.shape[1]
+    places = np.minimum(np.maximum(at, 0.0), width - 1)
+    whole = np.minimum(places.astype(np.int64), width - 2)
+    share = places - whole
+    flat = np.ravel(total)
+    whole += np.arange(len(total))[:, None] * width
+    low = flat.take(whole)
+    read: Reals = low + share * (flat.take(whole + 1) - low)
+    return read

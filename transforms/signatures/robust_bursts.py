@@ -1,0 +1,158 @@
+"""Common bursts: where so many runs are busy at once that others alone would hardly make them so.
+
+The foreign traffic of each run is as it is in the whole set outside of the bursts that are known: a rate v is exceeded
+there with probability g(v). That so many of n runs reach v at one time has, without a common burst, the binomial tail
+as its probability; a time is in a common burst if, for some number of runs, from more than half of them to all, the
+rate that so many reach is less probable than a level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.signatures.curve_bursts import joined, stretches
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class CommonBurstParams:
+    """What counts as a common burst; all are ours, and were chosen on simulated sites.
+
+    false_alarm_level: of a time of level_span_s seconds; it falls with the power level_power of the signatures'
+    length, since a longer one has more times at which others may meet. edge_ratio: a burst goes as far as the curve
+    exceeds this share of its upper quartile. dip_s: shorter pauses do not divide a burst. least_s: shorter ones are
+    none. least_volume_ratio: nor are those of less than this share of the median burst's volume.
+    """
+
+    false_alarm_level: float = 0.004
+    level_span_s: float = 1000.0
+    level_power: float = 1.5
+    edge_ratio: float = 0.25
+    dip_s: float = 4.0
+    least_s: float = 2.0
+    least_volume_ratio: float = 0.03
+
+
+def false_alarm_level(count: int, step_s: float, params: CommonBurstParams | None = None) -> float:
+    """Return how improbable a time of a curve of so many has to be without a common burst."""
+    chosen = params or CommonBurstParams()
+    falling = (chosen.level_span_s / (count * step_s)) ** chosen.level_power
+    return chosen.false_alarm_level * float(min(falling, 4.0))
+
+
+def are_common(rates: Reals, is_foreign: Bools, level: float) -> Bools:
+    """Return at which times so many runs are so busy as foreign traffic alone would hardly make them.
+
+    Parameters
+    ----------
+    rates : shape (runs, times), in any unit, the runs aligned
+    is_foreign : shape (times,), where there is no known burst: there the rates tell what foreign traffic is like
+    level : a binomial tail of less is improbable
+
+    Returns
+    -------
+    Bools : shape (times,)
+
+    The tail that m of n runs reach a rate grows with the probability p that one does: it is the regularized incomplete
+    beta function I_p(m, n - m + 1). So each m has a p of just the level, and that p is a quantile of foreign rates: no
+    tail has to be computed at any time.
+
+    """
+    from scipy.special import betaincinv
+
+    run_count, count = rates.shape
+    foreign = (rates[:, is_foreign] if is_foreign.sum() * 20 > count else rates).ravel()
+    reaching = run_count - np.arange(max(1, run_count // 2))
+    share = betaincinv(reaching, run_count - reaching + 1, min(level, 1.0))
+    # p is not known any finer than by one of the foreign rates
+    is_told = share * len(foreign) > 1.0
+    if not is_told.any():
+        return np.zeros(count, dtype=np.bool_)
+    rank = np.floor(len(foreign) * (1.0 - share[is_told])).astype(np.int64)
+    rank = np.minimum(rank, len(foreign) - 1)
+    usual = np.partition(foreign, np.unique(rank))[rank]
+    # in order of size, so that the first is what all runs reach
+    ordered = np.sort(rates.T, axis=1)[:, : len(reaching)][:, is_told]
+    is_common: Bools = (ordered > usual).any(axis=1)
+    return is_common
+
+
+def common_bursts(
+    curve: Reals, is_common: Bools, step_s: float, params: CommonBurstParams | None = None
+) -> tuple[Ints, Ints]:
+    """Return the common bursts of a curve.
+
+    Parameters
+    ----------
+    curve : shape (times,), in bytes per second: what the runs have in common
+    is_common : shape (times,), as `are_common` gives them
+    step_s : from one time to the next
+
+    Returns
+    -------
+    Ints, Ints : the first time of each burst, and the one after its last
+
+    """
+    chosen = params or CommonBurstParams()
+    first, last = stretches(is_common)
+    first, last = joined(first, last, chosen.dip_s / step_s)
+    is_long = last - first >= chosen.least_s / step_s
+    first, last = _grown(curve, first[is_long], last[is_long], chosen.edge_ratio)
+    first, last = joined(first, last, chosen.dip_s / step_s)
+    total = np.concatenate([[0.0], np.cumsum(curve)])
+    volume = total[last] - total[first]
+    if not len(volume):
+        return first, last
+    is_large = (volume > chosen.least_volume_ratio * np.median(volume)) & (last - first >= chosen.least_s / step_s)
+    return first[is_large], last[is_large]
+
+
+def _grown(curve: Reals, first: Ints, last: Ints, edge_ratio: float) -> tuple[Ints, Ints]:
+    """Return stretches as long as the curve exceeds a share of each one's height around it."""
+    ends: list[tuple[int, int]] = []
+    for begin, end, least in zip(first, last, edge_ratio * heights(curve, first, last), strict=True):
+        inside = np.flatnonzero(curve[begin:end] > least)
+        if not len(inside):
+            continue
+        start, stop = int(begin + inside[0]), int(begin + inside[-1]) + 1
+        ends.append((start - _leading(curve[:start][::-1], least), stop + _leading(curve[stop:], least)))
+    places = np.array(ends, dtype=np.int64).reshape(-1, 2)
+    return places[:, 0], places[:, 1]
+
+
+def _leading(values: Reals, least: float) -> int:
+    """Return how many of the first values exceed something, looking no further than about nine times as many."""
+    done, size = 0, 64
+    while done < len(values):
+        is_in = values[done : done + size] > least
+        if not is_in.all():
+            return done + int(is_in.argmin())
+        done, size = done + len(is_in), 8 * size
+    return done
+
+
+def heights(curve: Reals, first: Ints, last: Ints) -> Reals:
+    """Return how high a curve (times) is in each of some stretches (n) of one time or more.
+
+    That is its upper quartile there, or its mean if that is more, as where most of a burst is short pauses.
+    """
+    counts = last - first
+    if not len(counts):
+        return np.zeros(0)
+    begins = np.cumsum(counts) - counts
+    place = np.arange(int(counts.sum())) + np.repeat(first - begins, counts)
+    owner = np.repeat(np.arange(len(counts)), counts)
+    values = curve[place]
+    ordered = values[np.lexsort((values, owner))]
+    at = begins + 0.75 * (counts - 1)
+    low = at.astype(np.int64)
+    high = np.minimum(low + 1, begins + counts - 1)
+    quartiles = ordered[low] + (at - low) * (ordered[high] - ordered[low])
+    found: Reals = np.maximum(quartiles, np.add.reduceat(values, begins) / counts)
+    return found

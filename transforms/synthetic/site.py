@@ -1,0 +1,413 @@
+"""A supercomputer's storage that never was: job log, controller polls, and the truth behind them.
+
+Modelled on Spider at OLCF as IOSI describes it (Liu et al., FAST'14): 2-s polls of RAID controllers
+(section 2.2), bursty jobs that run many times (2.1), persistent background of about 0.1 GB/s (5.1),
+interactive transfers and foreign jobs of a period of their own (4, 6.1), contention that stretches and
+shifts bursts (4), restarts that run shorter (5.1, note 1). The applications are the paper's IOR_A, IOR_B
+and IOR_C (section 6) and others of known shape.
+
+All is drawn from one seed, each part from a stream of its own: a further application changes nobody
+else's plans. What others do to each other's speed is `transforms.synthetic.contention`, how it is polled is
+`transforms.synthetic.polling`.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+
+from transforms.synthetic import polling
+from transforms.synthetic.contention import Chains, Pipe, Reals, Shared, share
+from transforms.synthetic.workload import (
+    APPLICATIONS,
+    DAY_S,
+    DIRECTIONS,
+    END,
+    GB,
+    PROFILE,
+    START,
+    Application,
+    Burst,
+    Direction,
+    Piece,
+    Plan,
+    Workload,
+    plans,
+    stream,
+)
+
+__all__ = [
+    "APPLICATIONS",
+    "DIRECTIONS",
+    "Application",
+    "Burst",
+    "Direction",
+    "Site",
+    "SiteParams",
+    "signature",
+    "simulate",
+]
+
+_TASKS_PER_NODE = 16
+_EXIT_CODES = {"COMPLETED": "0:0", "FAILED": "1:0", "TIMEOUT": "0:0", "NODE_FAIL": "1:0", "CANCELLED": "0:15"}
+_INSTANT = pl.Datetime("us", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteParams:
+    """How large, how busy and how faulty the site is.
+
+    seed, start (UTC midnight is usual), days: what is drawn, and for when. controller_count, interval_s:
+    what is polled (IOSI, section 2.2: every 2 s). foreign_level, fault_level: other users' activity and
+    the polls' faults as multiples of the usual; 0 is none of it. background_bytes_per_s: mean of the
+    persistent background (IOSI, 5.1: 0.11 GB/s). controller_bytes_per_s: what a controller delivers to
+    mixed streams (half of 240 GB/s / 96, IOSI, 2.2). seek_loss_ratio: see `contention.Pipe`.
+    drift_ratio, stop_ratio: see `workload.Workload`. texture_s: how unevenly time passes on the servers,
+    which makes the height of bursts uneven and keeps their volume. The last four are ours, so that most
+    runs differ by less than a tenth in duration (IOSI, 5.1).
+    """
+
+    seed: int = 1
+    start: datetime = datetime(2026, 3, 2, tzinfo=UTC)
+    days: float = 3
+    controller_count: int = 8
+    interval_s: float = 2.0
+    foreign_level: float = 1.0
+    fault_level: float = 1.0
+    background_bytes_per_s: float = 0.1 * GB
+    controller_bytes_per_s: float = 1.25 * GB
+    seek_loss_ratio: float = 0.25
+    drift_ratio: float = 0.015
+    stop_ratio: float = 0.12
+    texture_s: float = 0.5
+    cluster: str = "titan"
+    faults: polling.Faults = field(default_factory=polling.Faults)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be simulated."""
+        if self.start.utcoffset() != timedelta(0):
+            raise ValueError("start must be an instant in UTC")
+        if self.seed < 0 or self.controller_count < 1 or self.tick_count < 2:
+            raise ValueError("a site needs a seed of 0 or more, a controller and two polls")
+
+    @property
+    def tick_count(self) -> int:
+        """How many polls of each controller are due."""
+        return round(self.days * DAY_S / self.interval_s)
+
+    @property
+    def workload(self) -> Workload:
+        """What goes on at the site; a storm takes half of the bandwidth."""
+        storm = 0.5 * self.controller_count * self.controller_bytes_per_s
+        return Workload(self.seed, self.span_s, self.foreign_level, self.drift_ratio, self.stop_ratio, storm)
+
+    @property
+    def span_s(self) -> float:
+        """From the start to the last poll: the first poll's right edge is the start itself."""
+        return (self.tick_count - 1) * self.interval_s
+
+    @property
+    def edges_s(self) -> Reals:
+        """The polls' edges in seconds since the start (ticks + 1)."""
+        return np.arange(-1, self.tick_count, dtype=np.float64) * self.interval_s
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A simulated site: what it logged, and what is true.
+
+    jobs: one row per job, as a job log has it (running ones without an end). polls: in order of arrival.
+    truth: application, direction, offset_s (the left edge of a second), bytes_per_s: each application
+    alone. runs: job_id, application, kind (complete, stopped, restart, running), bursts it did
+    (first_burst, burst_count). bursts: every transfer with its owner, times, volume and what of it was
+    moved by the last poll. traffic: bytes per tick before any poll was lost.
+    """
+
+    params: SiteParams
+    applications: tuple[Application, ...]
+    jobs: pl.DataFrame
+    polls: pl.DataFrame
+    truth: pl.DataFrame
+    runs: pl.DataFrame
+    bursts: pl.DataFrame
+    traffic: pl.DataFrame
+
+    def injected_bytes(self, direction: Direction) -> float:
+        """Return all bytes that ought to be in the polls: background and every burst."""
+        moved = self.bursts.filter(direction=direction)["moved_bytes"]
+        return float(np.sum(moved.to_numpy()) + np.sum(self.traffic[f"background_{direction}_bytes"].to_numpy()))
+
+
+# ---- from plans to what happened
+
+
+def _gaps(chain: Plan) -> Iterator[tuple[int, float, Piece]]:
+    """Yield (part, wait, piece): a job that follows another one of its chain waits in the queue first."""
+    for part, (job, pieces) in enumerate(chain.parts):
+        for index, piece in enumerate(pieces):
+            yield part, piece.wait_s + (job.queue_s + 30.0 if part and not index else 0.0), piece
+
+
+def _contend(planned: Sequence[Plan], params: SiteParams) -> tuple[pl.DataFrame, Shared]:
+    """Run all plans on the shared storage; return every step with its times, and the totals."""
+    rows = [
+        (number, part, wait, piece.burst, piece.volume_bytes, piece.peak_bytes_per_s, piece.weight, piece.direction)
+        for number, chain in enumerate(planned)
+        for part, wait, piece in _gaps(chain)
+    ]
+    names = ("chain", "part", "wait_s", "burst", "volume_bytes", "peak_bytes_per_s", "weight", "direction")
+    dtypes = (pl.Int64, pl.Int64, pl.Float64, pl.Int64, pl.Float64, pl.Float64, pl.Float64, pl.String)
+    steps = pl.DataFrame(rows, schema=dict(zip(names, dtypes, strict=True)), orient="row")
+    counts = np.bincount(steps["chain"].to_numpy(), minlength=len(planned))
+    chains = Chains(
+        started_s=np.array([chain.started_s for chain in planned]),
+        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        wait_s=steps["wait_s"].to_numpy(),
+        volume_bytes=steps["volume_bytes"].to_numpy(),
+        peak_bytes_per_s=steps["peak_bytes_per_s"].to_numpy(),
+        weight=steps["weight"].to_numpy(),
+        channel=(steps["direction"] == "write").cast(pl.Int64).to_numpy(),
+    )
+    pipe = Pipe(params.controller_count * params.controller_bytes_per_s, params.seek_loss_ratio)
+    shared = share(chains, pipe, params.span_s)
+    happened = steps.with_columns(
+        started_s=pl.Series(shared.started_s).fill_nan(None),
+        ended_s=pl.Series(shared.ended_s).fill_nan(None),
+        moved_bytes=pl.Series(shared.moved_bytes),
+    )
+    return happened, shared
+
+
+def _at(seconds: str, params: SiteParams, *, whole: bool = False) -> pl.Expr:
+    """Return the instant of a column of seconds since the start; job logs know whole seconds only."""
+    value = pl.col(seconds).floor() if whole else pl.col(seconds)
+    return pl.lit(params.start, _INSTANT) + (value * 1e6).round().cast(pl.Int64).cast(pl.Duration("us"))
+
+
+def _logged(planned: Sequence[Plan], steps: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
+    """Return every job that began, with its id, and `chain` and `part` to find its bursts by."""
+    jobs = pl.DataFrame(
+        [
+            (number, part, job.name, job.user, job.account, job.node_count, job.queue_s, job.source, job.state,
+             job.kind, job.first_burst)
+            for number, chain in enumerate(planned)
+            for part, (job, _) in enumerate(chain.parts)
+        ],
+        schema={
+            "chain": pl.Int64, "part": pl.Int64, "job_name": pl.String, "user": pl.String, "account": pl.String,
+            "node_count": pl.Int64, "queue_s": pl.Float64, "source": pl.String, "state": pl.String,
+            "kind": pl.String, "first_burst": pl.Int64,
+        },
+        orient="row",
+    )  # fmt: skip
+    starts = steps.filter(pl.col("burst") == START).select("chain", "part", "started_s")
+    ends = steps.filter(pl.col("burst") == END).select("chain", "part", "ended_s")
+    begun = jobs.join(starts, on=["chain", "part"]).join(ends, on=["chain", "part"])
+    begun = begun.filter(pl.col("started_s").is_not_null()).with_columns(
+        submitted_s=pl.col("started_s") - pl.col("queue_s")
+    )
+    is_running = pl.col("ended_s").is_null()
+    return begun.sort("submitted_s", "chain", maintain_order=True).with_columns(
+        job_id=(4_000_000 + 7 * pl.int_range(pl.len())).cast(pl.String),
+        state=pl.when(is_running).then(pl.lit("RUNNING")).otherwise("state"),
+        kind=pl.when(is_running & (pl.col("source") == "application")).then(pl.lit("running")).otherwise("kind"),
+    )
+
+
+def _jobs(logged: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
+    """Return the job log; who cancels a job is its own user."""
+    uids = {user: str(10_000 + zlib.crc32(user.encode()) % 50_000) for user in logged["user"].unique()}
+    uid = pl.col("user").replace_strict(uids, return_dtype=pl.String)
+    return logged.select(
+        pl.lit(params.cluster).alias("cluster"),
+        "job_id",
+        "user",
+        "account",
+        "job_name",
+        pl.lit("batch").alias("partition"),
+        "node_count",
+        (pl.col("node_count") * _TASKS_PER_NODE).alias("task_count"),
+        _at("submitted_s", params, whole=True).alias("submitted_at"),
+        _at("started_s", params, whole=True).alias("started_at"),
+        _at("ended_s", params, whole=True).alias("ended_at"),
+        "state",
+        pl.when(pl.col("state") == "CANCELLED").then(uid).alias("cancelled_by"),
+        pl.col("state").replace_strict(_EXIT_CODES, default="0:0").alias("exit_code"),
+    )
+
+
+def _runs(logged: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Return each application's runs: what became of them, and which bursts they began."""
+    begun = (
+        steps.filter((pl.col("burst") >= 0) & pl.col("started_s").is_not_null())
+        .group_by("chain", "part")
+        .agg(burst_count=pl.col("burst").n_unique().cast(pl.Int64))
+    )
+    return (
+        logged.filter(pl.col("source") == "application")
+        .join(begun, on=["chain", "part"], how="left", maintain_order="left")
+        .select(
+            "job_id", pl.col("job_name").alias("application"), "kind", "first_burst", pl.col("burst_count").fill_null(0)
+        )
+    )
+
+
+def _all_bursts(planned: Sequence[Plan], logged: pl.DataFrame, steps: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
+    """Return every burst and transfer that was planned, its pieces put together."""
+    owners = pl.DataFrame(
+        [(i, p, job.source, job.name) for i, chain in enumerate(planned) for p, (job, _) in enumerate(chain.parts)],
+        schema={"chain": pl.Int64, "part": pl.Int64, "source": pl.String, "name": pl.String},
+        orient="row",
+    )
+    return (
+        steps.filter(pl.col("burst") >= 0)
+        .group_by("chain", "part", "burst", "direction", maintain_order=True)
+        .agg(
+            pl.col("started_s").first(),
+            pl.col("ended_s").last(),
+            pl.col("volume_bytes", "moved_bytes").sum(),
+        )
+        .join(owners, on=["chain", "part"], how="left", maintain_order="left")
+        .join(logged.select("chain", "part", "job_id"), on=["chain", "part"], how="left", maintain_order="left")
+        .select(
+            "source", "name", "job_id", "burst", "direction",
+            _at("started_s", params).alias("started_at"), _at("ended_s", params).alias("ended_at"),
+            "volume_bytes", "moved_bytes",
+        )
+    )  # fmt: skip
+
+
+# ---- traffic
+
+
+def _wandering(count: int, step: float, rng: np.random.Generator) -> Reals:
+    """Return a line of mean 0 and variance 1 that has a new aim every `step` ticks."""
+    aims = rng.standard_normal(math.ceil(count / step) + 1)
+    # between two independent aims a line has two thirds of their variance, on average
+    return np.interp(np.arange(count) / step, np.arange(len(aims)), aims) * math.sqrt(1.5)
+
+
+def _background(direction: Direction, params: SiteParams) -> Reals:
+    """Return the persistent background's bytes per tick: slow waves, days and nights, and a restless surface."""
+    count, interval = params.tick_count, params.interval_s
+    slow = _wandering(count, 1200.0 / interval, stream(params.seed, "background", direction, "waves"))
+    fast = _wandering(count, 6.0 / interval, stream(params.seed, "background", direction, "surface"))
+    mean = params.background_bytes_per_s * (0.6 if direction == "write" else 0.4)
+    hours = params.edges_s[1:] / 3600.0
+    day = 1.0 + 0.3 * np.sin((hours - 10.0) / 24.0 * 2.0 * np.pi)
+    # a quiet Lustre system's rate varies by about 0.4 in the logarithm, half of it remembered from poll to poll
+    level: Reals = mean * interval * day * np.exp(0.35 * slow + 0.4 * fast - (0.35**2 + 0.4**2) / 2.0)
+    return level
+
+
+def _uneven_edges(params: SiteParams) -> Reals:
+    """Return the polls' edges on a clock that runs unevenly: rates waver, and no byte is lost.
+
+    What a server reports within an interval is not just what was sent in it: caches fill and drain.
+    """
+    rng = stream(params.seed, "texture")
+    edges = params.edges_s
+    slow = _wandering(len(edges), 12.0 / params.interval_s, rng)
+    fast = 0.15 * params.interval_s * rng.standard_normal(len(edges))
+    uneven = np.maximum.accumulate(edges + params.texture_s * (slow + fast))
+    uneven = np.clip(uneven, edges[0], edges[-1])
+    uneven[[0, -1]] = edges[[0, -1]]
+    return uneven
+
+
+def _traffic(shared: Shared, params: SiteParams) -> pl.DataFrame:
+    """Return each tick's bytes: the background's, and all."""
+    moved = shared.volumes(_uneven_edges(params))
+    columns: dict[str, Reals] = {}
+    for channel, direction in enumerate(DIRECTIONS):
+        background = _background(direction, params)
+        columns[f"background_{direction}_bytes"] = background
+        columns[f"{direction}_bytes"] = background + (moved[:, channel] if channel < moved.shape[1] else 0.0)
+    return pl.DataFrame({"polled_s": params.edges_s[1:], **columns}).select(
+        _at("polled_s", params).alias("polled_at"), *columns
+    )
+
+
+def _polls(traffic: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
+    """Return the polls of all controllers in order of arrival."""
+    count = params.controller_count
+    if params.fault_level > 0:
+        rng = stream(params.seed, "faults")
+        faults = params.faults.scaled(params.fault_level)
+        arrived = polling.arrivals(params.tick_count, count, params.interval_s, faults, rng)
+    else:
+        arrived = polling.perfect(params.tick_count, count)
+    names = pl.Series([f"ddn{number:02d}" for number in range(1, count + 1)])
+    rates = {}
+    for direction in DIRECTIONS:
+        rng = stream(params.seed, "controllers", direction)
+        volumes = polling.split(traffic[f"{direction}_bytes"].to_numpy(), count, params.interval_s, rng)
+        rates[f"{direction}_bytes_per_s"] = volumes[arrived.tick, arrived.controller] / params.interval_s
+    return pl.DataFrame(
+        {
+            "polled_at": traffic["polled_at"].gather(arrived.tick),
+            "controller": names.gather(arrived.controller),
+            **rates,
+        }
+    )
+
+
+# ---- truth
+
+
+def signature(application: Application, direction: Direction) -> Reals:
+    """Return an application's rate alone in each second of its run, in bytes per second."""
+    times, moved = [0.0], [0.0]
+    for burst in application.bursts:
+        if burst.direction != direction:
+            continue
+        times.append(burst.offset_s)
+        moved.append(moved[-1])
+        for volume, peak in PROFILE:
+            times.append(times[-1] + burst.volume_bytes * volume / (burst.peak_bytes_per_s * peak))
+            moved.append(moved[-1] + burst.volume_bytes * volume)
+    seconds = np.arange(np.ceil(application.duration_s) + 1)
+    return np.diff(np.interp(seconds, times, moved))
+
+
+def _truth(applications: Iterable[Application]) -> pl.DataFrame:
+    parts = [
+        pl.DataFrame({"bytes_per_s": rates}).select(
+            pl.lit(application.name).alias("application"),
+            pl.lit(direction).alias("direction"),
+            pl.int_range(pl.len()).cast(pl.Float64).alias("offset_s"),
+            "bytes_per_s",
+        )
+        for application in applications
+        for direction in DIRECTIONS
+        for rates in [signature(application, direction)]
+    ]
+    schema = {"application": pl.String, "direction": pl.String, "offset_s": pl.Float64, "bytes_per_s": pl.Float64}
+    return pl.concat([pl.DataFrame(schema=schema), *parts])
+
+
+def simulate(params: SiteParams, applications: Sequence[Application] = APPLICATIONS) -> Site:
+    """Simulate a site: the same parameters and applications give the same frames."""
+    names = [(application.name, application.user) for application in applications]
+    if len(set(names)) < len(names):
+        raise ValueError("two applications of one user have the same name")
+    planned = plans(applications, params.workload)
+    steps, shared = _contend(planned, params)
+    logged = _logged(planned, steps, params)
+    traffic = _traffic(shared, params)
+    return Site(
+        params=params,
+        applications=tuple(applications),
+        jobs=_jobs(logged, params),
+        polls=_polls(traffic, params),
+        truth=_truth(applications),
+        runs=_runs(logged, steps),
+        bursts=_all_bursts(planned, logged, steps, params),
+        traffic=traffic,
+    )

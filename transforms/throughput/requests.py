@@ -1,0 +1,329 @@
+"""From requests to throughput: how many bytes a second all requests together move, at every instant.
+
+A request's bytes are spread evenly from when it began to when it was over; one that took no time is an
+impulse at its instant. The sum over all requests of a subject (a job, a rank, a host, a file, an OST: whatever
+`subjects` makes of the keys) is a step function. This is the application-level bandwidth of FTIO (Tarraf et
+al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-A), with the bytes of every request
+kept: rates are added without rounding (`exact_sums`), so that where nothing is active the rate is 0,
+and a result does not depend on the order of requests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from transforms.throughput.exact_sums import running_sums, segment_sums
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+#: what a request that is of no subject has for its subject
+NO_SUBJECT = -1
+#: a request that is faster is taken for an instant: sums of such rates would leave the range of a float
+_FASTEST_BYTES_PER_S = 1e200
+#: keys of a narrower range than this many per row are looked up in a table, not sorted
+_TABLE_CELLS_PER_ROW = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Requests (n) of many subjects, in any order.
+
+    began_s, ceased_s, volume_bytes (n): of the one clock of its subject. subject (n): its number, from 0 to
+    subject_count - 1; a request with a negative one is of no subject and counts for none.
+
+    A request without a duration that is finite and not negative, or without bytes that are, is not usable:
+    it counts as `unusable_counts` say, and moves nothing.
+    """
+
+    began_s: Reals
+    ceased_s: Reals
+    volume_bytes: Reals
+    subject: Ints
+    subject_count: int
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.began_s), len(self.ceased_s), len(self.volume_bytes), len(self.subject)}
+        if len(lengths) > 1:
+            raise ValueError("the requests' columns are not of one length")
+        if len(self.subject) and int(self.subject.max()) >= self.subject_count:
+            raise IndexError("a request's subject is not one of the subjects")
+
+    @classmethod
+    def of_one(cls, began_s: npt.ArrayLike, ceased_s: npt.ArrayLike, volume_bytes: npt.ArrayLike) -> Requests:
+        """Return the requests of one subject."""
+        began, ceased, volume = (np.asarray(column, dtype=np.float64) for column in (began_s, ceased_s, volume_bytes))
+        return cls(began, ceased, volume, np.zeros(len(began), dtype=np.int64), 1)
+
+    @classmethod
+    def ragged(cls, began_s: Reals, ceased_s: Reals, volume_bytes: Reals, offsets: Ints) -> Requests:
+        """Return the requests of subjects that follow one another: those of i are from offsets[i] to offsets[i+1]."""
+        count = len(offsets) - 1
+        return cls(began_s, ceased_s, volume_bytes, np.repeat(np.arange(count), np.diff(offsets)), count)
+
+    @property
+    def durations_s(self) -> Reals:
+        """How long each took (n)."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            found: Reals = self.ceased_s - self.began_s
+        return found
+
+    @property
+    def is_usable(self) -> Bools:
+        """Whether each has times and bytes that make sense (n)."""
+        durations = self.durations_s
+        # one comparison for each end: NaN fails them all
+        found: Bools = (durations >= 0) & (durations < np.inf) & (self.volume_bytes >= 0) & (self.volume_bytes < np.inf)
+        return found
+
+    @property
+    def unusable_counts(self) -> Ints:
+        """How many of each subject's requests are not usable (subjects)."""
+        lost, found = self.subject[~self.is_usable], np.zeros(self.subject_count, dtype=np.int64)
+        np.add.at(found, lost[lost >= 0], 1)
+        return found
+
+    def chosen(self, rows: Bools | Ints | slice) -> Requests:
+        """Return some of the requests."""
+        return Requests(
+            self.began_s[rows], self.ceased_s[rows], self.volume_bytes[rows], self.subject[rows], self.subject_count
+        )
+
+    def usable(self) -> Requests:
+        """Return those that are usable, of a subject, and move bytes."""
+        is_wanted = self.is_usable & (self.volume_bytes > 0) & (self.subject >= 0)
+        return self if is_wanted.all() else self.chosen(is_wanted)
+
+    @property
+    def is_instant(self) -> Bools:
+        """Whether usable requests took no time, or so little that they have no rate (n)."""
+        found: Bools = self.volume_bytes > _FASTEST_BYTES_PER_S * self.durations_s
+        return found
+
+    def rates(self) -> Reals:
+        """Return the bytes per second of usable requests (n); infinity for those that are instants."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.where(self.is_instant, np.inf, self.volume_bytes / self.durations_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Step functions of many subjects, and what moved in no time.
+
+    Subject i has the edges offsets[i] to offsets[i + 1]: instants, each once, at which a request begins or is
+    over. From an edge to the next one the rate is the edge's; the last edge's is 0, as it is before the first.
+    Its impulses are from impulse_offsets[i] to impulse_offsets[i + 1], in order of time, each instant once.
+    """
+
+    edges_s: Reals
+    bytes_per_s: Reals
+    offsets: Ints
+    impulses_s: Reals
+    impulse_bytes: Reals
+    impulse_offsets: Ints
+
+    @property
+    def subject_count(self) -> int:
+        """The number of subjects."""
+        return len(self.offsets) - 1
+
+    @property
+    def widths_s(self) -> Reals:
+        """How long each edge's rate holds (edges); 0 for the last of a subject."""
+        widths = np.zeros(len(self.edges_s))
+        np.subtract(self.edges_s[1:], self.edges_s[:-1], out=widths[:-1])
+        widths[self.offsets[1:][np.diff(self.offsets) > 0] - 1] = 0.0
+        return widths
+
+    @property
+    def volume_bytes(self) -> Reals:
+        """What each subject moved (subjects)."""
+        pieces = segment_sums(self.bytes_per_s * self.widths_s, self.offsets)
+        return pieces + segment_sums(self.impulse_bytes, self.impulse_offsets)
+
+    @property
+    def peak_bytes_per_s(self) -> Reals:
+        """The highest rate of each subject (subjects), impulses apart; 0 where there is none."""
+        peaks = np.zeros(self.subject_count)
+        np.maximum.at(peaks, owners(self.offsets), self.bytes_per_s)
+        return peaks
+
+    def requests(self) -> Requests:
+        """Return requests that make the same signal: one for each piece with a rate, one for each impulse."""
+        at = np.flatnonzero(self.bytes_per_s > 0)
+        volume = self.bytes_per_s[at] * self.widths_s[at]
+        return Requests(
+            np.concatenate([self.edges_s[at], self.impulses_s]),
+            np.concatenate([self.edges_s[at + 1], self.impulses_s]),
+            np.concatenate([volume, self.impulse_bytes]),
+            np.concatenate([owners(self.offsets)[at], owners(self.impulse_offsets)]),
+            self.subject_count,
+        )
+
+
+def owners(offsets: Ints) -> Ints:
+    """Return the number of the piece to which each value of a ragged array belongs."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def step_function(requests: Requests) -> Steps:
+    """Return each subject's throughput as a step function.
+
+    Takes about 150 bytes of memory for a request. The rate of each piece is right to a few units in the last
+    place, whatever else was or will be active; the volume is that of the requests to 1e-14.
+    """
+    known = requests.usable()
+    rates = known.rates()
+    is_span = np.isfinite(rates)
+    spans, rates = (known, rates) if is_span.all() else (known.chosen(is_span), rates[is_span])
+    edges, levels, offsets = _levels(spans, rates)
+    instants = known.chosen(~is_span)
+    return Steps(edges, levels, offsets, *_impulses(instants))
+
+
+def _levels(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
+    times = np.concatenate([spans.began_s, spans.ceased_s])
+    changes = np.concatenate([rates, -rates])
+    order, owner = ordered(times, np.concatenate([spans.subject, spans.subject]), spans.subject_count)
+    times = times[order]
+    # Of all that happens at an instant the last sum counts.
+    last = np.flatnonzero(ends_of_runs(owner, times))
+    levels = running_sums(changes[order])[last]
+    return times[last], levels, _offsets(owner[last], spans.subject_count)
+
+
+def _impulses(instants: Requests) -> tuple[Reals, Reals, Ints]:
+    order, owner = ordered(instants.began_s, instants.subject, instants.subject_count)
+    times = instants.began_s[order]
+    last = np.flatnonzero(ends_of_runs(owner, times))
+    bounds = np.concatenate([[0], last + 1])
+    volume = segment_sums(instants.volume_bytes[order], bounds)
+    return times[last], volume, _offsets(owner[last], instants.subject_count)
+
+
+def _offsets(owner: Ints, count: int) -> Ints:
+    """Return where each owner's values begin and end among values in order of owners."""
+    return np.searchsorted(owner, np.arange(count + 1)).astype(np.int64, copy=False)
+
+
+def ends_of_runs(*columns: npt.NDArray[Any]) -> Bools:
+    """Return whether each row differs from the next one in any of the columns (n); the last one does."""
+    found = np.ones(len(columns[0]), dtype=np.bool_)
+    if len(found):
+        found[:-1] = columns[0][1:] != columns[0][:-1]
+        for column in columns[1:]:
+            found[:-1] |= column[1:] != column[:-1]
+    return found
+
+
+# ---- order
+
+
+def ordered(times_s: Reals, owner: Ints, owner_count: int) -> tuple[Ints, Ints]:
+    """Return the order (n) of times by owner, then time, and the owners in that order.
+
+    times_s (n): finite. Sorting whole numbers in place is many times faster than finding the order of floats:
+    owner, a coarse time and the row are packed into one, and only what is of the same coarse time is compared.
+    """
+    count = len(times_s)
+    row_bits = max(count - 1, 0).bit_length()
+    owner_bits = max(owner_count - 1, 0).bit_length()
+    tick_bits = min(63 - row_bits - owner_bits, 52)
+    if tick_bits < 1:
+        order = np.lexsort((times_s, owner)).astype(np.int64, copy=False)
+        return order, owner[order]
+    key = _ticks(times_s, tick_bits)
+    key |= owner << tick_bits
+    key <<= row_bits
+    key |= np.arange(count)
+    key.sort()
+    order = key & ((1 << row_bits) - 1)
+    key >>= row_bits
+    _settle(order, key, times_s)
+    key >>= tick_bits
+    return order, key
+
+
+def _ticks(times_s: Reals, tick_bits: int) -> Ints:
+    """Return times as whole numbers below 2**tick_bits: of two times the later has no lower one."""
+    if not len(times_s):
+        return np.zeros(0, dtype=np.int64)
+    first, last = float(times_s.min()), float(times_s.max())
+    span = last - first
+    scale = (2**tick_bits - 1) / span if span > 0 else 0.0
+    if not 0 < scale < np.inf:
+        return np.zeros(len(times_s), dtype=np.int64)
+    found = times_s - first
+    found *= scale
+    ticks: Ints = np.minimum(found, 2.0**tick_bits - 1).astype(np.int64)
+    return ticks
+
+
+def _settle(order: Ints, key: Ints, times_s: Reals) -> None:
+    """Put in order, in place, what has the same key."""
+    is_same = key[1:] == key[:-1]
+    if not is_same.any():
+        return
+    is_tied = np.zeros(len(key), dtype=np.bool_)
+    is_tied[1:] = is_same
+    is_tied[:-1] |= is_same
+    at = np.flatnonzero(is_tied)
+    tied = order[at]
+    order[at] = tied[np.lexsort((times_s[tied], key[at]))]
+
+
+# ---- subjects
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """The subjects that there are among rows.
+
+    code (n): each row's subject, from 0 up, or NO_SUBJECT. keys: for each key column its value for each
+    subject; subjects are in order of their keys.
+    """
+
+    code: Ints
+    keys: tuple[npt.NDArray[Any], ...]
+    count: int
+
+
+def subjects(*keys: npt.NDArray[Any], is_known: Bools | None = None) -> Subjects:
+    """Give each row (n) the number of its combination of keys: per rank, per host, per file, per (host, OST).
+
+    is_known (n): where it is not so, the row is of no subject. The rows' codes are what `Requests` wants.
+    """
+    if not keys:
+        raise ValueError("subjects need at least one key")
+    rows = np.flatnonzero(is_known) if is_known is not None else np.arange(len(keys[0]))
+    values, codes = zip(*(_distinct(key[rows]) for key in keys), strict=True)
+    combined = codes[0]
+    for value, code in zip(values[1:], codes[1:], strict=True):
+        # made dense after each key, so that the product of two counts never overflows
+        combined = _distinct(combined * len(value) + code)[1]
+    count = int(combined.max()) + 1 if len(combined) else 0
+    example = np.zeros(count, dtype=np.int64)
+    example[combined] = np.arange(len(combined))
+    found = np.full(len(keys[0]), NO_SUBJECT, dtype=np.int64)
+    found[rows] = combined
+    return Subjects(found, tuple(value[code[example]] for value, code in zip(values, codes, strict=True)), count)
+
+
+def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
+    """Return the distinct values in order, and each value's place among them."""
+    if values.dtype.kind in "iu" and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < _TABLE_CELLS_PER_ROW * len(values):
+            # Whole numbers wrap around: the difference is right as one without a sign, even where it does not fit.
+            least = values.dtype.type(low)
+            place = (values - least).view(f"u{values.dtype.itemsize}").astype(np.int64)
+            is_there = np.zeros(high - low + 1, dtype=np.bool_)
+            is_there[place] = True
+            return np.flatnonzero(is_there).astype(values.dtype) + least, (np.cumsum(is_there) - 1)[place]
+    distinct, code = np.unique(values, return_inverse=True)
+    return distinct, code.reshape(-1).astype(np.int64, copy=False)

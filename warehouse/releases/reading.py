@@ -1,0 +1,188 @@
+"""Reading a release: DuckDB over its Parquet files, read-only, without any Iceberg library."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.contracts import TABLES, Dtype, Table, table as contract, tables
+from warehouse.errors import UsageError
+from warehouse.releases import releases
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+_DUCKDB_TYPES: dict[Dtype, str] = {
+    "text": "varchar",
+    "int": "bigint",
+    "real": "double",
+    "bool": "boolean",
+    "instant": "timestamptz",
+    "date": "date",
+    "reals": "double[]",
+    "ints": "bigint[]",
+}
+#: statements that only read; all else is refused before it runs
+_READING = {"SELECT", "PRAGMA", "RELATION"}
+#: what comes before a statement whose plan is asked for; DuckDB runs it too, if it is analyzed
+_EXPLAIN = re.compile(r"\s*explain(\s+analyze)?\s+(?=\w)", re.IGNORECASE)
+
+
+def published() -> list[Table]:
+    """Return the tables that a release holds."""
+    return [table for table in TABLES if table.is_published and table.name != "releases"]
+
+
+#: inputs that are too large to be copied into releases; a query that names one reads the release's landings
+INPUTS = (tables.TRACE_FILES, tables.TRACE_RECORDS, tables.TRACE_REQUESTS, tables.TRACE_CALLS)
+
+
+@contextmanager
+def opened(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open DuckDB on the views of a release: one per table, with the columns' docs as comments.
+
+    If `query` is given, only the tables that it may mean are opened: reading the footers of a long
+    history's files takes time. Landed inputs are there if it names them. The connection can reach no file but
+    the release's and those of its landings.
+    """
+    import duckdb
+
+    files = releases.files_of(store, release)
+    inputs = _inputs(store, release, query or "")
+    with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        connection.execute("set enable_progress_bar = false")
+        for table in published():
+            if query is None or _may_mean(query, table):
+                _view(connection, table, files.get(table.name, []))
+        for table, paths in inputs.items():
+            _view(connection, table, paths)
+        _list_releases(connection, store)
+        _confine(connection, [path for paths in (*files.values(), *inputs.values()) for path in paths])
+        yield connection
+
+
+def _inputs(store: Store, release: Release, query: str) -> dict[Table, list[Path]]:
+    """Return the landed files, of the landings in a release, of the inputs that a query names."""
+    wanted = [table for table in INPUTS if table.name in query.lower()]
+    if not wanted:
+        return {}
+    from warehouse.store import landing
+
+    known = [landing.find(store, landing_id) for landing_id in sorted(releases.landings_in(store, release))]
+    parts = [part for landed in known if landed is not None for part in landed.parts]
+    return {table: [store.root / part.path for part in parts if part.table == table.name] for table in wanted}
+
+
+def _may_mean(query: str, table: Table) -> bool:
+    text = query.lower()
+    return table.name in text or re.search(r"show|describe|information_schema|duckdb_|pragma", text) is not None
+
+
+def _view(connection: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) -> None:
+    _rows(connection, table, files).create_view(table.name)
+    _comment(connection, "view", table)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) -> duckdb.DuckDBPyRelation:
+    """Return the rows of Parquet files, with all of the contract's columns even where old files lack some."""
+    columns = ", ".join(f'null::{_DUCKDB_TYPES[column.dtype]} as "{column.name}"' for column in table.columns)
+    empty = f"select {columns} where false"
+    if not files:
+        return connection.sql(empty)
+    return connection.sql(
+        f"{empty} union all by name from read_parquet($paths, union_by_name = true)",
+        params={"paths": [str(path) for path in files]},
+    )
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> None:
+    connection.execute(f'comment on {kind} "{table.name}" is {_quoted(table.grain)}')
+    for column in table.columns:
+        text = f"{column.doc} [{column.unit}]" if column.unit else column.doc
+        connection.execute(f'comment on column "{table.name}"."{column.name}" is {_quoted(text)}')
+
+
+def _quoted(text: str) -> str:
+    """Quote a text of our own declarations: DuckDB takes no parameter in a comment."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _list_releases(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
+    """Make the table `releases`, from the rows that are read already."""
+    table = contract("releases")
+    _rows(connection, table, []).create(table.name)
+    _comment(connection, "table", table)
+    for release in releases.history(store):
+        values = [getattr(release, name) for name in table.column_names]
+        row = [json.dumps(value, sort_keys=True) if isinstance(value, tuple | dict) else value for value in values]
+        connection.execute(f"insert into releases values ({', '.join('?' * len(row))})", row)
+
+
+def _confine(connection: duckdb.DuckDBPyConnection, files: list[Path]) -> None:
+    """Let the connection reach the release's files and nothing else, for good."""
+    connection.execute("set allowed_paths = $paths", {"paths": [str(path) for path in files]})
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+
+
+def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    """Raise UsageError unless the text is one statement that only reads."""
+    import duckdb
+
+    try:
+        statements = connection.extract_statements(query)
+    except duckdb.Error as error:
+        raise UsageError(str(error)) from error
+    if len(statements) != 1:
+        raise UsageError("Give one SQL statement.")
+    kind = str(statements[0].type).rsplit(".", 1)[-1]
+    if kind == "EXPLAIN" and (explained := _EXPLAIN.match(query)):
+        return require_reading(connection, query[explained.end() :])
+    if kind not in _READING:
+        raise UsageError(f"A release is read-only: this is a {kind} statement.")
+
+
+def count_differences(store: Store, before: Release, after: Release) -> list[tuple[str, int, int, int, int]]:
+    """Compare two releases, table by table.
+
+    Returns (table, rows before, rows added, rows removed, rows changed) of every table in either: a row is
+    changed if its key is in both and anything else of it differs.
+    """
+    import duckdb
+
+    found = []
+    files = [releases.files_of(store, release) for release in (before, after)]
+    for table in published():
+        if before.snapshots.get(table.name) == after.snapshots.get(table.name):
+            continue
+        with duckdb.connect() as connection:
+            for name, sides in zip(("before", "after"), files, strict=True):
+                _rows(connection, table, sides.get(table.name, [])).create_view(f"{name}_rows")
+            counts = connection.execute(_difference(table)).fetchone()
+        assert counts is not None
+        found.append((table.name, *counts))
+    return found
+
+
+def _difference(table: Table) -> str:
+    key = ", ".join(f'"{name}"' for name in table.key)
+    same_key = " and ".join(f'b."{name}" is not distinct from a."{name}"' for name in table.key)
+    return f"""
+        with
+        b as (select {key}, hash(t) as content from before_rows as t),
+        a as (select {key}, hash(t) as content from after_rows as t),
+        pairs as (select b.content as old, a.content as new from b full join a on {same_key})
+        select
+            (select count(*) from b),
+            count(*) filter (where old is null),
+            count(*) filter (where new is null),
+            count(*) filter (where old <> new)
+        from pairs
+    """

@@ -1,0 +1,39 @@
+"""Darshan logs: what a run's I/O layers counted, when they moved bytes, and, with DXT, every read and write.
+
+Formats 3.00 to 3.41, read by the library of the `darshan` wheel in a child process, after a check of the log's
+structure that needs no library: see `layout`, `reading` and `rows`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+
+_MAGIC = (6567223).to_bytes(8, "little")
+_START = re.compile(rb"\d\.\d\d\0{4}")
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the content begins as Darshan's logs do: a version, or the magic number in either byte order."""
+    return head.start[8:16] in (_MAGIC, _MAGIC[::-1]) or _START.match(head.start) is not None
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read a log, plain or compressed once more; nothing of it depends on what else is said about the input."""
+    from warehouse.sources.darshan.rows import batches
+    from warehouse.sources.files.plain import plain_file
+
+    with plain_file(path) as plain:
+        yield from batches(plain, path.name)
+
+
+SOURCE = Source(
+    name="darshan",
+    doc="Darshan log: counters per module and file, heat maps, DXT segments, Lustre stripes.",
+    kind="traces",
+    sniff=sniff,
+    read=read,
+)

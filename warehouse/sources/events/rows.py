@@ -1,0 +1,286 @@
+"""Request events in any table: from its columns, text or typed, to checked rows, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+import polars as pl
+
+from warehouse.contracts import columns as c
+from warehouse.errors import InputRefused
+from warehouse.sources.rows import times as job_times
+from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.faults import SHOWN_CHARS, Fault, Sifted, has_any, no_number, sift
+
+REQUIRED = ("layer", "node", "rank", "request_id", "event", "began_s", "ceased_s")
+OPTIONAL = ("layer_number", "peer", "bytes", "direction", "file", "is_collective")
+#: the layers that need no number, outermost first
+KNOWN_LAYERS = ("application", "library", "io_node", "storage", "device")
+#: a row of a piece: times in the table's own count, the file by its name
+ROWS = pl.Schema(
+    {
+        "layer_number": pl.Int64(),
+        "layer": pl.String(),
+        "node": pl.String(),
+        "rank": pl.Int64(),
+        "request_id": pl.String(),
+        "event_kind": pl.String(),
+        "peer": pl.String(),
+        "began": pl.Float64(),
+        "ceased": pl.Float64(),
+        "event_bytes": pl.Float64(),
+        "direction": pl.String(),
+        "path": pl.String(),
+        "is_collective": pl.Boolean(),
+    }
+)
+#: what the times of a table are: seconds from the run's start on, seconds since 1970, or instants
+Clock = Literal["seconds", "epoch", "instants"]
+
+_MOST_LAYERS = 64
+_MOST_RANK = (1 << 31) - 1
+#: beyond this many seconds a number counts from 1970: as in series
+_EPOCH_FROM_S = 1e9
+_LATEST_S = job_times.LATEST.timestamp()
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
+_TIMES = {"began": "began_s", "ceased": "ceased_s"}
+_NUMBERS = {"rank": "rank", "layer_number": "layer_number", "bytes": "event_bytes"}
+_GIVEN = "given_"
+
+
+def locate(names: Collection[str]) -> dict[str, str]:
+    """Return our columns that the table has, each by its name there; refuse a table that lacks one it must have."""
+    absent = [name for name in REQUIRED if name not in names]
+    if absent:
+        raise InputRefused(f"The table has no column {', '.join(absent)}.", "Rename its columns to the published ones.")
+    return {name: name for name in (*REQUIRED, *OPTIONAL) if name in names}
+
+
+def clock_of(times: pl.Series) -> Clock:
+    """Return what the times of a table are, as most of the first piece say it."""
+    if times.dtype.is_temporal():
+        return "instants"
+    bare = times.str.strip_chars() if times.dtype == pl.String else times
+    number = bare.cast(pl.Float64, strict=False)
+    if times.dtype == pl.String and number.count() * 2 < times.count():
+        return "instants"
+    median = number.median()
+    return "epoch" if isinstance(median, float) and median >= _EPOCH_FROM_S else "seconds"
+
+
+# ---- cells
+
+
+def _text(rows: pl.DataFrame, name: str) -> pl.Expr:
+    if name not in rows.columns:
+        return pl.lit(None, pl.String)
+    text = pl.col(name).cast(pl.String).str.strip_chars()
+    return pl.when(text.str.len_bytes() > 0).then(text)
+
+
+def _bare(rows: pl.DataFrame, name: str) -> pl.Expr:
+    return pl.col(name).str.strip_chars() if rows.schema[name] == pl.String else pl.col(name)
+
+
+def _whole(rows: pl.DataFrame, name: str) -> pl.Expr:
+    """Return a column as whole numbers; what is none is NULL, also where it could be cut to one."""
+    if name not in rows.columns:
+        return pl.lit(None, pl.Int64)
+    number = _bare(rows, name).cast(pl.Int64, strict=False)
+    return pl.when(pl.col(name) == pl.col(name).floor()).then(number) if rows.schema[name].is_float() else number
+
+
+def _real(rows: pl.DataFrame, name: str) -> pl.Expr:
+    return _bare(rows, name).cast(pl.Float64, strict=False) if name in rows.columns else pl.lit(None, pl.Float64)
+
+
+def _flag(rows: pl.DataFrame, name: str) -> pl.Expr:
+    """Return a column as truth; NULL where it says neither. An empty cell is no."""
+    if name not in rows.columns or rows[name].null_count() == rows.height:
+        return pl.lit(value=False)
+    if rows.schema[name] == pl.Boolean:
+        return pl.col(name).fill_null(value=False)
+    word = pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
+    return pl.when(word.is_in(_TRUE)).then(True).when(word.is_in([*_FALSE, ""])).then(False)
+
+
+def _times(rows: pl.DataFrame, name: str, clock: Clock, zone: str) -> pl.DataFrame:
+    """Return a column of times in the clock's count (instants: microseconds since 1970), without its ending.
+
+    If any is faulty, also its reason and remedy, which are NULL where there is none.
+    """
+    short = name.removesuffix("_s")
+    found = _instants(rows[name], short, zone) if clock == "instants" else _numbers(rows, name, short, clock)
+    if found["reason"].null_count() == found.height:
+        return found.select(short)
+    return found.rename({"reason": f"{short}_reason", "remedy": f"{short}_remedy"})
+
+
+def _numbers(rows: pl.DataFrame, name: str, short: str, clock: Clock) -> pl.DataFrame:
+    low, high = (-_EPOCH_FROM_S, _EPOCH_FROM_S) if clock == "seconds" else (0.0, _LATEST_S)
+    read = rows.select(_real(rows, name).alias(short))
+    is_bad = read.select(~pl.col(short).is_between(low, high).fill_null(False)).to_series()
+    if not is_bad.any():
+        return read.with_columns(reason=pl.lit(None, pl.String), remedy=pl.lit(None, pl.String))
+    said = "seconds of a run" if clock == "seconds" else "seconds since 1970"
+    shown = rows[name].cast(pl.String, strict=False).str.slice(0, SHOWN_CHARS).fill_null("")
+    reason = pl.format("`{}` stands for {} and is no number of {}.", shown, pl.lit(name), pl.lit(said))
+    remedy = pl.lit("Write all times of a file in the same way.")
+    return read.with_columns(pl.when(is_bad).then(reason).alias("reason"), pl.when(is_bad).then(remedy).alias("remedy"))
+
+
+def _instants(times: pl.Series, short: str, zone: str) -> pl.DataFrame:
+    if times.dtype == pl.String:
+        missing = pl.coalesce("reason", pl.lit(f"There is no time in {short}_s."))
+        found = job_times.parse(times, zone, f"event's {short}").with_columns(
+            reason=pl.when(pl.col("instant").is_null()).then(missing),
+            remedy=pl.coalesce("remedy", pl.lit("Fill in the time.")),
+        )
+    else:
+        instant = times.cast(pl.Datetime("us", getattr(times.dtype, "time_zone", None)), strict=False)
+        if instant.dtype == pl.Datetime("us"):
+            instant = instant.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
+        read = pl.DataFrame({"instant": instant.dt.convert_time_zone("UTC")})
+        is_good = job_times.in_range(pl.col("instant")).fill_null(False)
+        reason = pl.lit(f"The time in {short}_s is no instant from 1970 to 2261.")
+        found = read.with_columns(
+            reason=pl.when(~is_good).then(reason), remedy=pl.lit("Write times in UTC; fill in every cell.")
+        )
+    return found.select(pl.col("instant").dt.timestamp("us").cast(pl.Float64).alias(short), "reason", "remedy")
+
+
+# ---- pieces
+
+
+class Layers:
+    """The layers of one table, as far as they were seen: each has one number and each number one name."""
+
+    def __init__(self, *, are_numbered: bool) -> None:
+        self.are_numbered = are_numbered
+        known = {} if are_numbered else {name: number for number, name in enumerate(KNOWN_LAYERS)}
+        self._number_of: dict[str, int] = known
+
+    def sift(self, rows: pl.DataFrame) -> Sifted:
+        """Part rows whose layer has another number, or whose number another layer, than where it came first."""
+        pairs = rows.select("layer", "layer_number").unique(maintain_order=True)
+        if self.are_numbered:
+            taken = set(self._number_of.values())
+            for name, number in pairs.iter_rows():
+                if name not in self._number_of and number not in taken and len(taken) < _MOST_LAYERS:
+                    self._number_of[name] = number
+                    taken.add(number)
+        names = pl.Series(list(self._number_of), dtype=pl.String)
+        numbers = pl.Series(list(self._number_of.values()), dtype=pl.Int64)
+        number = pl.col("layer").replace_strict(names, numbers, default=None, return_dtype=pl.Int64)
+        placed = rows.with_columns(known_number=number)
+        found = sift(placed, [self._fault()])
+        return Sifted(found.rows.with_columns(layer_number=pl.col("known_number")).drop("known_number"), found.refused)
+
+    def _fault(self) -> Fault:
+        shown = pl.col("layer").str.slice(0, SHOWN_CHARS)
+        if not self.are_numbered:
+            return Fault(
+                pl.col("known_number").is_null(),
+                pl.format("The place of the layer `{}` is not known.", shown),
+                pl.lit(f"Add the column layer_number, or call the layers {', '.join(KNOWN_LAYERS)}."),
+            )
+        return Fault(
+            pl.col("known_number").ne_missing(pl.col("layer_number")),
+            pl.format("The layer `{}` has the number {}, which does not fit rows before.", shown, "layer_number"),
+            pl.lit(f"Give each layer one number of its own, from 0 to {_MOST_LAYERS - 1}, the outermost the lowest."),
+        )
+
+
+def typed(rows: pl.DataFrame, clock: Clock, zone: str, *, are_numbered: bool) -> tuple[pl.DataFrame, list[Fault]]:
+    """Read a piece of the table, under our names and of any type, into ROWS, and say what may be wrong with a row.
+
+    `rows` also hold `line`, and `raw` if a refused row is to be shown.
+    """
+    nested = [name for name, dtype in rows.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
+    if nested:
+        raise InputRefused(f"The column {', '.join(nested)} has no plain values.", "Write one value a cell.")
+    times = [column for name in _TIMES.values() for column in _times(rows, name, clock, zone).get_columns()]
+    faulty = [short for short in _TIMES if f"{short}_reason" in {column.name for column in times}]
+    layer = _text(rows, "layer")
+    given = [name for name in _NUMBERS if name in rows.columns and not rows.schema[name].is_integer()]
+    frame = rows.select(
+        _whole(rows, "layer_number").alias("layer_number"),
+        (layer if are_numbered else layer.str.to_lowercase()).alias("layer"),
+        _text(rows, "node").alias("node"),
+        _whole(rows, "rank").alias("rank"),
+        _text(rows, "request_id").alias("request_id"),
+        _text(rows, "event").str.to_lowercase().alias("event_kind"),
+        _text(rows, "peer").alias("peer"),
+        _real(rows, "bytes").alias("event_bytes"),
+        _text(rows, "direction").str.to_lowercase().alias("direction"),
+        _text(rows, "file").alias("path"),
+        _flag(rows, "is_collective").alias("is_collective"),
+        *(pl.col(name).alias(_GIVEN + name) for name in given),
+        *(pl.col(name) for name in (LINE, RAW) if name in rows.columns),
+    ).with_columns(times)
+    return frame, _faults(faulty, given, are_numbered=are_numbered)
+
+
+def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bool) -> list[Fault]:
+    """Return the faults: of times in the columns `faulty`, of numbers that were `given` in another form, and others."""
+    fill = pl.lit("Fill the cell at its source.")
+    size = pl.col("event_bytes")
+    empty = [("layer", "layer"), ("rank", "rank"), ("event_kind", "event")]
+    empty += [("layer_number", "layer_number")] if are_numbered else []
+    return [
+        *(
+            Fault(pl.col(f"{short}_reason").is_not_null(), pl.col(f"{short}_reason"), pl.col(f"{short}_remedy"))
+            for short in faulty
+        ),
+        Fault(
+            pl.col("ceased") < pl.col("began"),
+            pl.lit("The event ends before it begins."),
+            pl.lit("Write both times of an event by the same clock."),
+        ),
+        *(no_number(_GIVEN + name, _NUMBERS[name]) for name in given),
+        *(Fault(pl.col(name).is_null(), pl.lit(f"There is no {said}."), fill) for name, said in empty),
+        Fault(
+            ~pl.col("rank").is_between(0, _MOST_RANK),
+            pl.format("The rank {} is none of an MPI program.", "rank"),
+            pl.lit("Number the processes from 0."),
+        ),
+        Fault(
+            pl.col("request_id").is_null() & (pl.col("event_kind") != "open"),
+            pl.lit("There is no request_id: the event belongs to no request."),
+            fill,
+        ),
+        Fault(
+            ~(size.is_finite() & (size >= 0)),
+            pl.lit("The bytes are no number of at least 0."),
+            pl.lit("Leave the cell empty where the bytes are not known."),
+        ),
+        Fault(
+            ~pl.col("direction").is_in(c.DIRECTIONS),
+            pl.format("The direction `{}` is not known.", pl.col("direction").str.slice(0, SHOWN_CHARS)),
+            pl.lit("Write read, write, or nothing."),
+        ),
+        Fault(
+            pl.col("is_collective").is_null(),
+            pl.lit("Whether the call is collective is neither true nor false."),
+            pl.lit("Write true or false, or nothing."),
+        ),
+        Fault(
+            ~pl.col("layer_number").is_between(0, _MOST_LAYERS - 1),
+            pl.format("The layer_number {} is out of range.", "layer_number"),
+            pl.lit(f"Number the layers from 0 to {_MOST_LAYERS - 1}, the outermost first."),
+        ),
+    ]
+
+
+def sifted(frame: pl.DataFrame, faults: list[Fault], layers: Layers) -> Sifted:
+    """Part typed rows; the good ones hold the columns of ROWS and `line`."""
+    found = sift(frame, faults)
+    placed = layers.sift(found.rows)
+    refused = pl.concat([found.refused, placed.refused]).sort(LINE)
+    return Sifted(placed.rows.select(*ROWS.names(), LINE), refused)
+
+
+def is_sound(frame: pl.DataFrame, faults: list[Fault]) -> bool:
+    """Return whether no typed row has a fault of its own."""
+    return not has_any(frame, faults)

@@ -1,0 +1,325 @@
+"""Request events: a table of what each layer of an I/O system did for each request, as text or Parquet.
+
+After the traces of Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13),
+section IV.A: events of the program, the I/O nodes and the storage nodes, each with the rank and the id of the request
+for which it was. They land by the time of their beginning, whatever their order in the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+
+from warehouse.contracts import tables
+from warehouse.errors import InputRefused
+from warehouse.sources.events import rows as event_rows
+from warehouse.sources.events.rows import Clock, Layers
+from warehouse.sources.files.opening import refusing_parquet_damage
+from warehouse.sources.files.plain import plain_file
+from warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
+from warehouse.sources.rows import text_blocks, times, traced
+from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.faults import Sifted
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, reject_frame
+
+MODULE = "EVENTS"
+_PIECE_ROWS = 1 << 19
+#: what sorting may take before it goes to disk
+_SORT_MEMORY = "1GiB"
+#: kinds of events that the module's counters tell apart
+_MOST_KINDS = 100
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the content is a table with all columns that request events must have."""
+    required = set(event_rows.REQUIRED)
+    if head.start.startswith(PARQUET_MAGIC):
+        return head.path is not None and required <= set(_parquet_names(head.path))
+    line = head.lines[0] if head.lines else ""
+    return required <= set(text_blocks.header_of(line).names)
+
+
+def _parquet_names(path: Path) -> list[str]:
+    try:
+        with plain_file(path) as plain, refusing_parquet_damage():
+            return pl.scan_parquet(plain, glob=False).collect_schema().names()
+    except InputRefused:
+        return []
+
+
+# ---- pieces, as they lie in the table
+
+
+@dataclass(slots=True)
+class _Table:
+    """What is known of the whole table, as far as it was read."""
+
+    zone: str
+    clock: Clock | None = None
+    layers: Layers | None = None
+    files: dict[str, int] = field(default_factory=dict)
+    began: float = float("inf")
+    ceased: float = float("-inf")
+    outermost: int = -1
+    is_sorted: bool = True
+    last_began: float = float("-inf")
+    refused_count: int = 0
+
+    def typed(self, rows: pl.DataFrame) -> Sifted | None:
+        """Sift a piece; None if a row is refused of which `raw` is not there to be shown."""
+        if rows.is_empty():
+            return Sifted(event_rows.ROWS.to_frame().with_columns(rows[LINE]), REJECT_SCHEMA.to_frame())
+        if self.clock is None or self.layers is None:
+            self.clock = event_rows.clock_of(rows["began_s"])
+            self.layers = Layers(are_numbered="layer_number" in rows.columns)
+        frame, faults = event_rows.typed(rows, self.clock, self.zone, are_numbered=self.layers.are_numbered)
+        if RAW not in rows.columns and not event_rows.is_sound(frame, faults):
+            return None
+        found = event_rows.sifted(frame, faults, self.layers)
+        return found if RAW in rows.columns or found.refused.is_empty() else None
+
+    def kept(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Take the good rows of the next piece into account, and number their files."""
+        first, last = rows["began"][0], rows["began"][-1]
+        self.is_sorted &= bool(rows["began"].is_sorted()) and first >= self.last_began
+        self.last_began = last
+        self.began = min(self.began, rows.select(pl.col("began").min()).item())
+        self.ceased = max(self.ceased, rows.select(pl.col("ceased").max()).item())
+        number = rows.select(pl.col("layer_number").min()).item()
+        self.outermost = number if self.outermost < 0 else min(self.outermost, number)
+        paths = rows["path"].drop_nulls().unique(maintain_order=True)
+        numbers = [self.files.setdefault(path, len(self.files)) for path in paths.to_list()]
+        file = pl.col("path").replace_strict(paths, pl.Series(numbers, dtype=pl.Int64), return_dtype=pl.Int64)
+        return rows.with_columns(file_number=file).drop("path")
+
+
+def _pieces(path: Path, table: _Table) -> Iterator[Sifted]:
+    with path.open("rb") as file:
+        is_parquet = file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
+    if is_parquet:
+        yield from _parquet_pieces(path, table)
+    else:
+        yield from _text_pieces(path, table)
+
+
+def _parquet_pieces(path: Path, table: _Table) -> Iterator[Sifted]:
+    with refusing_parquet_damage():
+        scanned = pl.scan_parquet(path, glob=False)
+        columns = event_rows.locate(scanned.collect_schema().names())
+        used = scanned.select(columns.values())
+        height = scanned.select(pl.len()).collect().item()
+    for first in range(0, height, _PIECE_ROWS):
+        with refusing_parquet_damage():
+            rows = used.slice(first, _PIECE_ROWS).collect()
+            lined = rows.with_columns(pl.int_range(first + 1, first + 1 + rows.height, dtype=pl.Int64).alias(LINE))
+            found = table.typed(lined)
+            if found is None:
+                shown = lined.select(pl.struct(pl.exclude(LINE).cast(pl.String, strict=False)).struct.json_encode())
+                found = table.typed(lined.with_columns(shown.to_series().alias(RAW)))
+        if found is not None:
+            yield found
+
+
+def _text_pieces(path: Path, table: _Table) -> Iterator[Sifted]:
+    header = text_blocks.read_header(path)
+    columns = event_rows.locate(header.names)
+    text_blocks.require_single(header, list(columns))
+    for block in text_blocks.blocks(path):
+        cells = text_blocks.quick_cells(block, header, columns)
+        found = None if cells is None else table.typed(cells)
+        if found is not None:
+            yield found
+            continue
+        for careful in text_blocks.careful_cells(block, header, columns):
+            read = table.typed(careful.rows)
+            if read is not None:
+                yield Sifted(read.rows, pl.concat([read.refused, careful.refused]).sort(LINE))
+
+
+# ---- the whole, by time
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read one traced run; the table is kept beside until it was seen whole, for its times count from its first."""
+    table = _Table(times.require_zone(reading.time_zone))
+    with TemporaryDirectory(prefix="iosig-") as scratch:
+        kept: list[Path] = []
+        first_reason = "it has no rows"
+        with plain_file(path) as plain:
+            for number, piece in enumerate(_pieces(plain, table)):
+                if not piece.refused.is_empty():
+                    first_reason = piece.refused["reason"][0] if not table.refused_count else first_reason
+                    table.refused_count += piece.refused.height
+                    yield reject_frame(piece.refused)
+                if not piece.rows.is_empty():
+                    kept.append(Path(scratch, f"{number}.parquet"))
+                    table.kept(piece.rows).write_parquet(kept[-1], compression="lz4")
+        if not kept:
+            raise InputRefused(
+                f"No event of the table can be read; of the first: {first_reason.rstrip('.')}.", "Export it anew."
+            )
+        yield from _landed(_by_time(kept, table, Path(scratch)), table)
+
+
+def _by_time(kept: list[Path], table: _Table, scratch: Path) -> Iterator[pl.DataFrame]:
+    """Yield all rows by the time of their beginning; of events at once, in the order of the table."""
+    if table.is_sorted:
+        for path in kept:
+            yield from pl.read_parquet(path).iter_slices(traced.BATCH_ROWS)
+        return
+    import duckdb
+
+    spill: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": _SORT_MEMORY,
+        "temp_directory": str(scratch / "spill"),
+    }
+    with duckdb.connect(config=spill) as connection:
+        connection.execute("set enable_progress_bar = false")
+        ordered = connection.sql(
+            "from read_parquet($paths) order by began, line", params={"paths": [str(path) for path in kept]}
+        )
+        for batch in ordered.to_arrow_reader(traced.BATCH_ROWS):
+            rows = pl.DataFrame(pl.from_arrow(batch))
+            if not rows.is_empty():
+                yield rows
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What was landed so far."""
+
+    event_count: int = 0
+    request_count: int = 0
+    last_rank: int = -1
+    ceased_s: float = 0.0
+    kinds: Counter[str] = field(default_factory=Counter)
+
+
+def _landed(pieces: Iterator[pl.DataFrame], table: _Table) -> Iterator[Batch]:
+    counts = _Counts()
+    for piece in pieces:
+        rows, nameless = _placed(piece, table)
+        if not nameless.is_empty():
+            table.refused_count += nameless.height
+            yield reject_frame(nameless)
+        if not rows.is_empty():
+            yield from _events(rows, table, counts)
+    if not counts.event_count:
+        raise InputRefused("No event of the table says its node.", "Fill in the column node.")
+    if table.files:
+        numbers = pl.Series(list(table.files.values()), dtype=pl.Int64)
+        paths = pl.Series(list(table.files), dtype=pl.String)
+        yield traced.rows(tables.TRACE_FILES, {"file_number": numbers, "path": paths})
+    yield _module(table, counts)
+    yield _trace(table, counts)
+
+
+def _placed(piece: pl.DataFrame, table: _Table) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return rows with times in seconds from the trace's zero and with nodes, and those refused without one."""
+    is_outermost = pl.col("layer_number") == table.outermost
+    node = pl.coalesce("node", pl.when(is_outermost).then(pl.col("rank").cast(pl.String)))
+    rows = piece.with_columns(_seconds("began", table), _seconds("ceased", table), node=node)
+    refused = rows.filter(pl.col("node").is_null()).select(
+        LINE,
+        reason=pl.lit("There is no node."),
+        remedy=pl.lit("Fill the cell at its source; only in the outermost layer the rank stands for it."),
+        raw=pl.lit(None, pl.String),
+    )
+    return rows.filter(pl.col("node").is_not_null()), refused
+
+
+def _seconds(name: str, table: _Table) -> pl.Expr:
+    if table.clock == "seconds":
+        return pl.col(name).alias(f"{name}_s")
+    since = pl.col(name) - table.began
+    return (since / 1e6 if table.clock == "instants" else since).alias(f"{name}_s")
+
+
+def _events(rows: pl.DataFrame, table: _Table, counts: _Counts) -> Iterator[Batch]:
+    numbers = pl.int_range(counts.event_count, counts.event_count + rows.height, eager=True)
+    counts.event_count += rows.height
+    counts.last_rank = max(counts.last_rank, rows.select(pl.col("rank").max()).item())
+    counts.ceased_s = max(counts.ceased_s, rows.select(pl.col("ceased_s").max()).item())
+    for layer, kind, count in rows.group_by("layer", "event_kind").len().iter_rows():
+        name = f"{layer}.{kind}"
+        counts.kinds[name if name in counts.kinds or len(counts.kinds) < _MOST_KINDS else "other"] += count
+    known = {name: rows[name] for name in tables.REQUEST_EVENTS.column_names if name in rows.columns}
+    yield traced.rows(tables.REQUEST_EVENTS, known | {"event": numbers})
+    asked = (pl.col("layer_number") == table.outermost) & (pl.col("event_kind") == "request")
+    requests = rows.filter(asked)
+    if not requests.is_empty():
+        yield _requests(requests, counts)
+
+
+def _requests(rows: pl.DataFrame, counts: _Counts) -> Batch:
+    """Return requests of the outermost layer: what the program itself asked for."""
+    numbers = pl.int_range(counts.request_count, counts.request_count + rows.height, eager=True)
+    counts.request_count += rows.height
+    own = {name: rows[name] for name in ("rank", "file_number", "began_s", "ceased_s")}
+    return traced.rows(
+        tables.TRACE_REQUESTS,
+        own
+        | {
+            "request": numbers,
+            "module": MODULE,
+            "direction": rows["direction"].fill_null("unstated"),
+            "request_bytes": rows["event_bytes"],
+            "is_nested": False,
+            "is_async": False,
+        },
+    )
+
+
+def _module(table: _Table, counts: _Counts) -> Batch:
+    refused = table.refused_count
+    return traced.rows(
+        tables.TRACE_MODULES,
+        {
+            "module": MODULE,
+            "outcome": "partial" if refused else "sound",
+            "reason": f"{refused} events were refused." if refused else None,
+            "is_partial": False,
+            "record_count": counts.event_count,
+            "counters": json.dumps(dict(sorted(counts.kinds.items()))),
+        },
+    )
+
+
+def _trace(table: _Table, counts: _Counts) -> Batch:
+    """Return the run: of as many processes as the highest rank tells, until the last event's end."""
+    started, ended = (_instant(table, value) for value in (table.began, table.ceased))
+    return traced.rows(
+        tables.TRACES,
+        {
+            "tracer": "request_events",
+            "process_count": counts.last_rank + 1,
+            "started_at": started,
+            "ended_at": ended,
+            "duration_s": counts.ceased_s,
+        },
+        ended,
+    )
+
+
+def _instant(table: _Table, value: float) -> datetime | None:
+    if table.clock == "seconds":
+        return None
+    micros = round(value if table.clock == "instants" else value * 1e6)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+
+
+SOURCE = Source(
+    name="request-events",
+    doc="Request events of several layers, as delimited text or Parquet: layer, node, rank, request_id, event, times.",
+    kind="traces",
+    sniff=sniff,
+    read=read,
+    precedence=5,
+)

@@ -1,0 +1,404 @@
+"""Compressed traces as files of their own: Parquet with a row for each node, in a documented form for other tools.
+
+The form is declared here once, with what each column and each field in it means; the page about it in `docs/` is made
+of this. The rows are made and understood by `transforms.traces.frames`, which this room does not know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from warehouse.errors import InputRefused, UsageError
+from warehouse.placing import moved_into_place
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import polars as pl
+    import pyarrow as pa
+
+#: how the file calls itself, under the key `iosig.format`
+FORMAT = "iosig compressed trace"
+#: the version of the form: what is added, dropped or changes its meaning makes another one
+VERSION = 1
+#: what a file may hold [bytes]: some 30 million numbers that follow no rule
+MOST_BYTES = 1 << 28
+
+_PREFIX = "iosig."
+_MAGIC = b"PAR1"
+#: the end of a Parquet file: the length of the footer before it (32 bits, little endian), and the mark
+_TAIL_BYTES = 8
+_MOST_FOOTER_BYTES = 1 << 24
+#: address space of the process that reads a file [bytes]
+_MOST_READER_BYTES = 1 << 32
+_MOST_PROCESSES = (1 << 31) - 1
+#: zstd levels: what takes no time on small files takes minutes on large ones
+_SMALL_BYTES, _SMALL_LEVEL, _LARGE_LEVEL = 1 << 23, 19, 3
+_REMEDY = "Write the file anew with iosig compress or iosig extrapolate."
+
+
+# ---- the form
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A quantity: what it holds, so many lists in one another around it, and what it means."""
+
+    name: str
+    kind: Literal["int", "real", "text"] | Structure
+    doc: str
+    unit: str | None = None
+    lists: int = 0
+
+    @property
+    def type_words(self) -> str:
+        """Return its type, as DuckDB writes it but for the structures, which go by their names."""
+        plain = {"int": "BIGINT", "real": "DOUBLE", "text": "VARCHAR"}
+        return (self.kind.name if isinstance(self.kind, Structure) else plain[self.kind]) + "[]" * self.lists
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Fields that stand together wherever they are needed, under a name that only the documentation has."""
+
+    name: str
+    doc: str
+    fields: tuple[Field, ...]
+
+
+_PROGRESSION_FIELDS = (
+    Field("start", "int", "the first number"),
+    Field("strides", "int", "by how much a step along each dimension raises the number", lists=1),
+    Field("counts", "int", "how many numbers each dimension has, the last one running fastest", lists=1),
+)
+PROGRESSION = Structure(
+    "progression",
+    "The numbers `start + Σ strides[d] * i[d]` for all `0 <= i[d] < counts[d]`, in the order of a nested loop over "
+    "`i[1]`, `i[2]`, …; without dimensions, the one number `start`. Rank lists rise.",
+    _PROGRESSION_FIELDS,
+)
+RUN = Structure(
+    "run",
+    "Numbers in a row: a progression, or numbers `listed` that follow no rule, and then `start` is NULL: all of those "
+    "numbers come once for each number of the progression of `strides` and `counts` from 0, raised by it. A list of "
+    "runs is their numbers one behind the other.",
+    (*_PROGRESSION_FIELDS, Field("listed", "int", "the numbers listed; NULL in a progression", lists=1)),
+)
+SHARE = Structure(
+    "share",
+    "The values of some ranks of the class; each of its ranks is in one share. The rank at index `i` of `ranks` has, "
+    "at its t-th execution of the node, the value `values[t] + Σ shifts[d][t] * i[d]`.",
+    (
+        Field("ranks", PROGRESSION, "the ranks"),
+        Field("shifts", RUN, "for each dimension of `ranks`, by how much a step along it raises each value", lists=2),
+        Field("values", RUN, "the values of the first of the ranks, one for each execution", lists=1),
+    ),
+)
+SLOT = Structure(
+    "slot",
+    "A number in the arguments: 0 or more, but for the two of an MPI_Status, `[source_tag]`, which can be negative.",
+    (
+        Field("width", "int", "its least number of characters, filled up with zeros on the left"),
+        Field("shares", SHARE, "its values", lists=1),
+    ),
+)
+_SPREAD_FIELDS = (
+    Field("count", "int", "how many times"),
+    Field("minimum_s", "real", "the shortest", "s"),
+    Field("mean_s", "real", "the mean", "s"),
+    Field("maximum_s", "real", "the longest", "s"),
+)
+BIN = Structure("bin", "A part of a histogram.", _SPREAD_FIELDS)
+TIMES = Structure(
+    "times",
+    "Times of all ranks and executions, as statistics and as a histogram.",
+    (
+        *_SPREAD_FIELDS,
+        Field("variance_s2", "real", "their variance", "s²"),
+        Field("bins", BIN, "parts, from the shortest to the longest times, of as equal counts as can be", lists=1),
+    ),
+)
+GAP = Structure(
+    "gap",
+    "The times between the call and what came before it.",
+    (
+        Field("previous", "int", "the node of the call executed before; -1 if this one is the rank's first"),
+        Field(
+            "times", TIMES, "from the end of the call before it at its level, or from the start of the one around it"
+        ),
+    ),
+)
+
+#: the columns, in order
+COLUMNS = (
+    Field("rank_class", "int", "ranks that make the same calls but for numbers in them, counted from 0"),
+    Field("node", "int", "the number of the row's call or loop in its class, from 0; a loop stands before its body"),
+    Field("parent", "int", "the node of the loop directly around it; NULL outside of loops"),
+    Field("kind", "text", "`ranks` (the first row of a class), `loop` or `call`"),
+    Field("ranks", PROGRESSION, "of a class: its ranks, rising", lists=1),
+    Field("iterations", SHARE, "of a loop: how often it iterates, each time that it is entered", lists=1),
+    Field("module", "text", "of a call: `POSIX`, `MPIIO`, `MPI`, `HDF5` or `FTRACE`"),
+    Field("function", "text", "of a call: the function called"),
+    Field("level", "int", "of a call: how many traced calls it was made within"),
+    Field("texts", "text", "of a call: what stands before, between and behind the slots of its arguments", lists=1),
+    Field("slots", SLOT, "of a call: the numbers in its arguments, one fewer than the texts", lists=1),
+    Field("gaps", GAP, "of a call: the times since the call before it, by what that was", lists=1),
+    Field("durations", TIMES, "of a call: how long it took"),
+)
+
+
+def structures() -> tuple[Structure, ...]:
+    """Return the structures that the columns are made of, those that hold others first."""
+    found: dict[str, Structure] = {}
+
+    def visit(fields: tuple[Field, ...]) -> None:
+        for field in fields:
+            if isinstance(field.kind, Structure):
+                found.pop(field.kind.name, None)
+                found[field.kind.name] = field.kind
+                visit(field.kind.fields)
+
+    visit(COLUMNS)
+    return tuple(found.values())
+
+
+def schema() -> pa.Schema:
+    """Return the Arrow schema of the columns, docs and units in their metadata."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [_arrow(field, {"doc": field.doc, **({"unit": field.unit} if field.unit else {})}) for field in COLUMNS]
+    )
+
+
+def _arrow(field: Field, metadata: dict[str, str] | None = None) -> pa.Field:
+    import pyarrow as pa
+
+    if isinstance(field.kind, Structure):
+        kind = pa.struct([_arrow(part) for part in field.kind.fields])
+    else:
+        kind = {"int": pa.int64(), "real": pa.float64(), "text": pa.string()}[field.kind]
+    for _ in range(field.lists):
+        kind = pa.list_(pa.field("element", kind))
+    return pa.field(field.name, kind, metadata=metadata)
+
+
+# ---- the page about it
+
+#: between these lines of the page stand the tables of columns and structures
+_MARKS = (
+    "<!-- tables: made of compressed_traces.py in warehouse/sources/extrapolations -->\n",
+    "<!-- /tables -->\n",
+)
+
+
+def page(text: str) -> str:
+    """Return the page about the form with the tables between its marks made anew.
+
+    Raises ValueError if the text does not have the marks.
+    """
+    before, begin, rest = text.partition(_MARKS[0])
+    _, end, after = rest.partition(_MARKS[1])
+    if not begin or not end:
+        raise ValueError("The page has no marks for its tables.")
+    blocks = [_markdown("column", COLUMNS)]
+    for structure in structures():
+        blocks += [f"### {structure.name}", structure.doc, _markdown("field", structure.fields)]
+    return before + begin + "\n" + "\n\n".join(blocks) + "\n\n" + end + after
+
+
+def _markdown(what: str, fields: tuple[Field, ...]) -> str:
+    rows = [(what, "type", "meaning"), ("---", "---", "---")]
+    rows += [
+        (f"`{field.name}`", f"`{field.type_words}`", field.doc + f" [{field.unit}]" * bool(field.unit))
+        for field in fields
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+# ---- writing
+
+
+def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
+    """Write a frame of these columns as a file, whole or not at all, with texts about it in the file's metadata.
+
+    metadata: at least `process_count`, a whole number. Raises UsageError if the frame is too large for the form;
+    ValueError, and writes nothing, if it has other columns.
+    """
+    import pyarrow.parquet as pq
+
+    _check_metadata(metadata)
+    rows = frame.to_arrow()
+    if rows.column_names != [column.name for column in COLUMNS]:
+        raise ValueError(f"The columns {', '.join(rows.column_names)} are not those of a compressed trace.")
+    rows = rows.cast(schema())
+    if rows.nbytes > MOST_BYTES:
+        raise UsageError(
+            f"Most of the trace follows no rule: its compressed form would take {rows.nbytes / 1e6:,.0f} MB, and more "
+            f"than {MOST_BYTES / 1e6:,.0f} MB are not read again. Trace a shorter run."
+        )
+    own = {"format": FORMAT, "version": str(VERSION), **metadata}
+    own["checksum"] = _checksum(own)
+    rows = rows.replace_schema_metadata({f"{_PREFIX}{key}": text for key, text in own.items()})
+    with moved_into_place(path.absolute()) as temporary:
+        pq.write_table(
+            rows,
+            temporary,
+            compression="zstd",
+            compression_level=_SMALL_LEVEL if rows.nbytes < _SMALL_BYTES else _LARGE_LEVEL,
+            use_dictionary=False,
+            # A few rows are no use to skip, and statistics of 50 columns would be a third of the file.
+            write_statistics=False,
+            write_page_checksum=True,
+        )
+
+
+def _check_metadata(metadata: Mapping[str, str]) -> None:
+    taken = {"format", "version", "checksum"} & set(metadata)
+    if taken:
+        raise ValueError(f"The metadata {', '.join(sorted(taken))} are the form's own.")
+    if not _is_process_count(metadata.get("process_count", "")):
+        raise ValueError(f"A compressed trace needs process_count, not {metadata.get('process_count')!r}.")
+
+
+def _checksum(own: Mapping[str, str]) -> str:
+    lines = "".join(f"{_PREFIX}{key}={own[key]}\n" for key in sorted(own))
+    return f"{zlib.crc32(lines.encode()):08x}"
+
+
+def _is_process_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 12 and 1 <= int(text) <= _MOST_PROCESSES
+
+
+# ---- reading
+
+
+def is_compressed_trace(path: Path) -> bool:
+    """Return whether a file's footer says that it is a compressed trace; it is not read any further."""
+    with contextlib.suppress(OSError):
+        return path.is_file() and FORMAT.encode() in _footer(path)
+    return False
+
+
+def _footer(path: Path) -> bytes:
+    """Return the bytes of a Parquet file's footer; nothing if it has none."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        if size < len(_MAGIC) + _TAIL_BYTES:
+            return b""
+        file.seek(size - _TAIL_BYTES)
+        tail = file.read(_TAIL_BYTES)
+        length = int.from_bytes(tail[:4], "little")
+        if tail[4:] != _MAGIC or not 0 < length <= min(_MOST_FOOTER_BYTES, size - len(_MAGIC) - _TAIL_BYTES):
+            return b""
+        file.seek(size - _TAIL_BYTES - length)
+        return file.read(length)
+
+
+def read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Return the rows of a file, in the form's columns, and the texts about it (`process_count` and others).
+
+    Raises InputRefused for anything but a whole file of this form and version. What the rows say is not looked into.
+    """
+    from warehouse.sources.files.child import arrays_from_child
+
+    _check_file(path)
+    found: dict[str, npt.NDArray[Any]] = {}
+    for arrays in arrays_from_child(decoded, str(path.absolute())):
+        found.update(arrays)
+    import polars as pl
+
+    try:
+        frame = pl.read_ipc_stream(found["rows"].tobytes())
+    # A panic of the reader is no `Exception`, but it is as much the file's doing.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise InputRefused("The rows of the compressed trace cannot be taken over.", _REMEDY) from error
+    return frame, json.loads(found["metadata"].tobytes())
+
+
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise InputRefused(f"{path} is no file.", "Give the path of a compressed trace.")
+    try:
+        size, footer = path.stat().st_size, _footer(path)
+    except OSError as error:
+        raise InputRefused(f"{path} cannot be read: {error.strerror}.", "Check its permissions.") from error
+    if size > MOST_BYTES:
+        raise InputRefused(f"{path} is larger than any compressed trace.", _REMEDY)
+    if not footer:
+        raise InputRefused(f"{path} is no Parquet file, or breaks off.", _REMEDY)
+    if FORMAT.encode() not in footer:
+        raise InputRefused(f"{path} is Parquet, but no compressed trace.", _REMEDY)
+
+
+def decoded(path: str) -> Iterator[dict[str, npt.NDArray[np.uint8]]]:
+    """Yield the rows of a file as an Arrow stream, and its metadata as JSON: what `read` has a child process do.
+
+    The library reads whatever a hostile file says; the process has so much memory and no more.
+    """
+    import resource
+
+    import numpy as np
+    import pyarrow as pa
+
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_READER_BYTES, _MOST_READER_BYTES))
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        rows, metadata = _table(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        said = (str(error).splitlines() or ["damaged"])[0]
+        raise InputRefused(f"The compressed trace is damaged: {said}.", _REMEDY) from error
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    yield {
+        "rows": np.frombuffer(sink.getvalue(), np.uint8),
+        "metadata": np.frombuffer(json.dumps(metadata).encode(), np.uint8),
+    }
+
+
+def _table(path: str) -> tuple[pa.Table, dict[str, str]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        found = file.metadata
+        metadata = _own_metadata(found.metadata or {})
+        if file.schema_arrow.remove_metadata() != schema().remove_metadata():
+            raise InputRefused("The compressed trace has other columns than its form.", _REMEDY)
+        groups = [found.row_group(number) for number in range(found.num_row_groups)]
+        if sum(group.total_byte_size for group in groups) > MOST_BYTES:
+            raise InputRefused("The compressed trace holds more than any that iosig writes.", _REMEDY)
+        rows = file.read(use_threads=False)
+    rows.validate(full=True)
+    if rows.nbytes > MOST_BYTES:
+        raise InputRefused("The compressed trace holds more than any that iosig writes.", _REMEDY)
+    # Nobody asks what the file's own words about its columns say, and they need not be UTF-8.
+    return rows.cast(pa.schema([field.remove_metadata() for field in schema()])), metadata
+
+
+def _own_metadata(found: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Return the texts about a trace, or refuse another form, another version, or one without a process count."""
+    prefix = _PREFIX.encode()
+    own = {key.removeprefix(prefix).decode(): text.decode() for key, text in found.items() if key.startswith(prefix)}
+    told = own.pop("checksum", None)
+    if own.get("format") != FORMAT:
+        raise InputRefused("The file is Parquet, but no compressed trace.", _REMEDY)
+    if told is not None and told != _checksum(own):
+        raise InputRefused("The metadata of the compressed trace are damaged.", _REMEDY)
+    del own["format"]
+    version = own.pop("version", "none")
+    if version != str(VERSION):
+        raise InputRefused(
+            f"The compressed trace is of version {version} of its form, and this iosig reads version {VERSION}.",
+            "Use the iosig that wrote it, or write it anew.",
+        )
+    if not _is_process_count(own.get("process_count", "")):
+        raise InputRefused("The compressed trace does not say of how many processes it is.", _REMEDY)
+    return own

@@ -1,0 +1,96 @@
+"""Extrapolations: the record that `iosig extrapolate` makes, as JSON or within the extrapolated trace's own file.
+
+A record is a row, be there a trace or only reasons why there is none. The trace itself stays where it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.errors import InputRefused
+from warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
+
+if TYPE_CHECKING:
+    from warehouse.sources.extrapolations.record import Record
+
+#: the key of the record in the metadata of a compressed trace's file
+METADATA_KEY = "extrapolation"
+_JSON = re.compile(rb'"format"\s*:\s*"iosig-extrapolation"')
+_BLANK = b" \t\r\n"
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the content is a record in JSON, or the file of a compressed trace."""
+    if head.start.startswith(PARQUET_MAGIC):
+        return head.path is not None and _is_compressed_trace(head.path)
+    return head.start.lstrip(_BLANK).startswith(b"{") and _JSON.search(head.start) is not None
+
+
+def _is_compressed_trace(path: Path) -> bool:
+    from warehouse.sources.extrapolations import compressed_traces
+    from warehouse.sources.files.plain import plain_file
+
+    try:
+        with plain_file(path) as plain:
+            return compressed_traces.is_compressed_trace(plain)
+    except InputRefused:
+        return False
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read one record; raises InputRefused for one that is damaged, and for a trace that was not extrapolated."""
+    from warehouse.sources.extrapolations import record as extrapolation_json
+
+    yield batch(extrapolation_json.parse(_content(path)))
+
+
+def batch(record: Record) -> Batch:
+    """Return a record as a batch of `extrapolation_records`."""
+    import polars as pl
+
+    from warehouse.contracts import frames, tables
+
+    table = tables.EXTRAPOLATION_RECORDS
+    return Batch(table, pl.DataFrame([record.row()], schema=frames.schema(table), orient="row"))
+
+
+def _content(path: Path) -> bytes:
+    """Return the record's bytes, and no more of a JSON file than a record may have."""
+    from warehouse.sources.extrapolations.record import MOST_BYTES
+    from warehouse.sources.files.opening import DAMAGE, open_bytes
+
+    try:
+        with open_bytes(path) as file:
+            content = file.read(len(PARQUET_MAGIC))
+            if content != PARQUET_MAGIC:
+                return content + file.read(MOST_BYTES)
+    except DAMAGE as error:
+        raise InputRefused(f"The file cannot be read: {error}.", "Fetch or decompress it anew.") from error
+    return _of_trace(path)
+
+
+def _of_trace(path: Path) -> bytes:
+    from warehouse.sources.extrapolations import compressed_traces
+    from warehouse.sources.files.plain import plain_file
+
+    with plain_file(path) as plain:
+        text = compressed_traces.read(plain)[1].get(METADATA_KEY)
+    if text is None:
+        raise InputRefused(
+            "This trace was compressed, not extrapolated: there is no record of an extrapolation in it.",
+            "Land the trace that it was made from.",
+        )
+    return text.encode("utf-8", "surrogatepass")
+
+
+SOURCE = Source(
+    name="extrapolations",
+    doc="Record of an extrapolation, as `iosig extrapolate` makes it: the trace's own file, or JSON.",
+    kind="extrapolations",
+    sniff=sniff,
+    read=read,
+    precedence=10,
+)

@@ -1,0 +1,165 @@
+"""Opening inputs: plain or compressed, recognized by content, never by name."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+import polars as pl
+import pyarrow as pa
+
+from warehouse.errors import InputRefused
+from warehouse.sources.protocol import HEAD_BYTES, Head
+
+_CHUNK_BYTES = 1 << 20
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def compression(path: Path) -> str | None:
+    """Return `gzip`, `bzip2`, `xz` or `zstd` by the file's first bytes; None if it is plain."""
+    with path.open("rb") as file:
+        start = file.read(6)
+    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
+
+
+class _Streams(io.RawIOBase):
+    """Compressed streams one after the other, perhaps padded with zeros.
+
+    The readers of bz2 and lzma take a damaged later stream for the end of the file.
+    """
+
+    def __init__(self, file: IO[bytes], decoder: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]) -> None:
+        self._file, self._new, self._decoder = file, decoder, decoder()
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def close(self) -> None:
+        """Close the file as well."""
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """Read decompressed bytes; raise EOFError, OSError or LZMAError where the content is damaged."""
+        content = b""
+        while not content:
+            packed = b""
+            if self._decoder.eof:
+                packed = self._next_stream()
+                if not packed:
+                    return 0
+                self._decoder = self._new()
+            elif self._decoder.needs_input and not (packed := self._file.read(_CHUNK_BYTES)):
+                raise EOFError("the compressed content breaks off")
+            content = self._decoder.decompress(packed, len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def _next_stream(self) -> bytes:
+        start = self._decoder.unused_data.lstrip(b"\x00")
+        while not start and (packed := self._file.read(_CHUNK_BYTES)):
+            start = packed.lstrip(b"\x00")
+        return start
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a plain or compressed file for reading its decompressed bytes."""
+    kind = compression(path)
+    if kind == "gzip":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    if kind == "bzip2":
+        return io.BufferedReader(_Streams(path.open("rb"), bz2.BZ2Decompressor), _CHUNK_BYTES)
+    if kind == "xz":
+        return io.BufferedReader(_Streams(path.open("rb"), lzma.LZMADecompressor), _CHUNK_BYTES)
+    if kind == "zstd":
+        # Arrow's stream, unlike zstandard's file, tells a cut file from a whole one.
+        return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
+    return path.open("rb")
+
+
+#: what a damaged compressed file raises while it is read
+DAMAGE = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
+
+
+def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
+    """Read the start of a file, decompressed; refuse what is empty or damaged."""
+    try:
+        with open_bytes(path) as file:
+            start = file.read(HEAD_BYTES)
+    except DAMAGE as error:
+        raise InputRefused(f"The file cannot be read: {error}.", "Fetch or decompress it anew.") from error
+    if not start:
+        raise InputRefused("The file is empty.", "Check the export that made it.")
+    return Head(path.name, start, columns or {}, path)
+
+
+def content_hash(path: Path, names: Sequence[str] = ()) -> str:
+    """Return the SHA-256 of a file's bytes as they lie on disk, in hex; of its name, if it holds none.
+
+    Of a folder, the files of these names count: the names, sizes and bytes, in the order of the names.
+    """
+    if names:
+        return _folder_hash(path, names)
+    if not path.is_file():
+        raise InputRefused("This is no file.", "Give the path of a file, or of a folder of files.")
+    if path.stat().st_size == 0:
+        return hashlib.sha256(path.name.encode("utf-8", "backslashreplace")).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _folder_hash(folder: Path, names: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    try:
+        for name in sorted(names):
+            with (folder / name).open("rb") as file:
+                content = hashlib.file_digest(file, "sha256")
+                digest.update(f"{len(name.encode())} {name} {file.tell()} ".encode())
+            digest.update(content.digest())
+    except OSError as error:
+        raise InputRefused(f"{error.filename} cannot be read: {error.strerror}.", "Check the folder.") from error
+    return digest.hexdigest()
+
+
+def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
+    """Yield (line number from 1, text, raw) for each line of a text file; text is None if it is not UTF-8.
+
+    Line ends are CR LF or LF. A damaged compressed file yields lines before the damage, then raises
+    InputRefused.
+    """
+    number = 0
+    try:
+        with open_bytes(path) as file:
+            for number, line in enumerate(file, start=1):
+                stripped = line.rstrip(b"\r\n")
+                if number == 1:
+                    stripped = stripped.removeprefix(b"\xef\xbb\xbf")
+                try:
+                    text = stripped.decode("utf-8")
+                    yield number, None if "\x00" in text else text, text
+                except UnicodeDecodeError:
+                    yield number, None, stripped.decode("utf-8", "backslashreplace")
+    except DAMAGE as error:
+        raise InputRefused(
+            f"The file is damaged after line {number}: {error}.", "Fetch or compress it anew; nothing of it was landed."
+        ) from error
+
+
+@contextmanager
+def refusing_parquet_damage() -> Iterator[None]:
+    """Turn what Polars says of damaged Parquet into InputRefused."""
+    try:
+        yield
+    # A panic of the reader is no `Exception`, but it is as much the file's doing.
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        said = (str(error).splitlines() or ["damaged"])[0]
+        raise InputRefused(f"The Parquet content cannot be read: {said}.", "Fetch or write the file anew.") from error

@@ -1,0 +1,203 @@
+"""PBS Professional, OpenPBS and Torque accounting records: `MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value …`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.sources.jobs.records import settle
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+from warehouse.sources.rows import times
+from warehouse.sources.rows.log_lines import blocks
+from warehouse.sources.rows.rejects import reject_frame
+
+#: started, or restarted from a checkpoint
+STARTED = ("S", "T")
+#: these end a run: ended, run again, aborted by the server
+ENDED = ("E", "R", "A")
+DELETED = "D"
+#: types that say nothing of a run which its S, E, R, A or D record does not say (OpenPBS acct.h, Torque manual 9.1):
+#: queued, moved, altered, held, suspended, resumed, parts of phased jobs, reservations, provisioning, licences
+SKIPPED = tuple("QMaCzrsuceUYBFKkPpL")
+_KINDS = (*STARTED, *ENDED, DELETED)
+_RECORD = (
+    r"^(?P<month>[0-9]{2})/(?P<day>[0-9]{2})/(?P<year>[0-9]{4}) (?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2});"
+    r"(?P<kind>[A-Za-z]);(?P<job_id>[^;]*);(?P<message>.*)$"
+)
+# A quoted value is one token, so that nothing within it passes for a key.
+_TOKEN = r"""(?:^| )[A-Za-z_][A-Za-z0-9_.\-]*=(?:"[^"]*"|'[^']*'|\S*)"""
+_KEYS = {
+    "user": "user",
+    "account": "account",
+    "project": "project",
+    "jobname": "job_name",
+    "queue": "partition",
+    "ctime": "ctime",
+    "qtime": "qtime",
+    "start": "start",
+    "end": "end",
+    "Exit_status": "exit_code",
+    "exec_host": "node_list",
+    "requestor": "requestor",
+    "unique_node_count": "unique_node_count",
+    "total_execution_slots": "slots",
+    "Resource_List.mpiprocs": "mpiprocs",
+    "Resource_List.nodect": "nodect",
+    "Resource_List.nodes": "nodes",
+    "Resource_List.select": "select",
+}
+_NO_PROJECT = "_pbs_project_default"
+_FIRST_LINE = re.compile(r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2};[A-Za-z];[^;]+;")
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the first line is an accounting record."""
+    first = next((line for line in head.lines if line.strip()), "")
+    return _FIRST_LINE.match(first) is not None
+
+
+def _fault(reason: pl.Expr, remedy: str) -> pl.Expr:
+    return pl.struct(reason=reason, remedy=pl.lit(remedy))
+
+
+def _head(lines: pl.DataFrame) -> pl.DataFrame:
+    """Cut each line into its head and message."""
+    return lines.with_columns(pl.col("raw").str.extract_groups(_RECORD).alias("head")).unnest("head")
+
+
+def _faults(frame: pl.DataFrame) -> pl.DataFrame:
+    """Note what is wrong with a line: no record, an unknown type, a cut message, a strange exit status."""
+    kind, status = pl.col("kind"), pl.col("exit_code")
+    rest = pl.col("message").str.replace_all(_TOKEN, "").str.strip_chars()
+    # The server writes free text into A records.
+    is_cut = kind.is_in([*STARTED, "E", "R", DELETED]) & (rest != "")
+    fault = (
+        pl.when(kind.is_null())
+        .then(_fault(pl.lit("The line is no accounting record."), "Check for a cut or foreign line."))
+        .when(~kind.is_in([*_KINDS, *SKIPPED]))
+        .then(_fault(pl.format("There is no record type {}.", kind), "Check for a damaged line."))
+        .when(is_cut)
+        .then(
+            _fault(
+                pl.format("The record holds {}, which is no key=value.", rest.str.slice(0, 60)),
+                "Check for a cut line, or for a value with blanks that is not quoted.",
+            )
+        )
+        .when(~status.str.contains(r"^-?[0-9]{1,9}$"))
+        .then(
+            _fault(pl.format("The exit status {} is no number.", status.str.slice(0, 60)), "Check for a damaged line.")
+        )
+    )
+    return frame.with_columns(fault=fault).unnest("fault")
+
+
+def _values(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the values of the keys that matter, one row per `line`."""
+    token = pl.col("token")
+    pairs = (
+        frame.select("line", token=pl.col("message").str.extract_all(_TOKEN))
+        .explode("token", empty_as_null=True, keep_nulls=True)
+        .select(
+            "line",
+            key=token.str.extract(r"^ ?([^=]+)=", 1),
+            value=token.str.extract(r"^[^=]+=(.*)$", 1).str.strip_chars("\"'"),
+        )
+        .filter(pl.col("key").is_in(list(_KEYS)))
+    )
+    firsts = [pl.col("value").filter(pl.col("key") == key).first().alias(name) for key, name in _KEYS.items()]
+    return frame.select("line").join(pairs.group_by("line").agg(firsts), on="line", how="left", maintain_order="left")
+
+
+def _chunk_count(name: str) -> pl.Expr:
+    """Add up the counts of a request such as `4:ppn=8+2:ppn=4` or `cn01+cn02`; a chunk without count is one."""
+    count = pl.element().str.extract(r"^([0-9]{1,9})(?::|$)", 1).cast(pl.Int64).fill_null(1)
+    total = pl.col(name).str.split("+").list.eval(count).list.sum()
+    return pl.when(~pl.col(name).str.contains(r"(?:^|\+)[0-9]{10}")).then(total)
+
+
+def _host_count(name: str) -> pl.Expr:
+    """Count the different hosts of `cn01/0*8+cn01/1+cn02/0-7`; NULL where a range hides them."""
+    hosts = pl.col(name).str.split("+").list.eval(pl.element().str.extract(r"^([^/]+)", 1))
+    return pl.when(~pl.col(name).str.contains(r"[\[,]")).then(hosts.list.drop_nulls().list.n_unique())
+
+
+def _first_text(*counts: pl.Expr | str) -> pl.Expr:
+    return pl.coalesce((pl.col(count) if isinstance(count, str) else count).cast(pl.String) for count in counts)
+
+
+def _epoch(name: str) -> pl.Expr:
+    """Return the epoch seconds of a time; PBS writes 0 for what has not happened."""
+    return pl.when(pl.col(name) != "0").then(pl.col(name))
+
+
+def _states(kind: pl.Expr) -> pl.Expr:
+    status = pl.col("exit_code")
+    ended = pl.when(status == "0").then(pl.lit("COMPLETED")).when(status.is_not_null()).then(pl.lit("FAILED"))
+    return (
+        pl.when(kind.is_in(STARTED))
+        .then(pl.lit("RUNNING"))
+        .when(kind == "E")
+        .then(ended)
+        .when(kind == "R")
+        .then(pl.lit("REQUEUED"))
+        .otherwise(pl.lit("CANCELLED"))
+    )
+
+
+def _cells(frame: pl.DataFrame) -> pl.DataFrame:
+    kind = pl.col("kind")
+    stamp = pl.format("{}-{}-{}T{}", "year", "month", "day", "clock")
+    return frame.select(
+        "line",
+        "raw",
+        "reason",
+        "remedy",
+        "job_id",
+        "user",
+        "job_name",
+        "partition",
+        "exit_code",
+        "node_list",
+        account=pl.coalesce("account", pl.when(pl.col("project") != _NO_PROJECT).then("project")),
+        node_count=_first_text(
+            _host_count("node_list"), "unique_node_count", "nodect", _chunk_count("nodes"), _chunk_count("select")
+        ),
+        task_count=_first_text("mpiprocs", "slots"),
+        submitted_at=pl.coalesce(_epoch("ctime"), _epoch("qtime")),
+        started_at=_epoch("start"),
+        # The stamp of a record that ends a run is when it ended; a D record only asks for the end.
+        ended_at=pl.when(kind.is_in(ENDED)).then(pl.coalesce(_epoch("end"), stamp)),
+        state=_states(kind),
+        cancelled_by=pl.when(kind == DELETED).then("requestor"),
+    )
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read accounting records: one row per start (S, T), end (E, R, A) or deletion (D) of a job.
+
+    Nodes are counted from `exec_host` (what the job was given) before what it asked for; tasks are PBS's
+    `mpiprocs` or Torque's execution slots, never processors. Record stamps are local time and only used where
+    a record that ends a run has no `end`. `resources_used.walltime` is not: it leaves out suspension and
+    start-up. Exit status 0 is COMPLETED, any other FAILED: it does not say who ended the job, or why.
+    """
+    time_zone = times.require_zone(reading.time_zone)
+    for block in blocks(path):
+        if not block.refused.is_empty():
+            yield reject_frame(block.refused)
+        frame = _head(block.lines)
+        frame = _faults(frame.join(_values(frame), on="line", how="left", maintain_order="left"))
+        relevant = frame.filter(pl.col("reason").is_not_null() | pl.col("kind").is_in(_KINDS))
+        yield from settle(_cells(relevant), time_zone).batches()
+
+
+SOURCE = Source(
+    name="pbs",
+    doc="PBS or Torque accounting log: MM/DD/YYYY HH:MM:SS;TYPE;ID;key=value ...",
+    kind="jobs",
+    sniff=sniff,
+    read=read,
+    precedence=10,
+)

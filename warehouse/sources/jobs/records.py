@@ -1,0 +1,207 @@
+"""From the cells of any job log to rows of `job_records`: states, counts and times are read in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from warehouse.contracts import frames, tables
+from warehouse.sources.protocol import Batch
+from warehouse.sources.rows import times
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, reject_frame
+
+#: Slurm's one- and two-letter state codes (sacct manual, "Job state codes")
+SHORT_STATES = {
+    "BF": "BOOT_FAIL",
+    "CA": "CANCELLED",
+    "CD": "COMPLETED",
+    "CF": "CONFIGURING",
+    "CG": "COMPLETING",
+    "DL": "DEADLINE",
+    "F": "FAILED",
+    "NF": "NODE_FAIL",
+    "OOM": "OUT_OF_MEMORY",
+    "PD": "PENDING",
+    "PR": "PREEMPTED",
+    "R": "RUNNING",
+    "RQ": "REQUEUED",
+    "RS": "RESIZING",
+    "RV": "REVOKED",
+    "S": "SUSPENDED",
+    "TO": "TIMEOUT",
+}
+#: states of a run that is over, so that its elapsed time is its whole duration
+FINAL_STATES = (
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "REVOKED",
+    "TIMEOUT",
+)
+INSTANT = frames.POLARS_DTYPES["instant"]
+_TEXTS = ("cluster", "job_id", "user", "account", "job_name", "partition", "exit_code", "node_list", "comment")
+_COUNTS = {"node_count": "nodes", "task_count": "tasks"}
+_TIMES = {"submitted_at": "submit", "started_at": "start", "ended_at": "end"}
+_OTHER = ("state", "cancelled_by", "elapsed", "suspended")
+_AS_IS = ("raw", "reason", "remedy")
+_NO_NODES = ("none assigned", "(null)", "(unknown)")
+_STATE = r"^(?P<word>\S+)(?:\s+(?i:by)\s+(?P<by>\S.*))?$"
+_COUNT = r"^(?P<digits>[0-9]{1,12})(?P<unit>[KMkm]?)$"
+_SHOWN_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Rows of `job_records`, and the refused ones (line, reason, remedy, raw)."""
+
+    rows: pl.DataFrame
+    refused: pl.DataFrame
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield what there is to land."""
+        if not self.rows.is_empty():
+            yield Batch(tables.JOB_RECORDS, self.rows)
+        if not self.refused.is_empty():
+            yield reject_frame(self.refused)
+
+
+def settle(cells: pl.DataFrame, time_zone: str) -> Records:
+    """Read cells into job records; a cell that cannot be read refuses its row.
+
+    `cells` holds `line` (unique), and of these columns whichever the log has: the text columns of
+    `job_records`, `state` and `cancelled_by`, the counts, the three times (text, or UTC instants already),
+    `elapsed` and `suspended` (Slurm durations, for logs that do not say when a job ended), `raw`, and `reason`
+    with `remedy` where the source itself found a fault.
+    Counts may carry Slurm's K or M (1,024 and 1,024^2; slurm `convert_num_unit`); only whole ones, because
+    Slurm rounds the others. `elapsed` leaves out suspended time (slurmdbd: end - start - suspended), so
+    ended_at = started_at + elapsed + suspended, for final states only.
+    """
+    frame = _complete(cells)
+    frame = _refuse(
+        frame, pl.col("job_id").is_null(), pl.lit("The record has no job id."), "Export the log with job ids."
+    )
+    frame = _states(frame)
+    for name, label in _COUNTS.items():
+        frame = _count(frame, name, label)
+    for name, label in _TIMES.items():
+        frame = _time(frame, name, label, time_zone)
+    return _split(_ends(frame))
+
+
+def _complete(cells: pl.DataFrame) -> pl.DataFrame:
+    """Give the cells all columns: trimmed text, and NULL where the log has nothing."""
+    names = [*_TEXTS, *_COUNTS, *_TIMES, *_OTHER]
+    missing = [pl.lit(None, pl.String).alias(name) for name in (*names, *_AS_IS) if name not in cells.columns]
+    trimmed = [
+        pl.col(name).cast(pl.String).str.strip_chars()
+        for name in names
+        if name in cells.columns and not isinstance(cells.schema[name], pl.Datetime)
+    ]
+    frame = cells.with_columns(*missing, *trimmed)
+    no_nodes = pl.col("node_list").str.to_lowercase().is_in(_NO_NODES)
+    return frame.with_columns(
+        pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in (*_TEXTS, "state", "cancelled_by")
+    ).with_columns(node_list=pl.when(~no_nodes).then("node_list"))
+
+
+def _refuse(frame: pl.DataFrame, is_broken: pl.Expr, reason: pl.Expr, remedy: str) -> pl.DataFrame:
+    """Note the fault of broken rows that have none yet."""
+    fresh = pl.col("reason").is_null() & is_broken.fill_null(False)
+    return frame.with_columns(
+        reason=pl.when(fresh).then(reason).otherwise("reason"),
+        remedy=pl.when(fresh).then(pl.lit(remedy)).otherwise("remedy"),
+    )
+
+
+def _states(frame: pl.DataFrame) -> pl.DataFrame:
+    upper = pl.col("word").str.to_uppercase()
+    frame = (
+        frame.with_columns(pl.col("state").str.extract_groups(_STATE).alias("_state"))
+        .unnest("_state")
+        .with_columns(said=pl.col("state"), state=upper.replace(SHORT_STATES))
+        .with_columns(by=pl.coalesce("by", "cancelled_by"))
+    )
+    known = pl.col("state").is_in(tables.JOB_RECORDS.column("state").choices)
+    by_whom = pl.col("by").is_not_null() & pl.col("word").ne(pl.col("said"))
+    unknown = pl.col("said").is_not_null() & (
+        pl.col("state").is_null() | ~known | (by_whom & pl.col("state").ne("CANCELLED"))
+    )
+    said = pl.format("The state {} is none of Slurm's.", pl.col("said").str.slice(0, _SHOWN_CHARS))
+    frame = _refuse(frame, unknown, said, "Write the state as sacct does, such as COMPLETED or CANCELLED by 123.")
+    cancelled_by = pl.when(pl.col("state") == "CANCELLED").then("by")
+    return frame.with_columns(cancelled_by=cancelled_by).drop("word", "by", "said")
+
+
+def _is_absent(frame: pl.DataFrame, name: str) -> bool:
+    return frame[name].null_count() == frame.height
+
+
+def _count(frame: pl.DataFrame, name: str, label: str) -> pl.DataFrame:
+    if _is_absent(frame, name):
+        return frame
+    unit = pl.col("unit").str.to_uppercase().replace_strict({"K": 1024, "M": 1024**2}, default=1)
+    empty = pl.col(name).is_null() | pl.col(name).eq("")
+    said = pl.format("The number of {} is given as {}.", pl.lit(label), pl.col(name).str.slice(0, _SHOWN_CHARS))
+    frame = frame.with_columns(pl.col(name).str.extract_groups(_COUNT).alias("_count")).unnest("_count")
+    frame = _refuse(frame, ~empty & pl.col("digits").is_null(), said, "Write whole numbers (for sacct: --noconvert).")
+    return frame.with_columns((pl.col("digits").cast(pl.Int64) * unit).alias(name)).drop("digits", "unit")
+
+
+def _time(frame: pl.DataFrame, name: str, label: str, time_zone: str) -> pl.DataFrame:
+    if _is_absent(frame, name):
+        return frame.with_columns(pl.lit(None, INSTANT).alias(name))
+    if isinstance(frame.schema[name], pl.Datetime):
+        said = pl.format("The {} time lies outside 1970 to 2261.", pl.lit(label))
+        return _refuse(frame, ~times.in_range(pl.col(name)), said, "Check the log's own clock.")
+    parsed = times.parse(frame[name], time_zone, label)
+    return frame.with_columns(
+        parsed["instant"].alias(name),
+        pl.coalesce("reason", parsed["reason"]).alias("reason"),
+        pl.when(pl.col("reason").is_null()).then(parsed["remedy"]).otherwise("remedy").alias("remedy"),
+    )
+
+
+def _ends(frame: pl.DataFrame) -> pl.DataFrame:
+    """Work out the end of final runs whose log gives the elapsed time instead."""
+    if _is_absent(frame, "elapsed"):
+        return frame
+    elapsed = times.parse_durations(frame["elapsed"])
+    suspended = times.parse_durations(frame["suspended"])
+    frame = frame.with_columns(
+        elapsed=elapsed["duration"], suspended=suspended["duration"], _fault=elapsed["is_fault"] | suspended["is_fault"]
+    )
+    # Where the end is known, the elapsed time is not needed and its faults do no harm.
+    open_end = pl.col("ended_at").is_null() & pl.col("state").is_in(FINAL_STATES)
+    frame = _refuse(
+        frame,
+        open_end & pl.col("_fault"),
+        pl.lit("The elapsed or suspended time is no duration, and the end is not given."),
+        "Export the log with the field End, or durations as [DD-]HH:MM:SS.",
+    )
+    reckoned = pl.col("started_at") + pl.col("elapsed") + pl.coalesce("suspended", pl.duration(seconds=0))
+    frame = frame.with_columns(ended_at=pl.when(open_end).then(reckoned).otherwise("ended_at"))
+    outside = ~times.in_range(pl.col("ended_at"))
+    return _refuse(frame, outside, pl.lit("The end time lies outside 1970 to 2261."), "Check the elapsed time.")
+
+
+def _split(frame: pl.DataFrame) -> Records:
+    expected = frames.schema(tables.JOB_RECORDS)
+    sound = frame.filter(pl.col("reason").is_null())
+    rows, broken = frames.split(
+        sound.with_columns(source_file=pl.lit("")).select(pl.col(name).cast(kind) for name, kind in expected.items()),
+        tables.JOB_RECORDS,
+    )
+    unruly = broken.select(
+        "line",
+        reason=pl.format("The record breaks the rule {}.", "rule"),
+        remedy=pl.lit("Look the rule up in the data dictionary and mend the log."),
+    ).join(frame.select("line", "raw"), on="line", how="left")
+    refused = pl.concat([frame.filter(pl.col("reason").is_not_null()).select(REJECT_SCHEMA.names()), unruly])
+    return Records(rows, refused.sort("line"))

@@ -1,0 +1,164 @@
+"""Slurm's `sacct --parsable2`: with a header of any fields in any order, or the two known forms without one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.sources.jobs.records import settle
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+from warehouse.sources.rows import times as job_times
+from warehouse.sources.rows.log_lines import blocks
+from warehouse.sources.rows.rejects import reject_frame
+
+#: our cells, and the fields of sacct that fill them, the best first
+FIELDS = {
+    "cluster": ("cluster",),
+    "job_id": ("jobid", "jobidraw"),
+    "user": ("user",),
+    "account": ("account",),
+    "job_name": ("jobname",),
+    "partition": ("partition",),
+    "node_count": ("allocnodes", "nnodes"),
+    "task_count": ("ntasks",),
+    "submitted_at": ("submit",),
+    "started_at": ("start",),
+    "ended_at": ("end",),
+    "state": ("state",),
+    "exit_code": ("exitcode",),
+    "node_list": ("nodelist",),
+    "comment": ("comment",),
+    "elapsed": ("elapsed", "elapsedraw"),
+    "suspended": ("suspended",),
+}
+_KNOWN = frozenset(field for fields in FIELDS.values() for field in fields)
+#: fields without a rule for what they hold; as the last field they may hold the delimiter itself
+_FREE_TEXT = frozenset({"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra"})
+_HEADER_CELL = re.compile(r"[A-Za-z][A-Za-z0-9_/]*")
+_TIME_LIKE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+Z-]{8,}|[0-9]{9,10}|Unknown|None|")
+_STATE_LIKE = re.compile(r"[A-Z][A-Z_]*(?: by \S+)?")
+_SNIFFED_LINES = 20
+
+
+def _layout(header: str) -> tuple[str, ...]:
+    """Cut a header into field names; `--parsable` ends each line with the delimiter."""
+    return tuple(cell.strip().lower() for cell in header.strip().removesuffix("|").split("|"))
+
+
+#: XDMoD's shredder (Slurm.php)
+FORM_26 = _layout(
+    "JobID|JobIDRaw|Cluster|Partition|QOS|Account|Group|GID|User|UID|Submit|Eligible|Start|End|Elapsed|ExitCode|State|"
+    "NNodes|NCPUS|ReqCPUS|ReqMem|ReqTRES|AllocTRES|TimeLimit|NodeList|JobName"
+)
+#: SUPReMM's collector (batch_acct.py, SLURMNative)
+FORM_21 = _layout(
+    "JobID|Cluster|Partition|Account|Group|GID|User|UID|Submit|Eligible|Start|End|ExitCode|State|NNodes|NCPUS|ReqCPUS|"
+    "NodeList|JobName|TimeLimit|ReqMem"
+)
+
+
+def _is_header(text: str) -> bool:
+    if "|" not in text or "jobid" not in text.lower():
+        return False
+    layout = _layout(text)
+    if not ({"jobid", "jobidraw"} & set(layout)) or len(_KNOWN & set(layout)) < 2:
+        return False
+    return all(_HEADER_CELL.fullmatch(cell) for cell in layout)
+
+
+def _is_headerless(text: str) -> bool:
+    cells = text.split("|", len(FORM_26) - 1)
+    if len(cells) == len(FORM_21) + 1 and not cells[-1].strip():
+        cells.pop()
+    layout = {len(FORM_26): FORM_26, len(FORM_21): FORM_21}.get(len(cells))
+    if layout is None:
+        return False
+    record = dict(zip(layout, cells, strict=True))
+    times = all(_TIME_LIKE.fullmatch(record[name]) for name in ("submit", "start", "end"))
+    return times and _STATE_LIKE.fullmatch(record["state"]) is not None
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the start has a header line of sacct's, or lines of a form without header."""
+    lines = [line for line in head.lines if line.strip()][:_SNIFFED_LINES]
+    return any(map(_is_header, lines)) or 2 * sum(map(_is_headerless, lines)) > len(lines)
+
+
+def _cells(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
+    """Cut lines into our cells; the last field keeps whatever delimiters are left over."""
+    parts = pl.col("raw").str.splitn("|", len(layout)).alias("parts")
+    filled = {}
+    for cell, fields in FIELDS.items():
+        places = [layout.index(field) for field in fields if field in layout]
+        if places and not (cell in ("elapsed", "suspended") and "end" in layout):
+            values = [pl.col("parts").struct.field(f"field_{place}") for place in places]
+            filled[cell] = pl.coalesce(pl.when(value.str.strip_chars() != "").then(value) for value in values)
+    return lines.with_columns(parts).select("line", pl.col("full").alias("raw"), **filled)
+
+
+def _fitting(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
+    """Keep the lines that have the layout's number of fields, without the delimiter that `--parsable` adds."""
+    width = len(layout)
+    count = pl.col("raw").str.count_matches("|", literal=True).cast(pl.Int64) + 1
+    closed = (count == width + 1) & pl.col("raw").str.ends_with("|")
+    # Two lines that ran together have about twice the fields: that is no free text with delimiters in it.
+    overlong = count.is_between(width + 1, 2 * width - 2) & pl.lit(layout[-1] in _FREE_TEXT)
+    trimmed = pl.when(closed).then(pl.col("raw").str.strip_suffix("|")).otherwise("raw")
+    return lines.filter((count == width) | closed | overlong).with_columns(full=pl.col("raw"), raw=trimmed)
+
+
+def _misfits(lines: pl.DataFrame, layouts: Sequence[tuple[str, ...]], expected: str) -> pl.DataFrame:
+    fitting = pl.concat([_fitting(lines, layout).select("line") for layout in layouts])
+    count = pl.col("raw").str.count_matches("|", literal=True) + 1
+    return lines.join(fitting, on="line", how="anti").select(
+        "line",
+        "raw",
+        reason=pl.format("The line has {} fields; {}.", count, pl.lit(expected)),
+        remedy=pl.lit("Check for a cut line, or for the delimiter | within a field that is not the last."),
+    )
+
+
+def _part(lines: pl.DataFrame, layout: tuple[str, ...] | None) -> Iterator[pl.DataFrame]:
+    """Yield the cells of the lines under one header (None: none came yet), and the faults of the others."""
+    if layout is None:
+        layouts = [FORM_26, FORM_21]
+        expected = "no header with JobID precedes it, and a log without one has 26 or 21"
+    else:
+        layouts, expected = [layout], f"the header has {len(layout)}"
+    yield _misfits(lines, layouts, expected)
+    for each in layouts:
+        yield _cells(_fitting(lines, each), each)
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read a log of sacct's; a further header line (logs put together) changes the order of the fields.
+
+    Where the header lacks `End`, it is start + elapsed (+ suspended) for states that are final.
+    """
+    time_zone = job_times.require_zone(reading.time_zone)
+    numbers: dict[tuple[str, ...], int] = {}
+
+    def header_number(text: str) -> int | None:
+        return numbers.setdefault(_layout(text), len(numbers)) if _is_header(text) else None
+
+    for block in blocks(path, header_number):
+        if not block.refused.is_empty():
+            yield reject_frame(block.refused)
+        layouts: dict[int | None, tuple[str, ...]] = dict(enumerate(numbers))
+        parts = block.lines.partition_by("header", as_dict=True, include_key=False)
+        cells = [part for (number,), lines in parts.items() for part in _part(lines, layouts.get(number))]
+        if cells:
+            yield from settle(pl.concat(cells, how="diagonal").sort("line"), time_zone).batches()
+
+
+SOURCE = Source(
+    name="sacct",
+    doc="Slurm job log: `sacct --parsable2` with a header, or XDMoD's 26 and SUPReMM's 21 fields without one.",
+    kind="jobs",
+    sniff=sniff,
+    read=read,
+    precedence=10,
+)

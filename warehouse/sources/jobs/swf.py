@@ -1,0 +1,194 @@
+"""The Standard Workload Format, version 2.2: 18 numbers a job, `;` comments with a header.
+
+Source: the Parallel Workloads Archive's definition (Chapin et al. 1999, doi:10.1007/3-540-47954-6_4; Feitelson,
+Tsafrir and Krakov 2014, doi:10.1016/j.jpdc.2014.06.013).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.errors import InputRefused
+from warehouse.sources.jobs.records import INSTANT, settle
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+from warehouse.sources.rows.log_lines import blocks
+from warehouse.sources.rows.rejects import reject_frame
+
+FIELDS = (
+    "job",
+    "submit",
+    "wait",
+    "run",
+    "processors",
+    "cpu_time",
+    "memory",
+    "requested_processors",
+    "requested_time",
+    "requested_memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
+STATES = {"0": "FAILED", "1": "COMPLETED", "5": "CANCELLED"}
+#: one stretch of a job that was swapped out; the job's own line, which comes first, covers it
+PARTIAL = ("2", "3", "4")
+_TIMES = ("submit", "wait", "run")
+_WHOLE = ("job", "processors", "status", "user", "executable", "queue", "partition")
+_NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+_NUMBER_PATTERN = re.compile(_NUMBER)
+_HEADER = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*?)\s*$")
+_HEADER_KEYS = frozenset({"UnixStartTime", "MaxJobs", "MaxRecords", "MaxNodes", "MaxProcs", "TimeZoneString"})
+_MAX_SECONDS = 10_000_000_000
+_SHOWN_CHARS = 60
+
+
+def _header(comments: list[str]) -> dict[str, str]:
+    """Return the `; Key: value` comments, the first of each key."""
+    header: dict[str, str] = {}
+    for comment in comments:
+        if match := _HEADER.match(comment):
+            header.setdefault(match[1], match[2])
+    return header
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the first line that is no comment holds 18 numbers, or all are comments of a SWF header."""
+    lines = [line.strip() for line in head.lines if line.strip()]
+    first = next((line for line in lines if not line.startswith(";")), None)
+    if first is None:
+        return bool(_HEADER_KEYS & _header(lines).keys())
+    cells = first.split()
+    return len(cells) == len(FIELDS) and all(_NUMBER_PATTERN.fullmatch(cell) for cell in cells)
+
+
+def _start_s(header: Mapping[str, str]) -> float:
+    """Return the epoch seconds of the log's zero, or raise InputRefused where the header does not say."""
+    text = header.get("UnixStartTime", "")
+    if re.fullmatch(r"[0-9]{1,10}(?:\.[0-9]+)?", text):
+        return float(text)
+    raise InputRefused(
+        f"The header's UnixStartTime is {text[:_SHOWN_CHARS]!r}: the log does not say when it begins.",
+        "Write `; UnixStartTime: <seconds since 1970>` at its top.",
+    )
+
+
+def _has_one_processor_nodes(header: Mapping[str, str]) -> bool:
+    nodes, processors = (re.match(r"[0-9]+", header.get(key, "")) for key in ("MaxNodes", "MaxProcs"))
+    return nodes is not None and processors is not None and int(nodes[0]) == int(processors[0])
+
+
+def _fields(lines: pl.DataFrame) -> pl.DataFrame:
+    """Cut lines into the 18 fields as text, -1 (unknown) as NULL, with `reason` and `remedy` of what is wrong."""
+    cells = pl.col("cells")
+    frame = lines.with_columns(cells=pl.col("raw").str.extract_all(r"\S+")).with_columns(
+        [cells.list.get(place, null_on_oob=True).alias(name) for place, name in enumerate(FIELDS)]
+    )
+    frame = frame.with_columns(reason=_fault())
+    remedy = pl.lit("Compare the line with the format's 18 fields (-1: not known); check for a cut line.")
+    known = [pl.when(pl.col(name).cast(pl.Float64, strict=False) != -1).then(name).alias(name) for name in FIELDS]
+    return frame.with_columns(*known, remedy=pl.when(pl.col("reason").is_not_null()).then(remedy)).drop("cells")
+
+
+def _fault() -> pl.Expr:
+    cells = pl.col("cells")
+    odd = cells.list.eval(pl.element().filter(~pl.element().str.contains(_NUMBER))).list.first()
+    fraction = pl.coalesce(pl.when(~pl.col(name).str.contains(r"^-?[0-9]{1,18}$")).then(name) for name in _WHOLE)
+    seconds = [pl.col(name).cast(pl.Float64, strict=False) for name in _TIMES]
+    return (
+        pl.when(cells.list.len() != len(FIELDS))
+        .then(pl.format("The line has {} fields where the format has 18.", cells.list.len()))
+        .when(odd.is_not_null())
+        .then(pl.format("The field {} is no number.", odd.str.slice(0, _SHOWN_CHARS)))
+        .when(fraction.is_not_null())
+        .then(pl.format("The field {} must be a whole number.", fraction.str.slice(0, _SHOWN_CHARS)))
+        .when(pl.any_horizontal(((value < 0) & (value != -1)) | (value > _MAX_SECONDS) for value in seconds))
+        .then(pl.lit("A submit, wait or run time is negative, or longer than three centuries."))
+        .when(~pl.col("status").is_in([*STATES, *PARTIAL, "-1"]))
+        .then(pl.format("There is no status {}.", "status"))
+    )
+
+
+def _cells(frame: pl.DataFrame, header: Mapping[str, str]) -> pl.DataFrame:
+    submit, wait, run = (pl.col(name).cast(pl.Float64, strict=False) for name in _TIMES)
+    submitted_s = submit + _start_s(header)
+    times = {
+        "submitted_at": submitted_s,
+        "started_at": submitted_s + wait,
+        "ended_at": submitted_s + wait + run,
+    }
+    sound = pl.col("reason").is_null()
+    instants = {
+        name: pl.when(sound).then((value * 1e6).round()).cast(pl.Int64, strict=False).cast(INSTANT)
+        for name, value in times.items()
+    }
+    return frame.select(
+        "line",
+        "raw",
+        "reason",
+        "remedy",
+        "user",
+        job_id="job",
+        cluster=pl.lit(header.get("Computer"), pl.String),
+        job_name="executable",
+        partition=pl.coalesce("partition", "queue"),
+        node_count=pl.col("processors") if _has_one_processor_nodes(header) else pl.lit(None, pl.String),
+        task_count="processors",
+        state=pl.col("status").replace_strict(STATES, default=None),
+        **instants,
+    )
+
+
+def _without_parts(frame: pl.DataFrame, whole_jobs: pl.Series) -> pl.DataFrame:
+    """Drop the stretches of jobs whose own line came before; refuse those without."""
+    is_part = pl.col("reason").is_null() & pl.col("status").is_in(PARTIAL).fill_null(False)
+    is_orphan = is_part & ~pl.col("job").is_in(whole_jobs.implode()).fill_null(False)
+    return frame.filter(~is_part | is_orphan).with_columns(
+        reason=pl.when(is_orphan)
+        .then(pl.lit("The line is a part of a job whose own line does not come before it."))
+        .otherwise("reason"),
+        remedy=pl.when(is_orphan).then(pl.lit("Check whether the log was cut.")).otherwise("remedy"),
+    )
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read a workload log: one row per job; the parts (status 2 to 4) of a swapped job are in its own line.
+
+    Times count from the header's UnixStartTime, which is UTC by definition, so that no time zone matters.
+    Processors are the format's only measure of parallelism: they are the tasks, and the nodes too where
+    MaxNodes equals MaxProcs. The partition is that, or else the queue. Raises InputRefused without
+    UnixStartTime.
+    """
+    del reading
+    header: dict[str, str] = {}
+    whole_jobs = pl.Series(dtype=pl.String)
+    for block in blocks(path):
+        if not block.refused.is_empty():
+            yield reject_frame(block.refused)
+        is_comment = pl.col("raw").str.strip_chars_start().str.starts_with(";")
+        comments = block.lines.filter(is_comment)["raw"].str.strip_chars().to_list()
+        header = _header(comments) | header
+        frame = _fields(block.lines.filter(~is_comment))
+        if frame.is_empty():
+            continue
+        is_whole = pl.col("reason").is_null() & ~pl.col("status").is_in(PARTIAL).fill_null(False)
+        whole_jobs = pl.concat([whole_jobs, frame.filter(is_whole)["job"]])
+        yield from settle(_cells(_without_parts(frame, whole_jobs), header), "UTC").batches()
+
+
+SOURCE = Source(
+    name="swf",
+    doc="Standard Workload Format 2.2: 18 numbers a job, `;` comments with UnixStartTime.",
+    kind="jobs",
+    sniff=sniff,
+    read=read,
+    precedence=10,
+)

@@ -1,0 +1,17 @@
+"""Polls of storage controllers: CSV, Parquet, LMT's and TOKIO's own forms.
+
+- `csv`: Polls as delimited text with a header: fast where the text is sound, line by line where it is not.
+- `grids`: Polls that come as a grid of times and targets: its edges, its gaps, its rows.
+- `h5lmt`: pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, a day a file.
+- `hdf5`: What the HDF5 archives of Lustre throughput hold, read by h5py; runs in a child process, see `child`.
+- `lmt_database` (`read_url`): LMT databases: cumulative counters of each Lustre target, in an SQLite file or behind
+  a URL.
+- `lmt_following` (`Cursor`, `NewPolls`, `engine_of`, `read_on`): LMT databases that are being written: the readings
+  since the last ones seen, by index, and what they say was moved.
+- `lmt_queries`: LMT databases: cumulative byte counters of every Lustre target, in SQLite or behind a MariaDB/MySQL
+  URL.
+- `parquet`: Polls as Parquet, with the published column names or a mapping; a refused row's line is its ordinal.
+- `polls`: Polls in any table: from its columns to landed polls, and the interval where the table does not say it.
+- `tokio`: TOKIO time series archives (`.hdf5`): throughput per storage target. Times are LEFT edges, -0.0 is
+  missing.
+"""

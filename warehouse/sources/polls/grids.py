@@ -1,0 +1,163 @@
+"""Polls that come as a grid of times and targets: its edges, its gaps, its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warehouse.contracts import tables
+from warehouse.errors import InputRefused
+from warehouse.sources.files.child import arrays_from_child
+from warehouse.sources.files.plain import plain_file
+from warehouse.sources.polls import hdf5
+from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
+from warehouse.sources.protocol import Batch, Reading
+from warehouse.sources.rows import times as job_times
+from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.faults import of_contract, sift
+from warehouse.sources.rows.rejects import reject_frame, rejects
+
+Edge = Literal["left", "right"]
+Marks = npt.NDArray[np.bool_]
+Micros = npt.NDArray[np.int64]
+
+_US_PER_S = 1_000_000
+_LATEST_US = round(job_times.LATEST.timestamp()) * _US_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """The interval of each step, in microseconds; those that are not `good` have none."""
+
+    right_us: Micros
+    interval_us: Micros
+    good: Marks
+
+
+def _microseconds(times_s: npt.NDArray[np.float64]) -> Micros:
+    micros = np.nan_to_num(times_s, nan=-1.0, posinf=-1.0, neginf=-1.0) * _US_PER_S
+    return np.where((micros >= 0) & (micros < _LATEST_US), np.rint(micros), -1).astype(np.int64)
+
+
+def edges(times_s: npt.NDArray[np.float64], edge: Edge) -> _Edges:
+    """Find the interval of each step from the times [s since 1970] of its left or right edge.
+
+    A step that is not later than all before it is not good. An interval is as long as most are, or shorter
+    where the next edge comes earlier. Raises InputRefused where fewer than two steps are good.
+    """
+    micros = _microseconds(times_s)
+    before = np.concatenate([[-1], np.maximum.accumulate(micros)[:-1]])
+    good = micros > before
+    times = micros[good]
+    if times.size < 2:
+        raise InputRefused("The grid has fewer than two times.", "Without a step the rates have no interval.")
+    gaps = np.diff(times)
+    distances, counts = np.unique(gaps, return_counts=True)
+    step = distances[np.argmax(counts)]
+    width = np.minimum(gaps, step)
+    width = np.append(width, step) if edge == "left" else np.insert(width, 0, step)
+    interval = np.zeros_like(micros)
+    interval[good] = width
+    return _Edges(micros + interval if edge == "left" else micros, interval, good)
+
+
+def _refused_steps(found: _Edges, times_s: npt.NDArray[np.float64]) -> Batch:
+    reason = "The step's time is not later than all times before it."
+    remedy = "Write the steps in the order of time, each once."
+    steps = np.flatnonzero(~found.good)
+    return rejects((int(step) + 1, reason, remedy, f"time {times_s[step]}") for step in steps)
+
+
+def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, found: _Edges, filesystem: str | None) -> pl.DataFrame:
+    """Lay out a block's cells as typed polls with `line` (the step from 1) and `raw`."""
+    first = int(block["first_step"][0])
+    step_count, controller_count = block["read"].shape
+    steps = np.repeat(np.arange(first, first + step_count), controller_count)
+    cells = np.tile(np.arange(controller_count), step_count)
+    unit_s = found.interval_us[steps] / _US_PER_S
+    is_recorded = steps < grid["recorded_count"][0]
+    frame = pl.DataFrame(
+        {
+            "polled_at": pl.Series(found.right_us[steps]).cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
+            "filesystem": pl.Series(grid["filesystems"].tolist())[cells],
+            "controller": pl.Series(grid["controllers"].tolist())[cells],
+            "interval_s": unit_s,
+            "read_bytes_per_s": _rates(block, "read", unit_s, is_recorded),
+            "write_bytes_per_s": _rates(block, "write", unit_s, is_recorded),
+            LINE: steps + 1,
+            "is_recorded": is_recorded,
+            "is_good": found.good[steps],
+        }
+    )
+    is_missing = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").is_null())
+    flag = pl.when(~pl.col("is_recorded")).then(pl.lit("not_recorded")).when(is_missing).then(pl.lit("missing"))
+    name = pl.col("filesystem").replace("", None)
+    return frame.filter("is_good").select(
+        "polled_at",
+        pl.coalesce(pl.lit(filesystem, pl.String), name, pl.lit(DEFAULT_FILESYSTEM)).alias("filesystem"),
+        "controller",
+        "interval_s",
+        "read_bytes_per_s",
+        "write_bytes_per_s",
+        pl.lit(None, pl.Float64).alias("read_iops"),
+        pl.lit(None, pl.Float64).alias("write_iops"),
+        flag.alias("flag"),
+        LINE,
+    )
+
+
+def _rates(block: hdf5.Arrays, direction: str, unit_s: npt.NDArray[Any], is_recorded: Marks) -> pl.Series:
+    cells = block[direction].ravel()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates = cells / unit_s if block["is_volume"][0] else cells
+    return pl.Series(np.where(is_recorded, rates, np.nan), nan_to_null=True)
+
+
+def _sifted(rows: pl.DataFrame) -> Iterator[Batch]:
+    shown = pl.format("{}: read {}, write {}", "controller", "read_bytes_per_s", "write_bytes_per_s").alias(RAW)
+    found = sift(rows.with_columns(shown), of_contract(tables.POLLS))
+    if not found.rows.is_empty():
+        yield Batch(tables.POLLS, found.rows.select(tables.POLLS.column_names))
+    if not found.refused.is_empty():
+        yield reject_frame(found.refused)
+
+
+def _without_first(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Take the first step out, whose interval began before the file; what moved in it is refused aloud."""
+    moved = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").fill_null(0) != 0)
+    lost = rows.filter((pl.col(LINE) == 1) & moved).select(
+        LINE,
+        reason=pl.lit("The first step holds bytes, but its interval began before the file."),
+        remedy=pl.lit("Land the archive of the day before: it holds that interval."),
+        raw=pl.format("{}: read {}, write {}", "controller", "read_bytes_per_s", "write_bytes_per_s"),
+    )
+    return rows.filter(pl.col(LINE) > 1), lost
+
+
+def read_grid(
+    function: Callable[[str], Iterator[hdf5.Arrays]], path: Path, reading: Reading, edge: Edge
+) -> Iterator[Batch]:
+    """Read a grid through a function of `hdf5`, run in a child process.
+
+    `edge` says which edge of its interval a time is. With right edges the first step is no interval of the
+    file's and is left out.
+    """
+    with plain_file(path) as plain:
+        arrays = arrays_from_child(function, str(plain))
+        grid = next(arrays)
+        found = edges(grid["times_s"], edge)
+        if not found.good.all():
+            yield _refused_steps(found, grid["times_s"])
+        for block in arrays:
+            rows = _rows(grid, block, found, reading.filesystem)
+            if edge == "right":
+                rows, lost = _without_first(rows)
+                if not lost.is_empty():
+                    yield reject_frame(lost)
+            yield from _sifted(rows)

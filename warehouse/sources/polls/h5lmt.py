@@ -1,0 +1,39 @@
+"""pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, a day a file.
+
+Times are RIGHT edges in epoch seconds. After the last poll of an unfinished day the arrays are filled with zeros
+that nothing marks: from the last step on at which anything moved or any server worked, nothing was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from warehouse.sources.polls import hdf5
+from warehouse.sources.polls.grids import read_grid
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+
+
+# HDF5 puts names where there is room: of a day's archive only some lie in what is looked at.
+_NAMES = (b"FSStepsDataSet", b"FSStepsGroup", b"FSMissingDataSet", b"OSTReadGroup", b"OSTBulkReadDataSet")
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the content is HDF5 with names that only pyLMT uses."""
+    return head.start.startswith(HDF5_MAGIC) and any(name in head.start for name in _NAMES)
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read a pyLMT archive; the file system is the command's, the archive's `fs`, or the targets' prefix."""
+    return read_grid(hdf5.pylmt, path, reading, "right")
+
+
+SOURCE = Source(
+    name="h5lmt",
+    doc="pyLMT archive (HDF5) of Lustre throughput; its times are right edges.",
+    kind="polls",
+    sniff=sniff,
+    read=read,
+)

@@ -1,0 +1,44 @@
+"""LMT databases: cumulative counters of each Lustre target, in an SQLite file or behind a URL.
+
+Recognizing one costs nothing; what reads it needs SQLAlchemy, which is imported only then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+
+SQLITE_MAGIC = b"SQLite format 3\x00"
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the content is an SQLite database that mentions LMT's table of readings."""
+    return head.start.startswith(SQLITE_MAGIC) and b"OST_DATA" in head.start
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read an LMT database in an SQLite file; its times are local in the reading's time zone."""
+    from warehouse.sources.polls import lmt_queries
+
+    return lmt_queries.read_file(path, reading)
+
+
+def read_url(url: str, reading: Reading) -> Iterator[Batch]:
+    """Read an LMT database behind an SQLAlchemy URL (`mysql://`, `mariadb://` or `sqlite://`).
+
+    Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be read.
+    """
+    from warehouse.sources.polls import lmt_queries
+
+    return lmt_queries.read_url(url, reading)
+
+
+SOURCE = Source(
+    name="lmt-database",
+    doc="LMT database (SQLite) of cumulative counters per Lustre target; its times are local.",
+    kind="polls",
+    sniff=sniff,
+    read=read,
+)

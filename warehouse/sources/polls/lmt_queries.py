@@ -1,0 +1,302 @@
+"""LMT databases: cumulative byte counters of every Lustre target, in SQLite or behind a MariaDB/MySQL URL.
+
+The counters are differenced per target: a poll's rate is the rise since the target's reading before, over the
+time since then. A counter that falls is a flagged gap, see `counters.polled`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from warehouse.contracts import tables
+from warehouse.errors import InputRefused, UsageError
+from warehouse.sources.files.plain import plain_file
+from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
+from warehouse.sources.protocol import Batch, Reading
+from warehouse.sources.rows import counters, times as job_times
+from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.faults import Fault, of_contract, sift
+from warehouse.sources.rows.rejects import reject_frame
+
+#: batches are made of whole targets, and go out when they are about as large
+BATCH_ROWS = 2_000_000
+_FETCHED_ROWS = 100_000
+REMEDY = "Check that this is a whole LMT database, and that it can be read."
+_NEEDED = {
+    "OST_DATA": ("OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES"),
+    "TIMESTAMP_INFO": ("TS_ID", "TIMESTAMP"),
+    "OST_INFO": ("OST_ID", "OSS_ID", "OST_NAME"),
+    "OSS_INFO": ("OSS_ID", "FILESYSTEM_ID"),
+    "FILESYSTEM_INFO": ("FILESYSTEM_ID", "FILESYSTEM_NAME"),
+}
+DIRECTIONS = {"read_bytes_per_s": "READ_BYTES", "write_bytes_per_s": "WRITE_BYTES"}
+_DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One target: its id as the database has it, its name and its file system (None: it says none)."""
+
+    ost_id: Any
+    controller: str | None
+    filesystem: str | None
+
+
+@cache
+def table_of(name: str) -> sa.TableClause:
+    """Return one of LMT's tables, with the columns that are read."""
+    return sa.table(name, *(sa.column(column) for column in _NEEDED[name]))
+
+
+def check_tables(connection: sa.Connection) -> None:
+    """Refuse a database without one of the tables or columns that are read."""
+    inspector = sa.inspect(connection)
+    # Views could compute for ever; LMT's are tables.
+    there = set(inspector.get_table_names())
+    for name, columns in _NEEDED.items():
+        if name not in there:
+            raise InputRefused(f"The database has no table {name}.", REMEDY)
+        absent = sorted(set(columns) - {column["name"] for column in inspector.get_columns(name)})
+        if absent:
+            raise InputRefused(f"The table {name} has no column {', '.join(absent)}.", REMEDY)
+
+
+def fetched(connection: sa.Connection, query: sa.Select[Any], schema: dict[str, pl.DataType]) -> pl.DataFrame:
+    """Fetch a query into columns of the given types; a value that does not fit its type becomes NULL."""
+    pieces = [pl.DataFrame(schema=schema)]
+    result = connection.execution_options(stream_results=True, max_row_buffer=_FETCHED_ROWS).execute(query)
+    for rows in result.partitions(_FETCHED_ROWS):
+        columns = zip(schema.items(), zip(*rows, strict=True), strict=True)
+        pieces.append(pl.DataFrame([_column(name, dtype, values) for (name, dtype), values in columns]))
+    return pl.concat(pieces)
+
+
+def _column(name: str, dtype: pl.DataType, values: tuple[Any, ...]) -> pl.Series:
+    if dtype == pl.String:
+        return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
+    try:
+        return pl.Series(name, values, dtype=dtype)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        # Polars would cut fractions off.
+        whole = [value if _is_whole(value) else None for value in values]
+        return pl.Series(name, whole, dtype=dtype, strict=False)
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.strip().removeprefix("-").isdecimal()
+    return isinstance(value, int | float | Decimal) and value % 1 == 0
+
+
+def times_query() -> sa.Select[Any]:
+    """Return the query of the polls' times: TS_ID and TIMESTAMP, in the order of TS_ID."""
+    table = table_of("TIMESTAMP_INFO")
+    return sa.select(table.c["TS_ID"], table.c["TIMESTAMP"]).order_by(table.c["TS_ID"])
+
+
+def instants_of(connection: sa.Connection, zone: str, query: sa.Select[Any] | None = None) -> pl.DataFrame:
+    """Read the polls' times: TS_ID, instant, and why there is none (reason, remedy); of two times, none is known.
+
+    query: `times_query`, of some of them; all of them if not given.
+    """
+    query = times_query() if query is None else query
+    times = fetched(connection, query, {"TS_ID": pl.Int64(), "TIMESTAMP": pl.String()})
+    read = job_times.parse(times["TIMESTAMP"], zone, "poll")
+    found = times.select("TS_ID").with_columns(read).unique(maintain_order=True)
+    known = pl.when(~pl.col("TS_ID").is_duplicated()).then(pl.col("instant", "reason", "remedy"))
+    return found.with_columns(known).unique("TS_ID", maintain_order=True)
+
+
+def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
+    """Read a table of two columns as a mapping; a key with two different values has none."""
+    table = table_of(name)
+    key, value = (table.c[column] for column in (_NEEDED[name][0], _NEEDED[name][1]))
+    found: dict[Any, Any] = {}
+    for its_key, its_value in connection.execute(sa.select(key, value)):
+        found[its_key] = its_value if found.get(its_key, its_value) == its_value else None
+    return found
+
+
+def named_targets(connection: sa.Connection) -> dict[Any, Target]:
+    """Read the targets that OST_INFO names, by OST_ID; of two names, or file systems, none is known."""
+    info = table_of("OST_INFO")
+    filesystem_of, name_of = _names(connection, "OSS_INFO"), _names(connection, "FILESYSTEM_INFO")
+    rows = connection.execute(sa.select(info.c["OST_ID"], info.c["OST_NAME"], info.c["OSS_ID"]))
+    known: dict[Any, tuple[Any, Any]] = {}
+    for ost_id, name, oss_id in rows:
+        said = (name, name_of.get(filesystem_of.get(oss_id)))
+        before = known.get(ost_id, said)
+        known[ost_id] = (said[0] if before[0] == said[0] else None, said[1] if before[1] == said[1] else None)
+    return {ost_id: Target(ost_id, _text(name), _text(filesystem)) for ost_id, (name, filesystem) in known.items()}
+
+
+def _targets(connection: sa.Connection) -> list[Target]:
+    known = named_targets(connection)
+    data = table_of("OST_DATA")
+    ids = connection.execute(sa.select(data.c["OST_ID"]).distinct().order_by(data.c["OST_ID"])).scalars()
+    return [known.get(ost_id, Target(ost_id, None, None)) for ost_id in ids]
+
+
+def _text(value: Any) -> str | None:
+    return str(value).strip() or None if value is not None else None
+
+
+def _readings(connection: sa.Connection, target: Target, instants: pl.DataFrame) -> pl.DataFrame:
+    """Read one target's counters in the order of time, with what makes a reading unusable beside it."""
+    data = table_of("OST_DATA")
+    names = ("TS_ID", *DIRECTIONS.values())
+    query = sa.select(*(data.c[name] for name in names)).where(data.c["OST_ID"] == target.ost_id)
+    rows = fetched(connection, query, {name: pl.Int64() for name in names})
+    said = pl.format("OST_ID {}, TS_ID {}: read {}, write {}", pl.lit(str(target.ost_id)), *names)
+    return stamped(rows.with_columns(said.alias(RAW), pl.lit(None, pl.Int64).alias(LINE)), instants)
+
+
+def stamped(rows: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:
+    """Return readings with their instants, in the order of time, or why there is none."""
+    return rows.join(instants, on="TS_ID", how="left", maintain_order="left").sort(
+        "instant", "TS_ID", maintain_order=True
+    )
+
+
+def faults_of(*, has_name: bool) -> list[Fault]:
+    """Return what can be wrong with stamped readings of targets that have names, or have none."""
+    no_counter = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in DIRECTIONS.values())
+    given = [
+        (
+            pl.lit(not has_name),
+            "The target has no name in OST_INFO, or several.",
+            "Export OST_INFO as well.",
+        ),
+        (
+            pl.col("instant").is_null(),
+            "The poll has no time in TIMESTAMP_INFO, or several.",
+            "Export TIMESTAMP_INFO as well.",
+        ),
+        (no_counter, "A byte counter is no number of at least 0.", "Repair the reading, or leave it out."),
+    ]
+    bad_time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
+    return [bad_time, *(Fault(broken, pl.lit(reason), pl.lit(remedy)) for broken, reason, remedy in given)]
+
+
+def without_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keep the first reading of each instant; a later one that differs from it is refused.
+
+    of: the columns that tell targets apart, where there are several.
+    """
+    repeats = ~pl.struct("instant", *of).is_first_distinct()
+    first = [pl.col(name).first().over("instant", *of) for name in DIRECTIONS.values()]
+    differs = pl.any_horizontal(pl.col(name) != kept for name, kept in zip(DIRECTIONS.values(), first, strict=True))
+    fault = Fault(
+        repeats & differs,
+        pl.lit("The target has another reading with other counters at the same time."),
+        pl.lit("Export the database in UTC, or remove the reading that is wrong."),
+    )
+    found = sift(rows, [fault])
+    return found.rows.filter(~repeats), found.refused
+
+
+def polls_of(readings: pl.DataFrame, is_first: counters.Marks | None = None) -> pl.DataFrame:
+    """Turn one target's readings, in the order of time, into rates (READ_BYTES, WRITE_BYTES, instant).
+
+    is_first (n): the first reading of each target, where several targets' readings follow each other. A first reading
+    has no interval and gives no row. Returns instant, interval_s, the two rates and flag.
+    """
+    is_first = np.arange(readings.height) == 0 if is_first is None else is_first
+    values = {name: readings[column].to_numpy() for name, column in DIRECTIONS.items()}
+    codes = [counters.polled(value, is_first) for value in values.values()]
+    # A restart takes both counters down: what the other one seems to have moved is not to be trusted.
+    either = np.where(np.any([code == counters.RESET for code in codes], axis=0), counters.RESET, np.max(codes, axis=0))
+    interval = pl.col("instant").diff().dt.total_microseconds() / 1e6
+    frame = readings.select("instant", interval.alias("interval_s")).with_columns(
+        *(pl.Series(name, counters.rises(value)) for name, value in values.items()), counters.words(either)
+    )
+    rates = [pl.when(pl.col("flag").is_null()).then(pl.col(name) / pl.col("interval_s")).alias(name) for name in values]
+    return frame.filter(~is_first).select("instant", "interval_s", *rates, "flag")
+
+
+def _rows_of(target: Target, rates: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+    filesystem = reading.filesystem or target.filesystem or DEFAULT_FILESYSTEM
+    return rates.select(
+        pl.col("instant").alias("polled_at"),
+        pl.lit(filesystem).alias("filesystem"),
+        pl.lit(target.controller, pl.String).alias("controller"),
+        "interval_s",
+        *DIRECTIONS,
+        pl.lit(None, pl.Float64).alias("read_iops"),
+        pl.lit(None, pl.Float64).alias("write_iops"),
+        "flag",
+        pl.lit(None, pl.Int64).alias(LINE),
+    )
+
+
+def _batches(connection: sa.Connection, reading: Reading) -> Iterator[Batch]:
+    check_tables(connection)
+    instants = instants_of(connection, job_times.require_zone(reading.time_zone))
+    waiting: list[pl.DataFrame] = []
+    for target in _targets(connection):
+        usable = sift(_readings(connection, target, instants), faults_of(has_name=target.controller is not None))
+        readings, contradicting = without_repeats(usable.rows)
+        found = sift(_rows_of(target, polls_of(readings), reading), of_contract(tables.POLLS))
+        refused = pl.concat([usable.refused, contradicting, found.refused])
+        if not refused.is_empty():
+            yield reject_frame(refused)
+        waiting.append(found.rows.select(tables.POLLS.column_names))
+        if sum(rows.height for rows in waiting) >= BATCH_ROWS:
+            yield Batch(tables.POLLS, pl.concat(waiting))
+            waiting = []
+    if any(rows.height for rows in waiting):
+        yield Batch(tables.POLLS, pl.concat(waiting))
+
+
+@contextmanager
+def connected(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Connect for a while; InputRefused, from the database's own error, says that it cannot be read."""
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except (exc.SQLAlchemyError, sqlite3.Error) as error:
+        said = str(error.orig if isinstance(error, exc.DBAPIError) else error).splitlines()
+        raise InputRefused(f"The database cannot be read: {said[0] if said else error}.", REMEDY) from error
+    finally:
+        engine.dispose()
+
+
+def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read an LMT database in an SQLite file; its times are local in the reading's time zone."""
+    with plain_file(path) as plain:
+        # Immutable: nothing is written beside the input, be it locked or not.
+        address = f"{plain.resolve().as_uri()}?mode=ro&immutable=1"
+        engine = sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True))
+        with connected(engine) as connection:
+            connection.exec_driver_sql("PRAGMA trusted_schema = OFF")
+            yield from _batches(connection, reading)
+
+
+def engine_of(url: str) -> sa.Engine:
+    """Return what connects to an SQLAlchemy URL; raises UsageError for one that no driver understands."""
+    try:
+        address = sa.make_url(url)
+        return sa.create_engine(address.set(drivername=_DRIVERS.get(address.drivername, address.drivername)))
+    except (exc.ArgumentError, exc.NoSuchModuleError, ImportError, ValueError) as error:
+        raise UsageError("The database URL is not understood; write mysql://user:password@host/database.") from error
+
+
+def read_url(url: str, reading: Reading) -> Iterator[Batch]:
+    """Read an LMT database behind an SQLAlchemy URL (`mysql://`, `mariadb://` or `sqlite://`).
+
+    Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be read.
+    """
+    with connected(engine_of(url)) as connection:
+        yield from _batches(connection, reading)

@@ -1,0 +1,229 @@
+"""Polls in any table: from its columns to landed polls, and the interval where the table does not say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from warehouse.contracts import frames, tables
+from warehouse.errors import InputRefused
+from warehouse.sources.protocol import Batch, Reading
+from warehouse.sources.rows import times as job_times
+from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.faults import Fault, Sifted, has_any, no_number, of_contract, sift
+from warehouse.sources.rows.rejects import reject_frame
+
+DEFAULT_FILESYSTEM = "default"
+REQUIRED = ("polled_at", "controller", "read_bytes_per_s", "write_bytes_per_s")
+OPTIONAL = ("filesystem", "interval_s", "read_iops", "write_iops")
+NUMBERS = ("interval_s", "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops")
+
+#: rows that wait in memory for their interval; an input with more of them is read a second time
+HELD_ROWS = 5_000_000
+_GIVEN = "given_"
+_US_PER_S = 1_000_000
+_LATEST_S = job_times.LATEST.timestamp()
+# DuckDB and PostgreSQL write whole-hour offsets so.
+_SHORT_OFFSET = r"(:[0-9]{2}(?:\.[0-9]+)? ?[+-][0-9]{2})$"
+
+
+def locate(names: Collection[str], reading: Reading) -> dict[str, str]:
+    """Return which of the input's columns holds which of ours; refuse an input that lacks one it must have."""
+    wanted = {ours: reading.columns.get(ours, ours) for ours in (*REQUIRED, *OPTIONAL)}
+    found = {ours: theirs for ours, theirs in wanted.items() if theirs in names}
+    absent = [theirs for ours, theirs in wanted.items() if ours not in found and (ours in REQUIRED or theirs != ours)]
+    if absent:
+        raise InputRefused(
+            f"The table has no column {', '.join(absent)}.",
+            "Name its columns in the settings, or rename them to the published ones.",
+        )
+    return found
+
+
+def _text_instants(texts: pl.Series, zone: str) -> pl.DataFrame:
+    # A poll time stands once per controller: reading each distinct text once is what makes this fast.
+    runs = texts.rename("text").to_frame().select(pl.col("text").rle()).unnest("text")
+    distinct = runs["value"].unique()
+    read = job_times.parse(distinct.str.strip_chars().str.replace(_SHORT_OFFSET, "${1}:00"), zone, "poll")
+    found = runs.join(
+        read.with_columns(value=distinct), on="value", how="left", maintain_order="left", nulls_equal=True
+    )
+    times = found.select(pl.col("instant").alias("polled_at"), "reason", "remedy")
+    if times["reason"].null_count() == times.height:
+        times = times.select("polled_at")
+    if times.height == len(texts):
+        return times
+    return times[np.repeat(np.arange(times.height), found["len"].to_numpy())]
+
+
+def _number_instants(seconds: pl.Series) -> pl.Expr:
+    number = pl.lit(seconds.cast(pl.Float64))
+    in_years = number.is_between(0, _LATEST_S, closed="left")
+    micros = (pl.when(in_years).then(number) * _US_PER_S).round().cast(pl.Int64)
+    return micros.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+
+
+def _typed_instants(times: pl.Series, zone: str) -> pl.Expr:
+    if times.dtype.is_numeric():
+        return _number_instants(times)
+    naive = not isinstance(times.dtype, pl.Datetime) or times.dtype.time_zone is None
+    instant = pl.lit(times.cast(pl.Datetime("us"))) if naive else pl.lit(times.dt.cast_time_unit("us"))
+    if naive:
+        instant = instant.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
+    return instant.dt.convert_time_zone("UTC")
+
+
+def instants(times: pl.Series, zone: str) -> pl.DataFrame:
+    """Read poll times, of whatever type, into UTC.
+
+    Texts are ISO 8601 or epoch seconds, numbers are epoch seconds, and what has no zone is local in `zone`.
+    Returns the column polled_at, and if any has a fault, reason and remedy, which are NULL where there is none.
+    """
+    if times.dtype == pl.String:
+        return _text_instants(times, zone)
+    if not (times.dtype.is_numeric() or times.dtype in (pl.Date, pl.Datetime)):
+        raise InputRefused(f"The poll times are of type {times.dtype}.", "Write them as timestamps or epoch seconds.")
+    read = pl.select(polled_at=_typed_instants(times, zone))
+    good = job_times.in_range(pl.col("polled_at")).fill_null(False)
+    reason = pl.format("The poll time {} is no instant from 1970 to 2261 in {}.", times.cast(pl.String), pl.lit(zone))
+    remedy = pl.lit("Write times in UTC: local times that a clock change skips or repeats have no meaning.")
+    faulty = times.is_not_null() & ~pl.lit(read.select(good).to_series())
+    return read.select(
+        pl.when(good).then("polled_at").alias("polled_at"),
+        pl.when(faulty).then(reason).alias("reason"),
+        pl.when(faulty).then(remedy).alias("remedy"),
+    )
+
+
+def _faults(times: pl.DataFrame, given: Collection[str]) -> list[Fault]:
+    time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
+    numbers = [no_number(_GIVEN + name, name) for name in given]
+    contract = of_contract(tables.POLLS, but=("interval_s_not_null",))
+    return [*([time] if "reason" in times.columns else []), *numbers, *contract]
+
+
+def _text_column(rows: pl.DataFrame, name: str) -> pl.Expr:
+    if name not in rows.columns:
+        return pl.lit(None, pl.String)
+    text = pl.col(name).cast(pl.String).str.strip_chars()
+    return pl.when(text.str.len_bytes() > 0).then(text)
+
+
+def _number_column(rows: pl.DataFrame, name: str) -> pl.Expr:
+    if name not in rows.columns:
+        return pl.lit(None, pl.Float64).alias(name)
+    return pl.col(name).cast(pl.Float64, strict=False)
+
+
+def typed(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Fault]]:
+    """Read a table's columns, under our names and of any type, into those of `polls`.
+
+    `rows` also hold `line`, and `raw` if a refused row is to be shown. Returns the rows with `interval_s` NULL
+    where the table does not say it, and the faults to sift them by.
+    """
+    zone = job_times.require_zone(reading.time_zone)
+    given = [name for name in NUMBERS if name in rows.columns and rows.schema[name] != pl.Float64]
+    filesystem = pl.coalesce(_text_column(rows, "filesystem"), pl.lit(reading.filesystem or DEFAULT_FILESYSTEM))
+    is_missing = pl.any_horizontal(_number_column(rows, name).is_null() for name in REQUIRED[2:])
+    times = instants(rows["polled_at"], zone)
+    frame = rows.select(
+        *times.get_columns(),
+        filesystem.alias("filesystem"),
+        _text_column(rows, "controller").alias("controller"),
+        *(_number_column(rows, name) for name in NUMBERS),
+        pl.when(is_missing).then(pl.lit("missing")).alias("flag"),
+        *(pl.col(name).alias(_GIVEN + name) for name in given),
+        pl.col(LINE, RAW) if RAW in rows.columns else pl.col(LINE),
+    )
+    return frame, _faults(times, given)
+
+
+def sifted(frame: pl.DataFrame, faults: list[Fault]) -> Sifted:
+    """Part typed rows; the good ones hold the columns of `polls` and `line`."""
+    found = sift(frame, faults)
+    return Sifted(found.rows.select(*tables.POLLS.column_names, LINE), found.refused)
+
+
+def all_good(frame: pl.DataFrame, faults: list[Fault]) -> Sifted | None:
+    """Return typed rows as they are if none of them has a fault, else None."""
+    if has_any(frame, faults):
+        return None
+    return Sifted(frame.select(*tables.POLLS.column_names, LINE), pl.DataFrame())
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The distinct poll instants of each file system, as far as they were seen."""
+
+    seen: pl.DataFrame
+
+    def and_those_of(self, rows: pl.DataFrame) -> _Steps:
+        # Most rows repeat the instant of the row before; leaving them out first is what makes this fast.
+        is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in self.seen.columns)
+        new = rows.lazy().select(self.seen.columns).filter(is_new | (pl.int_range(pl.len()) == 0)).collect().unique()
+        return _Steps(pl.concat([self.seen, new]).unique())
+
+    def intervals(self) -> pl.DataFrame:
+        """Return each file system's most common distance [s] between neighbouring instants, at a tie the least."""
+        distance = pl.col("polled_at").sort().diff().dt.total_microseconds()
+        return (
+            self.seen.group_by("filesystem")
+            .agg(distance.drop_nulls().mode().min().alias("step"))
+            .select("filesystem", step=pl.col("step") / _US_PER_S)
+        )
+
+
+def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterator[Batch]:
+    rows = piece.rows
+    if rows["interval_s"].has_nulls():
+        step = pl.col("filesystem").replace_strict(steps["filesystem"], steps["step"], return_dtype=pl.Float64)
+        if steps.height == 1:
+            step = pl.lit(steps["step"][0], pl.Float64)
+        rows = rows.with_columns(interval_s=pl.coalesce("interval_s", step))
+    unknown = Fault(
+        pl.col("interval_s").is_null(),
+        pl.lit("Its file system has polls of one instant only: their interval is not known."),
+        pl.lit("Add the column interval_s."),
+    )
+    found = sift(rows, [unknown])
+    if not found.rows.is_empty():
+        yield Batch(tables.POLLS, found.rows.select(tables.POLLS.column_names))
+    refused = [part for part in (pl.DataFrame() if is_again else piece.refused, found.refused) if not part.is_empty()]
+    if refused:
+        yield reject_frame(pl.concat(refused))
+
+
+def completed(read: Callable[[], Iterator[Sifted]]) -> Iterator[Batch]:
+    """Give every poll its interval and yield the batches.
+
+    `read` yields the pieces of one input (columns of `polls` and `line`), the same ones whenever it is called.
+    Pieces that say their intervals go out at once. Others wait until all instants were seen; those that would
+    not fit in memory are read again. Raises InputRefused if no interval can be known at all.
+    """
+    steps = _Steps(frames.empty(tables.POLLS).select("filesystem", "polled_at"))
+    waiting: list[Sifted] = []
+    again: set[int] = set()
+    held_count = yielded_count = 0
+    for index, piece in enumerate(read()):
+        steps = steps.and_those_of(piece.rows)
+        if not piece.rows["interval_s"].has_nulls():
+            yielded_count += piece.rows.height
+            yield from _completed(piece, pl.DataFrame(), is_again=False)
+        elif held_count < HELD_ROWS:
+            held_count += piece.rows.height
+            waiting.append(piece)
+        else:
+            again.add(index)
+            waiting.append(Sifted(piece.rows.clear(), piece.refused))
+    found = steps.intervals()
+    if waiting and not yielded_count and found["step"].null_count() == found.height:
+        raise InputRefused("All polls are of one instant: their interval is not known.", "Add the column interval_s.")
+    while waiting:
+        yield from _completed(waiting.pop(0), found, is_again=False)
+    if again:
+        for index, piece in enumerate(read()):
+            if index in again:
+                yield from _completed(piece, found, is_again=True)

@@ -1,0 +1,304 @@
+"""Predictions as JSON Lines: what `iosig predict` prints and what is read back, exactly the same.
+
+A line is an object with `format` and the columns of `predictions`. Instants are ISO 8601 in UTC, to the microsecond;
+`intervals` is a list of objects and `events` a list of texts, which in the table are one text each.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from warehouse.contracts import Column, Dtype, tables
+from warehouse.errors import InputRefused
+from warehouse.sources.protocol import Batch
+
+FORMAT = "iosig-prediction/1"
+#: no line that is written is longer; it bounds what is read at once
+LONGEST_LINE_BYTES = 1 << 20
+_BATCH_LINES = 10_000
+_TABLE = tables.PREDICTIONS
+_LANDED = tables.PREDICTION_RECORDS
+_NAMES = _TABLE.column_names
+_MOST_INT = 2**63 - 1
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|\+00:00)", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_EVENT = re.compile(r"[a-z][a-z_]*", re.ASCII)
+_INTERVAL = ("shortest_period_s", "typical_period_s", "longest_period_s", "probability", "evaluation_count")
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+_REMEDY = "Land what `iosig predict` printed, whole and unchanged."
+_CUT = "End the line or take it out; what follows the input prints it whole."
+
+
+class _WrongError(ValueError):
+    """A line or a value that is not as it should be, in the words of a reason."""
+
+
+# ---- writing
+
+
+def line_of(row: Mapping[str, Any]) -> str:
+    """Return a row of `predictions` as a line, without its end: plain ASCII. Raises ValueError for what is no such row.
+
+    Texts of `intervals` are to be as `intervals_text` makes them, so that the row comes back as it was.
+    """
+    checked = checked_row(row)
+    told = {
+        name: value if value is None or name not in _TOLD else _TOLD[name](value) for name, value in checked.items()
+    }
+    return _compact({"format": FORMAT} | told)
+
+
+def intervals_text(intervals: object) -> str:
+    """Return a list of intervals as the column `intervals` has it; raises ValueError for what is none."""
+    return _compact(_intervals(intervals))
+
+
+def _instant_text(value: datetime) -> str:
+    return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _event_list(value: str) -> list[str]:
+    return value.split(",") if value else []
+
+
+#: what stands in a line otherwise than in the table
+_TOLD: dict[str, Callable[[Any], Any]] = {
+    "intervals": json.loads,
+    "events": _event_list,
+    **{column.name: _instant_text for column in _TABLE.columns if column.dtype == "instant"},
+    **{column.name: date.isoformat for column in _TABLE.columns if column.dtype == "date"},
+}
+
+
+def _compact(value: object) -> str:
+    return _ENCODER.encode(value)
+
+
+# ---- what a row holds
+
+
+def checked_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of `predictions` with its columns in order; raises ValueError unless each holds its own type.
+
+    Bounds and closed lists are left to the contract, which looks at many rows at once.
+    """
+    checked = _of_own_types(row)
+    return checked | {"intervals": intervals_text(_loaded(checked["intervals"]))}
+
+
+def _of_own_types(row: Mapping[str, Any]) -> dict[str, Any]:
+    _require_names(row, _NAMES)
+    checked: dict[str, Any] = {
+        name: _null(name, is_nullable) if (value := row[name]) is None else check(name, value)
+        for name, is_nullable, check in _CHECKED
+    }
+    if checked["predicted_on"] != checked["predicted_at"].date():
+        raise _WrongError("predicted_on is not the day of predicted_at")
+    if checked["events"] and not all(map(_EVENT.fullmatch, checked["events"].split(","))):
+        raise _WrongError("events holds something else than names of events")
+    return checked
+
+
+def _require_names(found: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    if missing := [name for name in names if name not in found]:
+        raise _WrongError(f"there is no {missing[0]}")
+    if len(found) > len(names):
+        raise _WrongError("there are members beside the columns")
+
+
+def _null(name: str, is_nullable: bool) -> Any:
+    if not is_nullable:
+        raise _WrongError(f"{name} is NULL")
+    return None
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str) or "\x00" in value:
+        raise _WrongError(f"{name} is no text")
+    # JSON can spell half characters, which no column can hold.
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise _WrongError(f"{name} is no valid Unicode text")
+    return value
+
+
+def _int(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MOST_INT:
+        raise _WrongError(f"{name} is no whole number of 64 bits")
+    return value
+
+
+def _real(name: str, value: object) -> float:
+    if type(value) is float and math.isfinite(value):
+        return value
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise _WrongError(f"{name} is no number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise _WrongError(f"{name} is no finite number")
+    return number
+
+
+def _bool(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _WrongError(f"{name} is neither true nor false")
+    return value
+
+
+def _instant(name: str, value: object) -> datetime:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise _WrongError(f"{name} is no instant in UTC")
+    return value.astimezone(UTC)
+
+
+def _date(name: str, value: object) -> date:
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise _WrongError(f"{name} is no date")
+    return value
+
+
+_CHECKS: dict[Dtype, Callable[[str, Any], Any]] = {
+    "text": _text,
+    "int": _int,
+    "real": _real,
+    "bool": _bool,
+    "instant": _instant,
+    "date": _date,
+}
+_CHECKED = tuple((column.name, column.nullable, _CHECKS[column.dtype]) for column in _TABLE.columns)
+
+
+def _intervals(value: object) -> list[dict[str, float | int]]:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise _WrongError("intervals is no list of objects")
+    for each in value:
+        _require_names(each, _INTERVAL)
+    return [
+        {name: (_int if name == "evaluation_count" else _real)(name, each[name]) for name in _INTERVAL}
+        for each in value
+    ]
+
+
+# ---- reading
+
+
+def row_of(line: str) -> dict[str, Any]:
+    """Return the row of `predictions` that a line tells of; raises ValueError, with the reason, for what is none."""
+    document = _loaded(line)
+    if not isinstance(document, dict) or "format" not in document:
+        raise _WrongError("it is no object with a format")
+    if document["format"] != FORMAT:
+        raise _WrongError(f"its format is not {FORMAT}")
+    _require_names(document, ("format", *_NAMES))
+    return _of_own_types({column.name: _heard(column, document[column.name]) for column in _TABLE.columns})
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except RecursionError as error:
+        raise _WrongError("it is no valid JSON: it is nested too deeply") from error
+    except json.JSONDecodeError as error:
+        raise _WrongError(f"it is no valid JSON: {error}") from error
+
+
+def _no_number(text: str) -> None:
+    raise _WrongError(f"{text} is no number in JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+
+
+def _heard(column: Column, value: Any) -> Any:
+    """Return a value of a line as the table has it."""
+    if column.name == "intervals":
+        return intervals_text(value)
+    if column.name == "events":
+        if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+            raise _WrongError("events is no list of texts")
+        return ",".join(value)
+    if column.dtype in ("instant", "date") and value is not None:
+        return _time(column, value)
+    return value
+
+
+def _time(column: Column, value: object) -> datetime | date:
+    form, read = (_INSTANT, datetime.fromisoformat) if column.dtype == "instant" else (_DATE, date.fromisoformat)
+    if not isinstance(value, str) or not form.fullmatch(value):
+        raise _WrongError(f"{column.name} is not in ISO 8601{' and UTC' if column.dtype == 'instant' else ''}")
+    try:
+        return read(value)
+    except ValueError as error:
+        raise _WrongError(f"{column.name} is no time: {error}") from error
+
+
+def read_batches(path: Path) -> Iterator[Batch]:
+    """Yield the lines of a file, plain or compressed, as `prediction_records`, and those that are none as `rejects`.
+
+    Raises InputRefused where the file is damaged, or a line is longer than any prediction.
+    """
+    from warehouse.sources.rows.rejects import rejects
+
+    rows: list[dict[str, Any]] = []
+    raw: list[str] = []
+    refused: list[tuple[int | None, str, str, str | None]] = []
+    for number, content in _lines(path):
+        text = content.decode("utf-8", "backslashreplace").strip(" \t\r\n")
+        try:
+            if text:
+                rows.append(row_of(text) | {"source_file": "", "line": number})
+                raw.append(text)
+        except ValueError as error:
+            is_cut = not content.endswith(b"\n")
+            reason = f"The {'line breaks off' if is_cut else 'line is no prediction'}: {error}."
+            refused.append((number, reason, _CUT if is_cut else _REMEDY, text))
+        if len(rows) + len(refused) >= _BATCH_LINES:
+            yield from (*_held(rows, raw), rejects(refused))
+            rows, raw, refused = [], [], []
+    yield from (*_held(rows, raw), rejects(refused))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    from warehouse.sources.files.opening import DAMAGE, open_bytes
+
+    number = 0
+    try:
+        with open_bytes(path) as file:
+            while line := file.readline(LONGEST_LINE_BYTES + 1):
+                number += 1
+                if len(line) > LONGEST_LINE_BYTES:
+                    raise InputRefused(f"Line {number} is longer than {LONGEST_LINE_BYTES:,} bytes.", _REMEDY)
+                yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+    except DAMAGE as error:
+        raise InputRefused(
+            f"The file is damaged after line {number}: {error}.", "Fetch or compress it anew; nothing of it was landed."
+        ) from error
+
+
+def _held(rows: list[dict[str, Any]], raw: list[str]) -> Iterator[Batch]:
+    """Yield rows, of these lines, as those that meet the contract, and the others as refused."""
+    import polars as pl
+
+    from warehouse.contracts import frames
+    from warehouse.sources.rows.rejects import reject_frame
+
+    good, bad = frames.split(pl.DataFrame(rows, schema=frames.schema(_LANDED), orient="row"), _LANDED)
+    yield Batch(_LANDED, good)
+    if bad.height:
+        texts = {row["line"]: text for row, text in zip(rows, raw, strict=True)}
+        yield reject_frame(
+            bad.select(
+                "line",
+                pl.format("The line is no prediction: it breaks the rule {}.", "rule").alias("reason"),
+                pl.lit(_REMEDY).alias("remedy"),
+                pl.Series("raw", [texts[line] for line in bad["line"]], pl.String),
+            )
+        )

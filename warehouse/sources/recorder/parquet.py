@@ -1,0 +1,104 @@
+"""Recorder's own Parquet export (recorder2parquet): a file for each rank, a row for each call.
+
+Its times are of single precision, ten times coarser than Recorder's own after a second and a thousand times after
+two minutes; of the arguments it has the first ten. The text and the raw trace have all of both.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from warehouse.errors import InputRefused
+from warehouse.sources.recorder.calls import MODULES, Rank, Run, calls, check_count
+from warehouse.sources.recorder.files import Files
+from warehouse.sources.recorder.text import ranked
+
+_ARGUMENT_COUNT = 10
+_ARGUMENTS = [f"args_{number}" for number in range(1, _ARGUMENT_COUNT + 1)]
+_NUMBERS: dict[str, type[pl.DataType]] = {
+    "index": pl.Int64,
+    "rank": pl.Int64,
+    "cat": pl.Int64,
+    "level": pl.Int64,
+    "arg_count": pl.Int64,
+}
+_TIMES: dict[str, type[pl.DataType]] = {"tstart": pl.Float64, "tend": pl.Float64}
+_TEXTS: dict[str, type[pl.DataType]] = dict.fromkeys(["func_id", *_ARGUMENTS], pl.String)
+_SCHEMA = _NUMBERS | _TIMES | _TEXTS
+_MOST_LEVEL = 255
+_REMEDY = "Write the export anew with recorder2parquet of Recorder 2.5, or land the raw trace."
+
+
+def opened(files: Files) -> Run:
+    """Return what the names of the files tell of the run, and how to read one of its ranks."""
+    names = ranked(files)
+
+    def decode(rank: int) -> Rank:
+        return exported(rank, _table(files.read(names[rank])))
+
+    return Run(None, max(names) + 1, None, None, tuple(sorted(names)), decode)
+
+
+def _table(content: bytes) -> pl.DataFrame:
+    import pyarrow.parquet
+
+    try:
+        file = pyarrow.parquet.ParquetFile(io.BytesIO(content))
+        check_count(file.metadata.num_rows)
+        missing = [name for name in _SCHEMA if name not in file.schema_arrow.names]
+        if missing:
+            raise InputRefused(f"The export has no column {', '.join(missing)}.", _REMEDY)
+        found = pl.DataFrame(pl.from_arrow(file.read(columns=list(_SCHEMA))))
+        plain = found.select(_plain(name, found.schema[name]) for name in _SCHEMA)
+        wrong = [name for name, dtype in plain.schema.items() if not _is_of(dtype, _SCHEMA[name])]
+        if wrong:
+            raise InputRefused(f"The export has other values than its own in {', '.join(wrong)}.", _REMEDY)
+        return plain.cast(pl.Schema(_SCHEMA))
+    # A panic of the reader is no `Exception`, but it is as much the file's doing.
+    except (pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        said = (str(error).splitlines() or ["damaged"])[0]
+        raise InputRefused(f"The Parquet content cannot be read: {said}.", _REMEDY) from error
+
+
+def _is_of(dtype: pl.DataType, expected: type[pl.DataType]) -> bool:
+    if expected == pl.String:
+        return dtype == pl.String
+    return dtype.is_float() if expected == pl.Float64 else dtype.is_integer()
+
+
+def _plain(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a column as one value a row: the export declares most columns as repeated, with one value each."""
+    if not isinstance(dtype, pl.List):
+        return pl.col(name)
+    return pl.when(pl.col(name).list.len() == 1).then(pl.col(name).list.first())
+
+
+def exported(rank: int, rows: pl.DataFrame) -> Rank:
+    """Return the calls of a rank out of the rows of its export, in their order."""
+    if sum(rows.null_count().row(0)):
+        raise InputRefused("The export lacks values.", _REMEDY)
+    if (np.diff(rows["index"].to_numpy()) != 1).any() or (rows["rank"] != rank).any():
+        raise InputRefused("The export's rows are not those of one rank, numbered one by one.", _REMEDY)
+    is_known = pl.col("cat").is_between(0, len(MODULES) - 1) & pl.col("level").is_between(0, _MOST_LEVEL)
+    if not rows.select((is_known & (pl.col("arg_count") >= 0)).all()).item():
+        raise InputRefused("The export has calls of no known kind, level or count of arguments.", _REMEDY)
+    return Rank(calls(rank, _columns(rows)), shortened_count=int((rows["arg_count"] > _ARGUMENT_COUNT).sum()))
+
+
+def _columns(rows: pl.DataFrame) -> dict[str, Any]:
+    is_user = pl.col("cat") == MODULES.index("FTRACE")
+    listed = pl.concat_list(_ARGUMENTS).list.head(pl.col("arg_count").clip(0, _ARGUMENT_COUNT)).list.join(" ")
+    return rows.select(
+        pl.col("level"),
+        # recorder2text prints no arguments of the program's own functions.
+        arguments=pl.when(is_user).then(pl.lit("")).otherwise(listed),
+        module=pl.col("cat").replace_strict(dict(enumerate(MODULES)), return_dtype=pl.String),
+        function=pl.col("func_id"),
+        began_s=pl.col("tstart"),
+        ceased_s=pl.col("tend"),
+    ).to_dict()

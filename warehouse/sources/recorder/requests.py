@@ -1,0 +1,432 @@
+"""Reads and writes out of Recorder's calls: which file, where in it, how many bytes, and what they add up to.
+
+Recorder logs arguments, no return values. The bytes of a request are therefore those *asked for*: a short or failed
+read or write cannot be told from a whole one, nor a failed open from a good one. POSIX calls carry the file's name
+and not its descriptor, and `read`, `write` and their like have no offset: it is followed through opens, seeks, reads
+and writes of one process and name, under the assumption that each moved what it asked for. Where that does not
+settle it (the file is open twice, written at its end, sought from its end, used through a stream and a descriptor at
+once, of a handle's derived file type or shared pointer), the offset is NULL. So are the bytes of a derived datatype:
+Recorder keeps its name and not its layout. Nonblocking and split collective requests last as long as the call that
+began them: Recorder 2.5 logs their request handle as `%p` and does not log the `_end` call, so that nothing says
+which wait ended them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+import polars as pl
+
+from warehouse.contracts import trace_tables
+from warehouse.sources.protocol import Batch
+from warehouse.sources.rows import traced
+from warehouse.sources.rows.rejects import reject_frame
+
+_O_APPEND = 1024
+_MPI_MODE_APPEND = 128
+_F_SETFL = 4
+#: numbers above this are no sizes or places of files, and their products and sums could leave 64 bits
+_MOST_BYTES = 1 << 60
+#: functions whose logged length has the final NUL, which is not written
+WITH_FINAL_NUL = ("fprintf", "vfprintf")
+#: what Recorder logs where it does not know the file
+_UNKNOWN = ("???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN")
+#: no call is deeper in practice; a made-up one is taken for this deep
+_MOST_LEVELS = 32
+_OF_A_FORM = ("file_at", "count_at", "size_at", "type_at", "offset_at", "whence_at", "flags_at", "path_at")
+
+_KEPT = (
+    *("layer", "rank", "call", "deed", "pointer", "is_async", "is_nested", "began_s", "ceased_s", "stream", "name"),
+    *("path", "offset", "whence", "flags", "flags_at", "type", "count", "copies", "request_bytes", "is_malformed"),
+)
+
+#: bytes of MPI's own datatypes under LP64, as `MPI_Type_get_name` calls them; Fortran's at their default sizes
+TYPE_BYTES = {
+    **dict.fromkeys(("MPI_BYTE", "MPI_PACKED", "MPI_CHAR", "MPI_SIGNED_CHAR", "MPI_UNSIGNED_CHAR"), 1),
+    **dict.fromkeys(("MPI_INT8_T", "MPI_UINT8_T", "MPI_C_BOOL", "MPI_CXX_BOOL", "MPI_CHARACTER", "MPI_INTEGER1"), 1),
+    **dict.fromkeys(("MPI_SHORT", "MPI_UNSIGNED_SHORT", "MPI_INT16_T", "MPI_UINT16_T", "MPI_INTEGER2", "MPI_REAL2"), 2),
+    **dict.fromkeys(("MPI_INT", "MPI_UNSIGNED", "MPI_UNSIGNED_INT", "MPI_INT32_T", "MPI_UINT32_T", "MPI_WCHAR"), 4),
+    **dict.fromkeys(("MPI_FLOAT", "MPI_INTEGER", "MPI_INTEGER4", "MPI_REAL", "MPI_REAL4", "MPI_LOGICAL"), 4),
+    **dict.fromkeys(("MPI_LONG", "MPI_UNSIGNED_LONG", "MPI_LONG_LONG", "MPI_LONG_LONG_INT"), 8),
+    **dict.fromkeys(("MPI_UNSIGNED_LONG_LONG", "MPI_INT64_T", "MPI_UINT64_T", "MPI_DOUBLE", "MPI_INTEGER8"), 8),
+    **dict.fromkeys(("MPI_AINT", "MPI_OFFSET", "MPI_COUNT", "MPI_REAL8", "MPI_DOUBLE_PRECISION", "MPI_COMPLEX"), 8),
+    **dict.fromkeys(("MPI_COMPLEX8", "MPI_C_COMPLEX", "MPI_C_FLOAT_COMPLEX", "MPI_CXX_FLOAT_COMPLEX"), 8),
+    **dict.fromkeys(("MPI_LONG_DOUBLE", "MPI_REAL16", "MPI_INTEGER16", "MPI_DOUBLE_COMPLEX", "MPI_COMPLEX16"), 16),
+    **dict.fromkeys(("MPI_C_DOUBLE_COMPLEX", "MPI_CXX_DOUBLE_COMPLEX"), 16),
+    **dict.fromkeys(("MPI_C_LONG_DOUBLE_COMPLEX", "MPI_CXX_LONG_DOUBLE_COMPLEX", "MPI_COMPLEX32"), 32),
+}
+
+
+def _form(names: str, deed: str, pointer: str = "none", **places: int) -> list[dict[str, object]]:
+    absent = dict.fromkeys(_OF_A_FORM)
+    return [
+        {"function": name, "deed": deed, "pointer": pointer, "is_async": False, **absent, **places}
+        for name in names.split()
+    ]
+
+
+def _posix_forms() -> list[dict[str, object]]:
+    return [
+        *_form("open open64", "open", "descriptor", file_at=0, flags_at=1),
+        *_form("creat creat64", "open", "descriptor", file_at=0),
+        *_form("fopen fopen64", "open", "stream", file_at=0, flags_at=1),
+        *_form("close fclose", "close", file_at=0),
+        *_form("read", "read", "descriptor", file_at=0, count_at=2),
+        *_form("write", "write", "descriptor", file_at=0, count_at=2),
+        *_form("readv", "read", "descriptor", file_at=0, count_at=1),
+        *_form("writev", "write", "descriptor", file_at=0, count_at=1),
+        *_form("pread pread64", "read", "explicit", file_at=0, count_at=2, offset_at=3),
+        *_form("pwrite pwrite64", "write", "explicit", file_at=0, count_at=2, offset_at=3),
+        *_form("fread", "read", "stream", file_at=3, size_at=1, count_at=2),
+        *_form("fwrite", "write", "stream", file_at=3, size_at=1, count_at=2),
+        # Recorder logs the length with the final NUL, which is not written.
+        *_form("fprintf vfprintf", "write", "stream", file_at=0, count_at=1),
+        *_form("lseek lseek64", "seek", "descriptor", file_at=0, offset_at=1, whence_at=2),
+        *_form("fseek fseeko", "seek", "stream", file_at=0, offset_at=1, whence_at=2),
+        *_form("__xstat __xstat64 __lxstat __lxstat64 __fxstat __fxstat64", "stat", file_at=1),
+        *_form("stat stat64 lstat lstat64 fstat fstat64", "stat", file_at=0),
+        *_form("fsync fdatasync", "sync", file_at=0),
+        *_form("fcntl", "control", file_at=0, count_at=1, flags_at=2),
+        *_form("fdopen fileno ftell ftello access unlink remove rename", "other", file_at=0),
+        *_form("truncate ftruncate chmod chown lchown utime", "other", file_at=0),
+        *_form("dup dup2", "copy"),
+    ]
+
+
+def _mpi_forms() -> list[dict[str, object]]:
+    found = [
+        *_form("MPI_File_open", "open", "individual", file_at=4, path_at=1, flags_at=2, type_at=0),
+        *_form("MPI_File_close", "close", file_at=0),
+        *_form("MPI_File_seek", "seek", "individual", file_at=0, offset_at=1, whence_at=2),
+        *_form("MPI_File_seek_shared", "seek", file_at=0),
+        *_form("MPI_File_set_view", "view", "individual", file_at=0, offset_at=1, type_at=2, flags_at=3),
+        *_form("MPI_File_sync", "sync", file_at=0),
+        *_form("MPI_File_set_size MPI_File_get_size MPI_File_preallocate", "other", file_at=0),
+    ]
+    for way in ("read", "write"):
+        named = f"MPI_File_{way}"
+        placed = {"file_at": 0, "offset_at": 1, "count_at": 3, "type_at": 4}
+        next_ = {"file_at": 0, "count_at": 2, "type_at": 3}
+        waited = [
+            *_form(f"{named}_at {named}_at_all", way, "explicit", **placed),
+            *_form(f"{named} {named}_all", way, "individual", **next_),
+            *_form(f"{named}_shared {named}_ordered", way, "shared", **next_),
+        ]
+        begun = [
+            *_form(f"{named}_at_all_begin MPI_File_i{way}_at MPI_File_i{way}_at_all", way, "explicit", **placed),
+            *_form(f"{named}_all_begin MPI_File_i{way} MPI_File_i{way}_all", way, "individual", **next_),
+            *_form(f"{named}_ordered_begin MPI_File_i{way}_shared", way, "shared", **next_),
+        ]
+        found += waited + [form | {"is_async": True} for form in begun]
+    return found
+
+
+@cache
+def forms() -> pl.DataFrame:
+    """Return how Recorder logs each function that touches a file: what it does, and which argument says what."""
+    posix = pl.DataFrame(_posix_forms(), infer_schema_length=None).with_columns(layer=pl.lit("POSIX"))
+    mpi = pl.DataFrame(_mpi_forms(), infer_schema_length=None).with_columns(layer=pl.lit("MPIIO"))
+    return pl.concat([posix, mpi], how="vertical_relaxed").with_columns(pl.col(_OF_A_FORM).cast(pl.Int64))
+
+
+def nested(calls: pl.DataFrame) -> pl.Series:
+    """Return for each call whether it was made within a call to files (POSIX or MPI-IO) that is traced as well.
+
+    Calls stand before those that they make. A call that the trace does not show encloses nothing.
+    """
+    level = np.minimum(calls["level"].to_numpy(), _MOST_LEVELS)
+    rank = calls["rank"].to_numpy()
+    touches = (
+        calls["function"].str.starts_with("MPI_File_") | calls["module"].is_in(["POSIX", "MPIIO", "STDIO"])
+    ).to_numpy()
+    first = np.r_[True, rank[1:] != rank[:-1]] if rank.size else np.zeros(0, bool)
+    place = np.arange(level.size)
+    within = np.zeros(level.size, bool)
+    for depth in np.unique(level)[:-1]:
+        # The last call no deeper than this: it encloses what follows if it is just as deep.
+        last = np.maximum.accumulate(np.where((level <= depth) | first, place, 0)) if place.size else place
+        within |= (level > depth) & (level[last] == depth) & (touches[last] | within[last])
+    return pl.Series("is_nested", within)
+
+
+def _argument(place: str) -> pl.Expr:
+    return pl.col("given").list.get(pl.col(place), null_on_oob=True)
+
+
+def _file_calls(calls: pl.DataFrame) -> pl.DataFrame:
+    """Return the calls that touch files, with what their arguments say, as text and as numbers.
+
+    `name` is the POSIX file's name or the MPI file's handle, `stream` the process's pointer into it, as a number.
+    """
+    columns = calls.select("rank", "call", "function", "arguments", "began_s", "ceased_s", nested(calls))
+    known = columns.join(forms(), on="function", how="inner", maintain_order="left")
+    given = known.with_columns(given=pl.col("arguments").str.split(" "))
+    texts = given.with_columns(_argument(place).alias(place.removesuffix("_at")) for place in _OF_A_FORM)
+    copies = (pl.col("deed") == "copy") | ((pl.col("deed") == "control") & pl.col("count").is_in(["0", "1030"]))
+    counted = texts.with_columns(
+        *(pl.col(name).cast(pl.Int64, strict=False) for name in ("count", "size", "offset")),
+        name=pl.when(~pl.col("file").is_in(_UNKNOWN)).then("file"),
+        path=pl.when(~pl.col("path").is_in(_UNKNOWN)).then("path"),
+        copies=copies.cum_sum().over("rank"),
+    )
+    numbered = counted.with_columns(stream=pl.struct("layer", "rank", "name").rank("dense"))
+    read = numbered.with_columns(request_bytes=_bytes_asked(), is_malformed=_is_malformed())
+    raw = pl.when("is_malformed").then(pl.format("{} ( {} )", "function", "arguments"))
+    return read.select(*_KEPT, raw=raw)
+
+
+def _bytes_asked() -> pl.Expr:
+    """Return the bytes that a read or write asks for; NULL where its datatype or a negative count hides them."""
+    count = pl.col("count") - pl.col("function").is_in(WITH_FINAL_NUL).cast(pl.Int64)
+    by_type = pl.col("type").replace_strict(TYPE_BYTES, default=None, return_dtype=pl.Int64)
+    each = pl.when(pl.col("layer") == "MPIIO").then(by_type).otherwise(pl.col("size").fill_null(1))
+    sound = (count >= 0) & (each >= 0) & (count.cast(pl.Float64) * each.cast(pl.Float64) <= _MOST_BYTES)
+    return pl.when(pl.col("deed").is_in(["read", "write"]) & sound).then(count * each)
+
+
+def _is_malformed() -> pl.Expr:
+    """Return whether the arguments of a read or write are not those that Recorder logs of it."""
+    lacks = [
+        pl.col(f"{part}_at").is_not_null() & pl.col(part).is_null() for part in ("count", "size", "offset", "type")
+    ]
+    return pl.col("deed").is_in(["read", "write"]) & pl.any_horizontal(pl.col("file").is_null(), *lacks)
+
+
+def followed(rows: pl.DataFrame) -> pl.Series:
+    """Return where a pointer into a file stands before each step, and NULL where that is not known.
+
+    rows: in order, with `stream` (whose pointer it is), `is_set` (the step puts the pointer to `to`, unknown where
+    that is NULL) and `by` (else it moves it by so many bytes, NULL if unknown).
+    """
+    stream = rows["stream"].to_numpy()
+    if not stream.size:
+        return pl.Series("pointer_bytes", [], pl.Int64)
+    first = np.r_[True, stream[1:] != stream[:-1]]
+    is_set = rows["is_set"].to_numpy() | first
+    to = pl.select(pl.when(rows["is_set"]).then(rows["to"])).to_series()
+    by = np.where(is_set, 0, rows["by"].fill_null(0).to_numpy())
+    unknown = np.cumsum(np.where(is_set, 0, rows["by"].is_null().to_numpy()))
+    anchor = np.maximum.accumulate(np.where(is_set, np.arange(stream.size), 0))
+    moved, roughly = np.cumsum(by), np.cumsum(by.astype(np.float64))
+    after = to.fill_null(0).to_numpy()[anchor] + moved - moved[anchor]
+    # The sum of floats tells where that of whole numbers ran over. A seek before the file's start fails.
+    lost = np.cumsum((after < 0) | (np.abs(roughly - roughly[anchor]) > _MOST_BYTES))
+    lost_before = np.r_[0, lost[:-1]][anchor]
+    known = to.is_not_null().to_numpy()[anchor] & (unknown == unknown[anchor]) & (lost == lost_before)
+    before, is_known = np.r_[0, after[:-1]], np.r_[False, known[:-1]] & ~first
+    return pl.select(pl.when(pl.Series(is_known)).then(pl.Series(before))).to_series().alias("pointer_bytes")
+
+
+def _holders() -> pl.Expr:
+    """Return how many descriptors of the file the process holds at most after the step.
+
+    A failed open counts too, for nothing tells it. Once a descriptor of whatever file was copied, a close may
+    leave its file open: whoever opens it again may hold it twice.
+    """
+    step = pl.when(pl.col("deed") == "open").then(1).when(pl.col("deed") == "close").then(-1).otherwise(0)
+    sum_ = step.cum_sum()
+    held = sum_ - pl.min_horizontal(sum_.cum_min(), pl.lit(0))
+    again = (pl.col("deed") == "open") & ((pl.col("deed") == "open").cum_sum() > 1)
+    copied = (again & (pl.col("copies") > 0)).cast(pl.Int64).cum_max()
+    return (held + copied).over("stream")
+
+
+def _is_appending() -> pl.Expr:
+    """Return whether what the process writes goes to the file's end, or may do so."""
+    flags = pl.col("flags").cast(pl.Int64, strict=False)
+    is_number = pl.col("pointer") == "descriptor"
+    by_flags = pl.when(is_number).then((flags & _O_APPEND) != 0).otherwise(pl.col("flags").str.starts_with("a"))
+    opened = pl.when(pl.col("flags_at").is_null()).then(False).otherwise(by_flags.fill_null(True))
+    told = (
+        pl.when(pl.col("deed") == "open")
+        .then(opened)
+        .when((pl.col("deed") == "control") & (pl.col("count") == _F_SETFL))
+        .then(((flags & _O_APPEND) != 0).fill_null(True))
+    )
+    return told.forward_fill().over("stream").fill_null(False)
+
+
+def _posix_offsets(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add `offset_bytes` to the POSIX calls of a stream, which are in order."""
+    deed, moves = pl.col("deed"), pl.col("pointer").is_in(["descriptor", "stream"])
+    route = pl.when(moves).then(pl.col("pointer"))
+    # A stream reads ahead and writes late: its place and its descriptor's are not the same.
+    strays = moves & (deed != "open") & (route != route.forward_fill().shift().over("stream"))
+    held = rows.with_columns(holders=_holders(), appends=_is_appending() & (deed == "write"), strays=strays)
+    most_held = pl.max_horizontal("holders", pl.col("holders").shift().over("stream"))
+    seen = held.with_columns(doubtful=(most_held > 1) | pl.col("strays").fill_null(False) | pl.col("name").is_null())
+    is_place = (pl.col("whence") == "0") & pl.col("offset").is_between(0, _MOST_BYTES)
+    anchored = (moves & (deed == "open")) | ((deed == "seek") & pl.col("whence").ne_missing("1"))
+    steps = seen.with_columns(
+        is_set=anchored | pl.col("doubtful") | (pl.col("appends") & moves),
+        to=pl.when(pl.col("doubtful"))
+        .then(None)
+        .when(deed == "open")
+        .then(0)
+        .when((deed == "seek") & is_place)
+        .then("offset"),
+        by=pl.when(~moves).then(0).when(deed == "seek").then("offset").otherwise("request_bytes"),
+    )
+    implied = pl.when(~pl.col("doubtful") & moves).then("pointer_bytes")
+    given = pl.when((pl.col("pointer") == "explicit") & (pl.col("offset") >= 0)).then("offset").otherwise(implied)
+    # Linux appends whatever is written to such a file, `pwrite` too.
+    placed = steps.with_columns(followed(steps)).with_columns(offset_bytes=pl.when(~pl.col("appends")).then(given))
+    return placed.select(*rows.columns, "offset_bytes")
+
+
+def _views() -> list[pl.Expr]:
+    """Return where the handle's view begins in the file and the bytes of its unit; NULL if it has gaps or may have."""
+    unit = pl.col("type").replace_strict(TYPE_BYTES, default=None, return_dtype=pl.Int64)
+    is_plain = unit.is_not_null() & (pl.col("flags") == pl.col("type")) & pl.col("offset").is_between(0, _MOST_BYTES)
+    is_view, is_open = pl.col("deed") == "view", pl.col("deed") == "open"
+    found = {
+        "view_bytes": pl.when(is_view & is_plain).then("offset").when(is_view).then(-1).when(is_open).then(0),
+        "unit_bytes": pl.when(is_view & is_plain).then(unit).when(is_view).then(-1).when(is_open).then(1),
+    }
+    filled = {name: part.forward_fill().over("stream") for name, part in found.items()}
+    return [pl.when(part >= 0).then(part).alias(name) for name, part in filled.items()]
+
+
+def _mpi_offsets(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add `offset_bytes` and the file's `path` to the MPI-IO calls of a handle, which are in order."""
+    deed, moves = pl.col("deed"), pl.col("pointer") == "individual"
+    opened = pl.when(deed == "open").then(pl.col("path").fill_null("")).forward_fill().over("stream")
+    is_known = pl.col("name").is_not_null()
+    seen = rows.with_columns(*_views(), path=pl.when(is_known & (opened != "")).then(opened))
+    is_far = pl.col("offset").cast(pl.Float64).abs() * pl.col("unit_bytes").cast(pl.Float64) > _MOST_BYTES
+    distance = pl.when(~is_far).then(pl.col("offset") * pl.col("unit_bytes"))
+    place = pl.when(pl.col("offset") >= 0).then(distance + pl.col("view_bytes"))
+    at_end = (pl.col("flags").cast(pl.Int64, strict=False) & _MPI_MODE_APPEND) != 0
+    steps = seen.with_columns(
+        is_set=~is_known
+        | deed.is_in(["open", "view"])
+        | (deed == "seek") & moves & pl.col("whence").ne_missing("MPI_SEEK_CUR"),
+        to=pl.when(~is_known)
+        .then(None)
+        .when(deed == "open")
+        .then(pl.when(~at_end).then(0))
+        .when(deed == "view")
+        .then("view_bytes")
+        .when((deed == "seek") & (pl.col("whence") == "MPI_SEEK_SET"))
+        .then(place),
+        by=pl.when(~moves).then(0).when(deed == "seek").then(distance).otherwise("request_bytes"),
+    )
+    placed = steps.with_columns(followed(steps)).with_columns(
+        offset_bytes=pl.when(is_known & (pl.col("pointer") == "explicit")).then(place).when(moves).then("pointer_bytes")
+    )
+    return placed.select(*rows.columns, "offset_bytes")
+
+
+_METADATA = ["open", "close", "seek", "stat", "view", "control", "other"]
+
+
+def _counted() -> list[pl.Expr]:
+    """Return what the calls of one process to one file add up to."""
+    of = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
+    size, began, ceased = pl.col("request_bytes"), pl.col("began_s"), pl.col("ceased_s")
+    taken = (ceased - began).clip(lower_bound=0)
+    # A sum with an unknown part is not known.
+    volume = {deed: pl.when(size.filter(of[deed]).null_count() == 0).then(size.filter(of[deed]).sum()) for deed in of}
+    together = of["open"] & (pl.col("type") != "MPI_COMM_SELF")
+    return [
+        volume["read"].alias("read_bytes"),
+        volume["write"].alias("written_bytes"),
+        *(of[deed].sum().alias(f"{deed}_count") for deed in ("open", "read", "write", "seek", "stat", "sync")),
+        pl.when(pl.col("layer").first() == "MPIIO").then(together.sum()).alias("collective_open_count"),
+        began.filter(of["open"]).min().alias("opened_s"),
+        ceased.filter(of["open"]).max().alias("open_ended_s"),
+        *(began.filter(of[deed]).min().alias(f"{deed}_began_s") for deed in ("read", "write")),
+        *(ceased.filter(of[deed]).max().alias(f"{deed}_ceased_s") for deed in ("read", "write")),
+        ceased.filter(of["close"]).max().alias("closed_s"),
+        taken.filter(of["read"]).sum().alias("read_time_s"),
+        # A file that is synchronized is waited for: Darshan counts it as writing, too.
+        taken.filter(of["write"] | of["sync"]).sum().alias("write_time_s"),
+        taken.filter(pl.col("deed").is_in(_METADATA)).sum().alias("metadata_time_s"),
+    ]
+
+
+class Requests:
+    """Requests, files and sums of the calls of a trace, which come process by process."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str | None, int] = {}
+        self._request_count = 0
+        self._records: list[pl.DataFrame] = []
+
+    def add(self, calls: pl.DataFrame) -> Iterator[Batch]:
+        """Take all calls of one or more processes, sorted by rank and call; yield their requests and rejects."""
+        placed = _placed(_file_calls(calls)).filter(pl.col("deed") != "copy")
+        rows = self._numbered(placed.filter(~pl.col("is_malformed")))
+        counted = rows.filter(~pl.col("is_nested")).group_by("layer", "file_number", "rank", maintain_order=True)
+        self._records.append(counted.agg(_counted()))
+        yield from self._requests(rows.filter(pl.col("deed").is_in(["read", "write"])))
+        refused = placed.filter("is_malformed")
+        if not refused.is_empty():
+            yield reject_frame(_refused(refused))
+
+    def finish(self) -> Iterator[Batch]:
+        """Yield the files that were touched and, for each process, what was done to each."""
+        if self._numbers:
+            yield traced.rows(
+                trace_tables.TRACE_FILES,
+                {
+                    "file_number": pl.Series(list(self._numbers.values()), dtype=pl.Int64),
+                    "path": pl.Series(list(self._numbers), dtype=pl.String),
+                },
+            )
+        records = pl.concat(self._records) if self._records else pl.DataFrame()
+        for part in records.iter_slices(traced.BATCH_ROWS):
+            if not part.is_empty():
+                yield traced.rows(trace_tables.TRACE_RECORDS, part.rename({"layer": "module"}).to_dict())
+
+    def _numbered(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Add `file_number`; the files of a trace are numbered as they come."""
+        paths = rows["path"].unique(maintain_order=True)
+        for path in paths.to_list():
+            self._numbers.setdefault(path, len(self._numbers))
+        numbers = pl.DataFrame(
+            {"path": paths, "file_number": pl.Series([self._numbers[path] for path in paths.to_list()], dtype=pl.Int64)}
+        )
+        return rows.join(numbers, on="path", how="left", nulls_equal=True, maintain_order="left")
+
+    def _requests(self, rows: pl.DataFrame) -> Iterator[Batch]:
+        for part in rows.iter_slices(traced.BATCH_ROWS):
+            if part.is_empty():
+                continue
+            numbers = pl.int_range(self._request_count, self._request_count + part.height, eager=True)
+            self._request_count += part.height
+            own = (
+                "rank",
+                "file_number",
+                "offset_bytes",
+                "request_bytes",
+                "began_s",
+                "ceased_s",
+                "is_nested",
+                "is_async",
+            )
+            known = {name: part[name] for name in own}
+            yield traced.rows(
+                trace_tables.TRACE_REQUESTS,
+                known | {"request": numbers, "module": part["layer"], "direction": part["deed"]},
+            )
+
+
+def _placed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add offsets and paths, and return the calls in their own order again."""
+    ordered = rows.with_row_index("place").sort("stream", maintain_order=True)
+    posix = ordered.filter(pl.col("layer") == "POSIX").with_columns(path=pl.col("name"))
+    mpi = ordered.filter(pl.col("layer") == "MPIIO")
+    return pl.concat([_posix_offsets(posix), _mpi_offsets(mpi)]).sort("place")
+
+
+def _refused(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return malformed requests as refused rows; the line is that of the process's calls."""
+    return rows.select(
+        line=pl.col("call") + 1,
+        reason=pl.format("Of a request of rank {}, the arguments do not say which file or how many bytes.", "rank"),
+        remedy=pl.lit("Trace again with Recorder 2.5; the request is not counted."),
+        raw="raw",
+    )

@@ -1,0 +1,75 @@
+"""Delimited text, cell by cell with its line number: the careful reader, for logs and for damaged tables."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.sources.files.opening import text_lines
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
+
+_CHUNK_ROWS = 200_000
+LINE = "line"
+RAW = "raw"
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A piece of delimited text: rows as text columns with `line` and `raw`, and the refused lines."""
+
+    rows: pl.DataFrame
+    refused: pl.DataFrame
+
+
+def _split(text: str, delimiter: str, quoted: bool) -> list[str]:
+    if delimiter == " ":
+        return text.split()
+    if not quoted or '"' not in text:
+        return text.split(delimiter)
+    return next(csv.reader([text], delimiter=delimiter, strict=True))
+
+
+def read_cells(
+    path: Path, names: list[str], delimiter: str, *, skip_lines: int = 0, quoted: bool = True
+) -> Iterator[Cells]:
+    """Read delimited text in pieces of bounded size; a line that does not split into the named columns is refused.
+
+    A blank `delimiter` splits at runs of white space. Empty lines are skipped; a quoted cell may not span
+    lines. Empty cells become NULL.
+    """
+    rows: list[list[str | None]] = []
+    refused: list[tuple[int, str, str, str]] = []
+    for number, text, raw in text_lines(path):
+        if number <= skip_lines or (text is not None and not text.strip()):
+            continue
+        if text is None:
+            refused.append((number, "The line is not UTF-8 text.", "Export the log as UTF-8.", raw))
+            continue
+        try:
+            cells = _split(text, delimiter, quoted)
+        except csv.Error as error:
+            refused.append((number, f"The line's quotes do not match: {error}.", "Quote cells on one line.", raw))
+            continue
+        if len(cells) == len(names) + 1 and not cells[-1].strip():
+            cells = cells[:-1]
+        if len(cells) != len(names):
+            reason = f"The line has {len(cells)} fields where {len(names)} are expected."
+            refused.append((number, reason, "Check for a cut line or a delimiter within a field.", raw))
+            continue
+        rows.append([cell.strip() or None for cell in cells] + [str(number), raw])
+        if len(rows) >= _CHUNK_ROWS:
+            yield _cells(rows, refused, names)
+            rows, refused = [], []
+    yield _cells(rows, refused, names)
+
+
+def _cells(rows: list[list[str | None]], refused: list[tuple[int, str, str, str]], names: list[str]) -> Cells:
+    frame = pl.DataFrame(rows, schema=dict.fromkeys([*names, LINE, RAW], pl.String), orient="row")
+    return Cells(
+        frame.with_columns(pl.col(LINE).cast(pl.Int64)),
+        pl.DataFrame(refused, schema=REJECT_SCHEMA, orient="row"),
+    )

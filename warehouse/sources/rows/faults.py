@@ -1,0 +1,87 @@
+"""What is wrong with a row, said in one sentence: the checks that part good rows from refused ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from warehouse.contracts import Table, frames
+from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
+
+SHOWN_CHARS = 60
+_RULE = re.compile(r"(?P<column>.+?)_(?P<kind>not_null|finite|known|at_least|at_most)(?:_(?P<bound>\S+))?")
+_SENTENCES = {
+    "not_null": ("There is no {column}.", "Fill the cell at its source."),
+    "finite": ("The {column} is not a finite number.", "Leave the cell empty where nothing was measured."),
+    "known": ("The {column} is none of the known words.", "See the data dictionary for the words there are."),
+    "at_least": ("The {column} is below {bound}.", "Leave the cell empty where nothing was measured."),
+    "at_most": ("The {column} is above {bound}.", "Leave the cell empty where nothing was measured."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that can be wrong: where it is true (NULL: it is not), how to say it, what to do."""
+
+    broken: pl.Expr
+    reason: pl.Expr
+    remedy: pl.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """The good rows with all their columns, and the refused ones as line, reason, remedy and raw."""
+
+    rows: pl.DataFrame
+    refused: pl.DataFrame
+
+
+def of_contract(table: Table, *, but: Collection[str] = ()) -> list[Fault]:
+    """Return the faults that a table's rules imply; `but` names rules that are not asked."""
+    found = []
+    for name, rule in frames.rules(table).items():
+        match = _RULE.fullmatch(name)
+        if name in but or match is None:
+            continue
+        reason, remedy = (text.format(**match.groupdict()) for text in _SENTENCES[match["kind"]])
+        found.append(Fault(~rule, pl.lit(reason), pl.lit(remedy)))
+    return found
+
+
+def no_number(given: str, column: str) -> Fault:
+    """Return the fault of a cell in the column `given` that could not be read into the number `column`."""
+    text = pl.col(given).cast(pl.String, strict=False).str.slice(0, SHOWN_CHARS)
+    return Fault(
+        pl.col(given).is_not_null() & pl.col(column).is_null(),
+        pl.format("`{}` is no number: it stands for {}.", text, pl.lit(column)),
+        pl.lit("Write numbers with a point and without separators or units."),
+    )
+
+
+def has_any(rows: pl.DataFrame, faults: Sequence[Fault]) -> bool:
+    """Return whether any row has any of the faults."""
+    if rows.is_empty() or not faults:
+        return False
+    return bool(rows.select(pl.any_horizontal(fault.broken.any() for fault in faults)).item())
+
+
+def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> Sifted:
+    """Part the rows; they hold `line` and may hold `raw`. A refused row says its first fault."""
+    if not has_any(rows, faults):
+        return Sifted(rows, pl.DataFrame(schema=REJECT_SCHEMA))
+    number = pl.coalesce(
+        *(pl.when(fault.broken).then(pl.lit(index)) for index, fault in enumerate(faults)), pl.lit(None, pl.Int32)
+    )
+    marked = rows.with_columns(fault=number)
+    bad = marked.filter(pl.col("fault").is_not_null())
+    raw = pl.col(RAW) if RAW in rows.columns else pl.lit(None, pl.String)
+    said = [
+        pl.coalesce(pl.when(pl.col("fault") == index).then(text) for index, text in enumerate(texts)).alias(name)
+        for name, texts in (("reason", [f.reason for f in faults]), ("remedy", [f.remedy for f in faults]))
+    ]
+    refused = bad.select(pl.col(LINE).cast(pl.Int64), *said, raw.alias("raw"))
+    return Sifted(marked.filter(pl.col("fault").is_null()).drop("fault"), refused)

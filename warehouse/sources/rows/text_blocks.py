@@ -1,0 +1,147 @@
+"""Delimited text with a header, in blocks: read all at once where it is sound, line by line where it is not."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+import polars as pl
+
+from warehouse.errors import InputRefused
+from warehouse.sources.files.opening import DAMAGE, open_bytes
+from warehouse.sources.rows.delimited import LINE, RAW, Cells, read_cells
+
+#: text that is read at once
+BLOCK_BYTES = 16 << 20
+LONGEST_LINE_BYTES = 1 << 20
+DELIMITERS = (",", ";", "\t", "|")
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line: the columns' names as they stand there, and what is between them."""
+
+    names: tuple[str, ...]
+    delimiter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Whole lines of the text, the number of the first, and how many they are."""
+
+    first_line: int
+    line_count: int
+    content: bytes
+
+
+def header_of(line: str) -> Header:
+    """Return the header that a first line is, with the delimiter that parts it most."""
+    text = line.removeprefix("\ufeff").rstrip("\r\n")
+    return max((Header(_split(text, mark), mark) for mark in DELIMITERS), key=lambda header: len(header.names))
+
+
+def _split(line: str, delimiter: str) -> tuple[str, ...]:
+    try:
+        return tuple(name.strip() for name in next(csv.reader([line], delimiter=delimiter, strict=True), []))
+    except csv.Error:
+        return ()
+
+
+def read_header(path: Path) -> Header:
+    """Return the header of a file, plain or compressed."""
+    try:
+        with open_bytes(path) as file:
+            line = file.readline(LONGEST_LINE_BYTES)
+    except DAMAGE as error:
+        raise InputRefused(f"The file is damaged: {error}.", "Fetch or compress it anew.") from error
+    return header_of(line.removeprefix(_BOM).decode("utf-8", "replace"))
+
+
+def blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+    """Yield the lines after the header, many at a time."""
+    first = 2
+    try:
+        with open_bytes(path) as raw, io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20) as buffered:
+            file = cast(IO[bytes], buffered)
+            _rest_of_line(file)
+            while content := file.read(block_bytes):
+                if not content.endswith(b"\n"):
+                    content += _rest_of_line(file)
+                count = content.count(b"\n") + (not content.endswith(b"\n"))
+                yield Block(first, count, content)
+                first += count
+    except DAMAGE as error:
+        raise InputRefused(
+            f"The file is damaged after line {first - 1}: {error}.",
+            "Fetch or compress it anew; nothing of it was landed.",
+        ) from error
+
+
+def _rest_of_line(file: IO[bytes]) -> bytes:
+    rest = file.readline(LONGEST_LINE_BYTES)
+    if len(rest) == LONGEST_LINE_BYTES and not rest.endswith(b"\n"):
+        raise InputRefused("A line is longer than 1 MiB.", "Check that the file is a table of rows.")
+    return rest
+
+
+def quick_cells(
+    block: Block, header: Header, columns: Mapping[str, str], numbers: Collection[str] = ()
+) -> pl.DataFrame | None:
+    """Read a block all at once, as text with `line`; None if anything in it needs a closer look.
+
+    columns: our names of the columns that are wanted, and the header's. numbers: those of ours that are numbers.
+    """
+    content = block.content
+    if b"\x00" in content or not (content.isascii() or _is_utf8(content)):
+        return None
+    ours = {theirs: name for name, theirs in columns.items()}
+    # The names of other columns do not matter, and may be doubled.
+    schema = {
+        ours.get(theirs, f"column {index}"): pl.Float64 if ours.get(theirs) in numbers else pl.String
+        for index, theirs in enumerate(header.names)
+    }
+    used = [index for index, theirs in enumerate(header.names) if theirs in ours]
+    try:
+        cells = pl.read_csv(content, has_header=False, schema=schema, columns=used, separator=header.delimiter)
+    except pl.exceptions.PolarsError:
+        return None
+    # Polars fills a line that is cut short with NULLs, and takes line ends within quotes.
+    delimiter_count = content.count(header.delimiter.encode())
+    if cells.height != block.line_count or delimiter_count != cells.height * (len(header.names) - 1):
+        return None
+    lines = pl.int_range(block.first_line, block.first_line + cells.height, dtype=pl.Int64, eager=True)
+    return cells.with_columns(lines.alias(LINE))
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def careful_cells(block: Block, header: Header, columns: Mapping[str, str]) -> Iterator[Cells]:
+    """Read a block line by line: rows as text with `line` and `raw`, and each line that is wrong by itself."""
+    names = [f"column {index}" for index in range(len(header.names))]
+    with tempfile.TemporaryDirectory(prefix="iosig-") as folder:
+        copy = Path(folder) / "block"
+        # The empty line keeps the content from passing for a compressed file or a byte-order mark.
+        copy.write_bytes(b"\n" + block.content)
+        line = pl.col(LINE) + (block.first_line - 2)
+        wanted = [pl.col(names[header.names.index(theirs)]).alias(ours) for ours, theirs in columns.items()]
+        for cells in read_cells(copy, names, header.delimiter):
+            yield Cells(cells.rows.select(*wanted, line, RAW), cells.refused.with_columns(line))
+
+
+def require_single(header: Header, names: Sequence[str]) -> None:
+    """Raise InputRefused if the header has any of these names more than once."""
+    doubled = sorted({name for name in names if header.names.count(name) > 1})
+    if doubled:
+        raise InputRefused(f"The header names {', '.join(doubled)} more than once.", "Rename or drop the other column.")

@@ -1,0 +1,273 @@
+"""Series of one subject (a job, a node): times and a byte counter, or times and rates, as text or CSV.
+
+Two bare columns are time and cumulative bytes, unless the command says otherwise; a header line names other
+contents. The file's name is the subject.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from warehouse.contracts import tables
+from warehouse.errors import InputRefused, UsageError
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+from warehouse.sources.rows import counters, times as job_times
+from warehouse.sources.rows.delimited import LINE, RAW, read_cells
+from warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
+from warehouse.sources.rows.rejects import reject_frame
+
+VALUES = ("counter", "rate", "volume")
+DIRECTIONS = ("read", "write", "unstated")
+_TIMES = ("time_s", "time")
+_RATES = {"read_bytes_per_s": "read", "write_bytes_per_s": "write"}
+_BYTES = {"read_bytes": "read", "write_bytes": "write"}
+_KNOWN = {*_TIMES, *_RATES, *_BYTES}
+_DELIMITERS = (",", ";", "\t", " ")
+_NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+)?)?"
+_ISO_BLANK = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9:.]+(?:Z|[+-][0-9:]+)?"
+#: the delimiters of bare columns, and what a line of them looks like
+_BARE = {
+    mark: re.compile(rf"\s*(?:{_NUMBER}|{_ISO}|{blank}){between}(?:{_NUMBER}|[nN]a[nN])?\s*")
+    for mark, between, blank in (
+        (",", r"\s*,\s*", _ISO_BLANK),
+        (";", r"\s*;\s*", _ISO_BLANK),
+        (" ", r"\s+", _ISO),
+    )
+}
+_SNIFFED_LINES = 20
+_LEAST_LINES = 2
+_DATE = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$"
+_PACKED = {".gz", ".bz2", ".xz", ".zst", ".zstd"}
+_TEXT = {".csv", ".txt", ".tsv", ".dat", ".log"}
+_WORDS = {"read": "read", "reads": "read", "write": "write", "writes": "write"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """One column of values: where it is, which way the bytes went, and what the numbers are."""
+
+    name: str
+    direction: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How the text is laid out: the columns' names, the delimiter, lines before the data, what is measured."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    header_lines: int
+    time: str
+    measures: tuple[_Measure, ...]
+
+
+def subject(name: str) -> str:
+    """Return the subject that a file's name stands for: the name without its packing and text suffixes."""
+    path = Path(name)
+    if path.suffix.lower() in _PACKED:
+        path = path.with_suffix("")
+    return path.with_suffix("").name if path.suffix.lower() in _TEXT else path.name
+
+
+def direction_of(name: str) -> str:
+    """Return the direction that a file's name says in a word of its own, or `unstated`."""
+    found = {_WORDS[word] for word in re.split(r"[^a-z]+", name.lower()) if word in _WORDS}
+    return found.pop() if len(found) == 1 else "unstated"
+
+
+def _header_names(line: str, delimiter: str) -> tuple[str, ...]:
+    text = line.removeprefix("\ufeff")
+    if delimiter == " ":
+        return tuple(text.split())
+    try:
+        return tuple(name.strip() for name in next(csv.reader([text], delimiter=delimiter, strict=True), []))
+    except csv.Error:
+        return ()
+
+
+def _is_header(names: tuple[str, ...]) -> bool:
+    return any(name in names for name in _TIMES) and any(name in names for name in (*_RATES, *_BYTES))
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the content has a header of series, or nothing but lines of a time and a number."""
+    lines = [line.removeprefix("\ufeff") for line in head.lines if line.strip()][:_SNIFFED_LINES]
+    if lines and any(_is_header(_header_names(lines[0], mark)) for mark in _DELIMITERS):
+        return True
+    return len(lines) >= _LEAST_LINES and any(all(map(form.fullmatch, lines)) for form in _BARE.values())
+
+
+def _named_layout(line: str, reading: Reading) -> _Layout | None:
+    ours = {theirs: ours for ours, theirs in reading.columns.items()}
+    for delimiter in _DELIMITERS:
+        given = [ours.get(name, name) for name in _header_names(line, delimiter)]
+        # The names of other columns do not matter, and may be doubled.
+        names = tuple(name if name in _KNOWN else f"column {index}" for index, name in enumerate(given))
+        if not _is_header(names):
+            continue
+        if len(set(names)) < len(names):
+            raise InputRefused("The header names a column more than once.", "Rename or drop the other column.")
+        counted = "volume" if reading.value == "volume" else "counter"
+        measures = [_Measure(name, _RATES[name], "rate") for name in names if name in _RATES]
+        taken = {measure.direction for measure in measures}
+        counters_there = [name for name in names if name in _BYTES and _BYTES[name] not in taken]
+        measures += [_Measure(name, _BYTES[name], counted) for name in counters_there]
+        return _Layout(names, delimiter, 1, next(name for name in _TIMES if name in names), tuple(measures))
+    return None
+
+
+def _layout(path: Path, reading: Reading) -> _Layout:
+    for given, known in ((reading.value, VALUES), (reading.direction, DIRECTIONS)):
+        if given is not None and given not in known:
+            raise UsageError(f"{given!r} is none of {', '.join(known)}.")
+    lines = [line.removeprefix("\ufeff") for line in read_head(path).lines]
+    first = next((line for line in lines if line.strip()), "")
+    named = _named_layout(lines[0] if lines else "", reading)
+    if named is not None:
+        return named
+    counts = {mark: sum(form.fullmatch(line) is not None for line in lines) for mark, form in _BARE.items()}
+    delimiter = max(counts, key=lambda mark: counts[mark])
+    if not counts[delimiter]:
+        raise InputRefused(
+            f"Neither a header of series nor two columns of numbers: `{first[:60]}`.",
+            "Give two columns, time and bytes, or a header with time_s and read_bytes_per_s or the like.",
+        )
+    direction = reading.direction or direction_of(path.name)
+    return _Layout(("time", "value"), delimiter, 0, "time", (_Measure("value", direction, reading.value or "counter"),))
+
+
+def _seconds(times: pl.Series, zone: str) -> pl.DataFrame:
+    """Read times into seconds: numbers as they are, or else ISO times as seconds since 1970.
+
+    Most times decide which of the two the file has. Returns time_s, reason and remedy.
+    """
+    number = times.cast(pl.Float64, strict=False)
+    if number.count() * 2 >= times.count():
+        reason = pl.format("The time `{}` is no number of seconds.", times.str.slice(0, 60))
+        bad = times.is_null() | number.is_null() | ~number.is_finite()
+        remedy = pl.lit("Write all times of a file in the same way.")
+        return pl.select(time_s=number, reason=pl.when(bad).then(reason.fill_null("There is no time.")), remedy=remedy)
+    read = job_times.parse(times.str.replace(_DATE, "${1}T00:00:00"), zone, "reading's")
+    return read.select(
+        (pl.col("instant").dt.timestamp("us") / 1e6).alias("time_s"),
+        pl.when(pl.col("instant").is_null()).then(pl.coalesce("reason", pl.lit("There is no time."))).alias("reason"),
+        pl.coalesce("remedy", pl.lit("Fill in the time.")).alias("remedy"),
+    )
+
+
+def _timed(cells: pl.DataFrame, layout: _Layout, zone: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keep the rows whose times are good and later than all before; the others are refused."""
+    timed = cells.with_columns(_seconds(cells[layout.time], zone))
+    bad_time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
+    good = sift(timed, [bad_time])
+    late = Fault(
+        pl.col("time_s") <= pl.col("time_s").cum_max().shift(),
+        pl.lit("The time is not later than all times before it."),
+        pl.lit("Sort the series by time, and keep one row for each time."),
+    )
+    ordered = sift(good.rows, [late])
+    return ordered.rows, pl.concat([good.refused, ordered.refused])
+
+
+def _measured(rows: pl.DataFrame, measure: _Measure) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Turn one column of timed rows into intervals (time_s, interval_s, bytes_per_s, flag, line, raw)."""
+    typed = rows.select("time_s", LINE, RAW, given=pl.col(measure.name)).with_columns(
+        value=pl.col("given").cast(pl.Float64, strict=False)
+    )
+    found = sift(typed, [no_number("given", "value")])
+    if measure.value == "counter":
+        intervals, refused = _counted(found.rows)
+    else:
+        # The interval reaches back to the time before, also where that row's value was refused.
+        intervals, refused = _rated(typed, found.rows, is_volume=measure.value == "volume"), pl.DataFrame()
+    return intervals, pl.concat([part for part in (found.refused, refused) if part.width])
+
+
+def _counted(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    negative = Fault(
+        ~((pl.col("value") >= 0) & pl.col("value").is_finite()),
+        pl.lit("A counter is a number of at least 0."),
+        pl.lit("Leave the cell empty where nothing was read."),
+    )
+    found = sift(rows.filter(pl.col("given").is_not_null()), [negative])
+    whole = found.rows["given"].cast(pl.Int64, strict=False)
+    # A float would round counters above 2^53.
+    values = (found.rows["value"] if whole.has_nulls() else whole).to_numpy()
+    rises, codes = counters.confirmed(values)
+    interval = pl.col("time_s").diff()
+    frame = found.rows.select("time_s", LINE, RAW, interval_s=interval).with_columns(
+        pl.Series("volume", rises).cast(pl.Float64), counters.words(codes)
+    )
+    rate = pl.when(pl.col("flag").ne_missing("reset")).then(pl.col("volume") / pl.col("interval_s"))
+    return frame.slice(1).with_columns(bytes_per_s=rate), found.refused
+
+
+def _rated(timed: pl.DataFrame, rows: pl.DataFrame, *, is_volume: bool) -> pl.DataFrame:
+    distances = np.diff(timed["time_s"].to_numpy())
+    # Stamps jitter, so that no two distances need be alike: the middle one stands for the most common.
+    first = float(np.percentile(distances, 50, method="lower")) if distances.size else None
+    intervals = timed.select(LINE, interval_s=pl.col("time_s").diff().fill_null(pl.lit(first, pl.Float64)))
+    rate = pl.col("value") / pl.col("interval_s") if is_volume else pl.col("value")
+    return rows.join(intervals, on=LINE, how="left", maintain_order="left").with_columns(
+        bytes_per_s=rate, flag=pl.when(pl.col("value").is_null()).then(pl.lit("missing"))
+    )
+
+
+def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
+    for measure in layout.measures:
+        intervals, refused = _measured(rows, measure)
+        found = sift(
+            intervals.select(
+                pl.lit(subject(name)).alias("subject_id"),
+                pl.lit(measure.direction).alias("direction"),
+                "time_s",
+                "interval_s",
+                "bytes_per_s",
+                "flag",
+                pl.lit(None, pl.Int64).alias("node_count"),
+                LINE,
+                RAW,
+            ),
+            of_contract(tables.SERIES),
+        )
+        if not found.rows.is_empty():
+            yield Batch(tables.SERIES, found.rows.select(tables.SERIES.column_names))
+        yield from _rejects([refused, found.refused])
+
+
+def _rejects(parts: list[pl.DataFrame]) -> Iterator[Batch]:
+    refused = pl.concat(parts)
+    if not refused.is_empty():
+        yield reject_frame(refused.sort("line"))
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read the series of one subject; a row that is wrong is refused, and the next one reaches back over it."""
+    zone = job_times.require_zone(reading.time_zone)
+    layout = _layout(path, reading)
+    used = [layout.time, *(measure.name for measure in layout.measures)]
+    pieces = list(read_cells(path, list(layout.names), layout.delimiter, skip_lines=layout.header_lines))
+    cells = pl.concat([piece.rows.select(*used, LINE, RAW) for piece in pieces])
+    rows, refused = _timed(cells, layout, zone)
+    yield from _rejects([*(piece.refused for piece in pieces), refused])
+    yield from _batches(path.name, layout, rows)
+
+
+SOURCE = Source(
+    name="series",
+    doc="Time and bytes of one job or node, as text or CSV: bare columns (a counter) or a header.",
+    kind="series",
+    sniff=sniff,
+    read=read,
+    precedence=-10,
+)

@@ -1,0 +1,174 @@
+"""A followed TMIO trace: what its program has flushed since, from any position on, whatever happened to the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from warehouse.errors import InputRefused
+from warehouse.following.files import FollowedFile, Piece, Position
+from warehouse.following.flushes import Flush
+from warehouse.sources.files.opening import compression
+from warehouse.sources.protocol import input_name
+from warehouse.sources.tmio import source
+from warehouse.sources.tmio.parts import ARRAYS, BOM
+from warehouse.sources.tmio.stream import FORMS, StreamedFlush, TmioStream
+
+#: what a trace that is not compressed begins with, as a rule
+_STARTS = ARRAYS | {b"{", b" ", b"\t", b"\r", b"\n", BOM[:1]}
+
+
+class TmioFeed:
+    """The flushes of one followed TMIO trace, JSON Lines or MessagePack.
+
+    A flush's position is the place after it: what follows is read again by who goes on from there. Where the file was
+    renamed and another one goes on (`rotated`), a flush may begin in the one and end in the other. Where it was
+    truncated or replaced, what waits of it is handed over first, and the first flush of the new content says so.
+    """
+
+    #: a file that cannot be read is none that is tried again in vain
+    failed_count = 0
+
+    def __init__(self, path: Path, position: Mapping[str, Any] | None = None) -> None:
+        #: the name by which the trace goes when it is landed
+        self.name = input_name(path, source.SOURCE)
+        #: whether the last reading found nothing new
+        self.is_quiet = False
+        self._path = path
+        known = _known(position) if position is not None else None
+        self._file = FollowedFile(path, known and known[0])
+        self._stream = known[1] if known else TmioStream()
+        self._is_over = known is not None and known[2]
+        #: the place after the last line or array that was taken
+        self._mark: Position | None = known[0] if known else None
+        #: what happened to the input since the last flush; and before lines of the one that waits
+        self._events: list[str] = []
+        self._passed: list[str] = []
+        self._unfit: InputRefused | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is more to be read at once."""
+        return self._file.is_behind
+
+    def poll(self) -> list[Flush]:
+        """Return the flushes that are over with what was appended, of which at most 4 MiB are read. Never blocks.
+
+        Raises InputRefused where the file cannot be followed: whenever it is asked, until the file is another one.
+        """
+        piece = self._file.read()
+        self.is_quiet = piece is None
+        flushes = self._read(piece) if piece is not None else []
+        if self._unfit is not None and not flushes:
+            raise self._unfit
+        return flushes
+
+    def pending(self) -> list[Flush]:
+        """Hand over what waits of the last flush, where the file has been quiet for long.
+
+        What comes later of it is a flush of its own, also after a restart.
+        """
+        last = self._stream.pending()
+        return [] if last is None else [self._flush(last, self._mark)]
+
+    def finish(self) -> list[Flush]:
+        """Return what is left where the run is over; the last flush has the event `end`, and no other one has it again.
+
+        A last line without its end counts if it is whole JSON, and is refused if not. What was not read yet is read to
+        its end: poll before as long as the feed is behind.
+        """
+        flushes = self.poll()
+        while self.is_behind and self._unfit is None:
+            flushes += self.poll()
+        if not flushes and self._is_over:
+            return []
+        flushes += self._left()
+        self._is_over, last = True, flushes[-1]
+        flushes[-1] = replace(last, events=(*last.events, "end"), position={**last.position, "is_over": True})
+        return flushes
+
+    def _left(self) -> list[Flush]:
+        """Return what waits, at least an empty flush."""
+        found, read_to = self._stream.finish(), self._file.position
+        flushes = []
+        for flush in found or [self._stream.state()]:
+            if read_to is not None and flush.end == read_to.offset:
+                self._mark = read_to
+            flushes.append(self._flush(flush, self._mark))
+        return flushes
+
+    def _read(self, piece: Piece) -> list[Flush]:
+        flushes = self._turned(piece) if piece.event else []
+        found: list[StreamedFlush] = []
+        try:
+            self._require_plain(piece)
+            found = self._stream.feed(piece.content) if self._unfit is None else []
+        except InputRefused as refusal:
+            waiting = self._stream.pending()
+            self._unfit, self._stream = refusal, TmioStream()
+            found = [] if waiting is None else [waiting]
+        for flush in found:
+            flushes.append(self._flush(flush, piece.position(flush.end) if flush.end >= piece.start else self._mark))
+        if self._stream.end >= piece.start:
+            self._mark = piece.position(self._stream.end)
+        return flushes
+
+    def _require_plain(self, piece: Piece) -> None:
+        if piece.start == 0 and piece.content[:1] not in _STARTS:
+            with suppress(OSError):
+                if compression(self._path):
+                    raise InputRefused(
+                        "A compressed file cannot be followed.",
+                        "Follow the plain file, or judge it whole with `iosig period`.",
+                    )
+
+    def _turned(self, piece: Piece) -> list[Flush]:
+        """Return what is over because the content begins anew with this piece."""
+        if self._stream.end:
+            self._passed, self._events = self._passed + self._events, []
+        found, last = self._stream.end_file()
+        if piece.event != "rotated":
+            waiting = self._stream.pending()
+            last += [] if waiting is None else [waiting]
+            self._stream = TmioStream()
+        flushes = [self._flush(flush, self._mark) for flush in found]
+        self._mark = piece.position(0)
+        flushes += [self._flush(flush, self._mark, is_before=True) for flush in last]
+        self._unfit = None
+        self._events.append(str(piece.event))
+        return flushes
+
+    def _flush(self, found: StreamedFlush, mark: Position | None, *, is_before: bool = False) -> Flush:
+        """Return a flush with its position; what happened to the input belongs to the first flush that ends after it.
+
+        is_before: the flush ends before what happened at its mark.
+        """
+        happened, self._passed = self._passed, []
+        if mark is None or not mark.event or is_before:
+            happened, self._events = happened + self._events, []
+        events = (*dict.fromkeys(happened), *(["refused"] if found.refused else []))
+        self._is_over = False
+        position = {
+            "file": None if mark is None else mark.to_dict(),
+            "line": found.line,
+            "form": found.form,
+            "seen": dict(found.seen),
+            "is_over": False,
+        }
+        return Flush(found.moves, found.until_s, position, events=events, refused=found.refused)
+
+
+def _known(position: Mapping[str, Any]) -> tuple[Position | None, TmioStream, bool]:
+    """Return where a position is in the file, the stream from there on, and whether the run was over."""
+    try:
+        place = None if position["file"] is None else Position.from_dict(position["file"])
+        form, seen = position["form"], {str(mode): int(count) for mode, count in position["seen"].items()}
+        if form not in (None, *FORMS):
+            raise ValueError
+        offset = place.offset if place else 0
+        return place, TmioStream(offset=offset, line=int(position["line"]), form=form, seen=seen), position["is_over"]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputRefused("This is no position in a followed trace.", "Follow the trace from its start.") from error

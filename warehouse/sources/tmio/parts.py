@@ -1,0 +1,352 @@
+"""What the flushes of a TMIO trace say of each mode, out of JSON, JSON Lines or MessagePack.
+
+One object is parsed at a time and bounded in size; memory is a small multiple of the largest one: of a JSON file
+the whole, of JSON Lines a line, of MessagePack an array.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import IO
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+from warehouse.errors import InputRefused
+from warehouse.sources.files.opening import DAMAGE, open_bytes
+
+Reals = NDArray[np.float64]
+MODES = ("read_sync", "write_sync", *(f"{way}_async{end}" for way in ("read", "write") for end in ("", "_t", "_b")))
+UNSTATED = "unstated"
+IO_TIME = "io_time"
+BOM = b"\xef\xbb\xbf"
+#: an object above this is not read: it would take some six times as much memory
+MOST_OBJECT_BYTES = 1 << 28
+_READ_BYTES = 1 << 20
+_RAW_CHARS = 200
+#: the first byte of an array in MessagePack
+ARRAYS = {bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xDD)}
+#: lines before the first good one of which it is told that they are none
+_MOST_WAITING = 1000
+#: from the most to the least exact of what JSON has: phases of ranks, single requests
+_LEVELS = (("b_rank_avr", "t_rank_s", "t_rank_e"), ("b_ind", "t_ind_s", "t_ind_e"))
+_STEPS = ("b_overlap_avr", "t_overlap")
+_PLAIN_KEYS = (*(level[0] for level in _LEVELS), _STEPS[0])
+#: the members of a MessagePack array after type, is_async and is_write
+_PACKED_NAMES = (
+    "total_bytes",
+    "max_bytes_per_rank",
+    "max_bytes_per_phase",
+    "max_io_phases_per_rank",
+    "total_io_phases",
+    "max_io_ops_in_phase",
+    "max_io_ops_per_rank",
+    "total_io_ops",
+    "number_of_ranks",
+    "total_number_of_ranks",
+)
+_PACKED_TIMES = (
+    *("delta_t_agg", "delta_t_sr", "delta_t_sw", "delta_t_ara", "delta_t_arr", "delta_t_ar_lost", "delta_t_awa"),
+    *("delta_t_awr", "delta_t_aw_lost", "delta_t_agg_io", "delta_t_rank0", "delta_t_rank0_app"),
+    *("delta_t_rank0_overhead_post_runtime", "delta_t_rank0_overhead_peri_runtime", "delta_t_overhead"),
+    *("delta_t_overhead_post_runtime", "delta_t_overhead_peri_runtime", "delta_t_overhead_dft"),
+)
+#: a phase in MessagePack: bytes, start, end of the transfer, end of what was required, four rates, operations
+_PHASE_LENGTH = 9
+
+
+def _none() -> Reals:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What one flush says of one mode: its own numbers, and an entry for each request (NaN where it has none).
+
+    `rate_bytes_per_s` times the duration are a request's bytes, unless `moved_bytes` tells them. `is_rounded`:
+    the numbers are text, totals of three digits and times of six decimals.
+    """
+
+    line: int
+    mode: str
+    stated: dict[str, float]
+    began_s: Reals = field(default_factory=_none)
+    ceased_s: Reals = field(default_factory=_none)
+    rate_bytes_per_s: Reals = field(default_factory=_none)
+    moved_bytes: Reals | None = None
+    is_rounded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A line or mode that is not landed, and why."""
+
+    line: int
+    reason: str
+    raw: str | None = None
+
+
+class _Counted(io.RawIOBase):
+    """A file that counts what was read of it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.count = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most so many bytes."""
+        content = self._file.read(size)
+        self.count += len(content)
+        return content
+
+
+def parts(path: Path) -> Iterator[Part | Refusal]:
+    """Yield what a trace says, flush by flush; a flush that cannot be read is a Refusal, and the rest goes on."""
+    try:
+        with open_bytes(path) as file:
+            start = file.read(1)
+        if start in ARRAYS:
+            yield from _packed_parts(path)
+        else:
+            for line, document in _documents(path):
+                yield from [document] if isinstance(document, Refusal) else parts_of(document, line)
+    except DAMAGE as error:
+        raise InputRefused(f"The file is damaged: {error}.", "Fetch or compress it anew.") from error
+
+
+# ---- JSON
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)[:60]!r} stands there twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+
+
+def parsed(content: bytes, line: int) -> dict[str, object] | Refusal:
+    """Return the object that a line or a file is, or why it is none."""
+    try:
+        document = _DECODER.decode(content.decode(json.detect_encoding(content), "surrogatepass"))
+    except ValueError as error:
+        reason = f"This is no whole JSON: {error}."
+    except RecursionError:
+        reason = "The JSON is nested too deeply."
+    else:
+        if isinstance(document, dict):
+            return document
+        reason = "This is no JSON object."
+    return Refusal(line, reason, content[:_RAW_CHARS].decode("utf-8", "backslashreplace"))
+
+
+def too_large(line: int, most_object_bytes: int) -> Refusal:
+    """Return why an object is refused that has more than so many bytes."""
+    return Refusal(line, f"The object has more than {most_object_bytes >> 20} MiB.")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes | Refusal]]:
+    """Yield lines that are not blank, numbered from 1; of one that is too long, a Refusal."""
+    with open_bytes(path) as file:
+        number = 0
+        while content := file.readline(MOST_OBJECT_BYTES + 1):
+            number += 1
+            if len(content) > MOST_OBJECT_BYTES:
+                yield number, too_large(number, MOST_OBJECT_BYTES)
+                while content and not content.endswith(b"\n"):
+                    content = file.readline(_READ_BYTES)
+            elif content := content.removeprefix(BOM).strip():
+                yield number, content
+
+
+def _whole(path: Path) -> dict[str, object] | Refusal:
+    with open_bytes(path) as file:
+        content = file.read(MOST_OBJECT_BYTES + 1)
+    if len(content) > MOST_OBJECT_BYTES:
+        return too_large(1, MOST_OBJECT_BYTES)
+    return parsed(content.removeprefix(BOM), 1)
+
+
+def _documents(path: Path) -> Iterator[tuple[int, dict[str, object] | Refusal]]:
+    """Yield the objects of JSON Lines, or the one of a file whose first line is no object by itself."""
+    reason: str | None = None
+    waiting: list[tuple[int, dict[str, object] | Refusal]] = []
+    is_first = True
+    for number, content in _lines(path):
+        document = content if isinstance(content, Refusal) else parsed(content, number)
+        is_first, was_first = False, is_first
+        if was_first and isinstance(document, Refusal):
+            whole = _whole(path)
+            if isinstance(whole, dict):
+                yield 1, whole
+                return
+            reason = whole.reason
+        if reason is None or isinstance(document, dict):
+            yield from waiting
+            waiting, reason = [], None
+            yield number, document
+        elif len(waiting) < _MOST_WAITING:
+            waiting.append((number, document))
+    if reason is not None:
+        raise InputRefused(reason, "Export or fetch the trace anew.")
+
+
+def parts_of(document: Mapping[str, object], line: int) -> Iterator[Part | Refusal]:
+    """Yield what a JSON object says of each mode."""
+    modes = {name: value for name, value in document.items() if name in (*MODES, IO_TIME)}
+    if not modes and "bandwidth" in document:
+        modes = {UNSTATED: document}
+    elif not modes and any(name in document for name in _PLAIN_KEYS):
+        modes = {UNSTATED: {**document, "bandwidth": document}}
+    if not modes:
+        yield Refusal(line, "The object has none of the modes that TMIO writes, nor rates of its own.")
+    for mode, content in modes.items():
+        yield _part(content, mode, line)
+
+
+def _part(content: object, mode: str, line: int) -> Part | Refusal:
+    if not isinstance(content, dict):
+        return Refusal(line, f"{mode} is no object.", _raw(content))
+    stated = {name: float(value) for name, value in content.items() if _is_finite(value)}
+    bandwidth = content.get("bandwidth") or {}
+    if not isinstance(bandwidth, dict):
+        return Refusal(line, f"The bandwidth of {mode} is no object.", _raw(bandwidth))
+    for rates, starts, ends in _LEVELS:
+        if bandwidth.get(rates):
+            fault = _fault(bandwidth, (rates, starts, ends))
+            if fault:
+                return Refusal(line, f"{mode}: {fault}")
+            lists = (bandwidth[starts], bandwidth[ends], bandwidth[rates])
+            return Part(line, mode, stated, *_numbers(list(chain.from_iterable(lists))).reshape(3, -1))
+    if bandwidth.get(_STEPS[0]):
+        fault = _fault(bandwidth, _STEPS)
+        return Refusal(line, f"{mode}: {fault}") if fault else _of_steps(bandwidth, mode, stated, line)
+    return Part(line, mode, stated)
+
+
+def _of_steps(bandwidth: Mapping[str, object], mode: str, stated: dict[str, float], line: int) -> Part:
+    """Return the steps of an application's rate as requests: each holds from its time to the next one's."""
+    rates, times = _numbers(bandwidth[_STEPS[0]]), _numbers(bandwidth[_STEPS[1]])
+    is_moving = rates != 0
+    return Part(line, mode, stated, times[is_moving], np.r_[times[1:], np.nan][is_moving], rates[is_moving])
+
+
+def _raw(value: object) -> str:
+    """Return a value as text; of a list or object, which may be large or deep, its kind alone."""
+    return str(value)[:_RAW_CHARS] if value is None or isinstance(value, str | int | float) else type(value).__name__
+
+
+def _is_finite(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _fault(bandwidth: Mapping[str, object], names: Sequence[str]) -> str | None:
+    for name in names:
+        if not isinstance(bandwidth.get(name), list):
+            return f"there is no list `{name}`."
+    lengths = {name: len(bandwidth[name]) for name in names}  # type: ignore[arg-type]
+    if len(set(lengths.values())) > 1:
+        return (
+            "the lists differ in length: " + ", ".join(f"{name} has {count}" for name, count in lengths.items()) + "."
+        )
+    return None
+
+
+def _numbers(values: object) -> Reals:
+    """Return a list's numbers; NaN stands for what is none."""
+    assert isinstance(values, list)
+    numbers = np.empty(len(values))
+    # This takes a third of the time that numpy takes for a list.
+    with suppress(struct.error, OverflowError):
+        struct.pack_into(f"{len(values)}d", numbers.data, 0, *values)
+        # It would take a boolean for 0 or 1.
+        if not ((numbers == 0) | (numbers == 1)).any() or bool not in set(map(type, values)):
+            return numbers
+    return np.array([value if _is_finite(value) else math.nan for value in values], dtype=np.float64)
+
+
+# ---- MessagePack
+
+
+#: what broken MessagePack raises
+UNPACKING_FAULTS = (msgpack.UnpackException, ValueError, TypeError, RecursionError)
+
+
+def new_unpacker(file: _Counted | None, most_object_bytes: int) -> msgpack.Unpacker:
+    """Return what unpacks the arrays of a file, or of bytes that it is fed; sizes that lie cost no memory."""
+    return msgpack.Unpacker(
+        file,
+        max_buffer_size=most_object_bytes,
+        max_array_len=most_object_bytes // _PHASE_LENGTH,
+        max_map_len=1 << 16,
+        max_str_len=1 << 16,
+        max_bin_len=1 << 16,
+        max_ext_len=0,
+        unicode_errors="backslashreplace",
+    )
+
+
+def not_unpacked(error: Exception, number: int) -> Refusal:
+    """Return why nothing can be read from an array on."""
+    return Refusal(number, f"This is no MessagePack that can be read: {str(error) or type(error).__name__}.")
+
+
+def cut_array(number: int) -> Refusal:
+    """Return why the last array of a file is refused."""
+    return Refusal(number, "The file breaks off within an array.")
+
+
+def _packed_parts(path: Path) -> Iterator[Part | Refusal]:
+    with open_bytes(path) as opened:
+        file = _Counted(opened)
+        unpacker = new_unpacker(file, MOST_OBJECT_BYTES)
+        number = end = 0
+        try:
+            for number, item in enumerate(unpacker, start=1):
+                end = unpacker.tell()
+                yield part_of(item, number)
+        except UNPACKING_FAULTS as error:
+            # Where the next array begins cannot be told.
+            yield not_unpacked(error, number + 1)
+            return
+        if end < file.count:
+            yield cut_array(number + 1)
+
+
+def part_of(item: object, number: int) -> Part | Refusal:
+    """Return what an array of MessagePack says of its mode."""
+    if not isinstance(item, list) or not item or not isinstance(item[0], str):
+        return Refusal(number, "This is no array that begins with a mode.", _raw(item))
+    mode = item[0]
+    if mode == IO_TIME:
+        times = zip(_PACKED_TIMES, item[1:], strict=False)
+        return Part(number, mode, {name: float(value) for name, value in times if _is_finite(value)})
+    first, last = 3, 3 + len(_PACKED_NAMES)
+    if mode not in MODES or len(item) <= last or not isinstance(item[last], list):
+        return Refusal(number, f"The array of `{mode[:60]}` is not as TMIO writes it.", _raw(item))
+    named = zip(_PACKED_NAMES, item[first:last], strict=True)
+    stated = {name: float(value) for name, value in named if _is_finite(value)}
+    phases = item[last]
+    if any(type(phase) is not list or len(phase) != _PHASE_LENGTH for phase in phases):
+        return Refusal(number, f"{mode}: a phase is no array of {_PHASE_LENGTH} numbers.")
+    numbers = _numbers(list(chain.from_iterable(phases))).reshape(len(phases), _PHASE_LENGTH)
+    return Part(
+        number, mode, stated, numbers[:, 1], numbers[:, 2], numbers[:, 5], moved_bytes=numbers[:, 0], is_rounded=False
+    )

@@ -1,0 +1,323 @@
+"""From the flushes of a TMIO trace to its requests, its totals and what they disagree about.
+
+TMIO states a phase's mean rate `b_rank_avr`, in bytes per second, and its start and end in seconds: their product is
+the phase's bytes. (`b_rank_sum` adds the rates of a phase's operations, and is no volume.) Of asynchronous phases
+there are two records: `_t` lasts until the transfer was over, `_b` until the program waited for it. They are the same
+bytes, and `_t` lands; `_b` where its flush has no `_t`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from warehouse.contracts import trace_tables
+from warehouse.errors import InputRefused
+from warehouse.sources.protocol import Batch
+from warehouse.sources.rows import traced
+from warehouse.sources.rows.rejects import reject_frame
+from warehouse.sources.tmio.parts import IO_TIME, UNSTATED, Part, Reals, Refusal, parts
+
+_MODULE = "MPIIO"
+_REMEDY = "Trace or export the run anew; what was refused is missing from its bytes."
+#: JSON states totals with three digits, and times to a microsecond
+_TOTAL_PRECISION = 0.005
+_TIME_PRECISION_S = 1e-6
+_EXACT = 1e-9
+#: what is wrong with a request, by the numbers of `judged`
+FAULTS = (
+    "its rate or its bytes are no finite number",
+    "its start is no finite number",
+    "its end is no finite number",
+    "it ends before it starts",
+    "its rate or its bytes are negative",
+)
+
+
+@dataclass(slots=True)
+class _Mode:
+    """What was stated and what was landed of one mode, over all flushes."""
+
+    stated: dict[str, float] = field(default_factory=dict)
+    landed_bytes: float = 0.0
+    allowance_bytes: float = 0.0
+    request_count: int = 0
+    unknown_count: int = 0
+
+    def disagreement(self, mode: str) -> str | None:
+        """Return in what the stated total differs from the sum of requests, beyond rounding."""
+        stated = self.stated.get("total_bytes")
+        if stated is None:
+            return None
+        difference = self.landed_bytes - stated
+        # Requests of unknown size may make up for what is missing.
+        if difference > self.allowance_bytes or (-difference > self.allowance_bytes and not self.unknown_count):
+            return f"{mode} states {stated:.6g} bytes, its requests add up to {self.landed_bytes:.6g}"
+        return None
+
+
+@dataclass(slots=True)
+class _Run:
+    """The traced run, as far as it was read."""
+
+    modes: dict[str, _Mode] = field(default_factory=dict)
+    times: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    refused_count: int = 0
+    part_count: int = 0
+    request_count: int = 0
+    rank_count: float = 0
+    io_rank_count: float = 0
+    last_end_s: float = -np.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Good:
+    """The good requests of a part; their bytes are NaN where they are not known.
+
+    They wait as arrays: a frame for each of a thousand flushes takes longer than all else.
+    """
+
+    mode: str
+    began_s: Reals
+    ceased_s: Reals
+    moved_bytes: Reals
+
+    @property
+    def count(self) -> int:
+        """Requests."""
+        return self.began_s.size
+
+
+def read(path: Path) -> Iterator[Batch]:
+    """Yield the requests of a trace as they come, then what is known of the run."""
+    run = _Run()
+    waiting: list[_Good] = []
+    refused: list[pl.DataFrame] = []
+    waiting_count = refused_count = 0
+    for part in _once(parts(path), run):
+        good, bad = _sifted(part, run) if isinstance(part, Part) else (None, _refused_part(part, run))
+        if good is not None:
+            waiting.append(good)
+            waiting_count += good.count
+        if bad is not None:
+            refused.append(bad)
+            refused_count += bad.height
+        if waiting_count >= traced.BATCH_ROWS:
+            yield from _requests(waiting, run)
+            waiting, waiting_count = [], 0
+        if refused_count >= traced.BATCH_ROWS:
+            yield reject_frame(pl.concat(refused))
+            refused, refused_count = [], 0
+    if waiting:
+        yield from _requests(waiting, run)
+    if refused:
+        yield reject_frame(pl.concat(refused))
+    if not run.part_count:
+        raise InputRefused("No flush of the trace can be read.", "Export or fetch the trace anew.")
+    yield _trace(run)
+    yield _module(run)
+
+
+def _once(found: Iterator[Part | Refusal], run: _Run) -> Iterator[Part | Refusal]:
+    """Pass on each request once: `_b` of a direction only where its flush has no requests of `_t`.
+
+    A flush ends where a mode comes again.
+    """
+    seen: dict[str, int] = {}
+    held: dict[str, Part] = {}
+    for part in found:
+        if isinstance(part, Refusal):
+            yield part
+            continue
+        if part.mode in seen:
+            yield from _left(seen, held, run)
+            seen, held = {}, {}
+        seen[part.mode] = part.began_s.size
+        if part.mode.endswith("_async_b"):
+            held[part.mode] = part
+        else:
+            yield part
+    yield from _left(seen, held, run)
+
+
+def _left(seen: dict[str, int], held: dict[str, Part], run: _Run) -> Iterator[Part]:
+    for mode, part in held.items():
+        landed = transfer_count(mode, seen)
+        if not landed:
+            yield part
+        elif landed != part.began_s.size:
+            run.notes.append(f"{mode} has {part.began_s.size} requests where {landed} were landed of the same")
+
+
+def transfer_count(mode: str, seen: Mapping[str, int]) -> int:
+    """Return how many transfers a flush has of what a mode `_b` records, by its requests of each mode."""
+    return max(seen.get(mode.removesuffix("_b") + end, 0) for end in ("_t", ""))
+
+
+def _refused_part(refusal: Refusal, run: _Run) -> pl.DataFrame:
+    run.refused_count += 1
+    return pl.DataFrame(
+        {"line": [refusal.line], "reason": [refusal.reason], "remedy": [_REMEDY], "raw": [refusal.raw]},
+        schema_overrides={"raw": pl.String},
+    )
+
+
+def _sifted(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | None]:
+    """Return the good requests of a part, and the refused ones; the run's totals grow by the part's."""
+    run.part_count += 1
+    if part.mode == IO_TIME:
+        for name, value in part.stated.items():
+            run.times[name] = run.times.get(name, 0.0) + value
+        return None, None
+    mode = run.modes.setdefault(part.mode, _Mode())
+    _add_stated(mode, part, run)
+    if not part.began_s.size:
+        # Most flushes have no requests of most modes.
+        _add_landed(mode, part, np.zeros(0, bool), part.began_s, run)
+        return None, None
+    fault, moved = judged(part)
+    good = fault < 0
+    known = moved[good]
+    unknown = np.isnan(known)
+    _add_landed(mode, part, good, np.where(np.isnan(moved), 0.0, moved), run)
+    mode.unknown_count += int(unknown.sum())
+    run.refused_count += int((~good).sum())
+    return _Good(part.mode, part.began_s[good], part.ceased_s[good], known), _refused_requests(part, fault)
+
+
+def judged(part: Part) -> tuple[NDArray[np.int64], Reals]:
+    """Return of each request of a part (n) what is wrong with it (its place in FAULTS, -1: nothing), and its bytes.
+
+    The bytes of a good request are NaN where they are not known; those of a bad one mean nothing.
+    """
+    lasted = part.ceased_s - part.began_s
+    with np.errstate(all="ignore"):
+        moved = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * lasted
+        sound = part.rate_bytes_per_s if part.moved_bytes is None else moved
+        shortest_s, longest_s = lasted.min(initial=np.inf), lasted.max(initial=0)
+        # Of most parts nothing is wrong: a NaN or an infinite time fails one of these.
+        if shortest_s >= 0 and longest_s < np.inf and sound.min(initial=0) >= 0 and moved.max(initial=0) < np.inf:
+            return np.full(moved.size, -1), _known(part, lasted, moved) if shortest_s == 0 else moved
+    wrong = (
+        ~np.isfinite(sound) | ~np.isfinite(moved),
+        ~np.isfinite(part.began_s),
+        ~np.isfinite(part.ceased_s),
+        lasted < 0,
+        sound < 0,
+    )
+    fault = np.select([*wrong[1:3], wrong[0], *wrong[3:]], [1, 2, 0, 3, 4], -1)
+    return fault, _known(part, lasted, moved)
+
+
+def _known(part: Part, lasted: Reals, moved: Reals) -> Reals:
+    """Return the bytes of requests, NaN where they are not known.
+
+    A phase too short for its times' decimals moved bytes all the same.
+    """
+    if part.moved_bytes is not None:
+        return moved
+    return np.where((lasted == 0) & (part.rate_bytes_per_s != 0), np.nan, moved)
+
+
+def _add_stated(mode: _Mode, part: Part, run: _Run) -> None:
+    for name, value in part.stated.items():
+        if name.startswith("total_") and name != "total_number_of_ranks":
+            mode.stated[name] = mode.stated.get(name, 0.0) + value
+    run.rank_count = max(run.rank_count, part.stated.get("total_number_of_ranks", 0))
+    run.io_rank_count = max(run.io_rank_count, part.stated.get("number_of_ranks", 0))
+
+
+def _add_landed(mode: _Mode, part: Part, good: np.ndarray, moved: np.ndarray, run: _Run) -> None:
+    mode.landed_bytes += float(moved[good].sum())
+    mode.request_count += int(good.sum())
+    stated = abs(part.stated.get("total_bytes", 0.0))
+    if part.is_rounded:
+        mode.allowance_bytes += _TOTAL_PRECISION * stated + _TIME_PRECISION_S * float(part.rate_bytes_per_s[good].sum())
+    else:
+        mode.allowance_bytes += _EXACT * stated
+    if good.any():
+        run.last_end_s = max(run.last_end_s, float(part.ceased_s[good].max()))
+
+
+def _refused_requests(part: Part, fault: np.ndarray) -> pl.DataFrame | None:
+    places = np.flatnonzero(fault >= 0)
+    if not places.size:
+        return None
+    words = pl.Series(FAULTS).gather(fault[places])
+    numbers = {"start": part.began_s, "end": part.ceased_s, "rate": part.rate_bytes_per_s}
+    frame = pl.DataFrame(
+        {"place": places + 1, "word": words} | {name: values[places] for name, values in numbers.items()}
+    )
+    return frame.select(
+        line=pl.lit(part.line, pl.Int64),
+        reason=pl.format("{}: of request {}, {}.", pl.lit(part.mode), "place", "word"),
+        remedy=pl.lit(_REMEDY),
+        raw=pl.format("start {}, end {}, rate {}", "start", "end", "rate"),
+    )
+
+
+def _joined(pieces: Sequence[_Good]) -> pl.DataFrame:
+    place = np.repeat(np.arange(len(pieces)), [piece.count for piece in pieces])
+    directions = [UNSTATED if piece.mode == UNSTATED else piece.mode.split("_")[0] for piece in pieces]
+    return pl.DataFrame(
+        {
+            "began_s": np.concatenate([piece.began_s for piece in pieces]),
+            "ceased_s": np.concatenate([piece.ceased_s for piece in pieces]),
+            "request_bytes": pl.Series(np.concatenate([piece.moved_bytes for piece in pieces])).fill_nan(None),
+            "direction": pl.Series(directions).gather(place),
+            "is_async": np.array(["async" in piece.mode for piece in pieces])[place],
+        }
+    )
+
+
+def _requests(pieces: Sequence[_Good], run: _Run) -> Iterator[Batch]:
+    rows = _joined(pieces)
+    for part in rows.iter_slices(traced.BATCH_ROWS):
+        numbers = pl.int_range(run.request_count, run.request_count + part.height, eager=True)
+        run.request_count += part.height
+        yield traced.rows(
+            trace_tables.TRACE_REQUESTS,
+            part.to_dict() | {"request": numbers, "module": _MODULE, "rank": -1, "is_nested": False},
+        )
+
+
+def _trace(run: _Run) -> Batch:
+    """Return the run: it lasted as long as rank 0 says over all flushes, and at least to the last request's end."""
+    ranks = run.rank_count or run.io_rank_count
+    lasted = max(run.last_end_s, run.times.get("delta_t_rank0", -np.inf))
+    return traced.rows(
+        trace_tables.TRACES,
+        {
+            "tracer": "tmio",
+            "process_count": int(ranks) if 0 < ranks < 1 << 53 else None,
+            "duration_s": float(lasted) if lasted >= 0 and np.isfinite(lasted) else None,
+        },
+    )
+
+
+def _module(run: _Run) -> Batch:
+    found = [mode.disagreement(name) for name, mode in run.modes.items()]
+    reasons = [*run.notes, *(reason for reason in found if reason)]
+    if run.refused_count:
+        reasons.insert(0, f"{run.refused_count} requests or flushes were refused")
+    sums = {f"{name}.{key}": value for name, mode in run.modes.items() for key, value in sorted(mode.stated.items())}
+    sums |= {f"{IO_TIME}.{name}": value for name, value in sorted(run.times.items())}
+    finite = {name: value for name, value in sums.items() if np.isfinite(value)}
+    return traced.rows(
+        trace_tables.TRACE_MODULES,
+        {
+            "module": _MODULE,
+            "outcome": "partial" if reasons else "sound",
+            "reason": "; ".join(reasons[:10]) + "." if reasons else None,
+            "is_partial": False,
+            "record_count": run.request_count,
+            "counters": json.dumps(finite) if finite else None,
+        },
+    )

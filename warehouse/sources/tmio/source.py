@@ -1,0 +1,46 @@
+"""TMIO traces, FTIO's input: JSON, JSON Lines or MessagePack with the I/O phases of each rank, and FTIO's own JSON.
+
+A phase is what a rank moved from the start of its I/O until it went on: one request, or several that it had begun
+together. It lands as one request. TMIO does not tell which rank a phase is of, nor files, nor offsets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+
+_MODES = rb"(?:read|write)_(?:sync|async(?:_[tb])?)"
+_JSON = re.compile(
+    rb'"(?:' + _MODES + rb')"\s*:\s*\{|"io_time"\s*:\s*\{\s*"delta_t_|"(?:b_rank_avr|b_overlap_avr|b_ind)"\s*:\s*\['
+)
+_BLANK = b" \t\r\n"
+#: an array of less than 65,536 members that begins with the name of a mode
+_PACKED = re.compile(
+    rb"(?:[\x90-\x9f]|\xdc..)[\xa7\xa9\xaa\xab](?:read_sync|write_sync|read_async|write_async|io_time)", re.S
+)
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the content is a JSON object with a mode of TMIO, or an array that begins with one."""
+    start = head.start.removeprefix(b"\xef\xbb\xbf").lstrip(_BLANK)
+    return (start.startswith(b"{") and _JSON.search(start) is not None) or _PACKED.match(head.start) is not None
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read one traced run; phases of its flushes follow each other and are never repeated."""
+    from warehouse.sources.tmio import requests
+
+    return requests.read(path)
+
+
+SOURCE = Source(
+    name="tmio",
+    doc="TMIO or FTIO trace (JSON, JSON Lines or MessagePack) of a program's I/O phases.",
+    kind="traces",
+    sniff=sniff,
+    read=read,
+    precedence=5,
+)

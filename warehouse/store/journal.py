@@ -1,0 +1,471 @@
+"""The journal of what is followed: predictions, and the state to go on from, come into it together or not at all.
+
+It is one SQLite file with a rollback journal that is truncated at each commit and flushed (`synchronous = full`): what
+is committed survives SIGKILL and power loss, and SQLite undoes what is half done when the file is next opened. A
+write-ahead log would commit faster, but needs memory that all its processes share, which network file systems lack.
+
+Several processes may follow different inputs with one journal: a commit waits for another's. That nobody follows an
+input twice is held by a lock on one byte of a file beside it, the byte by the hash of the input: the system frees it
+when a process dies, and one open file is enough for any number of inputs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import sqlite3
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warehouse.contracts import Dtype, tables
+from warehouse.errors import ContractError, InputRefused, UsageError
+from warehouse.placing import moved_into_place
+from warehouse.sources.predictions.lines import checked_row
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: `PRAGMA user_version`: it rises when the tables below change
+VERSION = 1
+#: how SQLite flushes: `full` survives power loss
+SYNCHRONOUS = "full"
+#: `PRAGMA application_id`, at byte 68 of an SQLite file: the letters `iosP`
+_APPLICATION_ID = 0x696F7350
+_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
+_TABLE = tables.PREDICTIONS
+_NAMES = ", ".join(_TABLE.column_names)
+_SQL_TYPES: dict[Dtype, str] = {
+    "text": "text",
+    "int": "integer",
+    "real": "real",
+    "bool": "integer",
+    "instant": "integer",
+    "date": "integer",
+}
+_REMEDIES = {
+    sqlite3.SQLITE_FULL: "Make room on the disk; nothing of this commit was written.",
+    sqlite3.SQLITE_READONLY: "Get the right to write the file and its folder.",
+    sqlite3.SQLITE_CANTOPEN: "Check that the folder is there, and that you may write in it.",
+    sqlite3.SQLITE_CORRUPT: "Restore the file, or move it away: then following begins anew.",
+    sqlite3.SQLITE_NOTADB: "Restore the file, or move it away: then following begins anew.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where to go on with a followed input: a position, which JSON can hold, and what only the follower reads."""
+
+    followed_id: str
+    position: Mapping[str, Any] = field(default_factory=dict)
+    content: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Rows of the journal by their sequence numbers, both ends included."""
+
+    first: int
+    last: int
+
+
+class Journal:
+    """One journal, open until it is closed; it is made if there is none.
+
+    Raises InputRefused, and leaves the file as it is, if it is damaged, none of ours, or of a later version.
+    """
+
+    def __init__(self, path: Path, patience_s: float = 60.0) -> None:
+        """Open the journal; patience_s: how long to wait for other processes that write to it."""
+        self.path = path
+        self._followed: set[str] = set()
+        with _refusing(path), _refusing_system(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._claims = _Claims(path.with_name(f"{path.name}.lock"))
+            try:
+                self._connection = self._open(patience_s)
+            except BaseException:
+                self._claims.close()
+                raise
+
+    def _open(self, patience_s: float) -> sqlite3.Connection:
+        if not _is_there(self.path):
+            with self._claims.creation():
+                if not _is_there(self.path):
+                    _create(self.path)
+        _require_ours(self.path)
+        connection = sqlite3.connect(self.path, timeout=patience_s, isolation_level=None)
+        try:
+            connection.execute("pragma journal_mode = truncate")
+            connection.execute(f"pragma synchronous = {SYNCHRONOUS}")
+            _require_tables(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def __enter__(self) -> Journal:
+        """Return the journal."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the journal."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the journal; what it followed may be followed by others."""
+        self._connection.close()
+        self._claims.close()
+        self._followed.clear()
+
+    # ---- following
+
+    def follow(self, followed_id: str) -> None:
+        """Claim an input until `leave`, `close` or the end of the process; UsageError if another follows it."""
+        if followed_id in self._followed:
+            return
+        with _refusing_system(self.path):
+            if not self._claims.claim(followed_id):
+                raise UsageError(
+                    f"Another process follows {followed_id} with {self.path}. End it, or give this one its own journal."
+                )
+        self._followed.add(followed_id)
+
+    def leave(self, followed_id: str) -> None:
+        """Give an input back that was claimed."""
+        if followed_id in self._followed:
+            self._claims.free(followed_id)
+            self._followed.remove(followed_id)
+
+    def commit(self, rows: Sequence[Mapping[str, Any]], states: Iterable[State]) -> int:
+        """Write rows of `predictions` and states of followed inputs, all or nothing; return the last sequence number.
+
+        An input's evaluations rise, in each direction. Raises ContractError where a row breaks the table's contract,
+        or is there already; ValueError where its input was not claimed.
+        """
+        kept = [(state.followed_id, _position_text(state), state.content) for state in states]
+        strangers = {row.get("followed_id") for row in rows} | {followed_id for followed_id, *_ in kept}
+        if strangers := strangers - self._followed:
+            raise ValueError(f"not claimed: {sorted(map(str, strangers))}")
+        stored = _stored(_frame(rows))
+        with self._transaction() as connection:
+            marks = ", ".join("?" * len(_TABLE.columns))
+            connection.executemany(f"insert into predictions ({_NAMES}) values ({marks})", stored)
+            self._raise_evaluations(rows)
+            connection.executemany(
+                "insert into states values (?, ?, ?) on conflict (followed_id) do update set "
+                "position = excluded.position, content = excluded.content",
+                kept,
+            )
+            return _last(connection)
+
+    def _raise_evaluations(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        # The unique key forgets rows that were pruned; this does not.
+        raised = self._connection.executemany(
+            "insert into last_evaluations values (?, ?, ?) on conflict (followed_id, direction) do update set "
+            "evaluation = excluded.evaluation where excluded.evaluation > last_evaluations.evaluation",
+            [(row["followed_id"], row["direction"], row["evaluation"]) for row in rows],
+        )
+        if rows and raised.rowcount != len(rows):
+            raise ContractError(f"{self.path}: an evaluation comes again, or after a later one.")
+
+    def state(self, followed_id: str) -> State | None:
+        """Return the state of a followed input; None if there is none."""
+        with _refusing(self.path):
+            found = self._connection.execute("select * from states where followed_id = ?", (followed_id,)).fetchone()
+        return None if found is None else _state(self.path, found)
+
+    def states(self) -> Iterator[State]:
+        """Yield the state of every input that was ever followed, in the order of their names."""
+        with _refusing(self.path):
+            names = self._connection.execute("select followed_id from states order by followed_id").fetchall()
+        for (followed_id,) in names:
+            if (state := self.state(followed_id)) is not None:
+                yield state
+
+    def evaluations_after(self, followed_id: str, last: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Return an input's rows behind an evaluation of each direction, in order; behind none of those not named."""
+        query = f"select {_NAMES} from predictions where followed_id = ? and evaluation > ? order by sequence"
+        least = min(last.values(), default=0)
+        with _refusing(self.path):
+            found = self._connection.execute(query, (followed_id, least)).fetchall()
+        rows = _loaded(found, self.path).to_dicts()
+        return [row for row in rows if row["evaluation"] > last.get(row["direction"], 0)]
+
+    # ---- reading and landing
+
+    def last_sequence(self) -> int:
+        """Return the sequence number of the last row; 0 before the first."""
+        with _refusing(self.path):
+            return _last(self._connection)
+
+    def rows_after(self, sequence: int, most: int, until: int | None = None) -> tuple[pl.DataFrame, int]:
+        """Return the rows after a sequence number, at most so many, and the sequence number of the last of them.
+
+        until: the last sequence number that is wanted. Without rows, the number is the one that was given.
+        """
+        query = f"select sequence, {_NAMES} from predictions where sequence > ? and sequence <= ? order by sequence"
+        with _refusing(self.path):
+            found = self._connection.execute(f"{query} limit ?", (sequence, until or 2**62, most)).fetchall()
+        frame = _loaded([row[1:] for row in found], self.path)
+        return frame, found[-1][0] if found else sequence
+
+    def fingerprint(self, rows: Range) -> str:
+        """Return the SHA-256 of rows, in hex: the same for the same rows whatever else the journal holds."""
+        digest = hashlib.sha256()
+        query = f"select {_NAMES} from predictions where sequence between ? and ? order by sequence"
+        with _refusing(self.path):
+            for row in self._connection.execute(query, (rows.first, rows.last)):
+                digest.update(json.dumps(row, separators=(",", ":")).encode())
+        return digest.hexdigest()
+
+    def begin_landing(self) -> Range | None:
+        """Return the rows that are to be landed next; None if all are.
+
+        They are the same ones, whatever was added meanwhile, until `end_landing`: a landing that broke off is so done
+        again, and not twice.
+        """
+        with self._transaction() as connection:
+            query = "select first_sequence, last_sequence from landings where landed_us is null"
+            if begun := connection.execute(query).fetchone():
+                return Range(*begun)
+            (before,) = connection.execute("select coalesce(max(last_sequence), 0) from landings").fetchone()
+            last = _last(connection)
+            if last <= before:
+                return None
+            connection.execute("insert into landings values (?, ?, null)", (before + 1, last))
+            return Range(before + 1, last)
+
+    def end_landing(self, rows: Range, landed_at: datetime) -> None:
+        """Note that rows are landed."""
+        with self._transaction() as connection:
+            connection.execute(
+                "update landings set landed_us = ? where last_sequence = ?", (_microseconds(landed_at), rows.last)
+            )
+
+    def prune(self, landed_before: datetime) -> int:
+        """Remove the rows that were landed before an instant, and no others; return how many they were."""
+        with self._transaction() as connection:
+            (last,) = connection.execute(
+                "select coalesce(max(last_sequence), 0) from landings where landed_us < ?",
+                (_microseconds(landed_before),),
+            ).fetchone()
+            removed = connection.execute("delete from predictions where sequence <= ?", (last,)).rowcount
+            # The last of them stays: it says from where on rows are to be landed.
+            connection.execute("delete from landings where last_sequence < ?", (last,))
+            return removed
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with _refusing(self.path):
+            self._connection.execute("begin immediate")
+            try:
+                yield self._connection
+                self._connection.execute("commit")
+            except BaseException:
+                # SQLite may have rolled back already, as when the disk is full.
+                with suppress(sqlite3.Error):
+                    self._connection.execute("rollback")
+                raise
+
+
+# ---- the file
+
+
+def _is_there(path: Path) -> bool:
+    return path.exists() and (not path.is_file() or path.stat().st_size > 0)
+
+
+def _create(path: Path) -> None:
+    """Make an empty journal, moved into place whole."""
+    columns = [
+        f"{column.name} {_SQL_TYPES[column.dtype]}{'' if column.nullable else ' not null'}" for column in _TABLE.columns
+    ]
+    with moved_into_place(path) as temporary, closing(sqlite3.connect(temporary)) as connection:
+        connection.executescript(
+            f"""
+            pragma application_id = {_APPLICATION_ID};
+            pragma user_version = {VERSION};
+            create table predictions (
+                sequence integer primary key autoincrement, {", ".join(columns)}, unique ({", ".join(_TABLE.key)})
+            );
+            create table last_evaluations (
+                followed_id text, direction text, evaluation integer not null, primary key (followed_id, direction)
+            ) without rowid;
+            create table states (followed_id text primary key, position text not null, content blob not null);
+            create table landings (
+                first_sequence integer not null, last_sequence integer primary key, landed_us integer
+            );
+            """
+        )
+
+
+def _require_ours(path: Path) -> None:
+    """Refuse a file that is none of ours before SQLite opens it, which may write to it."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    is_whole = len(header) == _HEADER_BYTES and header.startswith(_MAGIC)
+    version, application_id = struct.unpack(">I4xI", header[60:72]) if is_whole else (0, 0)
+    if application_id != _APPLICATION_ID:
+        raise InputRefused(
+            f"{path} is no journal of predictions, or it is damaged.",
+            "Move it away, or give the journal another place; it was left as it is.",
+        )
+    if version > VERSION:
+        raise InputRefused(
+            f"{path} is of version {version}, and {VERSION} is the last one that is known.",
+            "Use the iosig that made it, or a later one.",
+        )
+
+
+def _require_tables(connection: sqlite3.Connection, path: Path) -> None:
+    found = [name for _, name, *_ in connection.execute("pragma table_info(predictions)")]
+    if found != ["sequence", *_TABLE.column_names]:
+        raise InputRefused(
+            f"The journal {path} has other columns than predictions have.",
+            "Land it with the iosig that made it, then move it away.",
+        )
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into what a user can mend."""
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        raise ContractError(f"{path}: {error}") from error
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise UsageError(f"Another process has kept {path} busy for too long. Try again.") from error
+        remedy = _REMEDIES.get(code, "Check the disk and the file.")
+        raise InputRefused(f"The journal {path} cannot be used: {error}.", remedy) from error
+
+
+@contextmanager
+def _refusing_system(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputRefused(
+            f"The journal {path} cannot be used: {error.strerror or error}.",
+            "Check that its folder is there, has room, and that you may write in it.",
+        ) from error
+
+
+# ---- rows
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Return rows as a frame that meets the contract; raises ContractError where they do not."""
+    import polars as pl
+
+    from warehouse.contracts import frames
+
+    try:
+        values = [tuple(checked_row(row).values()) for row in rows]
+    except ValueError as error:
+        raise ContractError(f"{_TABLE.name}: {error}") from error
+    return frames.require(pl.DataFrame(values, schema=frames.schema(_TABLE), orient="row"), _TABLE)
+
+
+def _stored(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """Return rows as SQLite keeps them: instants in microseconds, dates in days, since 1970."""
+    import polars as pl
+    import polars.selectors as cs
+
+    return frame.with_columns(cs.temporal().to_physical(), cs.boolean().cast(pl.Int64)).rows()
+
+
+def _loaded(rows: Sequence[tuple[Any, ...]], path: Path) -> pl.DataFrame:
+    import polars as pl
+
+    from warehouse.contracts import frames
+
+    schema = frames.schema(_TABLE)
+    physical = {
+        name: pl.Int64() if dtype.is_temporal() or dtype == pl.Boolean else dtype for name, dtype in schema.items()
+    }
+    try:
+        frame = pl.DataFrame(rows, schema=physical, orient="row")
+        days = frame.with_columns(pl.col(name).cast(pl.Int32) for name, dtype in schema.items() if dtype == pl.Date)
+        return frames.require(days.cast(schema), _TABLE)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError, ContractError) as error:
+        raise InputRefused(f"The journal {path} is damaged: {error}.", _REMEDIES[sqlite3.SQLITE_CORRUPT]) from error
+
+
+def _last(connection: sqlite3.Connection) -> int:
+    # Not of the rows: these may have been pruned.
+    found = connection.execute("select seq from sqlite_sequence where name = 'predictions'").fetchone()
+    return int(found[0]) if found else 0
+
+
+def _position_text(state: State) -> str:
+    return json.dumps(dict(state.position), allow_nan=False, sort_keys=True)
+
+
+def _state(path: Path, row: tuple[str, str, bytes]) -> State:
+    followed_id, position, content = row
+    try:
+        return State(followed_id, json.loads(position), content)
+    except ValueError as error:
+        raise InputRefused(f"The journal {path} is damaged: {error}.", _REMEDIES[sqlite3.SQLITE_CORRUPT]) from error
+
+
+def _microseconds(instant: datetime) -> int:
+    return round((instant - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1e6)
+
+
+# ---- who follows what
+
+
+class _Claims:
+    """Locks on single bytes of a file, each of which tells of one followed input; the first byte, of the file's making.
+
+    They belong to the open file, not to the process (`F_OFD_SETLK`), so they also hold between two journals within
+    one process, and closing another handle of the file frees none. They are gone when the process is.
+    """
+
+    _PLACES = 2**62
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    @contextmanager
+    def creation(self) -> Iterator[None]:
+        self._lock(fcntl.F_OFD_SETLKW, fcntl.F_WRLCK, 0)
+        try:
+            yield
+        finally:
+            self._lock(fcntl.F_OFD_SETLK, fcntl.F_UNLCK, 0)
+
+    def claim(self, followed_id: str) -> bool:
+        """Return whether the input is ours from now on: whether nobody else has it."""
+        try:
+            self._lock(fcntl.F_OFD_SETLK, fcntl.F_WRLCK, self._place(followed_id))
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def free(self, followed_id: str) -> None:
+        self._lock(fcntl.F_OFD_SETLK, fcntl.F_UNLCK, self._place(followed_id))
+
+    def _lock(self, command: int, kind: int, place: int) -> None:
+        # struct flock: l_type, l_whence, l_start, l_len, l_pid
+        fcntl.fcntl(self._descriptor, command, struct.pack("hhqqi0q", kind, os.SEEK_SET, place, 1, 0))
+
+    def _place(self, followed_id: str) -> int:
+        digest = hashlib.sha256(followed_id.encode("utf-8", "surrogatepass")).digest()
+        return 1 + int.from_bytes(digest[:8], "big") % (self._PLACES - 1)

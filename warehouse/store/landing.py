@@ -1,0 +1,334 @@
+"""Landing: an input becomes landed tables once, whole or not at all, with its refused rows beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warehouse.contracts import Table, tables
+from warehouse.errors import InputRefused
+from warehouse.placing import moved_into_place, sweep_temporaries
+from warehouse.sources.protocol import Batch, Head, Reading, Source, input_name, named, owner, recognize
+from warehouse.store.store import Store, write_json, write_parquet
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ID_DIGITS = 16
+_MANIFEST = "landing.json"
+#: pieces that may wait to be written: bounds the memory
+_AHEAD = 2
+_WRITERS = 2
+_POLL_ORDER = ("polled_at", "controller", "filesystem")
+_PollKey = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One Parquet file of a landing: its table, its path within the warehouse, its UTC day if it has one.
+
+    A part of polls is sorted; `first` and `last` are its first and last (time, controller, file system),
+    and None where two of its polls are of one controller and instant. `longest_interval_s` is that of any of
+    its polls: so much of a poll may lie before its own day.
+    """
+
+    table: str
+    path: str
+    day: str | None
+    row_count: int
+    first: tuple[str, str, str] | None = None
+    last: tuple[str, str, str] | None = None
+    longest_interval_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """What is known of one landed input; `generation` counts how often it was landed anew."""
+
+    landing_id: str
+    generation: int
+    source_file: str
+    content_sha256: str
+    format: str
+    landed_at: str
+    refused_count: int
+    parts: tuple[Part, ...]
+
+    @property
+    def trace_id(self) -> str:
+        """The traced run that the input tells of, if it is a trace: it keeps its id when it is landed anew."""
+        return self.content_sha256[:_ID_DIGITS]
+
+    def row_count(self) -> int:
+        """Rows landed, the refused ones apart."""
+        return sum(part.row_count for part in self.parts if part.table != tables.REJECTS.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What one call of `land` did with one input: landed now, landed before, or refused whole."""
+
+    landing: Landing
+    is_new: bool
+
+
+def ledger(store: Store) -> list[Landing]:
+    """Return every landing that counts, the latest generation of each content, in the order of landing."""
+    latest: dict[str, Landing] = {}
+    for manifest in store.landed.glob(f"*/{_MANIFEST}"):
+        landing = _read_manifest(manifest)
+        known = latest.get(landing.content_sha256)
+        if known is None or known.generation < landing.generation:
+            latest[landing.content_sha256] = landing
+    return sorted(latest.values(), key=lambda landing: (landing.landed_at, landing.landing_id))
+
+
+def _read_manifest(path: Path) -> Landing:
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    parts = tuple(_part(part) for part in document.pop("parts"))
+    return Landing(**document, parts=parts)
+
+
+def _part(document: dict[str, Any]) -> Part:
+    edges = {name: tuple(document[name]) if document[name] else None for name in ("first", "last")}
+    return Part(**document | edges)
+
+
+def may_repeat(parts: Sequence[Part]) -> bool:
+    """Return whether any two polls of these parts may be of one controller and instant."""
+    ordered = sorted(parts, key=lambda part: part.first or ("", "", ""))
+    if any(part.first is None for part in ordered):
+        return True
+    return any(before.last >= after.first for before, after in pairwise(ordered))  # type: ignore[operator]
+
+
+def find(store: Store, landing_id: str) -> Landing | None:
+    """Return the landing of that id, be it replaced since or not; None where there is none."""
+    manifest = store.landed / landing_id / _MANIFEST
+    return _read_manifest(manifest) if manifest.is_file() else None
+
+
+def _generations(store: Store, content_sha256: str) -> list[Landing]:
+    found = store.landed.glob(f"{content_sha256[:_ID_DIGITS]}*/{_MANIFEST}")
+    return sorted((_read_manifest(path) for path in found), key=lambda landing: landing.generation)
+
+
+def land(
+    store: Store,
+    path: Path,
+    reading_of: Callable[[Source], Reading],
+    *,
+    columns: Mapping[str, str] | None = None,
+    format_name: str | None = None,
+    replace: bool = False,
+) -> Landed:
+    """Land one input unless its content is landed already; `reading_of` says how its format is to be read.
+
+    An input is a file, or a folder that a format takes for one input.
+    `columns` maps our names of polls' columns to the site's, so that its own headers are recognized.
+    `replace` lands the file anew, with other options; so is a file of which no row was landed before. Raises
+    InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
+    """
+    from warehouse.sources.files.opening import content_hash, read_head
+
+    owned = owner(path, named(format_name) if format_name else None) if path.is_dir() else None
+    sha256 = content_hash(path, owned[1] if owned else ())
+    earlier = _generations(store, sha256)
+    if earlier and earlier[-1].row_count() and not replace:
+        return Landed(earlier[-1], is_new=False)
+    try:
+        source = owned[0] if owned else _source_of(read_head(path, columns), format_name)
+        batches = source.read(path, reading_of(source))
+        return _write(store, input_name(path, source), sha256, source.name, earlier, batches)
+    except InputRefused as refusal:
+        if not earlier:
+            source_file = input_name(path, owned[0] if owned else None)
+            _write(store, source_file, sha256, format_name or "unknown", [], iter([_whole_file(refusal)]))
+        raise
+
+
+def _source_of(head: Head, format_name: str | None) -> Source:
+    return named(format_name) if format_name else recognize(head)
+
+
+def _whole_file(refusal: InputRefused) -> Batch:
+    from warehouse.sources.rows.rejects import rejects
+
+    return rejects([(None, refusal.reason, refusal.remedy, None)])
+
+
+def land_batches(
+    store: Store,
+    source_file: str,
+    format_name: str,
+    batches: Iterable[Batch],
+    *,
+    content: bytes | None = None,
+    replace: bool = False,
+) -> Landed:
+    """Land rows that come from no file (a database, a command), told apart by the hash of their content.
+
+    content: what the rows were read from, if they were read from bytes, or stand for; a file of these bytes is the
+    same landing. Without it, the rows are held in memory.
+    `replace` lands the rows anew, as the last word, even if they were landed before.
+    """
+    import hashlib
+
+    digest = hashlib.sha256(content or b"")
+    if content is None:
+        batches = list(batches)
+    for batch in batches if content is None else ():
+        digest.update(batch.table.name.encode())
+        digest.update(batch.rows.hash_rows().to_numpy().tobytes())
+    earlier = _generations(store, digest.hexdigest())
+    if earlier and not replace:
+        return Landed(earlier[-1], is_new=False)
+    return _write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches))
+
+
+class _NothingNew(Exception):
+    """Another attempt that came to the same nothing as the one before: leaving by it leaves no trace."""
+
+
+def _write(
+    store: Store,
+    source_file: str,
+    sha256: str,
+    format_name: str,
+    earlier: Sequence[Landing],
+    batches: Iterator[Batch],
+) -> Landed:
+    suffix = f"-{len(earlier)}" if earlier else ""
+    landing_id = sha256[:_ID_DIGITS] + suffix
+    store.landed.mkdir(parents=True, exist_ok=True)
+    with suppress(_NothingNew), _at_work(store, fcntl.LOCK_SH), moved_into_place(store.landed / landing_id) as folder:
+        folder.mkdir()
+        parts = list(_write_parts(folder, landing_id, source_file, batches))
+        landing = Landing(
+            landing_id=landing_id,
+            generation=len(earlier),
+            source_file=source_file,
+            content_sha256=sha256,
+            format=format_name,
+            landed_at=datetime.now(UTC).isoformat(timespec="microseconds"),
+            refused_count=sum(part.row_count for part in parts if part.table == tables.REJECTS.name),
+            parts=tuple(parts),
+        )
+        if earlier and _is_as_fruitless(landing, earlier[-1]):
+            raise _NothingNew
+        write_json(dataclasses.asdict(landing), folder / _MANIFEST)
+        return Landed(landing, is_new=True)
+    return Landed(earlier[-1], is_new=False)
+
+
+def _is_as_fruitless(landing: Landing, before: Landing) -> bool:
+    if landing.row_count() or before.row_count():
+        return False
+    return (landing.format, landing.refused_count) == (before.format, before.refused_count)
+
+
+@contextmanager
+def _at_work(store: Store, operation: int) -> Iterator[None]:
+    """Hold the mark of landings at work: many may share it, and only without them it can be had alone."""
+    with (store.root / "landing.lock").open("w") as file:
+        fcntl.flock(file, operation)
+        yield
+
+
+def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Iterator[Batch]) -> Iterator[Part]:
+    """Write batches as files; one is written while the next is read."""
+    counts: Counter[str] = Counter()
+    writing: deque[Future[Part]] = deque()
+    with ThreadPoolExecutor(_WRITERS, "landing") as writer:
+        for batch in batches:
+            for day, rows in _by_day(batch.table, _signed(batch.rows, landing_id, source_file)):
+                name = f"{batch.table.name}-{day or 'undated'}-{counts[batch.table.name]}.parquet"
+                counts[batch.table.name] += 1
+                writing.append(writer.submit(_write_part, folder / name, landing_id, batch.table, day, rows))
+                if len(writing) > _AHEAD:
+                    yield writing.popleft().result()
+        for written in writing:
+            yield written.result()
+
+
+def _write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
+    write_parquet(rows, table, path)
+    place = f"landed/{landing_id}/{path.name}"
+    if table != tables.POLLS:
+        return Part(table.name, place, day, rows.height)
+    first, last = _edges(rows)
+    longest_s = float(rows.select("interval_s").max().item())
+    return Part(table.name, place, day, rows.height, first, last, longest_s)
+
+
+def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
+    """Return the first and last key of sorted polls, or twice None where a key comes twice."""
+    import polars as pl
+
+    keys = polls.select(_POLL_ORDER)
+    repeats = keys.select(pl.all_horizontal(pl.all() == pl.all().shift(1)).any()).item()
+    if repeats:
+        return None, None
+    (at, controller, filesystem), (last_at, last_controller, last_filesystem) = keys.row(0), keys.row(-1)
+    return (at.isoformat(), controller, filesystem), (last_at.isoformat(), last_controller, last_filesystem)
+
+
+def _signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFrame:
+    import polars as pl
+
+    known = {"landing_id": landing_id, "source_file": source_file, "trace_id": landing_id[:_ID_DIGITS]}
+    return rows.with_columns(pl.lit(value).alias(name) for name, value in known.items() if name in rows.columns)
+
+
+def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.DataFrame]]:
+    """Yield polls by UTC day, sorted by time and controller, and predictions by theirs; everything else as it comes."""
+    import polars as pl
+
+    if rows.is_empty():
+        return
+    if table == tables.PREDICTION_RECORDS:
+        for (day,), piece in rows.group_by("predicted_on", maintain_order=True):
+            yield day.isoformat(), piece
+        return
+    if table != tables.POLLS:
+        yield None, rows
+        return
+    ordered = rows if _is_ordered(rows) else rows.sort(_POLL_ORDER)
+    days = ordered["polled_at"].dt.date()
+    if days[0] == days[-1]:
+        yield days[0].isoformat(), ordered
+        return
+    for (day,), piece in ordered.with_columns(day=pl.col("polled_at").dt.date()).group_by("day", maintain_order=True):
+        yield day.isoformat(), piece.drop("day")
+
+
+def _is_ordered(polls: pl.DataFrame) -> bool:
+    """Return whether polls are sorted, as most come; asking costs a third of sorting."""
+    import polars as pl
+
+    at, controller, filesystem = (pl.col(name) for name in _POLL_ORDER)
+    rises = (at > at.shift(1)) | (
+        (at == at.shift(1))
+        & (
+            (controller > controller.shift(1))
+            | ((controller == controller.shift(1)) & (filesystem >= filesystem.shift(1)))
+        )
+    )
+    return bool(polls.select(rises.slice(1).all()).item())
+
+
+def sweep(store: Store) -> None:
+    """Remove what killed landings left, unless a landing is at work just now."""
+    if store.landed.is_dir():
+        with suppress(BlockingIOError), _at_work(store, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            sweep_temporaries(store.landed)

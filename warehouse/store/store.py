@@ -1,0 +1,131 @@
+"""The warehouse's folder: where things lie, and how a file comes into being whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warehouse.errors import UsageError
+from warehouse.placing import moved_into_place
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from warehouse.contracts import Table
+
+DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "data"
+_ROW_GROUP_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The folder of one warehouse; it can be moved or copied, since nothing in it holds its own path."""
+
+    root: Path
+
+    @property
+    def landed(self) -> Path:
+        """One folder per landing."""
+        return self.root / "landed"
+
+    @property
+    def tables(self) -> Path:
+        """The Iceberg tables' data and metadata."""
+        return self.root / "tables"
+
+    @property
+    def builds(self) -> Path:
+        """What a run has built and not yet released, one folder per plan."""
+        return self.root / "builds"
+
+    @property
+    def catalogue(self) -> Path:
+        """The Iceberg catalogue, an SQLite file."""
+        return self.root / "catalogue.sqlite"
+
+    @property
+    def journal(self) -> Path:
+        """The journal of predictions, an SQLite file of its own."""
+        return self.root / "predictions.sqlite"
+
+    @property
+    def data_docs(self) -> Path:
+        """The pages of the last run's checks."""
+        return self.root / "data_docs"
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever landed or released here."""
+        return self.landed.is_dir() or self.catalogue.is_file()
+
+
+def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
+    """Write a frame that meets the table's contract as one Parquet file, units and docs in its metadata.
+
+    Raises ContractError, and writes nothing, if the frame differs from the contract.
+    """
+    import pyarrow.parquet as pq
+
+    from warehouse.contracts import arrow, frames
+
+    rows = frames.require(frame, table).to_arrow().cast(arrow.schema(table))
+    with moved_into_place(path) as temporary:
+        pq.write_table(
+            rows,
+            temporary,
+            compression="zstd",
+            row_group_size=_ROW_GROUP_ROWS,
+            use_dictionary=[column.name for column in table.columns if column.dtype in ("text", "date")],
+        )
+    return path
+
+
+def join_parquet(
+    parts: Sequence[Path], table: Table, path: Path, kept: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+) -> Path:
+    """Join Parquet files that `write_parquet` wrote into one, in order, a batch of rows at a time.
+
+    kept: what to keep of each batch, in the table's columns; all of it if not given.
+    """
+    import polars as pl
+    import pyarrow.parquet as pq
+
+    from warehouse.contracts import arrow
+
+    schema = arrow.schema(table)
+    with moved_into_place(path) as temporary:
+        dictionaries = [column.name for column in table.columns if column.dtype in ("text", "date")]
+        with pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=dictionaries) as writer:
+            for part in parts:
+                for batch in pq.ParquetFile(part).iter_batches(_ROW_GROUP_ROWS):
+                    if kept is None:
+                        writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
+                    elif (rows := kept(pl.DataFrame(batch))).height:
+                        writer.write_table(rows.to_arrow().cast(schema), row_group_size=_ROW_GROUP_ROWS)
+    return path
+
+
+def write_json(document: Any, path: Path) -> Path:
+    """Write a JSON document, keys sorted, in one step."""
+    with moved_into_place(path) as temporary:
+        temporary.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return path
+
+
+@contextmanager
+def locked(store: Store) -> Iterator[None]:
+    """Hold the warehouse for one writer of releases; a second one is told so at once."""
+    store.root.mkdir(parents=True, exist_ok=True)
+    with (store.root / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(
+                f"Another run is writing to {store.root}. Wait for it, or give this one its own --warehouse."
+            ) from error
+        yield
