@@ -20,13 +20,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from bench.figures import Figure
 from bench.processes import cost_of, in_turn, iosig, median_s
 from bench.tmio_traces import FTIO
-
-Reals = npt.NDArray[np.float64]
+from transforms.arrays import Reals
 
 _HZ = 10.0
 _PERIOD_S, _BURST_S, _BYTES_PER_S = 20.0, 1.5, 1e9

@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-Reals = NDArray[np.float64]
+from transforms.arrays import Reals
 
 _REQUEST_BYTES = 1 << 20
 _MEANS = ("weighted_harmonic_mean", "harmonic_mean", "arithmetic_mean", "median", "max", "min")

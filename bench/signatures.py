@@ -25,12 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bench.figures import Figure
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from transforms.arrays import Ints, Reals
 
 #: 90 days at 2 s, and the paper's number of jobs
 TICKS, JOBS, SETS = 3_888_000, 80_815, 5_000

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from transforms.arrays import Ragged
-
-Reals = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from transforms.arrays import Ints, Ragged, Reals, offsets_of
 
 
 def floats(values: pl.Series) -> Reals:
@@ -28,7 +23,7 @@ def epoch_s(instants: pl.Series) -> Reals:
 
 def offsets(counts: pl.Series) -> Ints:
     """Return where each of many pieces of these lengths begins, and where the last one ends."""
-    return np.concatenate(([0], np.cumsum(counts.to_numpy()))).astype(np.int64)
+    return offsets_of(counts.to_numpy())
 
 
 def ragged(lists: pl.Series) -> Ragged:

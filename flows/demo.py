@@ -9,10 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from transforms import classes
+from transforms.arrays import Reals, offsets_of
 from transforms.signatures.signature import SignatureBursts
 from transforms.synthetic.site import DIRECTIONS, Application, Direction, Site, signature
 
@@ -157,7 +157,7 @@ def classes_truth(site: Site) -> pl.DataFrame:
     start = np.zeros(len(subjects))
     sections = classes.grid_sections(
         np.concatenate([np.empty(0), *signatures]),
-        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        offsets_of(lengths),
         grid_started_s=start,
         interval_s=start + 1.0,
         started_s=start,
@@ -180,7 +180,7 @@ class TrueSignature:
 
     application: Application
     direction: Direction
-    bytes_per_s: npt.NDArray[np.float64]
+    bytes_per_s: Reals
     bursts: SignatureBursts
 
     @property

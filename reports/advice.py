@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from reports import panels
 from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION
 from reports.texts import RATES, TIMES, Unit, duration_text, plain, unit_for
+from transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Reals = npt.NDArray[np.float64]
 
 _WIDTH_IN = 12.0
 #: a row's height where there are few, and where there are many; all rows together are about so high

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from reports.texts import shortened
+from transforms.arrays import Ints, Reals
 from warehouse.placing import moved_into_place
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # Colours that people with any kind of colour vision can tell apart (Okabe and Ito, "Color Universal Design", 2008).
 BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#8F3F71", "#E69F00", "#009E73", "#56B4E9"

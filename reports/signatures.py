@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from reports import panels
 from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
 from reports.texts import RATES, TIMES, Unit, duration_text, plain, unit_for
+from transforms.arrays import Reals
 from transforms.signatures.signature import Extracted, SignatureBursts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Reals = npt.NDArray[np.float64]
 
 _WIDTH_IN, _SIGNATURE_IN, _SUPPORT_IN = 11.0, 3.2, 0.8
 #: all samples together, unless their rows would become too high or too low; rows that are lower have no names

@@ -24,11 +24,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import fft
 from scipy.special import ndtri
 
-Reals = npt.NDArray[np.float64]
+from transforms.arrays import Ints, Reals
 
 #: what choices are ranked by
 Method = Literal["correlation", "contention"]
@@ -293,7 +292,7 @@ class _Grid:
     step_s: float
     own_count: int
     count: int
-    delay_steps: npt.NDArray[np.int64]
+    delay_steps: Ints
     delays_s: Reals
 
     @classmethod

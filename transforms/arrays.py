@@ -1,7 +1,8 @@
-"""Samples: each run's piece cut out of its file system's traffic, all runs at once."""
+"""Arrays of many pieces at once: what every room of transforms writes them with, and samples cut out of series."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,22 @@ from numpy.typing import NDArray
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def offsets_of(counts: Ints | Bools | Sequence[int]) -> Ints:
+    """Return where each of many pieces of these lengths begins, and where the last one ends: shape (n + 1,)."""
+    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+
+
+def owners(offsets: Ints) -> Ints:
+    """Return the number of the piece to which each value belongs: shape (`offsets[-1]`,)."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def places_within(counts: Ints) -> Ints:
+    """Return each value's place within its own piece, from 0, for pieces of these lengths: shape (sum of counts,)."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +57,7 @@ def cut(series: Reals, first: Ints, last: Ints) -> Ragged:
     occupied = lengths > 0
     if occupied.any() and (first[occupied].min() < 0 or last[occupied].max() >= len(series)):
         raise IndexError("a piece reaches beyond the series")
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
+    offsets = offsets_of(lengths)
     # The index of each value is its place in the output, shifted by a constant for each piece.
     index = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], lengths)
     return Ragged(series[index], offsets)

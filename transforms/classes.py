@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from transforms.arrays import Ints, Reals
+
 Texts = npt.NDArray[np.str_]
 
 #: Algorithm 1 is defined on four sections (section 4.1)

@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
+from transforms.arrays import Reals
 
 #: whether the curve of a release is used, the bursts of a feed, or those that a mix holds itself
 SignatureBasis = Literal["curve", "bursts", "mix"]

@@ -15,18 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flows.advice.inputs import (
-    FilesystemState,
-    KnownSignature,
-    LeftOut,
-    Load,
-    Reals,
-    RunningJob,
-    SiteState,
-    on_filesystem,
-)
+from flows.advice.inputs import FilesystemState, KnownSignature, LeftOut, Load, RunningJob, SiteState, on_filesystem
 from flows.settings import AdviceSettings, Settings
 from flows.steps.plan import expose
+from transforms.arrays import Reals
 from warehouse.contracts import Table, tables
 from warehouse.errors import NothingToDo
 from warehouse.releases.reading import opened

@@ -12,14 +12,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from flows.following.seen_polls import SeenPolls
+from transforms.arrays import Bools, Ints, Reals
 from warehouse.following.flushes import Flush, Moves
-
-Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
-Marks = NDArray[np.bool_]
 
 _WAITING = {
     "controller": pl.Int64(),
@@ -77,7 +73,7 @@ class _Ordered:
     began_us: Ints
     ceased_us: Ints
     volumes: Mapping[str, Reals]
-    is_measured: Marks
+    is_measured: Bools
 
     @classmethod
     def of(cls, rows: pl.DataFrame, started_us: int, ended_us: int | None) -> _Ordered:
@@ -230,14 +226,14 @@ class MergedPolls:
             self._count(polls, low, high)
             yield self._flush(polls, low, high)
 
-    def _is_seen(self, rows: pl.DataFrame) -> Marks:
+    def _is_seen(self, rows: pl.DataFrame) -> Bools:
         """Return which polls (n) were counted already."""
         times, at = np.unique(rows["polled_us"].to_numpy(), return_inverse=True)
         width = len(self._controllers) // 8 + 1
         masks = b"".join(self._seen.at(int(time)).to_bytes(width, "little") for time in times)
         bits = np.frombuffer(masks, np.uint8).reshape(len(times), width)
         controller = rows["controller"].to_numpy()
-        found: Marks = (bits[at, controller >> 3] >> (controller & 7).astype(np.uint8)) & 1 == 1
+        found: Bools = (bits[at, controller >> 3] >> (controller & 7).astype(np.uint8)) & 1 == 1
         return found
 
     # ---- polls in time

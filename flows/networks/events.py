@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import Ints, floats
+from flows.arrays import floats
 from flows.networks.layers import Members, named, ranks
+from transforms.arrays import Ints
 from transforms.networks import clock_skew
 from transforms.networks.bottlenecks import BottleneckFinder
 from transforms.networks.counting import EdgeCounter, window_edges

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from flows.arrays import Ints
+from transforms.arrays import Ints
 from transforms.networks.network import Layer, NetworkParams
 
 #: what a layer can be made of: `target` is the storage target where it is known, else the file system

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import Ints, Reals, floats
+from flows.arrays import floats
 from flows.networks.events import EventNetwork
 from flows.networks.layers import LAYER_NAMES, USUAL_LAYERS, LayerName, Members, Seen, members, used
 from flows.networks.stripes import on_targets
 from reports.networks.texts import value_text
+from transforms.arrays import Ints, Reals
 from transforms.networks.bottlenecks import BottleneckFinder
 from transforms.networks.clock_skew import Skew, corrected, offsets
 from transforms.networks.counting import EdgeCounter, window_edges

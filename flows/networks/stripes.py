@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from transforms.arrays import offsets_of
 from transforms.throughput import striping
 
 _UNKNOWN = -1
@@ -44,5 +45,5 @@ def _layouts(striped: pl.DataFrame) -> striping.Layouts:
     return striping.Layouts(
         striped["stripe_bytes"].to_numpy(),
         striped["osts"].explode(empty_as_null=False).cast(pl.Int64).to_numpy(),
-        np.concatenate(([0], np.cumsum(lists))).astype(np.int64),
+        offsets_of(lists),
     )

@@ -11,16 +11,14 @@ import math
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from flows.replay import traces
+from transforms.arrays import Ints, Reals
 from transforms.traces.expansion import numbered
 from transforms.traces.time_histograms import Bins
 from transforms.traces.trace import START, Call, CompressedTrace, TimeHistogram
 
-Reals = npt.NDArray[np.float64]
-Longs = npt.NDArray[np.int64]
 #: up to so many times, their order is a random one; of more it is a stride, which needs no memory
 _SHUFFLED = 1 << 20
 
@@ -49,7 +47,7 @@ class Pacing:
             times[here, 0] = self._gaps(call, previous[here], (number, node, index))
         return times.clip(min=0.0)
 
-    def _gaps(self, call: Call, previous: Longs, key: tuple[int, int, int]) -> Reals:
+    def _gaps(self, call: Call, previous: Ints, key: tuple[int, int, int]) -> Reals:
         number, node, index = key
         known = [gap for gap in call.gaps if gap.histogram.count]
         total = sum(gap.histogram.count for gap in known)
@@ -68,7 +66,7 @@ class Pacing:
         return quantiles(histogram, shuffled(places, histogram.count, (self._seed, *key)))
 
 
-def shuffled(places: Longs, count: int, seed: tuple[int, ...]) -> Longs:
+def shuffled(places: Ints, count: int, seed: tuple[int, ...]) -> Ints:
     """Return where places of a row of so many go when it is shuffled; no two go to the same."""
     if count <= _SHUFFLED:
         return _order(count, seed)[places]
@@ -82,11 +80,11 @@ def shuffled(places: Longs, count: int, seed: tuple[int, ...]) -> Longs:
 
 
 @cache
-def _order(count: int, seed: tuple[int, ...]) -> Longs:
+def _order(count: int, seed: tuple[int, ...]) -> Ints:
     return np.random.default_rng(seed).permutation(count)
 
 
-def quantiles(histogram: TimeHistogram, places: Longs) -> Reals:
+def quantiles(histogram: TimeHistogram, places: Ints) -> Reals:
     """Return the times [s] that stand at these places of all of a histogram's, from the shortest (0) to the longest.
 
     Within a bin they go from its least to its largest, both included, spread as the histogram takes them to be.

@@ -19,6 +19,7 @@ import polars as pl
 
 from flows.replay.functions import COLLECTIVES, PLACES, READING, SHARED, WRITING, Verb, table
 from flows.replay.sandbox import PathRefused, remapped
+from transforms.arrays import Ints, Reals
 from warehouse.sources.recorder import requests
 
 #: how MPI-IO's calls are replayed: by the rank itself as POSIX calls, by MPI, or by the POSIX calls within them
@@ -105,10 +106,10 @@ class Written:
 
     script: Script
     done: pl.DataFrame
-    sync_places: npt.NDArray[np.int64]
+    sync_places: Ints
 
 
-def written(rank: int, calls: pl.DataFrame, spent: npt.NDArray[np.float64], way: Way) -> Written:
+def written(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Written:
     """Return the script of a rank.
 
     calls: as `traces.calls_of` returns them. spent: [gap, duration, least duration] of each call [s], N x 3; zeros
@@ -338,7 +339,7 @@ def _steps(
     done: pl.DataFrame,
     syncs: pl.DataFrame,
     communicators: tuple[str, ...],
-    spent: npt.NDArray[np.float64],
+    spent: Reals,
 ) -> tuple[Steps, tuple[str, ...]]:
     """Return the steps in order, each waiting for what came since the one before it and was not executed."""
     functions = tuple(done["function"].unique(maintain_order=True))
@@ -355,9 +356,7 @@ def _steps(
     return steps, functions
 
 
-def _due(
-    judged: pl.DataFrame, done: pl.DataFrame, syncs: pl.DataFrame, spent: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _due(judged: pl.DataFrame, done: pl.DataFrame, syncs: pl.DataFrame, spent: Reals) -> Reals:
     """Return when each call would begin, and the rank end, if what is executed took no time [s], N + 1.
 
     Of a call that encloses others, the time of those counts and not its own; calls within one that is executed are
@@ -395,7 +394,7 @@ def _fill_calls(steps: Steps, done: pl.DataFrame, functions: tuple[str, ...]) ->
         steps["function"] = done["function"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
 
 
-def _fill_syncs(steps: Steps, syncs: pl.DataFrame, spent: npt.NDArray[np.float64]) -> None:
+def _fill_syncs(steps: Steps, syncs: pl.DataFrame, spent: Reals) -> None:
     steps["verb"] = int(Verb.SYNC)
     steps["function"] = ABSENT
     steps["file"] = ABSENT

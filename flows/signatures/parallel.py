@@ -17,14 +17,11 @@ from itertools import chain, islice
 from multiprocessing import get_context
 
 import numpy as np
-import numpy.typing as npt
 
-from transforms.arrays import Ragged
+from transforms.arrays import Ints, Ragged, offsets_of
 from transforms.signatures.extracting import SignatureParams, Signatures, extract
 from transforms.signatures.sample_sets import SampleSets
 from warehouse.errors import IosigError
-
-Ints = npt.NDArray[np.int64]
 
 #: steps of a chunk's samples: 4 MB, and about as long at work as a process takes to start
 CHUNK_STEPS = 500_000
@@ -84,7 +81,7 @@ def chunks_of(step_counts: Ints, most_steps: int, most_sets: int | None = None) 
 
     A set that exceeds the bound by itself is a chunk of its own. No sets make no chunks.
     """
-    totals = np.concatenate([[0], np.cumsum(step_counts, dtype=np.int64)])
+    totals = offsets_of(step_counts)
     count = len(step_counts)
     chunks = []
     first = 0

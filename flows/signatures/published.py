@@ -6,15 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from transforms.arrays import Reals
 from transforms.signatures.signature import Extracted, SignatureBursts
 
 if TYPE_CHECKING:
     import duckdb
 
-Reals = npt.NDArray[np.float64]
 
 #: what names one signature
 SUBJECT = ("application_id", "filesystem", "direction")

@@ -17,20 +17,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import Ints, Reals
 from flows.landing import Told
 from flows.settings import Settings
 from flows.single.one_input import PollInput, SeriesInput, TraceInput, opened
 from flows.steps.periods import judged_of, params_of, rows_from
 from flows.steps.subjects import Subjects, series_subjects, traced_requests, traced_subjects
-from transforms.arrays import Ragged, cut
+from transforms.arrays import Ints, Ragged, Reals, cut, owners
 from transforms.periods import windows
 from transforms.periods.answers import Detections, gathered
 from transforms.periods.finding import METHODS, PeriodParams, Periods, compared, find
 from transforms.periods.sampled import Sampled, by_length
 from transforms.throughput import sampling
 from transforms.throughput.intervals import StepParams
-from transforms.throughput.requests import Requests, Steps, owners, step_function
+from transforms.throughput.requests import Requests, Steps, step_function
 from warehouse.contracts import tables
 from warehouse.errors import UsageError
 

@@ -9,8 +9,8 @@ from typing import Literal, get_args
 import numpy as np
 import polars as pl
 
-from flows.arrays import Reals
 from flows.networks.stripes import on_targets
+from transforms.arrays import Reals
 from transforms.throughput import sampling, signals
 from transforms.throughput.requests import Requests
 from warehouse.errors import UsageError

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from flows.arrays import Reals, epoch_s, floats, offsets, ragged
+from flows.arrays import epoch_s, floats, offsets, ragged
 from flows.steps.run import Day, Run, default_signatures, undated_of_others
 from flows.steps.subjects import Subjects, signature_subjects, traced_runs
 from transforms import classes
+from transforms.arrays import Reals
 from warehouse.contracts import frames, tables
 from warehouse.store.store import write_parquet
 

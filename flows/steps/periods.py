@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from flows.arrays import Reals, list_column
+from flows.arrays import list_column
 from flows.settings import PeriodSettings
 from flows.steps import subjects
 from flows.steps.run import Day, Run, default_signatures, undated_of_others
 from flows.steps.subjects import KEYS, Subjects
-from transforms.arrays import Ragged
+from transforms.arrays import Ragged, Reals, owners
 from transforms.periods import finding, windows
 from transforms.periods.finding import PeriodParams, Periods
-from transforms.throughput.requests import Steps, owners, step_function
+from transforms.throughput.requests import Steps, step_function
 from warehouse.contracts import frames, tables
 from warehouse.store.store import write_parquet
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from flows.arrays import Reals
 from flows.signatures import published
 from flows.signatures.published import KEY
 from flows.steps.run import Run
 from flows.steps.subjects import Subjects, traced_subjects
+from transforms.arrays import Reals
 from transforms.signatures import similarity
 from transforms.signatures.curve_bursts import bursts_of
 from transforms.signatures.signature import Extracted

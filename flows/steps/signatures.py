@@ -17,12 +17,12 @@ from flows.signatures import published
 from flows.signatures.parallel import chunks_of, extract_each
 from flows.signatures.published import KEY, SUBJECT
 from flows.steps.run import Run
+from transforms.arrays import offsets_of, owners
 from transforms.signatures import preprocessing, similarity
 from transforms.signatures.extracting import DEFAULT_METHOD, SignatureParams, Signatures
 from transforms.signatures.iosi import IosiParams
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Extracted, SignatureBursts
-from transforms.throughput.requests import owners
 from warehouse.contracts import Table, frames, tables
 from warehouse.releases import reading
 from warehouse.store import models
@@ -271,7 +271,7 @@ def _burst_rows(keys: pl.DataFrame, found: Sequence[Extracted]) -> pl.DataFrame:
 def _part_rows(keys: pl.DataFrame, found: Sequence[Extracted | SignatureBursts], named: Sequence[str]) -> pl.DataFrame:
     """Return a row for each value of some arrays of each part: its key, its `place` in the part, NULL for NaN."""
     counts = np.array([len(getattr(one, named[0])) for one in found], dtype=np.int64)
-    edges = np.concatenate([[0], np.cumsum(counts)])
+    edges = offsets_of(counts)
     owner = owners(edges)
     columns = {name: np.concatenate([np.zeros(0), *(getattr(one, name) for one in found)]) for name in named}
     return (

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import Reals, epoch_s, floats, offsets, ragged
-from transforms.arrays import Ragged
+from flows.arrays import epoch_s, floats, offsets, ragged
+from transforms.arrays import Ragged, Reals
 from transforms.throughput import intervals, sampling
 from transforms.throughput.requests import Requests
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import Ints, Reals, floats, list_column
+from flows.arrays import floats, list_column
 from flows.settings import TraceSettings
 from flows.steps.run import Day, Run, write_days
-from transforms.arrays import Ragged
+from transforms.arrays import Ints, Ragged, Reals
 from transforms.throughput import sampling, signals
 from transforms.throughput.requests import Requests
 from warehouse.contracts import frames, tables

@@ -16,7 +16,8 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
+from transforms.arrays import Reals
+
 Bytes = npt.NDArray[np.uint8]
 
 STEP_COUNT = 256

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Ints, Reals
 from transforms.networks.rings import shortest_ends
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]
 Bytes = npt.NDArray[np.uint8]
 

@@ -12,20 +12,18 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from reports.networks.texts import distinct
 from reports.panels import DOTS_PER_INCH, INK
 from reports.texts import plain
+from transforms.arrays import Ints, Reals
 from transforms.networks.network import Layer
 from transforms.networks.rings import Ring
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _TURN = 2 * np.pi
 _OUTER_POINTS = 9.0

@@ -6,7 +6,6 @@ import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from reports.networks.colors import colors, unused_color
 from reports.networks.scales import Scale
@@ -25,12 +24,12 @@ from reports.networks.texts import (
 from reports.networks.view import NetworkView
 from reports.panels import DOTS_PER_INCH, INK
 from reports.texts import plain
+from transforms.arrays import Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Ints = npt.NDArray[np.int64]
 
 _SOFT = "#555555"
 #: points of a heading and of what is below it; pixels of a line; letters that fit a line

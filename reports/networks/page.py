@@ -26,7 +26,8 @@ from reports.networks.colors import colors, unused_color
 from reports.networks.page_data import Detail, SlotCounts
 from reports.networks.view import NetworkView
 from reports.texts import printable
-from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Ints, Network, Reals
+from transforms.arrays import Ints, Reals
+from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
 from warehouse.placing import moved_into_place
 
 #: a page of this size is opened at once, and may be sent by mail

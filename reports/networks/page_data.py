@@ -16,7 +16,8 @@ import numpy.typing as npt
 import polars as pl
 
 from reports.networks.scales import Scale, scale_of, sparse_slot_counts
-from transforms.networks.network import METRICS, Bools, Ints, Network, Reals
+from transforms.arrays import Bools, Ints, Reals
+from transforms.networks.network import METRICS, Network
 from transforms.networks.rings import RadialLayout
 
 #: bits that counts and sums of single windows keep where they are rounded: 3 % and 0.4 % at most

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from reports import panels
@@ -27,15 +26,13 @@ from reports.networks.timeline import MOST_HOPS, draw_timelines
 from reports.networks.view import NetworkView
 from reports.panels import INK, ORANGE
 from reports.texts import duration_text, plain
+from transforms.arrays import Bools, Ints
 from transforms.networks.rings import Ring, edge_angles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: pixels: the whole width; the square that the circle and its names fill, and the space around it
 _WIDTH, _DISC, _LEFT = 1960, 1464, 30

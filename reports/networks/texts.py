@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from reports.networks.scales import Scale
 from reports.texts import RATES, Unit, plain, shortened, unit_for
+from transforms.arrays import Reals
 from transforms.networks.network import Metric, Network
-
-Reals = npt.NDArray[np.float64]
 
 _SECONDS = (
     Unit(1e-9, 1e-9, "ns"),

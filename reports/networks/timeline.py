@@ -16,12 +16,12 @@ from reports.networks.colors import colors
 from reports.networks.texts import log_ticks, plural, quantity_of_hop, value_text
 from reports.networks.view import NetworkView
 from reports.texts import TIMES, plain, unit_for
+from transforms.arrays import Reals
 from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Reals = npt.NDArray[np.float64]
 
 #: of more hops than these, the outer ones are drawn
 MOST_HOPS = 4

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from reports import panels
 from reports.periods.view import Autocorrelation, Cosines, PeriodView, Spectrum
 from reports.texts import HERTZ, RATES, TIMES, Unit, plain, unit_for
+from transforms.arrays import Ints, Reals
 from transforms.periods.sampled import Sampled
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Autocorrelation", "Cosines", "PeriodView", "Spectrum", "draw"]
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = panels.BLUE, panels.VERMILION, panels.PURPLE, panels.ORANGE, panels.GREEN
 _GAP, _LINE = panels.GREY, panels.INK

@@ -9,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from reports.texts import duration_text, exact_duration_text, frequency_text, plain, ratio_text
+from transforms.arrays import Bools, Ints, Reals
 from transforms.periods import autocorrelation as autocorrelations
 from transforms.periods.answers import Detections
 from transforms.periods.autocorrelation import AutocorrelationParams
 from transforms.periods.ftio_outliers import OutlierParams
 from transforms.periods.ftio_spectra import spectra
 from transforms.periods.sampled import Sampled
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: with fewer samples there is no lag to compare
 _FEWEST_LAGS = 3
@@ -47,7 +45,7 @@ class Cosines:
         """Return no cosines."""
         return cls(np.zeros(0), np.zeros(0), np.zeros(0), math.nan)
 
-    def chosen(self, rows: npt.NDArray[np.bool_] | slice) -> Cosines:
+    def chosen(self, rows: Bools | slice) -> Cosines:
         """Return some of them."""
         return Cosines(
             self.frequency_hz[rows], self.amplitude_bytes_per_s[rows], self.phase_rad[rows], self.mean_bytes_per_s

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from reports import panels
 from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILION
@@ -34,13 +33,13 @@ from reports.predictions.state_strips import (
     text_inches,
 )
 from reports.texts import duration_text, plain
+from transforms.arrays import Reals
 from transforms.predictions.automaton import OTHER_STATES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Reals = npt.NDArray[np.float64]
 Box = tuple[float, float, float, float]
 
 _WIDTH_IN, _SIDE_IN, _TOP_IN, _FOOT_IN = 11.0, 0.3, 1.45, 0.65

@@ -22,13 +22,12 @@ from reports import panels
 from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
 from reports.predictions.state_strips import RunClock, counted, draw_strip, kind_of, known_times, text_inches
 from reports.texts import RATES, TIMES, duration_text, plain, unit_for
+from transforms.arrays import Bools, Ints, Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Texts = npt.NDArray[np.str_]
 
 #: columns of `predictions` that are drawn: numbers, and texts
@@ -108,7 +107,7 @@ class _Run:
     numbers: dict[str, Reals]
     texts: dict[str, Texts]
     onset_s: Reals
-    follows: npt.NDArray[np.bool_]
+    follows: Bools
     clock: RunClock
     ends_s: tuple[float, float]
 
@@ -124,7 +123,7 @@ class _Run:
         return cls(at, numbers, texts, onset, follows, RunClock.of(*ends, has_utc_clock=view.has_utc_clock), ends)
 
     @property
-    def has_period(self) -> npt.NDArray[np.bool_]:
+    def has_period(self) -> Bools:
         """Which evaluations (n) have a period."""
         return np.isfinite(self.numbers["period_s"])
 
@@ -148,7 +147,7 @@ def _filled(values: Reals) -> Reals:
     return np.where(np.isfinite(known), known, first[0] if len(first) else 0.0)
 
 
-def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, npt.NDArray[np.bool_]]:
+def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, Bools]:
     if len(view.onset_s):
         return known_times(view.onset_s), np.ones(len(view.onset_s) - 1, dtype=bool)
     order = np.flatnonzero(np.isfinite(numbers["last_phase_s"]))

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from reports import panels
 from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
 from reports.texts import TIMES, Unit, plain, unit_for
+from transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Reals = npt.NDArray[np.float64]
 
 #: the mean letter's width, in sizes of the font, with some to spare
 LETTER, BOLD_LETTER = 0.63, 0.72

@@ -13,15 +13,14 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from transforms.advice import Advice, AdviceParams, Demand, Partition, Running, advise
+from transforms.arrays import Bools, Reals, offsets_of
 from transforms.synthetic.contention import Chains, Pipe, Shared, share
 from transforms.synthetic.site import signature
 from transforms.synthetic.workload import PROFILE, Application, Burst
 
-Reals = npt.NDArray[np.float64]
 Told = Callable[[int, int], None]
 
 #: when the new application is placed: by then everybody who runs has begun [s]
@@ -242,7 +241,7 @@ def simulated(runs: tuple[Run, ...], pipe: Pipe, until_s: float) -> Shared:
     return share(
         Chains(
             np.array([run.started_s for run in runs]),
-            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            offsets_of(sizes),
             np.concatenate([run.wait_s for run in runs]),
             volume,
             np.concatenate([run.peak_bytes_per_s for run in runs]),
@@ -254,7 +253,7 @@ def simulated(runs: tuple[Run, ...], pipe: Pipe, until_s: float) -> Shared:
     )
 
 
-def late_bytes(run: Run, started_s: Reals, shared: Shared, channel: int, is_judged: npt.NDArray[np.bool_]) -> float:
+def late_bytes(run: Run, started_s: Reals, shared: Shared, channel: int, is_judged: Bools) -> float:
     """Return the bytes of a run's judged transfers that were not moved by when they would have been alone."""
     begun, alone_s = started_s[is_judged], (run.volume_bytes / run.peak_bytes_per_s)[is_judged]
     totals = shared.moved_total_bytes[:, channel]

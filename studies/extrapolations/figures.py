@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, in_order, own_style, save_study
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Reals = npt.NDArray[np.float64]
 
 _WIDTH_IN = 9.0
 _COLOURS = (VERMILION, BLUE, GREEN, ORANGE, PURPLE, SKY)

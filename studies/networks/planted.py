@@ -17,15 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from transforms.arrays import Bools, Ints, Reals, places_within
 from transforms.networks.counting import EdgeCounter, window_edges
 from transforms.networks.network import Layer, Network, TimeKind, Transfers
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 T = TypeVar("T")
 Planted = Literal["circular", "striped", "noisy", "outlier", "bottleneck"]
@@ -245,7 +241,7 @@ def _requests(system: PlantedSystem, generator: np.random.Generator, ranks: Ints
     counts = system.request_count[ranks]
     rank = np.repeat(ranks, counts)
     count = len(rank)
-    number = np.arange(count) - np.repeat(np.cumsum(counts) - counts, counts)
+    number = places_within(counts)
     share = (number + generator.random(count)) / np.maximum(system.request_count[rank], 1)
     band = _bands(system, generator, number, share)
     is_slow = generator.random(count) < system.slow_ratio[rank]
@@ -290,7 +286,7 @@ def _stripes(
     """Return the stripes of requests on their way to the targets; each takes a part of its request's time."""
     pieces = np.maximum(1, np.ceil(requests.size_bytes / _STRIPE_BYTES)).astype(np.int64)
     of = np.repeat(np.arange(len(pieces)), pieces)
-    number = np.arange(len(of)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    number = places_within(pieces)
     first = generator.integers(0, system.shape.target_count, len(pieces))
     size = np.minimum(_STRIPE_BYTES, requests.size_bytes[of] - number * _STRIPE_BYTES)
     time = requests.time_s[of] * size / requests.size_bytes[of] * 2.0 ** generator.normal(-2.0, 0.5, len(of))

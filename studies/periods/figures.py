@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from reports.panels import in_order, save_study
+from transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Reals = npt.NDArray[np.float64]
 Experiment = Literal["compute_time", "desynchronization", "variability", "cut"]
 
 _WIDTH_IN = 9.0

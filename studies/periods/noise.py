@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
+from transforms.arrays import Reals
 from transforms.throughput.requests import Requests, step_function
 from transforms.throughput.sampling import Grid, Sampling, binned, point_samples
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

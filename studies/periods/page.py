@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
-import numpy as np
-import numpy.typing as npt
-
 from studies.periods.running import Results, example
 from studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, example_settings
 from studies.periods.semi_synthetic import NoiseParams, PhaseParams
 from studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, statements
+from transforms.arrays import Reals
 from warehouse.placing import moved_into_place
 
 PAGE = "periods-study.md"
@@ -60,7 +58,7 @@ def _figure(name: str) -> str:
     return f"periods-study-{name.replace('_', '-')}.png"
 
 
-def _examples(seed: int) -> list[tuple[str, npt.NDArray[np.float64]]]:
+def _examples(seed: int) -> list[tuple[str, Reals]]:
     return [(words, example(setting, seed)) for words, setting in example_settings().items()]
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from studies.periods.semi_synthetic import Applications
+from transforms.arrays import Reals
 from transforms.periods.answers import Detections
 from transforms.periods.periodicity import of_steps
 from transforms.throughput.requests import Steps
-
-Reals = npt.NDArray[np.float64]
 
 
 def measured(steps: Steps, traces: Applications, found: Detections) -> dict[str, Reals]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy.stats import binomtest
 
@@ -17,11 +16,9 @@ from studies.periods.methods import METHODS, Method, Sampling
 from studies.periods.quality import measured
 from studies.periods.scenarios import SAMPLING_HZ, Null, Setting, nulls, settings
 from studies.periods.semi_synthetic import Applications, Library, applications, library
-from transforms.arrays import Ragged
+from transforms.arrays import Ragged, Reals
 from transforms.periods.answers import Detections, gathered
 from transforms.periods.sampled import Sampled, by_length
-
-Reals = npt.NDArray[np.float64]
 
 #: traces, and signals of noise, that are drawn and searched at a time: it bounds a worker's memory
 TRACE_CHUNK = 100

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from studies.periods import noise
 from studies.periods.semi_synthetic import NOISE_LEVELS, ApplicationParams
+from transforms.arrays import Reals
 
 Experiment = Literal["compute_time", "desynchronization", "variability", "cut"]
 
@@ -76,7 +76,7 @@ class Null:
 
     kind: Literal["white", "red", "bursts"]
     label: str
-    draw: Callable[[np.random.Generator, int], npt.NDArray[np.float64]]
+    draw: Callable[[np.random.Generator, int], Reals]
 
 
 def _white(label: str, params: noise.LevelParams) -> Null:

@@ -18,16 +18,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from transforms.arrays import Ragged
+from transforms.arrays import Ints, Ragged, Reals
 from transforms.throughput.requests import Requests, Steps, step_function
 from transforms.throughput.sampling import Grid, Sampling, binned, point_samples
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: how much of a noise there is: none, or the paper's two configurations
 NoiseLevel = Literal["none", "low", "high"]

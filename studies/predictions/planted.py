@@ -14,11 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Reals
 from transforms.throughput.requests import Requests
-
-Reals = npt.NDArray[np.float64]
 
 #: what a rank moves in a phase [bytes]
 REQUEST_BYTES = 1e7

@@ -25,11 +25,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from transforms.arrays import Bools, Ints, Reals
 
 #: the set of jobs whose period nobody knows yet: below all others
 UNKNOWN_SET = math.inf
@@ -414,11 +411,11 @@ class _Run:
         self.most = np.minimum(mix.most_bytes_per_s, bandwidth_bytes_per_s)
         self.compute_s, self.volume = mix.compute_s.tolist(), mix.io_bytes.tolist()
         self.phase, self.end = mix.offsets[:-1].tolist(), mix.offsets[1:].tolist()
-        self.doing: Flags = np.zeros(count, dtype=bool)
+        self.doing: Bools = np.zeros(count, dtype=bool)
         self.due_s = np.full(count, math.inf)
         self.rate, self.left, self.since_s, self.asked_s = (np.zeros(count) for _ in range(4))
         self.sets = np.full(count, math.nan)
-        self.unserved: Flags = np.zeros(count, dtype=bool)
+        self.unserved: Bools = np.zeros(count, dtype=bool)
         self.began_s, self.served_s, self.ceased_s, self.set_number = (np.full(phases, math.nan) for _ in range(4))
         self.used_at_s: list[float] = []
         self.used_bytes_per_s: list[float] = []

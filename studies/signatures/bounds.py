@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from studies.signatures.sites import STUDIED, seed_of
+from transforms.arrays import Reals
 from transforms.signatures.similarity import correlation, cross_correlation
 from transforms.synthetic.site import signature
 from transforms.synthetic.workload import DAY_S, END, START, Application, Workload, plans
-
-Reals = npt.NDArray[np.float64]
 
 #: sets of runs that are drawn of each application
 DRAWS = 100

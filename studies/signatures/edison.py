@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from studies.signatures.sites import DRIFT_RATIO, STUDIED, Drawn, set_of
+from transforms.arrays import Reals
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.synthetic.site import SiteParams
 from transforms.synthetic.workload import END, START, Application, Plan, Workload, plans
 from warehouse.errors import InputRefused
-
-Reals = npt.NDArray[np.float64]
 
 _USUAL = SiteParams()
 

@@ -16,12 +16,12 @@ import numpy.typing as npt
 import polars as pl
 
 from reports.panels import in_order, save_study
+from transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Reals = npt.NDArray[np.float64]
 
 _WIDTH_IN = 10.0
 #: vermilion, blue, sky blue, orange, green, purple, black (Okabe and Ito): the first stands out

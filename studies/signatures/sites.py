@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from transforms.arrays import cut
+from transforms.arrays import Reals, cut
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import SignatureBursts
 from transforms.synthetic.site import Site, SiteParams, signature, simulate
 from transforms.synthetic.workload import APPLICATIONS, Application, bursts
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: other users' activity as multiples of the usual, by the names of the study
 LEVELS = {"calm": 1.0, "busy": 2.0, "stormy": 4.0}

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from reports.networks.view import NetworkView
+from transforms.arrays import Ints
 from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.network import Ints, Layer, Network, TimeKind, Transfers
+from transforms.networks.network import Layer, Network, TimeKind, Transfers
 from transforms.networks.patterns import PATTERN_ROWS
 from transforms.networks.rings import layout
 

@@ -14,7 +14,8 @@ from hypothesis import assume, given, settings, strategies as st
 
 from tests.naive import classes as naive
 from transforms import classes
-from transforms.classes import ClassParams, Reals, Sections, classify, grid_sections, interval_sections, labels
+from transforms.arrays import Reals
+from transforms.classes import ClassParams, Sections, classify, grid_sections, interval_sections, labels
 
 MB = 1e6
 NAN = float("nan")

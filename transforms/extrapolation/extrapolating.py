@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Ints
 from transforms.extrapolation.evaluation import trace_at
 from transforms.extrapolation.fitted_traces import FittedCall, FittedClass, FittedLoop, FittedNode, FittedTrace
 from transforms.extrapolation.iteration_models import (
@@ -33,7 +33,6 @@ from transforms.traces.progressions import Progression, values
 from transforms.traces.trace import Call, CompressedTrace, Loop, Node, RankClass, Vector
 from transforms.traces.vectors import bounds_of, rank_lists, table_of
 
-Longs = npt.NDArray[np.int64]
 #: the iterations of the loops around a node, from the outermost, at one rank count
 Lengths = tuple[int, ...]
 #: fields that are listed where there is no trace; of more, how many there are is said
@@ -108,7 +107,7 @@ def _silent(trace: CompressedTrace) -> tuple[Progression, ...]:
     return rank_lists(np.flatnonzero(~has_calls))
 
 
-def _uneven(tables: Sequence[Longs]) -> str | None:
+def _uneven(tables: Sequence[Ints]) -> str | None:
     """Return why iterations that are not the same each time are not known elsewhere; None where they are."""
     if any((table != table[:1]).any() for table in tables):
         return "the iterations differ by rank"
@@ -138,7 +137,7 @@ class _Fitting:
     families: Families
     models: list[Model] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
-    ranks: tuple[Longs, ...] = ()
+    ranks: tuple[Ints, ...] = ()
 
     def refuse(self, name: str, reason: str) -> None:
         """Note that a field has no model."""
@@ -195,7 +194,7 @@ class _Fitting:
         flat = [(int(tables[0][0].sum()),)] * len(tables)
         return FittedLoop(False, counts, self._body(place, numbers, bodies, flat))
 
-    def _tables(self, vectors: Sequence[Vector]) -> list[Longs]:
+    def _tables(self, vectors: Sequence[Vector]) -> list[Ints]:
         return [table_of(vector, ranks) for vector, ranks in zip(vectors, self.ranks, strict=True)]
 
     def _field(self, name: str, vectors: Sequence[Vector], lengths: Sequence[Lengths]) -> FieldModel:

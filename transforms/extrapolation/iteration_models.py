@@ -14,15 +14,13 @@ from fractions import Fraction
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Ints
 from transforms.extrapolation.count_models import FAMILIES, CountFamily, CountModel, NotWhole, fitted, whole_at
 from transforms.extrapolation.rank_models import RANK_FAMILIES, Column, PiecedModel, RankFamily, RankModel
 from transforms.traces.progressions import Listed, Progression, Run, values
 from transforms.traces.trace import Share, Vector
 from transforms.traces.vectors import runs_of, vector_of
-
-Longs = npt.NDArray[np.int64]
 
 _INDICES = "ijklmpqrstuvw"
 #: iterations that follow no stride can be so many
@@ -46,8 +44,8 @@ class Block:
     """A field's values at one rank count: ranks int64[R], rising, and values int64[R, iterations of each loop ...]."""
 
     process_count: int
-    ranks: Longs
-    values: Longs
+    ranks: Ints
+    values: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class Split:
 class Fixed:
     """Values that differ by iterations, but neither by rank nor by rank count."""
 
-    numbers: Longs
+    numbers: Ints
 
 
 FieldModel = Strided | Apart | Split | Fixed | RankModel
@@ -141,7 +139,7 @@ def _gives(model: RankModel, column: Column) -> bool:
         return False
 
 
-def _numbers_at(model: RankModel, process_count: int, ranks: Longs) -> Longs:
+def _numbers_at(model: RankModel, process_count: int, ranks: Ints) -> Ints:
     found = np.asarray(model.values_at(process_count, ranks))
     if found.shape != ranks.shape or found.dtype.kind not in "iu":
         raise NotWhole(f"{model.formula()} gives no whole number for each rank")
@@ -194,7 +192,7 @@ def _length_at(length: CountModel | None, block: Block) -> int | None:
     return None if found < 1 or block.values.shape[1] % found else found
 
 
-def _even_length(block: Longs) -> int:
+def _even_length(block: Ints) -> int:
     """Return after how many iterations of the first loop its values first grow by another step."""
     steps = np.diff(block, axis=1)
     if not steps.size:
@@ -212,7 +210,7 @@ def _shown(column: Column) -> str:
     return f"{numbers}{', ...' if column.values.size > 4 else ''}"
 
 
-def _shown_row(block: Longs) -> str:
+def _shown_row(block: Ints) -> str:
     row = block[0].reshape(-1)
     return f"{', '.join(map(str, row[:6].tolist()))}{', ...' if row.size > 6 else ''}"
 
@@ -279,7 +277,7 @@ def _shares_of_pieces(
     return tuple(sorted(found, key=lambda share: share.ranks.start))
 
 
-def _table(leaves: Sequence[RankModel | int], process_count: int, ranks: Longs) -> Longs:
+def _table(leaves: Sequence[RankModel | int], process_count: int, ranks: Ints) -> Ints:
     """Return what each leaf gives for each rank, int64[R, leaves]."""
     columns = [
         np.full(ranks.size, leaf, np.int64) if isinstance(leaf, int) else _numbers_at(leaf, process_count, ranks)

@@ -12,15 +12,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, islice, product
 
-import numpy as np
-import numpy.typing as npt
-
+from transforms.arrays import Ints
 from transforms.extrapolation.count_models import Ambiguous, CountFamily, CountModel, Fitted, fitted, whole_at
 from transforms.extrapolation.rank_pieces import progression_of
 from transforms.traces.progressions import Progression
 from transforms.traces.vectors import rank_lists
-
-Longs = npt.NDArray[np.int64]
 
 #: a dimension's count and its stride, None where it has one member only
 _Dimension = tuple[int, int | None]
@@ -84,7 +80,7 @@ class RankListModel:
 
 
 def fitted_ranks(
-    ranks: Sequence[tuple[int, Longs]], families: Sequence[CountFamily]
+    ranks: Sequence[tuple[int, Ints]], families: Sequence[CountFamily]
 ) -> tuple[RankListModel, ...] | None:
     """Return the models of a class's ranks, from those at each rank count (rising); None where there are none."""
     counts = [count for count, _ in ranks]

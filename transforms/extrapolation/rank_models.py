@@ -14,8 +14,8 @@ from math import lcm
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Ints
 from transforms.extrapolation.count_models import (
     FAMILIES,
     Ambiguous,
@@ -31,8 +31,6 @@ from transforms.extrapolation.count_models import (
 from transforms.extrapolation.rank_pieces import in_groups, split_at
 from transforms.traces.progressions import Progression
 
-Longs = npt.NDArray[np.int64]
-
 #: products below this are exact in 64 bits
 _EXACT = 1 << 62
 #: of a class of so many ranks at each rank count, each rank may follow a rule of its own
@@ -44,14 +42,14 @@ class Column:
     """A number of each rank of a class at one rank count: ranks, rising, and values, both int64[R]."""
 
     process_count: int
-    ranks: Longs
-    values: Longs
+    ranks: Ints
+    values: Ints
 
 
 class RankModel(Protocol):
     """What gives a number for any ranks at any rank count."""
 
-    def values_at(self, process_count: int, ranks: Longs) -> Longs:
+    def values_at(self, process_count: int, ranks: Ints) -> Ints:
         """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
 
     def formula(self) -> str:
@@ -73,7 +71,7 @@ class PiecedModel(RankModel, Protocol):
 RankFamily = Callable[[Sequence[Column], Sequence[CountFamily]], RankModel | None]
 
 
-def _scaled(slope: Fraction, ranks: Longs, rest: Fraction, what: str) -> Longs:
+def _scaled(slope: Fraction, ranks: Ints, rest: Fraction, what: str) -> Ints:
     """Return `slope * ranks + rest`, exactly."""
     scale = lcm(slope.denominator, rest.denominator)
     factor, term = int(slope * scale), int(rest * scale)
@@ -97,7 +95,7 @@ class Affine:
     start: CountModel
     slope: CountModel
 
-    def values_at(self, process_count: int, ranks: Longs) -> Longs:
+    def values_at(self, process_count: int, ranks: Ints) -> Ints:
         """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
         return _scaled(self.slope.at(process_count), ranks, self.start.at(process_count), self.formula())
 
@@ -156,7 +154,7 @@ def _slope(column: Column) -> Fraction | None:
     return slope if _gives(slope, rest, column.ranks, column.values) else None
 
 
-def _gives(slope: Fraction, rest: Fraction, ranks: Longs, values: Longs) -> bool:
+def _gives(slope: Fraction, rest: Fraction, ranks: Ints, values: Ints) -> bool:
     try:
         return bool((_scaled(slope, ranks, rest, "") == values).all())
     except NotWhole:
@@ -171,7 +169,7 @@ class Shifted:
     factor: CountModel
     rest: CountModel
 
-    def values_at(self, process_count: int, ranks: Longs) -> Longs:
+    def values_at(self, process_count: int, ranks: Ints) -> Ints:
         """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
         wrap = whole_at(self.wrap, process_count, "the rank")
         turned = (ranks - wrap) % process_count
@@ -235,7 +233,7 @@ class Grouped:
 
     rivals: tuple[Grouped, ...] = ()
 
-    def values_at(self, process_count: int, ranks: Longs) -> Longs:
+    def values_at(self, process_count: int, ranks: Ints) -> Ints:
         """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none, or not the only one."""
         found = self._own_values(process_count, ranks)
         for rival in self.rivals:
@@ -243,7 +241,7 @@ class Grouped:
                 raise Ambiguous(f"ambiguous: {self.formula()} is as good as {rival.formula()} at all known rank counts")
         return found
 
-    def _own_values(self, process_count: int, ranks: Longs) -> Longs:
+    def _own_values(self, process_count: int, ranks: Ints) -> Ints:
         group, member = np.divmod(ranks, self._size_at(process_count))
         start = self.start.at(process_count)
         by_group = _scaled(self.by_group.at(process_count), group, start, self.formula())
@@ -356,14 +354,14 @@ def _group(column: Column, size: int) -> tuple[Fraction | None, Fraction | None,
     return (by_group, by_member, start) if (given == column.values).all() else None
 
 
-def _scaled_or_none(by_member: Fraction | None, member: Longs) -> Longs:
+def _scaled_or_none(by_member: Fraction | None, member: Ints) -> Ints:
     try:
         return _scaled(by_member or Fraction(0), member, Fraction(0), "")
     except NotWhole:
         return np.zeros(member.size, np.int64)
 
 
-def _step(places: Longs, values: Longs, within: Longs) -> Fraction | None:
+def _step(places: Ints, values: Ints, within: Ints) -> Fraction | None:
     """Return by how much values grow with each place, from the first two neighbours within one group."""
     pairs = np.flatnonzero((within[1:] == within[:-1]) & (places[1:] != places[:-1]))
     if not pairs.size:
@@ -378,7 +376,7 @@ class Single:
 
     models: tuple[CountModel, ...]
 
-    def values_at(self, process_count: int, ranks: Longs) -> Longs:
+    def values_at(self, process_count: int, ranks: Ints) -> Ints:
         """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
         if ranks.size != len(self.models):
             raise NotWhole(f"{self.formula()} is known of a class of {len(self.models)} ranks, not of {ranks.size}")

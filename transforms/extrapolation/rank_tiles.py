@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
+from transforms.arrays import Bools
 from transforms.extrapolation.rank_pieces import progression_of
 from transforms.traces.progressions import Progression
 from transforms.traces.vectors import rank_lists
-
-Flags = npt.NDArray[np.bool_]
 
 
 class Tiles:
@@ -22,7 +20,7 @@ class Tiles:
     def take(self, ranks: Progression) -> None:
         """Take rising ranks; raise ValueError where one is taken already."""
         # A view of each rank once: strides that rise leave behind all that is inside them.
-        view: Flags = as_strided(self._is_taken[ranks.start :], ranks.counts, ranks.strides)
+        view: Bools = as_strided(self._is_taken[ranks.start :], ranks.counts, ranks.strides)
         if view.any():
             index = np.unravel_index(int(np.argmax(view)), view.shape)
             rank = ranks.start + sum(int(at) * stride for at, stride in zip(index, ranks.strides, strict=True))

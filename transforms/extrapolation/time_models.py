@@ -16,15 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
+from transforms.arrays import Bools, Ints, Reals
 from transforms.traces.time_histograms import BIN_COUNT, EMPTY, Bins, even_sizes
 from transforms.traces.trace import TimeBin, TimeHistogram
-
-Reals = npt.NDArray[np.float64]
-Longs = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 CONSTANT, LINEAR, INVERSE, INVERSE_PLUS = range(4)
 #: the models by their number: `a`, `a + b n`, `b / n`, `a + b / n`
@@ -87,12 +83,12 @@ class Fits:
     set_aside: the number of the model of the smallest deviation; reasons: why it was not taken (`REASONS`).
     """
 
-    models: Longs
+    models: Ints
     constants: Reals
     slopes: Reals
     predicted: Reals
-    set_aside: Longs
-    reasons: Longs
+    set_aside: Ints
+    reasons: Ints
 
 
 def fitted(
@@ -160,14 +156,14 @@ def _deviations(counts: Reals, values: Reals, curves: Reals) -> Reals:
     return found
 
 
-def _smallest(deviations: Reals, is_allowed: Flags) -> Longs:
+def _smallest(deviations: Reals, is_allowed: Bools) -> Ints:
     """Return the model of the smallest deviation that is allowed; the one of fewer parameters where two are equal."""
     order = np.array([CONSTANT, INVERSE, LINEAR, INVERSE_PLUS])
-    found: Longs = order[np.where(is_allowed, deviations, np.inf)[:, order].argmin(axis=1)]
+    found: Ints = order[np.where(is_allowed, deviations, np.inf)[:, order].argmin(axis=1)]
     return found
 
 
-def _is_sure(counts: Reals, curves: Reals, process_count: int, params: TimeModelParams, deviations: Reals) -> Flags:
+def _is_sure(counts: Reals, curves: Reals, process_count: int, params: TimeModelParams, deviations: Reals) -> Bools:
     """Return which models (k, models) noise alone would not have made, by Student's test of their parameters."""
     sure = np.ones(deviations.shape, np.bool_)
     freedom = counts.size - 2
@@ -237,7 +233,7 @@ def _extrapolated(
     rank_counts: Sequence[int],
     histograms: Sequence[Sequence[TimeHistogram]],
     process_count: int,
-    counts: Longs,
+    counts: Ints,
     bin_count: int,
     params: TimeModelParams | None,
 ) -> list[tuple[TimeHistogram, TimeModel]]:
@@ -295,7 +291,7 @@ def _parted(table: Reals, bin_count: int) -> Reals:
     return np.stack([np.minimum(least, means), means, np.maximum(most, means)], axis=2)
 
 
-def _consistent(bins: Reals, means: Reals, counts: Longs) -> Reals:
+def _consistent(bins: Reals, means: Reals, counts: Ints) -> Reals:
     """Return bins (n, b, 3) in order, each mean within its bin, and the mean of all of them the one that is given."""
     # Sorted, the numbers of all bins are the least, mean and largest of bins that follow one another.
     ordered = np.sort(bins.reshape(len(bins), -1), axis=1).reshape(bins.shape)
@@ -317,7 +313,7 @@ def _models(fits: Fits, rows: slice) -> list[TimeModel]:
 
 
 def _assembled(
-    bins: Reals, means: Reals, variances: Reals, counts: Longs, models: list[TimeModel]
+    bins: Reals, means: Reals, variances: Reals, counts: Ints, models: list[TimeModel]
 ) -> list[tuple[TimeHistogram, TimeModel]]:
     """Return histograms of bins (n, b, 3), with a variance that times of such a mean and such bins can have."""
     sizes = even_sizes(counts, np.full(counts.size, bins.shape[1])).reshape(-1, bins.shape[1])

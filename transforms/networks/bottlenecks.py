@@ -11,14 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from transforms.arrays import Ints, Reals
 from transforms.networks.log_bins import BINS_PER_OCTAVE, HIGHEST, LOWEST, bin_numbers
 from transforms.networks.network import METRICS, Metric
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 BOTTLENECK_ROWS = pl.Schema(
     {

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from transforms.arrays import Ints, Reals
+
 Outcome = Literal["corrected", "no_collective_open", "no_times", "one_rank"]
 
 #: of each file and rank, how often it was opened together with others, and when the last open was over

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from transforms.arrays import Ints, Reals, offsets_of
 from transforms.networks.hop_sums import Edges, Histograms, Part, Timeline, Totals
 from transforms.networks.network import (
     COUNTS,
@@ -25,10 +26,8 @@ from transforms.networks.network import (
     STEPS_PER_WINDOW,
     TIMELINE,
     TOTALS,
-    Ints,
     Layer,
     Network,
-    Reals,
     TimeKind,
     Transfers,
 )
@@ -166,7 +165,7 @@ class EdgeCounter:
         step += (at_s >= self._steps_s[step + 1]) & (step < count - 1)
         # numbers of 16 bits are sorted by their digits
         order = np.argsort(step.astype(np.uint16) if count <= 1 << 16 else step, kind="stable")
-        return order, np.concatenate([[0], np.cumsum(np.bincount(step, minlength=count))])
+        return order, offsets_of(np.bincount(step, minlength=count))
 
     def result(self) -> Network:
         """Return the network of all transfers that were added so far."""

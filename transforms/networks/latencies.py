@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Ints = npt.NDArray[np.int64]
+from transforms.arrays import Ints
 
 #: what crossed each hop; what is not known is NULL
 TRANSFERS = pl.Schema(

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
+from transforms.arrays import Ints, Reals
+
 Bins = npt.NDArray[np.int16]
-Ints = npt.NDArray[np.int64]
 
 BINS_PER_OCTAVE = 4
 #: bins of what has no logarithm; values of unknown size are in no bin at all
@@ -126,6 +126,6 @@ def middle_values(bins: npt.NDArray[np.integer]) -> Reals:
     return _without_logarithm(numbers, values)
 
 
-def _without_logarithm(numbers: npt.NDArray[np.int64], values: Reals) -> Reals:
+def _without_logarithm(numbers: Ints, values: Reals) -> Reals:
     values = np.where(numbers == ZERO, 0.0, values)
     return np.where((numbers == NEGATIVE) | (numbers == UNKNOWN), np.nan, values)

@@ -11,13 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from transforms.arrays import Bools, Ints, Reals
 
 #: what an edge has a histogram of, by its number in `Network.counts`: seconds, bytes, bytes per second
 Metric = Literal["time", "size", "bandwidth"]

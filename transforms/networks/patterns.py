@@ -25,16 +25,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from transforms.arrays import Bools, Ints, Reals
 from transforms.networks.log_bins import BINS_PER_OCTAVE, LOWEST
 from transforms.networks.network import METRICS, Metric, Network
 from transforms.networks.quantiles import spread
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 Outcome = Literal["named", "too_few_nodes", "too_few_transfers", "none_fits"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

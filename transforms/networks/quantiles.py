@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from transforms.arrays import Ints, Reals
 from transforms.networks.log_bins import BINS_PER_OCTAVE, LOWEST
-from transforms.networks.network import METRICS, Ints, Metric, Network, Reals
+from transforms.networks.network import METRICS, Metric, Network
 
 #: the interquartile range of a normal distribution, in standard deviations
 _QUARTILES_APART = 1.349

@@ -15,12 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Ints, Reals
 from transforms.networks.network import Network
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 _TURN = 2 * np.pi
 #: the thickness of the outermost ring, of those within, which have names on them, and of all of these at most

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from transforms.arrays import Bools, Ints, Reals, offsets_of
+
 Texts = npt.NDArray[np.str_]
 
 #: why there is a period, or is none
@@ -40,7 +39,7 @@ class Candidates:
     def chosen(self, signals: Ints) -> Candidates:
         """Return the candidates of some signals (k), in the order in which these are given."""
         counts = self.counts[signals]
-        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        offsets = offsets_of(counts)
         rows = np.arange(int(offsets[-1])) + np.repeat(self.offsets[:-1][signals] - offsets[:-1], counts)
         return Candidates(
             self.frequency_hz[rows],
@@ -140,7 +139,7 @@ def gathered(parts: Sequence[Detections], places: Sequence[Ints]) -> Detections:
             np.concatenate([part.confidence for part in lists]),
             np.concatenate([part.amplitude_bytes_per_s for part in lists]),
             np.concatenate([part.phase_rad for part in lists]),
-            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            offsets_of(counts),
         ),
     )
     return one_after_another.chosen(np.argsort(np.concatenate(list(places)), kind="stable"))

@@ -19,13 +19,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import dct, irfft, next_fast_len, rfft
 
+from transforms.arrays import Bools, Ints, Reals
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.sampled import Sampled
 
-Reals = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Texts = npt.NDArray[np.str_]
 
 #: samples that are transformed at a time: they and their padded spectrum fit the cache

@@ -22,14 +22,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
+from transforms.arrays import Bools, Ints, Reals, offsets_of
 from transforms.periods import autocorrelation, autoperiod_hills, autoperiod_periodogram
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.autoperiod_periodogram import FrequencyGrid, Spreading, UnevenSamples, Waves, steps_s
 from transforms.periods.sampled import CHUNK_SAMPLES, Sampled
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Texts = npt.NDArray[np.str_]
 
 #: the transforms of one group of signals have about so many points
@@ -395,7 +393,7 @@ def _own(row: Ints, cycles: Reals, power: Reals, place: Ints) -> Bools:
     """
     starts, ends = np.searchsorted(row, row[place], side="left"), place
     counts = ends - starts
-    offsets = np.concatenate([[0], np.cumsum(counts)])
+    offsets = offsets_of(counts)
     stronger = np.arange(int(offsets[-1])) + np.repeat(starts - offsets[:-1], counts)
     distance = np.pi * np.abs(cycles[stronger] - np.repeat(cycles[place], counts))
     spread = power[stronger] * 4.0 / np.maximum(distance, 1.0) ** 2

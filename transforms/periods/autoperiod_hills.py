@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from transforms.arrays import Ints, Reals
 
 #: points of a line: through two any line fits
 _LEAST_POINTS = 3

@@ -24,12 +24,9 @@ import numpy.typing as npt
 import scipy.fft
 import scipy.sparse
 
-from transforms.arrays import Ragged
+from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of
 from transforms.periods.sampled import Sampled
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Complexes = npt.NDArray[np.complex128]
 
 #: frequencies within the width of one spectral peak, as astropy's `autopower` takes them by default
@@ -235,7 +232,7 @@ class UnevenSamples:
         """Return evenly spaced signals as samples at any times, without those that are missing."""
         is_known = signals.is_known
         time = signals.started_s[:, None] + np.arange(signals.sample_count) / signals.sampling_hz[:, None]
-        offsets = np.concatenate([[0], np.cumsum(is_known.sum(axis=1))])
+        offsets = offsets_of(is_known.sum(axis=1))
         return cls(time[is_known], signals.bytes_per_s[is_known], offsets, signals.started_s, signals.ended_s)
 
     @classmethod
@@ -273,7 +270,7 @@ class UnevenSamples:
     def chosen(self, rows: Ints) -> UnevenSamples:
         """Return some of the signals."""
         counts = self.counts[rows]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
+        offsets = offsets_of(counts)
         cells = np.arange(int(offsets[-1])) + np.repeat(self.offsets[rows] - offsets[:-1], counts)
         return UnevenSamples(
             self.time_s[cells], self.bytes_per_s[cells], offsets, self.started_s[rows], self.ended_s[rows]

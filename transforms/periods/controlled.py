@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Bools, Ints, Reals, offsets_of
 from transforms.periods import controlled_extents, controlled_lines, controlled_pauses
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.controlled_extents import Extents
@@ -25,9 +26,6 @@ from transforms.periods.controlled_pauses import Activity, Bursts, RegularityPar
 from transforms.periods.controlled_pieces import Pieces, Signals
 from transforms.periods.sampled import Sampled
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
 
 #: two tests share the probability of a false alarm
@@ -157,7 +155,7 @@ class _Answers:
         """Return the answers in seconds."""
         hz, is_periodic = sampled.sampling_hz, self.outcome == "periodic"
         frequency = self.cycles_per_sample * hz
-        offsets = np.concatenate([[0], np.cumsum(is_periodic)])
+        offsets = offsets_of(is_periodic)
         return Detections(
             self.outcome,
             frequency,

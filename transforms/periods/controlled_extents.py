@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Bools, Ints, Reals
 from transforms.periods.controlled_pauses import Bursts, merge
 from transforms.periods.controlled_pieces import Pieces
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.floating[Any]]
 
 #: parts of a cycle whose means are its shape

@@ -21,9 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from transforms.arrays import Bools, Ints, Reals
+
 #: single precision is enough for a search, and half as large
 Floats = npt.NDArray[np.floating[Any]]
 

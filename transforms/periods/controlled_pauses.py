@@ -24,9 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, log_ndtr
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from transforms.arrays import Bools, Ints, Reals, offsets_of
+
 Floats = npt.NDArray[np.floating[Any]]
 
 #: what is above the mean by a lower share of it is so by rounding only (of single precision)
@@ -105,7 +104,7 @@ class Bursts:
     def chosen(self, is_wanted: Bools) -> Bursts:
         """Return some of the bursts."""
         counts = np.bincount(self.owner[is_wanted], minlength=self.signal_count)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
+        offsets = offsets_of(counts)
         return Bursts(self.first[is_wanted], self.last[is_wanted], self.volume[is_wanted], offsets)
 
     def large(self, ratio: float) -> Bursts:
@@ -116,7 +115,7 @@ class Bursts:
     def of(self, signals: Ints) -> Bursts:
         """Return the bursts of some signals, as those of the only ones."""
         counts = self.counts[signals]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
+        offsets = offsets_of(counts)
         at = np.arange(int(offsets[-1])) + np.repeat(self.offsets[signals] - offsets[:-1], counts)
         return Bursts(self.first[at], self.last[at], self.volume[at], offsets)
 
@@ -162,7 +161,7 @@ class Activity:
     def carrying(self, volume: Reals) -> Bursts:
         """Return the bursts, with their sums."""
         edges = self.edges_from(np.zeros(len(self.counts), dtype=np.int64))
-        return Bursts(edges[::2], edges[1::2], volume, np.concatenate([[0], np.cumsum(self.counts)]))
+        return Bursts(edges[::2], edges[1::2], volume, offsets_of(self.counts))
 
     def edges_from(self, start: Ints) -> Ints:
         """Return where each burst begins, and where it ends, counted from each signal's start (2 bursts)."""
@@ -349,7 +348,7 @@ def merge(found: Bursts, merged_gap: Ints) -> Bursts:
     is_start[1:] = (owner[1:] != owner[:-1]) | (found.first[1:] - found.last[:-1] > merged_gap[owner[1:]])
     starts = np.flatnonzero(is_start)
     ends = np.append(starts[1:] - 1, len(owner) - 1)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(owner[starts], minlength=found.signal_count))])
+    offsets = offsets_of(np.bincount(owner[starts], minlength=found.signal_count))
     return Bursts(found.first[starts], found.last[ends], np.add.reduceat(found.volume, starts), offsets)
 
 

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Bools, Ints, Reals
 from transforms.periods.controlled_lines import transform_sizes
 from transforms.periods.sampled import Sampled
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float32]
 
 #: samples of pieces that are worked on at a time: bounds the memory, and there is a time to each call

@@ -7,15 +7,14 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from transforms.arrays import Ragged
+from transforms.arrays import Ints, Ragged, Reals, owners
 from transforms.periods import periodicity
 from transforms.periods.answers import Detections, gathered
 from transforms.periods.periodicity import Periodicity
 from transforms.periods.sampled import Sampled, by_length
 from transforms.periods.windows import clipped_samples
-from transforms.throughput.requests import Steps, owners
+from transforms.throughput.requests import Steps
 
 if TYPE_CHECKING:
     from transforms.periods.autocorrelation import AutocorrelationParams
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from transforms.periods.controlled import ControlledParams
     from transforms.periods.ftio import DftParams
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: every method, the default first
 METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod")

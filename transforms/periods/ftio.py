@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Bools, Ints, Reals, offsets_of, owners
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, outliers
 from transforms.periods.ftio_spectra import Spectra, spectra
 from transforms.periods.sampled import Sampled
-from transforms.throughput.requests import Steps, owners
+from transforms.throughput.requests import Steps
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Texts = npt.NDArray[np.str_]
 
 #: as long as the longest outcome
@@ -203,5 +201,5 @@ def _joined(parts: list[_Part], sampled: Sampled) -> Detections:
         sampled.started_s.copy(),
         sampled.ended_s,
         np.full(count, np.nan),
-        Candidates(hz, sure, amplitude, phase, np.concatenate([[0], np.cumsum(counts)])),
+        Candidates(hz, sure, amplitude, phase, offsets_of(counts)),
     )

@@ -11,17 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import scipy.fft
 
+from transforms.arrays import Bools, Ints, Reals, offsets_of
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.sampled import Sampled
 from transforms.throughput.exact_sums import running_sums
 from transforms.throughput.requests import Requests, Steps, ends_of_runs, ordered
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,4 +349,4 @@ def _candidates(parts: list[_Judged], counts: Ints) -> Candidates:
         np.concatenate([getattr(part, name)[part.order] for part in parts])
         for name in ("frequencies_hz", "confidences", "amplitudes", "phases")
     )
-    return Candidates(hz, sure, amplitude, phase, np.concatenate([[0], np.cumsum(counts)]))
+    return Candidates(hz, sure, amplitude, phase, offsets_of(counts))

@@ -16,13 +16,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Bools, Ints, Reals
 from transforms.periods.ftio_spectra import moments
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Method = Literal["z_score", "dbscan", "isolation_forest", "local_outlier_factor", "find_peaks"]
 
 #: bounds that are met but for rounding are met

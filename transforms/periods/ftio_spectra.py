@@ -12,13 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
+from transforms.arrays import Bools, Ints, Reals, offsets_of
 from transforms.periods.answers import Candidates
 from transforms.periods.sampled import Sampled
 
-Reals = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: a standard deviation that is a smaller share of the mean is rounding, not a signal (ours: FTIO 0.0.9 finds periods
 #: in the rounding errors of a constant)
@@ -207,7 +205,7 @@ def strongest(found: Spectra, count: int) -> Candidates:
     is_there &= ~found.is_constant[:, None]
     signal, place = np.nonzero(is_there)
     frequency, amplitude, phase = found.cosines_of(signal, order[signal, place] + 1)
-    offsets = np.concatenate([[0], np.cumsum(is_there.sum(axis=1))])
+    offsets = offsets_of(is_there.sum(axis=1))
     return Candidates(frequency, np.full(len(signal), np.nan), amplitude, phase, offsets)
 
 

@@ -15,14 +15,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Ints, Reals, offsets_of, owners
 from transforms.periods.sampled import Sampled
 from transforms.periods.windows import ROUNDING, clipped
-from transforms.throughput.requests import Steps, owners
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-
+from transforms.throughput.requests import Steps
 
 #: samples that are worked on at a time: a dozen arrays of that size fit the cache
 _CHUNK_SAMPLES = 1 << 15
@@ -141,7 +137,7 @@ class _Signals:
 def _framed(steps: Steps, started: Reals, ended: Reals) -> _Signals:
     """Return clipped step functions with an edge at the start and at the end of each window."""
     counts = np.diff(steps.offsets)
-    offsets = np.concatenate([[0], np.cumsum(counts + 2)])
+    offsets = offsets_of(counts + 2)
     edges, levels = np.zeros((2, int(offsets[-1])))
     place = np.arange(len(steps.edges_s)) + 2 * owners(steps.offsets) + 1
     edges[place], levels[place] = steps.edges_s, steps.bytes_per_s
@@ -226,8 +222,8 @@ def _periods(signals: _Signals, frequency: Reals, params: PeriodicityParams) -> 
     wanted = np.floor((ended - started) * frequency * (1.0 + ROUNDING))
     is_countable = np.isfinite(frequency) & (frequency > 0) & (wanted <= params.most_period_count)
     counts = np.where(is_countable, wanted, 0.0).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    edge_offsets = np.concatenate([[0], np.cumsum(np.where(counts > 0, counts + 1, 0))])
+    offsets = offsets_of(counts)
+    edge_offsets = offsets_of(np.where(counts > 0, counts + 1, 0))
     owner = owners(edge_offsets)
     number = np.arange(int(edge_offsets[-1])) - edge_offsets[owner]
     edges = np.minimum(started[owner] + number / frequency[owner], ended[owner])

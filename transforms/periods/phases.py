@@ -18,11 +18,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Bools, Ints, Reals
 from transforms.periods.sampled import Sampled
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: a rate above the mean by less than this share is the mean itself: a signal that never varies has no phases
 ROUNDING = 1e-9

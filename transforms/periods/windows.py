@@ -12,15 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ragged, cut
+from transforms.arrays import Bools, Ints, Ragged, Reals, cut, offsets_of, owners
 from transforms.periods.phases import ROUNDING as ROUNDING, middle_pauses, substantial_runs
 from transforms.periods.sampled import Sampled
 from transforms.throughput.bursts import Bursts, bursts
-from transforms.throughput.requests import Requests, Steps, owners, step_function
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from transforms.throughput.requests import Requests, Steps, step_function
 
 #: an edge that misses a sample's own by less than this share of a sample does so by rounding
 _EDGE_SLACK = 1e-6
@@ -55,7 +51,7 @@ def _cut_edges(steps: Steps, started: Reals, ended: Reals) -> tuple[Reals, Reals
     tail = np.where(is_window, _levels_at(steps, steps.edges_s < ended[owner]), 0.0)
     # what is active at the start gets an edge there, what is active until the end one there
     has_head, has_tail = head > 0, tail > 0
-    found_offsets = np.concatenate([[0], np.cumsum(counts + has_head + has_tail)])
+    found_offsets = offsets_of(counts + has_head + has_tail)
     edges, levels = np.empty((2, int(found_offsets[-1])))
     place = np.arange(len(kept)) + (found_offsets[:-1] + has_head - _running(is_inside)[offsets[:-1]])[owner[kept]]
     edges[place], levels[place] = steps.edges_s[kept], steps.bytes_per_s[kept]
@@ -67,7 +63,7 @@ def _cut_edges(steps: Steps, started: Reals, ended: Reals) -> tuple[Reals, Reals
 
 def _running(is_counted: Bools) -> Ints:
     """Return how many are counted before each place, and in all (n + 1)."""
-    return np.concatenate([[0], np.cumsum(is_counted, dtype=np.int64)])
+    return offsets_of(is_counted)
 
 
 def _levels_at(steps: Steps, is_reached: Bools) -> Reals:

@@ -23,12 +23,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Ints, Reals
 from transforms.predictions.states import LARGEST, is_count
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: what is said of the next burst; see `NextBurst`
 OUTCOMES = ("expected", "due", "overdue", "no_period", "no_bursts")

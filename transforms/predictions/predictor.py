@@ -20,9 +20,8 @@ from statistics import fmean, median, pstdev
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from transforms.arrays import Ragged
+from transforms.arrays import Ragged, Reals, offsets_of
 from transforms.periods.finding import METHODS, PeriodParams, detect
 from transforms.periods.phases import PhaseTracker, phases_of_samples
 from transforms.periods.sampled import by_length
@@ -40,8 +39,6 @@ from transforms.predictions.intervals import (
 from transforms.predictions.pyramid import SamplePyramid, Window
 from transforms.predictions.states import finite_or_none
 from transforms.throughput.requests import Requests
-
-Reals = npt.NDArray[np.float64]
 
 STRATEGIES = ("all", "fixed", "periods", "adaptive")
 #: what tells of changes: the gaps between phases, or the predicted periods, one for each period that passes
@@ -492,7 +489,7 @@ def _new_gaps(due: Sequence[Due]) -> list[list[tuple[float, float]]]:
 
 
 def _joined(windows: Sequence[Window]) -> tuple[Ragged, Reals, Reals]:
-    offsets = np.concatenate([[0], np.cumsum([len(window.bytes_per_s) for window in windows])]).astype(np.int64)
+    offsets = offsets_of([len(window.bytes_per_s) for window in windows])
     values = np.concatenate([np.zeros(0), *(window.bytes_per_s for window in windows)])
     hz = np.array([window.sampling_hz for window in windows])
     return Ragged(values, offsets), hz, np.array([window.started_s for window in windows])

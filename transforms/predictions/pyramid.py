@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Reals
 from transforms.predictions.states import is_count
 from transforms.throughput.exact_sums import limbs
 from transforms.throughput.requests import Requests, Steps, step_function
 from transforms.throughput.sampling import Grid, Sampling, binned, point_samples
-
-Reals = npt.NDArray[np.float64]
 
 KINDS = ("volumes", "instants")
 

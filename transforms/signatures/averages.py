@@ -8,14 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Reals
 from transforms.signatures.curve_bursts import CurveBurstParams, bursts_of
 from transforms.signatures.preprocessing import Preprocessed, PreprocessingParams, preprocessed
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Extracted
-
-Reals = npt.NDArray[np.float64]
 
 #: of 20 to 50 % the best on simulated sites (ours): others' traffic is only ever added, so that the median is too high,
 #: and bursts drift, so that a lower quantile misses them

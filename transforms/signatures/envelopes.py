@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from transforms.arrays import Bools, Reals
 
 #: not less than any value: finite, so that it is no NaN after a multiplication
 _LAST = np.finfo(np.float64).max

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Bools
 from transforms.signatures import averages, iosi, left_out as usual_runs, outliers, robust, time_warping
 from transforms.signatures.averages import AverageParams
 from transforms.signatures.iosi import IosiParams
@@ -20,8 +20,6 @@ from transforms.signatures.robust import RobustParams
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import Extracted
 from transforms.signatures.time_warping import TimeWarpingParams
-
-Bools = npt.NDArray[np.bool_]
 
 METHODS = ("robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
 #: the method whose answer to take if only one is wanted: the best one in the study (docs/signatures-study.md)

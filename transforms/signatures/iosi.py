@@ -15,18 +15,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Ints, Reals, offsets_of, places_within
 from transforms.signatures.iosi_clique import CliqueParams, Clusters, Grids, Points, clique
 from transforms.signatures.iosi_crests import CrestParams, Waves, waves
 from transforms.signatures.iosi_wavelets import approximation
 from transforms.signatures.preprocessing import PreprocessingParams, bridged, preprocessed, refined_all
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Extracted, SignatureBursts
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 Reference = Literal["present", "padded"]
 Comparison = Literal["padded", "overlap", "stretched"]
@@ -108,7 +104,7 @@ def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Extracted:
     counts = counts[counts > 0]
     length = int(np.median(counts)) if len(counts) else 0
     values = np.zeros((len(counts), length))
-    place = np.arange(len(points.values)) - np.repeat(np.cumsum(counts) - counts, counts)
+    place = places_within(counts)
     row = np.repeat(np.arange(len(counts)), counts)
     is_in = place < length
     values[row[is_in], place[is_in]] = np.nan_to_num(points.values[is_in], nan=0.0)
@@ -262,7 +258,7 @@ def _signature(shares: Reals, found: Waves, clusters: Clusters, params: IosiPara
     width = lead + tail + 1
     least = np.ceil(size / 2) if params.extent == "majority" else np.ones(len(size))
     # all bursts of a cluster have its crest, hence what is covered has no holes
-    covered = np.concatenate([[0], np.cumsum(count >= np.repeat(least, width))])
+    covered = offsets_of(count >= np.repeat(least, width))
     first = crest - (covered[middle] - covered[middle - lead])
     last = crest + (covered[middle + tail + 1] - covered[middle])
     first, last = _apart(first, crest, last, shares.shape[1])

@@ -23,9 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from transforms.arrays import Bools, Ints, Reals
 
 #: a share of a number of samples that misses a whole number by less than this is meant to be that number
 _ROUNDING = 1e-9

@@ -25,9 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from transforms.arrays import Bools, Ints, Reals
 
 #: the mean of equal heights may lie a rounding above them
 _ROUNDING = 1e-9

@@ -14,8 +14,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from transforms.arrays import Ints, Reals
 
 #: the decomposition level of IOSI, section 5.2 and Figure 17
 LEVEL = 2

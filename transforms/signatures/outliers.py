@@ -13,14 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Bools, Ints, Reals, offsets_of, owners
 from transforms.signatures.sample_sets import SampleSets
-from transforms.throughput.requests import owners
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 Threshold = Literal["apart", "mean"]
 
@@ -93,7 +88,7 @@ def factors(duration_s: Reals, volume_bytes: Reals, offsets: Ints, params: Outli
     counts = np.bincount(owner[is_known], minlength=len(offsets) - 1)
     found = np.full(len(duration_s), np.nan)
     known = np.flatnonzero(is_known)
-    firsts = np.concatenate([[0], np.cumsum(counts)])
+    firsts = offsets_of(counts)
     for count in np.unique(counts[counts >= max(2, chosen.min_run_count)]).tolist():
         for group in _chunks(np.flatnonzero(counts == count), count):
             runs = known[firsts[group][:, None] + np.arange(count)]

@@ -15,15 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from transforms.arrays import Ragged
+from transforms.arrays import Ints, Ragged, Reals, offsets_of, owners, places_within
 from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.throughput.requests import owners
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +131,7 @@ def refined_all(samples: Ragged, interval_s: float) -> Ragged:
     counts = np.diff(samples.offsets)
     # a last point on the last middle must not be lost to rounding
     points = np.where(counts > 0, np.floor((counts - 1) * interval_s + 1e-9) + 1, 0).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(points)])
+    offsets = offsets_of(points)
     if interval_s == 2.0:
         return Ragged(_doubled(samples), offsets)
     owner = np.repeat(np.arange(len(counts)), points)
@@ -172,7 +166,7 @@ def _coarsened(samples: Ragged, interval_s: float) -> Ragged:
     over = np.clip(began + interval_s - (second + 1), 0.0, None)
     over[over < 1e-9] = 0.0
     points = np.ceil(counts * interval_s - 1e-9).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(points)])
+    offsets = offsets_of(points)
     is_known = np.isfinite(samples.values)
     rates = np.where(is_known, samples.values, 0.0)
     cell = offsets[owner] + second
@@ -196,7 +190,7 @@ def duration_corrected(rates: Sequence[Reals], params: PreprocessingParams | Non
     there by r^2 / (N + r) points: little as long as r is little. Samples that are longer by more than
     published_excess_ratio lose those numbered floor(i (N + r) / r): the same interval to the end.
     """
-    offsets = np.concatenate([[0], np.cumsum([len(one) for one in rates])]).astype(np.int64)
+    offsets = offsets_of([len(one) for one in rates])
     chosen = params or PreprocessingParams()
     return _trimmed(Ragged(np.concatenate([np.zeros(0), *rates]), offsets), chosen.published_excess_ratio)
 
@@ -214,7 +208,7 @@ def _trimmed(samples: Ragged, published_excess_ratio: float) -> Reals:
 def _without(samples: Ragged, dropped: Ints, span: Ints) -> Reals:
     """Drop so many points of each piece, at regular intervals over its first `span` points, from its first one on."""
     owner = np.repeat(np.arange(len(dropped)), dropped)
-    number = np.arange(len(owner)) - np.repeat(np.cumsum(dropped) - dropped, dropped)
+    number = places_within(dropped)
     is_left = np.ones(len(samples.values), dtype=np.bool_)
     is_left[samples.offsets[owner] + number * span[owner] // dropped[owner]] = False
     return samples.values[is_left]
@@ -286,7 +280,7 @@ def partial(one: SampleSet, *, ratio: float | None = None, duration_s: float | N
     steps = np.clip(np.where(np.isfinite(steps), steps, counts), 0, counts).astype(np.int64)
     place = np.arange(len(one.samples.values)) - np.repeat(one.samples.offsets[:-1], counts)
     values = one.samples.values[place < np.repeat(steps, counts)]
-    offsets = np.concatenate([[0], np.cumsum(steps)])
+    offsets = offsets_of(steps)
     return SampleSet(Ragged(values, offsets), one.interval_s, one.started_s, part)
 
 
@@ -326,6 +320,6 @@ def _shrunk(one: SampleSet, ratio: float) -> SampleSet:
     """Keep a share of the steps of each sample, at regular intervals."""
     counts = np.diff(one.samples.offsets)
     kept = np.ceil(counts * ratio - 1e-9).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(kept)])
+    offsets = offsets_of(kept)
     values = _without(one.samples, counts - kept, counts)
     return SampleSet(Ragged(values, offsets), one.interval_s, one.started_s * ratio, one.duration_s * ratio)

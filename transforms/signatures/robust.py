@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ragged
+from transforms.arrays import Bools, Ints, Ragged, Reals, owners
 from transforms.signatures.curve_bursts import peaks
 from transforms.signatures.envelopes import weighted_quantiles
 from transforms.signatures.preprocessing import bridged
@@ -30,11 +30,6 @@ from transforms.signatures.robust_bursts import CommonBurstParams, are_common, c
 from transforms.signatures.robust_timeline import SPANS, timeline
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Extracted, SignatureBursts
-from transforms.throughput.requests import owners
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: times the cleanest run's volume: one that moves more than that hardly counts, however much it is
 _MOST = 1e6

@@ -13,10 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from transforms.arrays import Ints, Reals
 
 #: lengths of spans, in bursts
 SPANS = (1, 2, 4, 8, 16)

@@ -10,14 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from transforms.arrays import Ragged
-from transforms.throughput.requests import owners
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +42,7 @@ class SampleSet:
     def kept(self, is_kept: Bools) -> SampleSet:
         """Return the runs that are marked (n)."""
         counts = np.diff(self.samples.offsets)
-        offsets = np.concatenate([[0], np.cumsum(counts[is_kept])]).astype(np.int64)
+        offsets = offsets_of(counts[is_kept])
         values = self.samples.values[np.repeat(is_kept, counts)]
         return SampleSet(Ragged(values, offsets), self.interval_s, self.started_s[is_kept], self.duration_s[is_kept])
 
@@ -101,5 +95,5 @@ class SampleSets:
             started_s=np.concatenate([np.zeros(0), *(one.started_s for one in sets)]),
             duration_s=np.concatenate([np.zeros(0), *(one.duration_s for one in sets)]),
             interval_s=np.array([one.interval_s for one in sets], dtype=np.float64),
-            offsets=np.concatenate([[0], np.cumsum([one.run_count for one in sets])]).astype(np.int64),
+            offsets=offsets_of([one.run_count for one in sets]),
         )

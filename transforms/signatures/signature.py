@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
+from transforms.arrays import Reals
 
 Outcome = Literal["extracted", "too_few_samples", "no_io", "no_common_bursts"]
 #: whether there is a signature, or why there is none

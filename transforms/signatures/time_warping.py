@@ -17,13 +17,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Ints, Reals
 from transforms.signatures.curve_bursts import CurveBurstParams, bursts_of
 from transforms.signatures.preprocessing import PreprocessingParams, preprocessed
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Extracted
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

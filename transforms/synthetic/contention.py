@@ -13,10 +13,8 @@ import heapq
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from transforms.arrays import Ints, Reals
 
 #: a transfer that would end within this time is over: floating-point time could not step any closer
 _DONE_S = 1e-6

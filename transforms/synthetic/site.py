@@ -22,8 +22,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 
+from transforms.arrays import Reals, offsets_of
 from transforms.synthetic import polling
-from transforms.synthetic.contention import Chains, Pipe, Reals, Shared, share
+from transforms.synthetic.contention import Chains, Pipe, Shared, share
 from transforms.synthetic.workload import (
     APPLICATIONS,
     DAY_S,
@@ -167,7 +168,7 @@ def _contend(planned: Sequence[Plan], params: SiteParams) -> tuple[pl.DataFrame,
     counts = np.bincount(steps["chain"].to_numpy(), minlength=len(planned))
     chains = Chains(
         started_s=np.array([chain.started_s for chain in planned]),
-        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        offsets=offsets_of(counts),
         wait_s=steps["wait_s"].to_numpy(),
         volume_bytes=steps["volume_bytes"].to_numpy(),
         peak_bytes_per_s=steps["peak_bytes_per_s"].to_numpy(),

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Bools, Ints, Reals
 from transforms.throughput.exact_sums import ExactSums
 from transforms.throughput.requests import Requests, ends_of_runs, ordered
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def bursts(requests: Requests, gap_s: npt.ArrayLike) -> Bursts:
     )
 
 
-def _ends(times_s: Reals, owner: Ints, active: Ints, gap_s: Reals) -> npt.NDArray[np.bool_]:
+def _ends(times_s: Reals, owner: Ints, active: Ints, gap_s: Reals) -> Bools:
     """Return whether a burst ends with each instant (instants)."""
     is_end = np.ones(len(times_s), dtype=np.bool_)
     is_other = owner[1:] != owner[:-1]

@@ -9,15 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from transforms.arrays import Ragged
-from transforms.throughput.requests import Requests, owners
+from transforms.arrays import Bools, Ints, Ragged, Reals, owners
+from transforms.throughput.requests import Requests
 from transforms.throughput.sampling import Grid, binned, is_resolved
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: a span that should be a whole number of steps may miss it by jitter: this share of a step makes no further one
 _SLACK_STEPS = 0.01

@@ -16,11 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Bools, Ints, Reals, owners
 from transforms.throughput.exact_sums import running_sums, segment_sums
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: what a request that is of no subject has for its subject
 NO_SUBJECT = -1
@@ -164,11 +161,6 @@ class Steps:
             np.concatenate([owners(self.offsets)[at], owners(self.impulse_offsets)]),
             self.subject_count,
         )
-
-
-def owners(offsets: Ints) -> Ints:
-    """Return the number of the piece to which each value of a ragged array belongs."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def step_function(requests: Requests) -> Steps:

@@ -13,13 +13,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ragged
+from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, owners
 from transforms.throughput.exact_sums import ExactSums, segment_sums
-from transforms.throughput.requests import Requests, Steps, ordered, owners
-
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from transforms.throughput.requests import Requests, Steps, ordered
 
 #: requests that are worked on at a time: they stay in the cache
 _CHUNK = 1 << 14
@@ -56,7 +52,7 @@ class Grid:
     @property
     def offsets(self) -> Ints:
         """Where each subject's steps begin and end in a flat array (n + 1)."""
-        return np.concatenate([[0], np.cumsum(self.step_count)])
+        return offsets_of(self.step_count)
 
     @property
     def ended_s(self) -> Reals:
@@ -102,7 +98,7 @@ def _steps_of(offsets: Ints) -> Ints:
 
 def _held(edges_s: Reals, bytes_per_s: Reals, counts: Ints) -> Steps:
     """Return rates (values) that hold from edge to edge; each subject that has any has one edge more than values."""
-    edge_offsets = np.concatenate([[0], np.cumsum(np.where(counts > 0, counts + 1, 0))])
+    edge_offsets = offsets_of(np.where(counts > 0, counts + 1, 0))
     levels = np.zeros(int(edge_offsets[-1]))
     is_last = np.zeros(len(levels), dtype=np.bool_)
     is_last[edge_offsets[1:][counts > 0] - 1] = True
@@ -114,7 +110,7 @@ def _held(edges_s: Reals, bytes_per_s: Reals, counts: Ints) -> Steps:
 def _edge_places(counts: Ints) -> tuple[Ints, Ints]:
     """Return the owner and the place of each edge of subjects with so many values."""
     edge_counts = np.where(counts > 0, counts + 1, 0)
-    offsets = np.concatenate([[0], np.cumsum(edge_counts)])
+    offsets = offsets_of(edge_counts)
     return owners(offsets), _steps_of(offsets)
 
 
@@ -296,7 +292,7 @@ class Sampling:
     @property
     def offsets(self) -> Ints:
         """Where each subject's samples begin and end in a flat array (n + 1)."""
-        return np.concatenate([[0], np.cumsum(self.sample_count)])
+        return offsets_of(self.sample_count)
 
 
 def point_samples(steps: Steps, sampling: Sampling, side: Literal["right", "left"] = "right") -> Ragged:

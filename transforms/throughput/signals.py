@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-Reals = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from transforms.arrays import Ints, Reals
 
 #: no finer step: what the contract's interval allows
 _FINEST_S = 1e-6

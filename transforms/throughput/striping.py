@@ -10,11 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from transforms.arrays import Bools, Ints, Reals, offsets_of, places_within
 
 #: the target of what is on no target that is known; as a subject of requests it is none (`NO_SUBJECT`)
 NO_OST = -1
@@ -112,7 +109,7 @@ def split(extents: Extents, layouts: Layouts) -> Iterator[Pieces]:
     or of a number that is not known, is on the target of its first byte.
     """
     ost, counts = _counted(extents, layouts)
-    bounds = np.concatenate([[0], np.cumsum(counts)])
+    bounds = offsets_of(counts)
     start = 0
     while start < len(counts):
         stop = max(int(np.searchsorted(bounds, bounds[start] + _CHUNK_PIECES, side="right")) - 1, start + 1)
@@ -137,7 +134,7 @@ def _counted(extents: Extents, layouts: Layouts) -> tuple[Ints, Ints]:
 def _cut(rows: slice, counts: Ints, ost: Ints, extents: Extents, layouts: Layouts) -> Pieces:
     """Return the pieces of consecutive requests, of which each is in so many."""
     request = np.repeat(np.arange(rows.start, rows.stop), counts)
-    number = np.arange(len(request)) - np.repeat(np.cumsum(counts) - counts, counts)
+    number = places_within(counts)
     offset, length, target = extents.offset_bytes[request], extents.length_bytes[request], ost[request]
     began, ceased = extents.began_s[request], extents.ceased_s[request]
     low, high = np.zeros(len(request), dtype=np.int64), length.copy()

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from transforms.arrays import Ints, Reals
 from transforms.traces.folding import FoldedCall, FoldedLoop, FoldedNode, Folder
 from transforms.traces.templates import Templates, templates_of
 from transforms.traces.time_histograms import gaps_and_durations, histograms
@@ -33,9 +34,6 @@ from transforms.traces.trace import (
     Vector,
 )
 from transforms.traces.vectors import rank_lists, vector_of
-
-Longs = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
 
 
 class RankCalls(Protocol):
@@ -73,8 +71,8 @@ class _Alike:
     """
 
     nodes: tuple[FoldedNode, ...]
-    ranks: Longs
-    first: Longs
+    ranks: Ints
+    first: Ints
     gaps_s: Reals
     durations_s: Reals
 
@@ -175,7 +173,7 @@ class _Class:
         gaps, durations = self._gaps[number], self._durations[number]
         return Call(template.module, template.function, template.level, template.texts, tuple(slots), gaps, durations)
 
-    def _vector(self, rows: Sequence[Longs]) -> Vector:
+    def _vector(self, rows: Sequence[Ints]) -> Vector:
         """Return the vector of rows of values, one for each rank of each group; they can differ in length."""
         if len(rows) == 1:
             return vector_of(self._groups[0].ranks, rows[0])
@@ -206,7 +204,7 @@ def _times(groups: Sequence[_Alike]) -> tuple[list[tuple[Gap, ...]], list[TimeHi
     return [tuple(part) for part in gaps], histograms(durations_s, spread % total, total)
 
 
-def _node_at(nodes: Sequence[FoldedNode], call_count: int) -> Longs:
+def _node_at(nodes: Sequence[FoldedNode], call_count: int) -> Ints:
     """Return the number of the node that each call of a rank is."""
     found = np.empty(call_count, np.int64)
 

@@ -24,12 +24,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from transforms.arrays import Ints, Reals
 from transforms.traces.progressions import Progression, Run, extremes, size_of, sum_of
 from transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, RankClass, Share, Slot, Vector
 
-Longs = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int32]
-Reals = npt.NDArray[np.float64]
+Ints32 = npt.NDArray[np.int32]
 
 #: calls of one rank, some 2 GB of frame
 MOST_CALLS = 1 << 24
@@ -123,12 +122,12 @@ def rows_of(vector: Vector, rank: int, executed: int) -> Rows:
     return tuple((times, row) for times, row in rows if times)
 
 
-def values_of(vector: Vector, rank: int) -> Longs:
+def values_of(vector: Vector, rank: int) -> Ints:
     """Return the values of one rank, one for each time that the node is executed."""
     return row_values(rows_of(vector, rank, size_of(share_of(vector, rank)[0].values)))
 
 
-def row_values(rows: Rows) -> Longs:
+def row_values(rows: Rows) -> Ints:
     """Return rows expanded and added up; raise ValueError where that leaves 64 bits."""
     # each row by itself as well: one that leaves 64 bits cannot be had back by another
     ends = [(times * low, times * high) for times, row in rows for low, high in [extremes(row)]]
@@ -165,8 +164,8 @@ class Executions:
 
     nodes: tuple[Node, ...]
     counts: tuple[int, ...]
-    node: Ints
-    occurrence: Longs
+    node: Ints32
+    occurrence: Ints
 
 
 def numbered(body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[int, ...]]:
@@ -230,7 +229,7 @@ def executions(rank_class: RankClass, rank: int, most_calls: int = MOST_CALLS) -
     return Executions(nodes, counts, node, occurrence)
 
 
-def _starts(nodes: Sequence[Node], parents: Sequence[int], counts: Sequence[int], rank: int) -> dict[int, Longs]:
+def _starts(nodes: Sequence[Node], parents: Sequence[int], counts: Sequence[int], rank: int) -> dict[int, Ints]:
     """Return the places of each call node's executions among all calls.
 
     Lengths, in calls, of every execution of every node from the innermost out; then where each execution begins from
@@ -244,7 +243,7 @@ def _starts(nodes: Sequence[Node], parents: Sequence[int], counts: Sequence[int]
     if any((iterations < 0).any() for iterations in loops.values()):
         raise ValueError(f"A loop has fewer than 0 iterations on rank {rank}.")
     # of each body, by the number of its loop: the calls of each time that it is gone through
-    lengths: dict[int, Longs] = {number: np.zeros(int(entered.sum()), np.int64) for number, entered in loops.items()}
+    lengths: dict[int, Ints] = {number: np.zeros(int(entered.sum()), np.int64) for number, entered in loops.items()}
     lengths[-1] = np.zeros(1, np.int64)
     children: defaultdict[int, list[int]] = defaultdict(list)
     for number in reversed(range(len(nodes))):
@@ -263,25 +262,25 @@ def _starts(nodes: Sequence[Node], parents: Sequence[int], counts: Sequence[int]
     return starts
 
 
-def _entry_lengths(lengths: Longs, iterations: Longs) -> Longs:
+def _entry_lengths(lengths: Ints, iterations: Ints) -> Ints:
     """Return the calls of each time that a loop is entered, from those of each time that its body is gone through."""
     ends = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=ends[1:])
     last = np.cumsum(iterations)
-    found: Longs = ends[last] - ends[last - iterations]
+    found: Ints = ends[last] - ends[last - iterations]
     return found
 
 
-def _before(lengths: Longs, iterations: Longs) -> Longs:
+def _before(lengths: Ints, iterations: Ints) -> Ints:
     """Return, of each time that a body is gone through, the calls since the loop was entered."""
     starts = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     first = np.cumsum(iterations) - iterations
-    found: Longs = starts[:-1] - np.repeat(starts[first], iterations)
+    found: Ints = starts[:-1] - np.repeat(starts[first], iterations)
     return found
 
 
-def previous_nodes(node: Ints) -> Ints:
+def previous_nodes(node: Ints32) -> Ints32:
     """Return the node executed before each call, `START` before the first."""
     return np.concatenate((np.array([START], np.int32), node[:-1]))[: node.size]
 
@@ -327,7 +326,7 @@ def _joined(executed: Executions, numbers: list[int], rank: int) -> pl.Series:
 
 def _digits(slots: list[Slot], counts: list[int], rank: int) -> pl.Series:
     """Return the numbers in slots as they are logged, one slot behind the other."""
-    rows: list[Longs] = []
+    rows: list[Ints] = []
     for slot, count in zip(slots, counts, strict=True):
         rows.append(row_values(rows_of(slot.vector, rank, count)))
     text = pl.Series(np.concatenate(rows)).cast(pl.String)
@@ -368,7 +367,7 @@ def _mean_gaps(executed: Executions) -> Reals:
     return np.where(keys[at] == asked, means[at], found)
 
 
-def placed_in_time(levels: Longs, gaps_s: Reals, durations_s: Reals) -> tuple[Reals, Reals]:
+def placed_in_time(levels: Ints, gaps_s: Reals, durations_s: Reals) -> tuple[Reals, Reals]:
     """Return when calls in order began and ceased [s], all arrays (N).
 
     A gap is counted from the end of the last call before that is not deeper, if it has the same level, else from its

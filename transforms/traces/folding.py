@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-Longs = npt.NDArray[np.int64]
+from transforms.arrays import Ints, places_within
 
 #: how far to look for the next occurrences of a symbol: a body in which each symbol comes more often is not found
 _OCCURRENCES = 8
@@ -31,14 +31,14 @@ class FoldedCall:
     """A call in the folded order: its symbol, and the positions in the rank's calls at which it was executed."""
 
     symbol: int
-    positions: Longs
+    positions: Ints
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedLoop:
     """A loop in the folded order: the iterations of each time that it was entered, and its body."""
 
-    counts: Longs
+    counts: Ints
     body: tuple[FoldedNode, ...]
 
 
@@ -52,10 +52,10 @@ class _Loops:
     `firsts` says where the iterations of each one begin among `items`.
     """
 
-    starts: Longs
-    counts: Longs
-    firsts: Longs
-    items: Longs
+    starts: Ints
+    counts: Ints
+    firsts: Ints
+    items: Ints
 
 
 @dataclass(slots=True)
@@ -97,8 +97,8 @@ class _Folding:
     """A rank's calls on the way to loops: the symbols that are left, and where each one starts."""
 
     folder: Folder
-    symbols: Longs
-    starts: Longs
+    symbols: Ints
+    starts: Ints
     looks: int
     found: dict[int, list[_Loops]] = field(default_factory=dict)
 
@@ -115,7 +115,7 @@ class _Folding:
                 return True
         return False
 
-    def _fold(self, length: int, firsts: Longs, counts: Longs) -> None:
+    def _fold(self, length: int, firsts: Ints, counts: Ints) -> None:
         bodies, which = np.unique(self.symbols[firsts[:, None] + np.arange(length)], axis=0, return_inverse=True)
         loops = np.array([self.folder.around(tuple(body)) for body in bodies.tolist()], np.int64)
         order = np.argsort(which.reshape(-1), kind="stable")
@@ -128,18 +128,18 @@ class _Folding:
         self.symbols[firsts] = loops[which.reshape(-1)]
         self.symbols, self.starts = self.symbols[is_left], self.starts[is_left]
 
-    def _keep(self, loop: int, firsts: Longs, counts: Longs, length: int) -> None:
+    def _keep(self, loop: int, firsts: Ints, counts: Ints, length: int) -> None:
         items = self.starts[spread(firsts, counts, length)[:, None] + np.arange(length)]
         self.found.setdefault(loop, []).append(_Loops(self.starts[firsts], counts, np.cumsum(counts) - counts, items))
 
-    def nodes(self, body: tuple[int, ...], starts: Longs) -> tuple[FoldedNode, ...]:
+    def nodes(self, body: tuple[int, ...], starts: Ints) -> tuple[FoldedNode, ...]:
         """Return the nodes of a body, whose items start at these positions at each execution, int64[E, items]."""
         return tuple(
             FoldedCall(symbol, starts[:, place]) if symbol >= 0 else self._loop(symbol, starts[:, place])
             for place, symbol in enumerate(body)
         )
 
-    def _loop(self, symbol: int, starts: Longs) -> FoldedLoop:
+    def _loop(self, symbol: int, starts: Ints) -> FoldedLoop:
         kept = self._kept(symbol)
         entered = np.searchsorted(kept.starts, starts)
         counts = kept.counts[entered]
@@ -158,13 +158,13 @@ class _Folding:
         return parts[0]
 
 
-def spread(firsts: Longs, counts: Longs, stride: int) -> Longs:
+def spread(firsts: Ints, counts: Ints, stride: int) -> Ints:
     """Return `first, first + stride, ...`, so many as its count says, for each of the firsts, in a row."""
-    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    within = places_within(counts)
     return np.repeat(firsts, counts) + stride * within
 
 
-def _distances(symbols: Longs) -> list[int]:
+def _distances(symbols: Ints) -> list[int]:
     """Return, rising, the distances at which enough symbols come again: no body of another length can repeat."""
     order = np.argsort(symbols, kind="stable")
     grouped = symbols[order]
@@ -176,7 +176,7 @@ def _distances(symbols: Longs) -> list[int]:
     return [int(length) for length in np.flatnonzero((found > 0) & (found >= _LEAST_RATIO * lengths))]
 
 
-def _repeats(symbols: Longs, length: int) -> tuple[Longs, Longs]:
+def _repeats(symbols: Ints, length: int) -> tuple[Ints, Ints]:
     """Return where bodies of this length begin that repeat at once, and how often each comes."""
     is_same = symbols[length:] == symbols[:-length]
     edges = np.flatnonzero(np.diff(is_same, prepend=False, append=False))
@@ -188,7 +188,7 @@ def _repeats(symbols: Longs, length: int) -> tuple[Longs, Longs]:
     return firsts, (ends - firsts) // length + 1
 
 
-def _apart(firsts: Longs, ends: Longs, length: int) -> tuple[Longs, Longs]:
+def _apart(firsts: Ints, ends: Ints, length: int) -> tuple[Ints, Ints]:
     """Return those repeats that do not overlap those before them, or what is left of them."""
     kept: list[tuple[int, int]] = []
     free = 0

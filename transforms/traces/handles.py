@@ -16,13 +16,12 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Ints
 from transforms.traces.expansion import place_in, values_of
 from transforms.traces.progressions import Progression, size_of
 from transforms.traces.rank_blocks import divided
 from transforms.traces.requests import Field, Size, exact_volumes, vectors_of, volume
 from transforms.traces.trace import Vector
-
-Longs = npt.NDArray[np.int64]
 
 #: the number of the node that each call of a rank is, in order; raises ValueError where these are too many
 Order = Callable[[int], npt.NDArray[np.int32]]
@@ -127,9 +126,9 @@ def _corners(block: Progression) -> Iterator[int]:
     return (block.start + sum(place) for place in product(*ends))
 
 
-def _which(handle: Field, number: int, opened: Sequence[Opened], block: Progression, order: Order) -> Longs | None:
+def _which(handle: Field, number: int, opened: Sequence[Opened], block: Progression, order: Order) -> Ints | None:
     """Return the node of the open that each execution of one rank goes back to, -1 for none; None if ranks differ."""
-    found: Longs | None = None
+    found: Ints | None = None
     for rank in _corners(block):
         own = _open_of_each(handle, number, opened, rank, order)
         if own is None or (found is not None and not np.array_equal(found, own)):
@@ -138,7 +137,7 @@ def _which(handle: Field, number: int, opened: Sequence[Opened], block: Progress
     return found
 
 
-def _open_of_each(handle: Field, number: int, opened: Sequence[Opened], rank: int, order: Order) -> Longs | None:
+def _open_of_each(handle: Field, number: int, opened: Sequence[Opened], rank: int, order: Order) -> Ints | None:
     """Return the node of the last open of its handle before each execution of a node by one rank, -1 for none."""
     try:
         sequence = order(rank)
@@ -171,7 +170,7 @@ def _open_of_each(handle: Field, number: int, opened: Sequence[Opened], rank: in
     return np.where(is_own, nodes[before], -1).astype(np.int64)
 
 
-def _numbers(field: Field, rank: int) -> Longs | None:
+def _numbers(field: Field, rank: int) -> Ints | None:
     """Return the numbers of a field of one rank (numbers, executions); one execution if they are always the same.
 
     None where they are too many, or the rank has none.

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Ints
 from transforms.traces.progressions import Progression
-
-Longs = npt.NDArray[np.int64]
 
 #: numbers that are listed at most where progressions lie across one another
 _MOST_LISTED = 1 << 22
@@ -152,7 +151,7 @@ def _listed(parts: Sequence[Progression]) -> tuple[Progression, ...] | None:
     return tuple(progressions_of(numbers))
 
 
-def progressions_of(rising: npt.NDArray[np.int64] | npt.NDArray[np.object_]) -> list[Progression]:
+def progressions_of(rising: Ints | npt.NDArray[np.object_]) -> list[Progression]:
     """Return rising numbers as progressions, from the first on each as long as it goes; pairs stay single numbers."""
     steps = np.diff(rising)
     found: list[Progression] = []

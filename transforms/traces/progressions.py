@@ -16,9 +16,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Longs = npt.NDArray[np.int64]
+from transforms.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Progression:
         """Return how many numbers these are."""
         return math.prod(self.counts)
 
-    def values(self) -> Longs:
+    def values(self) -> Ints:
         """Return all of the numbers, in order."""
         found = np.array([self.start], np.int64)
         for stride, count in zip(self.strides, self.counts, strict=True):
@@ -61,7 +60,7 @@ class Listed:
         """Return how many numbers these are."""
         return len(self.numbers) * math.prod(self.counts)
 
-    def values(self) -> Longs:
+    def values(self) -> Ints:
         """Return all of the numbers, in order."""
         starts = Progression(0, self.strides, self.counts).values()
         return np.add.outer(starts, np.array(self.numbers, np.int64)).reshape(-1)
@@ -71,7 +70,7 @@ class Listed:
 Run = Progression | Listed
 
 
-def values(runs: tuple[Run, ...]) -> Longs:
+def values(runs: tuple[Run, ...]) -> Ints:
     """Return all numbers of a row."""
     return np.concatenate([np.empty(0, np.int64), *(run.values() for run in runs)])
 

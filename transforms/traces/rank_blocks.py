@@ -17,7 +17,6 @@ from transforms.traces.expansion import Rows, place_in, row_values
 from transforms.traces.progressions import Progression, extremes, size_of, sum_of
 from transforms.traces.trace import Share, Vector
 
-Longs = npt.NDArray[np.int64]
 Objects = npt.NDArray[np.object_]
 
 #: blocks that the ranks are divided into at most

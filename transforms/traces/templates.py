@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from transforms.arrays import Ints, places_within
 from transforms.traces.trace import STATUS_MODULES
-
-Longs = npt.NDArray[np.int64]
 
 #: no 64-bit number has more digits; longer ones are several numbers, one behind the other
 _NUMBER = "[0-9]{1,18}"
@@ -49,9 +47,9 @@ class Templates:
     """
 
     templates: tuple[Template, ...]
-    number: Longs
-    first: Longs
-    numbers: Longs
+    number: Ints
+    first: Ints
+    numbers: Ints
 
 
 def templates_of(signatures: Sequence[pl.DataFrame]) -> Templates:
@@ -134,7 +132,7 @@ def _numbered(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
     return rows.join(numbered, on=key, how="left", nulls_equal=True, maintain_order="left")
 
 
-def _slots(digits: pl.Series, counts: Longs) -> pl.DataFrame:
+def _slots(digits: pl.Series, counts: Ints) -> pl.DataFrame:
     """Return a row for each number: the row and the slot it is of, its value, its length, its width if filled up.
 
     counts (S): how many numbers each row has.
@@ -143,7 +141,7 @@ def _slots(digits: pl.Series, counts: Longs) -> pl.DataFrame:
     numbers = pl.DataFrame(
         {
             "row": np.repeat(np.arange(counts.size, dtype=np.uint32), counts),
-            "slot": np.arange(each.len()) - np.repeat(np.cumsum(counts) - counts, counts),
+            "slot": places_within(counts),
             "value": each.cast(pl.Int64),
             "length": each.str.len_bytes().cast(pl.Int64),
             "is_zero_first": each.str.starts_with("0"),

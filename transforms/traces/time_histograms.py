@@ -20,12 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from transforms.arrays import Bools, Ints, Reals
 from transforms.traces.trace import TimeBin, TimeHistogram
 
-Reals = npt.NDArray[np.float64]
-Longs = npt.NDArray[np.int64]
 AnyInts = npt.NDArray[np.integer]
-Flags = npt.NDArray[np.bool_]
 
 #: ScalaTrace's number of bins
 BIN_COUNT = 5
@@ -74,16 +72,16 @@ def _check(times_s: Reals, groups: AnyInts, group_count: int) -> None:
         raise ValueError(f"groups must be from 0 to {group_count - 1}")
 
 
-def even_sizes(counts: Longs, parts: Longs) -> Longs:
+def even_sizes(counts: Ints, parts: Ints) -> Ints:
     """Return the sizes of so many parts of each count, one behind the other, as even as whole numbers can be."""
     owner = np.repeat(np.arange(counts.size), parts)
     index = np.arange(owner.size) - (np.cumsum(parts) - parts)[owner]
     count, part = counts[owner], parts[owner]
-    sizes: Longs = (index + 1) * count // part - index * count // part
+    sizes: Ints = (index + 1) * count // part - index * count // part
     return sizes
 
 
-def _statistics(ordered: Reals, sizes: Longs) -> tuple[Reals, Reals, Reals, Reals]:
+def _statistics(ordered: Reals, sizes: Ints) -> tuple[Reals, Reals, Reals, Reals]:
     """Return least, mean, largest and variance of pieces of so many times, each of which is sorted."""
     ends = np.cumsum(sizes)
     starts = ends - sizes
@@ -113,7 +111,7 @@ class Bins:
         return cls(*np.array(rows, np.float64).reshape(-1, 4).T)
 
     @property
-    def is_point(self) -> Flags:
+    def is_point(self) -> Bools:
         """Whether all times of a bin are taken to be its mean: there is no spread to either side of it."""
         return ~((self.least < self.means) & (self.means < self.most))
 

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 
+from transforms.arrays import Ints
 from transforms.traces.progressions import Listed, Progression, Run, extremes, size_of, values
 from transforms.traces.trace import Share, Vector
-
-Longs = npt.NDArray[np.int64]
 
 #: numbers by which a long row is judged
 _SAMPLE = 4096
@@ -35,11 +33,11 @@ class _Piece:
     """Points that are one progression: the index of the first one, and strides (as points) and counts."""
 
     first: int
-    strides: tuple[Longs, ...]
+    strides: tuple[Ints, ...]
     counts: tuple[int, ...]
 
 
-def runs_of(numbers: Longs) -> tuple[Run, ...]:
+def runs_of(numbers: Ints) -> tuple[Run, ...]:
     """Return a row of numbers as progressions and lists, in order; the same numbers, losslessly.
 
     Numbers too far apart for differences of 64 bits are listed.
@@ -54,7 +52,7 @@ def runs_of(numbers: Longs) -> tuple[Run, ...]:
     return (_blocks(numbers) if len(pieces) > 2 else ()) or _runs(numbers, pieces)
 
 
-def rank_lists(ranks: Longs) -> tuple[Progression, ...]:
+def rank_lists(ranks: Ints) -> tuple[Progression, ...]:
     """Return rising ranks as progressions."""
     return tuple(
         Progression(int(ranks[piece.first]), tuple(int(stride[0]) for stride in piece.strides), piece.counts)
@@ -62,7 +60,7 @@ def rank_lists(ranks: Longs) -> tuple[Progression, ...]:
     )
 
 
-def vector_of(ranks: Longs, rows: Longs) -> Vector:
+def vector_of(ranks: Ints, rows: Ints) -> Vector:
     """Return the values of ranks as shares.
 
     ranks: int64[R], rising; rows: int64[R, T], the values of each rank in the order of execution.
@@ -78,7 +76,7 @@ def vector_of(ranks: Longs, rows: Longs) -> Vector:
     )
 
 
-def table_of(vector: Vector, ranks: Longs) -> Longs:
+def table_of(vector: Vector, ranks: Ints) -> Ints:
     """Return the values of all ranks of a class, int64[R, T]; with no columns where not all have equally many.
 
     ranks: int64[R], rising: all ranks of the vector.
@@ -91,7 +89,7 @@ def table_of(vector: Vector, ranks: Longs) -> Longs:
     return found
 
 
-def _rows(share: Share) -> Longs:
+def _rows(share: Share) -> Ints:
     found = values(share.values)[None, :]
     for shift, count in zip(share.shifts, share.ranks.counts, strict=True):
         steps = np.arange(count)[:, None] * values(shift)
@@ -125,12 +123,12 @@ def _bounds(share: Share) -> tuple[int, int]:
     return int(low.min()), int(high.max())
 
 
-def _is_wide(numbers: Longs) -> bool:
+def _is_wide(numbers: Ints) -> bool:
     """Return whether differences of numbers can leave 64 bits."""
     return numbers.size > 0 and int(numbers.max()) - int(numbers.min()) > _WIDEST
 
 
-def _blocks(numbers: Longs) -> tuple[Run, ...]:
+def _blocks(numbers: Ints) -> tuple[Run, ...]:
     """Return a row as the shortest list of numbers that comes again and again; nothing if there is none."""
     for length in range(2, min(numbers.size // 2, _LONGEST_BLOCK) + 1):
         if numbers.size % length:
@@ -147,11 +145,11 @@ def _blocks(numbers: Longs) -> tuple[Run, ...]:
     return ()
 
 
-def _listed(blocks: Longs, piece: _Piece) -> Listed:
+def _listed(blocks: Ints, piece: _Piece) -> Listed:
     return Listed(tuple(blocks[piece.first].tolist()), tuple(int(stride[0]) for stride in piece.strides), piece.counts)
 
 
-def _is_irregular(numbers: Longs) -> bool:
+def _is_irregular(numbers: Ints) -> bool:
     """Return whether the middle of a long row consists of small pieces: to fold all of it would be for nothing."""
     if numbers.size <= 2 * _SAMPLE:
         return False
@@ -159,7 +157,7 @@ def _is_irregular(numbers: Longs) -> bool:
     return len(_pieces(middle[:, None])) * _LEAST_SIZE > middle.size
 
 
-def _runs(numbers: Longs, pieces: list[_Piece]) -> tuple[Run, ...]:
+def _runs(numbers: Ints, pieces: list[_Piece]) -> tuple[Run, ...]:
     found: list[Run] = []
     sizes = [int(np.prod(piece.counts, dtype=np.int64)) for piece in pieces]
     is_short = [size < _LEAST_SIZE and len(pieces) > 1 for size in sizes]
@@ -173,7 +171,7 @@ def _runs(numbers: Longs, pieces: list[_Piece]) -> tuple[Run, ...]:
     return tuple(found)
 
 
-def _progression(numbers: Longs, piece: _Piece) -> Progression:
+def _progression(numbers: Ints, piece: _Piece) -> Progression:
     return Progression(int(numbers[piece.first]), tuple(int(stride[0]) for stride in piece.strides), piece.counts)
 
 
@@ -181,11 +179,11 @@ def _progression(numbers: Longs, piece: _Piece) -> Progression:
 class _Forms:
     """The strides and counts that pieces can have, each under a number; 0 is that of a single point."""
 
-    strides: list[tuple[Longs, ...]] = field(default_factory=lambda: [()])
+    strides: list[tuple[Ints, ...]] = field(default_factory=lambda: [()])
     counts: list[tuple[int, ...]] = field(default_factory=lambda: [()])
     numbers: dict[tuple[int, bytes, int], int] = field(default_factory=dict)
 
-    def around(self, inner: int, stride: Longs, count: int) -> int:
+    def around(self, inner: int, stride: Ints, count: int) -> int:
         """Return the number of the form that repeats another one so often, a stride apart."""
         key = (inner, stride.tobytes(), count)
         if key not in self.numbers:
@@ -195,7 +193,7 @@ class _Forms:
         return self.numbers[key]
 
 
-def _pieces(points: Longs) -> list[_Piece]:
+def _pieces(points: Ints) -> list[_Piece]:
     """Return points, int64[N, K], as progressions in all of their coordinates at once, in order."""
     if points.shape[0] == 1 or _is_wide(points):
         return [_Piece(first, (), ()) for first in range(points.shape[0])]
@@ -212,7 +210,7 @@ def _pieces(points: Longs) -> list[_Piece]:
     ]
 
 
-def _joined(points: Longs, firsts: Longs, shapes: Longs, forms: _Forms) -> tuple[list[int], list[int]]:
+def _joined(points: Ints, firsts: Ints, shapes: Ints, forms: _Forms) -> tuple[list[int], list[int]]:
     """Return the first points and the forms of what pieces become when equal neighbours are joined."""
     steps = points[firsts[1:]] - points[firsts[:-1]]
     is_alike = shapes[1:] == shapes[:-1]

@@ -12,9 +12,10 @@ from hypothesis import given, settings, strategies as st
 
 from studies.networks.planted import PLANTED, PlantedSystem, drawn_shape, drawn_system, planted, planted_requests
 from tests.naive.networks import patterns as naive
+from transforms.arrays import Reals
 from transforms.networks import patterns as found
 from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.network import Layer, Network, Reals, Transfers
+from transforms.networks.network import Layer, Network, Transfers
 from transforms.networks.patterns import PATTERN_ROWS, Pattern, PatternParams, patterns
 from transforms.networks.quantiles import source_quantiles
 

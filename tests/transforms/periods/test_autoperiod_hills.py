@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.periods import autoperiod as naive
-from transforms.periods.autoperiod_hills import Bends, Reals, Windows, fit, prominence
+from transforms.arrays import Reals
+from transforms.periods.autoperiod_hills import Bends, Windows, fit, prominence
 
 
 def fit_one(values: list[float]) -> Bends:

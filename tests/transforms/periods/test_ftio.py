@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.periods import ftio as naive, ftio_spectra as naive_spectra
+from transforms.arrays import Reals
 from transforms.periods.answers import OUTCOMES, Detections
 from transforms.periods.ftio import DftParams, detect, sampling_hz_for
 from transforms.periods.ftio_outliers import Method, OutlierParams
-from transforms.periods.ftio_spectra import Reals
 from transforms.periods.sampled import Sampled
 from transforms.throughput.requests import Requests, step_function
 from transforms.throughput.sampling import Sampling, point_samples

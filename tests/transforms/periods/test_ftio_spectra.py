@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.periods import ftio_spectra as naive
-from transforms.periods.ftio_spectra import Reals, spectra, strongest, waves, z_scores
+from transforms.arrays import Reals
+from transforms.periods.ftio_spectra import spectra, strongest, waves, z_scores
 from transforms.periods.sampled import Sampled
 
 SIGNALS = st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 3)), min_size=2, max_size=40)

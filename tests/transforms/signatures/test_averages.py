@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.signatures import averages as naive
-from transforms.arrays import Ragged
-from transforms.signatures.averages import Reals, mean, means, median, quantile, quantiles
+from transforms.arrays import Ragged, Reals
+from transforms.signatures.averages import mean, means, median, quantile, quantiles
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Extracted
 

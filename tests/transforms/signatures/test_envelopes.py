@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.signatures import envelopes as naive
-from transforms.signatures.envelopes import Reals, weighted_quantiles
+from transforms.arrays import Reals
+from transforms.signatures.envelopes import weighted_quantiles
 
 BOUNDED = settings(max_examples=60, deadline=None)
 LEVELS = np.array([0.0, 0.1, 0.35, 0.5, 0.77, 1.0])

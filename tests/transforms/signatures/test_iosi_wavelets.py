@@ -10,7 +10,8 @@ import pywt
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.signatures import iosi_wavelets as naive
-from transforms.signatures.iosi_wavelets import Reals, approximation
+from transforms.arrays import Reals
+from transforms.signatures.iosi_wavelets import approximation
 
 NAN = float("nan")
 LENGTHS = (1, 2, 3, 5, 30, 31, 60, 61, 62, 63, 64, 121, 122, 123, 124, 255, 777, 1500, 1501, 1502, 1503)

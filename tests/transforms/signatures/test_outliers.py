@@ -10,9 +10,9 @@ from hypothesis import given, settings, strategies as st
 from scipy.sparse import csr_matrix
 
 from tests.naive.signatures import outliers as naive
-from transforms.arrays import Ragged
+from transforms.arrays import Ragged, Reals
 from transforms.signatures import outliers
-from transforms.signatures.outliers import OutlierParams, Reals, are_outliers, factors, local_factors, scaled, volumes
+from transforms.signatures.outliers import OutlierParams, are_outliers, factors, local_factors, scaled, volumes
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 
 pytestmark = pytest.mark.filterwarnings("ignore:Duplicate values are leading:UserWarning")

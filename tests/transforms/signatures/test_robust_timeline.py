@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.signatures import robust_timeline as naive
-from transforms.signatures.robust_timeline import SPANS, Reals, timeline
+from transforms.arrays import Reals
+from transforms.signatures.robust_timeline import SPANS, timeline
 
 BOUNDED = settings(max_examples=25, deadline=None)
 

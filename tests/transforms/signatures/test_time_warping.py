@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.signatures import time_warping as naive
-from transforms.arrays import Ragged
+from transforms.arrays import Ints, Ragged, Reals
 from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.time_warping import Ints, Reals, TimeWarpingParams, dtw, warped_mean, warping_path
+from transforms.signatures.time_warping import TimeWarpingParams, dtw, warped_mean, warping_path
 
 NAN = float("nan")
 

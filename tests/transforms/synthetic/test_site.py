@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from transforms.synthetic.contention import Reals
+from transforms.arrays import Reals
 from transforms.synthetic.site import (
     APPLICATIONS,
     DIRECTIONS,
