@@ -175,6 +175,7 @@ class TestReading:
         assert "[red]x[%2Fred]/'); drop table jobs; --/8" in out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 def test_history_diff_and_rollback(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
     site = checked_night.copy(tmp_path / "warehouse")
@@ -245,6 +246,7 @@ def test_a_signal_that_nothing_tells_of_is_not_written(cli: Cli, tmp_path: Path)
     assert not (tmp_path / "signal.csv").exists()
 
 
+@pytest.mark.slow
 def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path) -> None:
     code, out, err = cli("demo", "--days", 1, "--into", tmp_path / "demo")
     assert code == 0

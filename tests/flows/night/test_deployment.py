@@ -27,6 +27,7 @@ def prefect_server() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "quick_checks")
 def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
@@ -48,6 +49,7 @@ def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Pat
     assert {"stage polls", "stage jobs", "samples", "classes", "checks"} <= runs.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "quick_checks")
 def test_work_that_is_done_is_not_done_again(
     site: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

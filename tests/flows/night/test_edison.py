@@ -15,6 +15,8 @@ from flows.single.periods import Asked, find_periods
 from warehouse.releases.reading import opened
 from warehouse.store.store import Store
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
 
 

@@ -145,6 +145,7 @@ def test_what_is_landed_anew_gives_way_to_what_then_is_first(store: Store, tmp_p
     assert [row["predicted_on"] for row in published(store)] == [NOON.date() + DAY] * 2
 
 
+@pytest.mark.slow
 def test_days_of_predictions_leave_all_else_alone(landed_site: Store, tmp_path: Path) -> None:
     """A day that has polls, jobs and quarantine keeps them when predictions of it come; others are not made anew."""
     store = Store(tmp_path / "warehouse")

@@ -28,6 +28,7 @@ def with_mpi() -> None:
         pytest.skip("mpi4py is not installed (the extra `mpi`)")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_mpi")
 def test_a_real_trace_is_replayed_by_mpi(shared_data: Path) -> None:
     trace = shared_data / "recorder" / "ios_mpiio_n1" / "8" / "raw.tar.zst"
@@ -39,6 +40,7 @@ def test_a_real_trace_is_replayed_by_mpi(shared_data: Path) -> None:
     assert [file.replayed_bytes for file in report.files] == [50331648]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_mpi")
 def test_every_kind_of_transfer_is_replayed_by_mpi(tmp_path: Path) -> None:
     def rank(number: int) -> list[tuple[str, str]]:

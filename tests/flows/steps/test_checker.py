@@ -17,6 +17,7 @@ def children() -> list[multiprocessing.process.BaseProcess]:
 
 
 # One child for both: it imports Great Expectations before it answers, which takes seconds.
+@pytest.mark.slow
 def test_a_child_answers_as_this_process_does_whatever_the_size(tmp_path: Path) -> None:
     frame = frames.empty(tables.REJECTS)
     here = InProcess().check(tables.REJECTS, frame, {}).result()

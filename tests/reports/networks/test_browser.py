@@ -21,6 +21,8 @@ from transforms.networks.network import Metric, Network
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.slow
+
 EVIL_HOST = "<img src=x onerror=\"document.title='taken'\">"
 EVIL_RANK = "\"'</script><script>document.title='taken'</script>"
 _READY = "html[data-ready=yes]"

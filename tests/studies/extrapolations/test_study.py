@@ -243,6 +243,7 @@ def test_too_few_rank_counts_are_refused(tmp_path: Path) -> None:
     assert page.text(found)
 
 
+@pytest.mark.slow
 def test_processes_give_the_same(results: Results, root: Path, tmp_path: Path) -> None:
     for name in ("own_files", "shared_out"):
         (tmp_path / name).symlink_to(root / name)
@@ -252,6 +253,7 @@ def test_processes_give_the_same(results: Results, root: Path, tmp_path: Path) -
         assert getattr(again, name).equals(known), name
 
 
+@pytest.mark.slow
 def test_a_real_program_is_exact_or_refused(shared_data: Path) -> None:
     told: list[tuple[int, int]] = []
     found = study(StudyParams(shared_data / "recorder" / "ios_mpiio_n1", 1), lambda *counts: told.append(counts))

@@ -180,6 +180,7 @@ def test_the_peers_sums_have_a_floor_in_hertz(made: type[Rule]) -> None:
 # ---- page and command
 
 
+@pytest.mark.slow
 def test_the_page_has_every_table_and_figure(results: Results, tmp_path: Path) -> None:
     text = page.write(results, tmp_path).read_text()
     assert "| 5 Hz, 5 % | doubled |" in text

@@ -75,6 +75,7 @@ DRAWN: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(DRAWN))
 def test_pictures_are_drawn_and_the_same_each_time(name: str, tmp_path: Path) -> None:
     first, second = tmp_path / "first.png", tmp_path / "second.png"

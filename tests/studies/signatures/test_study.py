@@ -266,6 +266,7 @@ def test_parts_are_chosen() -> None:
     assert [(piece.level, len(piece.asked)) for piece in work] == [("busy", len(METHODS))]
 
 
+@pytest.mark.slow
 def test_any_number_of_processes_gives_the_same() -> None:
     one, two = (
         study(StudyParams(2, 3, workers, parts=("faults",), days=0.25), (LONGEST, SILENT)) for workers in (1, 2)
@@ -444,6 +445,7 @@ def whole(results: Results) -> Results:
     return replace(results, params=params, answers=pl.concat([results.answers, *swept, edison]), times=times)
 
 
+@pytest.mark.slow
 def test_page_has_its_figures_and_tables(whole: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # to lay out and to encode takes longest, and is tested where it belongs
     monkeypatch.setattr(signature_study_figures, "save_study", lambda _, path: path.write_bytes(b""))
