@@ -21,7 +21,8 @@ import polars.selectors as cs
 
 from expectations import suites
 from expectations.suites import Rule
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import Table, frames
+from warehouse.contracts.quality import QUALITY, QUARANTINE
 from warehouse.errors import GateFailed
 
 Verdict = Literal["passed", "warned"]
@@ -219,7 +220,7 @@ def _unchecked(rule: Rule) -> _Finding:
 def _take_out(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split a frame into the rows that break none of the rules and, for each rule, the rows that do."""
     is_good = np.ones(frame.height, dtype=np.bool_)
-    taken = [frames.empty(tables.QUARANTINE)]
+    taken = [frames.empty(QUARANTINE)]
     for finding in findings:
         rows = np.asarray(finding.rows, dtype=np.int64)
         is_good[rows] = False
@@ -252,7 +253,7 @@ def _verdicts(table: Table, findings: Sequence[_Finding]) -> pl.DataFrame:
         )
         for finding in findings
     ]
-    return pl.DataFrame(rows, schema=frames.schema(tables.QUALITY), orient="row")
+    return pl.DataFrame(rows, schema=frames.schema(QUALITY), orient="row")
 
 
 def _observed(result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,7 +19,9 @@ from flows.advice.inputs import FilesystemState, KnownSignature, LeftOut, Load, 
 from flows.settings import AdviceSettings, Settings
 from flows.steps.plan import expose
 from transforms.arrays import Reals
-from warehouse.contracts import Table, tables
+from warehouse.contracts import Table
+from warehouse.contracts.jobs import JOB_RECORDS, JOBS
+from warehouse.contracts.polls import POLL_TICKS, POLLS, REPEATED_POLLS
 from warehouse.errors import NothingToDo
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
@@ -126,12 +128,12 @@ def _parts(landings: Sequence[Landing], table: Table, days: Sequence[date] | Non
 
 
 def _newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: Sequence[Landing]) -> datetime:
-    days = [part.day for _, part in _parts(landings, tables.POLLS) if part.day and part.row_count]
+    days = [part.day for _, part in _parts(landings, POLLS) if part.day and part.row_count]
     if not days:
         raise NothingToDo(
             f"No polls have landed in {store.root}. Land some with `iosig land`, or say with --mix what there is."
         )
-    expose(store, connection, tables.POLLS, _parts(landings, tables.POLLS, [date.fromisoformat(max(days))]))
+    expose(store, connection, POLLS, _parts(landings, POLLS, [date.fromisoformat(max(days))]))
     newest: datetime = connection.sql("select max(polled_at) as polled_at from landed.polls").pl().item()
     return _utc(newest)
 
@@ -146,16 +148,14 @@ def _ticks(
     """Return the ticks of each file system that may say what its load is, as the night would sum its polls."""
     after = at - timedelta(seconds=_OLDEST_LOAD_S + settings.advice.load_window_s)
     days = [after.date() + timedelta(days=number) for number in range((at.date() - after.date()).days + 1)]
-    expose(store, connection, tables.POLLS, _parts(landings, tables.POLLS, days))
+    expose(store, connection, POLLS, _parts(landings, POLLS, days))
     window = timedelta(seconds=settings.advice.load_window_s)
     polls = connection.sql(_LATE_POLLS, params={"after": after, "at": at, "window": window}).pl()
     models.expose_frame(connection, "landed", "polls", polls)
     parameters = {"controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s}
-    models.expose_frame(
-        connection, "stage", "repeated_polls", models.select(connection, tables.REPEATED_POLLS, parameters)
-    )
+    models.expose_frame(connection, "stage", "repeated_polls", models.select(connection, REPEATED_POLLS, parameters))
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in models.select(connection, tables.POLL_TICKS, parameters).iter_rows(named=True):
+    for row in models.select(connection, POLL_TICKS, parameters).iter_rows(named=True):
         if row["controller_count"] > 0:
             found.setdefault(row["filesystem"], []).append(row)
     return found
@@ -238,7 +238,7 @@ def _jobs(
     at: datetime,
 ) -> list[dict[str, Any]]:
     """Return the application runs that ran at an instant, or ended within the time whose load may be asked for."""
-    expose(store, connection, tables.JOB_RECORDS, _parts(landings, tables.JOB_RECORDS))
+    expose(store, connection, JOB_RECORDS, _parts(landings, JOB_RECORDS))
     records = connection.sql(
         _NEAR_RECORDS,
         params={
@@ -255,7 +255,7 @@ def _jobs(
         "application_pattern": settings.jobs.application_pattern,
         "filesystem_pattern": settings.jobs.filesystem_pattern,
     }
-    staged: pl.DataFrame = models.select(connection, tables.JOBS, parameters)
+    staged: pl.DataFrame = models.select(connection, JOBS, parameters)
     rows = staged.filter("is_application_run").to_dicts()
     return [row for row in rows if _utc(row["started_at"]) <= at]
 

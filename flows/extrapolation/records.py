@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from warehouse.contracts import tables
+from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from warehouse.sources.extrapolations import source as extrapolations
 from warehouse.sources.extrapolations.record import (
     FieldModel,
@@ -147,7 +147,7 @@ def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] |
     """Return the last landing that tells of a record's traces and rank count, and what it says, but for the file."""
     import polars as pl
 
-    table = tables.EXTRAPOLATION_RECORDS.name
+    table = EXTRAPOLATION_RECORDS.name
     lots = {lot.landing_id: lot for lot in landing.ledger(store)}
     paths = [store.root / part.path for lot in lots.values() for part in lot.parts if part.table == table]
     if not paths:

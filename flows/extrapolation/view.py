@@ -66,7 +66,7 @@ def recorder_forms() -> Forms:
 def batches(path: Path) -> Iterator[Batch]:
     """Yield a compressed trace as a traced run lands: one request for what all ranks ask for at once."""
     from transforms.traces.timelines import timeline
-    from warehouse.contracts import trace_tables
+    from warehouse.contracts.traces import TRACE_FILES, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
     from warehouse.sources.rows import traced
 
     trace = read(path)
@@ -76,18 +76,16 @@ def batches(path: Path) -> Iterator[Batch]:
         raise refused(error) from error
     modules = found.intervals["module"].unique().sort()
     yield traced.rows(
-        trace_tables.TRACES,
+        TRACES,
         {"tracer": "recorder", "process_count": trace.process_count, "duration_s": found.duration_s},
     )
     if modules.is_empty():
         return
-    yield traced.rows(
-        trace_tables.TRACE_MODULES, {"module": modules, "outcome": "sound", "is_partial": False, "record_count": 1}
-    )
-    yield traced.rows(trace_tables.TRACE_FILES, {"file_number": 0})
-    yield traced.rows(trace_tables.TRACE_RECORDS, _records(found.intervals).to_dict())
+    yield traced.rows(TRACE_MODULES, {"module": modules, "outcome": "sound", "is_partial": False, "record_count": 1})
+    yield traced.rows(TRACE_FILES, {"file_number": 0})
+    yield traced.rows(TRACE_RECORDS, _records(found.intervals).to_dict())
     for first, part in enumerate(found.intervals.iter_slices(traced.BATCH_ROWS)):
-        yield traced.rows(trace_tables.TRACE_REQUESTS, _requests(part, first * traced.BATCH_ROWS))
+        yield traced.rows(TRACE_REQUESTS, _requests(part, first * traced.BATCH_ROWS))
 
 
 def _requests(intervals: pl.DataFrame, first: int) -> dict[str, object]:

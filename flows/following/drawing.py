@@ -12,7 +12,8 @@ import polars as pl
 from flows.following.followed import Followed
 from flows.following.rows import Row
 from transforms.predictions.predictor import EPOCH_S, Predictor
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.predictions import PREDICTIONS
 from warehouse.errors import NothingToDo
 from warehouse.store.journal import Journal
 
@@ -50,7 +51,7 @@ def view_of(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
 
     samples, tracker = predictor.samples, predictor.tracker
     window = samples.window(predictor.origin_s, samples.until_s)
-    frame = pl.DataFrame(rows, schema=frames.schema(tables.PREDICTIONS), orient="row")
+    frame = pl.DataFrame(rows, schema=frames.schema(PREDICTIONS), orient="row")
     return PredictionView(
         frame,
         window.started_s + np.arange(len(window.bytes_per_s)) / window.sampling_hz,

@@ -16,7 +16,9 @@ from typing import Any
 import polars as pl
 
 from flows.settings import Settings
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.jobs import JOB_RECORDS, JOBS
+from warehouse.contracts.polls import POLLS
 from warehouse.errors import UsageError
 from warehouse.sources.jobs.records import FINAL_STATES
 from warehouse.store import landing, models
@@ -97,7 +99,7 @@ class JobLog:
         """Read the logs among new landings; returns whether any of them tells of the job."""
         is_told = False
         for lot in landings:
-            files = [self._store.root / part.path for part in lot.parts if part.table == tables.JOB_RECORDS.name]
+            files = [self._store.root / part.path for part in lot.parts if part.table == JOB_RECORDS.name]
             records = self._of_job(files)
             # A content that was landed anew takes the place of what it said before.
             if records.height or lot.content_sha256 in self._records:
@@ -107,7 +109,7 @@ class JobLog:
 
     def _of_job(self, files: list[Path]) -> pl.DataFrame:
         if not files:
-            return frames.empty(tables.JOB_RECORDS)
+            return frames.empty(JOB_RECORDS)
         ids = {self._job_id, self._job_id.partition(".")[0]}
         steps = f"{self._job_id.partition('.')[0]}."
         is_of_job = pl.col("job_id").is_in(list(ids)) | pl.col("job_id").str.starts_with(steps)
@@ -121,7 +123,7 @@ class JobLog:
             for order, (lot, rows) in enumerate(kept)
         ]
         if not records:
-            return frames.empty(tables.JOBS)
+            return frames.empty(JOBS)
         of_job = self._staged(pl.concat(records, how="vertical_relaxed").with_row_index("part_row"))
         wanted = of_job.filter(pl.col("job_id") == self._job_id)
         if cluster is not None:
@@ -141,8 +143,8 @@ class JobLog:
         )
         with models.engine(self._store.builds / "spill", self._settings.engine.memory_limit) as connection:
             models.expose_frame(connection, "settings", "filesystem_aliases", aliases)
-            models.expose_frame(connection, "landed", tables.JOB_RECORDS.name, records)
-            return models.select(connection, tables.JOBS, parameters)
+            models.expose_frame(connection, "landed", JOB_RECORDS.name, records)
+            return models.select(connection, JOBS, parameters)
 
 
 class WatchedJob:
@@ -241,7 +243,7 @@ def polls_of_days(
     found = []
     for lot in landings:
         for part in lot.parts:
-            if part.table == tables.POLLS.name and part.day is not None:
+            if part.table == POLLS.name and part.day is not None:
                 day = date.fromisoformat(part.day)
                 last = day if ended_at is None else (ended_at + timedelta(seconds=part.longest_interval_s)).date()
                 if first <= day <= last:

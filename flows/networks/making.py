@@ -22,7 +22,9 @@ from transforms.networks.counting import EdgeCounter, window_edges
 from transforms.networks.log_bins import NEGATIVE
 from transforms.networks.network import METRICS, Layer, Network, NetworkParams, TimeKind, Transfers
 from transforms.networks.patterns import patterns
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.events import REQUEST_EVENTS
+from warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.errors import UsageError
 
 #: rows that are taken up at a time: bounds the memory, whatever the trace
@@ -86,7 +88,7 @@ def network_of_trace(
 
     Raises UsageError if the layers or the module that are asked for are not in the trace.
     """
-    events = landed.get(tables.REQUEST_EVENTS.name, ())
+    events = landed.get(REQUEST_EVENTS.name, ())
     if events:
         return _of_events(events, asked, params, process_count)
     files, records = (
@@ -96,9 +98,9 @@ def network_of_trace(
                 *(pl.read_parquet(path, columns=columns) for path in landed[table.name]),
             ]
         )
-        for table, columns in ((tables.TRACE_FILES, _OF_FILES), (tables.TRACE_RECORDS, _OF_RECORDS))
+        for table, columns in ((TRACE_FILES, _OF_FILES), (TRACE_RECORDS, _OF_RECORDS))
     )
-    return network_of(landed[tables.TRACE_REQUESTS.name], files, records, asked, params, process_count)
+    return network_of(landed[TRACE_REQUESTS.name], files, records, asked, params, process_count)
 
 
 def network_of(

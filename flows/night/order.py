@@ -28,7 +28,19 @@ from flows.steps import (
 )
 from flows.steps.checker import Checker, InProcess
 from flows.steps.run import Run, judged_days
-from warehouse.contracts import Table, tables
+from warehouse.contracts import Table
+from warehouse.contracts.classes import CLASSES
+from warehouse.contracts.extrapolations import EXTRAPOLATIONS
+from warehouse.contracts.job_io import JOB_IO
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
+from warehouse.contracts.periods import PERIODS
+from warehouse.contracts.polls import POLL_DAYS, TICKS
+from warehouse.contracts.predictions import PREDICTIONS
+from warehouse.contracts.samples import APPLICATIONS, SAMPLE_SETS, SAMPLES
+from warehouse.contracts.series import SERIES_INTERVALS
+from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_CHECKS, SIGNATURE_POINTS, SIGNATURES
+from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_JOBS, TRACE_SIGNALS
 from warehouse.releases.releases import Release
 from warehouse.store import landing
 from warehouse.store.store import Store, locked, write_json
@@ -63,13 +75,13 @@ def _polls(run: Run) -> Iterator[tuple[str, int]]:
 def _traces(run: Run) -> Iterator[tuple[str, int]]:
     yield from _once(run, "stage traces", lambda: traces.stage_traces(run))
     for day in run.plan.job_days:
-        if run.path(tables.TRACE_JOBS, day).is_file():
+        if run.path(TRACE_JOBS, day).is_file():
             yield from _once(run, f"traces {day or 'undated'}", lambda day=day: traces.trace_signals(run, day))  # type: ignore[misc]
 
 
 def _networks(run: Run) -> Iterator[tuple[str, int]]:
     for day in run.plan.job_days if run.settings.networks.is_nightly else ():
-        if run.path(tables.TRACE_JOBS, day).is_file():
+        if run.path(TRACE_JOBS, day).is_file():
             yield from _once(run, f"networks {day or 'undated'}", lambda day=day: networks.make_networks(run, day))  # type: ignore[misc]
 
 
@@ -85,7 +97,7 @@ def _predictions(run: Run) -> Iterator[tuple[str, int]]:
 def _samples(run: Run) -> Iterator[tuple[str, int]]:
     for day in run.plan.job_days:
         # a day on which only series or traces ended has no runs to cut samples for
-        if day is not None and run.path(tables.JOBS, day).is_file():
+        if day is not None and run.path(JOBS, day).is_file():
             yield from _once(run, f"samples {day}", lambda day=day: samples.cut_samples(run, day))  # type: ignore[misc]
     for day in run.plan.job_days:
         yield from _once(run, f"job i/o {day or 'undated'}", lambda day=day: samples.join_io(run, day))  # type: ignore[misc]
@@ -115,34 +127,34 @@ def _checks(run: Run) -> Iterator[tuple[str, int]]:
 
 
 STEPS = (
-    Step("stage polls", _polls, (tables.POLL_DAYS, tables.TICKS)),
-    Step("stage jobs", _jobs, (tables.SERIES_INTERVALS,)),
+    Step("stage polls", _polls, (POLL_DAYS, TICKS)),
+    Step("stage jobs", _jobs, (SERIES_INTERVALS,)),
     Step(
         "traces",
         _traces,
-        (tables.TRACE_JOBS, tables.TRACE_COUNTERS, tables.TRACE_HEATMAPS, tables.TRACE_SIGNALS),
+        (TRACE_JOBS, TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_SIGNALS),
     ),
     Step(
         "networks",
         _networks,
-        (tables.NETWORK_RUNS, tables.NETWORK_EDGES, tables.NETWORK_PATTERNS, tables.NETWORK_BOTTLENECKS),
+        (NETWORK_RUNS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS),
     ),
-    Step("extrapolations", _extrapolations, (tables.EXTRAPOLATIONS,)),
-    Step("predictions", _predictions, (tables.PREDICTIONS,)),
-    Step("samples", _samples, (tables.SAMPLES, tables.JOB_IO, tables.APPLICATIONS)),
+    Step("extrapolations", _extrapolations, (EXTRAPOLATIONS,)),
+    Step("predictions", _predictions, (PREDICTIONS,)),
+    Step("samples", _samples, (SAMPLES, JOB_IO, APPLICATIONS)),
     Step(
         "signatures",
         _signatures,
         (
-            tables.SAMPLE_SETS,
-            tables.SIGNATURES,
-            tables.SIGNATURE_POINTS,
-            tables.SIGNATURE_BURSTS,
-            tables.SIGNATURE_CHECKS,
+            SAMPLE_SETS,
+            SIGNATURES,
+            SIGNATURE_POINTS,
+            SIGNATURE_BURSTS,
+            SIGNATURE_CHECKS,
         ),
     ),
-    Step("classes", _classes, (tables.CLASSES,)),
-    Step("periods", _periods, (tables.PERIODS,)),
+    Step("classes", _classes, (CLASSES,)),
+    Step("periods", _periods, (PERIODS,)),
     Step("checks", _checks),
 )
 

@@ -17,7 +17,7 @@ import polars as pl
 from flows.replay.functions import BY_PATH, OPENING, Verb
 from flows.replay.libc import O_CREAT, O_TRUNC, Place
 from flows.replay.scripts import Written
-from warehouse.contracts import trace_tables
+from warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
 from warehouse.sources.recorder.requests import Requests
 
 #: no phase comes as late
@@ -226,11 +226,11 @@ def _moved(written: Written) -> dict[Place, FileUse]:
     )
     requests = Requests()
     batches = [*requests.add(calls), *requests.finish()]
-    rows = [batch.rows for batch in batches if batch.table == trace_tables.TRACE_REQUESTS]
+    rows = [batch.rows for batch in batches if batch.table == TRACE_REQUESTS]
     paths = {
         number: path
         for batch in batches
-        if batch.table == trace_tables.TRACE_FILES
+        if batch.table == TRACE_FILES
         for number, path in batch.rows.select("file_number", "path").iter_rows()
     }
     if not rows:

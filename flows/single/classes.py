@@ -14,7 +14,8 @@ from flows.single.throughput import By, throughput_by
 from flows.steps.classes import series_classes, trace_classes
 from flows.steps.traces import params_of
 from transforms.classes import ClassParams
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_FILES, TRACE_REQUESTS, TRACE_SIGNALS
 from warehouse.errors import InputRefused
 
 
@@ -29,8 +30,8 @@ class Classified:
     name: str
     classes: pl.DataFrame
     refused_count: int
-    counters: pl.DataFrame = field(default_factory=lambda: frames.empty(tables.TRACE_COUNTERS))
-    signals: pl.DataFrame = field(default_factory=lambda: frames.empty(tables.TRACE_SIGNALS))
+    counters: pl.DataFrame = field(default_factory=lambda: frames.empty(TRACE_COUNTERS))
+    signals: pl.DataFrame = field(default_factory=lambda: frames.empty(TRACE_SIGNALS))
     throughput: pl.DataFrame | None = None
 
 
@@ -57,7 +58,7 @@ def _classify_trace(found: TraceInput, params: ClassParams, settings: Settings, 
     throughput = None
     if by is not None:
         (duration_s,) = found.jobs["duration_s"]
-        requests, files = found.landed[tables.TRACE_REQUESTS.name], found.read(tables.TRACE_FILES)
+        requests, files = found.landed[TRACE_REQUESTS.name], found.read(TRACE_FILES)
         throughput = throughput_by(requests, files, duration_s, by, params_of(settings.traces))
     labelled = trace_classes(found.jobs, found.counters, found.signals, params, settings.traces.max_interval_ratio)
     return Classified(found.name, labelled, found.refused_count, found.counters, found.signals, throughput)

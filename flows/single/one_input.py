@@ -16,7 +16,12 @@ from flows.extrapolation import view
 from flows.landing import Told, reading_of
 from flows.settings import Settings
 from flows.steps.traces import LANDED, make_signals, params_of
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import Table, frames
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.polls import POLLS
+from warehouse.contracts.quality import REJECTS
+from warehouse.contracts.series import SERIES
+from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_JOBS, TRACE_RECORDS, TRACE_REQUESTS, TRACES
 from warehouse.errors import InputRefused
 from warehouse.sources.extrapolations import compressed_traces
 from warehouse.sources.files.opening import read_head
@@ -86,10 +91,8 @@ def opened(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]:
 
 
 def _rows(name: str, source: Source, batches: list[Batch]) -> SeriesInput | PollInput:
-    refused_count = sum(batch.rows.height for batch in batches if batch.table == tables.REJECTS)
-    series, polls = (
-        [batch.rows for batch in batches if batch.table == table] for table in (tables.SERIES, tables.POLLS)
-    )
+    refused_count = sum(batch.rows.height for batch in batches if batch.table == REJECTS)
+    series, polls = ([batch.rows for batch in batches if batch.table == table] for table in (SERIES, POLLS))
     if polls:
         return PollInput(name, pl.concat(polls), refused_count)
     if not series:
@@ -107,27 +110,25 @@ def _trace(name: str, batches: Iterable[Batch], settings: Settings, scratch: Pat
     signals = make_signals(
         jobs,
         counters,
-        _read(files, tables.TRACE_RECORDS),
+        _read(files, TRACE_RECORDS),
         heatmaps,
-        files[tables.TRACE_REQUESTS.name],
+        files[TRACE_REQUESTS.name],
         params_of(settings.traces),
     )
-    return TraceInput(name, jobs, counters, signals, files, _read(files, tables.REJECTS).height)
+    return TraceInput(name, jobs, counters, signals, files, _read(files, REJECTS).height)
 
 
 def _staged(
     connection: duckdb.DuckDBPyConnection, name: str, files: Mapping[str, list[Path]]
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Return the rows of `trace_jobs`, `trace_counters` and `trace_heatmaps` of a run that no job log tells of."""
-    for table in (tables.TRACES, *LANDED):
+    for table in (TRACES, *LANDED):
         models.expose_landed(connection, table, files[table.name], [name] * len(files[table.name]))
-    models.expose(connection, "stage", tables.JOBS, [])
-    days = _read(files, tables.TRACES)["ended_on"].drop_nulls().to_list()
-    jobs = models.select(
-        connection, tables.TRACE_JOBS, {"days": days, "has_undated": not days, "clock_tolerance_s": 0.0}
-    )
-    models.expose_frame(connection, "stage", tables.TRACE_JOBS.name, jobs)
-    return jobs, models.select(connection, tables.TRACE_COUNTERS), models.select(connection, tables.TRACE_HEATMAPS)
+    models.expose(connection, "stage", JOBS, [])
+    days = _read(files, TRACES)["ended_on"].drop_nulls().to_list()
+    jobs = models.select(connection, TRACE_JOBS, {"days": days, "has_undated": not days, "clock_tolerance_s": 0.0})
+    models.expose_frame(connection, "stage", TRACE_JOBS.name, jobs)
+    return jobs, models.select(connection, TRACE_COUNTERS), models.select(connection, TRACE_HEATMAPS)
 
 
 def _read(files: Mapping[str, list[Path]], table: Table) -> pl.DataFrame:

@@ -30,7 +30,7 @@ from transforms.periods.sampled import Sampled, by_length
 from transforms.throughput import sampling
 from transforms.throughput.intervals import StepParams
 from transforms.throughput.requests import Requests, Steps, step_function
-from warehouse.contracts import tables
+from warehouse.contracts.traces import TRACE_REQUESTS
 from warehouse.errors import UsageError
 
 #: those that sample at instants
@@ -149,7 +149,7 @@ def _of_trace(found: TraceInput, settings: Settings, asked: Asked) -> _Signals:
     subjects = _directed(
         traced_subjects(found.jobs, found.counters, found.signals, settings.traces.max_interval_ratio), asked
     )
-    requests = traced_requests(subjects.keys, found.signals, found.landed[tables.TRACE_REQUESTS.name])
+    requests = traced_requests(subjects.keys, found.signals, found.landed[TRACE_REQUESTS.name])
     (started_at,) = found.jobs["started_at"]
     zero_s = started_at.timestamp() if started_at else None
     if asked.is_plain:

@@ -13,7 +13,11 @@ import polars as pl
 
 from flows.settings import Settings
 from flows.steps.run import WHOLE, Run, daily, write_days
-from warehouse.contracts import Table, frames, table as table_named, tables
+from warehouse.contracts import Table, frames, table as table_named
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.polls import FAULTY_POLLS, POLLS
+from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS
+from warehouse.contracts.quality import QUALITY, QUARANTINE, REJECTS
 from warehouse.releases import releases
 from warehouse.store import models
 from warehouse.store.store import write_json, write_parquet
@@ -32,7 +36,7 @@ def limits(settings: Settings) -> dict[str, float]:
 
 def keep_verdict(run: Run, table: Table, checked: Checked) -> None:
     """Keep what a check found, until all tables are checked."""
-    write_parquet(checked.verdicts, tables.QUALITY, run.folder / "verdicts" / f"{table.name}.parquet")
+    write_parquet(checked.verdicts, QUALITY, run.folder / "verdicts" / f"{table.name}.parquet")
     write_json(checked.validation, run.folder / "verdicts" / f"{table.name}.json")
 
 
@@ -55,7 +59,7 @@ def check(run: Run) -> int:
     """
     from expectations import gate
 
-    begin(run, (table for table in (*dict(daily(run)), *WHOLE, tables.REJECTS) if table != tables.JOBS))
+    begin(run, (table for table in (*dict(daily(run)), *WHOLE, REJECTS) if table != JOBS))
     # The release needs Iceberg, whose import takes a second: where a child checks, it goes on meanwhile.
     import_module("warehouse.releases.catalogue")
     for name in list(run.begun):
@@ -65,7 +69,7 @@ def check(run: Run) -> int:
     run.checker.build_docs(validations, run.store.data_docs)
     run.checker.end()
     write_json({"verdict": gate.decide(verdicts)}, _verdict(run))
-    write_parquet(verdicts, tables.QUALITY, run.path(tables.QUALITY, None))
+    write_parquet(verdicts, QUALITY, run.path(QUALITY, None))
     return int((~verdicts["success"]).sum())
 
 
@@ -90,26 +94,26 @@ def gather_quarantine(run: Run) -> int:
     """Gather what was taken out of jobs, polls and predictions, by day. Returns the rows."""
     plan = run.plan
     pieces = [pl.read_parquet(run.folder / "faulty_jobs.parquet")]
-    pieces += [pl.read_parquet(run.path(tables.FAULTY_POLLS, day)) for day in plan.poll_days]
-    pieces += [pl.read_parquet(run.path(tables.FAULTY_PREDICTIONS, day)) for day in plan.prediction_days]
+    pieces += [pl.read_parquet(run.path(FAULTY_POLLS, day)) for day in plan.poll_days]
+    pieces += [pl.read_parquet(run.path(FAULTY_PREDICTIONS, day)) for day in plan.prediction_days]
     # A day of which not all is computed anew keeps what was taken out of the rest.
     anew = (
-        (tables.JOBS, plan.job_days),
-        (tables.POLLS, plan.poll_days),
-        (tables.PREDICTION_RECORDS, plan.prediction_days),
+        (JOBS, plan.job_days),
+        (POLLS, plan.poll_days),
+        (PREDICTION_RECORDS, plan.prediction_days),
     )
-    for path in run.base_files(tables.QUARANTINE):
+    for path in run.base_files(QUARANTINE):
         if (day := releases.day_of(path)) in plan.days:
             kept = [table.name for table, days in anew if day not in days]
             pieces.append(pl.read_parquet(path).filter(pl.col("table_name").is_in(kept)))
     gathered = pl.concat(pieces)
-    write_days(run, tables.QUARANTINE, gathered, run.plan.days)
+    write_days(run, QUARANTINE, gathered, run.plan.days)
     return gathered.height
 
 
 def gather_rejects(run: Run) -> int:
     """Gather the refused rows of every landing. Returns the rows."""
     with run.engine() as connection:
-        run.expose_landed(connection, tables.REJECTS)
-        path = models.build(connection, tables.REJECTS, run.path(tables.REJECTS, None))
+        run.expose_landed(connection, REJECTS)
+        path = models.build(connection, REJECTS, run.path(REJECTS, None))
     return int(pl.scan_parquet(path).select(pl.len()).collect().item())

@@ -10,7 +10,12 @@ from flows.steps.run import Day, Run, default_signatures, undated_of_others
 from flows.steps.subjects import Subjects, signature_subjects, traced_runs
 from transforms import classes
 from transforms.arrays import Reals
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.classes import CLASSES
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.samples import APPLICATIONS, SAMPLES
+from warehouse.contracts.series import SERIES_INTERVALS
+from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 from warehouse.store.store import write_parquet
 
 #: what the classifier gives, and what every subject has
@@ -30,31 +35,30 @@ _COMMON = (
 def classify(run: Run, day: Day) -> int:
     """Classify runs, series and traced runs that ended on a day; without one, applications too. Returns the rows."""
     params = classes.ClassParams(**run.settings.classes.model_dump())
-    pieces = [frames.empty(tables.CLASSES)]
-    if run.path(tables.SAMPLES, day).is_file() and run.path(tables.JOBS, day).is_file():
+    pieces = [frames.empty(CLASSES)]
+    if run.path(SAMPLES, day).is_file() and run.path(JOBS, day).is_file():
         pieces.append(_job_classes(run, day, params))
-    if run.path(tables.SERIES_INTERVALS, day).is_file():
-        pieces.append(series_classes(pl.read_parquet(run.path(tables.SERIES_INTERVALS, day)), params))
-    if run.path(tables.TRACE_SIGNALS, day).is_file():
+    if run.path(SERIES_INTERVALS, day).is_file():
+        pieces.append(series_classes(pl.read_parquet(run.path(SERIES_INTERVALS, day)), params))
+    if run.path(TRACE_SIGNALS, day).is_file():
         jobs, counters, signals = (
-            pl.read_parquet(run.path(table, day))
-            for table in (tables.TRACE_JOBS, tables.TRACE_COUNTERS, tables.TRACE_SIGNALS)
+            pl.read_parquet(run.path(table, day)) for table in (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS)
         )
         pieces.append(trace_classes(jobs, counters, signals, params, run.settings.traces.max_interval_ratio))
     if day is None:
-        applications = pl.read_parquet(run.path(tables.APPLICATIONS, None), columns=["application_id", "node_count"])
-        pieces.append(undated_of_others(run, tables.CLASSES))
+        applications = pl.read_parquet(run.path(APPLICATIONS, None), columns=["application_id", "node_count"])
+        pieces.append(undated_of_others(run, CLASSES))
         pieces.append(signature_classes(signature_subjects(*default_signatures(run)), applications, params))
     found = pl.concat(pieces)
     if not found.is_empty():
-        write_parquet(found, tables.CLASSES, run.path(tables.CLASSES, day))
+        write_parquet(found, CLASSES, run.path(CLASSES, day))
     return found.height
 
 
 def _job_classes(run: Run, day: Day, params: classes.ClassParams) -> pl.DataFrame:
-    cut = pl.read_parquet(run.path(tables.SAMPLES, day))
-    jobs = pl.read_parquet(run.path(tables.JOBS, day), columns=[*tables.JOBS.key, "ended_at", "node_count"])
-    subjects = cut.join(jobs, on=tables.JOBS.key, how="left", maintain_order="left")
+    cut = pl.read_parquet(run.path(SAMPLES, day))
+    jobs = pl.read_parquet(run.path(JOBS, day), columns=[*JOBS.key, "ended_at", "node_count"])
+    subjects = cut.join(jobs, on=JOBS.key, how="left", maintain_order="left")
     rates = ragged(subjects["sample_bytes_per_s"])
     started_s = epoch_s(subjects["started_at"])
     ended_s = epoch_s(subjects["ended_at"])
@@ -80,7 +84,7 @@ def _job_classes(run: Run, day: Day, params: classes.ClassParams) -> pl.DataFram
             "started_at",
             "filesystem",
         )
-        .select(tables.CLASSES.column_names)
+        .select(CLASSES.column_names)
     )
 
 
@@ -119,7 +123,7 @@ def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.D
             pl.lit(None, pl.Datetime("us", "UTC")).alias("started_at"),
             pl.lit(None, pl.String).alias("filesystem"),
         )
-        .select(tables.CLASSES.column_names)
+        .select(CLASSES.column_names)
     )
 
 
@@ -161,7 +165,7 @@ def trace_classes(
             "started_at",
             pl.lit(None, pl.String).alias("filesystem"),
         )
-        .select(tables.CLASSES.column_names)
+        .select(CLASSES.column_names)
     )
 
 
@@ -182,7 +186,7 @@ def signature_classes(found: Subjects, applications: pl.DataFrame, params: class
     return (
         pl.concat([found.keys, labelled.select(own), sizes.select("node_count")], how="horizontal")
         .with_columns(duration_s=pl.Series(found.ended_s))
-        .select(tables.CLASSES.column_names)
+        .select(CLASSES.column_names)
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 
 from flows.steps.run import Run
-from warehouse.contracts import tables
+from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
 from warehouse.store import models
 
 
 def gather_extrapolations(run: Run) -> int:
     """Gather the extrapolations of all landed records, be they new or not. Returns the rows."""
     with run.engine() as connection:
-        run.expose_landed(connection, tables.EXTRAPOLATION_RECORDS)
-        path = models.build(connection, tables.EXTRAPOLATIONS, run.path(tables.EXTRAPOLATIONS, None))
+        run.expose_landed(connection, EXTRAPOLATION_RECORDS)
+        path = models.build(connection, EXTRAPOLATIONS, run.path(EXTRAPOLATIONS, None))
     return int(pl.scan_parquet(path).select(pl.len()).collect().item())

@@ -12,16 +12,19 @@ import polars as pl
 
 from flows.settings import NetworkSettings
 from flows.steps.run import Day, Run
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import Table, frames
+from warehouse.contracts.events import REQUEST_EVENTS
+from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
+from warehouse.contracts.traces import TRACE_FILES, TRACE_JOBS, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.errors import IosigError
 from warehouse.store.store import join_parquet, write_parquet
 
 if TYPE_CHECKING:
     from flows.networks.making import Made
 
-TABLES = (tables.NETWORK_RUNS, tables.NETWORK_EDGES, tables.NETWORK_PATTERNS, tables.NETWORK_BOTTLENECKS)
+TABLES = (NETWORK_RUNS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS)
 #: what a network is made of
-LANDED = (tables.REQUEST_EVENTS, tables.TRACE_REQUESTS, tables.TRACE_FILES, tables.TRACE_RECORDS)
+LANDED = (REQUEST_EVENTS, TRACE_REQUESTS, TRACE_FILES, TRACE_RECORDS)
 #: rows of one table that are held in memory before they are written
 _MOST_HELD_ROWS = 1 << 20
 #: how a computation fails by what a trace holds; a full disk or memory is no fault of a trace
@@ -37,7 +40,7 @@ _FAULTS_OF_CONTENT = (
 
 def make_networks(run: Run, day: Day) -> int:
     """Make the networks of the traced runs that ended on a day, one after the other. Returns the runs."""
-    jobs = pl.read_parquet(run.path(tables.TRACE_JOBS, day))
+    jobs = pl.read_parquet(run.path(TRACE_JOBS, day))
     landed = {table: run.landed_by_trace(table, jobs["trace_id"]) for table in LANDED}
     written = _Written(run, day)
     for job in jobs.select("ended_on", "trace_id", "source_file", "process_count").iter_rows(named=True):
@@ -61,7 +64,7 @@ def network_rows_of(
     try:
         return _held(job, _rows(_made(job, landed, settings)))
     except _FAULTS_OF_CONTENT as fault:
-        return _held(job, {tables.NETWORK_RUNS: run_row("refused", reason=f"{type(fault).__name__}: {fault}")})
+        return _held(job, {NETWORK_RUNS: run_row("refused", reason=f"{type(fault).__name__}: {fault}")})
 
 
 def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[Path]], settings: NetworkSettings) -> Made:
@@ -86,12 +89,12 @@ def _rows(made: Made) -> dict[Table, pl.DataFrame]:
         negative_count=made.negative_count if made.network else None,
     )
     if made.network is None:
-        return {tables.NETWORK_RUNS: line}
+        return {NETWORK_RUNS: line}
     return {
-        tables.NETWORK_RUNS: line,
-        tables.NETWORK_EDGES: edge_rows(made.network),
-        tables.NETWORK_PATTERNS: pattern_rows(made.network, made.patterns),
-        tables.NETWORK_BOTTLENECKS: bottleneck_rows(made.bottlenecks),
+        NETWORK_RUNS: line,
+        NETWORK_EDGES: edge_rows(made.network),
+        NETWORK_PATTERNS: pattern_rows(made.network, made.patterns),
+        NETWORK_BOTTLENECKS: bottleneck_rows(made.bottlenecks),
     }
 
 

@@ -17,7 +17,11 @@ from transforms.arrays import Ragged, Reals, owners
 from transforms.periods import finding, windows
 from transforms.periods.finding import PeriodParams, Periods
 from transforms.throughput.requests import Steps, step_function
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.periods import PERIODS
+from warehouse.contracts.samples import SAMPLES
+from warehouse.contracts.series import SERIES_INTERVALS
+from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
 from warehouse.store.store import write_parquet
 
 if TYPE_CHECKING:
@@ -38,21 +42,21 @@ def find(run: Run, day: Day) -> int:
     """
     settings = run.settings.periods
     params = params_of(settings)
-    pieces = [frames.empty(tables.PERIODS)]
-    if run.path(tables.SAMPLES, day).is_file():
-        jobs = subjects.job_subjects(pl.read_parquet(run.path(tables.SAMPLES, day)))
+    pieces = [frames.empty(PERIODS)]
+    if run.path(SAMPLES, day).is_file():
+        jobs = subjects.job_subjects(pl.read_parquet(run.path(SAMPLES, day)))
         pieces.append(rows_of(jobs, server_params_of(settings)))
-    if run.path(tables.SERIES_INTERVALS, day).is_file():
-        series = pl.read_parquet(run.path(tables.SERIES_INTERVALS, day))
+    if run.path(SERIES_INTERVALS, day).is_file():
+        series = pl.read_parquet(run.path(SERIES_INTERVALS, day))
         pieces.append(rows_of(subjects.series_subjects(series), params))
-    if run.path(tables.TRACE_SIGNALS, day).is_file():
+    if run.path(TRACE_SIGNALS, day).is_file():
         pieces += _of_traces(run, day, params)
     if day is None:
-        pieces.append(undated_of_others(run, tables.PERIODS))
+        pieces.append(undated_of_others(run, PERIODS))
         pieces.append(rows_of(subjects.signature_subjects(*default_signatures(run)), params))
     found = pl.concat(pieces)
     if not found.is_empty():
-        write_parquet(found, tables.PERIODS, run.path(tables.PERIODS, day))
+        write_parquet(found, PERIODS, run.path(PERIODS, day))
     return found.height
 
 
@@ -105,8 +109,7 @@ def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
 def _of_traces(run: Run, day: Day, params: PeriodParams) -> Iterator[pl.DataFrame]:
     """Yield the periods of traced runs, some at a time: their requests are read anew, for a step blurs short bursts."""
     jobs, counters, signals = (
-        pl.read_parquet(run.path(table, day))
-        for table in (tables.TRACE_JOBS, tables.TRACE_COUNTERS, tables.TRACE_SIGNALS)
+        pl.read_parquet(run.path(table, day)) for table in (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS)
     )
     for trace_ids in _groups(run, jobs["trace_id"]):
         is_one = pl.col("trace_id").is_in(trace_ids.implode())
@@ -114,13 +117,13 @@ def _of_traces(run: Run, day: Day, params: PeriodParams) -> Iterator[pl.DataFram
         found = subjects.traced_subjects(
             jobs.filter(is_one), counters.filter(is_one), own, run.settings.traces.max_interval_ratio
         )
-        requests = run.landed_files(tables.TRACE_REQUESTS, trace_ids)
+        requests = run.landed_files(TRACE_REQUESTS, trace_ids)
         yield rows_of(found, params, step_function(subjects.traced_requests(found.keys, own, requests)))
 
 
 def _groups(run: Run, trace_ids: pl.Series) -> Iterator[pl.Series]:
     """Yield traced runs that have about so many requests together as are worked on at a time."""
-    parts = run.plan.parts(tables.TRACE_REQUESTS.name)
+    parts = run.plan.parts(TRACE_REQUESTS.name)
     counts = pl.DataFrame(
         [(lot.trace_id, part.row_count) for lot, part in parts],
         schema={"trace_id": pl.String, "row_count": pl.Int64},
@@ -144,7 +147,7 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
     """
     answers = finding.find(found.samples, found.sampling_hz, found.started_s, params, steps)
     judged = judged_of(found, steps)
-    rows = [frames.empty(tables.PERIODS), *(rows_from(found.keys, judged, answer) for answer in answers)]
+    rows = [frames.empty(PERIODS), *(rows_from(found.keys, judged, answer) for answer in answers)]
     return pl.concat(rows).sort(*KEYS[1:7], "method", nulls_last=True, maintain_order=True)
 
 
@@ -209,5 +212,5 @@ def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.D
             is_default=pl.lit(answer.method == DEFAULT_METHOD),
             outcome=pl.coalesce("untold", "found_outcome"),
         )
-        .select(tables.PERIODS.column_names)
+        .select(PERIODS.column_names)
     )

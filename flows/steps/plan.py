@@ -12,7 +12,13 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from flows.settings import Settings
-from warehouse.contracts import Table, tables
+from warehouse.contracts import Table
+from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.contracts.polls import POLLS
+from warehouse.contracts.predictions import PREDICTION_RECORDS
+from warehouse.contracts.releases import STALE_DAYS
+from warehouse.contracts.series import SERIES
+from warehouse.contracts.traces import TRACES
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.releases import releases
 from warehouse.releases.releases import Release
@@ -144,9 +150,9 @@ def _is_within(stale: _Stale, since: date | None, until: date | None) -> bool:
 
 def _stale(store: Store, settings: Settings, landings: list[Landing], touched: list[Landing]) -> _Stale:
     """Return the days that the touched landings concern: of polls, on which runs and series ended, of predictions."""
-    poll_days = _days_of(tables.POLLS, touched)
+    poll_days = _days_of(POLLS, touched)
     with models.engine(store.builds / "spill", settings.engine.memory_limit) as connection:
-        for table in (tables.JOB_RECORDS, tables.SERIES, tables.TRACES):
+        for table in (JOB_RECORDS, SERIES, TRACES):
             expose(store, connection, table, [(lot, part) for lot in landings for part in lot.parts])
         parameters = {
             "landings": [lot.landing_id for lot in touched],
@@ -154,7 +160,7 @@ def _stale(store: Store, settings: Settings, landings: list[Landing], touched: l
             "clock_tolerance_s": settings.traces.clock_tolerance_s,
             "longest_interval_s": max((part.longest_interval_s for lot in touched for part in lot.parts), default=0.0),
         }
-        stale = models.select(connection, tables.STALE_DAYS, parameters)["ended_on"]
+        stale = models.select(connection, STALE_DAYS, parameters)["ended_on"]
     job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
     return poll_days, job_days, _prediction_days(landings, touched)
 
@@ -170,6 +176,6 @@ def _prediction_days(landings: list[Landing], touched: list[Landing]) -> list[da
 
     Then another day's record of the same evaluation may have become the first one that was landed.
     """
-    table = tables.PREDICTION_RECORDS
+    table = PREDICTION_RECORDS
     is_anew = any(lot.generation and _days_of(table, [lot]) for lot in touched)
     return _days_of(table, landings if is_anew else touched)

@@ -10,7 +10,7 @@ import polars as pl
 from flows.landing import Arrival
 from flows.settings import Settings
 from flows.steps.run import Run
-from warehouse.contracts import tables
+from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS, PREDICTIONS
 from warehouse.errors import InputRefused
 from warehouse.sources.predictions.source import SOURCE
 from warehouse.sources.protocol import Batch
@@ -55,14 +55,14 @@ def _batches(journal: Journal, rows: Range) -> Iterator[Batch]:
         if frame.is_empty():
             return
         lines = pl.int_range(count + 1, count + frame.height + 1, dtype=pl.Int64, eager=True)
-        yield Batch(tables.PREDICTION_RECORDS, frame.with_columns(source_file=pl.lit(""), line=lines))
+        yield Batch(PREDICTION_RECORDS, frame.with_columns(source_file=pl.lit(""), line=lines))
         count += frame.height
 
 
 def stage_predictions(run: Run, day: date) -> int:
     """Stage one day of predictions: of records of the same evaluation the first counts. Returns the rows."""
     with run.engine() as connection:
-        run.expose_landed(connection, tables.PREDICTION_RECORDS)
-        for table in (tables.FAULTY_PREDICTIONS, tables.PREDICTIONS):
+        run.expose_landed(connection, PREDICTION_RECORDS)
+        for table in (FAULTY_PREDICTIONS, PREDICTIONS):
             path = models.build(connection, table, run.path(table, day), run.parameters([day]))
     return int(pl.scan_parquet(path).select(pl.len()).collect().item())

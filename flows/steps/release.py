@@ -9,7 +9,7 @@ from pathlib import Path
 
 from flows.steps import plan as planning
 from flows.steps.run import WHOLE, Day, Run, daily
-from warehouse.contracts import tables
+from warehouse.contracts.quality import QUALITY, QUARANTINE, REJECTS
 from warehouse.releases import releases
 from warehouse.releases.releases import Draft, Release
 
@@ -17,10 +17,10 @@ from warehouse.releases.releases import Draft, Release
 def release(run: Run) -> Release:
     """Publish all that was built and checked, as one release, and remove the plan's folder."""
     verdict = json.loads((run.folder / "verdict.json").read_text(encoding="utf-8"))["verdict"]
-    whole = (*WHOLE, tables.REJECTS, tables.QUALITY)
+    whole = (*WHOLE, REJECTS, QUALITY)
     built: dict[str, Mapping[Day, Path]] = {table.name: run.built(table, days) for table, days in daily(run)}
     built |= {table.name: run.built(table, (None,)) for table in whole}
-    built[tables.QUARANTINE.name] = run.built(tables.QUARANTINE, run.plan.days)
+    built[QUARANTINE.name] = run.built(QUARANTINE, run.plan.days)
     plan = run.plan
     draft = Draft(
         release_id=plan.release_id,

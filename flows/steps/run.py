@@ -15,7 +15,19 @@ import polars as pl
 from flows.settings import Settings
 from flows.steps.checker import Checker, InProcess
 from flows.steps.plan import Plan, expose
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import Table, frames
+from warehouse.contracts.classes import CLASSES
+from warehouse.contracts.extrapolations import EXTRAPOLATIONS
+from warehouse.contracts.job_io import JOB_IO
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
+from warehouse.contracts.periods import PERIODS
+from warehouse.contracts.polls import POLL_DAYS, TICKS
+from warehouse.contracts.predictions import PREDICTIONS
+from warehouse.contracts.samples import APPLICATIONS, SAMPLE_SETS, SAMPLES
+from warehouse.contracts.series import SERIES_INTERVALS
+from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_CHECKS, SIGNATURE_POINTS, SIGNATURES
+from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_JOBS, TRACE_SIGNALS
 from warehouse.releases import releases
 from warehouse.store import models
 from warehouse.store.landing import Landing, Part
@@ -29,36 +41,36 @@ if TYPE_CHECKING:
 Day = date | None
 
 #: tables of one file per day that every run rebuilds for its days of polls, and for its days of jobs
-OF_POLL_DAYS = (tables.POLL_DAYS, tables.TICKS)
+OF_POLL_DAYS = (POLL_DAYS, TICKS)
 OF_JOB_DAYS = (
-    tables.JOBS,
-    tables.SERIES_INTERVALS,
-    tables.TRACE_JOBS,
-    tables.TRACE_COUNTERS,
-    tables.TRACE_HEATMAPS,
-    tables.TRACE_SIGNALS,
-    tables.NETWORK_RUNS,
-    tables.NETWORK_EDGES,
-    tables.NETWORK_PATTERNS,
-    tables.NETWORK_BOTTLENECKS,
-    tables.SAMPLES,
-    tables.JOB_IO,
-    tables.CLASSES,
-    tables.PERIODS,
+    JOBS,
+    SERIES_INTERVALS,
+    TRACE_JOBS,
+    TRACE_COUNTERS,
+    TRACE_HEATMAPS,
+    TRACE_SIGNALS,
+    NETWORK_RUNS,
+    NETWORK_EDGES,
+    NETWORK_PATTERNS,
+    NETWORK_BOTTLENECKS,
+    SAMPLES,
+    JOB_IO,
+    CLASSES,
+    PERIODS,
 )
 #: and for its days of predictions
-OF_PREDICTION_DAYS = (tables.PREDICTIONS,)
+OF_PREDICTION_DAYS = (PREDICTIONS,)
 #: those of them that also hold what is said of applications, which are of no day
-OF_SIGNATURES = (tables.CLASSES, tables.PERIODS)
+OF_SIGNATURES = (CLASSES, PERIODS)
 #: tables that every run writes whole
 WHOLE = (
-    tables.EXTRAPOLATIONS,
-    tables.APPLICATIONS,
-    tables.SAMPLE_SETS,
-    tables.SIGNATURES,
-    tables.SIGNATURE_POINTS,
-    tables.SIGNATURE_BURSTS,
-    tables.SIGNATURE_CHECKS,
+    EXTRAPOLATIONS,
+    APPLICATIONS,
+    SAMPLE_SETS,
+    SIGNATURES,
+    SIGNATURE_POINTS,
+    SIGNATURE_BURSTS,
+    SIGNATURE_CHECKS,
 )
 
 
@@ -181,8 +193,8 @@ def undated_of_others(run: Run, table: Table) -> pl.DataFrame:
 
 def default_signatures(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the default method's rows of `signatures` and `signature_points`."""
-    signatures = pl.read_parquet(run.path(tables.SIGNATURES, None)).filter("is_default")
-    points = pl.scan_parquet(run.path(tables.SIGNATURE_POINTS, None)).filter(
+    signatures = pl.read_parquet(run.path(SIGNATURES, None)).filter("is_default")
+    points = pl.scan_parquet(run.path(SIGNATURE_POINTS, None)).filter(
         pl.col("method").is_in(signatures["method"].unique().implode())
     )
     return signatures, points.drop("method", "low_bytes_per_s", "high_bytes_per_s").collect()

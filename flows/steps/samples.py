@@ -10,7 +10,9 @@ import polars as pl
 from flows.arrays import floats, list_column
 from flows.steps.run import OF_POLL_DAYS, Day, Run
 from transforms import arrays
-from warehouse.contracts import tables
+from warehouse.contracts.job_io import CLIENT_IO, JOB_IO, SERVER_IO
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLES
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
@@ -22,32 +24,32 @@ def cut_samples(run: Run, day: date) -> int:
     """Cut the samples of the runs that ended on a day out of their file systems' traffic. Returns the samples."""
     with run.engine() as connection:
         _expose_runs(run, connection, day)
-        for table in (tables.RUNS, tables.GRID_STEPS):
+        for table in (RUNS, GRID_STEPS):
             models.build(connection, table, run.path(table, day), run.parameters([day]))
             models.expose(connection, "samples", table, [run.path(table, day)])
-        cut = _cut(pl.read_parquet(run.path(tables.RUNS, day)), pl.read_parquet(run.path(tables.GRID_STEPS, day)), day)
-        write_parquet(cut, tables.SAMPLES, run.path(tables.SAMPLES, day))
-        models.expose(connection, "samples", tables.SAMPLES, [run.path(tables.SAMPLES, day)])
-        models.build(connection, tables.SERVER_IO, run.path(tables.SERVER_IO, day), run.parameters([day]))
+        cut = _cut(pl.read_parquet(run.path(RUNS, day)), pl.read_parquet(run.path(GRID_STEPS, day)), day)
+        write_parquet(cut, SAMPLES, run.path(SAMPLES, day))
+        models.expose(connection, "samples", SAMPLES, [run.path(SAMPLES, day)])
+        models.build(connection, SERVER_IO, run.path(SERVER_IO, day), run.parameters([day]))
     return cut.height
 
 
 def join_io(run: Run, day: Day) -> int:
     """Put what servers and tracers measured of the runs of a day into one table. Returns the rows."""
     with run.engine() as connection:
-        for table in (tables.SERVER_IO, tables.CLIENT_IO):
+        for table in (SERVER_IO, CLIENT_IO):
             built = run.path(table, day)
             models.expose(connection, "samples", table, [built] if built.is_file() else [])
-        joined = models.select(connection, tables.JOB_IO)
+        joined = models.select(connection, JOB_IO)
     if not joined.is_empty():
-        write_parquet(joined, tables.JOB_IO, run.path(tables.JOB_IO, day))
+        write_parquet(joined, JOB_IO, run.path(JOB_IO, day))
     return joined.height
 
 
 def _expose_runs(run: Run, connection: duckdb.DuckDBPyConnection, day: date) -> None:
     """Make the jobs readable, and the polls of all days on which a run of this day was there."""
-    models.expose(connection, "stage", tables.JOBS, run.live(tables.JOBS, run.plan.job_days))
-    jobs = pl.scan_parquet(run.path(tables.JOBS, day)) if run.path(tables.JOBS, day).is_file() else None
+    models.expose(connection, "stage", JOBS, run.live(JOBS, run.plan.job_days))
+    jobs = pl.scan_parquet(run.path(JOBS, day)) if run.path(JOBS, day).is_file() else None
     first = None if jobs is None else jobs.select(pl.col("started_at").min().dt.date()).collect().item()
     # The last poll of a run that ends at midnight is the next day's.
     within = (first or day, date.fromordinal(day.toordinal() + 1))
@@ -86,7 +88,7 @@ def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: date) -> pl.DataFram
             grid_started_at=grid_started_us.cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
             step_count=pl.col("last_step") - pl.col("first_step") + 1,
         )
-        .select(tables.SAMPLES.column_names)
+        .select(SAMPLES.column_names)
         .sort("application_id", "cluster", "job_id", "started_at", "filesystem", "direction")
     )
 
@@ -94,7 +96,7 @@ def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: date) -> pl.DataFram
 def count_applications(run: Run) -> int:
     """Count the samples of every application over all days. Returns the applications."""
     with run.engine() as connection:
-        models.expose(connection, "stage", tables.JOBS, run.live(tables.JOBS, run.plan.job_days))
-        models.expose(connection, "samples", tables.JOB_IO, run.live(tables.JOB_IO, run.plan.job_days))
-        path = models.build(connection, tables.APPLICATIONS, run.path(tables.APPLICATIONS, None))
+        models.expose(connection, "stage", JOBS, run.live(JOBS, run.plan.job_days))
+        models.expose(connection, "samples", JOB_IO, run.live(JOB_IO, run.plan.job_days))
+        path = models.build(connection, APPLICATIONS, run.path(APPLICATIONS, None))
     return int(pl.scan_parquet(path).select(pl.len()).collect().item())

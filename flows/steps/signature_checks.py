@@ -13,7 +13,10 @@ from transforms.arrays import Reals
 from transforms.signatures import similarity
 from transforms.signatures.curve_bursts import bursts_of
 from transforms.signatures.signature import Extracted
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.samples import SAMPLES
+from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_CHECKS, SIGNATURE_POINTS, SIGNATURES
+from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
@@ -21,33 +24,33 @@ from warehouse.store.store import write_parquet
 def check_signatures(run: Run) -> int:
     """Compare each signature with each traced run of its application. Returns the comparisons."""
     traced = _traced(run)
-    found = frames.empty(tables.SIGNATURE_CHECKS) if traced is None else _compared(run, *traced)
-    write_parquet(found, tables.SIGNATURE_CHECKS, run.path(tables.SIGNATURE_CHECKS, None))
+    found = frames.empty(SIGNATURE_CHECKS) if traced is None else _compared(run, *traced)
+    write_parquet(found, SIGNATURE_CHECKS, run.path(SIGNATURE_CHECKS, None))
     return found.height
 
 
 def _traced(run: Run) -> tuple[pl.DataFrame, Subjects] | None:
     """Return the traced runs of applications that have signatures: their application_id by trace, and their signals."""
     days = run.plan.job_days
-    files = {table.name: run.live(table, days) for table in (tables.TRACE_JOBS, tables.TRACE_COUNTERS)}
-    signal_files, samples = run.live(tables.TRACE_SIGNALS, days), run.live(tables.SAMPLES, days)
+    files = {table.name: run.live(table, days) for table in (TRACE_JOBS, TRACE_COUNTERS)}
+    signal_files, samples = run.live(TRACE_SIGNALS, days), run.live(SAMPLES, days)
     if not (all(files.values()) and signal_files and samples):
         return None
-    applications = pl.read_parquet(run.path(tables.SIGNATURES, None), columns=["application_id"]).unique()
+    applications = pl.read_parquet(run.path(SIGNATURES, None), columns=["application_id"]).unique()
     ids = (
         pl.scan_parquet(samples)
         .select("cluster", "job_id", "started_at", "application_id")
         .unique()
         .join(applications.lazy(), on="application_id", how="semi")
     )
-    jobs = pl.read_parquet(files[tables.TRACE_JOBS.name])
+    jobs = pl.read_parquet(files[TRACE_JOBS.name])
     matched = jobs.select("trace_id", "cluster", "job_id", started_at="job_started_at").drop_nulls().lazy()
     of_trace = matched.join(ids, on=["cluster", "job_id", "started_at"], how="inner").collect()
     if of_trace.is_empty():
         return None
     is_wanted = pl.col("trace_id").is_in(of_trace["trace_id"].implode())
     signals = pl.scan_parquet(signal_files).filter(is_wanted).collect()
-    counters = pl.scan_parquet(files[tables.TRACE_COUNTERS.name]).filter(is_wanted).collect()
+    counters = pl.scan_parquet(files[TRACE_COUNTERS.name]).filter(is_wanted).collect()
     ratio = run.settings.traces.max_interval_ratio
     return of_trace.select("trace_id", "application_id"), traced_subjects(
         jobs.filter(is_wanted), counters, signals, ratio
@@ -59,11 +62,11 @@ def _compared(run: Run, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFram
     known = traced.keys.with_row_index("place").filter(pl.col("untold").is_null())
     placed = known.select("place", "direction", trace_id="subject_id").join(of_trace, on="trace_id", how="inner")
     with run.engine() as connection:
-        for table in (tables.SIGNATURES, tables.SIGNATURE_POINTS, tables.SIGNATURE_BURSTS):
+        for table in (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS):
             models.expose(connection, "main", table, [run.path(table, None)])
         rows = published.of_keys(
             connection,
-            pl.read_parquet(run.path(tables.SIGNATURES, None))
+            pl.read_parquet(run.path(SIGNATURES, None))
             .filter(outcome="extracted")
             .join(placed, on=["application_id", "direction"], how="semi"),
         )
@@ -77,8 +80,8 @@ def _compared(run: Run, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFram
         )
         for pair in pairs.to_dicts()
     ]
-    schema = frames.schema(tables.SIGNATURE_CHECKS)
-    return pl.DataFrame(told, schema=schema, orient="row").sort(tables.SIGNATURE_CHECKS.key)
+    schema = frames.schema(SIGNATURE_CHECKS)
+    return pl.DataFrame(told, schema=schema, orient="row").sort(SIGNATURE_CHECKS.key)
 
 
 def _against(signature: Extracted, traced: Subjects, place: int) -> tuple[float | int | None, ...]:

@@ -23,13 +23,17 @@ from transforms.signatures.extracting import DEFAULT_METHOD, SignatureParams, Si
 from transforms.signatures.iosi import IosiParams
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Extracted, SignatureBursts
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import Table, frames
+from warehouse.contracts.job_io import JOB_IO
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.samples import SAMPLE_SETS, SAMPLES
+from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
 from warehouse.releases import reading
 from warehouse.store import models
 from warehouse.store.store import join_parquet, write_parquet
 
 _RUN = ("cluster", "job_id", "started_at")
-_MADE = (tables.SIGNATURES, tables.SIGNATURE_POINTS, tables.SIGNATURE_BURSTS)
+_MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 #: steps of samples that are worked on at a time: it bounds the memory
 _STEPS_AT_A_TIME = 4_000_000
 
@@ -37,23 +41,23 @@ _STEPS_AT_A_TIME = 4_000_000
 def gather_sets(run: Run) -> int:
     """Gather the latest samples of every application. Returns the samples that are in sets."""
     with run.engine() as connection:
-        for schema, table in (("stage", tables.JOBS), ("samples", tables.JOB_IO), ("samples", tables.SAMPLES)):
+        for schema, table in (("stage", JOBS), ("samples", JOB_IO), ("samples", SAMPLES)):
             models.expose(connection, schema, table, run.live(table, run.plan.job_days))
         parameters = run.parameters(run.plan.job_days)
-        path = models.build(connection, tables.SAMPLE_SETS, run.path(tables.SAMPLE_SETS, None), parameters)
+        path = models.build(connection, SAMPLE_SETS, run.path(SAMPLE_SETS, None), parameters)
     return int(pl.scan_parquet(path).select(pl.len()).collect().item())
 
 
 def make_signatures(run: Run) -> int:
     """Make the signatures of applications that have new samples; those of the others stay. Returns the new ones."""
-    sets = pl.read_parquet(run.path(tables.SAMPLE_SETS, None))
+    sets = pl.read_parquet(run.path(SAMPLE_SETS, None))
     is_stale = _are_stale(run, sets)
     stale = sets.filter(is_stale)
     parts = [_carried(run, sets.filter(~is_stale))]
     count = 0
     for number, rows in enumerate(_made(run, stale)):
         parts.append(run.folder / "signature_parts" / f"{number:05d}")
-        count += rows[tables.SIGNATURES.name].height
+        count += rows[SIGNATURES.name].height
         for table in _MADE:
             write_parquet(rows[table.name], table, parts[-1] / f"{table.name}.parquet")
     for table in _MADE:
@@ -66,7 +70,7 @@ def make_signatures(run: Run) -> int:
 
 def _are_stale(run: Run, sets: pl.DataFrame) -> pl.Series:
     """Mark the rows of sets that hold a sample of a day that is computed anew, or not the runs that they held."""
-    base = _base(run, tables.SAMPLE_SETS)
+    base = _base(run, SAMPLE_SETS)
     is_fresh = pl.col("ended_on").is_in(pl.Series([day for day in run.plan.job_days if day], dtype=pl.Date).implode())
     if base is None or base.is_empty():
         return pl.repeat(True, sets.height, eager=True)
@@ -93,7 +97,7 @@ def _carried(run: Run, kept: pl.DataFrame) -> Path:
 
         def still_true(rows: pl.DataFrame, table: Table = table) -> pl.DataFrame:
             found = rows.join(subjects, on=SUBJECT, how="semi")
-            return _unchanged(found) if table == tables.SIGNATURES else found
+            return _unchanged(found) if table == SIGNATURES else found
 
         files = run.base_files(table) if subjects.height else []
         join_parquet(files, table, folder / f"{table.name}.parquet", still_true)
@@ -137,12 +141,12 @@ def _made(run: Run, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]:
     answered = extract_each(parts, params, settings.methods, run.settings.engine.worker_count)
     for (own, rows), answers in zip(places, answered, strict=True):
         made = _rows(rows, own, answers, params)
-        yield made | {tables.SIGNATURES.name: _marked(run, made[tables.SIGNATURES.name], answers)}
+        yield made | {SIGNATURES.name: _marked(run, made[SIGNATURES.name], answers)}
 
 
 def _sample_sets(run: Run, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
     """Return the samples of some sets, which are in the order of the rows."""
-    files = run.live(tables.SAMPLES, run.plan.job_days)
+    files = run.live(SAMPLES, run.plan.job_days)
     wanted = rows.lazy().select(*SUBJECT[1:], *_RUN, "ended_on", "duration_s").with_row_index("place")
     columns = [*SUBJECT[1:], *_RUN, "grid_started_at", "sample_bytes_per_s"]
     days = rows["ended_on"].unique().implode()
@@ -208,9 +212,9 @@ def _rows(
     for answer in answers:
         left_out = [job_id[a:b][answer.is_outlier[a:b]].tolist() for a, b in pairwise(edges)]
         keys = sets.select(SUBJECT).with_columns(method=pl.lit(answer.method))
-        made[tables.SIGNATURES.name].append(_signature_rows(sets, answer, left_out, params))
-        made[tables.SIGNATURE_POINTS.name].append(_point_rows(keys, answer.extracted))
-        made[tables.SIGNATURE_BURSTS.name].append(_burst_rows(keys, answer.extracted))
+        made[SIGNATURES.name].append(_signature_rows(sets, answer, left_out, params))
+        made[SIGNATURE_POINTS.name].append(_point_rows(keys, answer.extracted))
+        made[SIGNATURE_BURSTS.name].append(_burst_rows(keys, answer.extracted))
     return {table.name: pl.concat(made[table.name]).sort(table.key) for table in _MADE}
 
 
@@ -246,7 +250,7 @@ def _signature_rows(
             is_changed=pl.lit(None, pl.Boolean),
             **{name: pl.lit(None, dtype) for name, dtype in _CHANGES.items()},
         )
-        .select(tables.SIGNATURES.column_names)
+        .select(SIGNATURES.column_names)
     )
 
 
@@ -259,13 +263,13 @@ def parameters_of(method: str, params: SignatureParams) -> str:
 
 def _point_rows(keys: pl.DataFrame, found: Sequence[Extracted]) -> pl.DataFrame:
     rows = _part_rows(keys, found, ("bytes_per_s", "low_bytes_per_s", "high_bytes_per_s"))
-    return rows.with_columns(offset_s=pl.col("place").cast(pl.Float64)).select(tables.SIGNATURE_POINTS.column_names)
+    return rows.with_columns(offset_s=pl.col("place").cast(pl.Float64)).select(SIGNATURE_POINTS.column_names)
 
 
 def _burst_rows(keys: pl.DataFrame, found: Sequence[Extracted]) -> pl.DataFrame:
     named = ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio")
     rows = _part_rows(keys, [one.bursts for one in found], named)
-    return rows.rename({"place": "burst"}).select(tables.SIGNATURE_BURSTS.column_names)
+    return rows.rename({"place": "burst"}).select(SIGNATURE_BURSTS.column_names)
 
 
 def _part_rows(keys: pl.DataFrame, found: Sequence[Extracted | SignatureBursts], named: Sequence[str]) -> pl.DataFrame:
@@ -289,7 +293,7 @@ def _part_rows(keys: pl.DataFrame, found: Sequence[Extracted | SignatureBursts],
 def _marked(run: Run, made: pl.DataFrame, answers: Sequence[Signatures]) -> pl.DataFrame:
     """Mark by how much each signature differs from that of the release before, where both are there."""
     base = run.plan.base
-    if base is None or tables.SIGNATURES.name not in base.snapshots:
+    if base is None or SIGNATURES.name not in base.snapshots:
         return made
     new = {answer.method: answer.extracted for answer in answers}
     place = pl.int_range(pl.len()).over("method")

@@ -14,7 +14,20 @@ from flows.steps.run import Day, Run, write_days
 from transforms.arrays import Ints, Ragged, Reals
 from transforms.throughput import sampling, signals
 from transforms.throughput.requests import Requests
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.job_io import CLIENT_IO
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.traces import (
+    TRACE_COUNTERS,
+    TRACE_FILES,
+    TRACE_HEATMAPS,
+    TRACE_JOBS,
+    TRACE_MODULES,
+    TRACE_RECORDS,
+    TRACE_REQUESTS,
+    TRACE_SIGNALS,
+    TRACES,
+)
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
@@ -22,49 +35,49 @@ _SIGNAL = ["trace_id", "module", "direction", "is_async"]
 _MODULE = ["trace_id", "module", "direction"]
 #: what is landed of a traced run, but the run itself
 LANDED = (
-    tables.TRACE_MODULES,
-    tables.TRACE_RECORDS,
-    tables.TRACE_FILES,
-    tables.TRACE_HEATMAPS,
-    tables.TRACE_REQUESTS,
+    TRACE_MODULES,
+    TRACE_RECORDS,
+    TRACE_FILES,
+    TRACE_HEATMAPS,
+    TRACE_REQUESTS,
 )
 
 
 def stage_traces(run: Run) -> int:
     """Join the traced runs of the plan's days with the job log. Returns the traced runs."""
     with run.engine() as connection:
-        run.expose_landed(connection, tables.TRACES)
-        models.expose(connection, "stage", tables.JOBS, run.live(tables.JOBS, run.plan.job_days))
-        staged = models.select(connection, tables.TRACE_JOBS, run.parameters(run.plan.job_days))
-    write_days(run, tables.TRACE_JOBS, staged, run.plan.job_days)
+        run.expose_landed(connection, TRACES)
+        models.expose(connection, "stage", JOBS, run.live(JOBS, run.plan.job_days))
+        staged = models.select(connection, TRACE_JOBS, run.parameters(run.plan.job_days))
+    write_days(run, TRACE_JOBS, staged, run.plan.job_days)
     return staged.height
 
 
 def trace_signals(run: Run, day: Day) -> int:
     """Count the modules and make the signals of the traced runs that ended on a day. Returns the signals."""
-    jobs = pl.read_parquet(run.path(tables.TRACE_JOBS, day))
+    jobs = pl.read_parquet(run.path(TRACE_JOBS, day))
     with run.engine() as connection:
-        models.expose(connection, "stage", tables.TRACE_JOBS, [run.path(tables.TRACE_JOBS, day)])
+        models.expose(connection, "stage", TRACE_JOBS, [run.path(TRACE_JOBS, day)])
         for table in LANDED:
             run.expose_traces(connection, table, jobs["trace_id"])
-        for table, layer in ((tables.TRACE_COUNTERS, "stage"), (tables.TRACE_HEATMAPS, "landed")):
+        for table, layer in ((TRACE_COUNTERS, "stage"), (TRACE_HEATMAPS, "landed")):
             models.build(connection, table, run.path(table, day), run.parameters([day]))
             models.expose(connection, layer, table, [run.path(table, day)])
         made = _signals_of(run, day, jobs)
-        write_parquet(made, tables.TRACE_SIGNALS, run.path(tables.TRACE_SIGNALS, day))
-        models.expose(connection, "samples", tables.TRACE_SIGNALS, [run.path(tables.TRACE_SIGNALS, day)])
-        models.build(connection, tables.CLIENT_IO, run.path(tables.CLIENT_IO, day), run.parameters([day]))
+        write_parquet(made, TRACE_SIGNALS, run.path(TRACE_SIGNALS, day))
+        models.expose(connection, "samples", TRACE_SIGNALS, [run.path(TRACE_SIGNALS, day)])
+        models.build(connection, CLIENT_IO, run.path(CLIENT_IO, day), run.parameters([day]))
     return made.height
 
 
 def _signals_of(run: Run, day: Day, jobs: pl.DataFrame) -> pl.DataFrame:
-    requests = run.landed_files(tables.TRACE_REQUESTS, jobs["trace_id"])
-    records = [pl.read_parquet(path) for path in run.landed_files(tables.TRACE_RECORDS, jobs["trace_id"])]
+    requests = run.landed_files(TRACE_REQUESTS, jobs["trace_id"])
+    records = [pl.read_parquet(path) for path in run.landed_files(TRACE_RECORDS, jobs["trace_id"])]
     return make_signals(
         jobs,
-        pl.read_parquet(run.path(tables.TRACE_COUNTERS, day)),
-        pl.concat([frames.empty(tables.TRACE_RECORDS), *records]),
-        pl.read_parquet(run.path(tables.TRACE_HEATMAPS, day)),
+        pl.read_parquet(run.path(TRACE_COUNTERS, day)),
+        pl.concat([frames.empty(TRACE_RECORDS), *records]),
+        pl.read_parquet(run.path(TRACE_HEATMAPS, day)),
         requests,
         params_of(run.settings.traces),
     )
@@ -98,7 +111,7 @@ def make_signals(
     of_bins = ordered.filter(pl.col("basis") == "heatmap")
     of_requests = ordered.filter(pl.col("basis") != "heatmap")
     made = [_from_heatmaps(of_bins, heatmaps), _from_requests(of_requests, jobs, intervals, requests, params)]
-    return pl.concat([frames.empty(tables.TRACE_SIGNALS), *made]).sort(_SIGNAL)
+    return pl.concat([frames.empty(TRACE_SIGNALS), *made]).sort(_SIGNAL)
 
 
 # ---- what there is to make a signal of
@@ -265,5 +278,5 @@ def _finished(made: pl.DataFrame) -> pl.DataFrame:
         )
         .with_columns(peak_bytes_per_s=pl.col("signal_bytes_per_s").list.max())
         .filter(pl.col("volume_bytes") > 0)
-        .select(tables.TRACE_SIGNALS.column_names)
+        .select(TRACE_SIGNALS.column_names)
     )

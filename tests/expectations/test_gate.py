@@ -24,7 +24,13 @@ from hypothesis import given, settings as bounded, strategies as st
 from expectations import docs, gate, suites
 from expectations.gate import Checked
 from tests.expectations.cases import BROKEN, DAY, EMPTY, GOOD, HOUR, NO_POLLS, NO_VALUES, NOON, NOTED, SETTINGS
-from warehouse.contracts import Column, Table, frames, table, tables
+from warehouse.contracts import Column, Table, frames, table
+from warehouse.contracts.job_io import JOB_IO
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.polls import POLL_DAYS, TICKS
+from warehouse.contracts.quality import QUALITY, QUARANTINE, REJECTS
+from warehouse.contracts.samples import APPLICATIONS, SAMPLES
+from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.errors import GateFailed
 
 # Great Expectations asks pandas for values in a way that pandas 4 will change.
@@ -130,8 +136,8 @@ def test_a_good_row_breaks_no_rule(
     assert failed(checked) == NOTED.get(name, set())
     assert checked.good.equals(frame)
     assert checked.quarantined.is_empty()
-    frames.require(checked.verdicts, tables.QUALITY)
-    frames.require(checked.quarantined, tables.QUARANTINE)
+    frames.require(checked.verdicts, QUALITY)
+    frames.require(checked.quarantined, QUARANTINE)
     assert checked.verdicts["expectation"].sort().to_list() == sorted(rule.name for rule in chosen)
 
 
@@ -157,22 +163,22 @@ def test_a_row_breaks_the_rules_that_it_should_and_no_other(name: str, monkeypat
 @pytest.mark.usefixtures("only_declared")
 @pytest.mark.parametrize(("incomplete", "broken"), [(1, set()), (2, {"controllers_mostly_complete"})])
 def test_one_instant_of_ten_may_be_incomplete(incomplete: int, broken: set[str]) -> None:
-    frame = rows_of(tables.TICKS, *[{"controller_count": 1}] * incomplete, *[{}] * (10 - incomplete))
+    frame = rows_of(TICKS, *[{"controller_count": 1}] * incomplete, *[{}] * (10 - incomplete))
 
-    assert failed(gate.check(tables.TICKS, frame, {})) == broken
+    assert failed(gate.check(TICKS, frame, {})) == broken
 
 
 @pytest.mark.usefixtures("only_declared")
 @pytest.mark.parametrize(("gaps", "broken"), [(1, set()), (2, {"most_intervals_measured"})])
 def test_half_of_a_series_may_be_gaps(gaps: int, broken: set[str]) -> None:
-    frame = rows_of(tables.SERIES_INTERVALS, {}, *[{"bytes_per_s": None, "flag": "missing"}] * gaps)
+    frame = rows_of(SERIES_INTERVALS, {}, *[{"bytes_per_s": None, "flag": "missing"}] * gaps)
 
-    assert failed(gate.check(tables.SERIES_INTERVALS, frame, {})) == broken
+    assert failed(gate.check(SERIES_INTERVALS, frame, {})) == broken
 
 
 @pytest.mark.usefixtures("only_declared")
 def test_a_night_without_any_measured_run_is_noted() -> None:
-    checked = gate.check(tables.JOB_IO, rows_of(tables.JOB_IO, NO_POLLS | NO_VALUES), {})
+    checked = gate.check(JOB_IO, rows_of(JOB_IO, NO_POLLS | NO_VALUES), {})
 
     assert failed(checked) == {"some_runs_measured"}
     assert gate.decide(checked.verdicts) == "passed"
@@ -190,11 +196,11 @@ def test_a_night_without_any_measured_run_is_noted() -> None:
     ],
 )
 def test_a_row_that_breaks_the_contract_is_critical(change: dict[str, Any], rule: str) -> None:
-    frame = rows_of(tables.APPLICATIONS, {}, {"user": "y"} | change)
+    frame = rows_of(APPLICATIONS, {}, {"user": "y"} | change)
     if change:
         frame = frame.with_columns(application_id=pl.Series(["a", "b"]))
 
-    checked = gate.check(tables.APPLICATIONS, frame, {})
+    checked = gate.check(APPLICATIONS, frame, {})
 
     assert failed(checked) - {"has_samples"} == {rule}
     assert verdict(checked, rule)["severity"] == "critical"
@@ -202,7 +208,7 @@ def test_a_row_that_breaks_the_contract_is_critical(change: dict[str, Any], rule
 
 
 def test_a_value_outside_the_closed_list_is_critical_and_shown() -> None:
-    checked = gate.check(tables.JOBS, rows_of(tables.JOBS, {"state": HOSTILE}, {"job_id": "2"}), SETTINGS)
+    checked = gate.check(JOBS, rows_of(JOBS, {"state": HOSTILE}, {"job_id": "2"}), SETTINGS)
 
     assert failed(checked) == {"state_known"}
     assert json.loads(verdict(checked, "state_known")["observed"]) == {
@@ -215,23 +221,23 @@ def test_a_value_outside_the_closed_list_is_critical_and_shown() -> None:
 def test_a_key_with_null_in_it_is_a_key() -> None:
     pending = {"state": "PENDING", "started_at": None, "ended_at": None, "ended_on": None, "duration_s": None}
 
-    checked = gate.check(tables.JOBS, rows_of(tables.JOBS, pending, pending), SETTINGS)
+    checked = gate.check(JOBS, rows_of(JOBS, pending, pending), SETTINGS)
 
     assert failed(checked) == {"key_unique"}
 
 
 def test_columns_out_of_order_are_critical() -> None:
-    frame = rows_of(tables.TICKS, {})
+    frame = rows_of(TICKS, {})
 
-    checked = gate.check(tables.TICKS, frame.select(reversed(frame.columns)), {})
+    checked = gate.check(TICKS, frame.select(reversed(frame.columns)), {})
 
     assert failed(checked) == {"columns_as_declared"}
 
 
 def test_an_expectation_that_cannot_be_evaluated_is_critical() -> None:
-    frame = rows_of(tables.POLL_DAYS, {}).drop("missing_ratio")
+    frame = rows_of(POLL_DAYS, {}).drop("missing_ratio")
 
-    checked = gate.check(tables.POLL_DAYS, frame, SETTINGS)
+    checked = gate.check(POLL_DAYS, frame, SETTINGS)
 
     assert failed(checked) == {
         "columns_as_declared",
@@ -247,9 +253,9 @@ def test_an_expectation_that_cannot_be_evaluated_is_critical() -> None:
 
 
 def test_a_quarantine_rule_that_cannot_be_evaluated_takes_no_row_and_is_critical() -> None:
-    frame = rows_of(tables.JOBS, {}).with_columns(node_count=pl.lit("many"))
+    frame = rows_of(JOBS, {}).with_columns(node_count=pl.lit("many"))
 
-    checked = gate.check(tables.JOBS, frame, SETTINGS)
+    checked = gate.check(JOBS, frame, SETTINGS)
 
     assert verdict(checked, "nodes_within_machine")["severity"] == "critical"
     assert checked.good.equals(frame)
@@ -257,9 +263,9 @@ def test_a_quarantine_rule_that_cannot_be_evaluated_takes_no_row_and_is_critical
 
 
 def test_a_table_without_a_suite_is_held_to_its_contract() -> None:
-    checked = gate.check(tables.QUALITY, frames.empty(tables.QUALITY), {})
+    checked = gate.check(QUALITY, frames.empty(QUALITY), {})
 
-    assert set(checked.verdicts["expectation"]) == {rule.name for rule in suites.implied(tables.QUALITY)}
+    assert set(checked.verdicts["expectation"]) == {rule.name for rule in suites.implied(QUALITY)}
     assert failed(checked) == set()
 
 
@@ -288,20 +294,20 @@ def test_nulls_wherever_they_are_allowed_break_no_check(found: Table) -> None:
 
 @pytest.mark.usefixtures("only_declared")
 def test_lists_may_come_as_their_lengths() -> None:
-    frame = rows_of(tables.SAMPLES, {}, {"job_id": "2", "reported_ratios": [1.0]})
+    frame = rows_of(SAMPLES, {}, {"job_id": "2", "reported_ratios": [1.0]})
     lengths = frame.with_columns(pl.col("sample_bytes_per_s", "reported_ratios").list.len().cast(pl.Int64))
 
-    checked = gate.check(tables.SAMPLES, lengths, {})
+    checked = gate.check(SAMPLES, lengths, {})
 
-    assert checked.verdicts.equals(gate.check(tables.SAMPLES, frame, {}).verdicts)
+    assert checked.verdicts.equals(gate.check(SAMPLES, frame, {}).verdicts)
     assert failed(checked) == {"steps_match_ratios"}
 
 
 @pytest.mark.usefixtures("only_declared")
 def test_a_check_says_the_same_twice() -> None:
-    frame = rows_of(tables.JOBS, {}, {"job_id": "2", "ended_at": NOON - HOUR, "duration_s": None})
+    frame = rows_of(JOBS, {}, {"job_id": "2", "ended_at": NOON - HOUR, "duration_s": None})
 
-    first, second = (gate.check(tables.JOBS, frame, SETTINGS) for _ in range(2))
+    first, second = (gate.check(JOBS, frame, SETTINGS) for _ in range(2))
 
     assert first.verdicts.equals(second.verdicts)
     assert first.quarantined.equals(second.quarantined)
@@ -323,9 +329,9 @@ def test_checks_in_several_threads_do_not_mix() -> None:
 
 @pytest.mark.usefixtures("only_declared")
 def test_a_rule_without_its_parameter_is_left_out_and_says_so() -> None:
-    frame = rows_of(tables.JOBS, {"node_count": 10**6})
+    frame = rows_of(JOBS, {"node_count": 10**6})
 
-    checked = gate.check(tables.JOBS, frame, {})
+    checked = gate.check(JOBS, frame, {})
 
     assert failed(checked) == {"nodes_within_machine"}
     found = verdict(checked, "nodes_within_machine")
@@ -341,17 +347,17 @@ def test_a_rule_without_its_parameter_is_left_out_and_says_so() -> None:
 @pytest.mark.usefixtures("only_declared")
 def test_a_row_that_breaks_two_rules_is_taken_out_once_and_recorded_under_each() -> None:
     both = {"job_id": HOSTILE, "node_count": 11, "ended_at": NOON - HOUR, "duration_s": None}
-    frame = rows_of(tables.JOBS, {}, both, {"job_id": "3"})
+    frame = rows_of(JOBS, {}, both, {"job_id": "3"})
 
-    checked = gate.check(tables.JOBS, frame, SETTINGS)
+    checked = gate.check(JOBS, frame, SETTINGS)
 
     assert checked.good.equals(frame[[0, 2]])
-    assert checked.quarantined.schema == frames.schema(tables.QUARANTINE)
+    assert checked.quarantined.schema == frames.schema(QUARANTINE)
     assert checked.quarantined["rule"].to_list() == ["ends_after_start", "nodes_within_machine"]
     assert checked.quarantined["row_json"].n_unique() == 1
     assert checked.quarantined["day"].to_list() == [DAY, DAY]
     taken = json.loads(checked.quarantined["row_json"][0])
-    assert list(taken) == list(tables.JOBS.column_names)
+    assert list(taken) == list(JOBS.column_names)
     assert (taken["job_id"], taken["node_count"], taken["account"]) == (HOSTILE, 11, None)
     assert datetime.fromisoformat(taken["ended_at"]) == NOON - HOUR
     assert verdict(checked, "ends_after_start")["unexpected_count"] == 1
@@ -362,9 +368,9 @@ def test_a_row_that_breaks_two_rules_is_taken_out_once_and_recorded_under_each()
 @pytest.mark.usefixtures("only_declared")
 def test_all_the_bad_rows_are_taken_out_however_many() -> None:
     changes = [{"job_id": str(place), "node_count": 5 + place % 7} for place in range(700)]
-    frame = rows_of(tables.JOBS, *changes)
+    frame = rows_of(JOBS, *changes)
 
-    checked = gate.check(tables.JOBS, frame, SETTINGS)
+    checked = gate.check(JOBS, frame, SETTINGS)
 
     assert checked.good.equals(frame.filter(pl.col("node_count") <= 10))
     assert checked.quarantined.height == verdict(checked, "nodes_within_machine")["unexpected_count"] == 100
@@ -382,13 +388,13 @@ def test_rows_are_kept_or_taken_out_never_lost(found: list[tuple[Any, Any, Any]]
         {"job_id": str(place), "started_at": start, "ended_at": end, "node_count": nodes}
         for place, (start, end, nodes) in enumerate(found)
     ]
-    frame = pl.DataFrame([row_of(tables.JOBS, **change) for change in changes], schema=frames.schema(tables.JOBS))
+    frame = pl.DataFrame([row_of(JOBS, **change) for change in changes], schema=frames.schema(JOBS))
     inverted = [n for n, (start, end, _) in enumerate(found) if start and end and end < start]
     too_large = [n for n, (_, _, nodes) in enumerate(found) if nodes and nodes > 10]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suites, "rules", lambda jobs: [rule for rule in suites.declared(jobs) if rule.is_quarantine])
-        checked = gate.check(tables.JOBS, frame, SETTINGS)
+        checked = gate.check(JOBS, frame, SETTINGS)
 
     assert checked.good.equals(frame[[n for n in range(len(found)) if n not in {*inverted, *too_large}]])
     taken = [(rule, int(json.loads(row)["job_id"])) for _, _, rule, row in checked.quarantined.iter_rows()]
@@ -400,7 +406,7 @@ def test_rows_are_kept_or_taken_out_never_lost(found: list[tuple[Any, Any, Any]]
 
 def verdicts(*rows: tuple[str, str, str, bool, int]) -> pl.DataFrame:
     full = [(name, rule, severity, success, "{}", count) for name, rule, severity, success, count in rows]
-    return pl.DataFrame(full, schema=frames.schema(tables.QUALITY), orient="row")
+    return pl.DataFrame(full, schema=frames.schema(QUALITY), orient="row")
 
 
 @pytest.mark.parametrize(
@@ -498,14 +504,14 @@ class Page(HTMLParser):
 def validations() -> list[dict[str, Any]]:
     """Validations with hostile values in every kind of result, as they come back from a file."""
     hostile = {"job_id": HOSTILE, "user": HOSTILE, "state": HOSTILE}
-    jobs = rows_of(tables.JOBS, hostile, hostile, {"ended_at": NOON - HOUR, "duration_s": None})
-    rejects = rows_of(tables.REJECTS, {"raw": HOSTILE * 40, "reason": HOSTILE})
-    misnamed = rows_of(tables.APPLICATIONS, {}).rename({"user": HOSTILE})
+    jobs = rows_of(JOBS, hostile, hostile, {"ended_at": NOON - HOUR, "duration_s": None})
+    rejects = rows_of(REJECTS, {"raw": HOSTILE * 40, "reason": HOSTILE})
+    misnamed = rows_of(APPLICATIONS, {}).rename({"user": HOSTILE})
     checked = [
-        gate.check(tables.JOBS, jobs, {}),
-        gate.check(tables.REJECTS, rejects, {}),
-        gate.check(tables.APPLICATIONS, misnamed, {}),
-        gate.check(tables.TICKS, rows_of(tables.TICKS, {}), {}),
+        gate.check(JOBS, jobs, {}),
+        gate.check(REJECTS, rejects, {}),
+        gate.check(APPLICATIONS, misnamed, {}),
+        gate.check(TICKS, rows_of(TICKS, {}), {}),
     ]
     return [json.loads(json.dumps(found.validation)) for found in checked]
 
@@ -544,7 +550,7 @@ def test_pages_say_what_fails_and_what_to_do(pages: dict[str, Page]) -> None:
 
 
 def test_docs_of_a_clean_run_say_that_everything_holds(tmp_path: Path) -> None:
-    checked = gate.check(tables.TICKS, rows_of(tables.TICKS, {}), {})
+    checked = gate.check(TICKS, rows_of(TICKS, {}), {})
 
     assert "Everything holds." in Page(docs.build([checked.validation], tmp_path / "run")).text
 

@@ -22,7 +22,8 @@ from flows.command import main
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import Table, frames
+from warehouse.contracts.quality import QUALITY, QUARANTINE
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
 
@@ -145,9 +146,9 @@ def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def check(table: Any, frame: pl.DataFrame, _: Any) -> expectations.gate.Checked:
         verdicts = pl.DataFrame(
-            [(table.name, "checked", "info", True, "{}", 0)], schema=frames.schema(tables.QUALITY), orient="row"
+            [(table.name, "checked", "info", True, "{}", 0)], schema=frames.schema(QUALITY), orient="row"
         )
-        return expectations.gate.Checked(frame, frames.empty(tables.QUARANTINE), verdicts, {"suite_name": table.name})
+        return expectations.gate.Checked(frame, frames.empty(QUARANTINE), verdicts, {"suite_name": table.name})
 
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())

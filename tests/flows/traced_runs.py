@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from warehouse.contracts import tables
+from warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
 from warehouse.sources.protocol import Batch
 from warehouse.sources.rows.traced import rows
 from warehouse.store.landing import land_batches
@@ -32,20 +32,20 @@ def trace(
     ended_at = started_at + timedelta(seconds=duration_s) if started_at else None
     whole = {"tracer": tracer, "started_at": started_at, "ended_at": ended_at, "duration_s": duration_s, **known}
     modules = modules or {}
-    made = [rows(tables.TRACES, whole, ended_at)]
+    made = [rows(TRACES, whole, ended_at)]
     made += [
         rows(
-            tables.TRACE_MODULES,
+            TRACE_MODULES,
             {"module": name, "outcome": "sound", "is_partial": False, "record_count": 1} | facts,
             ended_at,
         )
         for name, facts in modules.items()
     ]
     for table, given in (
-        (tables.TRACE_RECORDS, [{"rank": 0, "file_number": 1} | record for record in records or []]),
-        (tables.TRACE_HEATMAPS, [{"rank": 0, "step_count": len(h["bin_bytes"])} | h for h in heatmaps or []]),
+        (TRACE_RECORDS, [{"rank": 0, "file_number": 1} | record for record in records or []]),
+        (TRACE_HEATMAPS, [{"rank": 0, "step_count": len(h["bin_bytes"])} | h for h in heatmaps or []]),
         (
-            tables.TRACE_REQUESTS,
+            TRACE_REQUESTS,
             [
                 {"request": number, "rank": 0, "is_nested": False, "is_async": False, "module": "POSIX"} | request
                 for number, request in enumerate(requests or [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.sql.given import Select, expect
-from warehouse.contracts import tables
+from warehouse.contracts.samples import APPLICATIONS
 
 JOBS = "stage.jobs"
 JOB_IO = "samples.job_io"
@@ -11,7 +11,7 @@ JOB_IO = "samples.job_io"
 
 def test_a_sample_is_a_run_that_some_file_system_and_direction_measured(select: Select) -> None:
     found = select(
-        tables.APPLICATIONS,
+        APPLICATIONS,
         {
             JOBS: """
             job_id  started_at  ended_at  user  application  node_count
@@ -44,7 +44,7 @@ def test_a_sample_is_a_run_that_some_file_system_and_direction_measured(select: 
 
 def test_what_is_no_finished_run_of_a_known_application_is_in_no_set(select: Select) -> None:
     found = select(
-        tables.APPLICATIONS,
+        APPLICATIONS,
         {
             JOBS: """
             job_id   started_at  ended_at  user  application  node_count  is_application_run
@@ -67,5 +67,5 @@ def test_names_with_slashes_do_not_merge_two_applications(select: Select) -> Non
         1       10:00:00    11:00:00  a/b   c            1
         2       10:00:00    11:00:00  a     b/c          1
         """
-    found = select(tables.APPLICATIONS, {JOBS: jobs})
+    found = select(APPLICATIONS, {JOBS: jobs})
     expect(found, "user application_id \n a/b a%2Fb/c/1 \n a a/b/c/1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.sql.given import Select, expect
-from warehouse.contracts import tables
+from warehouse.contracts.job_io import CLIENT_IO
 
 JOBS = "stage.trace_jobs"
 COUNTERS = "stage.trace_counters"
@@ -40,7 +40,7 @@ def test_bytes_are_the_file_systems_of_their_files(select: Select) -> None:
         ALIASES: "name filesystem \n /scratch snx11025",
     }
     expect(
-        select(tables.CLIENT_IO, given),
+        select(CLIENT_IO, given),
         """
         cluster  job_id  started_at  filesystem  direction  trace_id  volume_bytes  mean_bytes_per_s  peak_bytes_per_s
         edison   7       10:00:00    /home       read       t         5             0.5               .
@@ -62,7 +62,7 @@ def test_totals_alone_have_no_file_system_and_a_peak_is_that_of_the_signal(selec
         """,
     }
     expect(
-        select(tables.CLIENT_IO, given),
+        select(CLIENT_IO, given),
         """
         cluster  job_id  started_at  filesystem  direction  volume_bytes  mean_bytes_per_s  peak_bytes_per_s
         default  99      .           .           read       40            10                25
@@ -81,7 +81,7 @@ def test_a_run_that_moved_nothing_says_so_and_one_that_was_not_read_says_nothing
         FILES: "trace_id file_number mount \n idle 1 /scratch",
     }
     expect(
-        select(tables.CLIENT_IO, given),
+        select(CLIENT_IO, given),
         "trace_id filesystem direction volume_bytes \n idle . read 0 \n idle . write 0",
     )
 
@@ -96,7 +96,7 @@ def test_bytes_of_no_stated_direction_are_neither_read_nor_written(select: Selec
         """,
     }
     expect(
-        select(tables.CLIENT_IO, given),
+        select(CLIENT_IO, given),
         "trace_id direction volume_bytes mean_bytes_per_s peak_bytes_per_s \n t unstated 600 60 100",
     )
 
@@ -113,6 +113,6 @@ def test_one_request_of_unknown_size_and_the_volume_is_not_known(select: Select)
         """,
     }
     expect(
-        select(tables.CLIENT_IO, given),
+        select(CLIENT_IO, given),
         "direction volume_bytes mean_bytes_per_s \n read . . \n write 200 20",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.sql.given import Select, expect, rows, shuffled
-from warehouse.contracts import tables
+from warehouse.contracts.extrapolations import EXTRAPOLATIONS
 
 RECORDS = """
     part_order  trace_set_id  process_count  outcome         written_bytes  source_file
@@ -17,7 +17,7 @@ RECORDS = """
 
 def test_the_last_landed_record_of_a_set_and_rank_count_counts(select: Select) -> None:
     for given in shuffled(rows("landed.extrapolation_records", RECORDS)):
-        found = select(tables.EXTRAPOLATIONS, {"landed.extrapolation_records": given})
+        found = select(EXTRAPOLATIONS, {"landed.extrapolation_records": given})
         expect(
             found,
             """
@@ -35,9 +35,9 @@ def test_rows_of_one_file_count_in_their_order(select: Select) -> None:
         0         a             8              extrapolated
         1         a             8              no_exact_model
         """
-    found = select(tables.EXTRAPOLATIONS, {"landed.extrapolation_records": records})
+    found = select(EXTRAPOLATIONS, {"landed.extrapolation_records": records})
     expect(found, "outcome \n no_exact_model")
 
 
 def test_without_records_there_are_none(select: Select) -> None:
-    assert select(tables.EXTRAPOLATIONS, {}).is_empty()
+    assert select(EXTRAPOLATIONS, {}).is_empty()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.sql.given import DAY, Select, expect
-from warehouse.contracts import tables
+from warehouse.contracts.polls import FAULTY_POLLS
 
 POLLS = "landed.polls"
 REPEATED = "stage.repeated_polls"
@@ -20,7 +20,7 @@ def test_a_rate_above_the_limit_is_faulty_and_one_at_the_limit_is_not(select: Se
         only        .                 101
         gap         .                 .
         """
-    found = select(tables.FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
+    found = select(FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
     assert [json.loads(row)["controller"] for row in found["row_json"]] == ["only", "reads", "writes"]
     assert found["rule"].unique().to_list() == ["rate_within_limit"]
     assert found["table_name"].unique().to_list() == ["polls"]
@@ -34,7 +34,7 @@ def test_without_a_limit_only_what_no_sum_can_hold_is_implausible(select: Select
         absurd      2           1                 1e300
         long        1e9         1e9               .
         """
-    found = select(tables.FAULTY_POLLS, {POLLS: polls})
+    found = select(FAULTY_POLLS, {POLLS: polls})
     assert [json.loads(row)["controller"] for row in found["row_json"]] == ["absurd", "long"]
 
 
@@ -54,14 +54,14 @@ def test_every_poll_that_contradicts_the_kept_one_is_named(select: Select) -> No
         c1          1                 2                  2
         c2          5                 5                  0
         """
-    found = select(tables.FAULTY_POLLS, {POLLS: polls, REPEATED: repeated})
+    found = select(FAULTY_POLLS, {POLLS: polls, REPEATED: repeated})
     expect(found, "rule \n polls_agree \n polls_agree")
     assert {json.loads(row)["landing_id"] for row in found["row_json"]} == {"third", "fourth"}
 
 
 def test_a_poll_may_break_both_rules(select: Select) -> None:
     found = select(
-        tables.FAULTY_POLLS,
+        FAULTY_POLLS,
         {
             POLLS: "landing_id read_bytes_per_s \n a 1 \n b 999",
             REPEATED: "read_bytes_per_s conflicting_poll_count \n 1 1",
@@ -76,7 +76,7 @@ def test_the_row_is_kept_as_it_was_landed(select: Select) -> None:
         landing_id  filesystem  controller  polled_at       interval_s  read_bytes_per_s  write_bytes_per_s
         abc         lake        c'"1        10T00:00:00.5   2.5         101.25            .
         """
-    found = select(tables.FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
+    found = select(FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
     assert found["day"].item().day == 10
     assert json.loads(found["row_json"].item()) == {
         "landing_id": "abc",
@@ -91,4 +91,4 @@ def test_the_row_is_kept_as_it_was_landed(select: Select) -> None:
 
 def test_a_faulty_poll_that_came_twice_in_one_file_is_one_row(select: Select) -> None:
     polls = "read_bytes_per_s \n 999 \n 999"
-    assert select(tables.FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0).height == 1
+    assert select(FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0).height == 1

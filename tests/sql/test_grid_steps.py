@@ -11,7 +11,7 @@ from hypothesis import given as examples, settings, strategies as st
 
 from tests.naive import grid_steps as naive
 from tests.sql.given import DAY, Select, at, expect, filled
-from warehouse.contracts import tables
+from warehouse.contracts.samples import GRID_STEPS
 
 RUNS = "samples.runs"
 TICKS = "stage.ticks"
@@ -30,7 +30,7 @@ def runs(first: int, last: int, step_us: int = 2 * S, phase_us: int = 0, control
 
 def test_polls_on_the_grid_are_its_steps_and_gaps_are_null(select: Select) -> None:
     found = select(
-        tables.GRID_STEPS,
+        GRID_STEPS,
         {
             RUNS: runs(TEN, TEN + 3, controllers=4),
             TICKS: """
@@ -62,7 +62,7 @@ def test_a_poll_that_makes_up_for_a_hole_is_shared_by_time(select: Select) -> No
         10:00:10   10          1                 100
         10:00:12   2           1                 6
         """
-    found = select(tables.GRID_STEPS, {RUNS: runs(TEN, TEN + 6), TICKS: ticks})
+    found = select(GRID_STEPS, {RUNS: runs(TEN, TEN + 6), TICKS: ticks})
     assert found["read_bytes_per_s"].to_list() == [4, 10, 10, 10, 10, 10, 3]
     assert found["reported_ratio"].to_list() == [1] * 7
 
@@ -73,7 +73,7 @@ def test_polls_off_the_grid_are_cut_at_its_edges(select: Select) -> None:
         10:00:00.5     2           1                 100
         10:00:02.5     2           1                 200
         """
-    found = select(tables.GRID_STEPS, {RUNS: runs(TEN, TEN + 2), TICKS: ticks})
+    found = select(GRID_STEPS, {RUNS: runs(TEN, TEN + 2), TICKS: ticks})
     assert found["read_bytes_per_s"].to_list() == [37.5, 87.5, 25]
     assert found["reported_ratio"].to_list() == [0.75, 1, 0.25]
 
@@ -86,7 +86,7 @@ def test_controllers_that_are_polled_at_different_instants_add_up(select: Select
         10:00:04    2           1                 10
         10:00:05    2           1                 10
         """
-    found = select(tables.GRID_STEPS, {RUNS: runs(TEN + 2, TEN + 2, controllers=2), TICKS: ticks})
+    found = select(GRID_STEPS, {RUNS: runs(TEN + 2, TEN + 2, controllers=2), TICKS: ticks})
     expect(found, "read_bytes_per_s reported_ratio \n 10 1")
 
 
@@ -96,7 +96,7 @@ def test_polls_that_overlap_report_no_more_than_all_controllers(select: Select) 
         10:00:00   2           1                 10
         10:00:01   3           1                 30
         """
-    found = select(tables.GRID_STEPS, {RUNS: runs(TEN, TEN), TICKS: ticks})
+    found = select(GRID_STEPS, {RUNS: runs(TEN, TEN), TICKS: ticks})
     expect(found, "read_bytes_per_s reported_ratio \n 15 1")
 
 
@@ -111,7 +111,7 @@ def test_each_grid_of_a_file_system_has_its_own_steps(select: Select) -> None:
         c           5       .            .            .         .         .
         """
     ticks = "filesystem polled_at controller_count read_bytes \n a 10:00:02 1 8 \n b 10:00:00 1 40"
-    found = select(tables.GRID_STEPS, {RUNS: grids, TICKS: ticks})
+    found = select(GRID_STEPS, {RUNS: grids, TICKS: ticks})
     expect(
         found,
         f"""
@@ -132,14 +132,14 @@ def test_only_the_runs_of_the_asked_days_need_steps(select: Select) -> None:
         2       10        2000000  0         1                          5           9
         3       .         2000000  0         1                          5           9
         """
-    assert select(tables.GRID_STEPS, {RUNS: of_days}, days=[DAY])["step"].to_list() == [TEN]
-    assert select(tables.GRID_STEPS, {RUNS: of_days}, days=[]).is_empty()
+    assert select(GRID_STEPS, {RUNS: of_days}, days=[DAY])["step"].to_list() == [TEN]
+    assert select(GRID_STEPS, {RUNS: of_days}, days=[]).is_empty()
 
 
 def test_a_poll_of_years_costs_no_more_than_the_steps_that_are_asked_for(select: Select) -> None:
     ticks = "polled_at interval_s controller_count read_bytes \n 11:00:00 1e8 1 100000000"
     began = time.process_time()
-    found = select(tables.GRID_STEPS, {RUNS: runs(TEN, TEN + 9), TICKS: ticks})
+    found = select(GRID_STEPS, {RUNS: runs(TEN, TEN + 9), TICKS: ticks})
     assert time.process_time() - began < 1
     assert found["read_bytes_per_s"].to_list() == [1] * 10
 
@@ -178,7 +178,7 @@ def test_every_byte_is_in_one_step(
     first = (polls[0][0] - polls[0][1] - phase_us) // step_us
     last = (polls[-1][0] - phase_us) // step_us + 1
     found = select(
-        tables.GRID_STEPS,
+        GRID_STEPS,
         {RUNS: runs(first, last, step_us, phase_us, controllers=3), TICKS: ticks_of(polls, controllers)},
     )
     assert found["step"].to_list() == list(range(first, last + 1))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.sql.given import Select, expect
-from warehouse.contracts import tables
+from warehouse.contracts.job_io import JOB_IO
 
 
 def test_both_sides_are_there_and_say_whose_they_are(select: Select) -> None:
     found = select(
-        tables.JOB_IO,
+        JOB_IO,
         {
             "samples.server_io": """
             cluster  job_id  started_at  filesystem  direction  outcome   volume_bytes  poll_count

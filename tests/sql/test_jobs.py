@@ -5,14 +5,14 @@ from __future__ import annotations
 import polars as pl
 
 from tests.sql.given import DAY, Select, expect, rows, shuffled
-from warehouse.contracts import tables
+from warehouse.contracts.jobs import JOBS
 
 RECORDS = "landed.job_records"
 
 
 def test_the_end_of_a_run_replaces_the_record_of_it_running(select: Select) -> None:
     found = select(
-        tables.JOBS,
+        JOBS,
         {
             RECORDS: """
             part_order  job_id  started_at  ended_at  state
@@ -26,7 +26,7 @@ def test_the_end_of_a_run_replaces_the_record_of_it_running(select: Select) -> N
 
 def test_an_end_is_kept_though_an_older_export_is_landed_after_it(select: Select) -> None:
     found = select(
-        tables.JOBS,
+        JOBS,
         {
             RECORDS: """
             part_order  job_id  started_at  ended_at  state
@@ -40,7 +40,7 @@ def test_an_end_is_kept_though_an_older_export_is_landed_after_it(select: Select
 
 def test_what_was_landed_last_is_the_latest_word_and_within_a_file_the_last_line(select: Select) -> None:
     found = select(
-        tables.JOBS,
+        JOBS,
         {
             RECORDS: """
             part_order  line  job_id  started_at  ended_at  node_count
@@ -56,7 +56,7 @@ def test_what_was_landed_last_is_the_latest_word_and_within_a_file_the_last_line
 
 def test_a_requeued_job_has_a_run_for_each_start(select: Select) -> None:
     found = select(
-        tables.JOBS,
+        JOBS,
         {
             RECORDS: """
             job_id  started_at  ended_at  state
@@ -77,7 +77,7 @@ def test_a_requeued_job_has_a_run_for_each_start(select: Select) -> None:
 
 def test_a_pending_record_is_superseded_by_the_run_on_its_own_cluster_only(select: Select) -> None:
     found = select(
-        tables.JOBS,
+        JOBS,
         {
             RECORDS: """
             cluster  job_id  started_at  ended_at  state
@@ -101,7 +101,7 @@ def test_a_pending_record_is_superseded_by_the_run_on_its_own_cluster_only(selec
 
 def test_a_cluster_that_is_not_named_is_the_default_one(select: Select) -> None:
     found = select(
-        tables.JOBS,
+        JOBS,
         {
             RECORDS: """
             cluster  part_order  job_id  started_at  ended_at
@@ -135,12 +135,12 @@ def test_what_ids_say(select: Select) -> None:
         """
     ids = [line.split()[0] for line in said.strip().splitlines()[1:]]
     records = "job_id started_at ended_at" + "".join(f"\n {job_id} 10:00:00 11:00:00" for job_id in ids)
-    expect(select(tables.JOBS, {RECORDS: records}), said)
+    expect(select(JOBS, {RECORDS: records}), said)
 
 
 def test_steps_are_the_runs_of_a_job_that_has_numbered_ones(select: Select) -> None:
     found = select(
-        tables.JOBS,
+        JOBS,
         {
             RECORDS: """
             job_id       started_at  ended_at
@@ -164,7 +164,7 @@ def test_steps_are_the_runs_of_a_job_that_has_numbered_ones(select: Select) -> N
 
 def test_a_step_inherits_what_only_its_job_says(select: Select) -> None:
     found = select(
-        tables.JOBS,
+        JOBS,
         {
             RECORDS: """
             job_id  started_at  ended_at  user  account  partition  comment   submitted_at  job_name  node_count
@@ -199,13 +199,13 @@ def test_a_step_inherits_the_latest_word_on_its_job_whatever_the_order_of_rows(s
         """,
     )
     for disordered in shuffled(records):
-        found = select(tables.JOBS, {RECORDS: disordered}).filter(pl.col("job_id") == "1.0")
+        found = select(JOBS, {RECORDS: disordered}).filter(pl.col("job_id") == "1.0")
         expect(found, "job_id submitted_at account \n 1.0 11:00:00 late")
 
 
 def test_the_sites_patterns_name_the_application_and_the_file_system(select: Select) -> None:
     found = select(
-        tables.JOBS,
+        JOBS,
         {
             RECORDS: """
             job_id  started_at  ended_at  job_name     comment
@@ -237,17 +237,17 @@ def test_only_the_asked_days_are_made_and_the_endless_only_if_asked_for(select: 
         3       10:00:00     10T00:00:00
         4       10:00:00     .
         """
-    dated = select(tables.JOBS, {RECORDS: records}, days=[DAY], has_undated=False)
+    dated = select(JOBS, {RECORDS: records}, days=[DAY], has_undated=False)
     assert dated["job_id"].to_list() == ["2"]
-    both = select(tables.JOBS, {RECORDS: records}, days=[DAY], has_undated=True)
+    both = select(JOBS, {RECORDS: records}, days=[DAY], has_undated=True)
     assert both["job_id"].to_list() == ["2", "4"]
-    undated = select(tables.JOBS, {RECORDS: records}, days=[], has_undated=True)
+    undated = select(JOBS, {RECORDS: records}, days=[], has_undated=True)
     assert undated["job_id"].to_list() == ["4"]
 
 
 def test_a_run_that_ends_before_it_starts_has_no_duration(select: Select) -> None:
     found = select(
-        tables.JOBS,
+        JOBS,
         {
             RECORDS: """
             job_id  started_at  ended_at
@@ -269,11 +269,11 @@ def test_hostile_names_are_data(select: Select) -> None:
         )
         for number, name in enumerate(hostile)
     )
-    found = select(tables.JOBS, {RECORDS: records}).sort("job_id")
+    found = select(JOBS, {RECORDS: records}).sort("job_id")
     assert found["application"].to_list() == hostile
     assert found["user"].to_list() == hostile
     assert found["filesystem"].to_list() == [None] * 6 + ["a"]
 
 
 def test_without_records_there_are_no_jobs(select: Select) -> None:
-    assert select(tables.JOBS, {}).is_empty()
+    assert select(JOBS, {}).is_empty()

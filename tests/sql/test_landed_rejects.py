@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.sql.given import Select, expect
-from warehouse.contracts import tables
+from warehouse.contracts.quality import REJECTS
 
 
 def test_refused_rows_are_told_with_their_landing_in_the_order_of_lines(select: Select) -> None:
@@ -13,5 +13,5 @@ def test_refused_rows_are_told_with_their_landing_in_the_order_of_lines(select: 
         a           .     empty   .
         b           1     wrong   z
         """
-    found = select(tables.REJECTS, {"landed.rejects": rejects})
+    found = select(REJECTS, {"landed.rejects": rejects})
     expect(found, "landing_id line reason raw \n a . empty . \n b 1 wrong z \n b 2 late x|y")

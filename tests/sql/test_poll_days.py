@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.sql.given import Select, expect
-from warehouse.contracts import tables
+from warehouse.contracts.polls import POLL_DAYS
 
 POLLS = "landed.polls"
 TICKS = "stage.poll_ticks"
@@ -11,7 +11,7 @@ TICKS = "stage.poll_ticks"
 
 def test_the_day_is_told_by_its_most_common_interval(select: Select) -> None:
     found = select(
-        tables.POLL_DAYS,
+        POLL_DAYS,
         {
             POLLS: "filesystem controller \n a c1 \n a c2 \n a c1 \n b c1",
             TICKS: """
@@ -37,7 +37,7 @@ def test_the_day_is_told_by_its_most_common_interval(select: Select) -> None:
 
 def test_where_intervals_or_phases_tie_the_smallest_counts(select: Select) -> None:
     found = select(
-        tables.POLL_DAYS,
+        POLL_DAYS,
         {
             POLLS: "controller \n c1",
             TICKS: """
@@ -53,7 +53,7 @@ def test_where_intervals_or_phases_tie_the_smallest_counts(select: Select) -> No
 
 def test_what_befell_the_polls_is_summed(select: Select) -> None:
     found = select(
-        tables.POLL_DAYS,
+        POLL_DAYS,
         {
             POLLS: "controller \n c1",
             TICKS: """
@@ -74,7 +74,7 @@ def test_what_befell_the_polls_is_summed(select: Select) -> None:
 
 def test_more_polls_than_due_miss_nothing(select: Select) -> None:
     found = select(
-        tables.POLL_DAYS,
+        POLL_DAYS,
         {
             POLLS: "controller \n c1",
             TICKS: """
@@ -92,12 +92,12 @@ def test_at_least_one_poll_is_due_of_each_controller(select: Select) -> None:
     ticks = "polled_at interval_s controller_count \n 06:00:00 200000 {}"
     for count, missing_ratio in ((1, 0.5), (0, 1)):
         given = {POLLS: "controller \n c1 \n c2", TICKS: ticks.format(count)}
-        expect(select(tables.POLL_DAYS, given), f"expected_poll_count missing_ratio \n 2 {missing_ratio}")
+        expect(select(POLL_DAYS, given), f"expected_poll_count missing_ratio \n 2 {missing_ratio}")
 
 
 def test_controllers_at_one_instant_peak_together(select: Select) -> None:
     found = select(
-        tables.POLL_DAYS,
+        POLL_DAYS,
         {
             POLLS: "controller \n c1 \n c2",
             TICKS: """
@@ -112,4 +112,4 @@ def test_controllers_at_one_instant_peak_together(select: Select) -> None:
 
 
 def test_without_polls_there_is_no_day(select: Select) -> None:
-    assert select(tables.POLL_DAYS, {}).is_empty()
+    assert select(POLL_DAYS, {}).is_empty()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tests.sql.given import Select, expect, rows, shuffled
-from warehouse.contracts import tables
+from warehouse.contracts.polls import POLL_TICKS
 
 POLLS = "landed.polls"
 REPEATED = "stage.repeated_polls"
@@ -13,7 +13,7 @@ REPEATED = "stage.repeated_polls"
 
 def test_controllers_are_summed_in_whole_bytes(select: Select) -> None:
     found = select(
-        tables.POLL_TICKS,
+        POLL_TICKS,
         {
             POLLS: """
             polled_at  filesystem  controller  interval_s  read_bytes_per_s  write_bytes_per_s
@@ -37,7 +37,7 @@ def test_controllers_are_summed_in_whole_bytes(select: Select) -> None:
 
 def test_a_gap_is_no_zero(select: Select) -> None:
     found = select(
-        tables.POLL_TICKS,
+        POLL_TICKS,
         {
             POLLS: """
             polled_at  controller  read_bytes_per_s  write_bytes_per_s  flag
@@ -67,12 +67,12 @@ def test_an_implausible_poll_is_in_no_sum(select: Select) -> None:
         c2          101               1
         c3          .                 102
         """
-    limited = select(tables.POLL_TICKS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
+    limited = select(POLL_TICKS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
     expect(
         limited,
         "controller_count read_bytes written_bytes implausible_poll_count \n 1 200 200 2",
     )
-    unlimited = select(tables.POLL_TICKS, {POLLS: polls})
+    unlimited = select(POLL_TICKS, {POLLS: polls})
     expect(
         unlimited,
         "controller_count read_bytes written_bytes implausible_poll_count \n 3 402 406 0",
@@ -81,7 +81,7 @@ def test_an_implausible_poll_is_in_no_sum(select: Select) -> None:
 
 def test_bytes_that_no_sum_can_hold_are_implausible_without_any_limit(select: Select) -> None:
     found = select(
-        tables.POLL_TICKS,
+        POLL_TICKS,
         {
             POLLS: """
             controller  interval_s  read_bytes_per_s  write_bytes_per_s
@@ -99,7 +99,7 @@ def test_bytes_that_no_sum_can_hold_are_implausible_without_any_limit(select: Se
 
 def test_repeated_polls_count_once(select: Select) -> None:
     found = select(
-        tables.POLL_TICKS,
+        POLL_TICKS,
         {
             POLLS: """
             controller  read_bytes_per_s  write_bytes_per_s
@@ -125,14 +125,14 @@ def test_repeated_polls_count_once(select: Select) -> None:
 
 def test_the_day_is_that_of_the_right_edge(select: Select) -> None:
     polls = "polled_at read_bytes_per_s \n 9T23:59:59.999999 1 \n 10T00:00:00 1"
-    expect(select(tables.POLL_TICKS, {POLLS: polls}), "polled_on \n 9 \n 10")
+    expect(select(POLL_TICKS, {POLLS: polls}), "polled_on \n 9 \n 10")
 
 
 def test_sums_are_the_same_whatever_the_order_of_rows(select: Select) -> None:
     # Sums of these doubles would differ in their last digits.
     lines = [f"c{number} {number * 1e7 + 1 / (number + 3)} {1 / (number + 1)}" for number in range(60)]
     polls = rows(POLLS, "controller read_bytes_per_s write_bytes_per_s \n" + "\n".join(lines))
-    first = select(tables.POLL_TICKS, {POLLS: polls})
-    assert all(select(tables.POLL_TICKS, {POLLS: other}).equals(first) for other in shuffled(polls))
+    first = select(POLL_TICKS, {POLLS: polls})
+    assert all(select(POLL_TICKS, {POLLS: other}).equals(first) for other in shuffled(polls))
     exact = polls.select((pl.col("read_bytes_per_s") * 2).round(mode="half_away_from_zero").cast(pl.Int64).sum())
     assert first["read_bytes"].item() == exact.item()

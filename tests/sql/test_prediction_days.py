@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from tests.sql.given import DAY, NOON, Select, expect, rows, shuffled
-from warehouse.contracts import tables
+from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTIONS
 
 RECORDS = "landed.prediction_records"
 KEY = "part_order  part_row  landing_id  predicted_on  followed_id  direction  evaluation  period_s"
@@ -37,7 +37,7 @@ def day(number: int) -> dict[str, object]:
 
 def test_the_first_record_of_an_evaluation_counts(select: Select) -> None:
     for given in shuffled(records()):
-        found = select(tables.PREDICTIONS, {RECORDS: given}, **day(9))
+        found = select(PREDICTIONS, {RECORDS: given}, **day(9))
         expect(
             found,
             """
@@ -51,13 +51,13 @@ def test_the_first_record_of_an_evaluation_counts(select: Select) -> None:
 
 
 def test_a_repeat_on_another_day_is_no_second_row(select: Select) -> None:
-    assert select(tables.PREDICTIONS, {RECORDS: records()}, **day(10))["evaluation"].to_list() == [3]
-    assert 3 not in select(tables.PREDICTIONS, {RECORDS: records()}, **day(9))["evaluation"].to_list()
+    assert select(PREDICTIONS, {RECORDS: records()}, **day(10))["evaluation"].to_list() == [3]
+    assert 3 not in select(PREDICTIONS, {RECORDS: records()}, **day(9))["evaluation"].to_list()
 
 
 def test_records_that_differ_from_the_first_are_named_and_repeats_are_not(select: Select) -> None:
     for given in shuffled(records()):
-        found = select(tables.FAULTY_PREDICTIONS, {RECORDS: given}, **day(9))
+        found = select(FAULTY_PREDICTIONS, {RECORDS: given}, **day(9))
         told = [json.loads(row) for row in found["row_json"]]
         named = {(each["landing_id"], each["prediction"]["evaluation"]) for each in told}
         # the day is a part of the row: the same evaluation on another day differs
@@ -65,33 +65,33 @@ def test_records_that_differ_from_the_first_are_named_and_repeats_are_not(select
         assert found["rule"].unique().to_list() == ["predictions_agree"]
         assert found["table_name"].unique().to_list() == ["prediction_records"]
         assert found["day"].unique().to_list() == [DAY]
-    assert select(tables.FAULTY_PREDICTIONS, {RECORDS: records()}, **day(10)).is_empty()
+    assert select(FAULTY_PREDICTIONS, {RECORDS: records()}, **day(10)).is_empty()
 
 
 def test_one_landing_may_repeat_itself(select: Select) -> None:
     given = records(f"{KEY} \n 0 0 l 9 a write 1 1.0 \n 0 1 l 9 a write 1 2.0 \n 0 2 l 9 a write 1 1.0")
-    expect(select(tables.PREDICTIONS, {RECORDS: given}, **day(9)), "period_s \n 1.0")
-    (told,) = select(tables.FAULTY_PREDICTIONS, {RECORDS: given}, **day(9))["row_json"]
+    expect(select(PREDICTIONS, {RECORDS: given}, **day(9)), "period_s \n 1.0")
+    (told,) = select(FAULTY_PREDICTIONS, {RECORDS: given}, **day(9))["row_json"]
     assert json.loads(told)["prediction"]["period_s"] == 2.0
 
 
 def test_a_difference_in_any_column_is_one(select: Select) -> None:
     """Every column is compared: one that is forgotten in the model would show here."""
-    names = [name for name in tables.PREDICTIONS.column_names if name not in KEY.split()] + ["period_s"]
+    names = [name for name in PREDICTIONS.column_names if name not in KEY.split()] + ["period_s"]
     lines = [f"0 {number} l 9 a write {number} 1.0" for number in range(len(names))]
     first = records("\n".join([KEY, *lines]))
     later = [
         first[number].with_columns(_other(first[number], name), part_order=pl.lit(1, pl.Int64))
         for number, name in enumerate(names)
     ]
-    found = select(tables.FAULTY_PREDICTIONS, {RECORDS: pl.concat([first, *later])}, **day(9))
+    found = select(FAULTY_PREDICTIONS, {RECORDS: pl.concat([first, *later])}, **day(9))
     told = {json.loads(row)["prediction"]["evaluation"] for row in found["row_json"]}
     assert [name for number, name in enumerate(names) if number not in told] == []
 
 
 def _other(line: pl.DataFrame, name: str) -> pl.Series:
     """Return another value of a column."""
-    declared = tables.PREDICTIONS.column(name)
+    declared = PREDICTIONS.column(name)
     value = line[name].item()
     others: dict[str, Any] = {
         "text": next(word for word in (*declared.choices, "other") if word != value),
@@ -104,5 +104,5 @@ def _other(line: pl.DataFrame, name: str) -> pl.Series:
 
 
 def test_without_records_there_are_none(select: Select) -> None:
-    for table in (tables.PREDICTIONS, tables.FAULTY_PREDICTIONS):
+    for table in (PREDICTIONS, FAULTY_PREDICTIONS):
         assert select(table, {}).is_empty()

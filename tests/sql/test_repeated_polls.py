@@ -5,14 +5,14 @@ from __future__ import annotations
 import polars as pl
 
 from tests.sql.given import Select, expect, rows, shuffled
-from warehouse.contracts import tables
+from warehouse.contracts.polls import REPEATED_POLLS
 
 POLLS = "landed.polls"
 
 
 def test_a_poll_that_came_once_is_not_repeated(select: Select) -> None:
     found = select(
-        tables.REPEATED_POLLS,
+        REPEATED_POLLS,
         {
             POLLS: """
             polled_at  filesystem  controller  read_bytes_per_s
@@ -28,7 +28,7 @@ def test_a_poll_that_came_once_is_not_repeated(select: Select) -> None:
 
 def test_identical_polls_merge(select: Select) -> None:
     found = select(
-        tables.REPEATED_POLLS,
+        REPEATED_POLLS,
         {
             POLLS: """
             controller  read_bytes_per_s  write_bytes_per_s
@@ -60,7 +60,7 @@ def test_of_polls_that_conflict_the_first_landed_is_kept(select: Select) -> None
     )
     for disordered in shuffled(polls):
         expect(
-            select(tables.REPEATED_POLLS, {POLLS: disordered}),
+            select(REPEATED_POLLS, {POLLS: disordered}),
             """
             interval_s  read_bytes_per_s  write_bytes_per_s  duplicate_poll_count  conflicting_poll_count
             5           1                 2                  1                     2
@@ -70,7 +70,7 @@ def test_of_polls_that_conflict_the_first_landed_is_kept(select: Select) -> None
 
 def test_a_value_beats_a_gap_and_a_gap_conflicts_with_nothing(select: Select) -> None:
     found = select(
-        tables.REPEATED_POLLS,
+        REPEATED_POLLS,
         {
             POLLS: """
             part_order  controller  read_bytes_per_s  write_bytes_per_s  flag
@@ -94,7 +94,7 @@ def test_a_value_beats_a_gap_and_a_gap_conflicts_with_nothing(select: Select) ->
 
 def test_a_poll_that_knows_one_direction_less_conflicts(select: Select) -> None:
     found = select(
-        tables.REPEATED_POLLS,
+        REPEATED_POLLS,
         {
             POLLS: """
             read_bytes_per_s  write_bytes_per_s
@@ -108,7 +108,7 @@ def test_a_poll_that_knows_one_direction_less_conflicts(select: Select) -> None:
 
 def test_the_same_controller_name_on_another_file_system_is_another_controller(select: Select) -> None:
     found = select(
-        tables.REPEATED_POLLS,
+        REPEATED_POLLS,
         {
             POLLS: """
             filesystem  controller  polled_at  read_bytes_per_s
@@ -134,12 +134,12 @@ def test_the_same_controller_name_on_another_file_system_is_another_controller(s
 
 def test_a_rate_beyond_all_reason_is_compared_like_any_other(select: Select) -> None:
     polls = rows(POLLS, "read_bytes_per_s write_bytes_per_s \n 1e300 1 \n 1e300 1 \n 1e308 1")
-    found = select(tables.REPEATED_POLLS, {POLLS: polls})
+    found = select(REPEATED_POLLS, {POLLS: polls})
     expect(found, "read_bytes_per_s duplicate_poll_count conflicting_poll_count \n 1e300 1 1")
 
 
 def test_every_poll_is_counted_once(select: Select) -> None:
     polls = rows(POLLS, "read_bytes_per_s \n" + "\n".join(f"{number % 3}" for number in range(40)))
-    found = select(tables.REPEATED_POLLS, {POLLS: polls})
+    found = select(REPEATED_POLLS, {POLLS: polls})
     counted = found.select(pl.sum_horizontal("duplicate_poll_count", "conflicting_poll_count") + 1).item()
     assert counted == polls.height

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.sql.given import DAY, Select, at, expect, rows
-from warehouse.contracts import tables
+from warehouse.contracts.samples import RUNS
 
 JOBS = "stage.jobs"
 POLL_DAYS = "stage.poll_days"
@@ -18,7 +18,7 @@ def microseconds(word: str) -> int:
 
 def test_a_job_uses_its_own_file_system_where_it_is_known(select: Select) -> None:
     found = select(
-        tables.RUNS,
+        RUNS,
         {
             JOBS: """
             job_id  filesystem  partition
@@ -35,7 +35,7 @@ def test_a_job_uses_its_own_file_system_where_it_is_known(select: Select) -> Non
 
 def test_a_job_of_unknown_file_system_uses_those_of_its_partition_else_all(select: Select) -> None:
     found = select(
-        tables.RUNS,
+        RUNS,
         {
             JOBS: """
             job_id  filesystem  partition
@@ -64,7 +64,7 @@ def test_a_job_of_unknown_file_system_uses_those_of_its_partition_else_all(selec
 
 
 def test_without_any_polls_a_run_has_no_file_system_and_no_grid(select: Select) -> None:
-    found = select(tables.RUNS, {JOBS: "job_id ended_at \n 1 12:00:00"})
+    found = select(RUNS, {JOBS: "job_id ended_at \n 1 12:00:00"})
     expect(found, "job_id filesystem interval_s step_us first_step last_step \n 1 . . . . .")
 
 
@@ -78,7 +78,7 @@ def test_the_grid_has_the_steps_whose_right_edge_is_in_the_run_or_a_step_after_i
         e       10:00:00    10:00:09
         f       10:00:01    10:00:01
         """
-    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: "controller_count \n 1"})
+    found = select(RUNS, {JOBS: jobs, POLL_DAYS: "controller_count \n 1"})
     edges = {
         row["job_id"]: [(row[name] * row["step_us"] - microseconds("10:00:00")) / 1e6 for name in STEPS]
         for row in found.iter_rows(named=True)
@@ -89,7 +89,7 @@ def test_the_grid_has_the_steps_whose_right_edge_is_in_the_run_or_a_step_after_i
 def test_the_grid_lies_on_the_polls(select: Select) -> None:
     jobs = "started_at ended_at \n 10:00:00 10:00:05"
     poll_days = "interval_s grid_phase_s controller_count \n 5 3.5 1"
-    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: poll_days})
+    found = select(RUNS, {JOBS: jobs, POLL_DAYS: poll_days})
     expect(found, "interval_s step_us phase_us \n 5 5000000 3500000")
     edges = [found[name].item() * 5_000_000 + 3_500_000 for name in STEPS]
     # [10:00:00, 10:00:10) holds the edges at 3.5 s and 8.5 s.
@@ -105,7 +105,7 @@ def test_a_run_over_several_days_has_the_spacing_of_the_last_and_the_most_contro
         9          5           3
         11         9           99
         """
-    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: poll_days})
+    found = select(RUNS, {JOBS: jobs, POLL_DAYS: poll_days})
     expect(found, "interval_s expected_controller_count \n 5 4")
 
 
@@ -116,10 +116,10 @@ def test_a_poll_that_ends_after_midnight_measures_a_run_that_ended_before(select
         late    23:00:00    23:59:58.5
         early   23:00:00    23:59:57
         """
-    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: "polled_on controller_count \n 10 1"})
+    found = select(RUNS, {JOBS: jobs, POLL_DAYS: "polled_on controller_count \n 10 1"})
     expect(found, "job_id interval_s \n early . \n late 2")
     both = "polled_on interval_s controller_count \n 9 5 1 \n 10 2 3"
-    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: both})
+    found = select(RUNS, {JOBS: jobs, POLL_DAYS: both})
     expect(found, "job_id interval_s expected_controller_count \n early 5 1 \n late 5 3")
 
 
@@ -130,7 +130,7 @@ def test_only_application_runs_with_sane_times_are_runs(select: Select) -> None:
         backward  10:00:00    09:00:00  yes
         whole     10:00:00    11:00:00  no
         """
-    assert select(tables.RUNS, {JOBS: jobs})["job_id"].to_list() == ["good"]
+    assert select(RUNS, {JOBS: jobs})["job_id"].to_list() == ["good"]
 
 
 def test_what_ran_beside_the_runs_of_the_day_is_there_and_nothing_else(select: Select) -> None:
@@ -142,14 +142,14 @@ def test_what_ran_beside_the_runs_of_the_day_is_there_and_nothing_else(select: S
         running  9T11:00:00   .           .
         after    9T12:00:01   10T08:00:00 10
         """
-    found = select(tables.RUNS, {JOBS: jobs}, days=[DAY])
+    found = select(RUNS, {JOBS: jobs}, days=[DAY])
     assert sorted(found["job_id"]) == ["running", "today", "touches"]
-    assert select(tables.RUNS, {JOBS: jobs}, days=[DAY.replace(day=20)]).is_empty()
+    assert select(RUNS, {JOBS: jobs}, days=[DAY.replace(day=20)]).is_empty()
 
 
 def test_a_running_job_has_no_grid(select: Select) -> None:
     jobs = "job_id started_at ended_at ended_on \n running 10:00:00 . . \n today 10:00:00 12:00:00 9"
-    found = select(tables.RUNS, {JOBS: jobs, POLL_DAYS: "controller_count \n 1"})
+    found = select(RUNS, {JOBS: jobs, POLL_DAYS: "controller_count \n 1"})
     expect(found.filter(found["job_id"] == "running"), "filesystem step_us first_step \n filesystem . .")
 
 
@@ -164,5 +164,5 @@ def test_an_application_needs_all_of_its_parts(select: Select) -> None:
         4       ann   vasp         .
         """,
     )
-    found = select(tables.RUNS, {JOBS: jobs})
+    found = select(RUNS, {JOBS: jobs})
     expect(found, "job_id application_id \n 1 ann/vasp/8 \n 2 . \n 3 . \n 4 .")

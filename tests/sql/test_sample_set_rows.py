@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.sql.given import Select, expect
-from warehouse.contracts import tables
+from warehouse.contracts.samples import SAMPLE_SETS
 
 SAMPLES, JOBS, JOB_IO = "samples.samples", "stage.jobs", "samples.job_io"
 PARAMETERS: dict[str, object] = {"signature_window_days": 90, "most_sample_count": 20, "has_merged_sizes": False}
@@ -28,7 +28,7 @@ def given(runs: list[tuple[str, str, str, int]], **changed: dict[str, str]) -> d
 
 def test_a_set_holds_what_is_known_of_its_runs(select: Select) -> None:
     found = select(
-        tables.SAMPLE_SETS,
+        SAMPLE_SETS,
         given([("2", "11:00:00", "ann/vasp/8", 8), ("1", "10:00:00", "ann/vasp/8", 8)]),
         **PARAMETERS,
     )
@@ -44,7 +44,7 @@ def test_a_set_holds_what_is_known_of_its_runs(select: Select) -> None:
 
 def test_what_was_not_measured_or_does_not_last_is_in_no_set(select: Select) -> None:
     found = select(
-        tables.SAMPLE_SETS,
+        SAMPLE_SETS,
         given(
             [("1", "10:00:00", "ann/vasp/8", 8), ("2", "11:00:00", "ann/vasp/8", 8), ("3", "12:00:00", ".", 8)],
             **{"1": {"outcome": "no_polls"}, "2": {"duration_s": "0"}},
@@ -56,15 +56,15 @@ def test_what_was_not_measured_or_does_not_last_is_in_no_set(select: Select) -> 
 
 def test_the_latest_runs_steps_are_those_of_the_set(select: Select) -> None:
     runs = [(str(number), f"1{number}:00:00", "ann/vasp/8", 8) for number in range(4)]
-    found = select(tables.SAMPLE_SETS, given(runs, **{"1": {"interval_s": "5"}}), **PARAMETERS)
+    found = select(SAMPLE_SETS, given(runs, **{"1": {"interval_s": "5"}}), **PARAMETERS)
     assert found["job_id"].to_list() == ["0", "2", "3"]
 
 
 def test_only_so_many_samples_and_none_that_are_too_old(select: Select) -> None:
     runs = [(str(number), f"{10 + number}T00:00:00", "ann/vasp/8", 8) for number in range(6)]
-    most = select(tables.SAMPLE_SETS, given(runs), **(PARAMETERS | {"most_sample_count": 2}))
+    most = select(SAMPLE_SETS, given(runs), **(PARAMETERS | {"most_sample_count": 2}))
     assert most["job_id"].to_list() == ["4", "5"]
-    window = select(tables.SAMPLE_SETS, given(runs), **(PARAMETERS | {"signature_window_days": 3}))
+    window = select(SAMPLE_SETS, given(runs), **(PARAMETERS | {"signature_window_days": 3}))
     assert window["job_id"].to_list() == ["2", "3", "4", "5"]
 
 
@@ -74,7 +74,7 @@ def test_sets_over_all_sizes_are_there_if_wanted_and_there_are_several(select: S
         ("2", "11:00:00", "ann/vasp/8", 8),
         ("3", "12:00:00", "bob/vasp/8", 8),
     ]
-    found = select(tables.SAMPLE_SETS, given(runs), **(PARAMETERS | {"has_merged_sizes": True}))
+    found = select(SAMPLE_SETS, given(runs), **(PARAMETERS | {"has_merged_sizes": True}))
     expect(
         found,
         """

@@ -10,7 +10,8 @@ from hypothesis import example, given as examples, settings, strategies as st
 
 from tests.naive import server_io as naive
 from tests.sql.given import DAY, Select, at, expect, filled, rows
-from warehouse.contracts import tables
+from warehouse.contracts import samples
+from warehouse.contracts.job_io import SERVER_IO
 
 RUNS = "samples.runs"
 TICKS = "stage.ticks"
@@ -22,7 +23,7 @@ TEN = int(at("10:00:00").timestamp()) * S
 
 def measured(select: Select, runs: str, ticks: str, direction: str = "read", samples: str = "") -> pl.DataFrame:
     """Return one direction of `server_io`."""
-    found = select(tables.SERVER_IO, {RUNS: runs, TICKS: ticks, SAMPLES: samples})
+    found = select(SERVER_IO, {RUNS: runs, TICKS: ticks, SAMPLES: samples})
     assert found.height == 2 * rows(RUNS, runs).height
     return found.filter(pl.col("direction") == direction).sort("job_id", "filesystem")
 
@@ -172,7 +173,7 @@ def test_only_the_asked_days_are_made(select: Select) -> None:
     runs = rows(RUNS, "job_id ended_on \n 1 8 \n 2 9 \n 3 . \n 4 10").with_columns(
         ended_at=pl.when(pl.col("ended_on").is_not_null()).then("ended_at")
     )
-    found = select(tables.SERVER_IO, {RUNS: runs}, days=[DAY])
+    found = select(SERVER_IO, {RUNS: runs}, days=[DAY])
     assert found["job_id"].to_list() == ["2", "2"]
     assert found["concurrent_job_count"].to_list() == [3, 3]
 
@@ -238,7 +239,7 @@ def test_the_others_are_those_that_share_time_on_the_same_file_system(select: Se
         nowhere2 .           11:00:00    13:00:00
         """
     given = rows(RUNS, runs).with_columns(pl.when(pl.col("ended_at").is_not_null()).then("ended_on"))
-    found = select(tables.SERVER_IO, {RUNS: given}).filter(pl.col("direction") == "read").sort("job_id")
+    found = select(SERVER_IO, {RUNS: given}).filter(pl.col("direction") == "read").sort("job_id")
     expect(
         found,
         """
@@ -316,7 +317,7 @@ def test_volumes_are_those_of_the_naive_twin(
     select: Select, found: list[naive.Poll], times: list[tuple[str | None, int, int | None]]
 ) -> None:
     runs, frame = runs_of(times)
-    server_io = select(tables.SERVER_IO, {RUNS: frame, TICKS: ticks_of(found)})
+    server_io = select(SERVER_IO, {RUNS: frame, TICKS: ticks_of(found)})
     read = server_io.filter(pl.col("direction") == "read").sort("job_id")
     for run, row in zip(runs, read.iter_rows(named=True), strict=True):
         mine = [poll for poll in naive.belonging(found, run) if poll.read_bytes is not None]
@@ -340,7 +341,7 @@ def test_concurrent_runs_are_those_of_the_naive_twin(
     select: Select, times: list[tuple[str | None, int, int | None]]
 ) -> None:
     runs, frame = runs_of(times)
-    found = select(tables.SERVER_IO, {RUNS: frame}).filter(pl.col("direction") == "write").sort("job_id")
+    found = select(SERVER_IO, {RUNS: frame}).filter(pl.col("direction") == "write").sort("job_id")
     ended = [place for place, run in enumerate(runs) if run.ended_at is not None]
     assert found["job_id"].cast(pl.Int64).to_list() == ended
     assert found["concurrent_job_count"].to_list() == [naive.concurrent_count(runs, place) for place in ended]
@@ -374,9 +375,9 @@ def test_volume_mean_and_peak_agree_wherever_the_polls_lie(
     ticks = ticks_of(found)
     jobs = runs_of(times)[1].select("job_id", "ended_on", "started_at", "ended_at", "filesystem")
     day = f"controller_count grid_phase_s \n {CONTROLLERS} {phase_us / S}"
-    runs = select(tables.RUNS, {"stage.jobs": filled("stage.jobs", jobs), "stage.poll_days": day})
-    steps = select(tables.GRID_STEPS, {RUNS: runs, TICKS: ticks})
-    server_io = select(tables.SERVER_IO, {RUNS: runs, TICKS: ticks, SAMPLES: sampled(runs, steps)})
+    runs = select(samples.RUNS, {"stage.jobs": filled("stage.jobs", jobs), "stage.poll_days": day})
+    steps = select(samples.GRID_STEPS, {RUNS: runs, TICKS: ticks})
+    server_io = select(SERVER_IO, {RUNS: runs, TICKS: ticks, SAMPLES: sampled(runs, steps)})
     measured = server_io.filter(pl.col("outcome") == "measured")
     figures = measured.select("volume_bytes", "mean_bytes_per_s", "peak_bytes_per_s")
     assert figures.null_count().row(0) == (0, 0, 0)

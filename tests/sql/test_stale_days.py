@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.sql.given import Select
-from warehouse.contracts import tables
+from warehouse.contracts.releases import STALE_DAYS
 
 RECORDS = "landed.job_records"
 SERIES = "landed.series"
@@ -24,7 +24,7 @@ def stale(
 ) -> list[int | None]:
     """Return the stale days, as days of February 2018, in order; None comes last."""
     days = [date(2018, 2, number) for number in poll_days or []]
-    stale_days = select(tables.STALE_DAYS, given, landings=new, poll_days=days, longest_interval_s=longest_interval_s)
+    stale_days = select(STALE_DAYS, given, landings=new, poll_days=days, longest_interval_s=longest_interval_s)
     found = stale_days["ended_on"].to_list()
     assert sorted(day for day in found if day) == [day for day in found if day], "they come in order"
     return [day and day.day for day in found]

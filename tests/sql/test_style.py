@@ -12,17 +12,20 @@ from flows.settings import Settings
 from flows.steps.plan import Plan
 from flows.steps.run import Run
 from tests.sql import given
-from warehouse.contracts import TABLES, Table, table, tables
+from warehouse.contracts import TABLES, Table, table
+from warehouse.contracts.quality import REJECTS
+from warehouse.contracts.samples import SAMPLES
+from warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_SIGNALS
 from warehouse.store import models
 from warehouse.store.store import Store
 
 FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
 #: tables of a layer that SQL makes which come from code instead
-NOT_OF_SQL = {tables.SAMPLES, tables.TRACE_SIGNALS}
+NOT_OF_SQL = {SAMPLES, TRACE_SIGNALS}
 #: what `flows.steps.plan` gives, where it asks for stale days
 OF_PLANNING = {"landings", "poll_days", "longest_interval_s"}
 #: landed tables that are published as they are
-LANDED_AND_PUBLISHED = {tables.REJECTS, tables.TRACE_HEATMAPS}
+LANDED_AND_PUBLISHED = {REJECTS, TRACE_HEATMAPS}
 KEYWORDS = (
     "select|from|where|with|as|join|inner|left|right|full|cross|asof|semi|anti|on|using|and|or|not|is|null|in|case|when|"
     "then|else|end|group|by|order|having|qualify|window|partition|over|union|all|distinct|between|filter|exclude|desc|asc"

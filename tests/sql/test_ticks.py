@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.sql.given import Select, expect
-from warehouse.contracts import tables
+from warehouse.contracts.polls import TICKS
 
 
 def test_instants_without_any_value_are_left_out(select: Select) -> None:
     found = select(
-        tables.TICKS,
+        TICKS,
         {
             "stage.poll_ticks": """
             filesystem  polled_at  interval_s  controller_count  read_bytes  written_bytes

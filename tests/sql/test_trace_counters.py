@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tests.sql.given import Select, expect
-from warehouse.contracts import tables
+from warehouse.contracts.traces import TRACE_COUNTERS
 
 MODULES = "landed.trace_modules"
 RECORDS = "landed.trace_records"
@@ -17,7 +17,7 @@ ONE_DARSHAN = "trace_id tracer cluster job_id \n t darshan edison 7"
 
 def counted(select: Select, modules: str, *, jobs: str = ONE_DARSHAN, **given: str) -> pl.DataFrame:
     places = {"records": RECORDS, "requests": REQUESTS, "heatmaps": HEATMAPS}
-    return select(tables.TRACE_COUNTERS, {MODULES: modules, JOBS: jobs} | {places[k]: v for k, v in given.items()})
+    return select(TRACE_COUNTERS, {MODULES: modules, JOBS: jobs} | {places[k]: v for k, v in given.items()})
 
 
 def test_files_and_ranks_add_up(select: Select) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import polars as pl
 
 from tests.sql.given import Select, expect
-from warehouse.contracts import tables
+from warehouse.contracts.traces import TRACE_JOBS
 
 TRACES = "landed.traces"
 JOBS = "stage.jobs"
 
 
 def matched(select: Select, traces: str, jobs: str) -> pl.DataFrame:
-    return select(tables.TRACE_JOBS, {TRACES: traces, JOBS: jobs}).sort("trace_id")
+    return select(TRACE_JOBS, {TRACES: traces, JOBS: jobs}).sort("trace_id")
 
 
 def test_the_id_tells_within_the_time_and_a_minute_for_the_clocks(select: Select) -> None:
@@ -143,7 +143,7 @@ def test_where_ids_differ_the_users_only_run_by_then_is_it(select: Select) -> No
 
 def test_only_the_wanted_days_traces(select: Select) -> None:
     traces = "trace_id ended_on \n dated 9 \n undated ."
-    undated = select(tables.TRACE_JOBS, {TRACES: traces}, days=[], has_undated=True)
-    dated = select(tables.TRACE_JOBS, {TRACES: traces}, has_undated=False)
+    undated = select(TRACE_JOBS, {TRACES: traces}, days=[], has_undated=True)
+    dated = select(TRACE_JOBS, {TRACES: traces}, has_undated=False)
     expect(undated, "trace_id job_match \n undated none")
     expect(dated, "trace_id job_match \n dated none")

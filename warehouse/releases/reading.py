@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.contracts import TABLES, Dtype, Table, table as contract, tables
+from warehouse.contracts import TABLES, Dtype, Table, table as contract
+from warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.errors import UsageError
 from warehouse.releases import releases
 from warehouse.releases.releases import Release
@@ -40,7 +41,7 @@ def published() -> list[Table]:
 
 
 #: inputs that are too large to be copied into releases; a query that names one reads the release's landings
-INPUTS = (tables.TRACE_FILES, tables.TRACE_RECORDS, tables.TRACE_REQUESTS, tables.TRACE_CALLS)
+INPUTS = (TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS, TRACE_CALLS)
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from warehouse.contracts import table as contract, tables
+from warehouse.contracts import table as contract
+from warehouse.contracts.releases import RELEASES
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.store.store import Store, write_json
 
@@ -75,7 +76,7 @@ def _releases_metadata(store: Store) -> str | None:
     query = "select metadata_location from iceberg_tables where table_name = ?"
     with closing(sqlite3.connect(f"{store.catalogue.resolve().as_uri()}?mode=ro", uri=True)) as connection:
         try:
-            row = connection.execute(query, (tables.RELEASES.name,)).fetchone()
+            row = connection.execute(query, (RELEASES.name,)).fetchone()
         except sqlite3.OperationalError:
             return None
     return row[0] if row else None
@@ -90,7 +91,7 @@ def _from_document(document: dict[str, Any]) -> Release:
 def _read_rows(store: Store) -> list[Release]:
     from warehouse.releases.catalogue import NAMESPACE, open_catalogue
 
-    rows = open_catalogue(store).load_table((NAMESPACE, tables.RELEASES.name)).scan().to_arrow().to_pylist()
+    rows = open_catalogue(store).load_table((NAMESPACE, RELEASES.name)).scan().to_arrow().to_pylist()
     as_json = {"dates", "inputs", "removed_inputs", "snapshots"}
     documents = [
         {
@@ -258,8 +259,8 @@ def _append(store: Store, release: Release) -> None:
             for name in ("dates", "inputs", "removed_inputs", "snapshots")
         },
     }
-    frame = pl.DataFrame([row], schema=frames.schema(tables.RELEASES))
-    rows = frames.require(frame, tables.RELEASES).to_arrow().cast(arrow.schema(tables.RELEASES))
-    ensure(open_catalogue(store), tables.RELEASES).append(rows)
+    frame = pl.DataFrame([row], schema=frames.schema(RELEASES))
+    rows = frames.require(frame, RELEASES).to_arrow().cast(arrow.schema(RELEASES))
+    ensure(open_catalogue(store), RELEASES).append(rows)
     # Leaves the index: readers are quick, and need not have the right to write.
     history(store)

@@ -24,7 +24,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.contracts import Dtype, tables
+from warehouse.contracts import Dtype
+from warehouse.contracts.predictions import PREDICTIONS
 from warehouse.errors import ContractError, InputRefused, UsageError
 from warehouse.placing import moved_into_place
 from warehouse.sources.predictions.lines import checked_row
@@ -40,7 +41,7 @@ SYNCHRONOUS = "full"
 _APPLICATION_ID = 0x696F7350
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
-_TABLE = tables.PREDICTIONS
+_TABLE = PREDICTIONS
 _NAMES = ", ".join(_TABLE.column_names)
 _SQL_TYPES: dict[Dtype, str] = {
     "text": "text",

@@ -15,7 +15,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.contracts import Table, tables
+from warehouse.contracts import Table
+from warehouse.contracts.polls import POLLS
+from warehouse.contracts.predictions import PREDICTION_RECORDS
+from warehouse.contracts.quality import REJECTS
 from warehouse.errors import InputRefused
 from warehouse.placing import moved_into_place, sweep_temporaries
 from warehouse.sources.protocol import Batch, Head, Reading, Source, input_name, named, owner, recognize
@@ -71,7 +74,7 @@ class Landing:
 
     def row_count(self) -> int:
         """Rows landed, the refused ones apart."""
-        return sum(part.row_count for part in self.parts if part.table != tables.REJECTS.name)
+        return sum(part.row_count for part in self.parts if part.table != REJECTS.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +224,7 @@ def _write(
             content_sha256=sha256,
             format=format_name,
             landed_at=datetime.now(UTC).isoformat(timespec="microseconds"),
-            refused_count=sum(part.row_count for part in parts if part.table == tables.REJECTS.name),
+            refused_count=sum(part.row_count for part in parts if part.table == REJECTS.name),
             parts=tuple(parts),
         )
         if earlier and _is_as_fruitless(landing, earlier[-1]):
@@ -264,7 +267,7 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
 def _write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
     write_parquet(rows, table, path)
     place = f"landed/{landing_id}/{path.name}"
-    if table != tables.POLLS:
+    if table != POLLS:
         return Part(table.name, place, day, rows.height)
     first, last = _edges(rows)
     longest_s = float(rows.select("interval_s").max().item())
@@ -296,11 +299,11 @@ def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.D
 
     if rows.is_empty():
         return
-    if table == tables.PREDICTION_RECORDS:
+    if table == PREDICTION_RECORDS:
         for (day,), piece in rows.group_by("predicted_on", maintain_order=True):
             yield day.isoformat(), piece
         return
-    if table != tables.POLLS:
+    if table != POLLS:
         yield None, rows
         return
     ordered = rows if _is_ordered(rows) else rows.sort(_POLL_ORDER)

@@ -19,7 +19,7 @@ from tests.naive.recorder_traces import Call as Logged
 from tests.warehouse.sources.trace_landing import put
 from transforms.traces.checks import check
 from transforms.traces.expansion import rank_calls
-from warehouse.contracts import tables
+from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.extrapolations import compressed_traces, source
 from warehouse.store.landing import ledger
@@ -137,7 +137,7 @@ def test_a_record_lands_where_a_warehouse_is(cli: Cli, shared_data: Path, tmp_pa
         pl.read_parquet(store.root / part.path)
         for lot in ledger(store)
         for part in lot.parts
-        if part.table == tables.EXTRAPOLATION_RECORDS.name
+        if part.table == EXTRAPOLATION_RECORDS.name
     ]
     assert [(rows["process_count"].to_list(), rows["outcome"].to_list()) for rows in landed] == [
         ([48], ["extrapolated"])

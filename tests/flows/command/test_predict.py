@@ -24,7 +24,7 @@ from flows.single.periods import Asked, find_periods
 from tests.flows.conftest import Cli
 from tests.flows.growing_traces import flushes, line_of, requests, trace, written
 from transforms.predictions.predictor import OnlineParams
-from warehouse.contracts import tables
+from warehouse.contracts.traces import TRACE_REQUESTS
 
 REAL = ("8.jsonl", "384.msgpack")
 
@@ -71,7 +71,7 @@ def test_bytes_are_those_that_are_landed_each_once(shared_data: Path, name: str)
     last = {row["direction"]: row for row in predicted(path)}
     with opened(path, Settings(), Told()) as found:
         assert isinstance(found, TraceInput)
-        landed = pl.read_parquet(found.landed[tables.TRACE_REQUESTS.name], glob=False)
+        landed = pl.read_parquet(found.landed[TRACE_REQUESTS.name], glob=False)
     for direction, row in last.items():
         moved = landed.filter(direction=direction)["request_bytes"].drop_nulls().to_list()
         assert row["volume_bytes"] == math.fsum(moved) > 0

@@ -10,7 +10,9 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 
 from flows.following.jobs import FollowedJob
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.contracts.polls import POLLS
 from warehouse.following.flushes import Flush
 from warehouse.sources.protocol import Batch
 from warehouse.store import landing
@@ -37,20 +39,20 @@ def frame_of(polls: Iterable[Poll], interval_s: float = 10.0, filesystem: str = 
         }
         for second, controller, read, write in polls
     ]
-    return pl.DataFrame(rows, schema=frames.schema(tables.POLLS))
+    return pl.DataFrame(rows, schema=frames.schema(POLLS))
 
 
 def land_polls(store: Store, polls: Iterable[Poll], name: str = "polls", **given: object) -> None:
-    batch = Batch(tables.POLLS, frame_of(polls, **given))  # type: ignore[arg-type]
+    batch = Batch(POLLS, frame_of(polls, **given))  # type: ignore[arg-type]
     landing.land_batches(store, name, "polls-csv", [batch])
 
 
 def land_jobs(store: Store, *records: dict[str, object]) -> None:
     rows = pl.DataFrame(
         [{"source_file": "", "line": line} | record for line, record in enumerate(records, 2)],
-        schema=frames.schema(tables.JOB_RECORDS),
+        schema=frames.schema(JOB_RECORDS),
     )
-    landing.land_batches(store, "jobs", "sacct", [Batch(tables.JOB_RECORDS, rows)])
+    landing.land_batches(store, "jobs", "sacct", [Batch(JOB_RECORDS, rows)])
 
 
 def job_until(second: float | None = None) -> FollowedJob:

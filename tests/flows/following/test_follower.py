@@ -15,7 +15,7 @@ from flows.following.follower import Follower
 from flows.following.rows import Identity, Row
 from tests.online_runs import changing
 from transforms.predictions.predictor import OnlineParams
-from warehouse.contracts import tables
+from warehouse.contracts.predictions import PREDICTIONS
 from warehouse.errors import InputRefused, UsageError
 from warehouse.following.flushes import Flush, Moves
 from warehouse.store.journal import Journal
@@ -110,7 +110,7 @@ def keyed(rows: Sequence[Row]) -> dict[tuple[str, str, int], Row]:
 def test_rows_are_those_of_the_contract():
     one = followed(flushes_of())
     rows = ended(one)
-    assert all(set(row) == set(tables.PREDICTIONS.column_names) for row in rows)
+    assert all(set(row) == set(PREDICTIONS.column_names) for row in rows)
     assert [row["evaluation"] for row in rows] == list(range(1, 14))
     assert [row["is_final"] for row in rows] == [False] * 12 + [True]
     assert rows[-1]["phase_state"] == "end"

@@ -8,7 +8,7 @@ from flows.following.jobs import Landings, WatchedJob, find_jobs
 from flows.landing import Told, land_paths
 from flows.settings import Settings
 from tests.flows.following.landed_polls import START, at, land_jobs, land_polls
-from warehouse.contracts import tables
+from warehouse.contracts.polls import POLLS
 from warehouse.errors import UsageError
 from warehouse.sources.protocol import Batch
 from warehouse.store import landing
@@ -137,7 +137,7 @@ def test_a_content_that_is_landed_anew_takes_the_place_of_itself(tmp_path: Path)
     assert landings.look() == []
     from tests.flows.following.landed_polls import frame_of
 
-    batch = Batch(tables.POLLS, frame_of([(10, "a", 1.0, 1.0)]))
+    batch = Batch(POLLS, frame_of([(10, "a", 1.0, 1.0)]))
     landing.land_batches(store, "polls", "polls-csv", [batch], replace=True)
     (second,) = landings.look()
     assert (first.generation, second.generation) == (0, 1)

@@ -15,7 +15,8 @@ from flows.networks.making import Asked, Made, network_of
 from flows.settings import Settings
 from flows.single.networks import NetworkInput, network_input
 from transforms.networks.network import Network, NetworkParams
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.rows.traced import rows
 from warehouse.store.store import write_parquet
@@ -23,7 +24,7 @@ from warehouse.store.store import write_parquet
 MB = 1_000_000.0
 PARAMS = NetworkParams(window_count=4)
 FILES = rows(
-    tables.TRACE_FILES,
+    TRACE_FILES,
     {
         "file_number": [1, 2],
         "path": ["/striped", "/plain"],
@@ -33,7 +34,7 @@ FILES = rows(
         "osts": pl.Series([[7, 9, 30], None], dtype=pl.List(pl.Int64)),
     },
 ).rows
-RECORDS = frames.empty(tables.TRACE_RECORDS)
+RECORDS = frames.empty(TRACE_RECORDS)
 #: the first crosses stripes, from OST 7 to OST 9; the last is of no known file
 REQUESTS: list[dict[str, Any]] = [
     {"rank": 0, "host": "n2", "file_number": 1, "offset_bytes": 500_000, "request_bytes": MB, "began_s": 0.0},
@@ -55,8 +56,8 @@ def landed(folder: Path, requests: list[dict[str, Any]], **known: Any) -> list[P
         frame = pl.DataFrame(part, infer_schema_length=None)
         paths.append(folder / f"{number}.parquet")
         write_parquet(
-            rows(tables.TRACE_REQUESTS, {name: frame[name] for name in frame.columns}).rows,
-            tables.TRACE_REQUESTS,
+            rows(TRACE_REQUESTS, {name: frame[name] for name in frame.columns}).rows,
+            TRACE_REQUESTS,
             paths[-1],
         )
     return paths
@@ -197,7 +198,7 @@ def test_what_all_ranks_did_is_one_node(tmp_path: Path) -> None:
 def test_clocks_are_set_by_collective_opens(tmp_path: Path) -> None:
     offsets_s = np.array([-0.04, 0.0, 0.05])
     records = rows(
-        tables.TRACE_RECORDS,
+        TRACE_RECORDS,
         {
             "module": "MPIIO",
             "file_number": 1,
@@ -217,7 +218,7 @@ def test_clocks_are_set_by_collective_opens(tmp_path: Path) -> None:
 
 def test_a_partial_trace_says_its_share(tmp_path: Path) -> None:
     records = rows(
-        tables.TRACE_RECORDS,
+        TRACE_RECORDS,
         {"module": "POSIX", "file_number": [1], "rank": 0, "read_bytes": 0, "written_bytes": 45_000_000},
     ).rows
     made = network_of(landed(tmp_path, REQUESTS), FILES, records, Asked(), PARAMS)

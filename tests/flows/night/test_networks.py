@@ -25,7 +25,9 @@ from flows.steps.plan import make_plan
 from flows.steps.run import OF_JOB_DAYS, Run
 from tests.flows.conftest import Cli
 from tests.flows.traced_runs import land, trace
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import Table, frames
+from warehouse.contracts.networks import NETWORK_EDGES, NETWORK_RUNS
+from warehouse.contracts.traces import TRACE_FILES
 from warehouse.errors import InputRefused, NothingToDo
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
@@ -42,7 +44,7 @@ NAMES = tuple(table.name for table in networks.TABLES)
 SHARED_LOG = "hdf5_diagonal_write_bytes_range_dxt.darshan"
 #: a file on four targets, and one of which nothing is known
 STRIPED = rows(
-    tables.TRACE_FILES,
+    TRACE_FILES,
     {
         "file_number": [1],
         "path": ["/scratch/striped"],
@@ -310,10 +312,10 @@ def landed_of(made: Night, name: str) -> dict[str, list[Path]]:
 def test_settings_make_a_network_coarser(made: Night) -> None:
     settings = NetworkSettings(window_count=4, most_node_count=2)
     found = networks.network_rows_of(JOB | {"process_count": 16}, landed_of(made, "striped"), settings)
-    (row,) = found[tables.NETWORK_RUNS].to_dicts()
+    (row,) = found[NETWORK_RUNS].to_dicts()
     assert (row["window_count"], row["group_sizes"], row["node_counts"]) == (4, [8, 2, 4], [2, 2, 2])
     (fine,) = made.ask(f"select sum(written_bytes) as n from network_edges where trace_id = '{made.ids['striped']}'")
-    assert found[tables.NETWORK_EDGES]["written_bytes"].sum() == fine["n"]
+    assert found[NETWORK_EDGES]["written_bytes"].sum() == fine["n"]
 
 
 # ---- what fails
@@ -343,7 +345,7 @@ def test_a_trace_that_fails_has_its_line_with_the_reason(
     monkeypatch.setattr(networks_flow, "network_of_trace", fail)
     ((table, found),) = networks.network_rows_of(JOB, NOTHING, NetworkSettings()).items()
     (row,) = found.to_dicts()
-    assert (table, row["outcome"], row["request_count"]) == (tables.NETWORK_RUNS, "refused", 0)
+    assert (table, row["outcome"], row["request_count"]) == (NETWORK_RUNS, "refused", 0)
     assert reason in row["reason"]
 
 
@@ -379,11 +381,11 @@ def test_strange_requests_have_their_line(strange: dict[str, Any], outcomes: set
         for batch in batches
     }
     found = networks.network_rows_of(JOB, landed, NetworkSettings())
-    (row,) = found[tables.NETWORK_RUNS].to_dicts()
+    (row,) = found[NETWORK_RUNS].to_dicts()
     assert row["outcome"] in outcomes, row["reason"]
     assert (row["outcome"] == "refused") == (row["reason"] is not None)
     if row["outcome"] == "made":
-        assert found[tables.NETWORK_EDGES].filter(hop=0)["transfer_count"].sum() == 2
+        assert found[NETWORK_EDGES].filter(hop=0)["transfer_count"].sum() == 2
 
 
 # ---- the page of queries

@@ -23,7 +23,7 @@ from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
 from tests.flows.conftest import Night, pass_every_check
-from warehouse.contracts import tables
+from warehouse.contracts.job_io import JOB_IO
 from warehouse.errors import GateFailed, NothingToDo, UsageError
 from warehouse.releases import releases
 from warehouse.releases.reading import count_differences, opened, published
@@ -222,7 +222,7 @@ def test_a_critical_failure_stops_the_release(site: Store, monkeypatch: pytest.M
     check = expectations.gate.check
 
     def broken(table: Any, frame: pl.DataFrame, parameters: Any) -> expectations.gate.Checked:
-        return check(table, pl.concat([frame, frame]) if table == tables.JOB_IO else frame, parameters)
+        return check(table, pl.concat([frame, frame]) if table == JOB_IO else frame, parameters)
 
     with monkeypatch.context() as patch:
         patch.setattr(expectations.gate, "check", broken)

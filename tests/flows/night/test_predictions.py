@@ -24,7 +24,8 @@ from flows.settings import PredictionSettings, Settings
 from flows.steps import predictions
 from tests.flows.conftest import Cli
 from tests.prediction_rows import NO_PERIOD, NOON, job_prediction, prediction
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.predictions import PREDICTIONS
 from warehouse.errors import NothingToDo
 from warehouse.releases import releases
 from warehouse.releases.reading import opened
@@ -314,9 +315,9 @@ def followed(landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick
 
 def test_checks_hold(followed: Followed) -> None:
     """The gate takes seconds to be imported: its rules are asked of pandas, as it does."""
-    found = pl.DataFrame(published(followed.store), schema=frames.schema(tables.PREDICTIONS))
-    assert frames.require(found, tables.PREDICTIONS).select(tables.PREDICTIONS.key).is_unique().all()
-    for rule in suites.declared(tables.PREDICTIONS):
+    found = pl.DataFrame(published(followed.store), schema=frames.schema(PREDICTIONS))
+    assert frames.require(found, PREDICTIONS).select(PREDICTIONS.key).is_unique().all()
+    for rule in suites.declared(PREDICTIONS):
         query = rule.kwargs["row_condition"]["pass_through_filter"]
         broken = found.to_pandas().query(query, engine="python")
         assert len(broken) == (rule.name == "input_is_whole"), rule.name
@@ -392,12 +393,12 @@ def test_the_commands_answer_and_export(followed: Followed, cli: Cli, tmp_path: 
     assert (code, json.loads(out)) == (0, {"n": 8})
     target = tmp_path / "predictions.parquet"
     assert cli("--warehouse", followed.store.root, "export", "predictions", "--to", target)[0] == 0
-    assert pl.read_parquet(target).columns == list(tables.PREDICTIONS.column_names)
+    assert pl.read_parquet(target).columns == list(PREDICTIONS.column_names)
 
 
 def test_the_gate_looks_at_predictions(store: Store) -> None:
     """A wrong row is told, and does not stop the release: no night is to wait for another's file."""
-    assert {rule.severity for rule in suites.declared(tables.PREDICTIONS)} == {"warning", "info"}
+    assert {rule.severity for rule in suites.declared(PREDICTIONS)} == {"warning", "info"}
 
 
 def test_a_night_leaves_the_journal_readable_to_others(followed: Followed) -> None:

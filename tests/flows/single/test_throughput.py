@@ -11,7 +11,7 @@ import pytest
 from flows.single import throughput
 from flows.single.throughput import By, throughput_by
 from transforms.throughput.signals import SignalParams
-from warehouse.contracts import tables
+from warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
 from warehouse.errors import UsageError
 from warehouse.sources.rows.traced import rows
 from warehouse.store.store import write_parquet
@@ -19,7 +19,7 @@ from warehouse.store.store import write_parquet
 MB = 1_000_000.0
 PARAMS = SignalParams(min_step_count=1)
 FILES = rows(
-    tables.TRACE_FILES,
+    TRACE_FILES,
     {
         "file_number": [1, 2],
         "path": ["/striped", "/plain"],
@@ -49,7 +49,7 @@ def requests(tmp_path: Path) -> list[Path]:
     paths = []
     for number, part in enumerate((whole[:1], whole[1:])):
         frame = pl.DataFrame(part, infer_schema_length=None)
-        batch = rows(tables.TRACE_REQUESTS, {name: frame[name] for name in frame.columns})
+        batch = rows(TRACE_REQUESTS, {name: frame[name] for name in frame.columns})
         paths.append(write_parquet(batch.rows, batch.table, tmp_path / f"{number}.parquet"))
     return paths
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from flows.steps.checker import InProcess, in_child
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.quality import REJECTS
 
 
 def children() -> list[multiprocessing.process.BaseProcess]:
@@ -19,27 +20,27 @@ def children() -> list[multiprocessing.process.BaseProcess]:
 # One child for both: it imports Great Expectations before it answers, which takes seconds.
 @pytest.mark.slow
 def test_a_child_answers_as_this_process_does_whatever_the_size(tmp_path: Path) -> None:
-    frame = frames.empty(tables.REJECTS)
-    here = InProcess().check(tables.REJECTS, frame, {}).result()
+    frame = frames.empty(REJECTS)
+    here = InProcess().check(REJECTS, frame, {}).result()
     rows = (
-        frames.empty(tables.REJECTS)
+        frames.empty(REJECTS)
         .clear(n=20_000)
         .with_columns(pl.lit("x").alias(name) for name in ("landing_id", "source_file", "reason", "remedy"))
     )
     rows = rows.with_columns(line=pl.int_range(1, 20_001, dtype=pl.Int64), raw=pl.lit("y" * 100))
     with in_child() as checker:
-        first, second = (checker.check(tables.REJECTS, frame, {}) for _ in range(2))
+        first, second = (checker.check(REJECTS, frame, {}) for _ in range(2))
         assert first.result().verdicts.equals(here.verdicts)
         assert second.result().verdicts.equals(here.verdicts)
         assert checker.build_docs([here.validation], tmp_path / "docs").read_text().startswith("<!DOCTYPE html>")
         with pytest.raises(AttributeError):
             checker.check("no table", frame, {}).result()  # type: ignore[arg-type]
-        assert checker.check(tables.REJECTS, rows, {}).result().good.height == 20_000
+        assert checker.check(REJECTS, rows, {}).result().good.height == 20_000
         (child,) = children()
         child.kill()
         child.join()
         with pytest.raises(RuntimeError, match="ended before it answered"):
-            checker.check(tables.REJECTS, frame, {}).result()
+            checker.check(REJECTS, frame, {}).result()
     assert children() == []
 
 

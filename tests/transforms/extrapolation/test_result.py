@@ -3,11 +3,11 @@ from __future__ import annotations
 from tests.extrapolated_programs import PROGRAMS, REFUSED, traces_of
 from transforms.extrapolation.extrapolating import extrapolate
 from transforms.extrapolation.result import OUTCOMES
-from warehouse.contracts import tables
+from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 
 
 def test_outcomes_are_those_of_the_table() -> None:
-    (column,) = [column for column in tables.EXTRAPOLATION_RECORDS.columns if column.name == "outcome"]
+    (column,) = [column for column in EXTRAPOLATION_RECORDS.columns if column.name == "outcome"]
     assert tuple(column.choices or ()) == OUTCOMES
 
 

@@ -13,7 +13,7 @@ from tests import request_event_files
 from tests.naive.networks import clock_skew as naive
 from tests.transforms.request_lists import BOUNDED
 from transforms.networks.clock_skew import OPENS, Skew, corrected, corrected_events, merged, offsets, opens_of
-from warehouse.contracts import tables
+from warehouse.contracts.traces import TRACE_RECORDS, TRACES
 from warehouse.sources.darshan import source
 from warehouse.sources.protocol import Reading
 
@@ -201,8 +201,8 @@ def test_skew_of_request_events_is_recovered() -> None:
 
 def _of_log(path: Path) -> Skew:
     batches = list(source.read(path, Reading()))
-    (process_count,) = (batch.rows["process_count"].item() for batch in batches if batch.table == tables.TRACES)
-    records = pl.concat(batch.rows for batch in batches if batch.table == tables.TRACE_RECORDS)
+    (process_count,) = (batch.rows["process_count"].item() for batch in batches if batch.table == TRACES)
+    records = pl.concat(batch.rows for batch in batches if batch.table == TRACE_RECORDS)
     names = {"file": "file_number"} | {name: name for name in OPENS.names() if name != "file"}
     return offsets(records.filter(pl.col("module") == "MPIIO").select(**names), process_count)
 

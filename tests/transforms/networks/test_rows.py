@@ -15,7 +15,8 @@ from transforms.networks.clock_skew import Skew
 from transforms.networks.log_bins import NEGATIVE, ZERO
 from transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network
 from transforms.networks.rows import bottleneck_rows, edge_rows, pattern_rows, run_row
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import Table, frames
+from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
 
 NAMES = ("rank", "host", "target", "storage")
 HOSTILE = '<img src=x>"\\\n€'
@@ -81,7 +82,7 @@ def test_edges_are_those_of_the_slow_twin(seed: int, hop_count: int, window_coun
     network = at_random(seed, hop_count, window_count)
     rows = edge_rows(network)
     assert rows.to_dicts() == naive.edge_rows(network)
-    held(rows, tables.NETWORK_EDGES)
+    held(rows, NETWORK_EDGES)
 
 
 @given(seed=st.integers(0, 1 << 32))
@@ -106,7 +107,7 @@ def test_a_network_without_edges_has_no_rows() -> None:
         TOTALS.to_frame(),
         TIMELINE.to_frame(),
     )
-    assert held(edge_rows(empty), tables.NETWORK_EDGES).is_empty()
+    assert held(edge_rows(empty), NETWORK_EDGES).is_empty()
 
 
 def of_one_edge(*, labels: tuple[str, str] = ("0", "n1"), read_bytes: float = 0.0, windows: int = 1) -> Network:
@@ -193,7 +194,7 @@ def test_patterns_have_names_and_times() -> None:
         {"metric": "size", "band_ratio": math.inf, "cause_nodes": None},
     )
     rows = pattern_rows(network, found)
-    held(rows, tables.NETWORK_PATTERNS)
+    held(rows, NETWORK_PATTERNS)
     assert rows.select("source_layer", "target_layer", "window_began_s", "window_ceased_s").rows() == [
         ("rank", "host", -1.0, 1.0),
         ("host", "target", 5.0, 7.0),
@@ -203,7 +204,7 @@ def test_patterns_have_names_and_times() -> None:
     assert rows["node_spread"].to_list() == [0.1, 0.1, None, 0.1]
     assert rows["band_ratio"].to_list() == [0.0, 0.0, 0.0, None]
     assert [text and json.loads(text) for text in rows["cause_nodes"]] == [None, ["host 1", HOSTILE], None, None]
-    assert held(pattern_rows(network, found.clear()), tables.NETWORK_PATTERNS).is_empty()
+    assert held(pattern_rows(network, found.clear()), NETWORK_PATTERNS).is_empty()
 
 
 def test_bottlenecks_are_in_the_tables_order() -> None:
@@ -223,7 +224,7 @@ def test_bottlenecks_are_in_the_tables_order() -> None:
         }
     )
     rows = bottleneck_rows(found)
-    held(rows, tables.NETWORK_BOTTLENECKS)
+    held(rows, NETWORK_BOTTLENECKS)
     assert rows.row(0) == ("time", 0, "rank", "0", "target", "OST 3", 1.5, 8.0, 0.5, 9.0, 0.25)
 
 
@@ -239,7 +240,7 @@ def test_a_run_says_what_its_network_is_made_of() -> None:
         skew=skew,
         negative_count=0,
     )
-    found = held(row, tables.NETWORK_RUNS).row(0, named=True)
+    found = held(row, NETWORK_RUNS).row(0, named=True)
     assert json.loads(found["layers"]) == list(NAMES)
     assert found["group_sizes"] == [1, 1, 1, 1]
     assert found["node_counts"] == [known.node_count for known in network.layers]
@@ -251,7 +252,7 @@ def test_a_run_says_what_its_network_is_made_of() -> None:
 
 @pytest.mark.parametrize("covered_ratio", [None, math.nan])
 def test_a_run_without_network_says_so(covered_ratio: float | None) -> None:
-    row = held(run_row("refused", reason="Damaged.", covered_ratio=covered_ratio), tables.NETWORK_RUNS)
+    row = held(run_row("refused", reason="Damaged.", covered_ratio=covered_ratio), NETWORK_RUNS)
     told = {name: value for name, value in row.row(0, named=True).items() if value is not None}
     assert told == {
         "trace_id": "t",

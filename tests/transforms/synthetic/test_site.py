@@ -22,7 +22,7 @@ from transforms.synthetic.site import (
     signature,
     simulate,
 )
-from warehouse.contracts import tables
+from warehouse.contracts.jobs import JOB_RECORDS
 
 GB = 1e9
 SHORT = SiteParams(seed=5, days=0.4, controller_count=3)
@@ -255,13 +255,13 @@ def test_stopped_runs_are_shorter_and_restarts_do_the_rest() -> None:
 
 def test_the_job_log_is_one(site: Site) -> None:
     jobs = site.jobs
-    known = set(tables.JOB_RECORDS.column_names)
+    known = set(JOB_RECORDS.column_names)
     assert set(jobs.columns) <= known
     assert {"job_id", "user", "job_name", "node_count", "submitted_at", "started_at", "ended_at", "state"} <= set(
         jobs.columns
     )
     assert jobs["job_id"].n_unique() == jobs.height
-    assert set(jobs["state"]) <= set(tables.JOB_RECORDS.column("state").choices)
+    assert set(jobs["state"]) <= set(JOB_RECORDS.column("state").choices)
     assert len(set(jobs["state"])) >= 4
     assert (jobs["submitted_at"] <= jobs["started_at"]).all()
     ended = jobs.filter(pl.col("ended_at").is_not_null())

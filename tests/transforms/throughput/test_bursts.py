@@ -15,7 +15,7 @@ from tests.transforms.request_lists import BOUNDED, DYADIC, of, together
 from transforms.throughput.bursts import Bursts, bursts
 from transforms.throughput.requests import Requests, step_function
 from transforms.throughput.sampling import Grid, binned
-from warehouse.contracts import tables
+from warehouse.contracts.traces import TRACE_REQUESTS
 from warehouse.sources.darshan.source import SOURCE
 from warehouse.sources.protocol import Reading
 
@@ -75,7 +75,7 @@ def test_bursts_of_the_signal_are_those_of_the_requests(requests: list[Request])
 def segments(log: Path) -> pl.DataFrame:
     """The requests that a log's DXT modules hold, as they land."""
     batches = SOURCE.read(log, Reading())
-    return pl.concat([batch.rows for batch in batches if batch.table == tables.TRACE_REQUESTS])
+    return pl.concat([batch.rows for batch in batches if batch.table == TRACE_REQUESTS])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,10 @@ import pytest
 
 from tests.sql.given import rows
 from tests.warehouse.releasing import draft, on, publish, read
-from warehouse.contracts import frames, table, tables
+from warehouse.contracts import frames, table
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.quality import REJECTS
+from warehouse.contracts.samples import SAMPLES
 from warehouse.errors import UsageError
 from warehouse.releases import releases
 from warehouse.releases.export import export_table, write_csv
@@ -66,7 +69,7 @@ def test_csv_has_a_header_empty_cells_for_null_and_lists_as_json(store: Store, t
     path = tmp_path / "samples.CSV"
     assert export_table(store, release, "samples", path) == 2
     found = pl.read_csv(path, infer_schema=False).sort("job_id")
-    assert found.columns == list(tables.SAMPLES.column_names)
+    assert found.columns == list(SAMPLES.column_names)
     assert [json.loads(text) for text in found["sample_bytes_per_s"]] == [[0.0, None, 2.5], [1e12]]
     assert found["reported_ratios"].to_list() == [None, "[0.5]"]
     assert found["started_at"][0].startswith("2018-02-09 12:00:00")
@@ -84,7 +87,7 @@ def test_an_empty_table_is_a_header(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "rejects.csv"
     assert export_table(store, releases.find(store, None), "rejects", path) == 0
     header = path.read_text().strip().replace('"', "")
-    assert header == ",".join(tables.REJECTS.column_names)
+    assert header == ",".join(REJECTS.column_names)
 
 
 @pytest.mark.parametrize("name", ["nothing", "job_records", "releases", "jobs; drop", ""])
@@ -113,7 +116,7 @@ def test_an_export_that_fails_keeps_the_old_file(store: Store, tmp_path: Path, m
 
 def test_a_release_that_is_older_than_a_column_can_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "warehouse")
-    old = replace(tables.JOBS, columns=tuple(column for column in tables.JOBS.columns if column.name != "line"))
+    old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name != "line"))
     path = store.builds / "old.parquet"
     frame = rows("stage.jobs", "job_id \n 1").select(old.column_names).with_columns(ended_on=pl.lit(on(9)))
     write_parquet(frame, old, path)

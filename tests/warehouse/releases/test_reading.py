@@ -14,7 +14,9 @@ import pytest
 
 from tests.sql.given import rows
 from tests.warehouse.releasing import draft, on, publish
-from warehouse.contracts import columns, tables
+from warehouse.contracts import columns
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.releases import RELEASES, STALE_DAYS
 from warehouse.errors import UsageError
 from warehouse.releases import catalogue, reading, releases
 from warehouse.releases.reading import count_differences, opened, published, require_reading
@@ -88,7 +90,7 @@ def test_tables_and_columns_say_what_they_are(connection: duckdb.DuckDBPyConnect
         for column in table.columns:
             unit = f" [{column.unit}]" if column.unit else ""
             assert comments[table.name, column.name] == column.doc + unit
-    assert comments["releases", "verdict"] == columns.VERDICT.doc
+    assert comments["releases", "verdict"] == RELEASES.column("verdict").doc
     assert comments["job_io", "volume_bytes"].endswith("[B]")
 
 
@@ -264,7 +266,7 @@ def test_the_file_system_is_out_of_reach_whatever_runs(
 def test_a_file_that_lacks_a_column_reads_as_null_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "warehouse")
     later = ("account", "is_application_run", "line")
-    old = replace(tables.JOBS, columns=tuple(column for column in tables.JOBS.columns if column.name not in later))
+    old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name not in later))
     path = store.builds / "old.parquet"
     frame = rows("stage.jobs", "job_id user \n 1 ann").select(old.column_names)
     write_parquet(frame.with_columns(ended_on=pl.lit(on(8))), old, path)
@@ -274,7 +276,7 @@ def test_a_file_that_lacks_a_column_reads_as_null_there(tmp_path: Path, monkeypa
     release = publish(store, "new", {"jobs": {9: "job_id user account \n 2 bob physics"}})
     with opened(store, release) as connection:
         found = connection.sql("from jobs order by job_id").pl()
-    assert found.columns == list(tables.JOBS.column_names)
+    assert found.columns == list(JOBS.column_names)
     assert found.select("job_id", "user", "account", "is_application_run", "line").rows() == [
         ("1", "ann", None, None, None),
         ("2", "bob", "physics", True, 1),
@@ -302,7 +304,7 @@ def test_differences_are_counted_by_key(store: Store, first: Release) -> None:
 
 
 def test_comments_survive_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
-    quoted = replace(tables.STALE_DAYS, grain="one row per 'day'; drop", columns=(columns.CLUSTER,))
+    quoted = replace(STALE_DAYS, grain="one row per 'day'; drop", columns=(columns.CLUSTER,))
     with duckdb.connect() as connection:
         reading._view(connection, quoted, [])
         found = connection.sql("select comment from duckdb_views() where view_name = 'stale_days'").fetchall()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.sql.given import DAY
 from tests.warehouse.releasing import keys, on, publish, read
-from warehouse.contracts import tables
+from warehouse.contracts.samples import APPLICATIONS
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.releases import releases
 from warehouse.store.store import Store
@@ -191,7 +191,7 @@ def test_a_kill_between_two_tables_leaves_the_release_before(two: Store, monkeyp
     replace = catalogue.replace
 
     def kill_at_applications(*arguments: Any, **named: Any) -> int | None:
-        if arguments[2] == tables.APPLICATIONS:
+        if arguments[2] == APPLICATIONS:
             raise Killed
         return replace(*arguments, **named)
 

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts import Table, frames, tables
+from warehouse.contracts import Table, frames
+from warehouse.contracts.polls import POLLS
+from warehouse.contracts.quality import REJECTS
 from warehouse.sources.protocol import Batch, Reading, Source
 
 
-def gathered(batches: Iterable[Batch], table: Table = tables.POLLS) -> tuple[pl.DataFrame, pl.DataFrame]:
+def gathered(batches: Iterable[Batch], table: Table = POLLS) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return all rows and all rejects, each batch checked against its contract."""
     rows = [frames.empty(table)]
-    refused = [frames.empty(tables.REJECTS)]
+    refused = [frames.empty(REJECTS)]
     for batch in batches:
-        assert batch.table in (table, tables.REJECTS)
+        assert batch.table in (table, REJECTS)
         assert not batch.rows.is_empty()
         frames.require(batch.rows, batch.table)
         (rows if batch.table == table else refused).append(batch.rows)
@@ -24,7 +26,7 @@ def gathered(batches: Iterable[Batch], table: Table = tables.POLLS) -> tuple[pl.
 
 
 def read_input(
-    source: Source, path: Path, reading: Reading | None = None, table: Table = tables.POLLS
+    source: Source, path: Path, reading: Reading | None = None, table: Table = POLLS
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return all rows and all rejects of a file."""
     return gathered(source.read(path, reading or Reading()), table)

@@ -6,19 +6,21 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.contracts.quality import REJECTS
 from warehouse.sources.protocol import Reading, Source
 
 
 def read_log(source: Source, path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return all job records and all rejects of a log, each batch checked against its contract."""
-    rows = [frames.empty(tables.JOB_RECORDS)]
-    refused = [frames.empty(tables.REJECTS)]
+    rows = [frames.empty(JOB_RECORDS)]
+    refused = [frames.empty(REJECTS)]
     for batch in source.read(path, reading or Reading()):
         frames.require(batch.rows, batch.table)
         assert not batch.rows.is_empty()
         assert batch.rows["line"].is_sorted()
-        (rows if batch.table == tables.JOB_RECORDS else refused).append(batch.rows)
+        (rows if batch.table == JOB_RECORDS else refused).append(batch.rows)
     return pl.concat(rows).sort("line"), pl.concat(refused).sort("line")
 
 

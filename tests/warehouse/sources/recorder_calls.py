@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 import zstandard
 
-from warehouse.contracts import frames, trace_tables
+from warehouse.contracts import frames
+from warehouse.contracts.traces import TRACE_CALLS
 from warehouse.sources.protocol import Batch
 from warehouse.sources.recorder.requests import Requests
 
@@ -24,7 +25,7 @@ def of_text(lines: Iterable[str], rank: int = 0) -> pl.DataFrame:
         rows.append(
             ("", rank, number, int(level), MODULES[kind], function, " ".join(words), float(began), float(ceased))
         )
-    return pl.DataFrame(rows, frames.schema(trace_tables.TRACE_CALLS), orient="row")
+    return pl.DataFrame(rows, frames.schema(TRACE_CALLS), orient="row")
 
 
 def made(*calls: str, rank: int = 0) -> pl.DataFrame:

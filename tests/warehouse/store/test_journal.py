@@ -21,7 +21,8 @@ import polars as pl
 import pytest
 
 from tests.prediction_rows import NOON, job_prediction, prediction
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.predictions import PREDICTIONS
 from warehouse.errors import ContractError, InputRefused, UsageError
 from warehouse.store import journal as journal_module
 from warehouse.store.journal import VERSION, Journal, Range, State
@@ -69,7 +70,7 @@ def test_rows_come_back_as_they_were_in_the_order_of_their_commits(path: Path) -
         assert journal.commit(rows[2:], [State(A, {"byte": 9}, b"two")]) == 3
     with Journal(path) as journal:
         found, last = journal.rows_after(0, 10)
-        assert frames.require(found, tables.PREDICTIONS).to_dicts() == rows
+        assert frames.require(found, PREDICTIONS).to_dicts() == rows
         assert last == journal.last_sequence() == 3
         assert journal.state(A) == State(A, {"byte": 9}, b"two")
         assert [state.followed_id for state in journal.states()] == [A, rows[1]["followed_id"]]
@@ -83,7 +84,7 @@ def test_rows_are_read_piece_by_piece(path: Path) -> None:
         rest, last = journal.rows_after(2, 10, until=4)
         assert (rest["evaluation"].to_list(), last) == ([3, 4], 4)
         none, last = journal.rows_after(5, 10)
-        assert (none.equals(frames.empty(tables.PREDICTIONS)), last) == (True, 5)
+        assert (none.equals(frames.empty(PREDICTIONS)), last) == (True, 5)
 
 
 def test_a_state_goes_without_rows_and_rows_without_a_state(path: Path) -> None:
@@ -228,7 +229,7 @@ def follower(path: Path, name: str) -> subprocess.Popen[str]:
 def require_whole(journal: Journal, names: tuple[str, ...]) -> int:
     """Assert that every commit is there whole or not at all; return how many there are."""
     rows, _ = journal.rows_after(0, 1_000_000)
-    assert rows.select(tables.PREDICTIONS.key).is_unique().all()
+    assert rows.select(PREDICTIONS.key).is_unique().all()
     done = {state.followed_id: state for state in journal.states()}
     told = rows.group_by("followed_id", "direction").agg(pl.len(), pl.col("evaluation").max().alias("last"))
     for followed_id, _, count, last in told.iter_rows():

@@ -13,7 +13,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.contracts.quality import REJECTS
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.protocol import Batch, Reading, Source, input_name, named
 from warehouse.sources.rows.rejects import rejects
@@ -59,7 +61,7 @@ def rows(store: Store, landed: Landing, table: str) -> pl.DataFrame:
 def refused(store: Store) -> pl.DataFrame:
     """Return the refused rows of all landings that count."""
     parts = [part for landed in landing.ledger(store) for part in landed.parts if part.table == "rejects"]
-    return pl.concat([frames.empty(tables.REJECTS), *(pl.read_parquet(store.root / part.path) for part in parts)])
+    return pl.concat([frames.empty(REJECTS), *(pl.read_parquet(store.root / part.path) for part in parts)])
 
 
 # ---- once
@@ -236,7 +238,7 @@ def source(batches: Iterator[Batch]) -> Source:
 
 def good_batch(job_id: str = "1") -> Batch:
     row = {"job_id": job_id, "source_file": "", "line": 1}
-    return Batch(tables.JOB_RECORDS, pl.DataFrame([row], schema=frames.schema(tables.JOB_RECORDS)))
+    return Batch(JOB_RECORDS, pl.DataFrame([row], schema=frames.schema(JOB_RECORDS)))
 
 
 def test_a_file_that_breaks_off_lands_nothing_but_its_refusal(

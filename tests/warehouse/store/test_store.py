@@ -11,11 +11,14 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.polls import TICKS
+from warehouse.contracts.samples import SAMPLES
+from warehouse.contracts.signatures import SIGNATURE_BURSTS
 from warehouse.errors import ContractError, UsageError
 from warehouse.store.store import Store, join_parquet, locked, write_json, write_parquet
 
-TICKS = pl.DataFrame(
+ROWS = pl.DataFrame(
     {
         "polled_on": [None],
         "filesystem": ["lake"],
@@ -26,7 +29,7 @@ TICKS = pl.DataFrame(
         "read_bytes": [1 << 53],
         "written_bytes": [None],
     },
-    schema=frames.schema(tables.TICKS),
+    schema=frames.schema(TICKS),
 ).with_columns(
     polled_on=pl.lit("2018-02-09").str.to_date(),
     polled_at=pl.lit("2018-02-09T12:00:00Z").str.to_datetime(time_unit="us", time_zone="UTC"),
@@ -41,44 +44,44 @@ def lying_in(folder: Path) -> list[str]:
 
 
 def test_parquet_carries_units_and_docs(tmp_path: Path) -> None:
-    path = write_parquet(TICKS, tables.TICKS, tmp_path / "ticks.parquet")
+    path = write_parquet(ROWS, TICKS, tmp_path / "ticks.parquet")
     written = pq.read_schema(path)
-    assert written.metadata[b"grain"].decode() == tables.TICKS.grain
-    assert written.names == list(tables.TICKS.column_names)
-    for column in tables.TICKS.columns:
+    assert written.metadata[b"grain"].decode() == TICKS.grain
+    assert written.names == list(TICKS.column_names)
+    for column in TICKS.columns:
         field = written.field(column.name)
         assert field.metadata[b"doc"].decode() == column.doc
         assert field.metadata.get(b"unit", b"").decode() == (column.unit or "")
         assert field.nullable == column.nullable
-    assert pl.read_parquet(path).equals(TICKS)
+    assert pl.read_parquet(path).equals(ROWS)
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        TICKS.drop("interval_s"),
-        TICKS.with_columns(extra=1),
-        TICKS.with_columns(pl.col("controller_count").cast(pl.Int32)),
-        TICKS.with_columns(interval_s=pl.lit(float("nan"))),
-        TICKS.with_columns(read_bytes=pl.lit(-1, pl.Int64)),
-        TICKS.with_columns(filesystem=pl.lit(None, pl.String)),
+        ROWS.drop("interval_s"),
+        ROWS.with_columns(extra=1),
+        ROWS.with_columns(pl.col("controller_count").cast(pl.Int32)),
+        ROWS.with_columns(interval_s=pl.lit(float("nan"))),
+        ROWS.with_columns(read_bytes=pl.lit(-1, pl.Int64)),
+        ROWS.with_columns(filesystem=pl.lit(None, pl.String)),
     ],
     ids=["lacks", "more", "narrow", "nan", "negative", "null"],
 )
 def test_what_breaks_the_contract_is_not_written(tmp_path: Path, wrong: pl.DataFrame) -> None:
     path = tmp_path / "ticks.parquet"
     with pytest.raises(ContractError, match="ticks"):
-        write_parquet(wrong, tables.TICKS, path)
+        write_parquet(wrong, TICKS, path)
     assert lying_in(tmp_path) == []
-    write_parquet(TICKS, tables.TICKS, path)
+    write_parquet(ROWS, TICKS, path)
     with pytest.raises(ContractError, match="ticks"):
-        write_parquet(wrong, tables.TICKS, path)
-    assert pl.read_parquet(path).equals(TICKS)
+        write_parquet(wrong, TICKS, path)
+    assert pl.read_parquet(path).equals(ROWS)
 
 
 def test_an_empty_table_is_written_with_its_schema(tmp_path: Path) -> None:
-    path = write_parquet(frames.empty(tables.SAMPLES), tables.SAMPLES, tmp_path / "samples.parquet")
-    assert pl.read_parquet(path).schema == frames.schema(tables.SAMPLES)
+    path = write_parquet(frames.empty(SAMPLES), SAMPLES, tmp_path / "samples.parquet")
+    assert pl.read_parquet(path).schema == frames.schema(SAMPLES)
 
 
 def test_json_is_written_the_same_whatever_the_order_of_keys(tmp_path: Path) -> None:
@@ -134,19 +137,19 @@ def test_a_warehouse_exists_once_anything_was_landed_or_released(tmp_path: Path)
 
 
 def test_parts_are_joined_in_order_with_what_is_kept_of_them(tmp_path: Path) -> None:
-    schema = frames.schema(tables.SIGNATURE_BURSTS)
+    schema = frames.schema(SIGNATURE_BURSTS)
     key = {"application_id": "a", "filesystem": "f", "direction": "read", "method": "iosi"}
     numbers = {"started_s": 1.0, "peaked_s": 2.0, "ended_s": 3.0, "volume_bytes": 4.0, "support_ratio": None}
     parts = []
     for part in range(3):
         rows = pl.DataFrame([key | numbers | {"burst": 2 * part + k} for k in range(2)], schema=schema)
-        parts.append(write_parquet(rows, tables.SIGNATURE_BURSTS, tmp_path / f"{part}.parquet"))
-    joined = join_parquet(parts, tables.SIGNATURE_BURSTS, tmp_path / "all.parquet")
+        parts.append(write_parquet(rows, SIGNATURE_BURSTS, tmp_path / f"{part}.parquet"))
+    joined = join_parquet(parts, SIGNATURE_BURSTS, tmp_path / "all.parquet")
     assert pl.read_parquet(joined)["burst"].to_list() == [0, 1, 2, 3, 4, 5]
     assert pq.read_schema(joined).equals(pq.read_schema(parts[0]), check_metadata=True), "units and docs too"
     odd = join_parquet(
-        parts, tables.SIGNATURE_BURSTS, tmp_path / "odd.parquet", lambda rows: rows.filter(pl.col("burst") % 2 == 1)
+        parts, SIGNATURE_BURSTS, tmp_path / "odd.parquet", lambda rows: rows.filter(pl.col("burst") % 2 == 1)
     )
     assert pl.read_parquet(odd)["burst"].to_list() == [1, 3, 5]
-    nothing = join_parquet([], tables.SIGNATURE_BURSTS, tmp_path / "none.parquet")
+    nothing = join_parquet([], SIGNATURE_BURSTS, tmp_path / "none.parquet")
     assert pl.read_parquet(nothing).schema == schema

@@ -16,7 +16,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from warehouse.contracts import Table, columns, tables
+from warehouse.contracts import Table, columns
+from warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
 from warehouse.sources.darshan import reading
 from warehouse.sources.darshan.counters import COUNTS, Records, Totals
 from warehouse.sources.darshan.layout import Layout, Region, examine
@@ -113,10 +114,10 @@ class _Trace:
                 told = {"module": region.name, "version": region.version, "is_partial": region.is_partial}
                 self.modules.append(told | {"outcome": "unreadable", "reason": region.fault, "record_count": None})
         if self.modules:
-            yield self._batch(tables.TRACE_MODULES, self._module_columns())
+            yield self._batch(TRACE_MODULES, self._module_columns())
         files = self._files()
         if files:
-            yield self._batch(tables.TRACE_FILES, files)
+            yield self._batch(TRACE_FILES, files)
 
     def _batch(self, table: Table, known: dict[str, Any]) -> Batch:
         return traced.rows(table, known, self.ended_at)
@@ -137,7 +138,7 @@ class _Trace:
         words = head["command"].split()
         application = PurePosixPath(words[0]).name if words else None
         yield self._batch(
-            tables.TRACES,
+            TRACES,
             {
                 "tracer": "darshan",
                 "tracer_version": self.layout.version,
@@ -201,7 +202,7 @@ class _Trace:
         self.record_counts[module] += frame.height
         kept = frame.filter(is_sound & is_first)
         if kept.height:
-            yield self._batch(tables.TRACE_RECORDS, {"module": module, **kept.to_dict(as_series=True)})
+            yield self._batch(TRACE_RECORDS, {"module": module, **kept.to_dict(as_series=True)})
 
     def _stripes(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
         self.stripes = Stripes.of(block["ids"], block["component_counts"], block["components"], block["osts"])
@@ -231,7 +232,7 @@ class _Trace:
                 yield _refused(refused, places, reason)
             kept = frame.filter(is_sound)
             if kept.height:
-                yield self._batch(tables.TRACE_HEATMAPS, {"direction": direction, **kept.to_dict(as_series=True)})
+                yield self._batch(TRACE_HEATMAPS, {"direction": direction, **kept.to_dict(as_series=True)})
 
     def _heatmap_module(self, number: int) -> str | None:
         name = self.names.get(number, "")
@@ -253,7 +254,7 @@ class _Trace:
             frame = frame.filter(sound)
         told = {"module": head["module"].removeprefix("DXT_"), "is_nested": False, "is_async": False}
         if frame.height:
-            yield self._batch(tables.TRACE_REQUESTS, {**told, **frame.to_dict(as_series=True)})
+            yield self._batch(TRACE_REQUESTS, {**told, **frame.to_dict(as_series=True)})
 
     # ---- files
 

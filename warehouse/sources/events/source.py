@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from warehouse.contracts import tables
+from warehouse.contracts.events import REQUEST_EVENTS
+from warehouse.contracts.traces import TRACE_FILES, TRACE_MODULES, TRACE_REQUESTS, TRACES
 from warehouse.errors import InputRefused
 from warehouse.sources.events import rows as event_rows
 from warehouse.sources.events.rows import Clock, Layers
@@ -216,7 +217,7 @@ def _landed(pieces: Iterator[pl.DataFrame], table: _Table) -> Iterator[Batch]:
     if table.files:
         numbers = pl.Series(list(table.files.values()), dtype=pl.Int64)
         paths = pl.Series(list(table.files), dtype=pl.String)
-        yield traced.rows(tables.TRACE_FILES, {"file_number": numbers, "path": paths})
+        yield traced.rows(TRACE_FILES, {"file_number": numbers, "path": paths})
     yield _module(table, counts)
     yield _trace(table, counts)
 
@@ -250,8 +251,8 @@ def _events(rows: pl.DataFrame, table: _Table, counts: _Counts) -> Iterator[Batc
     for layer, kind, count in rows.group_by("layer", "event_kind").len().iter_rows():
         name = f"{layer}.{kind}"
         counts.kinds[name if name in counts.kinds or len(counts.kinds) < _MOST_KINDS else "other"] += count
-    known = {name: rows[name] for name in tables.REQUEST_EVENTS.column_names if name in rows.columns}
-    yield traced.rows(tables.REQUEST_EVENTS, known | {"event": numbers})
+    known = {name: rows[name] for name in REQUEST_EVENTS.column_names if name in rows.columns}
+    yield traced.rows(REQUEST_EVENTS, known | {"event": numbers})
     asked = (pl.col("layer_number") == table.outermost) & (pl.col("event_kind") == "request")
     requests = rows.filter(asked)
     if not requests.is_empty():
@@ -264,7 +265,7 @@ def _requests(rows: pl.DataFrame, counts: _Counts) -> Batch:
     counts.request_count += rows.height
     own = {name: rows[name] for name in ("rank", "file_number", "began_s", "ceased_s")}
     return traced.rows(
-        tables.TRACE_REQUESTS,
+        TRACE_REQUESTS,
         own
         | {
             "request": numbers,
@@ -280,7 +281,7 @@ def _requests(rows: pl.DataFrame, counts: _Counts) -> Batch:
 def _module(table: _Table, counts: _Counts) -> Batch:
     refused = table.refused_count
     return traced.rows(
-        tables.TRACE_MODULES,
+        TRACE_MODULES,
         {
             "module": MODULE,
             "outcome": "partial" if refused else "sound",
@@ -296,7 +297,7 @@ def _trace(table: _Table, counts: _Counts) -> Batch:
     """Return the run: of as many processes as the highest rank tells, until the last event's end."""
     started, ended = (_instant(table, value) for value in (table.began, table.ceased))
     return traced.rows(
-        tables.TRACES,
+        TRACES,
         {
             "tracer": "request_events",
             "process_count": counts.last_rank + 1,

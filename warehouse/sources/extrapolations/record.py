@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from warehouse.contracts import columns
+from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from warehouse.errors import InputRefused
 
 MARK = "iosig-extrapolation"
@@ -29,7 +29,7 @@ _MOST_NAME_CHARS = 4096
 _MOST_TOTAL = 2**127 - 1
 _MOST_INT = 2**63 - 1
 _ID_DIGITS = 16
-_OUTCOMES = columns.EXTRAPOLATION_OUTCOME.choices
+_OUTCOMES = EXTRAPOLATION_RECORDS.column("outcome").choices
 _DONE = "extrapolated"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REMEDY = "Extrapolate anew, or copy the file again."

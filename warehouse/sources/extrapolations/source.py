@@ -51,9 +51,10 @@ def batch(record: Record) -> Batch:
     """Return a record as a batch of `extrapolation_records`."""
     import polars as pl
 
-    from warehouse.contracts import frames, tables
+    from warehouse.contracts import frames
+    from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 
-    table = tables.EXTRAPOLATION_RECORDS
+    table = EXTRAPOLATION_RECORDS
     return Batch(table, pl.DataFrame([record.row()], schema=frames.schema(table), orient="row"))
 
 

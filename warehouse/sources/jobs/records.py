@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.sources.protocol import Batch
 from warehouse.sources.rows import times
 from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, reject_frame
@@ -67,7 +68,7 @@ class Records:
     def batches(self) -> Iterator[Batch]:
         """Yield what there is to land."""
         if not self.rows.is_empty():
-            yield Batch(tables.JOB_RECORDS, self.rows)
+            yield Batch(JOB_RECORDS, self.rows)
         if not self.refused.is_empty():
             yield reject_frame(self.refused)
 
@@ -128,7 +129,7 @@ def _states(frame: pl.DataFrame) -> pl.DataFrame:
         .with_columns(said=pl.col("state"), state=upper.replace(SHORT_STATES))
         .with_columns(by=pl.coalesce("by", "cancelled_by"))
     )
-    known = pl.col("state").is_in(tables.JOB_RECORDS.column("state").choices)
+    known = pl.col("state").is_in(JOB_RECORDS.column("state").choices)
     by_whom = pl.col("by").is_not_null() & pl.col("word").ne(pl.col("said"))
     unknown = pl.col("said").is_not_null() & (
         pl.col("state").is_null() | ~known | (by_whom & pl.col("state").ne("CANCELLED"))
@@ -192,11 +193,11 @@ def _ends(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _split(frame: pl.DataFrame) -> Records:
-    expected = frames.schema(tables.JOB_RECORDS)
+    expected = frames.schema(JOB_RECORDS)
     sound = frame.filter(pl.col("reason").is_null())
     rows, broken = frames.split(
         sound.with_columns(source_file=pl.lit("")).select(pl.col(name).cast(kind) for name, kind in expected.items()),
-        tables.JOB_RECORDS,
+        JOB_RECORDS,
     )
     unruly = broken.select(
         "line",

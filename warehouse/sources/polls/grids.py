@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.contracts import tables
+from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused
 from warehouse.sources.files.child import arrays_from_child
 from warehouse.sources.files.plain import plain_file
@@ -121,9 +121,9 @@ def _rates(block: hdf5.Arrays, direction: str, unit_s: npt.NDArray[Any], is_reco
 
 def _sifted(rows: pl.DataFrame) -> Iterator[Batch]:
     shown = pl.format("{}: read {}, write {}", "controller", "read_bytes_per_s", "write_bytes_per_s").alias(RAW)
-    found = sift(rows.with_columns(shown), of_contract(tables.POLLS))
+    found = sift(rows.with_columns(shown), of_contract(POLLS))
     if not found.rows.is_empty():
-        yield Batch(tables.POLLS, found.rows.select(tables.POLLS.column_names))
+        yield Batch(POLLS, found.rows.select(POLLS.column_names))
     if not found.refused.is_empty():
         yield reject_frame(found.refused)
 

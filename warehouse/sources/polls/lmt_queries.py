@@ -20,7 +20,7 @@ import polars as pl
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from warehouse.contracts import tables
+from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.files.plain import plain_file
 from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
@@ -248,16 +248,16 @@ def _batches(connection: sa.Connection, reading: Reading) -> Iterator[Batch]:
     for target in _targets(connection):
         usable = sift(_readings(connection, target, instants), faults_of(has_name=target.controller is not None))
         readings, contradicting = without_repeats(usable.rows)
-        found = sift(_rows_of(target, polls_of(readings), reading), of_contract(tables.POLLS))
+        found = sift(_rows_of(target, polls_of(readings), reading), of_contract(POLLS))
         refused = pl.concat([usable.refused, contradicting, found.refused])
         if not refused.is_empty():
             yield reject_frame(refused)
-        waiting.append(found.rows.select(tables.POLLS.column_names))
+        waiting.append(found.rows.select(POLLS.column_names))
         if sum(rows.height for rows in waiting) >= BATCH_ROWS:
-            yield Batch(tables.POLLS, pl.concat(waiting))
+            yield Batch(POLLS, pl.concat(waiting))
             waiting = []
     if any(rows.height for rows in waiting):
-        yield Batch(tables.POLLS, pl.concat(waiting))
+        yield Batch(POLLS, pl.concat(waiting))
 
 
 @contextmanager

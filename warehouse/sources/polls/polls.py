@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch, Reading
 from warehouse.sources.rows import times as job_times
@@ -101,7 +102,7 @@ def instants(times: pl.Series, zone: str) -> pl.DataFrame:
 def _faults(times: pl.DataFrame, given: Collection[str]) -> list[Fault]:
     time = Fault(pl.col("reason").is_not_null(), pl.col("reason"), pl.col("remedy"))
     numbers = [no_number(_GIVEN + name, name) for name in given]
-    contract = of_contract(tables.POLLS, but=("interval_s_not_null",))
+    contract = of_contract(POLLS, but=("interval_s_not_null",))
     return [*([time] if "reason" in times.columns else []), *numbers, *contract]
 
 
@@ -144,14 +145,14 @@ def typed(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Faul
 def sifted(frame: pl.DataFrame, faults: list[Fault]) -> Sifted:
     """Part typed rows; the good ones hold the columns of `polls` and `line`."""
     found = sift(frame, faults)
-    return Sifted(found.rows.select(*tables.POLLS.column_names, LINE), found.refused)
+    return Sifted(found.rows.select(*POLLS.column_names, LINE), found.refused)
 
 
 def all_good(frame: pl.DataFrame, faults: list[Fault]) -> Sifted | None:
     """Return typed rows as they are if none of them has a fault, else None."""
     if has_any(frame, faults):
         return None
-    return Sifted(frame.select(*tables.POLLS.column_names, LINE), pl.DataFrame())
+    return Sifted(frame.select(*POLLS.column_names, LINE), pl.DataFrame())
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,7 @@ def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterato
     )
     found = sift(rows, [unknown])
     if not found.rows.is_empty():
-        yield Batch(tables.POLLS, found.rows.select(tables.POLLS.column_names))
+        yield Batch(POLLS, found.rows.select(POLLS.column_names))
     refused = [part for part in (pl.DataFrame() if is_again else piece.refused, found.refused) if not part.is_empty()]
     if refused:
         yield reject_frame(pl.concat(refused))
@@ -203,7 +204,7 @@ def completed(read: Callable[[], Iterator[Sifted]]) -> Iterator[Batch]:
     Pieces that say their intervals go out at once. Others wait until all instants were seen; those that would
     not fit in memory are read again. Raises InputRefused if no interval can be known at all.
     """
-    steps = _Steps(frames.empty(tables.POLLS).select("filesystem", "polled_at"))
+    steps = _Steps(frames.empty(POLLS).select("filesystem", "polled_at"))
     waiting: list[Sifted] = []
     again: set[int] = set()
     held_count = yielded_count = 0

@@ -14,7 +14,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from warehouse.contracts import Column, Dtype, tables
+from warehouse.contracts import Column, Dtype
+from warehouse.contracts.predictions import PREDICTION_RECORDS, PREDICTIONS
 from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch
 
@@ -22,8 +23,8 @@ FORMAT = "iosig-prediction/1"
 #: no line that is written is longer; it bounds what is read at once
 LONGEST_LINE_BYTES = 1 << 20
 _BATCH_LINES = 10_000
-_TABLE = tables.PREDICTIONS
-_LANDED = tables.PREDICTION_RECORDS
+_TABLE = PREDICTIONS
+_LANDED = PREDICTION_RECORDS
 _NAMES = _TABLE.column_names
 _MOST_INT = 2**63 - 1
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|\+00:00)", re.ASCII)

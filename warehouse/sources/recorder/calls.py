@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from warehouse.contracts import trace_tables
+from warehouse.contracts.traces import TRACE_CALLS, TRACE_MODULES, TRACES
 from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch
 from warehouse.sources.recorder.requests import Requests
@@ -59,7 +59,7 @@ def calls(rank: int, columns: Mapping[str, Any]) -> pl.DataFrame:
     """Return the calls of a rank as rows of `trace_calls`, numbered in their order unless `call` is given."""
     height = len(columns["began_s"])
     known = {"rank": rank, "call": np.arange(height)} | dict(columns)
-    return traced.rows(trace_tables.TRACE_CALLS, known).rows
+    return traced.rows(TRACE_CALLS, known).rows
 
 
 def check_count(count: int) -> None:
@@ -76,7 +76,7 @@ def landed(run: Run) -> Iterator[Batch]:
     requests, tally = Requests(), _Tally(run)
     for chunk in _chunks(_read(run, tally)):
         for part in chunk.iter_slices(traced.BATCH_ROWS):
-            yield Batch(trace_tables.TRACE_CALLS, part)
+            yield Batch(TRACE_CALLS, part)
         yield from requests.add(chunk)
     if tally.first_fault is not None and not tally.read_count:
         raise tally.first_fault
@@ -176,7 +176,7 @@ class _Tally:
         """Yield the rows of the run and of its modules, and all that was refused."""
         missing = _missing(self.run)
         yield traced.rows(
-            trace_tables.TRACES,
+            TRACES,
             {
                 "tracer": "recorder",
                 "tracer_version": self.run.version,
@@ -212,7 +212,7 @@ class _Tally:
                 "is_partial": False,
                 "record_count": [self.record_counts[name] for name in names],
             }
-            yield traced.rows(trace_tables.TRACE_MODULES, known, ended_at)
+            yield traced.rows(TRACE_MODULES, known, ended_at)
 
     def _reasons(self, missing: str) -> Iterator[str]:
         if missing:

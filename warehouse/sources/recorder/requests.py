@@ -19,7 +19,7 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from warehouse.contracts import trace_tables
+from warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.sources.protocol import Batch
 from warehouse.sources.rows import traced
 from warehouse.sources.rows.rejects import reject_frame
@@ -370,7 +370,7 @@ class Requests:
         """Yield the files that were touched and, for each process, what was done to each."""
         if self._numbers:
             yield traced.rows(
-                trace_tables.TRACE_FILES,
+                TRACE_FILES,
                 {
                     "file_number": pl.Series(list(self._numbers.values()), dtype=pl.Int64),
                     "path": pl.Series(list(self._numbers), dtype=pl.String),
@@ -379,7 +379,7 @@ class Requests:
         records = pl.concat(self._records) if self._records else pl.DataFrame()
         for part in records.iter_slices(traced.BATCH_ROWS):
             if not part.is_empty():
-                yield traced.rows(trace_tables.TRACE_RECORDS, part.rename({"layer": "module"}).to_dict())
+                yield traced.rows(TRACE_RECORDS, part.rename({"layer": "module"}).to_dict())
 
     def _numbered(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Add `file_number`; the files of a trace are numbered as they come."""
@@ -409,7 +409,7 @@ class Requests:
             )
             known = {name: part[name] for name in own}
             yield traced.rows(
-                trace_tables.TRACE_REQUESTS,
+                TRACE_REQUESTS,
                 known | {"request": numbers, "module": part["layer"], "direction": part["deed"]},
             )
 

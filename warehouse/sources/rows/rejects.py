@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from warehouse.contracts import tables
+from warehouse.contracts.quality import REJECTS
 from warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch
 
 #: what a source knows of a refused row; landing adds `landing_id` and `source_file`
@@ -21,7 +21,7 @@ def rejects(rows: Iterable[tuple[int | None, str, str, str | None]]) -> Batch:
 def reject_frame(rows: pl.DataFrame) -> Batch:
     """Return a frame with the columns line, reason, remedy and raw as a batch of `rejects`."""
     return Batch(
-        tables.REJECTS,
+        REJECTS,
         rows.select(
             pl.lit("").alias("landing_id"),
             pl.lit("").alias("source_file"),

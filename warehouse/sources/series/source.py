@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from warehouse.contracts import tables
+from warehouse.contracts.series import SERIES
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.files.opening import read_head
 from warehouse.sources.protocol import Batch, Head, Reading, Source
@@ -238,10 +238,10 @@ def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
                 LINE,
                 RAW,
             ),
-            of_contract(tables.SERIES),
+            of_contract(SERIES),
         )
         if not found.rows.is_empty():
-            yield Batch(tables.SERIES, found.rows.select(tables.SERIES.column_names))
+            yield Batch(SERIES, found.rows.select(SERIES.column_names))
         yield from _rejects([refused, found.refused])
 
 

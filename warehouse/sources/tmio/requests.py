@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from warehouse.contracts import trace_tables
+from warehouse.contracts.traces import TRACE_MODULES, TRACE_REQUESTS, TRACES
 from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch
 from warehouse.sources.rows import traced
@@ -283,7 +283,7 @@ def _requests(pieces: Sequence[_Good], run: _Run) -> Iterator[Batch]:
         numbers = pl.int_range(run.request_count, run.request_count + part.height, eager=True)
         run.request_count += part.height
         yield traced.rows(
-            trace_tables.TRACE_REQUESTS,
+            TRACE_REQUESTS,
             part.to_dict() | {"request": numbers, "module": _MODULE, "rank": -1, "is_nested": False},
         )
 
@@ -293,7 +293,7 @@ def _trace(run: _Run) -> Batch:
     ranks = run.rank_count or run.io_rank_count
     lasted = max(run.last_end_s, run.times.get("delta_t_rank0", -np.inf))
     return traced.rows(
-        trace_tables.TRACES,
+        TRACES,
         {
             "tracer": "tmio",
             "process_count": int(ranks) if 0 < ranks < 1 << 53 else None,
@@ -311,7 +311,7 @@ def _module(run: _Run) -> Batch:
     sums |= {f"{IO_TIME}.{name}": value for name, value in sorted(run.times.items())}
     finite = {name: value for name, value in sums.items() if np.isfinite(value)}
     return traced.rows(
-        trace_tables.TRACE_MODULES,
+        TRACE_MODULES,
         {
             "module": _MODULE,
             "outcome": "partial" if reasons else "sound",

@@ -18,7 +18,8 @@ from flows.settings import Settings
 from flows.single.one_input import TraceInput, opened
 from tests import request_event_files
 from tests.request_event_files import Plan
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.events import REQUEST_EVENTS
 from warehouse.errors import InputRefused
 from warehouse.sources.events import source
 from warehouse.sources.files.opening import read_head
@@ -38,7 +39,7 @@ GOOD = (
 )
 Tables = dict[str, pl.DataFrame]
 #: what stays the same, whatever a file looks like
-EVENT = [name for name in tables.REQUEST_EVENTS.column_names if name != "trace_id"]
+EVENT = [name for name in REQUEST_EVENTS.column_names if name != "trace_id"]
 
 
 def landed(path: Path, reading: Reading | None = None) -> Tables:
@@ -310,7 +311,7 @@ def test_one_input_reads_it_as_a_trace(tmp_path: Path) -> None:
     request_event_files.write(path, Plan(rank_count=4))
     with opened(path, Settings(), Told()) as found:
         assert isinstance(found, TraceInput)
-        assert found.read(tables.REQUEST_EVENTS).height == pl.read_csv(path).height
+        assert found.read(REQUEST_EVENTS).height == pl.read_csv(path).height
         (counters,) = found.counters.to_dicts()
         assert (counters["module"], counters["is_counted"], counters["write_count"]) == ("EVENTS", True, 32)
         assert counters["written_bytes"] == 32 << 20

@@ -11,7 +11,8 @@ import pytest
 
 from tests.warehouse.extrapolation_records import EXTRAPOLATED, REFUSED
 from transforms.extrapolation.result import OUTCOMES
-from warehouse.contracts import columns, frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from warehouse.errors import InputRefused
 from warehouse.sources.extrapolations import compressed_traces, record as extrapolation_json, source
 from warehouse.sources.extrapolations.record import Record
@@ -38,12 +39,12 @@ def in_json(path: Path, record: Record = REFUSED) -> Path:
 
 def rows_of(path: Path) -> list[dict[str, object]]:
     (batch,) = source.read(path, Reading())
-    assert batch.table == tables.EXTRAPOLATION_RECORDS
+    assert batch.table == EXTRAPOLATION_RECORDS
     return frames.require(batch.rows, batch.table).to_dicts()
 
 
 def test_the_contract_has_the_outcomes_that_there_are() -> None:
-    assert columns.EXTRAPOLATION_OUTCOME.choices == OUTCOMES
+    assert EXTRAPOLATION_RECORDS.column("outcome").choices == OUTCOMES
 
 
 # ---- recognized

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.sources.jobs.records import settle
 
 
@@ -45,5 +46,5 @@ def test_instants_are_taken_as_they_are() -> None:
 
 def test_no_cells_are_no_records() -> None:
     records = settle(pl.DataFrame(schema={"line": pl.Int64, "job_id": pl.String, "elapsed": pl.String}), "UTC")
-    assert records.rows.schema == frames.schema(tables.JOB_RECORDS)
+    assert records.rows.schema == frames.schema(JOB_RECORDS)
     assert list(records.batches()) == []

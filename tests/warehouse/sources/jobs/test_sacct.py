@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.warehouse.sources.log_reading import content_lines, read_log
-from warehouse.contracts import tables
+from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.files.opening import read_head
 from warehouse.sources.jobs.records import FINAL_STATES, SHORT_STATES
 from warehouse.sources.jobs.sacct import SOURCE
 from warehouse.sources.protocol import HEAD_BYTES, Head, Reading
 
-STATES = tables.JOB_RECORDS.column("state").choices
+STATES = JOB_RECORDS.column("state").choices
 HEADER = "JobID|User|State|Start|End"
 FORM_21_LINE = (
     "3456|rush|gpu|chem|chem|101|alice|2001|1500000000|1500000001|1500000100|1500003700|0:0|COMPLETED|2|24|24|"

@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from tests.warehouse.sources.batch_reading import gathered
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.polls import polls
 from warehouse.sources.polls.polls import REQUIRED, completed, instants, locate, sifted, typed
@@ -36,7 +37,7 @@ def table(**columns: Any) -> pl.DataFrame:
 
 def piece(*seconds: float, filesystem: str = "x", interval_s: float | None = None, first_line: int = 1) -> Sifted:
     """Polls of one controller at these seconds."""
-    schema = frames.schema(tables.POLLS)
+    schema = frames.schema(POLLS)
     rows = pl.DataFrame(
         {
             "polled_at": pl.Series([at(second) for second in seconds], dtype=schema["polled_at"]),
@@ -49,7 +50,7 @@ def piece(*seconds: float, filesystem: str = "x", interval_s: float | None = Non
         *(pl.lit(1.0).alias(name) for name in REQUIRED[2:]),
         *(pl.lit(None, schema[name]).alias(name) for name in ("read_iops", "write_iops", "flag")),
     )
-    return Sifted(rows.select(*tables.POLLS.column_names, "line"), pl.DataFrame())
+    return Sifted(rows.select(*POLLS.column_names, "line"), pl.DataFrame())
 
 
 def intervals(*pieces: Sifted) -> dict[str, list[float]]:

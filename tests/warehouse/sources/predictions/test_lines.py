@@ -15,20 +15,22 @@ from hypothesis import given, settings, strategies as st
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
 from transforms.predictions.automaton import CAUSES
 from transforms.predictions.intervals import OUTCOMES
-from warehouse.contracts import Column, columns, frames, tables
+from warehouse.contracts import Column, frames
+from warehouse.contracts.periods import PERIODS
+from warehouse.contracts.predictions import PREDICTION_RECORDS, PREDICTIONS
 from warehouse.errors import InputRefused
 from warehouse.sources.predictions import lines as prediction_lines
 from warehouse.sources.predictions.lines import checked_row, intervals_text, line_of, read_batches, row_of
 
-TABLE = tables.PREDICTIONS
+TABLE = PREDICTIONS
 
 
 def test_the_contract_has_the_words_that_there_are() -> None:
-    assert columns.TRANSITION_CAUSE.choices == CAUSES
-    assert columns.NEXT_BURST_OUTCOME.choices == OUTCOMES
-    known = {*columns.PERIOD_OUTCOME.choices, "tentative"}
-    assert set(columns.PREDICTION_OUTCOME.choices) == known - {"interval_only", "unknown_sizes"}
-    assert columns.METHOD_OF_PREDICTION.choices == (*columns.METHOD_OF_PERIOD.choices, "phases")
+    assert TABLE.column("transition_cause").choices == CAUSES
+    assert TABLE.column("next_burst_outcome").choices == OUTCOMES
+    known = {*PERIODS.column("outcome").choices, "tentative"}
+    assert set(TABLE.column("outcome").choices) == known - {"interval_only", "unknown_sizes"}
+    assert TABLE.column("method").choices == (*PERIODS.column("method").choices, "phases")
 
 
 # ---- there and back
@@ -259,7 +261,7 @@ def test_long_files_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(prediction_lines, "_BATCH_LINES", 2)
     lines = [line_of(prediction(number)) for number in range(1, 6)]
     path = written(tmp_path / "a", *lines[:2], "{", *lines[2:])
-    batches = [batch.rows.height for batch in read_batches(path) if batch.table == tables.PREDICTION_RECORDS]
+    batches = [batch.rows.height for batch in read_batches(path) if batch.table == PREDICTION_RECORDS]
     assert max(batches) == 2
     found, refused = read(path)
     assert [row["line"] for row in found] == [1, 2, 4, 5, 6]

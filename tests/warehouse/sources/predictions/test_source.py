@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from tests.prediction_rows import NOON, prediction
-from warehouse.contracts import tables
+from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.errors import InputRefused
 from warehouse.sources.files.opening import read_head
 from warehouse.sources.predictions import source
@@ -50,7 +50,7 @@ def test_records_land_once_and_by_day(tmp_path: Path) -> None:
     first = landed(store, path)
     assert first.is_new
     assert not landed(store, path).is_new
-    parts = [part for part in first.landing.parts if part.table == tables.PREDICTION_RECORDS.name]
+    parts = [part for part in first.landing.parts if part.table == PREDICTION_RECORDS.name]
     assert [(part.day, part.row_count) for part in parts] == [("2026-02-10", 2), ("2026-02-11", 1)]
     rows = pl.concat([pl.read_parquet(store.root / part.path) for part in parts])
     assert rows["source_file"].unique().to_list() == ["printed.jsonl"]

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from warehouse.contracts import frames, tables
+from warehouse.contracts import TABLES, frames
+from warehouse.contracts.polls import POLLS
 from warehouse.sources.rows.faults import Fault, has_any, no_number, of_contract, sift
 
 
@@ -34,11 +35,11 @@ def test_no_fault_and_no_rows_change_nothing() -> None:
 
 
 def test_every_rule_of_a_contract_is_said_in_words() -> None:
-    for table in tables.TABLES:
+    for table in TABLES:
         assert len(of_contract(table)) == len(frames.rules(table))
-    names = frames.rules(tables.POLLS)
-    assert len(of_contract(tables.POLLS, but=("interval_s_not_null",))) == len(names) - 1
-    said = [pl.select(fault.reason).item() for fault in of_contract(tables.POLLS)]
+    names = frames.rules(POLLS)
+    assert len(of_contract(POLLS, but=("interval_s_not_null",))) == len(names) - 1
+    said = [pl.select(fault.reason).item() for fault in of_contract(POLLS)]
     assert "There is no controller." in said
     assert "The read_bytes_per_s is not a finite number." in said
     assert "The interval_s is below 1e-06." in said

@@ -3,15 +3,16 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from warehouse.contracts import frames, tables
+from warehouse.contracts import frames
+from warehouse.contracts.quality import REJECTS
 from warehouse.sources.protocol import RAW_LIMIT_CHARS
 from warehouse.sources.rows.rejects import SCHEMA, reject_frame, rejects
 
 
 def test_rows_become_a_batch_of_the_contract() -> None:
     batch = rejects([(3, "Cut.", "Mend it.", "a|b"), (None, "Damaged.", "Fetch it.", None)])
-    assert batch.table is tables.REJECTS
-    frames.require(batch.rows, tables.REJECTS)
+    assert batch.table is REJECTS
+    frames.require(batch.rows, REJECTS)
     assert batch.rows.select("line", "reason", "remedy", "raw").rows() == [
         (3, "Cut.", "Mend it.", "a|b"),
         (None, "Damaged.", "Fetch it.", None),
@@ -19,7 +20,7 @@ def test_rows_become_a_batch_of_the_contract() -> None:
 
 
 def test_no_rows_are_an_empty_batch_of_the_contract() -> None:
-    assert rejects([]).rows.schema == frames.schema(tables.REJECTS)
+    assert rejects([]).rows.schema == frames.schema(REJECTS)
     assert rejects([]).rows.is_empty()
 
 
@@ -35,10 +36,10 @@ def test_raw_text_is_cut_at_2000_characters_and_not_bytes(character: str) -> Non
 def test_a_frame_may_hold_more_columns_in_any_order_and_a_narrower_line() -> None:
     rows = pl.DataFrame({"raw": ["x"], "more": [1], "remedy": ["m"], "reason": ["r"], "line": [7]})
     batch = reject_frame(rows.with_columns(pl.col("line").cast(pl.UInt32)))
-    frames.require(batch.rows, tables.REJECTS)
+    frames.require(batch.rows, REJECTS)
     assert batch.rows.equals(rejects([(7, "r", "m", "x")]).rows)
 
 
 def test_what_a_source_knows_is_all_but_what_landing_adds() -> None:
-    schema = frames.schema(tables.REJECTS)
+    schema = frames.schema(REJECTS)
     assert {name: schema[name] for name in schema if name not in ("landing_id", "source_file")} == dict(SCHEMA)

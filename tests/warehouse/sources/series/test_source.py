@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.naive.sources.rows import counters as naive
 from tests.warehouse.sources.batch_reading import read_input
-from warehouse.contracts import tables
+from warehouse.contracts.series import SERIES
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.files.opening import read_head
 from warehouse.sources.protocol import Head, Reading, recognize
@@ -26,7 +26,7 @@ def write(folder: Path, text: str, name: str = "job-17-reads.csv") -> Path:
 
 
 def read_series(path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return read_input(SOURCE, path, reading, tables.SERIES)
+    return read_input(SOURCE, path, reading, SERIES)
 
 
 def cells(rows: pl.DataFrame) -> list[tuple[object, ...]]:

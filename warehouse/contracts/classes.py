@@ -1,0 +1,42 @@
+"""Classes: when in its run a subject does its I/O."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Column, Table
+
+CLASSES = Table(
+    name="classes",
+    layer="transforms",
+    grain="one row per job, series, traced run or application, file system and direction",
+    key=("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.SUBJECT_KIND,
+        c.CLUSTER.optional(),
+        c.SUBJECT_ID,
+        c.STARTED_AT.optional(),
+        c.FILESYSTEM.optional(),
+        c.DIRECTION,
+        c.SOURCE,
+        c.IS_SHARED_TRAFFIC,
+        Column(
+            "outcome",
+            "text",
+            "Whether there is a label, and if not, why.",
+            choices=("classified", "too_short", "no_data", "too_many_gaps", "interval_only", "unknown_sizes"),
+        ),
+        Column(
+            "label",
+            "text",
+            "When in its run the subject does its I/O.",
+            choices=("START", "END", "HILL", "CANYON", "UNIFORM", "OTHER", "NO_USAGE"),
+            nullable=True,
+        ),
+        Column("section_bytes", "reals", "Bytes in each quarter of the run.", unit="B", low=0, nullable=True),
+        Column("cov", "real", "Coefficient of variation of the four quarters.", unit="1", low=0, nullable=True),
+        c.VOLUME_BYTES.optional(),
+        c.NODE_COUNT.optional(),
+        c.DURATION_S.optional(),
+        c.MISSING_RATIO.optional(),
+    ),
+    partition="ended_on",
+)

@@ -1,0 +1,65 @@
+"""Extrapolations: which trace a set of traces gives at a rank count that nobody ran, or why none."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Column, Table
+
+_KEY = ("trace_set_id", "process_count")
+_COLUMNS = (
+    Column(
+        "trace_set_id",
+        "text",
+        "The traces that were extrapolated from, and whether with nested calls: the first 16 hex digits of a SHA-256.",
+    ),
+    Column("trace_set", "text", "The names of these traces, as a JSON list in the order of rank_counts."),
+    Column("trace_ids", "text", "The trace_id of each of these traces, as a JSON list in the same order."),
+    Column("rank_counts", "ints", "Processes (MPI ranks) of each of these traces, rising.", unit="processes", low=1),
+    c.PROCESS_COUNT,
+    Column(
+        "has_nested_calls",
+        "bool",
+        "Whether calls within calls, such as those of MPI-IO to POSIX, were extrapolated too.",
+    ),
+    Column(
+        "outcome",
+        "text",
+        "Whether there is a trace at that rank count, and if not, why: fewer rank counts than it takes "
+        "(too_few_rank_counts), the traces differ in their calls (structures_differ), no model explains a field "
+        "exactly (no_exact_model), or a model gives no whole number there (no_whole_number).",
+        choices=("extrapolated", "too_few_rank_counts", "structures_differ", "no_exact_model", "no_whole_number"),
+    ),
+    Column(
+        "models",
+        "text",
+        "What explains each field exactly at all rank counts of the set, as a JSON list of objects with field and "
+        "formula, which is in n (ranks), rank and loop indices.",
+    ),
+    Column(
+        "refused_fields",
+        "text",
+        "What could not be extrapolated, as a JSON list of objects with outcome, field and reason; NULL when nothing.",
+        nullable=True,
+    ),
+    Column("class_count", "int", "Classes of ranks that make the same calls.", unit="classes", low=0, nullable=True),
+    Column("call_count", "int", "Calls of all ranks together.", unit="calls", low=0, nullable=True),
+    c.READ_BYTES.optional(),
+    c.WRITTEN_BYTES.optional(),
+    c.FILE_COUNT.optional(),
+    c.SOURCE_FILE,
+)
+
+EXTRAPOLATION_RECORDS = Table(
+    name="extrapolation_records",
+    layer="landed",
+    grain="one row per record of an extrapolation",
+    key=("source_file", *_KEY),
+    columns=_COLUMNS,
+    is_published=False,
+)
+
+EXTRAPOLATIONS = Table(
+    name="extrapolations",
+    layer="stage",
+    grain="one row per set of traces and rank count that it was extrapolated to",
+    key=_KEY,
+    columns=_COLUMNS,
+)

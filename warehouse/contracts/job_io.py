@@ -1,0 +1,87 @@
+"""What each run moved, as the servers saw it and as it told itself."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Column, Table
+
+_CONCURRENT_JOB_COUNT = Column(
+    "concurrent_job_count",
+    "int",
+    "Other application runs on the same file system that overlap in time, of those known when the row was made.",
+    unit="jobs",
+    low=0,
+)
+_JOB_IO_OUTCOME = Column(
+    "outcome",
+    "text",
+    "Whether it was measured, and if not, why: no polls of the job's file system were there, or the trace does not "
+    "tell the size of every request.",
+    choices=("measured", "no_polls", "unknown_sizes"),
+)
+
+SERVER_IO = Table(
+    name="server_io",
+    layer="samples",
+    grain="one row per application run, file system and direction, as the storage servers saw it",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.FILESYSTEM.optional(),
+        c.DIRECTION,
+        _JOB_IO_OUTCOME,
+        c.VOLUME_BYTES.optional(),
+        c.MEAN_BYTES_PER_S.optional(),
+        c.PEAK_BYTES_PER_S.optional(),
+        c.POLL_COUNT,
+        c.MISSING_RATIO.optional(),
+        _CONCURRENT_JOB_COUNT,
+    ),
+    is_published=False,
+)
+
+CLIENT_IO = Table(
+    name="client_io",
+    layer="samples",
+    grain="one row per traced run, file system and direction",
+    key=("trace_id", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT.optional(),
+        c.FILESYSTEM.optional(),
+        c.DIRECTION,
+        c.TRACE_ID,
+        c.VOLUME_BYTES.optional(),
+        c.MEAN_BYTES_PER_S.optional(),
+        c.PEAK_BYTES_PER_S.optional(),
+    ),
+    is_published=False,
+)
+
+JOB_IO = Table(
+    name="job_io",
+    layer="samples",
+    grain="one row per application run or traced run, file system and direction",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction", "source", "trace_id"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT.optional(),
+        c.FILESYSTEM.optional(),
+        c.DIRECTION,
+        c.SOURCE,
+        c.TRACE_ID.optional(),
+        _JOB_IO_OUTCOME,
+        c.VOLUME_BYTES.optional(),
+        c.MEAN_BYTES_PER_S.optional(),
+        c.PEAK_BYTES_PER_S.optional(),
+        c.POLL_COUNT.optional(),
+        c.MISSING_RATIO.optional(),
+        _CONCURRENT_JOB_COUNT.optional(),
+    ),
+    partition="ended_on",
+)

@@ -1,0 +1,102 @@
+"""Jobs: what the scheduler's log says of them."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Column, Table
+
+_ACCOUNT = Column("account", "text", "The account or project that pays for the job.")
+_PARTITION = Column("partition", "text", "The scheduler's partition or queue.")
+_TASK_COUNT = Column("task_count", "int", "Tasks (MPI ranks) that the job was given.", unit="tasks", low=0)
+_STATE = Column(
+    "state",
+    "text",
+    "How the job ended, in Slurm's words.",
+    choices=(
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "COMPLETING",
+        "CONFIGURING",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PENDING",
+        "PREEMPTED",
+        "REQUEUED",
+        "RESIZING",
+        "REVOKED",
+        "RUNNING",
+        "SUSPENDED",
+        "TIMEOUT",
+        "UNKNOWN",
+    ),
+)
+_SUBMITTED_AT = Column("submitted_at", "instant", "When the job was submitted.", unit="UTC")
+
+JOB_RECORDS = Table(
+    name="job_records",
+    layer="landed",
+    grain="one row per record of a job log",
+    key=("source_file", "line"),
+    columns=(
+        c.CLUSTER.optional(),
+        c.JOB_ID,
+        c.USER.optional(),
+        _ACCOUNT.optional(),
+        Column("job_name", "text", "The name of the job or step, as the log has it.", nullable=True),
+        _PARTITION.optional(),
+        c.NODE_COUNT.optional(),
+        _TASK_COUNT.optional(),
+        _SUBMITTED_AT.optional(),
+        c.STARTED_AT.optional(),
+        c.ENDED_AT.optional(),
+        _STATE.optional(),
+        Column("cancelled_by", "text", "Who cancelled the job: the user id that the log names.", nullable=True),
+        Column("exit_code", "text", "The job's exit code, as the log writes it.", nullable=True),
+        Column("node_list", "text", "The nodes that the job was given, as the log writes them.", nullable=True),
+        Column("comment", "text", "The job's comment, as the log has it.", nullable=True),
+        c.SOURCE_FILE,
+        c.LINE,
+    ),
+    is_published=False,
+)
+
+JOBS = Table(
+    name="jobs",
+    layer="stage",
+    grain="one row per run of a job, array task or step",
+    key=("cluster", "job_id", "started_at"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        Column("parent_job_id", "text", "The id of the job to which a step belongs.", nullable=True),
+        Column(
+            "job_kind",
+            "text",
+            "What the record is: a whole allocation, an array task, a numbered step, or a step of the scheduler's own "
+            "(batch, extern, interactive).",
+            choices=("allocation", "array_task", "step", "system_step"),
+        ),
+        Column(
+            "is_application_run",
+            "bool",
+            "Whether this record is the finest one of a run: a step, or a job of which no numbered step is known.",
+        ),
+        c.USER.optional(),
+        _ACCOUNT.optional(),
+        c.APPLICATION.optional(),
+        _PARTITION.optional(),
+        c.FILESYSTEM.optional(),
+        c.NODE_COUNT.optional(),
+        _TASK_COUNT.optional(),
+        _SUBMITTED_AT.optional(),
+        c.STARTED_AT.optional(),
+        c.ENDED_AT.optional(),
+        _STATE.optional(),
+        c.DURATION_S.optional(),
+        c.SOURCE_FILE,
+        c.LINE,
+    ),
+    partition="ended_on",
+)

@@ -1,0 +1,151 @@
+"""Polls of storage controllers, and what a day of them comes to."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Column, Table
+
+_POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.", unit="UTC")
+_POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.", unit="UTC")
+_CONTROLLER = Column("controller", "text", "The storage controller, server or target that was polled.")
+_CONTROLLER_COUNT = Column("controller_count", "int", "Controllers that reported.", unit="controllers", low=0)
+_GAP_POLL_COUNT = Column("gap_poll_count", "int", "Polls that are flagged as gaps.", unit="polls", low=0)
+_DUPLICATE_POLL_COUNT = Column(
+    "duplicate_poll_count",
+    "int",
+    "Polls that repeat another one of the same controller and instant.",
+    unit="polls",
+    low=0,
+)
+_CONFLICTING_POLL_COUNT = Column(
+    "conflicting_poll_count",
+    "int",
+    "Polls that contradict another one of the same controller and instant; the first landed is kept.",
+    unit="polls",
+    low=0,
+)
+_IMPLAUSIBLE_POLL_COUNT = Column(
+    "implausible_poll_count", "int", "Polls above the controller's limit, kept out of every sum.", unit="polls", low=0
+)
+
+POLLS = Table(
+    name="polls",
+    layer="landed",
+    grain="one row per poll of a controller",
+    key=("filesystem", "controller", "polled_at"),
+    columns=(
+        _POLLED_AT,
+        c.FILESYSTEM,
+        _CONTROLLER,
+        c.INTERVAL_S,
+        c.READ_BYTES_PER_S.optional(),
+        c.WRITE_BYTES_PER_S.optional(),
+        Column("read_iops", "real", "Read operations per second over the interval.", unit="1/s", low=0, nullable=True),
+        Column(
+            "write_iops", "real", "Write operations per second over the interval.", unit="1/s", low=0, nullable=True
+        ),
+        c.FLAG.optional(),
+    ),
+    is_published=False,
+)
+
+REPEATED_POLLS = Table(
+    name="repeated_polls",
+    layer="stage",
+    grain="one row per controller and instant of which several polls were landed, with the one that counts",
+    key=("filesystem", "controller", "polled_at"),
+    columns=(
+        c.FILESYSTEM,
+        _CONTROLLER,
+        _POLLED_AT,
+        c.INTERVAL_S,
+        c.READ_BYTES_PER_S.optional(),
+        c.WRITE_BYTES_PER_S.optional(),
+        _DUPLICATE_POLL_COUNT,
+        _CONFLICTING_POLL_COUNT,
+    ),
+    is_published=False,
+)
+
+FAULTY_POLLS = Table(
+    name="faulty_polls",
+    layer="stage",
+    grain="one row per poll that is kept out of every sum, and rule that it breaks",
+    key=("table_name", "rule", "row_json"),
+    columns=(c.DAY.optional(), c.TABLE_NAME, c.RULE, c.ROW_JSON),
+    is_published=False,
+)
+
+POLL_TICKS = Table(
+    name="poll_ticks",
+    layer="stage",
+    grain="one row per file system, poll instant and interval, with what befell its polls",
+    key=("filesystem", "polled_at", "interval_s"),
+    columns=(
+        _POLLED_ON,
+        c.FILESYSTEM,
+        _POLLED_AT,
+        c.INTERVAL_S,
+        _CONTROLLER_COUNT,
+        c.READ_BYTES.optional(),
+        c.WRITTEN_BYTES.optional(),
+        _GAP_POLL_COUNT,
+        _DUPLICATE_POLL_COUNT,
+        _CONFLICTING_POLL_COUNT,
+        _IMPLAUSIBLE_POLL_COUNT,
+    ),
+    is_published=False,
+)
+
+POLL_DAYS = Table(
+    name="poll_days",
+    layer="stage",
+    grain="one row per file system and UTC day of polls",
+    key=("filesystem", "polled_on"),
+    columns=(
+        _POLLED_ON,
+        c.FILESYSTEM,
+        c.INTERVAL_S,
+        Column(
+            "grid_phase_s",
+            "real",
+            "Where in the interval the polls fall: seconds since 1970 modulo the interval.",
+            unit="s",
+            low=0,
+        ),
+        _CONTROLLER_COUNT,
+        c.POLL_COUNT,
+        Column(
+            "expected_poll_count",
+            "int",
+            "Polls that the interval and the controllers of the day make due.",
+            unit="polls",
+            low=0,
+        ),
+        c.MISSING_RATIO,
+        _GAP_POLL_COUNT,
+        _DUPLICATE_POLL_COUNT,
+        _CONFLICTING_POLL_COUNT,
+        _IMPLAUSIBLE_POLL_COUNT,
+        c.READ_BYTES.optional(),
+        c.WRITTEN_BYTES.optional(),
+        c.PEAK_BYTES_PER_S.optional(),
+    ),
+    partition="polled_on",
+)
+
+TICKS = Table(
+    name="ticks",
+    layer="stage",
+    grain="one row per file system, poll instant and interval, all its controllers together",
+    key=("filesystem", "polled_at", "interval_s"),
+    columns=(
+        _POLLED_ON,
+        c.FILESYSTEM,
+        _POLLED_AT,
+        c.INTERVAL_S,
+        _CONTROLLER_COUNT,
+        c.EXPECTED_CONTROLLER_COUNT,
+        c.READ_BYTES.optional(),
+        c.WRITTEN_BYTES.optional(),
+    ),
+    partition="polled_on",
+)

@@ -1,0 +1,48 @@
+"""Quality: what was refused, what was checked, and what was taken out."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Column, Table
+
+REJECTS = Table(
+    name="rejects",
+    layer="landed",
+    grain="one row per refused input row, or per file that cannot be read at all",
+    key=("landing_id", "source_file", "line", "reason"),
+    columns=(
+        Column("landing_id", "text", "The landing: the first 16 hex digits of the content's SHA-256."),
+        c.SOURCE_FILE,
+        c.LINE.optional(),
+        c.REASON,
+        Column("remedy", "text", "What to do about it."),
+        Column("raw", "text", "The input as it was, cut at 2,000 characters.", nullable=True),
+    ),
+)
+
+QUALITY = Table(
+    name="quality",
+    layer="quality",
+    grain="one row per table and expectation of the release's checks",
+    key=("table_name", "expectation"),
+    columns=(
+        c.TABLE_NAME,
+        Column("expectation", "text", "The expectation, by its name in the table's suite."),
+        Column(
+            "severity",
+            "text",
+            "What a failure means: critical stops the release, warning marks it.",
+            choices=("critical", "warning", "info"),
+        ),
+        Column("success", "bool", "Whether the expectation holds."),
+        Column("observed", "text", "What was observed, as JSON."),
+        Column("unexpected_count", "int", "Rows that break the expectation.", unit="rows", low=0),
+    ),
+)
+
+QUARANTINE = Table(
+    name="quarantine",
+    layer="quality",
+    grain="one row per row that broke a rule and was taken out, and rule",
+    key=("table_name", "rule", "row_json"),
+    columns=(c.DAY.optional(), c.TABLE_NAME, c.RULE, c.ROW_JSON),
+    partition="day",
+)

@@ -1,0 +1,33 @@
+"""Releases: what was published when and from what, and which days are to be made anew."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Column, Table
+
+STALE_DAYS = Table(
+    name="stale_days",
+    layer="stage",
+    grain="one row per UTC day whose runs or series must be computed anew, NULL for those without an end",
+    key=("ended_on",),
+    columns=(c.ENDED_ON.optional(),),
+    is_published=False,
+)
+
+RELEASES = Table(
+    name="releases",
+    layer="quality",
+    grain="one row per release",
+    key=("release_id", "created_at"),
+    columns=(
+        Column("release_id", "text", "The release: its last day and a fingerprint of all that went into it."),
+        Column("created_at", "instant", "When the release was made.", unit="UTC"),
+        Column("kind", "text", "How it came about.", choices=("run", "rollback")),
+        Column("parent_release_id", "text", "The release on which it builds.", nullable=True),
+        Column("code_version", "text", "The version of iosig that made it."),
+        Column("dates", "text", "The days that were computed anew, as JSON."),
+        Column("inputs", "text", "The landings that are new since the parent release, as JSON."),
+        Column("removed_inputs", "text", "The landings that were replaced since the parent release, as JSON."),
+        Column("parameters", "text", "The settings that the results depend on, as JSON."),
+        Column("snapshots", "text", "The snapshot of every table, as JSON."),
+        Column("verdict", "text", "What the checks said.", choices=("passed", "warned")),
+    ),
+)

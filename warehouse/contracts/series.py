@@ -1,0 +1,47 @@
+"""Series: what one subject itself moved, interval by interval."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Column, Table
+
+_TIME_S = Column(
+    "time_s",
+    "real",
+    "The right edge of the interval: seconds since 1970 UTC, or since the series' own zero.",
+    unit="s",
+    high=1e10,
+)
+
+SERIES = Table(
+    name="series",
+    layer="landed",
+    grain="one row per interval of a subject's own series and direction",
+    key=("subject_id", "direction", "time_s"),
+    columns=(
+        c.SUBJECT_ID,
+        c.DIRECTION,
+        _TIME_S,
+        c.INTERVAL_S,
+        c.BYTES_PER_S.optional(),
+        c.FLAG.optional(),
+        c.NODE_COUNT.optional(),
+    ),
+    is_published=False,
+)
+
+SERIES_INTERVALS = Table(
+    name="series_intervals",
+    layer="stage",
+    grain="one row per subject, direction and interval of the subject's own series",
+    key=("subject_id", "direction", "time_s"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.SUBJECT_ID,
+        c.DIRECTION,
+        _TIME_S,
+        c.INTERVAL_S,
+        c.BYTES_PER_S.optional(),
+        c.FLAG.optional(),
+        c.NODE_COUNT.optional(),
+    ),
+    partition="ended_on",
+)

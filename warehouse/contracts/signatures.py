@@ -1,0 +1,180 @@
+"""Signatures: what an application's runs have in common, and how that stands against traced runs."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Column, Table
+
+_SUBJECT = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION)
+_METHOD_OF_SIGNATURE = Column(
+    "method",
+    "text",
+    "How the signature was made: our own estimator (robust); IOSI as published (iosi), and without its preprocessing "
+    "(iosi_raw); dynamic time warping (dtw); the mean, median or 35 % quantile of the preprocessed samples.",
+    choices=("robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"),
+)
+_KEY = tuple(column.name for column in (*_SUBJECT, _METHOD_OF_SIGNATURE))
+
+SIGNATURES = Table(
+    name="signatures",
+    layer="transforms",
+    grain="one row per application, file system, direction and method",
+    key=_KEY,
+    columns=(
+        *_SUBJECT,
+        _METHOD_OF_SIGNATURE,
+        c.IS_DEFAULT,
+        Column(
+            "outcome",
+            "text",
+            "Whether there is a signature, and if not, why: fewer runs than it takes (too_few_samples), nothing was "
+            "moved (no_io), or no burst is common to the runs (no_common_bursts).",
+            choices=("extracted", "too_few_samples", "no_io", "no_common_bursts"),
+        ),
+        c.SAMPLE_COUNT,
+        Column("used_sample_count", "int", "Samples of the set that the signature is made of.", unit="samples", low=0),
+        Column("outlier_job_ids", "text", "The jobs whose samples were left out, as a JSON list."),
+        c.FIRST_AT,
+        c.LAST_AT,
+        c.DURATION_S.optional(),
+        Column("burst_count", "int", "Bursts of the signature.", unit="bursts", low=0, nullable=True),
+        c.VOLUME_BYTES.optional(),
+        c.PEAK_BYTES_PER_S.optional(),
+        Column(
+            "background_bytes_per_s",
+            "real",
+            "The rate of what others do all the time, which is not in the signature; NULL where the method does not "
+            "estimate it.",
+            unit="B/s",
+            low=0,
+            nullable=True,
+        ),
+        Column(
+            "is_changed",
+            "bool",
+            "Whether the signature differs from that of the release before by more than the settings allow; NULL "
+            "where there was none.",
+            nullable=True,
+        ),
+        Column(
+            "change_correlation",
+            "real",
+            "Correlation coefficient with the signature of the release before.",
+            unit="1",
+            low=-1,
+            high=1,
+            nullable=True,
+        ),
+        Column(
+            "change_of_volume",
+            "real",
+            "Volume over that of the signature of the release before, less 1.",
+            unit="1",
+            low=-1,
+            nullable=True,
+        ),
+        Column(
+            "appeared_burst_count",
+            "int",
+            "Bursts that the release before did not have.",
+            unit="bursts",
+            low=0,
+            nullable=True,
+        ),
+        Column(
+            "vanished_burst_count",
+            "int",
+            "Bursts that only the release before had.",
+            unit="bursts",
+            low=0,
+            nullable=True,
+        ),
+        Column("method_parameters", "text", "The method's parameters, as JSON."),
+    ),
+)
+
+SIGNATURE_POINTS = Table(
+    name="signature_points",
+    layer="transforms",
+    grain="one row per second of a signature",
+    key=(*_KEY, "offset_s"),
+    columns=(
+        *_SUBJECT,
+        _METHOD_OF_SIGNATURE,
+        Column("offset_s", "real", "The left edge of the second, since the run's start.", unit="s", low=0),
+        c.BYTES_PER_S,
+        Column(
+            "low_bytes_per_s",
+            "real",
+            "The lower edge of the band; NULL where the method gives none.",
+            unit="B/s",
+            low=0,
+            nullable=True,
+        ),
+        Column(
+            "high_bytes_per_s",
+            "real",
+            "The upper edge of the band; NULL where the method gives none.",
+            unit="B/s",
+            low=0,
+            nullable=True,
+        ),
+    ),
+)
+
+SIGNATURE_BURSTS = Table(
+    name="signature_bursts",
+    layer="transforms",
+    grain="one row per burst of a signature",
+    key=(*_KEY, "burst"),
+    columns=(
+        *_SUBJECT,
+        _METHOD_OF_SIGNATURE,
+        Column("burst", "int", "The burst's number, from 0, in order of time.", low=0),
+        Column("started_s", "real", "When it starts, since the run's start.", unit="s", low=0),
+        Column("peaked_s", "real", "When its rate is highest, since the run's start.", unit="s", low=0),
+        Column("ended_s", "real", "When it ends, since the run's start.", unit="s", low=0),
+        c.VOLUME_BYTES,
+        Column(
+            "support_ratio",
+            "real",
+            "The share of the used samples that have the burst; NULL where the method does not ask.",
+            unit="1",
+            low=0,
+            high=1,
+            nullable=True,
+        ),
+    ),
+)
+
+SIGNATURE_CHECKS = Table(
+    name="signature_checks",
+    layer="transforms",
+    grain="one row per signature and traced run of its application",
+    key=(*_KEY, "trace_id"),
+    columns=(
+        *_SUBJECT,
+        _METHOD_OF_SIGNATURE,
+        c.TRACE_ID,
+        Column(
+            "cross_correlation",
+            "real",
+            "Normalized cross-correlation of the signature with the traced run, at the best shift.",
+            unit="1",
+            low=-1,
+            high=1,
+            nullable=True,
+        ),
+        Column(
+            "correlation",
+            "real",
+            "Correlation coefficient of the signature with the traced run.",
+            unit="1",
+            low=-1,
+            high=1,
+            nullable=True,
+        ),
+        c.VOLUME_BYTES,
+        Column("true_volume_bytes", "real", "What the traced run moved.", unit="B", low=0),
+        Column("missed_burst_count", "int", "Bursts of the traced run that the signature lacks.", unit="bursts", low=0),
+        Column("false_burst_count", "int", "Bursts of the signature that the traced run lacks.", unit="bursts", low=0),
+    ),
+)

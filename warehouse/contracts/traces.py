@@ -1,0 +1,316 @@
+"""Traces of clients: one input is one traced run."""
+
+from warehouse.contracts import columns as c
+from warehouse.contracts.types import Column, Table
+
+_TRACER = Column("tracer", "text", "What wrote the trace.", choices=("darshan", "recorder", "tmio", "request_events"))
+_TRACER_VERSION = Column("tracer_version", "text", "The version of the trace's format, as the trace has it.")
+_COMMAND = Column("command", "text", "The command line of the program, as the trace has it.")
+_TIME_RESOLUTION_S = Column(
+    "time_resolution_s", "real", "The finest difference of times that the trace can tell.", unit="s", low=0
+)
+_MODULE = Column(
+    "module", "text", "The layer of the I/O software that was traced: POSIX, MPIIO, STDIO, H5D, DXT_POSIX and others."
+)
+_MODULE_OUTCOME = Column(
+    "outcome",
+    "text",
+    "Whether the module was read: whole (sound), as far as the tracer had kept it (partial), not at all for it is "
+    "damaged (unreadable) or of a version that the library cannot read (unsupported).",
+    choices=("sound", "partial", "unreadable", "unsupported"),
+)
+_IS_PARTIAL = Column("is_partial", "bool", "Whether the tracer says itself that it had no room for all of it.")
+_IS_COUNTED = Column(
+    "is_counted",
+    "bool",
+    "Whether its bytes count toward the run's volume: of layers that pass the same bytes on, one does.",
+)
+_RECORD_COUNT = Column("record_count", "int", "Records of the module.", unit="records", low=0)
+_COUNTERS = Column(
+    "counters", "text", "The sums of all of the module's counters that can be added, as JSON, by the tracer's names."
+)
+_IS_ASYNC = Column("is_async", "bool", "Whether the program went on meanwhile.")
+#: what a tracer counts of a file or a module
+_COUNTS = (
+    c.READ_BYTES.optional(),
+    c.WRITTEN_BYTES.optional(),
+    Column("open_count", "int", "Opens.", unit="operations", low=0, nullable=True),
+    Column("collective_open_count", "int", "Collective opens.", unit="operations", low=0, nullable=True),
+    Column("read_count", "int", "Reads.", unit="operations", low=0, nullable=True),
+    Column("write_count", "int", "Writes.", unit="operations", low=0, nullable=True),
+    Column("seek_count", "int", "Seeks.", unit="operations", low=0, nullable=True),
+    Column("stat_count", "int", "Calls that ask for a file's state.", unit="operations", low=0, nullable=True),
+    Column("sync_count", "int", "Calls that flush or synchronize a file.", unit="operations", low=0, nullable=True),
+    Column("opened_s", "real", "When the first open began, from the trace's zero.", unit="s", nullable=True),
+    Column("open_ended_s", "real", "When the last open was over, from the trace's zero.", unit="s", nullable=True),
+    Column("read_began_s", "real", "When the first read began, from the trace's zero.", unit="s", nullable=True),
+    Column("read_ceased_s", "real", "When the last read was over, from the trace's zero.", unit="s", nullable=True),
+    Column("write_began_s", "real", "When the first write began, from the trace's zero.", unit="s", nullable=True),
+    Column("write_ceased_s", "real", "When the last write was over, from the trace's zero.", unit="s", nullable=True),
+    Column("closed_s", "real", "When the last close was over, from the trace's zero.", unit="s", nullable=True),
+    Column("read_time_s", "real", "Time spent in reads, all processes together.", unit="s", low=0, nullable=True),
+    Column(
+        "write_time_s",
+        "real",
+        "Time spent in writes and in calls that flush, all processes together.",
+        unit="s",
+        low=0,
+        nullable=True,
+    ),
+    Column(
+        "metadata_time_s",
+        "real",
+        "Time spent in opens, seeks, stats and the like, all processes together.",
+        unit="s",
+        low=0,
+        nullable=True,
+    ),
+)
+
+TRACES = Table(
+    name="traces",
+    layer="landed",
+    grain="one row per traced run",
+    key=("trace_id",),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.TRACE_ID,
+        _TRACER,
+        _TRACER_VERSION.optional(),
+        c.JOB_ID.optional(),
+        c.USER.optional(),
+        Column("uid", "int", "The number of the user who ran the program.", nullable=True),
+        c.APPLICATION.optional(),
+        _COMMAND.optional(),
+        c.PROCESS_COUNT.optional(),
+        c.STARTED_AT.optional(),
+        c.ENDED_AT.optional(),
+        c.DURATION_S.optional(),
+        _TIME_RESOLUTION_S.optional(),
+        c.SOURCE_FILE,
+    ),
+    is_published=False,
+)
+
+TRACE_MODULES = Table(
+    name="trace_modules",
+    layer="landed",
+    grain="one row per traced run and module, with what befell its reading",
+    key=("trace_id", "module"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.TRACE_ID,
+        _MODULE,
+        Column("module_version", "int", "The version of the module's records, as the trace has it.", nullable=True),
+        _MODULE_OUTCOME,
+        c.REASON.optional(),
+        _IS_PARTIAL,
+        _RECORD_COUNT.optional(),
+        _COUNTERS.optional(),
+        c.SOURCE_FILE,
+    ),
+    is_published=False,
+)
+
+TRACE_FILES = Table(
+    name="trace_files",
+    layer="landed",
+    grain="one row per traced run and file",
+    key=("trace_id", "file_number"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.TRACE_ID,
+        c.FILE_NUMBER,
+        Column("path", "text", "The file's path or name, as the trace has it.", nullable=True),
+        Column("mount", "text", "The mount point on which the file lies.", nullable=True),
+        Column(
+            "filesystem_kind",
+            "text",
+            "The kind of file system, as the trace has it: lustre, gpfs and others.",
+            nullable=True,
+        ),
+        Column("stripe_bytes", "int", "The size of a stripe of the file.", unit="B", low=1, nullable=True),
+        Column(
+            "osts",
+            "ints",
+            "The storage targets over which the file is striped, in the order of its stripes.",
+            nullable=True,
+        ),
+    ),
+    is_published=False,
+)
+
+TRACE_RECORDS = Table(
+    name="trace_records",
+    layer="landed",
+    grain="one row per traced run, module, file and rank",
+    key=("trace_id", "module", "file_number", "rank"),
+    columns=(c.ENDED_ON.optional(), c.TRACE_ID, _MODULE, c.FILE_NUMBER, c.RANK, *_COUNTS),
+    is_published=False,
+)
+
+TRACE_HEATMAPS = Table(
+    name="trace_heatmaps",
+    layer="landed",
+    grain="one row per traced run, module, rank and direction",
+    key=("trace_id", "module", "rank", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.TRACE_ID,
+        _MODULE,
+        c.RANK,
+        c.DIRECTION,
+        c.INTERVAL_S,
+        c.STEP_COUNT,
+        Column("bin_bytes", "ints", "Bytes in each bin, counted from the trace's zero.", unit="B", low=0),
+    ),
+    partition="ended_on",
+)
+
+TRACE_REQUESTS = Table(
+    name="trace_requests",
+    layer="landed",
+    grain="one row per read or write request of a traced run",
+    key=("trace_id", "request"),
+    columns=(
+        c.TRACE_ID,
+        Column("request", "int", "The request's place in the trace, from 0.", low=0),
+        _MODULE,
+        c.RANK,
+        Column("host", "text", "The node on which the process ran.", nullable=True),
+        c.FILE_NUMBER.optional(),
+        c.DIRECTION,
+        Column("offset_bytes", "int", "Where in the file the request begins.", unit="B", low=0, nullable=True),
+        Column(
+            "request_bytes",
+            "real",
+            "Bytes that the request asked for, or moved where the tracer tells.",
+            unit="B",
+            low=0,
+            nullable=True,
+        ),
+        c.BEGAN_S,
+        c.CEASED_S,
+        Column(
+            "is_nested",
+            "bool",
+            "Whether the request was made within another one that is traced too: it counts only once.",
+        ),
+        _IS_ASYNC,
+        Column("ost", "int", "The storage target that holds the request's first byte.", nullable=True),
+    ),
+    is_published=False,
+)
+
+TRACE_CALLS = Table(
+    name="trace_calls",
+    layer="landed",
+    grain="one row per traced call",
+    key=("trace_id", "rank", "call"),
+    columns=(
+        c.TRACE_ID,
+        c.RANK,
+        Column("call", "int", "The call's place in the process's calls, from 0.", low=0),
+        Column(
+            "level", "int", "How deep the call is: 0 by the program itself, 1 within such a call, and so on.", low=0
+        ),
+        _MODULE,
+        Column("function", "text", "The function that was called."),
+        Column("arguments", "text", "Its arguments as logged, separated by spaces; spaces within are underscores."),
+        c.BEGAN_S,
+        c.CEASED_S,
+    ),
+    is_published=False,
+)
+
+TRACE_JOBS = Table(
+    name="trace_jobs",
+    layer="stage",
+    grain="one row per traced run, with the job to which it belongs",
+    key=("trace_id",),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.TRACE_ID,
+        _TRACER,
+        _TRACER_VERSION.optional(),
+        c.SOURCE_FILE,
+        Column(
+            "job_match",
+            "text",
+            "How the trace was joined with the job log: by the job's id, by time and user, not at all (none), or not "
+            "for several jobs fit equally well (ambiguous).",
+            choices=("job_id", "time_and_user", "none", "ambiguous"),
+        ),
+        c.CLUSTER.optional(),
+        c.JOB_ID.optional(),
+        Column(
+            "job_started_at", "instant", "When the job to which the trace belongs started.", unit="UTC", nullable=True
+        ),
+        Column("traced_job_id", "text", "The job's id, as the trace has it.", nullable=True),
+        c.USER.optional(),
+        c.APPLICATION.optional(),
+        _COMMAND.optional(),
+        c.PROCESS_COUNT.optional(),
+        c.NODE_COUNT.optional(),
+        c.STARTED_AT.optional(),
+        c.ENDED_AT.optional(),
+        c.DURATION_S.optional(),
+        _TIME_RESOLUTION_S.optional(),
+    ),
+    partition="ended_on",
+)
+
+TRACE_COUNTERS = Table(
+    name="trace_counters",
+    layer="stage",
+    grain="one row per traced run and module",
+    key=("trace_id", "module"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.TRACE_ID,
+        c.CLUSTER.optional(),
+        c.JOB_ID.optional(),
+        c.SOURCE_FILE,
+        _MODULE,
+        _MODULE_OUTCOME,
+        c.REASON.optional(),
+        _IS_PARTIAL,
+        c.COVERED_RATIO.optional(),
+        _IS_COUNTED,
+        _RECORD_COUNT.optional(),
+        c.FILE_COUNT.optional(),
+        *_COUNTS,
+        _COUNTERS.optional(),
+    ),
+    partition="ended_on",
+)
+
+TRACE_SIGNALS = Table(
+    name="trace_signals",
+    layer="samples",
+    grain="one row per traced run, module, direction and way of waiting",
+    key=("trace_id", "module", "direction", "is_async"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.TRACE_ID,
+        _MODULE,
+        c.DIRECTION,
+        _IS_ASYNC,
+        Column(
+            "basis",
+            "text",
+            "What the signal was made of: single requests, a heat map's bins, or counters alone (interval): then the "
+            "bytes are spread evenly from the first to the last of each file's requests, and no period can be found "
+            "in it.",
+            choices=("requests", "heatmap", "interval"),
+        ),
+        _IS_COUNTED,
+        c.COVERED_RATIO.optional(),
+        c.VOLUME_BYTES,
+        c.PEAK_BYTES_PER_S,
+        c.INTERVAL_S,
+        c.STEP_COUNT,
+        Column("signal_bytes_per_s", "reals", "The rate in each step from the trace's zero.", unit="B/s", low=0),
+    ),
+    partition="ended_on",
+)
