@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from bench import same_tables, table_comparison
 from bench.table_comparison import Compared, compare_folders, compare_tables, compare_texts, content_hash, in_order
 from warehouse.contracts import table
-from warehouse.reading import INPUTS, published
+from warehouse.releases.reading import INPUTS, published
 
 FRAME = pl.DataFrame(
     {
