@@ -20,7 +20,7 @@ import numpy as np
 from bench.figures import Figure
 from transforms.arrays import Ragged
 from transforms.periods.autoperiod import detect
-from transforms.periods.autoperiod_periodogram import UnevenSamples
+from transforms.periods.autoperiod_periodogram import UnevenSignals
 
 _LEAST_RATIO = 5
 _LARGEST_ERROR = 0.01
@@ -159,7 +159,7 @@ def _measure(loaded: str) -> dict[str, Any]:
         """Return the periods of the first so many series."""
         end = int(offsets[count])
         held = Ragged(bytes_per_s[:end], offsets[: count + 1])
-        found = detect(UnevenSamples.of_instants(time_s[:end], held)).period_s
+        found = detect(UnevenSignals.of_instants(time_s[:end], held)).period_s
         return [None if np.isnan(period) else float(period) for period in found]
 
     periods(1)

@@ -217,18 +217,18 @@ def _frequencies_text(frequencies_hz: list[float]) -> str:
 def _detection_side() -> dict[str, Callable[[], object]]:
     from transforms.periods import autocorrelation, controlled, ftio
     from transforms.periods.answers import Detections
-    from transforms.periods.sampled import Sampled
+    from transforms.periods.even_signals import EvenSignals
+    from transforms.throughput.even_values import Instants, at_instants
     from transforms.throughput.requests import Requests, step_function
-    from transforms.throughput.sampling import Sampling, point_samples
 
     starts = np.arange(0.0, _DETECTED / _HZ, _PERIOD_S)
     volume = np.full(len(starts), _BYTES_PER_S * _BURST_S)
     steps = step_function(Requests.of_one(starts, starts + _BURST_S, volume))
-    instants = Sampling(np.zeros(1), np.array([_HZ]), np.array([_DETECTED]))
-    short = Sampled.of_one(point_samples(steps, instants).values[:_CORRELATED], _HZ)
+    instants = Instants(np.zeros(1), np.array([_HZ]), np.array([_DETECTED]))
+    short = EvenSignals.of_one(at_instants(steps, instants).values[:_CORRELATED], _HZ)
 
-    def sampled() -> Sampled:
-        return Sampled(point_samples(steps, instants).values[None, :], instants.sampling_hz, instants.started_s)
+    def sampled() -> EvenSignals:
+        return EvenSignals(at_instants(steps, instants).values[None, :], instants.sampling_hz, instants.started_s)
 
     def found(answer: Detections) -> float | None:
         return float(answer.frequency_hz[0]) if answer.is_periodic[0] else None
@@ -245,10 +245,10 @@ def _batch_side() -> dict[str, Callable[[], object]]:
 
     from transforms.periods import autocorrelation, controlled, ftio
     from transforms.periods.answers import Detections
-    from transforms.periods.sampled import CHUNK_SAMPLES, Sampled
+    from transforms.periods.even_signals import CHUNK_SAMPLES, EvenSignals
 
     values = _signals()
-    sampled = Sampled(values, np.ones(len(values)), np.zeros(len(values)))
+    sampled = EvenSignals(values, np.ones(len(values)), np.zeros(len(values)))
     rows = CHUNK_SAMPLES // _POINTS
 
     def in_chunks() -> None:
@@ -258,11 +258,11 @@ def _batch_side() -> dict[str, Callable[[], object]]:
     def whole() -> None:
         scipy.fft.rfft(values, axis=1)
 
-    def searched(detect: Callable[[Sampled], Detections]) -> list[int]:
+    def searched(detect: Callable[[EvenSignals], Detections]) -> list[int]:
         before = _reset_peak()
         return [int(detect(sampled).is_periodic.sum()), _peak_bytes() - before]
 
-    searches: dict[str, Callable[[Sampled], Detections]] = {
+    searches: dict[str, Callable[[EvenSignals], Detections]] = {
         "paper": ftio.detect,
         "correlate": autocorrelation.detect,
         "controlled": partial(controlled.detect, params=controlled.ControlledParams(window_levels=0)),

@@ -32,8 +32,8 @@ from flows.settings import Settings
 from flows.single.periods import Asked, find_periods
 from transforms.arrays import Ragged
 from transforms.periods.finding import PeriodParams, find
+from transforms.throughput.even_values import Grid, binned
 from transforms.throughput.requests import Requests
-from transforms.throughput.sampling import Grid, binned
 from warehouse.errors import InputRefused
 from warehouse.sources.predictions.lines import row_of
 from warehouse.sources.tmio.following import TmioFeed

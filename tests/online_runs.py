@@ -36,4 +36,4 @@ def predicted(run: PlantedRun, params: OnlineParams | None = None) -> tuple[Pred
 def add_phase(predictor: Predictor, run: PlantedRun, phase: int) -> None:
     """Let a predictor have the requests of one phase."""
     predictor.add(run.requests(phase))
-    predictor.samples.advance(float(run.ended_s[phase]))
+    predictor.pyramid.advance(float(run.ended_s[phase]))

@@ -128,7 +128,7 @@ def _draw(found: FoundPeriods, target: Path) -> None:
     if shown is None:
         raise UsageError("There is nothing to draw: no bytes were moved, or nothing tells when.")
     view = view_of(
-        shown.sampled,
+        shown.signals,
         shown.detections,
         title=shown.title,
         direction=shown.direction,

@@ -27,10 +27,10 @@ _MOST_DRAWN = 100_000
 def busiest(inputs: Iterable[Followed]) -> tuple[Followed, str]:
     """Return the input and direction that moved most; NothingToDo if there is none of which anything was predicted."""
     predicted = [
-        (predictor.samples.volume_bytes, followed, direction)
+        (predictor.pyramid.volume_bytes, followed, direction)
         for followed in inputs
         for direction, predictor in sorted(followed.predictors.items())
-        if predictor.evaluation_count and not math.isnan(predictor.samples.until_s)
+        if predictor.evaluation_count and not math.isnan(predictor.pyramid.until_s)
     ]
     if not predicted:
         raise NothingToDo("There is nothing to draw: no prediction was made.")
@@ -49,8 +49,8 @@ def view_of(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
     """Return what there is to see of one input and direction: its predictions, and the rate as far as it is kept."""
     from reports.predictions.picture import PredictionView
 
-    samples, tracker = predictor.samples, predictor.tracker
-    window = samples.window(predictor.origin_s, samples.until_s)
+    pyramid, tracker = predictor.pyramid, predictor.tracker
+    window = pyramid.window(predictor.origin_s, pyramid.until_s)
     frame = pl.DataFrame(rows, schema=frames.schema(PREDICTIONS), orient="row")
     return PredictionView(
         frame,

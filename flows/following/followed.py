@@ -121,7 +121,7 @@ class Followed:
         ready = []
         # by name, so that rows come in the same order after a restart
         for direction, predictor in sorted(self.predictors.items()):
-            if math.isnan(predictor.samples.until_s) or not (is_end or self._is_due(direction, moves)):
+            if math.isnan(predictor.pyramid.until_s) or not (is_end or self._is_due(direction, moves)):
                 continue
             is_gap = predictor.period_s is not None and hole_s >= predictor.period_s
             cause = "end" if is_end else "gap" if is_gap else None
@@ -176,8 +176,8 @@ class Followed:
             predictor = self.predictors.setdefault(direction, Predictor(self.params))
             predictor.add(Requests.of_one(found.began_s, found.ceased_s, found.volume_bytes), flush.measured)
         for predictor in self.predictors.values():
-            if not math.isnan(predictor.samples.until_s):
-                predictor.samples.advance(self._clock.until_s)
+            if not math.isnan(predictor.pyramid.until_s):
+                predictor.pyramid.advance(self._clock.until_s)
 
     # ---- to disk and back
 

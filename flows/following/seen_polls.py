@@ -1,4 +1,4 @@
-"""Which controllers' polls were counted at which instants: few runs of even steps where the polls come evenly."""
+"""Which controllers' polls were counted at which instants: few progressions where the polls come evenly."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-#: runs that are remembered: even polls of years need one, wholly uneven ones as many as polls
-MOST_RUNS = 2048
+#: progressions that are remembered: even polls of years need one, wholly uneven ones as many as polls
+MOST_PROGRESSIONS = 2048
 
 #: first instant [us], step [us], instants, and the controllers as bits
-_Run = tuple[int, int, int, int]
+_Progression = tuple[int, int, int, int]
 
 
 class SeenPolls:
@@ -19,12 +19,12 @@ class SeenPolls:
     floor_us: what was counted at instants up to it is not known any more.
     """
 
-    __slots__ = ("_lasts", "_runs", "floor_us")
+    __slots__ = ("_kept", "_lasts", "floor_us")
 
-    def __init__(self, floor_us: int, runs: Sequence[_Run] = ()) -> None:
+    def __init__(self, floor_us: int, kept: Sequence[_Progression] = ()) -> None:
         self.floor_us = floor_us
-        self._runs: list[_Run] = [(run[0], run[1], run[2], run[3]) for run in runs]
-        self._lasts = [_last(run) for run in self._runs]
+        self._kept: list[_Progression] = [(each[0], each[1], each[2], each[3]) for each in kept]
+        self._lasts = [_last(each) for each in self._kept]
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> SeenPolls:
@@ -34,16 +34,16 @@ class SeenPolls:
 
     def plain(self) -> dict[str, Any]:
         """Return values that JSON can hold."""
-        masks = {mask: at for at, mask in enumerate(dict.fromkeys(run[3] for run in self._runs))}
-        runs = [[first, step, count, masks[mask]] for first, step, count, mask in self._runs]
-        return {"floor_us": self.floor_us, "masks": [f"{mask:x}" for mask in masks], "runs": runs}
+        masks = {mask: at for at, mask in enumerate(dict.fromkeys(each[3] for each in self._kept))}
+        kept = [[first, step, count, masks[mask]] for first, step, count, mask in self._kept]
+        return {"floor_us": self.floor_us, "masks": [f"{mask:x}" for mask in masks], "runs": kept}
 
     def at(self, instant_us: int) -> int:
         """Return the controllers whose poll at an instant was counted."""
         place = bisect_left(self._lasts, instant_us)
-        if place == len(self._runs):
+        if place == len(self._kept):
             return 0
-        first, step, _, mask = self._runs[place]
+        first, step, _, mask = self._kept[place]
         is_in = instant_us >= first and (instant_us == first or (instant_us - first) % step == 0)
         return mask if is_in else 0
 
@@ -51,17 +51,17 @@ class SeenPolls:
         """Count polls at an instant; those at the latest one cost least."""
         if not mask:
             return
-        if not self._runs or instant_us > self._lasts[-1]:
-            self._put(len(self._runs), [(instant_us, 0, 1, mask)])
+        if not self._kept or instant_us > self._lasts[-1]:
+            self._put(len(self._kept), [(instant_us, 0, 1, mask)])
         else:
             self._add_between(instant_us, mask | self.at(instant_us))
-        while len(self._runs) > MOST_RUNS:
+        while len(self._kept) > MOST_PROGRESSIONS:
             self.floor_us = max(self.floor_us, self._lasts[0])
-            del self._runs[0], self._lasts[0]
+            del self._kept[0], self._lasts[0]
 
     def _add_between(self, instant_us: int, mask: int) -> None:
         place = bisect_left(self._lasts, instant_us)
-        first, step, count, others = self._runs[place]
+        first, step, count, others = self._kept[place]
         if instant_us < first:
             self._put(place, [(instant_us, 0, 1, mask)])
             return
@@ -69,37 +69,37 @@ class SeenPolls:
         after = first + step * before
         at = before + (after == instant_us)
         pieces = [
-            _run(first, step, before, others),
+            _progression(first, step, before, others),
             (instant_us, 0, 1, mask),
-            _run(first + step * at, step, count - at, others),
+            _progression(first + step * at, step, count - at, others),
         ]
-        del self._runs[place], self._lasts[place]
+        del self._kept[place], self._lasts[place]
         self._put(place, [piece for piece in pieces if piece[2]])
 
-    def _put(self, place: int, pieces: list[_Run]) -> None:
-        """Insert runs at a place, and make one of those neighbours that are."""
-        low, high = max(place - 1, 0), min(place + 1, len(self._runs))
-        joined: list[_Run] = []
-        for run in [*self._runs[low:place], *pieces, *self._runs[place:high]]:
-            one = _joined(joined[-1], run) if joined else None
+    def _put(self, place: int, pieces: list[_Progression]) -> None:
+        """Insert progressions at a place, and make one of those neighbours that are."""
+        low, high = max(place - 1, 0), min(place + 1, len(self._kept))
+        joined: list[_Progression] = []
+        for each in [*self._kept[low:place], *pieces, *self._kept[place:high]]:
+            one = _joined(joined[-1], each) if joined else None
             if one:
                 joined[-1] = one
             else:
-                joined.append(run)
-        self._runs[low:high] = joined
-        self._lasts[low:high] = [_last(run) for run in joined]
+                joined.append(each)
+        self._kept[low:high] = joined
+        self._lasts[low:high] = [_last(each) for each in joined]
 
 
-def _last(run: _Run) -> int:
-    return run[0] + run[1] * (run[2] - 1)
+def _last(each: _Progression) -> int:
+    return each[0] + each[1] * (each[2] - 1)
 
 
-def _run(first: int, step: int, count: int, mask: int) -> _Run:
+def _progression(first: int, step: int, count: int, mask: int) -> _Progression:
     return first, step if count > 1 else 0, count, mask
 
 
-def _joined(left: _Run, right: _Run) -> _Run | None:
-    """Return two neighbours as one run, if they are of the same controllers and steps."""
+def _joined(left: _Progression, right: _Progression) -> _Progression | None:
+    """Return two neighbours as one, if they are of the same controllers and steps."""
     gap = right[0] - _last(left)
     if left[3] != right[3] or not (left[2] == 1 or left[1] == gap) or not (right[2] == 1 or right[1] == gap):
         return None

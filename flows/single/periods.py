@@ -25,9 +25,9 @@ from flows.steps.subjects import Subjects, series_subjects, traced_requests, tra
 from transforms.arrays import Ints, Ragged, Reals, cut, owners
 from transforms.periods import windows
 from transforms.periods.answers import Detections, gathered
+from transforms.periods.even_signals import EvenSignals, by_length
 from transforms.periods.finding import METHODS, PeriodParams, Periods, compared, find
-from transforms.periods.sampled import Sampled, by_length
-from transforms.throughput import sampling
+from transforms.throughput import even_values
 from transforms.throughput.intervals import StepParams
 from transforms.throughput.requests import Requests, Steps, step_function
 from warehouse.contracts.traces import TRACE_REQUESTS
@@ -77,7 +77,7 @@ class Drawn:
     title: str
     direction: str
     method: str
-    sampled: Sampled
+    signals: EvenSignals
     detections: Detections
     has_utc_clock: bool
 
@@ -162,8 +162,8 @@ def _of_trace(found: TraceInput, settings: Settings, asked: Asked) -> _Signals:
     hz = np.full(len(start_s), asked.sampling_hz) if asked.sampling_hz else subjects.sampling_hz
     count = _sample_counts(end_s - start_s, hz)
     inside = windows.clipped(steps, start_s, end_s).requests()
-    bins = sampling.binned(inside, sampling.Grid(start_s, 1.0 / hz, count))
-    points = sampling.point_samples(steps, sampling.Sampling(start_s, hz, count))
+    bins = even_values.binned(inside, even_values.Grid(start_s, 1.0 / hz, count))
+    points = even_values.at_instants(steps, even_values.Instants(start_s, hz, count))
     return _Signals(
         Subjects(subjects.keys, Ragged(bins.bytes_per_s, bins.grid.offsets), hz, start_s),
         Subjects(subjects.keys, points, hz, start_s),
@@ -246,7 +246,7 @@ def _without_first_phase(subjects: Subjects) -> Subjects:
     """Return signals that begin with their second phase."""
     start_s = subjects.started_s.copy()
     for place, group in by_length(subjects.samples, subjects.sampling_hz, subjects.started_s):
-        start_s[place] = windows.first_phases_of_samples(group).skipped(group.started_s)
+        start_s[place] = windows.first_phases_of_signals(group).skipped(group.started_s)
     first = np.rint((start_s - subjects.started_s) * subjects.sampling_hz).astype(np.int64)
     begin, end = subjects.samples.offsets[:-1] + first, subjects.samples.offsets[1:] - 1
     return replace(subjects, samples=cut(subjects.samples.values, begin, end), started_s=start_s)
@@ -315,9 +315,9 @@ def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zer
     at = int(volume.argmax())
     values = subjects.samples.values[subjects.samples.offsets[at] : subjects.samples.offsets[at + 1]]
     shift = zero_s or 0.0
-    sampled = Sampled.of_one(values, subjects.sampling_hz[at], subjects.started_s[at] + shift)
+    signals = EvenSignals.of_one(values, subjects.sampling_hz[at], subjects.started_s[at] + shift)
     found = answer.detections.chosen(np.array([at]))
     moved = replace(found, window_start_s=found.window_start_s + shift, window_end_s=found.window_end_s + shift)
     key = subjects.keys.row(at, named=True)
     title = name if key["subject_id"] == name else f"{key['subject_id']} in {name}"
-    return Drawn(title, key["direction"], answer.method, sampled, moved, zero_s is not None)
+    return Drawn(title, key["direction"], answer.method, signals, moved, zero_s is not None)

@@ -11,7 +11,7 @@ import polars as pl
 
 from flows.networks.stripes import on_targets
 from transforms.arrays import Reals
-from transforms.throughput import sampling, signals
+from transforms.throughput import even_values, signals
 from transforms.throughput.requests import Requests
 from warehouse.errors import UsageError
 
@@ -47,8 +47,8 @@ def throughput_by(
         raise UsageError(
             f"{count:,} signals of {step_count:,} steps are too many. Set a longer traces.interval_s in the settings."
         )
-    bins = sampling.Bins(
-        sampling.Grid(np.zeros(count), np.full(count, interval_s), np.full(count, step_count, dtype=np.int64))
+    bins = even_values.Bins(
+        even_values.Grid(np.zeros(count), np.full(count, interval_s), np.full(count, step_count, dtype=np.int64))
     )
     for piece in _pieces(requests, files, by):
         rows = piece.join(subjects.select("subject", *keys), on=keys, how="inner", nulls_equal=True)

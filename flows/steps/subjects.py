@@ -11,7 +11,7 @@ import polars as pl
 
 from flows.arrays import epoch_s, floats, offsets, ragged
 from transforms.arrays import Ragged, Reals
-from transforms.throughput import intervals, sampling
+from transforms.throughput import even_values, intervals
 from transforms.throughput.requests import Requests
 
 #: what is known of every subject
@@ -244,12 +244,12 @@ def _added_up(runs: pl.DataFrame, signals: pl.DataFrame) -> tuple[Ragged, Reals,
     # a hundredth of a step is jitter, as in `transforms.throughput.intervals`
     np.maximum.at(step_count, owner, np.ceil(counts * (of_signal / interval_s[owner]) - 0.01).astype(np.int64))
     interval_s = np.where(np.isfinite(interval_s), interval_s, 1.0)
-    grid = sampling.Grid(np.zeros(runs.height), interval_s, step_count)
+    grid = even_values.Grid(np.zeros(runs.height), interval_s, step_count)
     pieces = ragged(placed["signal_bytes_per_s"])
     if len(np.unique(owner)) == len(owner):
         # One signal each, in the runs' order: its steps are the run's.
         return Ragged(pieces.values, grid.offsets), 1.0 / interval_s, np.zeros(runs.height)
-    bins = sampling.Bins(grid)
+    bins = even_values.Bins(grid)
     step = np.arange(len(pieces.values)) - np.repeat(pieces.offsets[:-1], counts)
     width, subject = np.repeat(of_signal, counts), np.repeat(owner, counts)
     bins.add(Requests(step * width, (step + 1) * width, pieces.values * width, subject, runs.height))

@@ -12,7 +12,7 @@ from flows.arrays import floats, list_column
 from flows.settings import TraceSettings
 from flows.steps.run import Day, Run, write_days
 from transforms.arrays import Ints, Ragged, Reals
-from transforms.throughput import sampling, signals
+from transforms.throughput import even_values, signals
 from transforms.throughput.requests import Requests
 from warehouse.contracts import frames
 from warehouse.contracts.job_io import CLIENT_IO
@@ -226,7 +226,7 @@ def _from_requests(
     )
     ended_s = floats(timed.select(pl.max_horizontal("duration_s", "latest_s")).to_series())
     interval_s, step_count = signals.grids(np.nan_to_num(np.maximum(ended_s, 0.0)), params)
-    is_told = sampling.is_resolved(np.zeros(len(interval_s)), interval_s, step_count)
+    is_told = even_values.is_resolved(np.zeros(len(interval_s)), interval_s, step_count)
     interval_s, step_count = interval_s[is_told], step_count[is_told]
     kept = timed.filter(is_told).drop("duration_s", "latest_s").with_row_index("subject")
     volumes = _binned(kept, interval_s, step_count, intervals, requests)
@@ -248,8 +248,8 @@ def _latest(requests: Sequence[Path], intervals: pl.DataFrame) -> pl.DataFrame:
 def _binned(
     kept: pl.DataFrame, interval_s: Reals, step_count: Ints, intervals: pl.DataFrame, requests: Sequence[Path]
 ) -> Ragged:
-    grid = sampling.Grid(np.zeros(kept.height), interval_s, step_count)
-    bins = sampling.Bins(grid)
+    grid = even_values.Grid(np.zeros(kept.height), interval_s, step_count)
+    bins = even_values.Bins(grid)
     of_basis = {
         basis: kept.filter(pl.col("basis") == basis).select("subject", *_SIGNAL) for basis in ("requests", "interval")
     }

@@ -20,7 +20,7 @@ from reports import panels
 from reports.periods.view import Autocorrelation, Cosines, PeriodView, Spectrum
 from reports.texts import HERTZ, RATES, TIMES, Unit, plain, unit_for
 from transforms.arrays import Ints, Reals
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,10 +56,10 @@ class _Clock:
     origin_s: float
 
     @classmethod
-    def of(cls, sampled: Sampled) -> _Clock:
-        hertz, started = float(sampled.sampling_hz[0]), float(sampled.started_s[0])
+    def of(cls, signals: EvenSignals) -> _Clock:
+        hertz, started = float(signals.sampling_hz[0]), float(signals.started_s[0])
         # in tenths of decades: the span itself may be beyond what a float holds
-        exponent = math.log10(max(sampled.sample_count, 1)) - math.log10(hertz)
+        exponent = math.log10(max(signals.sample_count, 1)) - math.log10(hertz)
         duration = 10.0 ** max(-300.0, min(300.0, exponent))
         started = started if math.isfinite(started) else 0.0
         origin = 0.0 if abs(started) <= 10 * duration else started
@@ -115,16 +115,16 @@ class _Columns:
 
 def _excerpt(view: PeriodView) -> tuple[int, int] | None:
     """Return the samples of a few cycles, where the period is plainest; None if the whole shows it."""
-    count, (first, last) = view.sampled.sample_count, view.window_samples
+    count, (first, last) = view.signals.sample_count, view.window_samples
     if not view.is_periodic or last <= first:
         return None
-    per_cycle = float(view.sampled.sampling_hz[0]) / view.frequency_hz
+    per_cycle = float(view.signals.sampling_hz[0]) / view.frequency_hz
     if not count > _MOST_CYCLES * per_cycle:
         return None
     width = max(2, math.ceil(_EXCERPT_CYCLES * per_cycle))
     if width >= last - first:
         return first, last
-    start = first + _plainest(view.sampled.bytes_per_s[0, first:last], per_cycle, width)
+    start = first + _plainest(view.signals.bytes_per_s[0, first:last], per_cycle, width)
     return start, start + width
 
 
@@ -160,7 +160,7 @@ def _compose(figure: Figure, view: PeriodView) -> None:
     )
     _headings(figure, view)
     times = [figure.add_subplot(rows[row]) for row in range(2 if excerpt else 1)]
-    _draw_time(times[0], view, (0, view.sampled.sample_count), marked=excerpt)
+    _draw_time(times[0], view, (0, view.signals.sample_count), marked=excerpt)
     if excerpt:
         _draw_time(times[1], view, excerpt)
     _leave_room(times)
@@ -180,7 +180,7 @@ def _headings(figure: Figure, view: PeriodView) -> None:
 
 def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tuple[int, int] | None = None) -> None:
     """Draw the samples from one to another with what was found, or mark the excerpt that shows it."""
-    clock, values = _Clock.of(view.sampled), view.sampled.bytes_per_s[0]
+    clock, values = _Clock.of(view.signals), view.signals.bytes_per_s[0]
     is_part = shown != (0, len(values))
     axes.set_title(f"Time behaviour, {_EXCERPT_CYCLES} periods of it" if is_part else "Time behaviour")
     axes.set_xlabel(clock.label(has_utc_clock=view.has_utc_clock))

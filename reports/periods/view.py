@@ -13,9 +13,9 @@ from transforms.arrays import Bools, Ints, Reals
 from transforms.periods import autocorrelation as autocorrelations
 from transforms.periods.answers import Detections
 from transforms.periods.autocorrelation import AutocorrelationParams
+from transforms.periods.even_signals import EvenSignals
 from transforms.periods.ftio_outliers import OutlierParams
 from transforms.periods.ftio_spectra import spectra
-from transforms.periods.sampled import Sampled
 
 #: with fewer samples there is no lag to compare
 _FEWEST_LAGS = 3
@@ -112,7 +112,7 @@ class Autocorrelation:
 class PeriodView:
     """All that is drawn of one signal.
 
-    title, direction, method: names; whatever they hold is shown as it is. sampled: the one signal. outcome: one of
+    title, direction, method: names; whatever they hold is shown as it is. signals: the one signal. outcome: one of
     `transforms.periods.answers.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN where there is none.
     window_start_s, window_end_s: the time that was judged, or in which the signal is periodic. has_utc_clock:
     whether instants are seconds since 1970-01-01 UTC, not of the run's own clock.
@@ -121,7 +121,7 @@ class PeriodView:
     title: str
     direction: str
     method: str
-    sampled: Sampled
+    signals: EvenSignals
     outcome: str
     frequency_hz: float
     confidence: float
@@ -134,7 +134,7 @@ class PeriodView:
     has_utc_clock: bool = False
 
     def __post_init__(self) -> None:
-        if self.sampled.signal_count != 1:
+        if self.signals.signal_count != 1:
             raise ValueError("a picture is of one signal")
 
     @property
@@ -145,8 +145,8 @@ class PeriodView:
     @property
     def window_samples(self) -> tuple[int, int]:
         """The samples of the judged time, the last one excluded; all where it is not known."""
-        count, hertz = self.sampled.sample_count, float(self.sampled.sampling_hz[0])
-        started = float(self.sampled.started_s[0])
+        count, hertz = self.signals.sample_count, float(self.signals.sampling_hz[0])
+        started = float(self.signals.started_s[0])
         places = [(instant - started) * hertz for instant in (self.window_start_s, self.window_end_s)]
         if not all(map(math.isfinite, places)):
             return 0, count
@@ -156,7 +156,7 @@ class PeriodView:
     @property
     def is_whole(self) -> bool:
         """Whether all of the signal was judged."""
-        return self.window_samples == (0, self.sampled.sample_count)
+        return self.window_samples == (0, self.signals.sample_count)
 
     @property
     def verdict(self) -> str:
@@ -165,8 +165,8 @@ class PeriodView:
         if self.is_periodic:
             said = f"period {exact_duration_text(1.0 / self.frequency_hz)} ({frequency_text(self.frequency_hz)})"
         if not self.is_whole:
-            hertz, (first, last) = float(self.sampled.sampling_hz[0]), self.window_samples
-            judged, whole = ((last - first) / hertz, self.sampled.sample_count / hertz)
+            hertz, (first, last) = float(self.signals.sampling_hz[0]), self.window_samples
+            judged, whole = ((last - first) / hertz, self.signals.sample_count / hertz)
             said += f", {'in' if self.is_periodic else 'judged on'} {duration_text(judged)} of {duration_text(whole)}"
         numbers = (("confidence", self.confidence), ("false-alarm probability", self.false_alarm_probability))
         known = [f"{name} {ratio_text(value)}" for name, value in numbers if math.isfinite(value)]
@@ -177,7 +177,7 @@ class PeriodView:
 
 
 def view_of(
-    sampled: Sampled,
+    signals: EvenSignals,
     found: Detections,
     *,
     title: str,
@@ -191,7 +191,7 @@ def view_of(
 
     signal: its number among both. Spectrum and autocorrelation (circular, if the method's is) are of the judged time.
     """
-    one = sampled.chosen(slice(signal, signal + 1))
+    one = signals.chosen(slice(signal, signal + 1))
     first, last = (int(place) for place in found.candidates.offsets[signal : signal + 2])
     view = PeriodView(
         title,
@@ -218,7 +218,7 @@ def view_of(
     )
 
 
-def _cosines(view: PeriodView, judged: Sampled, found: Detections, rows: slice) -> Cosines:
+def _cosines(view: PeriodView, judged: EvenSignals, found: Detections, rows: slice) -> Cosines:
     """Return the found cosine as it fits the judged time, and the other candidates where they are of the whole."""
     if not view.is_periodic:
         return Cosines.none()
@@ -235,7 +235,7 @@ def _cosines(view: PeriodView, judged: Sampled, found: Detections, rows: slice) 
     )
 
 
-def _fitted(judged: Sampled, frequency_hz: float, first: int) -> tuple[float, float, float]:
+def _fitted(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[float, float, float]:
     """Return amplitude, phase and mean of the cosine that fits best by least squares; NaN where nothing was measured.
 
     first: how many samples after the signal's start, from which phases count, the judged ones begin.
@@ -251,7 +251,7 @@ def _fitted(judged: Sampled, frequency_hz: float, first: int) -> tuple[float, fl
     return math.hypot(even, odd), math.atan2(-odd, even), float(mean)
 
 
-def _spectrum(judged: Sampled, candidates_hz: Reals) -> Spectrum:
+def _spectrum(judged: EvenSignals, candidates_hz: Reals) -> Spectrum:
     found, threshold_z = spectra(judged), OutlierParams().z_threshold
     if not found.bin_count or found.is_constant[0]:
         return Spectrum.none()
@@ -260,7 +260,7 @@ def _spectrum(judged: Sampled, candidates_hz: Reals) -> Spectrum:
     return Spectrum(found.frequencies_hz[0], shares, threshold, threshold_z, candidates_hz)
 
 
-def _autocorrelation(judged: Sampled, *, is_circular: bool) -> Autocorrelation:
+def _autocorrelation(judged: EvenSignals, *, is_circular: bool) -> Autocorrelation:
     """Return the autocorrelation as far as it can tell anything: a circular one repeats itself from its middle on."""
     if judged.sample_count < _FEWEST_LAGS:
         return Autocorrelation.none()

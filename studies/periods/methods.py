@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from transforms.periods.answers import Detections
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 #: how a method takes its samples: mean rates over intervals, or rates at instants
 Sampling = Literal["bins", "instants"]
@@ -20,37 +20,37 @@ class Method:
     name: str
     doc: str
     sampling: Sampling
-    detect: Callable[[Sampled], Detections]
+    detect: Callable[[EvenSignals], Detections]
 
 
-def _controlled(signals: Sampled) -> Detections:
+def _controlled(signals: EvenSignals) -> Detections:
     from transforms.periods.controlled import detect
 
     return detect(signals)
 
 
-def _dft(signals: Sampled) -> Detections:
+def _dft(signals: EvenSignals) -> Detections:
     from transforms.periods.ftio import detect
 
     return detect(signals)
 
 
-def _autocorrelation(signals: Sampled) -> Detections:
+def _autocorrelation(signals: EvenSignals) -> Detections:
     from transforms.periods.autocorrelation import detect
 
     return detect(signals)
 
 
-def _compatible(signals: Sampled) -> Detections:
+def _compatible(signals: EvenSignals) -> Detections:
     from transforms.periods.ftio_0_0_9 import judge
 
     return judge(signals).detections
 
 
-def _autoperiod(signals: Sampled) -> Detections:
-    from transforms.periods.autoperiod import detect_sampled
+def _autoperiod(signals: EvenSignals) -> Detections:
+    from transforms.periods.autoperiod import detect_even
 
-    return detect_sampled(signals)
+    return detect_even(signals)
 
 
 #: Merging the paper's method with autocorrelation refines its confidence, and leaves its periods as they are

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from scipy.signal import lfilter
 
 from transforms.arrays import Reals
+from transforms.throughput.even_values import Grid, Instants, at_instants, binned
 from transforms.throughput.requests import Requests, step_function
-from transforms.throughput.sampling import Grid, Sampling, binned, point_samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ def sampled(requests: Requests, sample_count: int, sampling_hz: float, *, is_bin
     if is_binned:
         found = binned(requests, Grid(started, np.full(len(started), 1.0 / sampling_hz), counts)).bytes_per_s
     else:
-        grid = Sampling(started, np.full(len(started), float(sampling_hz)), counts)
-        found = point_samples(step_function(requests), grid).values
+        grid = Instants(started, np.full(len(started), float(sampling_hz)), counts)
+        found = at_instants(step_function(requests), grid).values
     return found.reshape(requests.subject_count, sample_count)
 
 

@@ -18,7 +18,7 @@ from studies.periods.scenarios import SAMPLING_HZ, Null, Setting, nulls, setting
 from studies.periods.semi_synthetic import Applications, Library, applications, library
 from transforms.arrays import Ragged, Reals
 from transforms.periods.answers import Detections, gathered
-from transforms.periods.sampled import Sampled, by_length
+from transforms.periods.even_signals import EvenSignals, by_length
 
 #: traces, and signals of noise, that are drawn and searched at a time: it bounds a worker's memory
 TRACE_CHUNK = 100
@@ -203,7 +203,7 @@ def _nulled(frame: pl.DataFrame) -> pl.DataFrame:
 def _alarm_rows(piece: _Piece, null: Null) -> pl.DataFrame:
     """Return a row for each method: of how many signals it called how many periodic."""
     values = null.draw(piece.generator(_NOISE), piece.count)
-    signals = Sampled(values, np.full(piece.count, SAMPLING_HZ), np.zeros(piece.count))
+    signals = EvenSignals(values, np.full(piece.count, SAMPLING_HZ), np.zeros(piece.count))
     counts = [int(method.detect(signals).is_periodic.sum()) for method in piece.methods]
     names = [method.name for method in piece.methods]
     return pl.DataFrame({"method": names, "draw_count": piece.count, "alarm_count": counts}).select(

@@ -22,8 +22,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from transforms.arrays import Ints, Ragged, Reals
+from transforms.throughput.even_values import Grid, Instants, at_instants, binned
 from transforms.throughput.requests import Requests, Steps, step_function
-from transforms.throughput.sampling import Grid, Sampling, binned, point_samples
 
 #: how much of a noise there is: none, or the paper's two configurations
 NoiseLevel = Literal["none", "low", "high"]
@@ -274,8 +274,8 @@ class Applications:
     def instants(self, sampling_hz: float, steps: Steps | None = None) -> Ragged:
         """Return the rate at each sample's left edge, as FTIO samples (II-B), in bytes per second."""
         counts = self.sample_counts(sampling_hz)
-        sampling = Sampling(self.window_start_s, np.full(len(counts), float(sampling_hz)), counts)
-        return point_samples(self.steps() if steps is None else steps, sampling)
+        sampling = Instants(self.window_start_s, np.full(len(counts), float(sampling_hz)), counts)
+        return at_instants(self.steps() if steps is None else steps, sampling)
 
 
 def applications(

@@ -71,7 +71,7 @@ def _draw_example(seed: int, path: Path) -> None:
         row_of(identity, Circumstances("write", 1, day + timedelta(seconds=found.answer.window_end_s), strategy), found)
         for found in evaluations
     ]
-    window = predictor.samples.window(0.0, float(run.ended_s[-1]))
+    window = predictor.pyramid.window(0.0, float(run.ended_s[-1]))
     times = [window.started_s + place / window.sampling_hz for place in range(len(window.bytes_per_s))]
     view = PredictionView(
         pl.DataFrame(rows, infer_schema_length=None),

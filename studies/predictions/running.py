@@ -257,7 +257,7 @@ def _predict(trials: Sequence[_Trial], runs: Sequence[PlantedRun], phases: range
         for trial, run in zip(trials, runs, strict=True):
             now_s = float(run.ended_s[phase])
             trial.predictor.add(run.requests(phase))
-            trial.predictor.samples.advance(now_s)
+            trial.predictor.pyramid.advance(now_s)
             due.append(Due(trial.predictor, now_s))
         for trial, found in zip(trials, evaluate(due), strict=True):
             trial.evaluations.append(found)
@@ -330,6 +330,6 @@ def example(seed: int, params: OnlineParams | None = None) -> tuple[PlantedRun, 
     for phase in range(run.phase_count):
         now_s = float(run.ended_s[phase])
         predictor.add(run.requests(phase))
-        predictor.samples.advance(now_s)
+        predictor.pyramid.advance(now_s)
         found += evaluate([Due(predictor, now_s)])
     return run, predictor, found

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from transforms.periods.even_signals import EvenSignals
 from transforms.periods.ftio import DftParams, detect
-from transforms.periods.sampled import Sampled
-from transforms.throughput import sampling
+from transforms.throughput import even_values
 from transforms.throughput.requests import Requests
 
 
@@ -70,9 +70,9 @@ class ObservedPeriods:
     def _predicted(self, phases: list[tuple[float, float, float]], now_s: float) -> float | None:
         table = np.array(phases)
         began_s, ceased_s, volume_bytes = table[:, 0], table[:, 1], table[:, 2]
-        grid = sampling.Grid.covering(began_s[0], now_s, self._params.step_count)
+        grid = even_values.Grid.covering(began_s[0], now_s, self._params.step_count)
         # Each phase ends before the next begins: none reaches beyond now.
-        rates = sampling.binned(Requests.of_one(began_s, ceased_s, volume_bytes), grid).bytes_per_s
-        answer = detect(Sampled.of_one(rates, 1.0 / float(grid.interval_s[0]), float(began_s[0])), self._params.dft)
+        rates = even_values.binned(Requests.of_one(began_s, ceased_s, volume_bytes), grid).bytes_per_s
+        answer = detect(EvenSignals.of_one(rates, 1.0 / float(grid.interval_s[0]), float(began_s[0])), self._params.dft)
         period_s = float(answer.period_s[0])
         return period_s if np.isfinite(period_s) else None

@@ -3,18 +3,20 @@
 - `answers` (`Detections`, `gathered`): What a search for periods says of many signals: one form for all methods.
 - `autocorrelation` (`AutocorrelationParams`, `detect`, `peaks`, `circular`): How alike signals are to themselves
   some time later, and the period that this tells.
-- `autoperiod` (`AutoperiodParams`, `detect_sampled`, `detect`): AUTOPERIOD: periods that stand out in the
+- `autoperiod` (`AutoperiodParams`, `detect_even`, `detect`): AUTOPERIOD: periods that stand out in the
   Lomb-Scargle periodogram and lie on a hill of the autocorrelation.
 - `autoperiod_hills`: Hills of a function: pieces of it that two straight lines fit best by going up, then down.
-- `autoperiod_periodogram` (`UnevenSamples`): The Lomb-Scargle periodogram of many signals at once, by fast Fourier
+- `autoperiod_periodogram` (`UnevenSignals`): The Lomb-Scargle periodogram of many signals at once, by fast Fourier
   transforms.
 - `controlled` (`detect`, `ControlledParams`): Periods that noise would rarely make: our default.
 - `controlled_extents`: Where a known period starts and where it stops: the stretch in which most cycles are as they
   should be.
 - `controlled_lines`: Lines in a spectrum that are multiples of one frequency, and how probable noise makes them.
-- `controlled_pauses`: Bursts whose distances are more alike than chance makes them.
+- `controlled_pauses`: Phases whose distances are more alike than chance makes them.
 - `controlled_pieces`: Pieces of many signals: from the first activity to the last, windows, and the samples of
   either side by side.
+- `even_signals` (`EvenSignals`, `by_length`): Evenly spaced signals of one length, many at a time: what every search
+  for a period works on.
 - `finding` (`PeriodParams`, `find`, `Periods`): Periods of many signals by every method, and how alike the periods
   are.
 - `ftio` (`detect`, `DftParams`): The period of many signals by their discrete Fourier transform, as FTIO states it
@@ -28,10 +30,8 @@
   section II-B1).
 - `periodicity` (`of_steps`): How periodic a signal is, given its period: volume and time per period, and the share
   of substantial I/O.
-- `phases` (`PhaseTracker`, `phases_of_samples`): Phases of I/O in recent samples, and the gaps between their onsets
+- `phases` (`PhaseTracker`, `window_phases`): Phases of I/O in recent samples, and the gaps between their onsets
   while a run goes on.
-- `sampled` (`Sampled`, `by_length`): Evenly sampled signals of one length, many at a time: what every search for a
-  period works on.
-- `windows` (`clipped`, `first_phases`, `first_phases_of_samples`): Parts of signals: a window of time, all but the
+- `windows` (`clipped`, `first_phases`, `first_phases_of_signals`): Parts of signals: a window of time, all but the
   first phase of I/O, several signals as one.
 """

@@ -21,7 +21,7 @@ from scipy.fft import dct, irfft, next_fast_len, rfft
 
 from transforms.arrays import Bools, Ints, Reals
 from transforms.periods.answers import Candidates, Detections
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 Singles = npt.NDArray[np.float32]
 Texts = npt.NDArray[np.str_]
@@ -325,7 +325,7 @@ def _spread(row: Ints, values: Reals, weight: Reals, row_count: int) -> tuple[Re
     return mean, np.sqrt(variance)
 
 
-def detect(sampled: Sampled, params: AutocorrelationParams | None = None) -> Detections:
+def detect(signals: EvenSignals, params: AutocorrelationParams | None = None) -> Detections:
     """Return each signal's period as the mean of the distances between its peaks that are no outliers.
 
     The confidence is 1 - sigma / mean of these distances (section II-C); they are the candidates, as frequencies, in
@@ -334,11 +334,11 @@ def detect(sampled: Sampled, params: AutocorrelationParams | None = None) -> Det
     vary as much as they are long: a confidence of 0), `periodic`.
     """
     params = params or AutocorrelationParams()
-    frequency, confidence, none = np.full((3, sampled.signal_count), np.nan)
-    outcome = np.full(sampled.signal_count, "", dtype="<U16")
+    frequency, confidence, none = np.full((3, signals.signal_count), np.nan)
+    outcome = np.full(signals.signal_count, "", dtype="<U16")
     kept: list[Distances] = []
-    is_seen = sampled.signal_count >= _FEWEST_SINGLES and params.least_height >= _LEAST_SINGLE_HEIGHT
-    for place, group in sampled.chunks(_GROUP_SAMPLES):
+    is_seen = signals.signal_count >= _FEWEST_SINGLES and params.least_height >= _LEAST_SINGLE_HEIGHT
+    for place, group in signals.chunks(_GROUP_SAMPLES):
         if is_seen and group.sample_count >= _LEAST_SAMPLES:
             judged, outcome[place], doubt_ratio = _seen_distances(group, params)
             is_seen = doubt_ratio <= _MOST_DOUBTS
@@ -351,18 +351,18 @@ def detect(sampled: Sampled, params: AutocorrelationParams | None = None) -> Det
         kept.append(replace(judged, row=judged.row + place.start))
     is_open = outcome == ""
     outcome[is_open] = np.where(np.isfinite(frequency[is_open]), "periodic", "aperiodic")
-    candidates = _candidates(kept, sampled.sampling_hz)
-    return Detections(outcome, frequency, confidence, sampled.started_s, sampled.ended_s, none, candidates)
+    candidates = _candidates(kept, signals.sampling_hz)
+    return Detections(outcome, frequency, confidence, signals.started_s, signals.ended_s, none, candidates)
 
 
-def _kept_distances(sampled: Sampled, params: AutocorrelationParams) -> tuple[Distances, Texts]:
+def _kept_distances(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Distances, Texts]:
     """Return the distances that are no outliers, and why a signal cannot be judged (n), empty where it can.
 
     In order of rows, in each the weightiest first.
     """
-    found, outcome = _peaks_of(sampled, params)
+    found, outcome = _peaks_of(signals, params)
     found = _with_origins(found) if params.is_origin_peak else found
-    judged = distances(found, sampled.signal_count, params.most_z).kept()
+    judged = distances(found, signals.signal_count, params.most_z).kept()
     return _chosen(judged, _by_weight(judged.row, judged.weight)), outcome
 
 
@@ -381,14 +381,14 @@ def _chosen(judged: Distances, at: Ints) -> Distances:
     return Distances(judged.row[at], judged.samples[at], judged.weight[at], judged.is_kept[at])
 
 
-def _peaks_of(sampled: Sampled, params: AutocorrelationParams) -> tuple[Peaks, Texts]:
+def _peaks_of(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Peaks, Texts]:
     """Return the peaks of signals' autocorrelations, and why a signal cannot be judged (n), empty where it can."""
-    outcome = np.full(sampled.signal_count, "", dtype="<U16")
+    outcome = np.full(signals.signal_count, "", dtype="<U16")
     parts: list[Peaks] = []
-    chunks = _chunks(sampled.bytes_per_s)
-    work = np.zeros((chunks[0].stop if chunks else 0, _padded_length(sampled.sample_count)))
-    for place in chunks or [slice(0, sampled.signal_count)]:
-        values = sampled.bytes_per_s[place]
+    chunks = _chunks(signals.bytes_per_s)
+    work = np.zeros((chunks[0].stop if chunks else 0, _padded_length(signals.sample_count)))
+    for place in chunks or [slice(0, signals.signal_count)]:
+        values = signals.bytes_per_s[place]
         outcome[place], is_whole = _unfit(values, params)
         is_fit = outcome[place] == ""
         whole, gappy = np.flatnonzero(is_fit & is_whole), np.flatnonzero(is_fit & ~is_whole)
@@ -448,17 +448,17 @@ def _candidates(kept: list[Distances], sampling_hz: Reals) -> Candidates:
 # ---- in single precision, where that is sure
 
 
-def _seen_distances(sampled: Sampled, params: AutocorrelationParams) -> tuple[Distances, Texts, float]:
+def _seen_distances(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Distances, Texts, float]:
     """Return what `_kept_distances` does, and the share of signals that had to be done in double precision."""
-    error = _SAMPLE_ERROR + _BIT_ERROR * math.log2(_padded_length(sampled.sample_count))
-    found, is_sure, is_tried = _seen_peaks(sampled.bytes_per_s, params.least_height, error)
+    error = _SAMPLE_ERROR + _BIT_ERROR * math.log2(_padded_length(signals.sample_count))
+    found, is_sure, is_tried = _seen_peaks(signals.bytes_per_s, params.least_height, error)
     found = _with_origins(found) if params.is_origin_peak else found
-    judged, is_close = _sure_distances(found, sampled.signal_count, params, error)
+    judged, is_close = _sure_distances(found, signals.signal_count, params, error)
     is_sure &= ~is_close
-    outcome = np.full(sampled.signal_count, "", dtype="<U16")
+    outcome = np.full(signals.signal_count, "", dtype="<U16")
     doubts = np.flatnonzero(~is_sure)
     if len(doubts):
-        exact, outcome[doubts] = _kept_distances(sampled.chosen(doubts), params)
+        exact, outcome[doubts] = _kept_distances(signals.chosen(doubts), params)
         parts = _chosen(judged, np.flatnonzero(is_sure[judged.row])), replace(exact, row=doubts[exact.row])
         names = ("row", "samples", "weight", "is_kept")
         judged = Distances(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
@@ -584,10 +584,10 @@ class Autocorrelation:
     is_kept: Bools
 
 
-def autocorrelation(sampled: Sampled, params: AutocorrelationParams | None = None) -> Autocorrelation:
+def autocorrelation(signals: EvenSignals, params: AutocorrelationParams | None = None) -> Autocorrelation:
     """Return the first signal's autocorrelation, as `detect` sees it."""
     params = params or AutocorrelationParams()
-    signal, hz = sampled.chosen(slice(0, 1)), float(sampled.sampling_hz[0])
+    signal, hz = signals.chosen(slice(0, 1)), float(signals.sampling_hz[0])
     whole = bool(signal.is_known.all())
     values = (
         linear(signal.bytes_per_s) if whole else masked(signal.bytes_per_s, least_pair_ratio=params.least_pair_ratio)

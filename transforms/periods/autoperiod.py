@@ -25,8 +25,8 @@ import scipy.fft
 from transforms.arrays import Bools, Ints, Reals, offsets_of
 from transforms.periods import autocorrelation, autoperiod_hills, autoperiod_periodogram
 from transforms.periods.answers import Candidates, Detections
-from transforms.periods.autoperiod_periodogram import FrequencyGrid, Spreading, UnevenSamples, Waves, steps_s
-from transforms.periods.sampled import CHUNK_SAMPLES, Sampled
+from transforms.periods.autoperiod_periodogram import FrequencyGrid, Spreading, UnevenSignals, Waves, steps_s
+from transforms.periods.even_signals import CHUNK_SAMPLES, EvenSignals
 
 Texts = npt.NDArray[np.str_]
 
@@ -120,7 +120,7 @@ class Examined:
     errors: Reals
 
 
-def examine(samples: UnevenSamples, params: AutoperiodParams | None = None) -> Examined:
+def examine(samples: UnevenSignals, params: AutoperiodParams | None = None) -> Examined:
     """Return the periodograms and autocorrelations of samples at any times, as `detect` sees them."""
     params = params or AutoperiodParams()
     step_s = steps_s(samples)
@@ -151,8 +151,8 @@ def examine(samples: UnevenSamples, params: AutoperiodParams | None = None) -> E
     )
 
 
-def examine_sampled(signals: Sampled, params: AutoperiodParams | None = None) -> Examined:
-    """Return the periodograms and autocorrelations of evenly spaced signals, as `detect_sampled` sees them."""
+def examine_even(signals: EvenSignals, params: AutoperiodParams | None = None) -> Examined:
+    """Return the periodograms and autocorrelations of evenly spaced signals, as `detect_even` sees them."""
     params = params or AutoperiodParams()
     is_known, count = signals.is_known, signals.sample_count
     standard = autoperiod_periodogram.standardized(signals.bytes_per_s, is_known)
@@ -180,7 +180,7 @@ def examine_sampled(signals: Sampled, params: AutoperiodParams | None = None) ->
     )
 
 
-def resampled(samples: UnevenSamples, step_s: Reals, max_gap_steps: float) -> tuple[Reals, Ints]:
+def resampled(samples: UnevenSignals, step_s: Reals, max_gap_steps: float) -> tuple[Reals, Ints]:
     """Return signals on even grids of about a step from their first to their last sample, and how many steps (n).
 
     By straight lines between samples (n, most points); NaN in gaps, but for what is within half a step of a sample,
@@ -285,7 +285,7 @@ def _even_maxima(standard: Reals, is_known: Bools, waves: Waves, params: Autoper
 
 
 def _uneven_maxima(
-    row: int, samples: UnevenSamples, turns: Reals, waves: Waves, grid: FrequencyGrid, params: AutoperiodParams
+    row: int, samples: UnevenSignals, turns: Reals, waves: Waves, grid: FrequencyGrid, params: AutoperiodParams
 ) -> Reals:
     one = samples.chosen(np.array([row]))
     place = slice(int(samples.offsets[row]), int(samples.offsets[row + 1]))
@@ -422,7 +422,7 @@ def periods(examined: Examined, params: AutoperiodParams | None = None) -> Perio
 # ---- the answers
 
 
-def detect(samples: UnevenSamples, params: AutoperiodParams | None = None) -> Detections:
+def detect(samples: UnevenSignals, params: AutoperiodParams | None = None) -> Detections:
     """Return each signal's period, and its further periods as candidates, of samples at any times.
 
     AUTOPERIOD has no confidence: NaN. The first outcome that holds is given: `no_data`, `too_many_gaps`, `too_short`,
@@ -437,24 +437,24 @@ def detect(samples: UnevenSamples, params: AutoperiodParams | None = None) -> De
     return _answers(outcome, parts, samples.started_s, samples.ended_s)
 
 
-def detect_sampled(signals: Sampled, params: AutoperiodParams | None = None) -> Detections:
+def detect_even(signals: EvenSignals, params: AutoperiodParams | None = None) -> Detections:
     """Return each signal's period, and its further periods as candidates, of evenly spaced signals.
 
     As `detect`; without gaps, the times are exact and every sum is one real transform.
     """
     params = params or AutoperiodParams()
-    outcome = _unfit_sampled(signals, params)
+    outcome = _unfit_even(signals, params)
     parts: list[_Found] = []
     fit = np.flatnonzero(outcome == "")
     for place, part in signals.chosen(fit).chunks(CHUNK_SAMPLES // params.samples_per_peak):
-        found = periods(examine_sampled(part, params), params)
+        found = periods(examine_even(part, params), params)
         rows, own = np.unique(found.row, return_inverse=True)
-        held = UnevenSamples.of_sampled(part.chosen(rows))
+        held = UnevenSignals.of_signals(part.chosen(rows))
         parts.append(_Found.of(replace(found, row=own), held, fit[place][rows]))
     return _answers(outcome, parts, signals.started_s, signals.ended_s)
 
 
-def _groups(samples: UnevenSamples, rows: Ints, params: AutoperiodParams) -> Iterator[Ints]:
+def _groups(samples: UnevenSignals, rows: Ints, params: AutoperiodParams) -> Iterator[Ints]:
     """Yield rows in groups whose grids are of one size and have about as many points as are worked on at a time."""
     span_s, step_s = samples.span_s, steps_s(samples)
     grid = FrequencyGrid.of(span_s[rows], step_s[rows], params.samples_per_peak)
@@ -467,7 +467,7 @@ def _groups(samples: UnevenSamples, rows: Ints, params: AutoperiodParams) -> Ite
             yield own[start : start + step]
 
 
-def _unfit(samples: UnevenSamples, params: AutoperiodParams) -> Texts:
+def _unfit(samples: UnevenSignals, params: AutoperiodParams) -> Texts:
     """Return why signals cannot be judged (n), empty where they can."""
     step_s, span_s = steps_s(samples), samples.span_s
     missing, step_counts = np.zeros(samples.signal_count), np.zeros(samples.signal_count, dtype=np.int64)
@@ -485,7 +485,7 @@ def _unfit(samples: UnevenSamples, params: AutoperiodParams) -> Texts:
     return np.select(tests, ("no_data", "too_many_gaps", "too_short", "no_io"), "").astype("<U16")
 
 
-def _unfit_sampled(signals: Sampled, params: AutoperiodParams) -> Texts:
+def _unfit_even(signals: EvenSignals, params: AutoperiodParams) -> Texts:
     is_known = signals.is_known
     counts = is_known.sum(axis=1)
     is_io = (is_known & (signals.bytes_per_s != 0)).any(axis=1)
@@ -504,7 +504,7 @@ class _Found:
     phase: Reals
 
     @classmethod
-    def of(cls, found: Periods, samples: UnevenSamples, rows: Ints) -> _Found:
+    def of(cls, found: Periods, samples: UnevenSignals, rows: Ints) -> _Found:
         """Fit cosines to samples; rows: where these signals are among all."""
         frequency = 1.0 / found.period_s
         return cls(rows[found.row], frequency, found.probability, *_cosines(samples, found.row, frequency))
@@ -529,7 +529,7 @@ def _answers(outcome: Texts, parts: list[_Found], started_s: Reals, ended_s: Rea
     return Detections(outcome, chosen, confidence, started_s, ended_s, false_alarm, candidates)
 
 
-def _cosines(samples: UnevenSamples, row: Ints, frequency_hz: Reals) -> tuple[Reals, Reals]:
+def _cosines(samples: UnevenSignals, row: Ints, frequency_hz: Reals) -> tuple[Reals, Reals]:
     """Return amplitude and phase of the cosine of each frequency (n) that fits its signal best, without its mean."""
     amplitude, phase = np.full((2, len(row)), np.nan)
     counts = samples.counts[row]
@@ -543,7 +543,7 @@ def _cosines(samples: UnevenSamples, row: Ints, frequency_hz: Reals) -> tuple[Re
     return amplitude, phase
 
 
-def _fitted(samples: UnevenSamples, frequency_hz: Reals) -> tuple[Reals, Reals]:
+def _fitted(samples: UnevenSignals, frequency_hz: Reals) -> tuple[Reals, Reals]:
     owner, count = samples.owner, samples.signal_count
     largest = np.zeros(count)
     largest[samples.counts > 0] = np.maximum.reduceat(

@@ -1,7 +1,7 @@
 """The Lomb-Scargle periodogram of many signals at once, by fast Fourier transforms.
 
 Scargle, "Studies in astronomical time series analysis II", ApJ 263 (1982), DOI 10.1086/160554, equation 10, with the
-normalization by the signal's variance that Horne & Baliunas, "A prescription for period analysis of unevenly sampled
+normalization by the signal's variance that Horne & Baliunas, "A prescription for period analysis of unevenly signals
 time series", ApJ 302 (1986), DOI 10.1086/164037, section II ask for: under white noise, each power is distributed
 exponentially with mean 1.
 
@@ -25,7 +25,7 @@ import scipy.fft
 import scipy.sparse
 
 from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 Complexes = npt.NDArray[np.complex128]
 
@@ -195,7 +195,7 @@ def _variances(standard: Reals) -> Reals:
 
 
 @dataclass(frozen=True, slots=True)
-class UnevenSamples:
+class UnevenSignals:
     """Samples of n signals at any times: those of signal i are from offsets[i] to offsets[i + 1].
 
     time_s, bytes_per_s (samples): rising times of each signal, and finite values. started_s, ended_s (n): the time
@@ -209,13 +209,13 @@ class UnevenSamples:
     ended_s: Reals
 
     @classmethod
-    def of_instants(cls, time_s: npt.ArrayLike, values: Ragged) -> UnevenSamples:
+    def of_instants(cls, time_s: npt.ArrayLike, values: Ragged) -> UnevenSignals:
         """Return samples at instants (samples); what is not finite is left out, times may come in any order."""
         time = np.asarray(time_s, dtype=np.float64)
         return cls._sorted(time, values.values, values.offsets, time, time)
 
     @classmethod
-    def of_intervals(cls, right_s: npt.ArrayLike, interval_s: npt.ArrayLike, values: Ragged) -> UnevenSamples:
+    def of_intervals(cls, right_s: npt.ArrayLike, interval_s: npt.ArrayLike, values: Ragged) -> UnevenSignals:
         """Return the mean rates of intervals (samples), by their right edges and lengths, as samples at their middles.
 
         The middle is where the mean of what changes steadily is its value; SUPReMM takes the left edge, which is the
@@ -228,7 +228,7 @@ class UnevenSamples:
         return cls._sorted(middle, values.values, values.offsets, left, right)
 
     @classmethod
-    def of_sampled(cls, signals: Sampled) -> UnevenSamples:
+    def of_signals(cls, signals: EvenSignals) -> UnevenSignals:
         """Return evenly spaced signals as samples at any times, without those that are missing."""
         is_known = signals.is_known
         time = signals.started_s[:, None] + np.arange(signals.sample_count) / signals.sampling_hz[:, None]
@@ -236,7 +236,7 @@ class UnevenSamples:
         return cls(time[is_known], signals.bytes_per_s[is_known], offsets, signals.started_s, signals.ended_s)
 
     @classmethod
-    def _sorted(cls, time_s: Reals, values: Reals, offsets: Ints, left_s: Reals, right_s: Reals) -> UnevenSamples:
+    def _sorted(cls, time_s: Reals, values: Reals, offsets: Ints, left_s: Reals, right_s: Reals) -> UnevenSignals:
         """Leave out what is not finite and put times in order; edges (samples) say of when each sample tells."""
         owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         kept = np.flatnonzero(np.isfinite(time_s[: len(owner)]) & np.isfinite(values[: len(owner)]))
@@ -267,12 +267,12 @@ class UnevenSamples:
         with np.errstate(over="ignore"):
             return np.where(self.counts > 0, last - first, 0.0)
 
-    def chosen(self, rows: Ints) -> UnevenSamples:
+    def chosen(self, rows: Ints) -> UnevenSignals:
         """Return some of the signals."""
         counts = self.counts[rows]
         offsets = offsets_of(counts)
         cells = np.arange(int(offsets[-1])) + np.repeat(self.offsets[rows] - offsets[:-1], counts)
-        return UnevenSamples(
+        return UnevenSignals(
             self.time_s[cells], self.bytes_per_s[cells], offsets, self.started_s[rows], self.ended_s[rows]
         )
 
@@ -285,7 +285,7 @@ def _ends(values: Reals, offsets: Ints) -> tuple[Reals, Reals]:
     return first, last
 
 
-def steps_s(samples: UnevenSamples) -> Reals:
+def steps_s(samples: UnevenSignals) -> Reals:
     """Return about how far apart each signal's samples are (n): the median, not much below the mean; 0 of one alone."""
     with np.errstate(over="ignore"):
         gaps = np.diff(samples.time_s)
@@ -391,7 +391,7 @@ def uneven_waves(turns: Reals, owner: Ints, counts: Ints, numbers: Ints) -> Wave
     return Waves.of(doubled, counts.astype(np.float64))
 
 
-def uneven_powers(samples: UnevenSamples, grid: FrequencyGrid) -> Reals:
+def uneven_powers(samples: UnevenSignals, grid: FrequencyGrid) -> Reals:
     """Return the powers (n, most frequencies) of samples at any times; NaN beyond a signal's own frequencies."""
     turns = turns_of(samples, grid)
     waves = uneven_waves(turns, samples.owner, samples.counts, grid.numbers)
@@ -401,13 +401,13 @@ def uneven_powers(samples: UnevenSamples, grid: FrequencyGrid) -> Reals:
     return np.where(grid.is_own, powers, np.nan)
 
 
-def varying(standard: Reals, samples: UnevenSamples) -> Reals:
+def varying(standard: Reals, samples: UnevenSignals) -> Reals:
     """Return the variances of standardized values (n): 1, or 0 where nothing varies."""
     found: Reals = (np.bincount(samples.owner, standard != 0, samples.signal_count) > 0).astype(np.float64)
     return found
 
 
-def turns_of(samples: UnevenSamples, grid: FrequencyGrid) -> Reals:
+def turns_of(samples: UnevenSignals, grid: FrequencyGrid) -> Reals:
     """Return times since each signal's first sample over what the grid's wave of number 1 takes (samples)."""
     owner = samples.owner
     first, _ = _ends(samples.time_s, samples.offsets)
@@ -416,7 +416,7 @@ def turns_of(samples: UnevenSamples, grid: FrequencyGrid) -> Reals:
     return found
 
 
-def standardized_pieces(samples: UnevenSamples) -> Reals:
+def standardized_pieces(samples: UnevenSignals) -> Reals:
     """Return each signal's values (samples) without their mean and of variance 1; 0 where nothing varies."""
     values, owner, counts = samples.bytes_per_s, samples.owner, samples.counts
     largest = np.zeros(len(counts))

@@ -1,9 +1,9 @@
 """Periods that noise would rarely make: our default.
 
-A signal is called periodic where noise of the kinds that I/O has (`studies.periods.noise`: white, red, bursts at random
+A signal is called periodic where noise of the kinds that I/O has (`studies.periods.noise`: white, red, phases at random
 times) would look so periodic with a stated probability at most. Two tests share that probability: one of the
-distances of bursts (`controlled_pauses`), which needs no fixed phase, and one of the lines of the spectrum
-(`controlled_lines`), which needs no bursts that stand out. What is judged is the time from the first activity to the
+distances of phases (`controlled_pauses`), which needs no fixed rhythm, and one of the lines of the spectrum
+(`controlled_lines`), which needs no phases that stand out. What is judged is the time from the first activity to the
 last, so silence before and after changes nothing; then ever shorter windows of it are judged, and their number is
 accounted for. Where a period is found it is told where it starts and stops (`controlled_extents`).
 
@@ -22,32 +22,32 @@ from transforms.periods import controlled_extents, controlled_lines, controlled_
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.controlled_extents import Extents
 from transforms.periods.controlled_lines import Centred, CombParams
-from transforms.periods.controlled_pauses import Activity, Bursts, RegularityParams
+from transforms.periods.controlled_pauses import Activity, Phases, RegularityParams
 from transforms.periods.controlled_pieces import Pieces, Signals
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 Floats = npt.NDArray[np.float32]
 
 #: two tests share the probability of a false alarm
 _TESTS = 2
-#: bursts are regular if chance makes them so with this probability
-_SURE_OF_BURSTS = 0.01
+#: phases are regular if chance makes them so with this probability
+_SURE_OF_PHASES = 0.01
 #: probabilities are as good as what is asked for if their logarithms are so much higher
 _MARGIN = 1e-3
 #: bounds of lines tell if it is less probable than this what is asked for
 _WORTH_BOUNDS = -3.0
 #: two periods are the same if one is a multiple of the other but for so much
 _SAME_RATIO = 0.1
-#: pauses in a burst are shorter than this share of a cycle
+#: pauses in a phase are shorter than this share of a cycle
 _GAP_IN_CYCLE = 0.25
-#: the coefficient of variation of distances between bursts whose lines can still be seen
+#: the coefficient of variation of distances between phases whose lines can still be seen
 _UNEVEN = 0.1
-#: cycles by which bursts and lines may come apart, and yet be in step
+#: cycles by which phases and lines may come apart, and yet be in step
 _DRIFT = 0.15
-#: bursts are those that make the lines if there are so many of them to each cycle
+#: phases are those that make the lines if there are so many of them to each cycle
 _SAME_CYCLES = 0.8
-#: samples of which each has its own wave; runs of them are turned as a whole
-_RUN = 64
+#: samples of which each has its own wave; so many neighbours are turned as a whole
+_TURNED = 64
 #: samples of whole signals that are at hand at a time: many, so that there are enough of one length among them
 _HELD_SAMPLES = 1 << 21
 
@@ -88,8 +88,8 @@ class _Findings:
     """What was found in pieces (k).
 
     pieces: where. log_probability: of a false alarm, both tests counted. is_comb: which test it is. merged_gap,
-    period, variation: of bursts. cycles_per_sample, line_count: of a comb, roughly. typical_length,
-    effective_counts: as in `regularity.Bursts`.
+    period, variation: of phases. cycles_per_sample, line_count: of a comb, roughly. typical_length,
+    effective_counts: as in `regularity.Phases`.
     """
 
     row: Ints
@@ -145,23 +145,23 @@ class _Answers:
     phase: Reals
 
     @classmethod
-    def of(cls, sampled: Sampled) -> _Answers:
+    def of(cls, signals: EvenSignals) -> _Answers:
         """Return none yet."""
-        count = sampled.signal_count
+        count = signals.signal_count
         none = [np.full(count, np.nan) for _ in range(7)]
         return cls(np.full(count, "aperiodic", dtype="<U16"), *none)
 
-    def detections(self, sampled: Sampled) -> Detections:
+    def detections(self, signals: EvenSignals) -> Detections:
         """Return the answers in seconds."""
-        hz, is_periodic = sampled.sampling_hz, self.outcome == "periodic"
+        hz, is_periodic = signals.sampling_hz, self.outcome == "periodic"
         frequency = self.cycles_per_sample * hz
         offsets = offsets_of(is_periodic)
         return Detections(
             self.outcome,
             frequency,
             self.confidence,
-            sampled.started_s + self.first / hz,
-            sampled.started_s + self.last / hz,
+            signals.started_s + self.first / hz,
+            signals.started_s + self.last / hz,
             np.exp(self.log_probability),
             Candidates(
                 frequency[is_periodic],
@@ -173,21 +173,21 @@ class _Answers:
         )
 
 
-def detect(sampled: Sampled, params: ControlledParams = _PARAMS) -> Detections:
+def detect(signals: EvenSignals, params: ControlledParams = _PARAMS) -> Detections:
     """Return each signal's period, if noise would rarely make it.
 
     The false-alarm probability is given for all that was judged. The confidence is how regular the signal is, from 0
-    to 1: where it was the distances of bursts, 1 less their coefficient of variation; where it was lines, the
+    to 1: where it was the distances of phases, 1 less their coefficient of variation; where it was lines, the
     correlation of the signal with its mean cycle. The window is where the period starts and stops; that of an
     aperiodic signal is from its first activity to its last, that of any other the whole.
     """
-    answers = _Answers.of(sampled)
-    for place, part in sampled.chunks(_HELD_SAMPLES):
+    answers = _Answers.of(signals)
+    for place, part in signals.chunks(_HELD_SAMPLES):
         _answer(part, params, answers, place.start)
-    return answers.detections(sampled)
+    return answers.detections(signals)
 
 
-def _answer(part: Sampled, params: ControlledParams, answers: _Answers, offset: int) -> None:
+def _answer(part: EvenSignals, params: ControlledParams, answers: _Answers, offset: int) -> None:
     """Judge some signals, and put the answers in their places."""
     signals = Signals.of(part)
     outcome = _outcomes(signals, params)
@@ -203,7 +203,7 @@ def _answer(part: Sampled, params: ControlledParams, answers: _Answers, offset: 
         found = claimed.chosen(claimed.is_comb == is_comb)
         for places, size in found.pieces.grouped():
             some = found.chosen(places)
-            told = _cycles(signals, some, size, params) if is_comb else _runs(signals, some, params)
+            told = _cycles(signals, some, size, params) if is_comb else _distances(signals, some, params)
             is_much = told[1].regularity >= params.least_correlation
             rows = some.row[is_much]
             _tell(part, (told[0][is_much], told[1].chosen(is_much)), rows, answers, offset)
@@ -296,7 +296,7 @@ def _judged(signals: Signals, pieces: Pieces, least: Reals, params: ControlledPa
     found = _Findings.of(pieces)
     needed = least - np.log(_TESTS) + _MARGIN
     for places, width in pieces.alike():
-        found.put(places, _judge_bursts(signals, pieces.chosen(places), width, needed[places], params))
+        found.put(places, _judge_phases(signals, pieces.chosen(places), width, needed[places], params))
     fit = np.flatnonzero(
         controlled_lines.is_fit(pieces.lengths, found.typical_length, found.effective_counts, params.combs)
     )
@@ -307,19 +307,19 @@ def _judged(signals: Signals, pieces: Pieces, least: Reals, params: ControlledPa
     return found
 
 
-def _judge_bursts(signals: Signals, pieces: Pieces, width: int, needed: Reals, params: ControlledParams) -> _Findings:
-    """Judge the bursts of pieces that are no longer than so many samples."""
+def _judge_phases(signals: Signals, pieces: Pieces, width: int, needed: Reals, params: ControlledParams) -> _Findings:
+    """Judge the phases of pieces that are no longer than so many samples."""
     found = _Findings.of(pieces)
     rates, is_known = signals.cut(pieces, width)
     active = _activity(rates, is_known, pieces.lengths, signals.known_counts(pieces))
     is_flicker = controlled_pauses.is_flicker(active, pieces.lengths, params.regularity)
-    bursts = _bursts(signals, pieces, active.chosen(~is_flicker))
+    phases = _phases(signals, pieces, active.chosen(~is_flicker))
     # of few kinds, as there are tables of it; and what lines are compared with is told
-    asked = float(max(np.ceil(needed.max()), np.log(_SURE_OF_BURSTS / _TESTS)))
-    regular = controlled_pauses.regularity(bursts, params.regularity, asked)
+    asked = float(max(np.ceil(needed.max()), np.log(_SURE_OF_PHASES / _TESTS)))
+    regular = controlled_pauses.regularity(phases, params.regularity, asked)
     found.log_probability[:], found.merged_gap[:] = regular.log_probability, regular.merged_gap
     found.period[:], found.variation[:] = regular.period, regular.variation
-    found.typical_length[:], found.effective_counts[:] = _sizes(rates, active, bursts, is_flicker)
+    found.typical_length[:], found.effective_counts[:] = _sizes(rates, active, phases, is_flicker)
     return found
 
 
@@ -336,14 +336,14 @@ def _may_have_lines(signals: Signals, found: _Findings, needed: Reals, params: C
 
 
 def _judge_lines(signals: Signals, found: _Findings, at: Ints, size: int, params: ControlledParams) -> None:
-    """Put lines where they are less probable than what was found of bursts."""
-    bursts = found.chosen(at)
-    centred = _centred(signals, bursts, size)
+    """Put lines where they are less probable than what was found of phases."""
+    phases = found.chosen(at)
+    centred = _centred(signals, phases, size)
     ratios = controlled_lines.over_noise(controlled_lines.powers(centred.values, size), params.combs)
     comb = controlled_lines.best_combs(centred, ratios, params.combs, np.log(params.false_alarm_probability))
-    is_better = comb.log_probability < bursts.log_probability
-    found.is_comb[at] = is_better & ~_is_of_bursts(bursts, comb.cycles_per_sample)
-    found.log_probability[at] = np.minimum(comb.log_probability, bursts.log_probability)
+    is_better = comb.log_probability < phases.log_probability
+    found.is_comb[at] = is_better & ~_is_of_phases(phases, comb.cycles_per_sample)
+    found.log_probability[at] = np.minimum(comb.log_probability, phases.log_probability)
     found.cycles_per_sample[at], found.line_count[at] = comb.cycles_per_sample, comb.line_count
 
 
@@ -354,16 +354,16 @@ def _centred(signals: Signals, found: _Findings, size: int) -> Centred:
     return Centred(values, found.pieces.lengths, found.typical_length, found.effective_counts)
 
 
-def _is_of_bursts(bursts: _Findings, cycles_per_sample: Reals) -> Bools:
-    """Return whether lines are those of bursts that are regular, but not to a sample (k).
+def _is_of_phases(phases: _Findings, cycles_per_sample: Reals) -> Bools:
+    """Return whether lines are those of phases that are regular, but not to a sample (k).
 
-    The lines of bursts that come sooner and later tell how often most of them come, not how often they come on the
-    whole; and they may be those of what is in a burst. Where bursts are missing, distances say less than lines.
+    The lines of phases that come sooner and later tell how often most of them come, not how often they come on the
+    whole; and they may be those of what is in a phase. Where phases are missing, distances say less than lines.
     """
-    cycles = bursts.period * cycles_per_sample
+    cycles = phases.period * cycles_per_sample
     whole = np.maximum(np.round(cycles), 1.0)
-    is_sure = bursts.log_probability + np.log(_TESTS) <= np.log(_SURE_OF_BURSTS)
-    found: Bools = is_sure & (np.abs(cycles - whole) <= _SAME_RATIO) & (bursts.variation * bursts.period > 1.0)
+    is_sure = phases.log_probability + np.log(_TESTS) <= np.log(_SURE_OF_PHASES)
+    found: Bools = is_sure & (np.abs(cycles - whole) <= _SAME_RATIO) & (phases.variation * phases.period > 1.0)
     return found
 
 
@@ -376,14 +376,14 @@ def _activity(rates: Floats, is_known: Bools | None, lengths: Ints, known_counts
     return controlled_pauses.activity(rates, rates.sum(axis=1) / np.maximum(known_counts, 1), is_bridged)
 
 
-def _bursts(signals: Signals, pieces: Pieces, active: Activity) -> Bursts:
-    """Return the bursts of pieces (k), in samples from their starts on."""
+def _phases(signals: Signals, pieces: Pieces, active: Activity) -> Phases:
+    """Return the phases of pieces (k), in samples from their starts on."""
     return active.carrying(signals.volumes_of(active.edges_from(signals.places(pieces.row, pieces.first))))
 
 
-def _sizes(rates: Floats, active: Activity, bursts: Bursts, is_flicker: Bools) -> tuple[Reals, Reals]:
-    """Return how long a typical burst is and how many carry the bytes (k); of what flickers, from its samples."""
-    typical, effective = bursts.typical_length, bursts.effective_counts
+def _sizes(rates: Floats, active: Activity, phases: Phases, is_flicker: Bools) -> tuple[Reals, Reals]:
+    """Return how long a typical phase is and how many carry the bytes (k); of what flickers, from its samples."""
+    typical, effective = phases.typical_length, phases.effective_counts
     rows = np.flatnonzero(is_flicker)
     if len(rows):
         own = rates if len(rows) == len(rates) else rates[rows]
@@ -397,42 +397,44 @@ def _sizes(rates: Floats, active: Activity, bursts: Bursts, is_flicker: Bools) -
 # ---- what is told of those that are periodic
 
 
-def _runs(signals: Signals, found: _Findings, params: ControlledParams) -> tuple[Reals, Extents]:
-    """Return frequency and extents where distances of bursts were judged."""
-    bursts = _like_those_of(signals, found, params.regularity.least_burst_ratio)
-    told = controlled_extents.of_bursts(bursts, found.merged_gap, found.period, found.variation)
+def _distances(signals: Signals, found: _Findings, params: ControlledParams) -> tuple[Reals, Extents]:
+    """Return frequency and extents where distances of phases were judged."""
+    phases = _like_those_of(signals, found, params.regularity.least_phase_ratio)
+    told = controlled_extents.of_phases(phases, found.merged_gap, found.period, found.variation)
     return 1.0 / told.period, told
 
 
-def _like_those_of(signals: Signals, found: _Findings, ratio: float) -> Bursts:
-    """Return the bursts of whole signals that are above the mean of the piece, and as large as those in it."""
+def _like_those_of(signals: Signals, found: _Findings, ratio: float) -> Phases:
+    """Return the phases of whole signals that are above the mean of the piece, and as large as those in it."""
     threshold = signals.volumes(found.pieces) / np.maximum(signals.known_counts(found.pieces), 1)
     is_known = None if signals.is_known is None else signals.is_known[found.row]
-    bursts = controlled_pauses.bursts(signals.rates[found.row], threshold, is_known)
-    owner = bursts.owner
-    judged = bursts.chosen((bursts.first >= found.first[owner]) & (bursts.first < found.last[owner]))
-    return bursts.chosen(bursts.volume >= ratio * judged.typical_volume[owner])
+    phases = controlled_pauses.phases(signals.rates[found.row], threshold, is_known)
+    owner = phases.owner
+    judged = phases.chosen((phases.first >= found.first[owner]) & (phases.first < found.last[owner]))
+    return phases.chosen(phases.volume >= ratio * judged.typical_volume[owner])
 
 
 def _cycles(signals: Signals, found: _Findings, size: int, params: ControlledParams) -> tuple[Reals, Extents]:
     """Return frequency and extents where lines were judged.
 
-    If bursts come about as often, but not in step with the lines, these are those of a part of them only: then the
-    distances of bursts tell both.
+    If phases come about as often, but not in step with the lines, these are those of a part of them only: then the
+    distances of phases tell both.
     """
     comb = controlled_lines.Combs(found.log_probability, found.cycles_per_sample, found.line_count)
     frequency = controlled_lines.refined(_centred(signals, found, size), comb, params.combs)
     own = signals.chosen(found.row)
     told = controlled_extents.of_cycles(own.rates, own.is_known, frequency, own.spans, found.pieces)
-    bursts = _like_those_of(signals, found, params.regularity.least_burst_ratio)
+    phases = _like_those_of(signals, found, params.regularity.least_phase_ratio)
     gap = np.floor(_GAP_IN_CYCLE / frequency).astype(np.int64)
-    run = controlled_extents.of_bursts(bursts, gap, 1.0 / frequency, np.full(len(gap), _UNEVEN), is_mean=False)
-    drift = np.abs(run.period * frequency - 1.0) * told.cycles
-    is_run = (run.cycles >= _SAME_CYCLES * told.cycles) & ((drift > _DRIFT) | (_SAME_CYCLES * run.cycles > told.cycles))
-    return np.where(is_run, 1.0 / run.period, frequency), told.replaced(is_run, run)
+    even = controlled_extents.of_phases(phases, gap, 1.0 / frequency, np.full(len(gap), _UNEVEN), is_mean=False)
+    drift = np.abs(even.period * frequency - 1.0) * told.cycles
+    is_even = (even.cycles >= _SAME_CYCLES * told.cycles) & (
+        (drift > _DRIFT) | (_SAME_CYCLES * even.cycles > told.cycles)
+    )
+    return np.where(is_even, 1.0 / even.period, frequency), told.replaced(is_even, even)
 
 
-def _tell(part: Sampled, told: tuple[Reals, Extents], rows: Ints, answers: _Answers, offset: int) -> None:
+def _tell(part: EvenSignals, told: tuple[Reals, Extents], rows: Ints, answers: _Answers, offset: int) -> None:
     """Put what is known of some periodic signals in their places."""
     frequency, extent = told
     at = offset + rows
@@ -443,22 +445,22 @@ def _tell(part: Sampled, told: tuple[Reals, Extents], rows: Ints, answers: _Answ
     answers.amplitude[at], answers.phase[at] = _cosine(part.chosen(rows), frequency, extent)
 
 
-def _cosine(part: Sampled, frequency: Reals, extent: Extents) -> tuple[Reals, Reals]:
+def _cosine(part: EvenSignals, frequency: Reals, extent: Extents) -> tuple[Reals, Reals]:
     """Return amplitude and phase of the cosine at a frequency (n) that is nearest to signals where it holds."""
     place = np.arange(part.sample_count)
     is_in = (place >= extent.first[:, None] - 0.5) & (place < extent.last[:, None] - 0.5) & part.is_known
     count = np.maximum(is_in.sum(axis=1), 1)
-    rates = np.zeros((part.signal_count, -(-part.sample_count // _RUN), _RUN))
-    own = rates.reshape(part.signal_count, rates.shape[1] * _RUN)[:, : part.sample_count]
+    rates = np.zeros((part.signal_count, -(-part.sample_count // _TURNED), _TURNED))
+    own = rates.reshape(part.signal_count, rates.shape[1] * _TURNED)[:, : part.sample_count]
     np.copyto(own, part.bytes_per_s, where=is_in)
-    # a wave in a run is that of the first one, turned: so there are few cosines
-    runs = _waves((_RUN * np.arange(rates.shape[1]) + 0.5) * frequency[:, None])
-    steps = _waves(np.arange(_RUN) * frequency[:, None])
+    # a wave among them is that of the first one, turned: so there are few cosines
+    firsts = _waves((_TURNED * np.arange(rates.shape[1]) + 0.5) * frequency[:, None])
+    steps = _waves(np.arange(_TURNED) * frequency[:, None])
     with np.errstate(over="ignore", invalid="ignore"):
         own -= (own / count[:, None]).sum(axis=1, keepdims=True)
         own *= is_in / count[:, None]
         sums = np.matmul(rates, np.stack([steps.real, steps.imag], axis=-1))
-        wave = np.einsum("ij,ij->i", sums[..., 0] + 1j * sums[..., 1], runs)
+        wave = np.einsum("ij,ij->i", sums[..., 0] + 1j * sums[..., 1], firsts)
         return 2.0 * np.abs(wave), np.arctan2(-wave.imag, wave.real)
 
 

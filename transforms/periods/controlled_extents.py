@@ -1,6 +1,6 @@
 """Where a known period starts and where it stops: the stretch in which most cycles are as they should be.
 
-Each cycle, or each distance between two bursts, has a score, above 0 if it belongs to the period and below 0 if not;
+Each cycle, or each distance between two phases, has a score, above 0 if it belongs to the period and below 0 if not;
 the stretch is the run of neighbours with the highest sum. So one odd cycle does not end it, but many do.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.arrays import Bools, Ints, Reals
-from transforms.periods.controlled_pauses import Bursts, merge
+from transforms.periods.controlled_pauses import Phases, merge
 from transforms.periods.controlled_pieces import Pieces
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -68,28 +68,28 @@ def best_runs(scores: Reals) -> tuple[Ints, Ints]:
     return first, last
 
 
-# ---- bursts
+# ---- phases
 
 
-def of_bursts(found: Bursts, merged_gap: Ints, period: Reals, variation: Reals, *, is_mean: bool = True) -> Extents:
-    """Return where distances between the starts of bursts are about a period (n).
+def of_phases(found: Phases, merged_gap: Ints, period: Reals, variation: Reals, *, is_mean: bool = True) -> Extents:
+    """Return where distances between the starts of phases are about a period (n).
 
-    found: bursts of n signals, which are one where no more than merged_gap (n) samples are between them. period,
+    found: phases of n signals, which are one where no more than merged_gap (n) samples are between them. period,
     variation (n): the mean distance of starts in samples, and its coefficient of variation. The regularity is 1 less
     the coefficient of variation of the distances that belong to the period. is_mean: the period is the mean distance of
-    these bursts, which may be a part of them or pieces.
+    these phases, which may be a part of them or pieces.
     """
-    bursts = merge(found, merged_gap)
-    owner = bursts.owner
+    phases = merge(found, merged_gap)
+    owner = phases.owner
     pairs = np.flatnonzero(owner[1:] == owner[:-1])
-    whose, distance = owner[pairs], (bursts.first[pairs + 1] - bursts.first[pairs]).astype(np.float64)
+    whose, distance = owner[pairs], (phases.first[pairs + 1] - phases.first[pairs]).astype(np.float64)
     if is_mean:
         period, is_even = _usual(distance, whose, period)
     else:
         is_even = np.zeros(len(period), dtype=np.bool_)
     spread = np.where(is_even, _LATE, _DEVIATIONS * variation)
     tolerance = np.clip(spread, _LEAST_TOLERANCE, _MOST_TOLERANCE)
-    # a sample more or less at either end is no deviation; where bursts are missing a distance is a multiple
+    # a sample more or less at either end is no deviation; where phases are missing a distance is a multiple
     times = np.maximum(np.round(distance / period[whose]), 1.0)
     is_multiple = np.abs(distance - times * period[whose]) <= tolerance[whose] * period[whose] + 1.0
     belongs = is_multiple & (times == 1.0)
@@ -99,15 +99,15 @@ def of_bursts(found: Bursts, merged_gap: Ints, period: Reals, variation: Reals, 
     scores[whose, np.arange(len(whose)) - starts[whose]] = np.where(is_multiple, np.maximum(2.0 - times, -1.0), -1.0)
     first, last = best_runs(scores)
     place = np.arange(len(whose)) - starts[whose]
-    # nobody saw the start of a burst with which the signal begins
-    is_cut = (bursts.first[pairs] == 0) & is_even[whose]
+    # nobody saw the start of a phase with which the signal begins
+    is_cut = (phases.first[pairs] == 0) & is_even[whose]
     is_in = belongs & (place >= first[whose]) & (place < last[whose]) & ~is_cut
     mean, deviation = _moments(distance[is_in], whose[is_in], len(period))
-    offsets = bursts.offsets[:-1]
+    offsets = phases.offsets[:-1]
     is_any = (last > first) & (counts > 0)
     begin, end = np.full(len(period), np.nan), np.full(len(period), np.nan)
-    begin[is_any] = bursts.first[(offsets + first)[is_any]]
-    end[is_any] = bursts.last[(offsets + last)[is_any]]
+    begin[is_any] = phases.first[(offsets + first)[is_any]]
+    end[is_any] = phases.last[(offsets + last)[is_any]]
     cycles = np.bincount(whose[is_in], minlength=len(period)).astype(np.float64)
     return Extents(begin, end, mean, np.clip(1.0 - deviation / mean, 0.0, 1.0), cycles)
 
@@ -115,8 +115,8 @@ def of_bursts(found: Bursts, merged_gap: Ints, period: Reals, variation: Reals, 
 def _usual(distance: Reals, owner: Ints, period: Reals) -> tuple[Reals, Bools]:
     """Return the distance that is usual, and whether there is one (n).
 
-    There is if most are like the one in the middle, and nearly all others quite unlike it: bursts in two pieces, and
-    bursts that were not seen, which would shift the mean.
+    There is if most are like the one in the middle, and nearly all others quite unlike it: phases in two pieces, and
+    phases that were not seen, which would shift the mean.
     """
     count = np.bincount(owner, minlength=len(period))
     middle = (np.cumsum(count) - count + count // 2)[owner]

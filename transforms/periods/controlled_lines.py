@@ -6,8 +6,8 @@ of the shape is taken from blocks of bins and from each bin's own neighbours, wh
 lines over the level of noise is then distributed as F has it, whose second number of degrees of freedom stands for
 how well the level is known.
 
-Not every signal can be judged so. The spectrum of a few long bursts has hills of its own, as wide as the bursts are
-short; a line is told from a hill only if there are many bins to a hill. Where few bursts carry the bytes, sums of
+Not every signal can be judged so. The spectrum of a few long phases has hills of its own, as wide as the phases are
+short; a line is told from a hill only if there are many bins to a hill. Where few phases carry the bytes, sums of
 lines are larger by chance, which is taken for a level that is known less well.
 """
 
@@ -56,8 +56,8 @@ class CombParams:
     than this many fit into the signal are none (a line so low cannot be told from a hill).
     least_samples: periods of fewer samples are none (their cycles have no shape). block_bins: the bins to a
     block. near_bins, apart_bins: a bin's neighbours are at most and at least so far from it. level_count: to how many
-    exponential values the level of noise is as well known. bursts_to_level: how many bursts of one size weigh as much
-    as one of these. least_bins: a signal must have at least so many samples to one sample of a typical burst.
+    exponential values the level of noise is as well known. phases_to_level: how many phases of one size weigh as much
+    as one of these. least_bins: a signal must have at least so many samples to one sample of a typical phase.
     most_times, line_height, line_contrast: lines may be multiples of a frequency so many times lower at most; it is
     taken if most of its own lines are so many times as high as the level of noise, and as what is halfway between.
     """
@@ -69,7 +69,7 @@ class CombParams:
     near_bins: int = 12
     apart_bins: int = 3
     level_count: float = 72.0
-    bursts_to_level: float = 1.0
+    phases_to_level: float = 1.0
     least_bins: float = 40.0
     most_times: int = 16
     line_height: float = 3.5
@@ -81,7 +81,7 @@ class Centred:
     """Signals (n) about their means, white as far as one step of prediction makes them so, then zeros.
 
     values (n, size). lengths (n): how many samples are the signal's. typical_length, effective_counts (n): of its
-    bursts, as in `regularity.Bursts`.
+    phases, as in `regularity.Phases`.
     """
 
     values: Floats
@@ -247,25 +247,25 @@ def _over_neighbours(power: Floats, params: CombParams) -> None:
         return
     padded = np.zeros((bins + 2 * near, count), dtype=power.dtype)
     padded[near : near + bins] = power
-    runs = _run_sums(padded, near - apart + 1)
-    around = runs[near + apart : near + apart + bins]
-    around = around + runs[:bins]
+    sums = _neighbour_sums(padded, near - apart + 1)
+    around = sums[near + apart : near + apart + bins]
+    around = around + sums[:bins]
     around += 1.0
     around /= _neighbour_counts(bins, near, apart)[:, None].astype(power.dtype)
     np.maximum(around, 1.0, out=around)
     power /= around
 
 
-def _run_sums(values: Floats, length: int) -> Floats:
-    """Return the sums of so many neighbouring rows, by the first of them; of runs twice as long, again and again."""
-    total, start, run, size = None, 0, values, 1
+def _neighbour_sums(values: Floats, length: int) -> Floats:
+    """Return the sums of so many neighbouring rows, by the first of them; of twice as many, again and again."""
+    total, start, sums, size = None, 0, values, 1
     while size <= length:
         if length & size:
-            part = run[start:]
+            part = sums[start:]
             total = part.copy() if total is None else total[: len(part)] + part
             start += size
         if 2 * size <= length:
-            run = run[:-size] + run[size:]
+            sums = sums[:-size] + sums[size:]
         size *= 2
     return values if total is None else total[: len(values) - length + 1]
 
@@ -287,7 +287,7 @@ def best_combs(signals: Centred, ratios: Floats, params: CombParams, told_below:
     """Return each signal's most improbable comb.
 
     ratios (bins, n): powers over noise. Sums are made for each frequency that the highest line may have, so that the
-    lines keep step; the lowest line's period is at least as long as a typical burst. told_below: a logarithm of a
+    lines keep step; the lowest line's period is at least as long as a typical phase. told_below: a logarithm of a
     probability; the frequency of a comb that is more probable is not told.
     """
     count = ratios.shape[1]
@@ -319,7 +319,7 @@ def _highest_bins(signals: Centred, line_count: int, bins: int, params: CombPara
 
 def _log_probability(signals: Centred, line_count: int, height: Floats, tried: Ints, params: CombParams) -> Reals:
     """Return the logarithm of the probability that the highest of the sums that were tried is so high (n)."""
-    known = np.maximum(params.bursts_to_level * signals.effective_counts, 1e-9)
+    known = np.maximum(params.phases_to_level * signals.effective_counts, 1e-9)
     level = 1.0 / (1.0 / params.level_count + 1.0 / known)
     trials = np.maximum(tried * signals.lengths / signals.size, 1.0) * len(params.line_counts)
     found: Reals = np.maximum(log_tail(line_count, level, height), _LEAST_LOG) + np.log(trials)

@@ -1,15 +1,15 @@
-"""Bursts whose distances are more alike than chance makes them.
+"""Phases whose distances are more alike than chance makes them.
 
 Bursts at random times have idle gaps that are exponential, whatever the rate at which they come: gaps that are more
-alike than that are regular. This needs no fixed phase, so it sees what a spectrum does not: a computation that
-takes now longer and now shorter shifts all later bursts, and smears every line.
+alike than that are regular. This needs no fixed rhythm, so it sees what a spectrum does not: a computation that
+takes now longer and now shorter shifts all later phases, and smears every line.
 
 The measure is the squared coefficient of variation of the gaps (ddof 0), Greenwood's statistic G less its least
 value: c = m G - 1, for m gaps (Greenwood, J. R. Stat. Soc. 109, 1946). Of random gaps, divided by their sum, every
 mixture is as probable as any other; that c or less happens by chance is the share of such a simplex within a ball
 around its centre (`log_probability`).
 
-A burst may be in pieces. So bursts are also merged across all gaps up to the k-th shortest, for every k: the gaps
+A phase may be in pieces. So phases are also merged across all gaps up to the k-th shortest, for every k: the gaps
 that are left, less that shortest one, are exponential again if all are, as the exponential has no memory.
 """
 
@@ -36,30 +36,30 @@ _SAMPLING_VARIANCE = 1.0 / 6.0
 
 @dataclass(frozen=True, slots=True)
 class RegularityParams:
-    """What a burst is, and how regular bursts must be.
+    """What a phase is, and how regular phases must be.
 
-    least_burst_ratio: a burst with less than this share of the bytes of a typical one (the mean over bytes, not over
-    bursts) is none. most_bursts_ratio, few_bursts: bursts to a sample, and bursts; what has more of both flickers,
-    and has no bursts that can be told from one another. largest_variation: of the distances between the starts of
-    bursts, the standard deviation as a multiple of the mean; what varies more is not called a period, however sure it
+    least_phase_ratio: a phase with less than this share of the bytes of a typical one (the mean over bytes, not over
+    phases) is none. most_phases_ratio, few_phases: phases to a sample, and phases; what has more of both flickers,
+    and has no phases that can be told from one another. largest_variation: of the distances between the starts of
+    phases, the standard deviation as a multiple of the mean; what varies more is not called a period, however sure it
     is that it is not random (ours: at 0.5 a cycle in 20 is less than nothing or more than two of the mean).
     least_samples: a period is at least so many samples long, as distances are known to a sample. plain_weight: the
-    share of the probability of a false alarm that is spent on bursts as they are; the rest is for merged ones.
+    share of the probability of a false alarm that is spent on phases as they are; the rest is for merged ones.
     """
 
-    least_burst_ratio: float = 0.1
-    most_bursts_ratio: float = 0.125
-    few_bursts: int = 64
+    least_phase_ratio: float = 0.1
+    most_phases_ratio: float = 0.125
+    few_phases: int = 64
     largest_variation: float = 0.5
     least_samples: float = 3.0
     plain_weight: float = 0.6
 
 
 @dataclass(frozen=True)
-class Bursts:
-    """Bursts of n signals, in order of time: those of signal i are from offsets[i] to offsets[i + 1].
+class Phases:
+    """Phases of n signals, in order of time: those of signal i are from offsets[i] to offsets[i + 1].
 
-    first, last (bursts): samples, the last one not included. volume (bursts): the sum of the burst's samples.
+    first, last (phases): samples, the last one not included. volume (phases): the sum of the phase's samples.
     """
 
     first: Ints
@@ -74,50 +74,50 @@ class Bursts:
 
     @property
     def counts(self) -> Ints:
-        """How many bursts each signal has (n)."""
+        """How many phases each signal has (n)."""
         return np.diff(self.offsets)
 
     @cached_property
     def owner(self) -> Ints:
-        """The signal of each burst."""
+        """The signal of each phase."""
         return np.repeat(np.arange(self.signal_count), self.counts)
 
     @property
     def effective_counts(self) -> Reals:
-        """By how many bursts of one size the bytes might be carried (n): (sum v)^2 / sum v^2; 0 without bursts."""
+        """By how many phases of one size the bytes might be carried (n): (sum v)^2 / sum v^2; 0 without phases."""
         squares = self._square_sums
         return np.divide(self._volume_sums**2, squares, out=np.zeros(len(squares)), where=squares > 0)
 
     @property
     def typical_volume(self) -> Reals:
-        """What a typical burst carries, the mean over bytes (n); 0 without bursts."""
+        """What a typical phase carries, the mean over bytes (n); 0 without phases."""
         volume = self._volume_sums
         return np.divide(self._square_sums, volume, out=np.zeros(len(volume)), where=volume > 0)
 
     @property
     def typical_length(self) -> Reals:
-        """How many samples long bursts are, the mean over bytes (n); 0 without bursts."""
+        """How many samples long phases are, the mean over bytes (n); 0 without phases."""
         volume = self._volume_sums
         lengths = self._sums(self.volume * (self.last - self.first))
         return np.divide(lengths, volume, out=np.zeros(len(volume)), where=volume > 0)
 
-    def chosen(self, is_wanted: Bools) -> Bursts:
-        """Return some of the bursts."""
+    def chosen(self, is_wanted: Bools) -> Phases:
+        """Return some of the phases."""
         counts = np.bincount(self.owner[is_wanted], minlength=self.signal_count)
         offsets = offsets_of(counts)
-        return Bursts(self.first[is_wanted], self.last[is_wanted], self.volume[is_wanted], offsets)
+        return Phases(self.first[is_wanted], self.last[is_wanted], self.volume[is_wanted], offsets)
 
-    def large(self, ratio: float) -> Bursts:
-        """Return those with at least so large a share of a typical burst's bytes."""
+    def large(self, ratio: float) -> Phases:
+        """Return those with at least so large a share of a typical phase's bytes."""
         is_large = self.volume >= (ratio * self.typical_volume)[self.owner]
         return self if is_large.all() else self.chosen(is_large)
 
-    def of(self, signals: Ints) -> Bursts:
-        """Return the bursts of some signals, as those of the only ones."""
+    def of(self, signals: Ints) -> Phases:
+        """Return the phases of some signals, as those of the only ones."""
         counts = self.counts[signals]
         offsets = offsets_of(counts)
         at = np.arange(int(offsets[-1])) + np.repeat(self.offsets[signals] - offsets[:-1], counts)
-        return Bursts(self.first[at], self.last[at], self.volume[at], offsets)
+        return Phases(self.first[at], self.last[at], self.volume[at], offsets)
 
     @cached_property
     def _volume_sums(self) -> Reals:
@@ -128,7 +128,7 @@ class Bursts:
         return self._sums(self.volume**2)
 
     def _sums(self, values: Floats) -> Reals:
-        # with weights the sums are real, and so they are without any bursts
+        # with weights the sums are real, and so they are without any phases
         return np.bincount(self.owner, values, self.signal_count).astype(np.float64, copy=False)
 
 
@@ -137,7 +137,7 @@ class Activity:
     """When signals (n) are above their thresholds.
 
     changes (n, samples + 1): whether a signal goes above its threshold with that sample, or below; they come in
-    pairs, the first sample of a burst and the one behind its last. counts (n): the bursts.
+    pairs, the first sample of a phase and the one behind its last. counts (n): the phases.
     """
 
     changes: Bools
@@ -150,21 +150,21 @@ class Activity:
         changes = self.changes & is_wanted[:, None] if is_wanted.any() else np.zeros((0, 1), dtype=np.bool_)
         return Activity(changes, np.where(is_wanted, self.counts, 0))
 
-    def bursts(self, rates: Floats) -> Bursts:
-        """Return the bursts, with the sums of the rates in them."""
+    def phases(self, rates: Floats) -> Phases:
+        """Return the phases, with the sums of the rates in them."""
         cells = self.edges_from(np.arange(len(rates)) * rates.shape[1])
-        # the last burst may end with the table
+        # the last phase may end with the table
         cells = cells[:-1] if len(cells) and cells[-1] == rates.size else cells
         volume = np.add.reduceat(rates.ravel(), cells)[::2] if len(cells) else np.zeros(0)
         return self.carrying(volume.astype(np.float64))
 
-    def carrying(self, volume: Reals) -> Bursts:
-        """Return the bursts, with their sums."""
+    def carrying(self, volume: Reals) -> Phases:
+        """Return the phases, with their sums."""
         edges = self.edges_from(np.zeros(len(self.counts), dtype=np.int64))
-        return Bursts(edges[::2], edges[1::2], volume, offsets_of(self.counts))
+        return Phases(edges[::2], edges[1::2], volume, offsets_of(self.counts))
 
     def edges_from(self, start: Ints) -> Ints:
-        """Return where each burst begins, and where it ends, counted from each signal's start (2 bursts)."""
+        """Return where each phase begins, and where it ends, counted from each signal's start (2 phases)."""
         shift = start - np.arange(len(start)) * self.changes.shape[1]
         found: Ints = self._edges + np.repeat(shift, 2 * self.counts)
         return found
@@ -178,26 +178,26 @@ def activity(rates: Floats, threshold: Reals, is_known: Bools | None = None) -> 
     """Return when signals are above their thresholds.
 
     rates (n, samples): at least 0, and 0 where not known. threshold (n): FTIO's is V(S) / L, the mean over the time
-    that is judged (section II-C). What is not known is part of a burst where there is one right before and right
+    that is judged (section II-C). What is not known is part of a phase where there is one right before and right
     after.
     """
     is_high = np.zeros((len(rates), rates.shape[1] + 2), dtype=np.bool_)
     np.greater(rates, (threshold * (1 + _ROUNDING)).astype(rates.dtype)[:, None], out=is_high[:, 1:-1])
     if is_known is not None:
         _bridge(is_high[:, 1:-1], is_known)
-    # every burst has two of them, and none reaches into another row
+    # every phase has two of them, and none reaches into another row
     changes = is_high[:, 1:] != is_high[:, :-1]
     return Activity(changes, np.count_nonzero(changes, axis=1) // 2)
 
 
-def bursts(rates: Floats, threshold: Reals, is_known: Bools | None = None) -> Bursts:
+def phases(rates: Floats, threshold: Reals, is_known: Bools | None = None) -> Phases:
     """Return the runs of samples above each signal's threshold, as `activity` has them."""
-    return activity(rates, threshold, is_known).bursts(rates)
+    return activity(rates, threshold, is_known).phases(rates)
 
 
 def is_flicker(active: Activity, lengths: Ints, params: RegularityParams) -> Bools:
-    """Return which signals of so many samples have more bursts than can be told from one another (n)."""
-    found: Bools = active.counts > np.maximum(params.most_bursts_ratio * lengths, params.few_bursts)
+    """Return which signals of so many samples have more phases than can be told from one another (n)."""
+    found: Bools = active.counts > np.maximum(params.most_phases_ratio * lengths, params.few_phases)
     return found
 
 
@@ -282,7 +282,7 @@ def _largest_variations(needed: float) -> Reals:
 
 
 def merge_trials(gap_count: npt.ArrayLike) -> Reals:
-    """Return as how many independent tests it counts to try all ways to merge bursts with so many gaps.
+    """Return as how many independent tests it counts to try all ways to merge phases with so many gaps.
 
     There are two less than gaps, and neighbours hardly differ: random gaps make the best of them as improbable as
     the best of k / (1 + k / 80) would be, or less so (simulated, for 3 to 1,000 gaps).
@@ -297,12 +297,12 @@ def merge_trials(gap_count: npt.ArrayLike) -> Reals:
 
 @dataclass(frozen=True, slots=True)
 class Regularity:
-    """How regular each signal's bursts are (n).
+    """How regular each signal's phases are (n).
 
-    log_probability: of random bursts being so regular, all ways to merge counted; 0 where it cannot be told, or where
-    the distances of starts vary too much to be called a period. merged_gap: bursts that are no more than so many
-    samples apart are one. period: the mean distance of starts, in samples; NaN where there are less than 3 bursts.
-    variation: the coefficient of variation of the distances of starts. first, last: the bursts' first sample, and
+    log_probability: of random phases being so regular, all ways to merge counted; 0 where it cannot be told, or where
+    the distances of starts vary too much to be called a period. merged_gap: phases that are no more than so many
+    samples apart are one. period: the mean distance of starts, in samples; NaN where there are less than 3 phases.
+    variation: the coefficient of variation of the distances of starts. first, last: the phases' first sample, and
     the one behind their last.
     """
 
@@ -322,25 +322,25 @@ class Regularity:
         return Regularity(reals[0], ints[0], reals[1], reals[2], ints[1], ints[2])
 
 
-def regularity(found: Bursts, params: RegularityParams, needed: float = 0.0) -> Regularity:
-    """Tell how regular bursts are (n).
+def regularity(found: Phases, params: RegularityParams, needed: float = 0.0) -> Regularity:
+    """Tell how regular phases are (n).
 
     needed: a logarithm of a probability; of what is more probable nothing is told.
     """
-    large = found.large(params.least_burst_ratio)
+    large = found.large(params.least_phase_ratio)
     log_p, merged = _best_merges(large, params.plain_weight, needed)
     rows = np.flatnonzero(log_p <= needed)
     told = large if len(rows) == len(log_p) else large.of(rows)
-    merged_bursts = merge(told, merged[rows])
-    period, variation = _distances(merged_bursts)
+    merged_phases = merge(told, merged[rows])
+    period, variation = _distances(merged_phases)
     is_period = (variation <= params.largest_variation) & (period >= params.least_samples)
-    first, last = _spans(merged_bursts)
+    first, last = _spans(merged_phases)
     own = Regularity(np.where(is_period, log_p[rows], 0.0), merged[rows], period, variation, first, last)
     return own if told is large else own.among(rows, len(log_p))
 
 
-def merge(found: Bursts, merged_gap: Ints) -> Bursts:
-    """Return bursts with those made one that are no more than so many samples apart (n)."""
+def merge(found: Phases, merged_gap: Ints) -> Phases:
+    """Return phases with those made one that are no more than so many samples apart (n)."""
     if not len(found.first):
         return found
     owner = found.owner
@@ -349,12 +349,12 @@ def merge(found: Bursts, merged_gap: Ints) -> Bursts:
     starts = np.flatnonzero(is_start)
     ends = np.append(starts[1:] - 1, len(owner) - 1)
     offsets = offsets_of(np.bincount(owner[starts], minlength=found.signal_count))
-    return Bursts(found.first[starts], found.last[ends], np.add.reduceat(found.volume, starts), offsets)
+    return Phases(found.first[starts], found.last[ends], np.add.reduceat(found.volume, starts), offsets)
 
 
 @dataclass(frozen=True, slots=True)
 class _Gaps:
-    """The idle gaps between the bursts of n signals: the distinct lengths (k) of each signal, in order.
+    """The idle gaps between the phases of n signals: the distinct lengths (k) of each signal, in order.
 
     owner, length, count (k): whose, how many samples, how often. totals (n): how many gaps a signal has. ends (n):
     the place behind a signal's last length.
@@ -367,8 +367,8 @@ class _Gaps:
     ends: Ints
 
     @classmethod
-    def of(cls, found: Bursts) -> _Gaps:
-        """Return the gaps between bursts."""
+    def of(cls, found: Phases) -> _Gaps:
+        """Return the gaps between phases."""
         owner = found.owner
         # one sort of whole numbers is faster than finding an order by two keys
         key = owner[1:] << 32
@@ -408,7 +408,7 @@ class _Gaps:
         return found
 
 
-def _best_merges(found: Bursts, plain_weight: float, needed: float) -> tuple[Reals, Ints]:
+def _best_merges(found: Phases, plain_weight: float, needed: float) -> tuple[Reals, Ints]:
     """Return the logarithm of the probability of each signal's most regular merge, and across what it merges (n).
 
     Where it is above what is needed it may be 0 instead.
@@ -434,7 +434,7 @@ def _best_merges(found: Bursts, plain_weight: float, needed: float) -> tuple[Rea
     return log_p, merged
 
 
-def _distances(found: Bursts) -> tuple[Reals, Reals]:
+def _distances(found: Phases) -> tuple[Reals, Reals]:
     """Return the mean distance of starts in samples, and its coefficient of variation (n); NaN where there is none."""
     owner = found.owner
     is_pair = owner[1:] == owner[:-1]
@@ -446,8 +446,8 @@ def _distances(found: Bursts) -> tuple[Reals, Reals]:
         return mean, np.sqrt(variance) / mean
 
 
-def _spans(found: Bursts) -> tuple[Ints, Ints]:
-    """Return each signal's first sample of a burst, and the one behind the last (n); 0 without bursts."""
+def _spans(found: Phases) -> tuple[Ints, Ints]:
+    """Return each signal's first sample of a phase, and the one behind the last (n); 0 without phases."""
     first, last = np.zeros(found.signal_count, dtype=np.int64), np.zeros(found.signal_count, dtype=np.int64)
     rows = np.flatnonzero(found.counts)
     first[rows] = found.first[found.offsets[:-1][rows]]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from transforms.arrays import Bools, Ints, Reals
 from transforms.periods.controlled_lines import transform_sizes
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 Floats = npt.NDArray[np.float32]
 
@@ -76,9 +76,9 @@ class Signals:
     spans: Pieces
 
     @classmethod
-    def of(cls, sampled: Sampled) -> Signals:
+    def of(cls, signals: EvenSignals) -> Signals:
         """Return signals; a rate below 0 is no measurement."""
-        rates, known, count = sampled.bytes_per_s, None, sampled.sample_count
+        rates, known, count = signals.bytes_per_s, None, signals.sample_count
         highest, lowest = rates.max(axis=1, initial=0.0), rates.min(axis=1, initial=0.0)
         # NaN is neither
         if not ((highest < np.inf) & (lowest >= 0)).all():

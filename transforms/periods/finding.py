@@ -11,9 +11,9 @@ import numpy as np
 from transforms.arrays import Ints, Ragged, Reals, owners
 from transforms.periods import periodicity
 from transforms.periods.answers import Detections, gathered
+from transforms.periods.even_signals import EvenSignals, by_length
 from transforms.periods.periodicity import Periodicity
-from transforms.periods.sampled import Sampled, by_length
-from transforms.periods.windows import clipped_samples
+from transforms.periods.windows import clipped_signals
 from transforms.throughput.requests import Steps
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def detect(samples: Ragged, sampling_hz: Reals, started_s: Reals, params: Period
 
 
 def _of_groups(
-    answers: Callable[[Sampled, PeriodParams], Answers],
+    answers: Callable[[EvenSignals, PeriodParams], Answers],
     samples: Ragged,
     sampling_hz: Reals,
     started_s: Reals,
@@ -115,7 +115,7 @@ def _of_groups(
         places.append(place)
         parts.append(answers(group, params))
     # without any signal each method says nothing of none
-    parts = parts or [answers(Sampled(np.zeros((0, 0)), np.zeros(0), np.zeros(0)), params)]
+    parts = parts or [answers(EvenSignals(np.zeros((0, 0)), np.zeros(0), np.zeros(0)), params)]
     places = places or [np.zeros(0, dtype=np.int64)]
     order = np.argsort(np.concatenate(places), kind="stable")
     return {
@@ -127,7 +127,7 @@ def _of_groups(
     }
 
 
-def _padded_answers(group: Sampled, params: PeriodParams) -> Answers:
+def _padded_answers(group: EvenSignals, params: PeriodParams) -> Answers:
     """Return what the methods say to which samples behind the end that were not measured are nothing."""
     from transforms.periods import controlled
 
@@ -135,7 +135,7 @@ def _padded_answers(group: Sampled, params: PeriodParams) -> Answers:
     return {"controlled": (found, np.full(group.signal_count, np.nan))}
 
 
-def _exact_answers(group: Sampled, params: PeriodParams) -> Answers:
+def _exact_answers(group: EvenSignals, params: PeriodParams) -> Answers:
     """Return what the other methods say of signals of one length, with the refined confidence (n)."""
     wanted = set(params.methods)
     none = np.full(group.signal_count, np.nan)
@@ -157,7 +157,7 @@ def _exact_answers(group: Sampled, params: PeriodParams) -> Answers:
     if "autoperiod" in wanted:
         from transforms.periods import autoperiod
 
-        found["autoperiod"] = autoperiod.detect_sampled(group, params.autoperiod), none
+        found["autoperiod"] = autoperiod.detect_even(group, params.autoperiod), none
     return found
 
 
@@ -185,10 +185,10 @@ def compared(
         return periodicity.of_steps(steps, found.window_start_s, found.window_end_s, found.frequency_hz)
     places, parts = [], []
     for place, group in by_length(samples, sampling_hz, started_s):
-        within, starts = clipped_samples(group, found.window_start_s[place], found.window_end_s[place])
+        within, starts = clipped_signals(group, found.window_start_s[place], found.window_end_s[place])
         for inner, part in by_length(within, sampling_hz[place], starts):
             places.append(place[inner])
-            parts.append(periodicity.of_sampled(part, found.frequency_hz[place[inner]]))
+            parts.append(periodicity.of_signals(part, found.frequency_hz[place[inner]]))
     order = np.argsort(np.concatenate([*places, np.zeros(0, dtype=np.int64)]), kind="stable")
     none = np.zeros(0)
     columns = {

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from transforms.arrays import Bools, Ints, Reals, offsets_of, owners
 from transforms.periods.answers import Candidates, Detections
+from transforms.periods.even_signals import EvenSignals
 from transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, outliers
 from transforms.periods.ftio_spectra import Spectra, spectra
-from transforms.periods.sampled import Sampled
 from transforms.throughput.requests import Steps
 
 Texts = npt.NDArray[np.str_]
@@ -42,15 +42,15 @@ class DftParams:
     max_missing_ratio: float = 0.5
 
 
-def detect(sampled: Sampled, params: DftParams | None = None) -> Detections:
+def detect(signals: EvenSignals, params: DftParams | None = None) -> Detections:
     """Return each signal's dominant frequency, if it has one, with FTIO's confidence.
 
     Candidates are what is left without harmonics and without what has too few cycles, by power; their confidence is
     NaN where there are more of them than a dominant frequency may have.
     """
     params = params or DftParams()
-    parts = [_detect(part, params) for _, part in sampled.chunks()]
-    return _joined(parts, sampled)
+    parts = [_detect(part, params) for _, part in signals.chunks()]
+    return _joined(parts, signals)
 
 
 def sampling_hz_for(steps: Steps, most_samples: int = 1 << 20) -> Reals:
@@ -88,8 +88,8 @@ class _Part:
     candidates: tuple[Reals, Reals, Reals, Reals]
 
 
-def _detect(sampled: Sampled, params: DftParams) -> _Part:
-    found = spectra(sampled)
+def _detect(signals: EvenSignals, params: DftParams) -> _Part:
+    found = spectra(signals)
     outcome = _unjudged(found, params)
     standing = outliers(found.power, params.method, params.outliers)
     is_judged = outcome == ""
@@ -187,8 +187,8 @@ def _by_power(standing: Outliers, rows: Bools, found: Spectra) -> Ints:
     return at[np.lexsort((standing.bin[at], -power, standing.signal[at]))]
 
 
-def _joined(parts: list[_Part], sampled: Sampled) -> Detections:
-    count = sampled.signal_count
+def _joined(parts: list[_Part], signals: EvenSignals) -> Detections:
+    count = signals.signal_count
     if not parts:
         none = np.zeros(0)
         return Detections(np.zeros(0, _OUTCOME), none, none, none, none, none, Candidates.none(0))
@@ -198,8 +198,8 @@ def _joined(parts: list[_Part], sampled: Sampled) -> Detections:
         np.concatenate([part.outcome for part in parts]),
         np.concatenate([part.frequency_hz for part in parts]),
         np.concatenate([part.confidence for part in parts]),
-        sampled.started_s.copy(),
-        sampled.ended_s,
+        signals.started_s.copy(),
+        signals.ended_s,
         np.full(count, np.nan),
         Candidates(hz, sure, amplitude, phase, offsets_of(counts)),
     )

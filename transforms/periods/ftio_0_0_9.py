@@ -15,9 +15,9 @@ import scipy.fft
 
 from transforms.arrays import Bools, Ints, Reals, offsets_of
 from transforms.periods.answers import Candidates, Detections
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 from transforms.throughput.exact_sums import running_sums
-from transforms.throughput.requests import Requests, Steps, ends_of_runs, ordered
+from transforms.throughput.requests import Requests, Steps, ends_of_equals, ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def overlapped(requests: Requests) -> Steps:
     changes = np.concatenate([rates, -rates])
     order, owner = ordered(times, np.concatenate([known.subject, known.subject]), known.subject_count)
     times = times[order]
-    last = np.flatnonzero(ends_of_runs(owner, times))
+    last = np.flatnonzero(ends_of_equals(owner, times))
     levels = running_sums(changes[order])[last]
     offsets = np.searchsorted(owner[last], np.arange(known.subject_count + 1)).astype(np.int64, copy=False)
     none = np.zeros(0)
@@ -91,12 +91,12 @@ def detect(steps: Steps, params: CompatibleParams | None = None) -> CompatibleDe
     return _joined([_judged(*_sampled(times, rates, params), params) for times, rates in _windows(steps, params)])
 
 
-def judge(sampled: Sampled, params: CompatibleParams | None = None) -> CompatibleDetections:
+def judge(signals: EvenSignals, params: CompatibleParams | None = None) -> CompatibleDetections:
     """Return what FTIO 0.0.9 finds in signals that are sampled already; NaN samples are 0 to it."""
     params = params or CompatibleParams()
-    values = np.nan_to_num(sampled.bytes_per_s, nan=0.0, posinf=0.0, neginf=0.0)
-    windows = zip(sampled.started_s.tolist(), sampled.ended_s.tolist(), strict=True)
-    rows = zip(values, sampled.sampling_hz.tolist(), windows, strict=True)
+    values = np.nan_to_num(signals.bytes_per_s, nan=0.0, posinf=0.0, neginf=0.0)
+    windows = zip(signals.started_s.tolist(), signals.ended_s.tolist(), strict=True)
+    rows = zip(values, signals.sampling_hz.tolist(), windows, strict=True)
     return _joined([_judged(row, hz, window, params) for row, hz, window in rows])
 
 

@@ -14,7 +14,7 @@ import scipy.fft
 
 from transforms.arrays import Bools, Ints, Reals, offsets_of
 from transforms.periods.answers import Candidates
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 Complexes = npt.NDArray[np.complex128]
 
@@ -109,27 +109,27 @@ class Spectra:
         return self.frequencies_of(signal, bins), amplitude, np.angle(chosen)
 
 
-def spectra(sampled: Sampled) -> Spectra:
-    """Return the spectra of signals; `Sampled.chunks` bounds the memory, which is 1.5 times the signals' own.
+def spectra(signals: EvenSignals) -> Spectra:
+    """Return the spectra of signals; `EvenSignals.chunks` bounds the memory, which is 1.5 times the signals' own.
 
     A sample that was not measured is taken for the mean of those that were: it adds nothing to any frequency.
     """
-    count, signals = sampled.sample_count, sampled.signal_count
-    unit, missing = np.ones(signals), np.zeros(signals)
+    count, rows = signals.sample_count, signals.signal_count
+    unit, missing = np.ones(rows), np.zeros(rows)
     if not count:
-        nothing = np.zeros((signals, 0))
-        parts = nothing.astype(np.complex128), nothing, np.zeros(signals), np.zeros(signals)
-        return Spectra(*parts, unit, missing + 1.0, sampled.sampling_hz, sampled.started_s, count)
-    coefficients, power, total, mean = _transformed(sampled.bytes_per_s)
+        nothing = np.zeros((rows, 0))
+        parts = nothing.astype(np.complex128), nothing, np.zeros(rows), np.zeros(rows)
+        return Spectra(*parts, unit, missing + 1.0, signals.sampling_hz, signals.started_s, count)
+    coefficients, power, total, mean = _transformed(signals.bytes_per_s)
     # What is not measured, or beyond the range of a float, shows in the sums: most signals are looked at only once.
     with np.errstate(over="ignore", invalid="ignore"):
         energy = total + count * np.square(mean)
-    odd = np.flatnonzero(~_is_in_range(energy, sampled.bytes_per_s))
+    odd = np.flatnonzero(~_is_in_range(energy, signals.bytes_per_s))
     if len(odd):
-        values, unit[odd], missing[odd] = _mended(sampled.bytes_per_s[odd])
+        values, unit[odd], missing[odd] = _mended(signals.bytes_per_s[odd])
         coefficients[odd], power[odd], total[odd], mean[odd] = _transformed(values)
     return Spectra(
-        coefficients, power, total, mean * unit, unit, missing, sampled.sampling_hz, sampled.started_s, count
+        coefficients, power, total, mean * unit, unit, missing, signals.sampling_hz, signals.started_s, count
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.arrays import Ints, Reals, offsets_of, owners
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 from transforms.periods.windows import ROUNDING, clipped
 from transforms.throughput.requests import Steps
 
@@ -88,17 +88,19 @@ def of_steps(
     return _metrics(_framed(clipped(steps, started, ended), started, ended), frequency, params or PeriodicityParams())
 
 
-def of_sampled(sampled: Sampled, frequency_hz: npt.ArrayLike, params: PeriodicityParams | None = None) -> Periodicity:
+def of_signals(
+    signals: EvenSignals, frequency_hz: npt.ArrayLike, params: PeriodicityParams | None = None
+) -> Periodicity:
     """Return the metrics of evenly sampled signals: each sample's value holds until the next one.
 
     frequency_hz: one for all, or one for each signal. What was not measured is in no volume and no length. A
     period's volume is that of its known part, taken for the whole; its time is relative to what is known of it.
-    For a part of the time give `Sampled.between`, or `transforms.periods.windows.clipped_samples`.
+    For a part of the time give `EvenSignals.between`, or `transforms.periods.windows.clipped_signals`.
     """
     params = params or PeriodicityParams()
-    frequency = np.broadcast_to(np.asarray(frequency_hz, dtype=np.float64), (sampled.signal_count,))
-    parts = [_metrics(_held(part), frequency[place], params) for place, part in sampled.chunks(_CHUNK_SAMPLES)]
-    parts = parts or [_metrics(_held(sampled), frequency, params)]
+    frequency = np.broadcast_to(np.asarray(frequency_hz, dtype=np.float64), (signals.signal_count,))
+    parts = [_metrics(_held(part), frequency[place], params) for place, part in signals.chunks(_CHUNK_SAMPLES)]
+    parts = parts or [_metrics(_held(signals), frequency, params)]
     return Periodicity(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Periodicity)))
 
 
@@ -145,12 +147,12 @@ def _framed(steps: Steps, started: Reals, ended: Reals) -> _Signals:
     return _Signals(edges, levels, offsets, steps.impulses_s, steps.impulse_bytes, steps.impulse_offsets)
 
 
-def _held(sampled: Sampled) -> _Signals:
+def _held(signals: EvenSignals) -> _Signals:
     """Return samples as steps, in seconds from their starts: late instants would cost digits."""
-    rows, count = sampled.signal_count, sampled.sample_count + 1
-    edges = np.arange(count) / sampled.sampling_hz[:, None]
+    rows, count = signals.signal_count, signals.sample_count + 1
+    edges = np.arange(count) / signals.sampling_hz[:, None]
     levels = np.zeros((rows, count))
-    levels[:, :-1] = np.where(sampled.is_known, sampled.bytes_per_s, np.nan)
+    levels[:, :-1] = np.where(signals.is_known, signals.bytes_per_s, np.nan)
     none, no_offsets = np.zeros(0), np.zeros(rows + 1, dtype=np.int64)
     return _Signals(edges.ravel(), levels.ravel(), np.arange(rows + 1) * count, none, none, no_offsets)
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.arrays import Bools, Ints, Reals
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 #: a rate above the mean by less than this share is the mean itself: a signal that never varies has no phases
 ROUNDING = 1e-9
@@ -31,38 +31,41 @@ _COMPARED_COUNT = 8
 _SURE_RATIO = 0.5
 
 
-# ---- runs of samples
+# ---- substantial I/O
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
-    """Runs of samples (k), in order of signals (row), then of time: from first (included) to last (excluded)."""
+class SubstantialIo:
+    """Pieces of signals above their means (k), in order of signals (row), then of time.
+
+    first, last (k): places of samples, the last one not included.
+    """
 
     row: Ints
     first: Ints
     last: Ints
 
-    def joined(self, is_bridged: Bools) -> Runs:
-        """Return the runs with some of the pauses (as `pauses` has them) taken for parts of runs."""
+    def joined(self, is_bridged: Bools) -> SubstantialIo:
+        """Return the same with some of the pauses (as `pauses` has them) taken for parts of pieces."""
         is_cut = np.ones(len(self.row) + 1, dtype=np.bool_)
         is_cut[self.pauses + 1] = ~is_bridged
-        return Runs(self.row[is_cut[:-1]], self.first[is_cut[:-1]], self.last[is_cut[1:]])
+        return SubstantialIo(self.row[is_cut[:-1]], self.first[is_cut[:-1]], self.last[is_cut[1:]])
 
     @property
     def pauses(self) -> Ints:
-        """The runs after which there is a pause: those that are not their signal's last."""
+        """The pieces after which there is a pause: those that are not their signal's last."""
         return np.flatnonzero(self.row[1:] == self.row[:-1])
 
 
-def substantial_runs(sampled: Sampled) -> tuple[Runs, Reals]:
-    """Return runs of samples above their signal's mean rate (FTIO, section II-C), and these means (n)."""
-    known, count = sampled.is_known, sampled.sample_count + 1
+def substantial_io(signals: EvenSignals) -> tuple[SubstantialIo, Reals]:
+    """Return the pieces above their signal's mean rate (FTIO, section II-C), and these means (n)."""
+    known, count = signals.is_known, signals.sample_count + 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        mean = np.where(known, sampled.bytes_per_s, 0.0).sum(axis=1) / known.sum(axis=1)
-        is_high = known & (sampled.bytes_per_s > (mean * (1.0 + ROUNDING))[:, None])
+        mean = np.where(known, signals.bytes_per_s, 0.0).sum(axis=1) / known.sum(axis=1)
+        is_high = known & (signals.bytes_per_s > (mean * (1.0 + ROUNDING))[:, None])
     changes = np.diff(is_high.view(np.int8), axis=1, prepend=0, append=0).ravel()
     row, first = np.divmod(np.flatnonzero(changes > 0), count)
-    return Runs(row, first, np.flatnonzero(changes < 0) % count), mean
+    return SubstantialIo(row, first, np.flatnonzero(changes < 0) % count), mean
 
 
 # ---- phases of a window
@@ -91,7 +94,7 @@ class PartingParams:
 
 
 @dataclass(frozen=True, slots=True)
-class Phases:
+class WindowPhases:
     """Phases of I/O of many signals (n): those of signal i are from offsets[i] to offsets[i + 1], in order of time.
 
     onset_s, ended_s: where the first of its substantial samples begins, and the last one ends. volume_bytes: all
@@ -111,27 +114,29 @@ class Phases:
     spacing_s: Reals
 
 
-def phases_of_samples(sampled: Sampled, params: PartingParams | None = None, cycle_s: Reals | None = None) -> Phases:
+def window_phases(
+    signals: EvenSignals, params: PartingParams | None = None, cycle_s: Reals | None = None
+) -> WindowPhases:
     """Return the phases of evenly sampled signals (n); what was not measured moves nothing, and is a pause.
 
     cycle_s (n): the period that is believed in, NaN for none.
     """
     params = params or PartingParams()
-    cycles = np.full(sampled.signal_count, np.nan) if cycle_s is None else np.asarray(cycle_s, dtype=np.float64)
-    if cycles.shape != (sampled.signal_count,):
+    cycles = np.full(signals.signal_count, np.nan) if cycle_s is None else np.asarray(cycle_s, dtype=np.float64)
+    if cycles.shape != (signals.signal_count,):
         raise ValueError("periods and signals are not of one number")
-    parts = [_phases(part, params, cycles[place]) for place, part in sampled.chunks()]
+    parts = [_phases(part, params, cycles[place]) for place, part in signals.chunks()]
     if len(parts) == 1:
         return parts[0]
     counts = np.concatenate([[0], *(np.diff(part.offsets) for part in parts)]).astype(np.int64)
-    return Phases(
+    return WindowPhases(
         _chain([part.onset_s for part in parts]),
         _chain([part.ended_s for part in parts]),
         _chain([part.volume_bytes for part in parts]),
         _chain([part.is_open for part in parts]).astype(np.bool_),
         _chain([part.is_cut for part in parts]).astype(np.bool_),
         np.cumsum(counts),
-        *_edges(sampled),
+        *_edges(signals),
     )
 
 
@@ -139,34 +144,34 @@ def _chain(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return np.concatenate([np.zeros(0), *columns])
 
 
-def _edges(sampled: Sampled) -> tuple[Reals, Reals, Reals]:
-    return sampled.started_s, sampled.ended_s, 1.0 / sampled.sampling_hz
+def _edges(signals: EvenSignals) -> tuple[Reals, Reals, Reals]:
+    return signals.started_s, signals.ended_s, 1.0 / signals.sampling_hz
 
 
-def _phases(sampled: Sampled, params: PartingParams, cycle_s: Reals) -> Phases:
-    runs, mean = substantial_runs(sampled)
-    values = np.where(sampled.is_known, sampled.bytes_per_s, 0.0)
-    at = runs.pauses
-    slow = _sums(values, runs.row[at], runs.last[at], runs.first[at + 1])
-    length = runs.first[at + 1] - runs.last[at]
-    runs = runs.joined(slow >= params.rate_ratio * mean[runs.row[at]] * length)
-    gaps = _parting_samples(sampled, runs, params, cycle_s)
-    at = runs.pauses
-    runs = runs.joined(runs.first[at + 1] - runs.last[at] <= gaps[runs.row[at]])
-    hz, row = sampled.sampling_hz[runs.row], runs.row
+def _phases(signals: EvenSignals, params: PartingParams, cycle_s: Reals) -> WindowPhases:
+    pieces, mean = substantial_io(signals)
+    values = np.where(signals.is_known, signals.bytes_per_s, 0.0)
+    at = pieces.pauses
+    slow = _sums(values, pieces.row[at], pieces.last[at], pieces.first[at + 1])
+    length = pieces.first[at + 1] - pieces.last[at]
+    pieces = pieces.joined(slow >= params.rate_ratio * mean[pieces.row[at]] * length)
+    gaps = _parting_samples(signals, pieces, params, cycle_s)
+    at = pieces.pauses
+    pieces = pieces.joined(pieces.first[at + 1] - pieces.last[at] <= gaps[pieces.row[at]])
+    hz, row = signals.sampling_hz[pieces.row], pieces.row
     is_last = np.ones(len(row), dtype=np.bool_)
-    is_last[runs.pauses] = False
+    is_last[pieces.pauses] = False
     # where all is one phase, it is over after what would have been enough of a pause to look for two
-    quiet = np.where(np.isinf(gaps), params.paused_ratio * sampled.sample_count, gaps)
-    unknown_before = (np.cumsum(sampled.is_known, axis=1) == 0).sum(axis=1)
-    return Phases(
-        sampled.started_s[row] + runs.first / hz,
-        sampled.started_s[row] + runs.last / hz,
-        _sums(values, row, runs.first, runs.last) / hz,
-        is_last & (sampled.sample_count - runs.last <= quiet[row]),
-        runs.first == unknown_before[row],
-        np.searchsorted(row, np.arange(sampled.signal_count + 1)).astype(np.int64, copy=False),
-        *_edges(sampled),
+    quiet = np.where(np.isinf(gaps), params.paused_ratio * signals.sample_count, gaps)
+    unknown_before = (np.cumsum(signals.is_known, axis=1) == 0).sum(axis=1)
+    return WindowPhases(
+        signals.started_s[row] + pieces.first / hz,
+        signals.started_s[row] + pieces.last / hz,
+        _sums(values, row, pieces.first, pieces.last) / hz,
+        is_last & (signals.sample_count - pieces.last <= quiet[row]),
+        pieces.first == unknown_before[row],
+        np.searchsorted(row, np.arange(signals.signal_count + 1)).astype(np.int64, copy=False),
+        *_edges(signals),
     )
 
 
@@ -182,15 +187,15 @@ def _sums(values: Reals, row: Ints, first: Ints, last: Ints) -> Reals:
     return found
 
 
-def _parting_samples(sampled: Sampled, runs: Runs, params: PartingParams, cycle_s: Reals) -> Reals:
-    """Return the pause up to which runs are one phase (n), in samples; infinite where too little is paused."""
-    at = runs.pauses
-    row, length = runs.row[at], (runs.first[at + 1] - runs.last[at]).astype(np.float64)
-    paused = np.bincount(row, weights=length, minlength=sampled.signal_count)
-    middle = params.pause_ratio * middle_pauses(row, length, sampled.signal_count)
-    found = np.where(paused >= params.paused_ratio * sampled.sample_count, middle, np.inf)
+def _parting_samples(signals: EvenSignals, pieces: SubstantialIo, params: PartingParams, cycle_s: Reals) -> Reals:
+    """Return the pause up to which pieces are one phase (n), in samples; infinite where too little is paused."""
+    at = pieces.pauses
+    row, length = pieces.row[at], (pieces.first[at + 1] - pieces.last[at]).astype(np.float64)
+    paused = np.bincount(row, weights=length, minlength=signals.signal_count)
+    middle = params.pause_ratio * middle_pauses(row, length, signals.signal_count)
+    found = np.where(paused >= params.paused_ratio * signals.sample_count, middle, np.inf)
     has_cycle = np.isfinite(cycle_s) & (cycle_s > 0)
-    return np.where(has_cycle, params.cycle_ratio * cycle_s * sampled.sampling_hz, found)
+    return np.where(has_cycle, params.cycle_ratio * cycle_s * signals.sampling_hz, found)
 
 
 def middle_pauses(owner: Ints, length: Reals, count: int) -> Reals:
@@ -251,7 +256,7 @@ class PhaseTracker:
         """What each of the last phases moved (up to 64); the last one as far as it was seen."""
         return np.array([phase.volume_bytes for phase in self._kept], dtype=np.float64)
 
-    def take(self, phases: Phases, signal: int = 0, first_s: float = math.nan) -> list[tuple[float, float]]:
+    def take(self, phases: WindowPhases, signal: int = 0, first_s: float = math.nan) -> list[tuple[float, float]]:
         """Take the phases of the recent window, and return the gaps that are new: (onset, next onset), in order.
 
         signal: which of the signals is the run's. first_s: when its first bytes moved; a phase with which the window

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from transforms.arrays import Bools, Ints, Ragged, Reals, cut, offsets_of, owners
-from transforms.periods.phases import ROUNDING as ROUNDING, middle_pauses, substantial_runs
-from transforms.periods.sampled import Sampled
-from transforms.throughput.bursts import Bursts, bursts
+from transforms.periods.even_signals import EvenSignals
+from transforms.periods.phases import ROUNDING as ROUNDING, middle_pauses, substantial_io
+from transforms.throughput.request_phases import RequestPhases, request_phases
 from transforms.throughput.requests import Requests, Steps, step_function
 
 #: an edge that misses a sample's own by less than this share of a sample does so by rounding
@@ -86,25 +86,25 @@ def spans(steps: Steps) -> tuple[Reals, Reals]:
     return np.where(is_any, firsts, np.nan), np.where(is_any, -lasts, np.nan)
 
 
-def clipped_samples(sampled: Sampled, started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> tuple[Ragged, Reals]:
+def clipped_signals(signals: EvenSignals, started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> tuple[Ragged, Reals]:
     """Return the samples that lie in windows as a whole, and when the first of each signal begins (n).
 
     started_s, ended_s: one for all, or one for each signal. Samples are not shared: an edge of a window that falls
-    into one leaves it out. Signals then are of many lengths: see `transforms.periods.sampled.by_length`.
+    into one leaves it out. Signals then are of many lengths: see `transforms.periods.even_signals.by_length`.
     """
-    count = sampled.sample_count
-    low, high = _position(sampled, started_s), _position(sampled, ended_s)
+    count = signals.sample_count
+    low, high = _position(signals, started_s), _position(signals, ended_s)
     first = np.where(np.isnan(low), count, np.clip(np.ceil(low), 0, count)).astype(np.int64)
     last = np.where(np.isnan(high), 0, np.clip(np.floor(high), 0, count)).astype(np.int64)
-    base = np.arange(sampled.signal_count) * count
-    pieces = cut(sampled.bytes_per_s.ravel(), base + first, base + last - 1)
-    return pieces, sampled.started_s + first / sampled.sampling_hz
+    base = np.arange(signals.signal_count) * count
+    pieces = cut(signals.bytes_per_s.ravel(), base + first, base + last - 1)
+    return pieces, signals.started_s + first / signals.sampling_hz
 
 
-def _position(sampled: Sampled, time_s: npt.ArrayLike) -> Reals:
+def _position(signals: EvenSignals, time_s: npt.ArrayLike) -> Reals:
     """Return how many samples after its first one an instant is (n): a whole number where it should be one."""
     with np.errstate(invalid="ignore", over="ignore"):
-        found = (np.asarray(time_s, dtype=np.float64) - sampled.started_s) * sampled.sampling_hz
+        found = (np.asarray(time_s, dtype=np.float64) - signals.started_s) * signals.sampling_hz
         nearest = np.rint(found)
         return np.where(np.abs(found - nearest) <= _EDGE_SLACK, nearest, found)
 
@@ -154,28 +154,28 @@ def first_phases(
     return _first(Requests(began, ceased, np.ones(len(began)), owner, part.subject_count), params or PhaseParams())
 
 
-def first_phases_of_samples(sampled: Sampled, params: PhaseParams | None = None) -> FirstPhases:
+def first_phases_of_signals(signals: EvenSignals, params: PhaseParams | None = None) -> FirstPhases:
     """Return the first phases of evenly sampled signals; what was not measured is in no phase."""
     params = params or PhaseParams()
-    ended, onset = np.full((2, sampled.signal_count), np.nan)
-    for place, part in sampled.chunks():
+    ended, onset = np.full((2, signals.signal_count), np.nan)
+    for place, part in signals.chunks():
         found = _first(_substantial(part), params)
         ended[place], onset[place] = found.ended_s, found.second_onset_s
     return FirstPhases(ended, onset)
 
 
-def _substantial(sampled: Sampled) -> Requests:
-    """Return runs of samples above their signal's mean, as requests."""
-    runs, _ = substantial_runs(sampled)
-    row, hz = runs.row, sampled.sampling_hz[runs.row]
-    began, ceased = (sampled.started_s[row] + place / hz for place in (runs.first, runs.last))
-    return Requests(began, ceased, np.ones(len(row)), row, sampled.signal_count)
+def _substantial(signals: EvenSignals) -> Requests:
+    """Return pieces of samples above their signal's mean, as requests."""
+    pieces, _ = substantial_io(signals)
+    row, hz = pieces.row, signals.sampling_hz[pieces.row]
+    began, ceased = (signals.started_s[row] + place / hz for place in (pieces.first, pieces.last))
+    return Requests(began, ceased, np.ones(len(row)), row, signals.signal_count)
 
 
 def _first(pieces: Requests, params: PhaseParams) -> FirstPhases:
     """Return the first phases of pieces of substantial I/O."""
-    gap_s = _parting_gaps(bursts(pieces, 0.0)) if params.gap_s is None else params.gap_s
-    found = bursts(pieces, gap_s)
+    gap_s = _parting_gaps(request_phases(pieces, 0.0)) if params.gap_s is None else params.gap_s
+    found = request_phases(pieces, gap_s)
     counts = np.diff(found.offsets)
     ended, onset = np.full((2, pieces.subject_count), np.nan)
     ended[counts > 0] = found.ended_s[found.offsets[:-1][counts > 0]]
@@ -183,12 +183,12 @@ def _first(pieces: Requests, params: PhaseParams) -> FirstPhases:
     return FirstPhases(ended, onset)
 
 
-def _parting_gaps(runs: Bursts) -> Reals:
+def _parting_gaps(pieces: RequestPhases) -> Reals:
     """Return half of the pause in which the middle of each subject's paused time lies (subjects), pauses by length."""
-    owner = owners(runs.offsets)
+    owner = owners(pieces.offsets)
     is_pause = owner[1:] == owner[:-1]
-    length = (runs.onset_s[1:] - runs.ended_s[:-1])[is_pause]
-    return middle_pauses(owner[1:][is_pause], length, len(runs.offsets) - 1) / 2
+    length = (pieces.onset_s[1:] - pieces.ended_s[:-1])[is_pause]
+    return middle_pauses(owner[1:][is_pause], length, len(pieces.offsets) - 1) / 2
 
 
 # ---- several signals as one

@@ -8,8 +8,8 @@
   is due, while the run goes on.
 - `predictor` (`OnlineParams`, `Predictor`, `Due`): The period of I/O phases while the run goes on: one evaluation
   whenever new requests have come.
-- `pyramid`: Sample pyramids: a subject's throughput while it grows, fine for what is recent and coarse for what is
-  old.
+- `pyramid` (`Pyramid`): Throughput pyramids: a subject's throughput while it grows, fine for what is recent and
+  coarse for what is old.
 - `states` (`finite_or_none`): What numbers in stored states and rows may be: states come back from JSON, where
   anything may stand.
 """

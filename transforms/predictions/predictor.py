@@ -7,7 +7,7 @@ the last found period"; Figure 15: it begins there until k more were found). `ad
 the behaviour last changed, as a change-point detector tells (`transforms.predictions.change_points`).
 
 What an evaluation costs depends on the new requests and on the samples of the window, never on the history: rates are
-kept in a `SamplePyramid`. Many predictors are evaluated at once (`evaluate`), for a transform of a hundred signals
+kept in a `Pyramid`. Many predictors are evaluated at once (`evaluate`), for a transform of a hundred signals
 costs little more than that of one.
 """
 
@@ -22,9 +22,9 @@ from typing import Any, Self
 import numpy as np
 
 from transforms.arrays import Ragged, Reals, offsets_of
+from transforms.periods.even_signals import by_length
 from transforms.periods.finding import METHODS, PeriodParams, detect
-from transforms.periods.phases import PhaseTracker, phases_of_samples
-from transforms.periods.sampled import by_length
+from transforms.periods.phases import PhaseTracker, window_phases
 from transforms.predictions.automaton import AutomatonParams, PhaseAutomaton, PhaseTransition
 from transforms.predictions.change_points import Change, Detector, detector
 from transforms.predictions.intervals import (
@@ -36,7 +36,7 @@ from transforms.predictions.intervals import (
     PredictionHistory,
     next_burst,
 )
-from transforms.predictions.pyramid import SamplePyramid, Window
+from transforms.predictions.pyramid import Pyramid, Window
 from transforms.predictions.states import finite_or_none
 from transforms.throughput.requests import Requests
 
@@ -178,7 +178,7 @@ class Predictor:
 
     def restart(self) -> None:
         """Begin with another run; evaluations are counted on."""
-        self.samples = _pyramid(self.params)
+        self.pyramid = _pyramid_of(self.params)
         self.automaton = PhaseAutomaton(self.params.automaton)
         self.history = PredictionHistory(self.params.history)
         self.period_s: float | None = None
@@ -201,14 +201,14 @@ class Predictor:
 
     def add(self, requests: Requests, measured: Reals | None = None) -> None:
         """Take requests of the run that are new. measured (k, 2): of polls, the intervals that they are of [s]."""
-        self.samples.add(requests, measured)
+        self.pyramid.add(requests, measured)
 
     # ---- windows
 
     @property
     def origin_s(self) -> float:
         """When the run began: its clock's zero; the first request, if that is earlier or the clock counts from 1970."""
-        first_s = self.samples.first_s
+        first_s = self.pyramid.first_s
         return first_s if first_s < 0.0 or first_s >= EPOCH_S else 0.0
 
     def window_start_s(self, now_s: float) -> float:
@@ -222,7 +222,7 @@ class Predictor:
 
     def window(self, now_s: float) -> Window:
         """Return the samples that are judged now."""
-        return self.samples.window(self.window_start_s(now_s), now_s, self.params.most_samples)
+        return self.pyramid.window(self.window_start_s(now_s), now_s, self.params.most_samples)
 
     def shorter_windows(self, now_s: float) -> list[Window]:
         """Return later parts of the window in which finer samples may show what its own are too coarse for."""
@@ -232,7 +232,7 @@ class Predictor:
         lengths_s = [length_s * ratio for ratio in _SHORTER_RATIOS]
         least_s = self.params.most_samples * self.params.finest_s
         return [
-            self.samples.window(now_s - each_s, now_s, self.params.most_samples)
+            self.pyramid.window(now_s - each_s, now_s, self.params.most_samples)
             for each_s in lengths_s
             if each_s >= least_s
         ]
@@ -242,7 +242,7 @@ class Predictor:
         start_s = self.window_start_s(now_s)
         if self.period_s is not None:
             start_s = max(start_s, now_s - _RECENT_CYCLES * self.period_s)
-        return self.samples.window(start_s, now_s, self.params.most_samples)
+        return self.pyramid.window(start_s, now_s, self.params.most_samples)
 
     # ---- changes
 
@@ -324,8 +324,8 @@ class Predictor:
             intervals=intervals,
             periods=periods,
             probability=None if place is None else float(intervals.probability[place]),
-            volume_bytes=self.samples.volume_bytes,
-            request_count=self.samples.request_count + self.samples.unknown_size_count,
+            volume_bytes=self.pyramid.volume_bytes,
+            request_count=self.pyramid.request_count + self.pyramid.unknown_size_count,
             phase_count=self.tracker.phase_count,
             last_phase_s=float(onset_s[-1]) if len(onset_s) else None,
             burst=next_burst(onset_s, volume_bytes, periods or answer.alone, due.now_s, self.params.burst),
@@ -362,7 +362,7 @@ class Predictor:
 
     def to_state(self) -> tuple[dict[str, Any], bytes]:
         """Return all that there is to know: plain values that JSON can hold, and the samples."""
-        samples, content = self.samples.to_state()
+        pyramid, content = self.pyramid.to_state()
         state = {
             "version": _STATE_VERSION,
             "evaluation_count": self.evaluation_count,
@@ -371,7 +371,7 @@ class Predictor:
             "hit_count": self.hit_count,
             "period_s": self.period_s,
             "observed": [list(pair) for pair in self.observed],
-            "samples": samples,
+            "samples": pyramid,
             "tracker": self.tracker.to_dict(),
             "detector": self.detector.to_dict(),
             "history": self.history.to_dict(),
@@ -386,7 +386,7 @@ class Predictor:
         try:
             if state["version"] != _STATE_VERSION:
                 raise ValueError("this is the state of another version")
-            found.samples = SamplePyramid.from_state(state["samples"], content)
+            found.pyramid = Pyramid.from_state(state["samples"], content)
             found.tracker = PhaseTracker.from_dict(state["tracker"])
             found.detector = Detector.from_dict(state["detector"])
             found.history = PredictionHistory.from_dict(state["history"])
@@ -397,18 +397,16 @@ class Predictor:
             found.observed = [(float(at_s), float(until_s)) for at_s, until_s in state["observed"]]
         except (KeyError, TypeError, OverflowError) as error:
             raise ValueError("this is no state of a predictor") from error
-        if not _is_alike(found.samples, _pyramid(params)) or found.detector.name != params.detector:
+        if not _is_alike(found.pyramid, _pyramid_of(params)) or found.detector.name != params.detector:
             raise ValueError("the state is of a predictor with other parameters")
         return found
 
 
-def _pyramid(params: OnlineParams) -> SamplePyramid:
-    return SamplePyramid(
-        params.finest_s, params.most_samples, "instants" if params.method in OF_INSTANTS else "volumes"
-    )
+def _pyramid_of(params: OnlineParams) -> Pyramid:
+    return Pyramid(params.finest_s, params.most_samples, "instants" if params.method in OF_INSTANTS else "volumes")
 
 
-def _is_alike(one: SamplePyramid, other: SamplePyramid) -> bool:
+def _is_alike(one: Pyramid, other: Pyramid) -> bool:
     return (one.finest_s, one.cell_count, one.kind) == (other.finest_s, other.cell_count, other.kind)
 
 
@@ -481,10 +479,10 @@ def _new_gaps(due: Sequence[Due]) -> list[list[tuple[float, float]]]:
     cycle_s = np.array([one.predictor.period_s or math.nan for one in due])
     found: list[list[tuple[float, float]]] = [[] for _ in due]
     for places, group in by_length(samples, hz, started_s):
-        phases = phases_of_samples(group, None, cycle_s[places])
+        phases = window_phases(group, None, cycle_s[places])
         for signal, place in enumerate(places.tolist()):
             predictor = due[place].predictor
-            found[place] = predictor.tracker.take(phases, signal, predictor.samples.first_s)
+            found[place] = predictor.tracker.take(phases, signal, predictor.pyramid.first_s)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Sample pyramids: a subject's throughput while it grows, fine for what is recent and coarse for what is old.
+"""Throughput pyramids: a subject's throughput while it grows, fine for what is recent and coarse for what is old.
 
 Online prediction (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-D) asks for
 the samples of another window after every flush. The tool reads the whole trace each time; here each request is looked
@@ -18,9 +18,9 @@ import numpy as np
 
 from transforms.arrays import Reals
 from transforms.predictions.states import is_count
+from transforms.throughput.even_values import Grid, Instants, at_instants, binned
 from transforms.throughput.exact_sums import limbs
 from transforms.throughput.requests import Requests, Steps, step_function
-from transforms.throughput.sampling import Grid, Sampling, binned, point_samples
 
 KINDS = ("volumes", "instants")
 
@@ -59,7 +59,7 @@ class Window:
         return self.started_s + len(self.bytes_per_s) / self.sampling_hz
 
 
-class SamplePyramid:
+class Pyramid:
     """The throughput of one subject, kept while it grows, in bounded memory.
 
     Cell i of a level is from i * width (included) to (i + 1) * width (excluded) of the subject's own clock. The
@@ -167,7 +167,7 @@ class SamplePyramid:
         """Return the samples of a window at the finest level that holds it with at most so many (cell_count) of them.
 
         Edges move inwards to those of cells; an end behind `until_s` is that. A window that is shorter than a cell of
-        the finest level that still holds it has no samples. Equal to `sampling.binned` (`point_samples` of the step
+        the finest level that still holds it has no samples. Equal to `even_values.binned` (`at_instants` of the step
         function) of all requests ever added, on the same cells.
         """
         most = self.cell_count if most_samples is None else most_samples
@@ -316,7 +316,7 @@ class SamplePyramid:
         started = np.array([low * width])
         if isinstance(source, Requests):
             return binned(source, Grid(started, np.array([width]), count)).volume_bytes
-        return point_samples(source, Sampling(started, np.array([1.0 / width]), count)).values
+        return at_instants(source, Instants(started, np.array([1.0 / width]), count)).values
 
     def _read(self, number: int, level: _Level, low: int, high: int) -> Window:
         width = self._width_s(number)

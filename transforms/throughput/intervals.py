@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from transforms.arrays import Bools, Ints, Ragged, Reals, owners
+from transforms.throughput.even_values import Grid, binned, is_resolved
 from transforms.throughput.requests import Requests
-from transforms.throughput.sampling import Grid, binned, is_resolved
 
 #: a span that should be a whole number of steps may miss it by jitter: this share of a step makes no further one
 _SLACK_STEPS = 0.01

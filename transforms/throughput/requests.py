@@ -184,7 +184,7 @@ def _levels(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
     order, owner = ordered(times, np.concatenate([spans.subject, spans.subject]), spans.subject_count)
     times = times[order]
     # Of all that happens at an instant the last sum counts.
-    last = np.flatnonzero(ends_of_runs(owner, times))
+    last = np.flatnonzero(ends_of_equals(owner, times))
     levels = running_sums(changes[order])[last]
     return times[last], levels, _offsets(owner[last], spans.subject_count)
 
@@ -192,7 +192,7 @@ def _levels(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
 def _impulses(instants: Requests) -> tuple[Reals, Reals, Ints]:
     order, owner = ordered(instants.began_s, instants.subject, instants.subject_count)
     times = instants.began_s[order]
-    last = np.flatnonzero(ends_of_runs(owner, times))
+    last = np.flatnonzero(ends_of_equals(owner, times))
     bounds = np.concatenate([[0], last + 1])
     volume = segment_sums(instants.volume_bytes[order], bounds)
     return times[last], volume, _offsets(owner[last], instants.subject_count)
@@ -203,7 +203,7 @@ def _offsets(owner: Ints, count: int) -> Ints:
     return np.searchsorted(owner, np.arange(count + 1)).astype(np.int64, copy=False)
 
 
-def ends_of_runs(*columns: npt.NDArray[Any]) -> Bools:
+def ends_of_equals(*columns: npt.NDArray[Any]) -> Bools:
     """Return whether each row differs from the next one in any of the columns (n); the last one does."""
     found = np.ones(len(columns[0]), dtype=np.bool_)
     if len(found):

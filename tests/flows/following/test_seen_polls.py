@@ -30,7 +30,7 @@ def test_even_polls_are_one_run_in_whatever_order_their_controllers_come() -> No
 
 
 def test_it_is_bounded_and_says_what_it_forgot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen_polls, "MOST_RUNS", 10)
+    monkeypatch.setattr(seen_polls, "MOST_PROGRESSIONS", 10)
     seen = SeenPolls(0)
     for number in range(100):
         seen.add(number**2 + 1, 1 + number % 2)

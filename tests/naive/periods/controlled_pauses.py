@@ -42,7 +42,7 @@ def merges(gaps: Sequence[int]) -> list[int]:
     return [merged for merged in [0, *sorted(set(gaps))] if sum(gap > merged for gap in gaps) >= 2]
 
 
-def distances(bursts: Sequence[tuple[int, int, float]], merged: int) -> list[int]:
-    """Distances between the starts of bursts that are more than so many samples apart."""
-    starts = [bursts[0][0]] + [right[0] for left, right in pairwise(bursts) if right[0] - left[1] > merged]
+def distances(phases: Sequence[tuple[int, int, float]], merged: int) -> list[int]:
+    """Distances between the starts of phases that are more than so many samples apart."""
+    starts = [phases[0][0]] + [right[0] for left, right in pairwise(phases) if right[0] - left[1] > merged]
     return [right - left for left, right in pairwise(starts)]

@@ -6,7 +6,7 @@ import numpy as np
 
 from transforms.arrays import Ragged
 from transforms.periods import finding
-from transforms.throughput import sampling
+from transforms.throughput import even_values
 from transforms.throughput.requests import Requests, step_function
 
 
@@ -23,9 +23,9 @@ def answer(
     requests = Requests.of_one(began_s, ceased_s, volume_bytes)
     start, hz, count = np.array([start_s]), np.array([sampling_hz]), np.array([sample_count])
     if method in ("dft", "autocorrelation", "merged"):
-        values = sampling.point_samples(step_function(requests), sampling.Sampling(start, hz, count)).values
+        values = even_values.at_instants(step_function(requests), even_values.Instants(start, hz, count)).values
     else:
-        values = sampling.binned(requests, sampling.Grid(start, 1.0 / hz, count)).bytes_per_s
+        values = even_values.binned(requests, even_values.Grid(start, 1.0 / hz, count)).bytes_per_s
     (found,) = finding.find(
         Ragged(values, np.array([0, sample_count])), hz, start, finding.PeriodParams(methods=(method,))
     )

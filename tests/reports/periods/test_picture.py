@@ -22,7 +22,7 @@ from reports.periods.view import view_of
 from reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shortened, unit_for
 from transforms.periods import ftio
 from transforms.periods.answers import OUTCOMES, Candidates, Detections
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 
 @pytest.fixture(autouse=True)
@@ -43,9 +43,9 @@ def answer(outcome: str, period_s: float = math.nan, window: tuple[float, float]
 
 
 def seen(values: np.ndarray, period_s: float = math.nan, hz: float = 1.0, **told: object) -> PeriodView:
-    sampled = Sampled.of_one(values, hz)
+    signals = EvenSignals.of_one(values, hz)
     found = answer("periodic" if math.isfinite(period_s) else "aperiodic", period_s)
-    return view_of(sampled, found, title="a trace", **told)  # type: ignore[arg-type]
+    return view_of(signals, found, title="a trace", **told)  # type: ignore[arg-type]
 
 
 def composed(view: PeriodView) -> Figure:
@@ -99,7 +99,7 @@ def test_same_picture_twice_and_for_everybody(tmp_path: Path) -> None:
 
 
 def test_is_of_one_signal() -> None:
-    two = Sampled(np.zeros((2, 5)), np.ones(2), np.zeros(2))
+    two = EvenSignals(np.zeros((2, 5)), np.ones(2), np.zeros(2))
     none = Cosines.none(), Spectrum.none(), Autocorrelation.none()
     with pytest.raises(ValueError, match="one signal"):
         PeriodView("", "", "", two, "no_io", math.nan, math.nan, math.nan, 0.0, 5.0, *none)
@@ -117,8 +117,8 @@ def test_draws_any_signal(count: int, kind: str) -> None:
         "nothing": np.zeros(count),
         "infinite": np.where(np.arange(count) % 3, np.inf, -5.0),
     }[kind]
-    sampled = Sampled.of_one(values, 10.0, 1.5e9)
-    composed(view_of(sampled, ftio.detect(sampled), title="x"))
+    signals = EvenSignals.of_one(values, 10.0, 1.5e9)
+    composed(view_of(signals, ftio.detect(signals), title="x"))
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ def test_draws_any_signal(count: int, kind: str) -> None:
     [(5e-323, 1e-307, 1e308), (1e307, 1e300, 0.0), (1e-200, 1e-307, -1e308), (1e20, 1e6, 1e308), (1e-3, 1e-12, 1e9)],
 )
 def test_draws_sizes_of_any_kind(rate: float, hz: float, started_s: float) -> None:
-    sampled = Sampled.of_one(square(100, 10, 2, rate), hz, started_s)
-    view = view_of(sampled, answer("periodic", 10 / hz, (started_s, math.inf)), title="x", has_utc_clock=True)
+    signals = EvenSignals.of_one(square(100, 10, 2, rate), hz, started_s)
+    view = view_of(signals, answer("periodic", 10 / hz, (started_s, math.inf)), title="x", has_utc_clock=True)
     composed(view)
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_says_why_there_is_no_period(outcome: str) -> None:
-    view = view_of(Sampled.of_one(square(60, 7, 2), 1.0), answer(outcome, 7.0), title="x")
+    view = view_of(EvenSignals.of_one(square(60, 7, 2), 1.0), answer(outcome, 7.0), title="x")
     figure = composed(view)
     assert view.verdict in words(figure)
     assert ("found cosine" in labels(figure)) == (outcome == "periodic") == (not view.verdict.startswith("no period"))
@@ -147,9 +147,9 @@ def test_says_why_there_is_no_period(outcome: str) -> None:
     st.one_of(st.just(math.nan), st.floats(1e-4, 1e4)),
 )
 def test_draws_whatever_is_sampled(values: list[float], hz: float, started_s: float, period_s: float) -> None:
-    sampled = Sampled.of_one(np.array(values), hz, started_s)
+    signals = EvenSignals.of_one(np.array(values), hz, started_s)
     outcome = "periodic" if math.isfinite(period_s) else "aperiodic"
-    composed(view_of(sampled, answer(outcome, period_s, (started_s, started_s + 3 / hz)), title="x"))
+    composed(view_of(signals, answer(outcome, period_s, (started_s, started_s + 3 / hz)), title="x"))
 
 
 # ---- time behaviour
@@ -225,7 +225,7 @@ def test_scale_is_the_same_in_whole_and_excerpt() -> None:
 def test_periodic_part_is_shaded_and_judged_alone() -> None:
     values = np.random.default_rng(4).random(4000) * 3e9
     values[1000:1600] = square(600, 40, 8)
-    view = view_of(Sampled.of_one(values, 2.0, 100.0), answer("periodic", 20.0, (600.0, 900.0)), title="x")
+    view = view_of(EvenSignals.of_one(values, 2.0, 100.0), answer("periodic", 20.0, (600.0, 900.0)), title="x")
     assert view.window_samples == (1000, 1600)
     assert "in 300 s of 33.33 min" in view.verdict
     assert "periodic here" in labels(composed(view))
@@ -234,10 +234,10 @@ def test_periodic_part_is_shaded_and_judged_alone() -> None:
 
 
 def test_late_clocks_are_told_from_the_start() -> None:
-    sampled = Sampled.of_one(square(100, 10, 2), 0.1, 1518184380.0)
-    found = ftio.detect(sampled)
-    utc = composed(view_of(sampled, found, title="x", has_utc_clock=True)).axes[0]
-    own = composed(view_of(sampled, found, title="x")).axes[0]
+    signals = EvenSignals.of_one(square(100, 10, 2), 0.1, 1518184380.0)
+    found = ftio.detect(signals)
+    utc = composed(view_of(signals, found, title="x", has_utc_clock=True)).axes[0]
+    own = composed(view_of(signals, found, title="x")).axes[0]
     assert utc.get_xlabel() == "time after 2018-02-09 13:53:00 UTC [min]"
     assert own.get_xlabel() == "time after 1518184380 s [min]"
     assert utc.get_xlim() == (0.0, pytest.approx(1000 / 60))
@@ -251,8 +251,8 @@ def test_cosine_is_the_one_in_the_signal(first: int, last: int) -> None:
     at = np.arange(240)
     values = 5e6 + 2e6 * np.cos(2 * np.pi * at / 24 + 0.7)
     values[[10, 70, 71, 200]] = np.nan
-    sampled = Sampled.of_one(values, 1.0, 50.0)
-    view = view_of(sampled, answer("periodic", 24.0, (50.0 + first, 50.0 + last)), title="x")
+    signals = EvenSignals.of_one(values, 1.0, 50.0)
+    view = view_of(signals, answer("periodic", 24.0, (50.0 + first, 50.0 + last)), title="x")
     cosines = view.cosines
     assert cosines.amplitude_bytes_per_s.tolist() == pytest.approx([2e6])
     assert cosines.phase_rad.tolist() == pytest.approx([0.7])
@@ -262,9 +262,9 @@ def test_cosine_is_the_one_in_the_signal(first: int, last: int) -> None:
 
 
 def test_cosine_is_the_dfts_own_where_nothing_is_missing() -> None:
-    sampled = Sampled.of_one(np.random.default_rng(5).random(100) + square(100, 10, 3, 5.0), 1.0)
-    found = ftio.detect(sampled)
-    view = view_of(sampled, found, title="x")
+    signals = EvenSignals.of_one(np.random.default_rng(5).random(100) + square(100, 10, 3, 5.0), 1.0)
+    found = ftio.detect(signals)
+    view = view_of(signals, found, title="x")
     assert view.cosines.amplitude_bytes_per_s[0] == pytest.approx(found.candidates.amplitude_bytes_per_s[0])
     assert view.cosines.phase_rad[0] == pytest.approx(found.candidates.phase_rad[0])
 
@@ -272,16 +272,16 @@ def test_cosine_is_the_dfts_own_where_nothing_is_missing() -> None:
 def test_two_candidates_are_drawn_together() -> None:
     at = np.arange(400)
     values = 10 + 3 * np.cos(2 * np.pi * at / 40) + 2.9 * np.cos(2 * np.pi * at / 25 + 1)
-    sampled = Sampled.of_one(values, 1.0)
-    view = view_of(sampled, ftio.detect(sampled), title="x")
+    signals = EvenSignals.of_one(values, 1.0)
+    view = view_of(signals, ftio.detect(signals), title="x")
     assert "all 2 candidates" in labels(composed(view))
     assert view.cosines.at(at.astype(float), 1.0) == pytest.approx(values)
 
 
 def test_spectrum_and_threshold_are_the_searchs() -> None:
-    sampled = Sampled.of_one(np.random.default_rng(6).random(200) + square(200, 20, 3, 5.0), 1.0)
-    view = view_of(sampled, ftio.detect(sampled), title="x")
-    power = np.abs(np.fft.rfft(sampled.bytes_per_s[0])[1:]) ** 2
+    signals = EvenSignals.of_one(np.random.default_rng(6).random(200) + square(200, 20, 3, 5.0), 1.0)
+    view = view_of(signals, ftio.detect(signals), title="x")
+    power = np.abs(np.fft.rfft(signals.bytes_per_s[0])[1:]) ** 2
     share = power / power.sum()
     assert view.spectrum.power_ratio == pytest.approx(share)
     assert view.spectrum.threshold_ratio == pytest.approx(share.mean() + 3 * share.std())
@@ -312,8 +312,8 @@ def test_real_trace(shared_data: Path) -> None:
     began, ceased, rate = (
         np.concatenate([band[name] for band in bands]) for name in ("t_rank_s", "t_rank_e", "b_rank_avr")
     )
-    sampled = Sampled.of_one(np.histogram(began, 290, weights=rate * (ceased - began))[0] * 10.0, 10.0)
-    composed(view_of(sampled, ftio.detect(sampled), title="8.jsonl", direction="write"))
+    signals = EvenSignals.of_one(np.histogram(began, 290, weights=rate * (ceased - began))[0] * 10.0, 10.0)
+    composed(view_of(signals, ftio.detect(signals), title="8.jsonl", direction="write"))
 
 
 # ---- texts
@@ -337,7 +337,7 @@ def test_names_are_shown_as_they_are(text: str, shown: str) -> None:
 def test_hostile_names_are_drawn(tmp_path: Path) -> None:
     name = "$x_1$ \\undefined{ \x1b[31m\n\u202e\ud800 漢字 " + "W_" * 100_000 + ".csv"
     view = view_of(
-        Sampled.of_one(square(60, 7, 2), 1.0), answer("periodic", 7.0), title=name, direction="$\\a$", method="%"
+        EvenSignals.of_one(square(60, 7, 2), 1.0), answer("periodic", 7.0), title=name, direction="$\\a$", method="%"
     )
     figure = composed(view)
     for text in figure.texts:

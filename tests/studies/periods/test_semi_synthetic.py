@@ -20,7 +20,7 @@ from studies.periods.semi_synthetic import (
     phase_durations,
     phases,
 )
-from transforms.throughput.bursts import bursts
+from transforms.throughput.request_phases import request_phases
 
 #: few processes and pieces: what is tested does not depend on how many there are
 SMALL = PhaseParams(process_count=4, piece_count=3)
@@ -133,7 +133,7 @@ def test_without_spread_all_iterations_are_alike() -> None:
 def test_truth_is_what_is_in_the_requests(small: Library) -> None:
     found = drawn(small, count=7, compute_mean_s=11.0, compute_deviation_s=3.0)
     # compute phases are longer than any gap within a phase
-    told = bursts(found.requests, 0.5)
+    told = request_phases(found.requests, 0.5)
     for trace in range(7):
         ours = slice(told.offsets[trace], told.offsets[trace + 1])
         is_long = found.phase_started_s[trace, 1:] - found.phase_ended_s[trace, :-1] > 0.5

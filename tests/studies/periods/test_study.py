@@ -21,10 +21,10 @@ from studies.periods.semi_synthetic import ApplicationParams
 from studies.periods.summary import STATEMENTS, alarm_summary, error_summary, statements
 from transforms.arrays import Ragged
 from transforms.periods.answers import Candidates, Detections
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 
-def answer(signals: Sampled, frequency_hz: np.ndarray, is_periodic: np.ndarray) -> Detections:
+def answer(signals: EvenSignals, frequency_hz: np.ndarray, is_periodic: np.ndarray) -> Detections:
     none = np.full(signals.signal_count, np.nan)
     return Detections(
         np.where(is_periodic, "periodic", "aperiodic"),
@@ -37,18 +37,18 @@ def answer(signals: Sampled, frequency_hz: np.ndarray, is_periodic: np.ndarray) 
     )
 
 
-def strongest(signals: Sampled) -> Detections:
+def strongest(signals: EvenSignals) -> Detections:
     """Say that every signal has the period of its strongest frequency."""
     power = np.abs(np.fft.rfft(signals.bytes_per_s - signals.bytes_per_s.mean(axis=1, keepdims=True)))
     frequency = power.argmax(axis=1) * signals.sampling_hz / signals.sample_count
     return answer(signals, frequency, np.ones(signals.signal_count, dtype=bool))
 
 
-def never(signals: Sampled) -> Detections:
+def never(signals: EvenSignals) -> Detections:
     return answer(signals, np.ones(signals.signal_count), np.zeros(signals.signal_count, dtype=bool))
 
 
-def when_high(signals: Sampled) -> Detections:
+def when_high(signals: EvenSignals) -> Detections:
     """Say that signals are periodic whose first sample is above 0."""
     return answer(signals, np.ones(signals.signal_count), signals.bytes_per_s[:, 0] > 0)
 

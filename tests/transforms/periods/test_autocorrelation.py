@@ -25,9 +25,9 @@ from transforms.periods.autocorrelation import (
     masked,
     peaks,
 )
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
+from transforms.throughput.even_values import Grid, binned
 from transforms.throughput.requests import Requests
-from transforms.throughput.sampling import Grid, binned
 
 NAN = float("nan")
 BOUNDED = settings(max_examples=60, deadline=None)
@@ -169,7 +169,7 @@ def test_an_outlier_is_left_out() -> None:
 @pytest.mark.parametrize(("period", "burst"), [(20, 3), (20, 9), (50, 1), (7, 2)])
 @pytest.mark.parametrize("hz", [0.1, 1.0, 10.0])
 def test_a_square_wave_has_its_period(period: int, burst: int, hz: float) -> None:
-    found = detect(Sampled.of_one(1e9 * square(period, burst, 20 * period), hz, 5.0))
+    found = detect(EvenSignals.of_one(1e9 * square(period, burst, 20 * period), hz, 5.0))
     assert found.outcome.tolist() == ["periodic"]
     assert found.period_s[0] == pytest.approx(period / hz)
     assert found.confidence[0] == pytest.approx(1.0)
@@ -180,13 +180,13 @@ def test_a_square_wave_has_its_period(period: int, burst: int, hz: float) -> Non
 def test_a_few_gaps_change_nothing() -> None:
     signal = square(20, 5, 600)
     signal[np.random.default_rng(4).random(600) < 0.2] = NAN
-    assert detect(Sampled.of_one(signal, 1.0)).period_s[0] == pytest.approx(20.0, rel=0.01)
+    assert detect(EvenSignals.of_one(signal, 1.0)).period_s[0] == pytest.approx(20.0, rel=0.01)
 
 
 def test_half_of_the_samples_are_enough_even_if_every_second_is_missing() -> None:
     signal = square(40, 10, 800)
     signal[1::2] = NAN
-    found = detect(Sampled.of_one(signal, 1.0))
+    found = detect(EvenSignals.of_one(signal, 1.0))
     assert found.period_s[0] == pytest.approx(40.0, rel=0.01)
 
 
@@ -201,7 +201,7 @@ def test_what_is_no_period_has_an_outcome() -> None:
     }
     ramp, infinite, gappy = np.arange(float(count)), np.full(count, np.inf), np.zeros(count)
     gappy[3] = NAN
-    found = detect(Sampled(np.stack([*rows.values(), ramp, infinite, gappy]), np.ones(8), np.zeros(8)))
+    found = detect(EvenSignals(np.stack([*rows.values(), ramp, infinite, gappy]), np.ones(8), np.zeros(8)))
     assert found.outcome.tolist() == [*rows, "aperiodic", "no_data", "no_io"]
     assert np.isfinite(found.frequency_hz).tolist() == found.is_periodic.tolist()
     assert np.isfinite(found.confidence).tolist() == found.is_periodic.tolist()
@@ -210,20 +210,20 @@ def test_what_is_no_period_has_an_outcome() -> None:
 
 @pytest.mark.parametrize(("count", "expected"), [(0, "no_data"), (1, "too_short"), (4, "too_short"), (5, "aperiodic")])
 def test_two_peaks_need_room(count: int, expected: str) -> None:
-    assert detect(Sampled.of_one(square(2, 1, count), 1.0), AutocorrelationParams(least_height=-1.0)).outcome == [
+    assert detect(EvenSignals.of_one(square(2, 1, count), 1.0), AutocorrelationParams(least_height=-1.0)).outcome == [
         expected
     ]
-    assert detect(Sampled(np.zeros((0, count)), np.zeros(0), np.zeros(0))).signal_count == 0
+    assert detect(EvenSignals(np.zeros((0, count)), np.zeros(0), np.zeros(0))).signal_count == 0
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e307])
 def test_rates_of_any_size_have_the_same_period(scale: float) -> None:
-    signal = Sampled.of_one(scale * square(20, 5, 400), 1.0)
+    signal = EvenSignals.of_one(scale * square(20, 5, 400), 1.0)
     assert detect(signal).period_s[0] == pytest.approx(20.0)
 
 
 def test_candidates_are_the_kept_distances_the_weightiest_first() -> None:
-    signal = Sampled.of_one(square(20, 5, 200), 2.0)
+    signal = EvenSignals.of_one(square(20, 5, 200), 2.0)
     found = detect(signal)
     assert (1.0 / found.candidates.frequency_hz).tolist() == pytest.approx([10.0] * 7)
     assert np.isnan(found.candidates.confidence).all()
@@ -231,7 +231,7 @@ def test_candidates_are_the_kept_distances_the_weightiest_first() -> None:
 
 def test_the_origin_may_count_as_a_peak() -> None:
     """With a single peak behind it the first distance is all that there is."""
-    signal = Sampled.of_one(square(20, 5, 38), 1.0)
+    signal = EvenSignals.of_one(square(20, 5, 38), 1.0)
     assert detect(signal).outcome.tolist() == ["aperiodic"]
     params = AutocorrelationParams(is_origin_peak=True)
     found = detect(signal, params)
@@ -242,8 +242,8 @@ def test_the_origin_may_count_as_a_peak() -> None:
 def test_distances_that_vary_as_much_as_they_are_long_are_no_period() -> None:
     signal = np.zeros(200)
     signal[[0, 3, 6, 60, 63, 66, 69, 190]] = 1.0
-    assert detect(Sampled.of_one(signal, 1.0)).period_s[0] == pytest.approx(3.0)
-    found = detect(Sampled.of_one(signal, 1.0), AutocorrelationParams(most_z=9.0))
+    assert detect(EvenSignals.of_one(signal, 1.0)).period_s[0] == pytest.approx(3.0)
+    found = detect(EvenSignals.of_one(signal, 1.0), AutocorrelationParams(most_z=9.0))
     assert found.outcome.tolist() == ["aperiodic"]
     assert np.isnan([found.frequency_hz[0], found.confidence[0]]).all()
 
@@ -255,7 +255,7 @@ def test_real_bursts_have_the_mean_of_their_distances(shared_data: Path, name: s
     hz, count = 20.0, int(20 * (ended[-1] + 1))
     grid = Grid(np.zeros(1), np.full(1, 1 / hz), np.array([count]))
     bins = binned(Requests.of_one(onset, ended, volume), grid)
-    found = detect(Sampled.of_one(bins.bytes_per_s, hz))
+    found = detect(EvenSignals.of_one(bins.bytes_per_s, hz))
     assert found.period_s[0] == pytest.approx(np.diff(onset).mean(), rel=0.02)
 
 
@@ -268,7 +268,7 @@ def test_real_bursts_have_the_mean_of_their_distances(shared_data: Path, name: s
     st.booleans(),
 )
 def test_anything_has_an_outcome(row: list[float], is_origin_peak: bool) -> None:
-    found = detect(Sampled.of_one(row, 1.0), AutocorrelationParams(is_origin_peak=is_origin_peak))
+    found = detect(EvenSignals.of_one(row, 1.0), AutocorrelationParams(is_origin_peak=is_origin_peak))
     assert found.outcome[0] in OUTCOMES
     assert np.isfinite([found.frequency_hz[0], found.confidence[0]]).tolist() == [found.is_periodic[0]] * 2
 
@@ -278,10 +278,10 @@ def test_many_signals_are_each_as_it_is_alone() -> None:
     table = rng.random((200, 400)) + 3 * np.stack([square(period, 4, 400) for period in rng.integers(8, 60, 200)])
     table[rng.random(table.shape) < 0.002] = NAN
     hz, started = rng.uniform(0.1, 10, 200), rng.uniform(0, 1e9, 200)
-    sampled = Sampled(table, hz, started)
-    found = detect(sampled)
+    signals = EvenSignals(table, hz, started)
+    found = detect(signals)
     for place in range(0, 200, 17):
-        alone = detect(sampled.chosen(slice(place, place + 1)))
+        alone = detect(signals.chosen(slice(place, place + 1)))
         own = slice(*found.candidates.offsets[place : place + 2])
         assert alone.outcome[0] == found.outcome[place]
         np.testing.assert_array_equal(alone.frequency_hz, found.frequency_hz[place : place + 1])
@@ -328,10 +328,10 @@ def many_kinds(count: int) -> Reals:
 def test_single_precision_gives_the_very_same_answers(count: int, params: AutocorrelationParams) -> None:
     """One signal alone is always done in double precision."""
     table = many_kinds(count)
-    sampled = Sampled(table, np.linspace(0.1, 10, len(table)), np.zeros(len(table)))
-    found = detect(sampled, params)
+    signals = EvenSignals(table, np.linspace(0.1, 10, len(table)), np.zeros(len(table)))
+    found = detect(signals, params)
     for place in range(len(table)):
-        alone = detect(sampled.chosen(slice(place, place + 1)), params)
+        alone = detect(signals.chosen(slice(place, place + 1)), params)
         own = slice(*found.candidates.offsets[place : place + 2])
         assert alone.outcome[0] == found.outcome[place]
         np.testing.assert_array_equal(alone.candidates.frequency_hz, found.candidates.frequency_hz[own])
@@ -389,11 +389,11 @@ def test_weights_that_are_alike_are_not_left_to_single_precision() -> None:
 
 
 def test_a_plot_sees_what_was_judged() -> None:
-    signal = Sampled.of_one(square(20, 5, 200), 2.0)
+    signal = EvenSignals.of_one(square(20, 5, 200), 2.0)
     found = autocorrelation(signal)
     assert found.lags_s[1] == 0.5
     assert found.values[0] == 1.0
     assert found.peak_lags_s.tolist() == [10.0 * number for number in range(1, 10)][: len(found.peak_lags_s)]
     assert len(found.is_kept) == len(found.peak_heights) - 1
     assert found.is_kept.sum() == len(detect(signal).candidates.frequency_hz)
-    assert np.isfinite(autocorrelation(Sampled.of_one([1.0, NAN, 0.0, 1.0, 0.0, 0.0], 1.0)).values).any()
+    assert np.isfinite(autocorrelation(EvenSignals.of_one([1.0, NAN, 0.0, 1.0, 0.0, 0.0], 1.0)).values).any()

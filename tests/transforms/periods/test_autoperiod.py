@@ -19,25 +19,25 @@ from transforms.periods.autoperiod import (
     Examined,
     Reals,
     detect,
-    detect_sampled,
+    detect_even,
     examine,
-    examine_sampled,
+    examine_even,
     periods,
     resampled,
 )
-from transforms.periods.autoperiod_periodogram import UnevenSamples, steps_s
-from transforms.periods.sampled import Sampled
+from transforms.periods.autoperiod_periodogram import UnevenSignals, steps_s
+from transforms.periods.even_signals import EvenSignals
 
 NAN = float("nan")
 
 
-def sampled(values: Reals, sampling_hz: float = 1.0) -> Sampled:
+def evenly(values: Reals, sampling_hz: float = 1.0) -> EvenSignals:
     rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
-    return Sampled(rows, np.full(len(rows), sampling_hz), np.zeros(len(rows)))
+    return EvenSignals(rows, np.full(len(rows), sampling_hz), np.zeros(len(rows)))
 
 
-def at_instants(times: Reals, values: Reals) -> UnevenSamples:
-    return UnevenSamples.of_instants(times, Ragged(np.asarray(values, dtype=np.float64), np.array([0, len(times)])))
+def at_instants(times: Reals, values: Reals) -> UnevenSignals:
+    return UnevenSignals.of_instants(times, Ragged(np.asarray(values, dtype=np.float64), np.array([0, len(times)])))
 
 
 def candidate_periods(found: Detections, row: int = 0) -> list[float]:
@@ -73,10 +73,10 @@ def series(shared_data: Path, golden: dict[str, dict[str, str]]) -> dict[str, tu
     return {name: read_series(shared_data / "ccr-gpfs" / name) for name in golden}
 
 
-def together(series: dict[str, tuple[Reals, Reals, Reals]], unit: float = 1.0) -> UnevenSamples:
+def together(series: dict[str, tuple[Reals, Reals, Reals]], unit: float = 1.0) -> UnevenSignals:
     times, lengths, values = (np.concatenate([part[place] for part in series.values()]) for place in range(3))
     offsets = np.concatenate([[0], np.cumsum([len(part[0]) for part in series.values()])])
-    return UnevenSamples.of_intervals(times / unit, lengths / unit, Ragged(values, offsets))
+    return UnevenSignals.of_intervals(times / unit, lengths / unit, Ragged(values, offsets))
 
 
 def assert_as_golden(found: Detections, golden: dict[str, dict[str, str]], unit: float = 1.0) -> None:
@@ -117,9 +117,9 @@ def test_reference_thresholds_from_its_own_even_samples(
         times, lengths, values = series[name]
         left = times - lengths
         even = np.interp(np.linspace(left[0], left[-1], len(left)), left, values)
-        signal = sampled(even, (len(left) - 1) / (left[-1] - left[0]))
-        assert_as_golden(detect_sampled(signal), {name: row})
-        found = examine_sampled(signal)
+        signal = evenly(even, (len(left) - 1) / (left[-1] - left[0]))
+        assert_as_golden(detect_even(signal), {name: row})
+        found = examine_even(signal)
         # where half of the sampling frequency lies between two frequencies, the reference takes one beyond it
         assert found.thresholds[0] == pytest.approx(float(row["stat_thresh"]), abs=2e-3)
         if row["stat_top_hint"]:
@@ -144,7 +144,7 @@ def test_a_narrow_hill_does_not_tell_its_top(series: dict[str, tuple[Reals, Real
 
 def test_clean_sine() -> None:
     times = np.arange(0, 10, 0.01)
-    found = detect_sampled(sampled(3 * np.sin(2 * np.pi * times) + 5, 100))
+    found = detect_even(evenly(3 * np.sin(2 * np.pi * times) + 5, 100))
     assert found.outcome.tolist() == ["periodic"]
     assert found.period_s[0] == pytest.approx(1, rel=1e-3)
     assert found.candidates.amplitude_bytes_per_s[0] == pytest.approx(3, rel=1e-3)
@@ -161,38 +161,38 @@ def test_clean_sine() -> None:
 def test_tight_sines(span: int, scale: int, significance: str) -> None:
     values = np.sin(scale * np.pi * np.arange(0, span, 0.01))
     params = AutoperiodParams(significance=significance, permutation_count=9)  # type: ignore[arg-type]
-    assert detect_sampled(sampled(values, 100), params).period_s[0] == pytest.approx(2 / scale, abs=1e-3)
+    assert detect_even(evenly(values, 100), params).period_s[0] == pytest.approx(2 / scale, abs=1e-3)
 
 
 def test_square_wave_exactly() -> None:
-    assert detect_sampled(sampled(np.tile([0, 0, 1, 1], 10))).period_s.tolist() == [4]
+    assert detect_even(evenly(np.tile([0, 0, 1, 1], 10))).period_s.tolist() == [4]
 
 
 def test_two_periods_of_a_day() -> None:
     # as the job of PEARC'18's Figure 6: about 13 and 60 minutes for 24 hours, sampled every 30 s
     times = np.arange(0, 86400, 30.0)
     values = (times % 780 < 60) * 1e9 + (times % 3600 < 90) * 1.2e9
-    found = detect_sampled(sampled(values, 1 / 30))
+    found = detect_even(evenly(values, 1 / 30))
     assert candidate_periods(found) == pytest.approx([780, 3600], rel=1e-3)
     assert found.period_s[0] == pytest.approx(780, rel=1e-3)
 
 
 @pytest.mark.parametrize("period", [5, 8, 20, 31, 60])
 def test_a_pulse_train_has_one_period_and_neither_multiples_nor_fractions(period: int) -> None:
-    assert candidate_periods(detect_sampled(sampled(pulses(1000, period, period / 5)))) == [period]
+    assert candidate_periods(detect_even(evenly(pulses(1000, period, period / 5)))) == [period]
 
 
 def test_a_strong_peak_makes_no_further_periods_of_what_it_leaks() -> None:
     times = np.arange(0, 300, 0.1)
     values = np.sin(2 * np.pi * times / 7) + 0.8 * np.sin(2 * np.pi * times / 31.3)
-    assert candidate_periods(detect_sampled(sampled(values, 10))) == pytest.approx([7], rel=0.03)
+    assert candidate_periods(detect_even(evenly(values, 10))) == pytest.approx([7], rel=0.03)
 
 
 def test_tops_are_found_between_samples() -> None:
     random = np.random.default_rng(0)
     for period in random.uniform(20, 60, 10):
         values = np.maximum(np.sin(2 * np.pi * np.arange(1200) / period), 0) ** 2
-        assert detect_sampled(sampled(values)).period_s[0] == pytest.approx(period, rel=2e-3)
+        assert detect_even(evenly(values)).period_s[0] == pytest.approx(period, rel=2e-3)
 
 
 def test_samples_at_random_times() -> None:
@@ -207,24 +207,24 @@ def test_lost_polls_are_no_zeros() -> None:
     values = np.sin(2 * np.pi * np.arange(600) / 24) + 50
     values[random.random(600) < 0.4] = NAN
     values[200:260] = NAN
-    even = sampled(values, 0.1)
-    for found in (detect_sampled(even), detect(UnevenSamples.of_sampled(even))):
+    even = evenly(values, 0.1)
+    for found in (detect_even(even), detect(UnevenSignals.of_signals(even))):
         assert found.period_s[0] == pytest.approx(240, rel=0.005)
         assert found.candidates.amplitude_bytes_per_s[0] == pytest.approx(1, rel=0.05)
 
 
 def test_less_than_two_cycles_are_no_period() -> None:
     values = np.sin(2 * np.pi * np.arange(400) / 215)
-    assert detect_sampled(sampled(values)).outcome.tolist() == ["aperiodic"]
+    assert detect_even(evenly(values)).outcome.tolist() == ["aperiodic"]
     values = np.sin(2 * np.pi * np.arange(400) / 150)
-    assert detect_sampled(sampled(values)).period_s[0] == pytest.approx(150, rel=0.02)
+    assert detect_even(evenly(values)).period_s[0] == pytest.approx(150, rel=0.02)
 
 
 def test_one_burst_is_no_period() -> None:
     values = np.zeros((3, 1000))
     values[0, 100:130] = values[1, :250] = 1e9
     values[2] = np.arange(1000)
-    assert detect_sampled(sampled(values)).outcome.tolist() == ["aperiodic"] * 3
+    assert detect_even(evenly(values)).outcome.tolist() == ["aperiodic"] * 3
 
 
 # ---- the naive twin
@@ -241,7 +241,7 @@ def test_periods_equal_the_naive_twin(missing: float) -> None:
     random = np.random.default_rng(4)
     values = np.stack([mixed(random, 110) for _ in range(12)])
     values[random.random(values.shape) < missing] = NAN
-    found = detect_sampled(sampled(values))
+    found = detect_even(evenly(values))
     expected = [naive.periods(row.tolist()) for row in values]
     assert sum(map(bool, expected)) > 6
     assert max(map(len, expected)) > 1
@@ -252,8 +252,8 @@ def test_periods_equal_the_naive_twin(missing: float) -> None:
 def test_even_samples_are_judged_alike_by_either_way() -> None:
     random = np.random.default_rng(5)
     values = np.stack([mixed(random, 150) for _ in range(20)])
-    signals = sampled(values, 1 / 30)
-    one, other = detect_sampled(signals), detect(UnevenSamples.of_sampled(signals))
+    signals = evenly(values, 1 / 30)
+    one, other = detect_even(signals), detect(UnevenSignals.of_signals(signals))
     assert one.outcome.tolist() == other.outcome.tolist()
     np.testing.assert_allclose(one.candidates.frequency_hz, other.candidates.frequency_hz, rtol=1e-6)
     np.testing.assert_allclose(one.candidates.amplitude_bytes_per_s, other.candidates.amplitude_bytes_per_s, rtol=1e-6)
@@ -267,7 +267,7 @@ def test_no_answer_depends_on_the_company(significance: str) -> None:
     params = AutoperiodParams(significance=significance, permutation_count=19)  # type: ignore[arg-type]
     times, values = (np.concatenate([pair[place] for pair in pairs]) for place in (0, 1))
     offsets = np.concatenate([[0], np.cumsum([len(pair[0]) for pair in pairs])])
-    found = detect(UnevenSamples.of_instants(times, Ragged(values, offsets)), params)
+    found = detect(UnevenSignals.of_instants(times, Ragged(values, offsets)), params)
     for row, (time, value) in enumerate(pairs):
         alone = detect(at_instants(time, value), params)
         assert found.outcome[row] == alone.outcome[0]
@@ -279,8 +279,8 @@ def test_no_answer_depends_on_the_company(significance: str) -> None:
 @given(st.integers(0, 1000), st.integers(-200, 200), st.floats(-3, 3), st.sampled_from([1 / 60, 1 / 3600, 86400.0]))
 def test_neither_unit_of_values_nor_of_time_matters(seed: int, exponent: int, level: float, unit: float) -> None:
     values = mixed(np.random.default_rng(seed), 80)
-    one = detect_sampled(sampled(values))
-    other = detect_sampled(sampled((values + level) * 10.0**exponent, 1 / unit))
+    one = detect_even(evenly(values))
+    other = detect_even(evenly((values + level) * 10.0**exponent, 1 / unit))
     assert other.outcome.tolist() == one.outcome.tolist()
     assert [period / unit for period in candidate_periods(other)] == pytest.approx(candidate_periods(one), rel=1e-6)
 
@@ -290,16 +290,16 @@ def test_neither_unit_of_values_nor_of_time_matters(seed: int, exponent: int, le
 
 def test_white_noise_is_seldom_periodic() -> None:
     values = np.random.default_rng(7).normal(size=(400, 300))
-    assert detect_sampled(sampled(values)).is_periodic.mean() <= 0.02
+    assert detect_even(evenly(values)).is_periodic.mean() <= 0.02
 
 
 def test_monte_carlo_has_the_reference_s_missing_factor() -> None:
     # for such noise the reference has a threshold of 5.56: half of what its powers are measured in
     values = np.random.default_rng(8).normal(size=(20, 600))
-    found = examine_sampled(sampled(values), AutoperiodParams(significance="monte_carlo"))
+    found = examine_even(evenly(values), AutoperiodParams(significance="monte_carlo"))
     assert found.thresholds.mean() == pytest.approx(9.1, abs=0.4)
     assert (found.powers.max(axis=1) > found.thresholds).mean() <= 0.2
-    assert examine_sampled(sampled(values)).thresholds[0] == pytest.approx(9.56, abs=0.01)
+    assert examine_even(evenly(values)).thresholds[0] == pytest.approx(9.56, abs=0.01)
 
 
 def test_monte_carlo_takes_the_signal_s_own_distribution() -> None:
@@ -307,22 +307,22 @@ def test_monte_carlo_takes_the_signal_s_own_distribution() -> None:
     random = np.random.default_rng(9)
     values = np.where(random.random((10, 400)) < 0.01, 1e9, 0.0)
     values[:, 0] = 1e9
-    by_chance = examine_sampled(sampled(values), AutoperiodParams(significance="monte_carlo"))
-    uneven = examine(UnevenSamples.of_sampled(sampled(values)), AutoperiodParams(significance="monte_carlo"))
+    by_chance = examine_even(evenly(values), AutoperiodParams(significance="monte_carlo"))
+    uneven = examine(UnevenSignals.of_signals(evenly(values)), AutoperiodParams(significance="monte_carlo"))
     np.testing.assert_allclose(by_chance.thresholds, uneven.thresholds, rtol=1e-6)
-    assert (by_chance.thresholds != examine_sampled(sampled(values)).thresholds).all()
+    assert (by_chance.thresholds != examine_even(evenly(values)).thresholds).all()
 
 
 def test_monte_carlo_probability_is_a_rank() -> None:
     params = AutoperiodParams(significance="monte_carlo", permutation_count=19)
-    found = detect_sampled(sampled(pulses(400, 20, 4)), params)
+    found = detect_even(evenly(pulses(400, 20, 4)), params)
     assert found.false_alarm_probability.tolist() == [1 / 20]
 
 
 def test_permutations_come_from_the_seed() -> None:
-    values = sampled(np.random.default_rng(10).normal(size=(1, 100)))
+    values = evenly(np.random.default_rng(10).normal(size=(1, 100)))
     params = AutoperiodParams(significance="monte_carlo")
-    first, again, other = (examine_sampled(values, replace(params, seed=seed)).maxima.tolist() for seed in (0, 0, 1))
+    first, again, other = (examine_even(values, replace(params, seed=seed)).maxima.tolist() for seed in (0, 0, 1))
     assert first == again != other
 
 
@@ -345,18 +345,18 @@ def test_permutations_come_from_the_seed() -> None:
 )
 def test_outcomes(values: list[float], outcome: str) -> None:
     row = np.array([values], dtype=np.float64)
-    found = detect_sampled(sampled(row))
+    found = detect_even(evenly(row))
     assert found.outcome.tolist() == [outcome]
     assert outcome in OUTCOMES
     assert np.isnan([found.frequency_hz[0], found.period_s[0], found.false_alarm_probability[0]]).all()
-    uneven = detect(UnevenSamples.of_sampled(sampled(row)))
+    uneven = detect(UnevenSignals.of_signals(evenly(row)))
     # at any times, what is missing at the ends is not missed
     assert uneven.outcome.tolist() == [outcome if outcome != "too_many_gaps" else "aperiodic"]
 
 
 def test_no_signals() -> None:
-    none = UnevenSamples.of_instants(np.zeros(0), Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)))
-    assert detect(none).signal_count == detect_sampled(sampled(np.zeros((0, 40)))).signal_count == 0
+    none = UnevenSignals.of_instants(np.zeros(0), Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)))
+    assert detect(none).signal_count == detect_even(evenly(np.zeros((0, 40)))).signal_count == 0
 
 
 @pytest.mark.parametrize("times", [np.zeros(50), np.full(50, 1e308), np.linspace(-1, 1, 50) * 1.7e308])
@@ -378,7 +378,7 @@ def test_times_that_tell_nothing(times: Reals) -> None:
 def test_any_samples_have_a_defined_outcome(pairs: list[tuple[float, float]], significance: str) -> None:
     times, values = (np.array([pair[place] for pair in pairs], dtype=np.float64) for place in (0, 1))
     params = AutoperiodParams(significance=significance, permutation_count=9)  # type: ignore[arg-type]
-    for found in (detect(at_instants(times, values), params), detect_sampled(sampled(values[None]), params)):
+    for found in (detect(at_instants(times, values), params), detect_even(evenly(values[None]), params)):
         assert found.outcome[0] in OUTCOMES
         assert np.isfinite(found.frequency_hz[0]) == found.is_periodic[0]
         assert not found.is_periodic[0] or found.period_s[0] > 0

@@ -14,7 +14,7 @@ from transforms.periods.autoperiod_periodogram import (
     FrequencyGrid,
     Reals,
     Spreading,
-    UnevenSamples,
+    UnevenSignals,
     even_grid,
     even_powers,
     even_waves,
@@ -24,16 +24,16 @@ from transforms.periods.autoperiod_periodogram import (
     steps_s,
     uneven_powers,
 )
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 
-def samples_of(*signals: tuple[Reals, Reals]) -> UnevenSamples:
+def samples_of(*signals: tuple[Reals, Reals]) -> UnevenSignals:
     times, values = (np.concatenate([pair[place] for pair in signals]) for place in (0, 1))
     offsets = np.concatenate([[0], np.cumsum([len(pair[0]) for pair in signals])])
-    return UnevenSamples.of_instants(times, Ragged(values, offsets))
+    return UnevenSignals.of_instants(times, Ragged(values, offsets))
 
 
-def grid_of(samples: UnevenSamples, samples_per_peak: int = 5) -> FrequencyGrid:
+def grid_of(samples: UnevenSignals, samples_per_peak: int = 5) -> FrequencyGrid:
     return FrequencyGrid.of(samples.span_s, steps_s(samples), samples_per_peak)
 
 
@@ -109,7 +109,7 @@ def test_even_samples_have_the_same_powers_by_either_way() -> None:
     random = np.random.default_rng(3)
     values = random.normal(size=(3, 150))
     values[1, 3] = np.nan
-    samples = UnevenSamples.of_sampled(Sampled(values, np.full(3, 0.5), np.arange(3.0)))
+    samples = UnevenSignals.of_signals(EvenSignals(values, np.full(3, 0.5), np.arange(3.0)))
     grid = FrequencyGrid.of(np.full(3, 298.0), np.full(3, 2.0))
     assert np.abs(uneven_powers(samples, grid) - even(values)).max() < 1e-8
 
@@ -183,7 +183,7 @@ def test_probability_of_high_powers_does_not_vanish_in_rounding() -> None:
 def test_what_is_not_known_is_left_out_and_times_are_put_in_order() -> None:
     times = np.array([3.0, 1.0, np.nan, 2.0, 5.0, 4.0, 7.0])
     values = np.array([30.0, 10.0, 1.0, np.nan, 50.0, np.inf, 70.0])
-    found = UnevenSamples.of_instants(times, Ragged(values, np.array([0, 4, 4, 6, 7])))
+    found = UnevenSignals.of_instants(times, Ragged(values, np.array([0, 4, 4, 6, 7])))
     assert found.time_s.tolist() == [1, 3, 5, 7]
     assert found.bytes_per_s.tolist() == [10, 30, 50, 70]
     assert found.counts.tolist() == [2, 0, 1, 1]
@@ -193,7 +193,7 @@ def test_what_is_not_known_is_left_out_and_times_are_put_in_order() -> None:
 
 
 def test_intervals_stand_at_their_middles_and_are_judged_as_wholes() -> None:
-    found = UnevenSamples.of_intervals([30.0, 90.0, 95.0], [30.0, 60.0, np.nan], Ragged(np.ones(3), np.array([0, 3])))
+    found = UnevenSignals.of_intervals([30.0, 90.0, 95.0], [30.0, 60.0, np.nan], Ragged(np.ones(3), np.array([0, 3])))
     assert found.time_s.tolist() == [15, 60]
     assert (found.started_s.tolist(), found.ended_s.tolist()) == ([0], [90])
 

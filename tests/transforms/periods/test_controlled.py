@@ -14,7 +14,7 @@ from studies.periods import noise
 from studies.periods.noise import BurstParams, LevelParams
 from transforms.periods.answers import OUTCOMES, Detections
 from transforms.periods.controlled import ControlledParams, detect
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 from transforms.throughput.requests import Requests
 from warehouse.sources.darshan import source as darshan
 from warehouse.sources.polls import h5lmt
@@ -28,8 +28,8 @@ def generator(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def many(rates: np.ndarray, sampling_hz: float = 1.0) -> Sampled:
-    return Sampled(rates, np.full(len(rates), sampling_hz), np.zeros(len(rates)))
+def many(rates: np.ndarray, sampling_hz: float = 1.0) -> EvenSignals:
+    return EvenSignals(rates, np.full(len(rates), sampling_hz), np.zeros(len(rates)))
 
 
 def train(
@@ -82,7 +82,7 @@ def test_silence_before_and_after_changes_nothing() -> None:
         [train(20.0 * np.arange(12), 1.5, 240.0, 10.0), noise.bursts(generator(), 3, 2400, BurstParams(20))]
     )
     plain = detect(many(rates, 10.0))
-    padded = detect(Sampled(np.pad(rates, ((0, 0), (3000, 1234))), np.full(4, 10.0), np.full(4, -300.0)))
+    padded = detect(EvenSignals(np.pad(rates, ((0, 0), (3000, 1234))), np.full(4, 10.0), np.full(4, -300.0)))
     same(plain, padded)
 
 
@@ -306,7 +306,7 @@ def test_whatever_comes_has_an_outcome(rows: list[list[float]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def edison_reads(shared_data: Path) -> Sampled:
+def edison_reads(shared_data: Path) -> EvenSignals:
     """Bytes read from all targets of Edison's scratch1, each 5 s."""
     source = h5lmt.SOURCE.read(shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", Reading())
     polls = pl.concat([batch.rows for batch in source if batch.table.name == "polls"])
@@ -317,11 +317,11 @@ def edison_reads(shared_data: Path) -> Sampled:
     rates = np.full((times.max() - times.min()) // 5 + 1, NAN)
     is_known = (sums["missing"] == 0).to_numpy()
     rates[(times[is_known] - times.min()) // 5] = sums["read_bytes_per_s"].to_numpy()[is_known]
-    return Sampled.of_one(rates, 0.2, float(times.min() - 5))
+    return EvenSignals.of_one(rates, 0.2, float(times.min() - 5))
 
 
 @pytest.mark.parametrize(("since", "until"), [(8, 25), (13, 16), (13, 15), (13.5, 15.2)])
-def test_the_reads_of_edison_are_found_and_when(edison_reads: Sampled, since: float, until: float) -> None:
+def test_the_reads_of_edison_are_found_and_when(edison_reads: EvenSignals, since: float, until: float) -> None:
     day = datetime(2018, 2, 9, tzinfo=UTC).timestamp()
     first, last = (max(0, round((day + 3600 * hour - edison_reads.started_s[0]) / 5)) for hour in (since, until))
     found = detect(edison_reads.between(first, last))

@@ -1,4 +1,4 @@
-"""Extents: the run with the highest sum, of distances of bursts or of cycles."""
+"""Extents: the run with the highest sum, of distances of phases or of cycles."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from transforms.periods.controlled_extents import best_runs, of_bursts, of_cycles
-from transforms.periods.controlled_pauses import bursts
+from transforms.periods.controlled_extents import best_runs, of_cycles, of_phases
+from transforms.periods.controlled_pauses import phases
 from transforms.periods.controlled_pieces import Pieces
 
 
@@ -28,36 +28,36 @@ def pulses(starts: list[int], sample_count: int = 1000) -> np.ndarray:
     return rates
 
 
-def test_bursts_belong_while_most_distances_are_about_the_period() -> None:
+def test_phases_belong_while_most_distances_are_about_the_period() -> None:
     even = [*range(200, 420, 20), 450, *range(470, 600, 20)]
     rates = pulses([3, 90, 111, *even, 700, 800])
-    found = of_bursts(bursts(rates, np.array([0.5])), np.array([0]), np.array([20.0]), np.array([0.02]))
+    found = of_phases(phases(rates, np.array([0.5])), np.array([0]), np.array([20.0]), np.array([0.02]))
     assert (found.first[0], found.last[0]) == (200, 593)
     assert found.period[0] == 20
     assert found.regularity[0] == 1
     assert found.cycles[0] == len(even) - 2
 
 
-def test_a_missing_burst_does_not_end_it_and_a_long_pause_does() -> None:
-    one = bursts(pulses([0, 20, 40, 80, 100, 120, 400, 420]), np.array([0.5]))
-    found = of_bursts(one, np.array([0]), np.array([20.0]), np.array([0.0]))
+def test_a_missing_phase_does_not_end_it_and_a_long_pause_does() -> None:
+    one = phases(pulses([0, 20, 40, 80, 100, 120, 400, 420]), np.array([0.5]))
+    found = of_phases(one, np.array([0]), np.array([20.0]), np.array([0.0]))
     assert (found.first[0], found.last[0]) == (0, 123)
     assert found.period[0] == 20
 
 
-def test_pieces_of_bursts_and_bursts_not_seen_do_not_shift_an_even_period() -> None:
+def test_pieces_of_phases_and_phases_not_seen_do_not_shift_an_even_period() -> None:
     even = [*range(0, 200, 20), *range(220, 400, 20), 407]
-    found = of_bursts(bursts(pulses(even), np.array([0.5])), np.array([0]), np.array([21.5]), np.array([0.3]))
+    found = of_phases(phases(pulses(even), np.array([0.5])), np.array([0]), np.array([21.5]), np.array([0.3]))
     assert found.period[0] == 20
-    uneven = of_bursts(
-        bursts(pulses([0, 14, 40, 70, 84]), np.array([0.5])), np.array([0]), np.array([21.0]), np.array([0.3])
+    uneven = of_phases(
+        phases(pulses([0, 14, 40, 70, 84]), np.array([0.5])), np.array([0]), np.array([21.0]), np.array([0.3])
     )
     assert uneven.period[0] == 21
 
 
-def test_without_bursts_there_is_no_extent() -> None:
-    none = bursts(np.zeros((2, 10)), np.full(2, 0.5))
-    found = of_bursts(none, np.zeros(2, dtype=int), np.full(2, 20.0), np.zeros(2))
+def test_without_phases_there_is_no_extent() -> None:
+    none = phases(np.zeros((2, 10)), np.full(2, 0.5))
+    found = of_phases(none, np.zeros(2, dtype=int), np.full(2, 20.0), np.zeros(2))
     assert np.isnan(found.first).all()
 
 

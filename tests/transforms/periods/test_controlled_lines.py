@@ -93,7 +93,7 @@ def test_a_sine_in_noise_is_one_line_at_its_frequency(period: float) -> None:
 
 
 @pytest.mark.parametrize("length", [1900, 2048, 3000])
-def test_narrow_bursts_are_a_comb_of_their_lowest_line(length: int) -> None:
+def test_narrow_phases_are_a_comb_of_their_lowest_line(length: int) -> None:
     place = np.arange(length)
     rates = (place % 53 < 4) + 0.3 * generator().standard_normal((4, length))
     signals = centred(rates)
@@ -120,7 +120,7 @@ def test_missing_samples_leave_the_line() -> None:
     np.testing.assert_allclose(1 / refined(signals, found, PARAMS), 41.7, rtol=5e-3)
 
 
-def test_long_bursts_and_constants_are_not_judged() -> None:
+def test_long_phases_and_constants_are_not_judged() -> None:
     rates = 5 + np.sin(2 * np.pi * np.arange(1000) / 100)[None]
     signals = centred(rates)
     long = Centred(signals.values, signals.lengths, np.array([50.0]), signals.effective_counts)

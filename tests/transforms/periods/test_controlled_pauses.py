@@ -1,4 +1,4 @@
-"""Regularity: bursts are runs above the mean, and as improbable as random ones make them."""
+"""Regularity: phases are runs above the mean, and as improbable as random ones make them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from studies.periods import noise
 from studies.periods.noise import BurstParams
 from tests.naive.periods import controlled_pauses as naive
 from transforms.periods.controlled_pauses import (
-    Bursts,
+    Phases,
     Regularity,
     RegularityParams,
     activity,
-    bursts,
     is_flicker,
     log_probability,
     merge,
     merge_trials,
+    phases,
     regularity,
 )
 
@@ -26,7 +26,7 @@ PARAMS = RegularityParams()
 
 
 def judged(rates: np.ndarray) -> Regularity:
-    return regularity(bursts(rates, rates.mean(axis=1)), PARAMS)
+    return regularity(phases(rates, rates.mean(axis=1)), PARAMS)
 
 
 def pulses(starts: list[int], length: int, sample_count: int) -> np.ndarray:
@@ -36,34 +36,34 @@ def pulses(starts: list[int], length: int, sample_count: int) -> np.ndarray:
     return rates
 
 
-# ---- bursts
+# ---- phases
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 3), min_size=9, max_size=9), min_size=1, max_size=5), st.integers(0, 2))
-def test_bursts_are_the_runs_of_the_naive_twin(rows: list[list[int]], threshold: int) -> None:
-    found = bursts(np.array(rows, dtype=float), np.full(len(rows), float(threshold)))
+def test_phases_are_the_stretches_of_the_naive_twin(rows: list[list[int]], threshold: int) -> None:
+    found = phases(np.array(rows, dtype=float), np.full(len(rows), float(threshold)))
     for row, values in enumerate(rows):
         own = slice(found.offsets[row], found.offsets[row + 1])
         told = list(zip(found.first[own].tolist(), found.last[own].tolist(), found.volume[own].tolist(), strict=True))
         assert told == naive.runs(values, threshold)
 
 
-def test_what_is_not_known_is_part_of_a_burst_that_goes_on_after_it() -> None:
+def test_what_is_not_known_is_part_of_a_phase_that_goes_on_after_it() -> None:
     rates = np.array([[0, 5, 0, 5, 0, 0, 5, 0, 0, 0.0]])
     known = np.array([[True, True, False, True, False, False, True, False, True, False]])
-    found = bursts(rates, np.array([1.0]), known)
+    found = phases(rates, np.array([1.0]), known)
     assert found.first.tolist() == [1]
     assert found.last.tolist() == [7]
 
 
-def test_a_constant_is_no_burst_whatever_rounding_makes_of_its_mean() -> None:
+def test_a_constant_is_no_phase_whatever_rounding_makes_of_its_mean() -> None:
     rates = np.full((1, 1001), 0.1, dtype=np.float32)
-    assert not bursts(rates, rates.mean(axis=1)).counts.any()
+    assert not phases(rates, rates.mean(axis=1)).counts.any()
 
 
-def test_sizes_of_bursts_are_means_over_bytes() -> None:
-    found = Bursts(np.array([0, 5]), np.array([1, 9]), np.array([1.0, 3.0]), np.array([0, 2, 2]))
+def test_sizes_of_phases_are_means_over_bytes() -> None:
+    found = Phases(np.array([0, 5]), np.array([1, 9]), np.array([1.0, 3.0]), np.array([0, 2, 2]))
     assert found.typical_volume.tolist() == [2.5, 0.0]
     assert found.typical_length.tolist() == [(1 * 1 + 3 * 4) / 4, 0.0]
     assert found.effective_counts.tolist() == [1.6, 0.0]
@@ -75,11 +75,11 @@ def test_what_goes_up_and_down_all_the_time_flickers() -> None:
     rates[1] = pulses(list(range(0, 1000, 20)), 2, 1000)
     active = activity(rates, rates.mean(axis=1))
     assert is_flicker(active, np.array([1000, 1000]), PARAMS).tolist() == [True, False]
-    assert active.chosen(np.array([False, True])).bursts(rates).counts.tolist() == [0, 50]
+    assert active.chosen(np.array([False, True])).phases(rates).counts.tolist() == [0, 50]
 
 
-def test_bursts_that_are_near_one_another_are_merged() -> None:
-    found = bursts(pulses([0, 4, 20, 24, 40], 2, 50), np.array([0.5]))
+def test_phases_that_are_near_one_another_are_merged() -> None:
+    found = phases(pulses([0, 4, 20, 24, 40], 2, 50), np.array([0.5]))
     assert merge(found, np.array([0])).counts.tolist() == [5]
     merged = merge(found, np.array([2]))
     assert (merged.first.tolist(), merged.last.tolist(), merged.volume.tolist()) == (
@@ -129,14 +129,14 @@ def test_merges_count_as_many_tests_as_simulated_gaps_say(count: int) -> None:
 # ---- the test
 
 
-def test_even_bursts_are_very_improbable_and_their_period_is_their_distance() -> None:
+def test_even_phases_are_very_improbable_and_their_period_is_their_distance() -> None:
     found = judged(pulses(list(range(5, 400, 20)), 3, 420))
     assert found.log_probability[0] < np.log(1e-12)
     assert (found.period[0], found.variation[0], found.merged_gap[0]) == (20.0, 0.0, 0)
     assert (found.first[0], found.last[0]) == (5, 388)
 
 
-def test_three_bursts_are_hardly_ever_regular_and_two_never() -> None:
+def test_three_phases_are_hardly_ever_regular_and_two_never() -> None:
     assert judged(pulses([0, 30, 60], 3, 70)).log_probability[0] > np.log(0.01)
     assert judged(pulses([0, 30], 3, 70)).log_probability[0] == 0
     assert np.isnan(judged(pulses([0], 3, 70)).period[0])
@@ -150,7 +150,7 @@ def test_a_computation_of_uneven_length_is_seen_where_lines_are_smeared() -> Non
     assert found.period[0] == pytest.approx(np.diff(starts).mean(), rel=1e-9)
 
 
-def test_bursts_in_pieces_are_merged() -> None:
+def test_phases_in_pieces_are_merged() -> None:
     rng = np.random.default_rng(4)
     starts = [at + step for at in range(0, 2000, 100) for step in sorted(rng.choice(20, 5, replace=False) * 1)]
     found = judged(pulses(starts, 1, 2100))
@@ -184,7 +184,7 @@ def test_the_best_merge_is_the_best_of_the_naive_twin(gaps: list[int]) -> None:
 
 @pytest.mark.parametrize("count", [5, 12, 40])
 @pytest.mark.parametrize("may_overlap", [True, False])
-def test_random_bursts_are_as_improbable_as_they_are_said_to_be(count: int, may_overlap: bool) -> None:
+def test_random_phases_are_as_improbable_as_they_are_said_to_be(count: int, may_overlap: bool) -> None:
     params = BurstParams(count, 0.1, 0.5, 0.5, may_overlap=may_overlap)
     found = judged(noise.bursts(np.random.default_rng(count), 2000, 2000, params))
     for level in (0.01, 0.05):
@@ -195,7 +195,7 @@ def test_nothing_is_nothing() -> None:
     found = judged(np.zeros((3, 10)))
     assert not found.log_probability.any()
     assert np.isnan(found.period).all()
-    assert len(regularity(bursts(np.zeros((0, 10)), np.zeros(0)), PARAMS).period) == 0
+    assert len(regularity(phases(np.zeros((0, 10)), np.zeros(0)), PARAMS).period) == 0
 
 
 @pytest.mark.parametrize("needed", [-1.5, -5.3, -20.0])
@@ -205,7 +205,7 @@ def test_what_is_needed_is_told_as_without_need(needed: float) -> None:
         [noise.bursts(rng, 300, 1000, BurstParams(count, 0.1, 0.5, 0.5)) for count in (5, 20, 60)]
         + [pulses(np.cumsum(rng.integers(20 - most, 21 + most, 40)).tolist(), 2, 1000) for most in range(18)]
     )
-    found = bursts(rates, rates.mean(axis=1))
+    found = phases(rates, rates.mean(axis=1))
     whole, part = regularity(found, PARAMS), regularity(found, PARAMS, needed)
     is_told = whole.log_probability <= needed
     assert is_told.any()
@@ -214,8 +214,8 @@ def test_what_is_needed_is_told_as_without_need(needed: float) -> None:
     assert (part.log_probability[~is_told] >= whole.log_probability[~is_told]).all()
 
 
-def test_bursts_of_some_signals_are_those_of_the_only_ones() -> None:
-    found = Bursts(np.array([0, 5, 2]), np.array([1, 9, 3]), np.array([1.0, 3.0, 2.0]), np.array([0, 2, 2, 3]))
+def test_phases_of_some_signals_are_those_of_the_only_ones() -> None:
+    found = Phases(np.array([0, 5, 2]), np.array([1, 9, 3]), np.array([1.0, 3.0, 2.0]), np.array([0, 2, 2, 3]))
     some = found.of(np.array([2, 0]))
     assert (some.first.tolist(), some.last.tolist(), some.volume.tolist()) == ([2, 0, 5], [3, 1, 9], [2, 1, 3])
     assert some.offsets.tolist() == [0, 1, 3]

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from transforms.periods.controlled_pieces import Pieces, Signals
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
 
 NAN = float("nan")
 
 
 def signals(*rows: list[float]) -> Signals:
-    return Signals.of(Sampled(np.array(rows), np.ones(len(rows)), np.zeros(len(rows))))
+    return Signals.of(EvenSignals(np.array(rows), np.ones(len(rows)), np.zeros(len(rows))))
 
 
 def one(first: int, last: int, row: int = 0) -> Pieces:

@@ -8,8 +8,8 @@ import pytest
 from studies.periods import noise
 from transforms.arrays import Ragged
 from transforms.periods import autoperiod, controlled, ftio, periodicity
+from transforms.periods.even_signals import EvenSignals
 from transforms.periods.finding import METHODS, PeriodParams, find
-from transforms.periods.sampled import Sampled
 from transforms.throughput.requests import Requests, step_function
 
 
@@ -43,12 +43,12 @@ def test_signals_of_many_lengths_keep_their_places() -> None:
 def test_each_method_answers_as_it_does_by_itself() -> None:
     generator = np.random.default_rng(3)
     values = np.concatenate([noise.bursts(generator, 20, 500), np.tile(square(500, 50, 10), (4, 1))])
-    group = Sampled(values, np.ones(24), np.zeros(24))
+    group = EvenSignals(values, np.ones(24), np.zeros(24))
     found = {answer.method: answer.detections for answer in find(ragged(*values), np.ones(24), np.zeros(24))}
     alone = {
         "controlled": controlled.detect(group),
         "dft": ftio.detect(group),
-        "autoperiod": autoperiod.detect_sampled(group),
+        "autoperiod": autoperiod.detect_even(group),
     }
     for method, answer in alone.items():
         assert found[method].frequency_hz == pytest.approx(answer.frequency_hz, nan_ok=True)
@@ -99,7 +99,7 @@ def test_periods_are_compared_within_the_window_of_the_answer() -> None:
     (window,) = zip(found.detections.window_start_s, found.detections.window_end_s, strict=True)
     assert 290 <= window[0] <= 310
     assert 670 <= window[1] <= 710
-    whole = periodicity.of_sampled(Sampled.of_one(values, 1.0), 0.05)
+    whole = periodicity.of_signals(EvenSignals.of_one(values, 1.0), 0.05)
     assert found.periodicity.r_io[0] > 2 * whole.r_io[0]
 
 

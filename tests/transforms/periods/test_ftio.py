@@ -13,31 +13,31 @@ from hypothesis import given, settings, strategies as st
 from tests.naive.periods import ftio as naive, ftio_spectra as naive_spectra
 from transforms.arrays import Reals
 from transforms.periods.answers import OUTCOMES, Detections
+from transforms.periods.even_signals import EvenSignals
 from transforms.periods.ftio import DftParams, detect, sampling_hz_for
 from transforms.periods.ftio_outliers import Method, OutlierParams
-from transforms.periods.sampled import Sampled
+from transforms.throughput.even_values import Instants, at_instants
 from transforms.throughput.requests import Requests, step_function
-from transforms.throughput.sampling import Sampling, point_samples
 
 METHODS: tuple[Method, ...] = get_args(Method)
 
 
-def cosines(powers: dict[int, float], count: int = 400, seed: int | None = None) -> Sampled:
+def cosines(powers: dict[int, float], count: int = 400, seed: int | None = None) -> EvenSignals:
     """A signal with these powers at these k, with phases of its own."""
     random = np.random.default_rng(seed or 0)
     at = np.arange(count)
     found: Reals = np.full(count, 50.0)
     for k, power in powers.items():
         found += np.sqrt(power) * np.cos(2 * np.pi * k * at / count + random.uniform(0, 6))
-    return Sampled.of_one(found, 1.0)
+    return EvenSignals.of_one(found, 1.0)
 
 
-def waves(burst_s: float, hz: float, duration_s: float = 1000.0) -> Sampled:
+def waves(burst_s: float, hz: float, duration_s: float = 1000.0) -> EvenSignals:
     """Bursts every 20 s over a whole number of periods."""
     onsets = np.arange(0.0, duration_s, 20.0)
     steps = step_function(Requests.of_one(onsets, onsets + burst_s, np.full(len(onsets), 1e9 * burst_s)))
-    sampling = Sampling(np.zeros(1), np.array([hz]), np.array([int(duration_s * hz)]))
-    return Sampled.of_one(point_samples(steps, sampling).values, hz)
+    sampling = Instants(np.zeros(1), np.array([hz]), np.array([int(duration_s * hz)]))
+    return EvenSignals.of_one(at_instants(steps, sampling).values, hz)
 
 
 def listed(found: Detections, signal: int = 0) -> list[float]:
@@ -142,7 +142,7 @@ def test_answers_equal_the_slow_twins(drawn: tuple[int, list[tuple[int, float]],
     random = np.random.default_rng(seed)
     samples = sum(height * np.cos(2 * np.pi * k * np.arange(count) / count) for k, height in lines)
     samples = samples + noise * random.standard_normal(count) + 0.01 * random.standard_normal(count)
-    found = detect(Sampled.of_one(samples, 2.0))
+    found = detect(EvenSignals.of_one(samples, 2.0))
     expected = naive.dominant(naive_spectra.z_scores(naive_spectra.power(samples.tolist())))
     if expected is None:
         assert found.outcome[0] == "aperiodic"
@@ -171,7 +171,7 @@ def test_no_answer_is_an_outcome() -> None:
             ([np.inf, -np.inf] * 30, "no_data"),
         ):
             for method in METHODS:
-                found = detect(Sampled.of_one(samples, 1.0), DftParams(method, OutlierParams(forest_tree_count=20)))
+                found = detect(EvenSignals.of_one(samples, 1.0), DftParams(method, OutlierParams(forest_tree_count=20)))
                 is_too_short_for_scores = outcome == "too_short" and len(samples) > 1 and method != "z_score"
                 assert is_too_short_for_scores or found.outcome.tolist() == [outcome]
                 if found.outcome[0] != "periodic":
@@ -182,18 +182,20 @@ def test_no_answer_is_an_outcome() -> None:
 def test_a_constant_is_not_periodic_whatever_its_value() -> None:
     """FTIO 0.0.9 finds 0.0909 Hz with a confidence of 1 in 99 equal samples."""
     values = np.random.default_rng(5).uniform(0, 1e9, 300)
-    assert set(detect(Sampled(np.repeat(values[:, None], 99, 1), np.ones(300), np.zeros(300))).outcome) == {"aperiodic"}
+    assert set(detect(EvenSignals(np.repeat(values[:, None], 99, 1), np.ones(300), np.zeros(300))).outcome) == {
+        "aperiodic"
+    }
 
 
 def test_gaps_are_not_zeros() -> None:
     samples = waves(5.0, 1.0).bytes_per_s[0].copy()
     samples[np.random.default_rng(2).random(len(samples)) < 0.3] = np.nan
-    found = detect(Sampled.of_one(samples, 1.0))
+    found = detect(EvenSignals.of_one(samples, 1.0))
     assert found.period_s[0] == pytest.approx(20.0)
     # polls missed in step, every 50 s, are no period of a constant
     constant = np.full(1000, 3e9)
     constant[::50] = np.nan
-    assert detect(Sampled.of_one(constant, 1.0)).outcome[0] == "aperiodic"
+    assert detect(EvenSignals.of_one(constant, 1.0)).outcome[0] == "aperiodic"
 
 
 @pytest.mark.parametrize("scale", [5e-320, 1e-200, 1e-3, 1e6, 1e250])
@@ -220,10 +222,10 @@ def test_many_signals_are_judged_each_for_itself() -> None:
     rows += random.standard_normal(rows.shape) * random.uniform(0, 5, 500)[:, None]
     rows[3], rows[77, 5:], rows[200] = 0.0, np.nan, 7.0
     hz, started = random.uniform(0.1, 10, 500), random.uniform(-9, 9, 500)
-    together = detect(Sampled(rows, hz, started))
+    together = detect(EvenSignals(rows, hz, started))
     assert {"periodic", "aperiodic", "no_io", "too_many_gaps"} == set(together.outcome)
     for place in (0, 3, 77, 131, 132, 200, 377, 499):
-        alone = detect(Sampled(rows[place : place + 1], hz[place : place + 1], started[place : place + 1]))
+        alone = detect(EvenSignals(rows[place : place + 1], hz[place : place + 1], started[place : place + 1]))
         assert together.outcome[place] == alone.outcome[0]
         np.testing.assert_allclose(together.frequency_hz[place], alone.frequency_hz[0], rtol=1e-12)
         np.testing.assert_allclose(together.confidence[place], alone.confidence[0], rtol=1e-9)
@@ -231,7 +233,7 @@ def test_many_signals_are_judged_each_for_itself() -> None:
     np.testing.assert_array_equal(together.window_start_s, started)
     np.testing.assert_allclose(together.window_end_s, started + 1000 / hz)
     assert np.isnan(together.false_alarm_probability).all()
-    assert detect(Sampled(rows[:0], hz[:0], started[:0])).signal_count == 0
+    assert detect(EvenSignals(rows[:0], hz[:0], started[:0])).signal_count == 0
 
 
 # ---- sampling frequency

@@ -15,8 +15,8 @@ from hypothesis import given, settings, strategies as st
 from tests.transforms.periods.test_ftio import waves
 from tests.warehouse.sources import darshan_tables
 from transforms.periods import ftio_0_0_9
+from transforms.periods.even_signals import EvenSignals
 from transforms.periods.ftio_0_0_9 import CompatibleDetections, CompatibleParams, detect, judge, overlapped, refine
-from transforms.periods.sampled import Sampled
 from transforms.throughput.requests import Requests, Steps, step_function
 from warehouse.sources.protocol import Reading
 from warehouse.sources.tmio import source
@@ -185,14 +185,14 @@ def test_harmonics_are_missed() -> None:
 
 
 def test_the_window_is_a_period() -> None:
-    found = judge(Sampled.of_one(1 + np.cos(2 * np.pi * np.arange(200) / 200), 1.0))
+    found = judge(EvenSignals.of_one(1 + np.cos(2 * np.pi * np.arange(200) / 200), 1.0))
     assert answer(found) == (200, 1, 0.005, 1.0)
 
 
 def test_white_noise_is_periodic() -> None:
     """Of these 600 draws its own `outlier_detection` finds 349 periodic."""
     random = np.random.default_rng(0).standard_normal((600, 1000))
-    found = judge(Sampled(random, np.ones(600), np.zeros(600)))
+    found = judge(EvenSignals(random, np.ones(600), np.zeros(600)))
     assert found.detections.is_periodic.sum() == 349
     # twice it is the highest bin, whose amplitude counts once, that is the answer
     assert found.bin[[47, 343]].tolist() == [500, 500]
@@ -211,7 +211,7 @@ def test_next_to_nothing_breaks_nothing() -> None:
         none = Requests(*[np.zeros(0)] * 3, np.zeros(0, dtype=np.int64), 0)
         assert detect(overlapped(none)).detections.signal_count == 0
         for samples in ([], [1.0], [0.0] * 30, [np.nan] * 30, [3.0] * 32):
-            found = judge(Sampled.of_one(samples, 1.0))
+            found = judge(EvenSignals.of_one(samples, 1.0))
             assert np.isnan(found.detections.frequency_hz[0])
         steps = held([0.0, 1.0, 50.0], [0.0, 0.0, 0.0])
         assert refine(steps).detections.outcome[0] == "aperiodic"

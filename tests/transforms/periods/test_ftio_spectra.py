@@ -10,14 +10,14 @@ from hypothesis import given, settings, strategies as st
 
 from tests.naive.periods import ftio_spectra as naive
 from transforms.arrays import Reals
+from transforms.periods.even_signals import EvenSignals
 from transforms.periods.ftio_spectra import spectra, strongest, waves, z_scores
-from transforms.periods.sampled import Sampled
 
 SIGNALS = st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 3)), min_size=2, max_size=40)
 
 
-def of(samples: object, hz: float = 1.0, started: float = 0.0) -> Sampled:
-    return Sampled.of_one(np.asarray(samples, dtype=float), hz, started)
+def of(samples: object, hz: float = 1.0, started: float = 0.0) -> EvenSignals:
+    return EvenSignals.of_one(np.asarray(samples, dtype=float), hz, started)
 
 
 def cosine(cycles: float, count: int, phase: float = 0.0) -> Reals:
@@ -55,10 +55,10 @@ def test_power_and_scores_equal_the_slow_twins(samples: list[float]) -> None:
 @settings(max_examples=60, deadline=None)
 @given(SIGNALS, st.floats(0.01, 100.0), st.floats(-1e3, 1e3))
 def test_all_cosines_and_the_mean_give_the_signal_back(samples: list[float], hz: float, started: float) -> None:
-    sampled = of(samples, hz, started)
-    found = spectra(sampled)
+    signals = of(samples, hz, started)
+    found = spectra(signals)
     times = started + np.arange(len(samples)) / hz
-    given_back = found.mean_bytes_per_s[:, None] + waves(strongest(found, found.bin_count), sampled.started_s, times)
+    given_back = found.mean_bytes_per_s[:, None] + waves(strongest(found, found.bin_count), signals.started_s, times)
     # a start far from 0 costs digits of the times themselves
     slack = 1e-12 + 100 * np.spacing(abs(started)) * hz
     np.testing.assert_allclose(given_back[0], samples, atol=slack * len(samples) * (max(map(abs, samples)) + 1e-300))
@@ -74,7 +74,7 @@ def test_between_samples_the_cosines_equal_the_slow_twins(samples: list[float], 
 
 def test_the_strongest_come_first_and_the_lower_of_two_alike() -> None:
     rows = np.stack([cosine(9, 64) + 2.0 * cosine(3, 64), cosine(7, 64), np.full(64, 0.1)])
-    found = spectra(Sampled(rows, np.ones(3), np.zeros(3)))
+    found = spectra(EvenSignals(rows, np.ones(3), np.zeros(3)))
     best = strongest(found, 2)
     assert best.frequency_hz[:2].tolist() == [3 / 64, 9 / 64]
     assert best.frequency_hz[2] == 7 / 64
@@ -86,17 +86,17 @@ def test_the_strongest_come_first_and_the_lower_of_two_alike() -> None:
 
 def test_each_signal_has_its_own_instants() -> None:
     rows = np.stack([cosine(2, 32), cosine(3, 32, 1.0)])
-    sampled = Sampled(rows, np.array([1.0, 4.0]), np.array([100.0, -5.0]))
-    times = sampled.started_s[:, None] + np.arange(32) / sampled.sampling_hz[:, None]
-    np.testing.assert_allclose(waves(strongest(spectra(sampled), 1), sampled.started_s, times), rows, atol=1e-12)
+    signals = EvenSignals(rows, np.array([1.0, 4.0]), np.array([100.0, -5.0]))
+    times = signals.started_s[:, None] + np.arange(32) / signals.sampling_hz[:, None]
+    np.testing.assert_allclose(waves(strongest(spectra(signals), 1), signals.started_s, times), rows, atol=1e-12)
 
 
 def test_two_neighbours_merged_are_their_sum() -> None:
     """Figure 14: the cosines of two candidates together follow the signal closer than the first alone."""
-    sampled = of(cosine(12, 256, 0.3) + 0.9 * cosine(13, 256, -1.0))
-    found, times = spectra(sampled), np.arange(256.0)
+    signals = of(cosine(12, 256, 0.3) + 0.9 * cosine(13, 256, -1.0))
+    found, times = spectra(signals), np.arange(256.0)
     apart = [
-        np.abs(waves(strongest(found, count), np.zeros(1), times)[0] - sampled.bytes_per_s[0]).max() for count in (1, 2)
+        np.abs(waves(strongest(found, count), np.zeros(1), times)[0] - signals.bytes_per_s[0]).max() for count in (1, 2)
     ]
     assert apart[0] > 0.5
     assert apart[1] < 1e-12
@@ -148,12 +148,12 @@ def test_the_unit_does_not_matter(scale: float) -> None:
 
 def test_one_odd_signal_does_not_touch_the_others() -> None:
     rows = np.random.default_rng(3).random((7, 50))
-    plain = spectra(Sampled(rows, np.ones(7), np.zeros(7))).power
+    plain = spectra(EvenSignals(rows, np.ones(7), np.zeros(7))).power
     odd = rows.copy()
     odd[2, 5], odd[4], odd[6] = np.nan, np.inf, rows[6] * 1e250
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = spectra(Sampled(odd, np.ones(7), np.zeros(7)))
+        found = spectra(EvenSignals(odd, np.ones(7), np.zeros(7)))
     np.testing.assert_array_equal(found.power[[0, 1, 3, 5]], plain[[0, 1, 3, 5]])
     assert np.isfinite(found.power).all()
     assert found.missing_ratio.tolist() == [0, 0, pytest.approx(0.02), 0, 1, 0, 0]
@@ -162,7 +162,7 @@ def test_one_odd_signal_does_not_touch_the_others() -> None:
 @pytest.mark.parametrize("shape", [(0, 0), (0, 9), (3, 0), (3, 1)])
 def test_next_to_nothing_has_no_bins(shape: tuple[int, int]) -> None:
     count = shape[0]
-    found = spectra(Sampled(np.ones(shape), np.ones(count), np.zeros(count)))
+    found = spectra(EvenSignals(np.ones(shape), np.ones(count), np.zeros(count)))
     assert found.power.shape == (count, shape[1] // 2)
     assert len(strongest(found, 4).frequency_hz) == 0
     assert waves(strongest(found, 4), np.zeros(count), np.arange(3.0)).shape == (count, 3)

@@ -14,8 +14,8 @@ from hypothesis import assume, given, strategies as st
 from tests.naive.periods import periodicity as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, of, together
-from transforms.periods.periodicity import Periodicity, PeriodicityParams, of_sampled, of_steps
-from transforms.periods.sampled import Sampled
+from transforms.periods.even_signals import EvenSignals
+from transforms.periods.periodicity import Periodicity, PeriodicityParams, of_signals, of_steps
 from transforms.periods.windows import spans
 from transforms.throughput.requests import Requests, Steps, step_function
 from warehouse.sources.protocol import Reading
@@ -155,11 +155,11 @@ def test_a_window_of_just_so_many_periods_has_them_all() -> None:
 
 def test_samples_are_a_step_function() -> None:
     table = np.random.default_rng(1).exponential(1e9, (3, 400))
-    sampled = Sampled(table, np.array([1.0, 10.0, 0.1]), np.array([0.0, 1.5e9, 7.0]))
-    frequency = sampled.sampling_hz * np.array([0.05, 0.0333, 0.41])
-    found = of_sampled(sampled, frequency)
+    signals = EvenSignals(table, np.array([1.0, 10.0, 0.1]), np.array([0.0, 1.5e9, 7.0]))
+    frequency = signals.sampling_hz * np.array([0.05, 0.0333, 0.41])
+    found = of_signals(signals, frequency)
     for row in range(3):
-        edges = np.arange(401) / sampled.sampling_hz[row]
+        edges = np.arange(401) / signals.sampling_hz[row]
         steps = step_function(Requests.of_one(edges[:-1], edges[1:], table[row] * np.diff(edges)))
         expected = of_steps(steps, 0.0, edges[-1], frequency[row])
         for name in Periodicity.__dataclass_fields__:
@@ -168,12 +168,12 @@ def test_samples_are_a_step_function() -> None:
 
 def test_what_is_missing_is_in_no_length_and_no_volume() -> None:
     signal = np.tile([4.0, 4, 0, 0, 0, 0, 0, 0, 0, 0], 6)
-    whole = of_sampled(Sampled.of_one(signal, 1.0), 0.1)
+    whole = of_signals(EvenSignals.of_one(signal, 1.0), 0.1)
     signal[28:30] = NAN
     # most of the fifth period is not known, nor is the sixth
     signal[41:48] = NAN
     signal[50:60] = NAN
-    found = of_sampled(Sampled.of_one(signal, 1.0), 0.1)
+    found = of_signals(EvenSignals.of_one(signal, 1.0), 0.1)
     assert (found.known_s[0], found.volume_bytes[0], found.period_count[0]) == (41, 36, 4)
     assert found.r_io[0] == pytest.approx(9 / 41)
     assert found.sigma_vol[0] == pytest.approx(np.std([0.8, 0.8, 1.0, 0.8]))
@@ -181,20 +181,26 @@ def test_what_is_missing_is_in_no_length_and_no_volume() -> None:
 
 
 def test_no_samples_have_no_metrics() -> None:
-    for sampled in (Sampled.of_one([], 1.0), Sampled.of_one([NAN, NAN], 1.0), Sampled.of_one([np.inf], 1.0)):
-        found = of_sampled(sampled, 0.1)
+    for signals in (
+        EvenSignals.of_one([], 1.0),
+        EvenSignals.of_one([NAN, NAN], 1.0),
+        EvenSignals.of_one([np.inf], 1.0),
+    ):
+        found = of_signals(signals, 0.1)
         assert found.known_s.tolist() == [0]
         assert np.isnan(found.r_io[0])
-    assert len(of_sampled(Sampled(np.zeros((0, 4)), np.zeros(0), np.zeros(0)), 0.1).r_io) == 0
+    assert len(of_signals(EvenSignals(np.zeros((0, 4)), np.zeros(0), np.zeros(0)), 0.1).r_io) == 0
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200])
 def test_the_unit_of_volume_does_not_matter(scale: float) -> None:
     table = np.random.default_rng(2).integers(0, 9, (2, 64)).astype(float)
-    plain, scaled = (of_sampled(Sampled(values, np.ones(2), np.zeros(2)), 0.11) for values in (table, table * scale))
+    plain, scaled = (
+        of_signals(EvenSignals(values, np.ones(2), np.zeros(2)), 0.11) for values in (table, table * scale)
+    )
     for name in ("r_io", "sigma_vol", "sigma_time"):
         np.testing.assert_allclose(getattr(scaled, name), getattr(plain, name), rtol=1e-9)
-    of_sampled(Sampled.of_one(np.full(99, 1.7e308), 1.0), 0.1)
+    of_signals(EvenSignals.of_one(np.full(99, 1.7e308), 1.0), 0.1)
 
 
 # ---- ranges and the twin
@@ -204,7 +210,7 @@ def test_the_unit_of_volume_does_not_matter(scale: float) -> None:
 @given(st.lists(st.floats(0, 1e9), min_size=2, max_size=40), st.floats(0.01, 0.5))
 def test_metrics_keep_to_their_ranges(rates: list[float], hz: float) -> None:
     """The paper states [0, 0.5] for both deviations; a last piece that is no whole period takes sigma_time beyond."""
-    found = of_sampled(Sampled.of_one(rates, 1.0), hz)
+    found = of_signals(EvenSignals.of_one(rates, 1.0), hz)
     assume(found.period_count[0] >= 2)
     assume(np.isfinite(found.sigma_vol[0]))
     assert 0 <= found.r_io[0] <= 1
@@ -262,8 +268,8 @@ def test_steps_equal_the_naive_twin(drawn: list[tuple[list[Request], int, int]],
     st.floats(0.02, 0.9),
 )
 def test_samples_equal_the_naive_twin(rows: list[list[float]], hz: float) -> None:
-    sampled = Sampled(np.array(rows), np.full(len(rows), 2.0), np.zeros(len(rows)))
-    found = of_sampled(sampled, hz)
+    signals = EvenSignals(np.array(rows), np.full(len(rows), 2.0), np.zeros(len(rows)))
+    found = of_signals(signals, hz)
     for number, row in enumerate(rows):
         pieces = [(place / 2, place / 2 + 0.5, rate) for place, rate in enumerate(row)]
         if np.isnan(row).all():
@@ -278,10 +284,10 @@ def test_many_signals_are_each_as_it_is_alone() -> None:
     rng = np.random.default_rng(3)
     table = rng.exponential(1.0, (400, 1000))
     table[rng.random(table.shape) < 0.1] = NAN
-    sampled = Sampled(table, rng.uniform(0.1, 10, 400), rng.uniform(0, 1e9, 400))
-    frequency = sampled.sampling_hz * rng.uniform(0.001, 0.5, 400)
-    found = of_sampled(sampled, frequency)
+    signals = EvenSignals(table, rng.uniform(0.1, 10, 400), rng.uniform(0, 1e9, 400))
+    frequency = signals.sampling_hz * rng.uniform(0.001, 0.5, 400)
+    found = of_signals(signals, frequency)
     for place in range(0, 400, 37):
-        alone = of_sampled(sampled.chosen(slice(place, place + 1)), frequency[place])
+        alone = of_signals(signals.chosen(slice(place, place + 1)), frequency[place])
         assert alone.sigma_vol[0] == found.sigma_vol[place]
         assert alone.sigma_time[0] == pytest.approx(found.sigma_time[place], rel=1e-12)

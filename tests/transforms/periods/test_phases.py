@@ -1,4 +1,4 @@
-"""Phases of recent samples and the gaps between them: naive twin, every scale, changes seen at once, restarts."""
+"""WindowPhases of recent samples and the gaps between them: naive twin, every scale, changes seen at once, restarts."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.periods import phases as naive
-from transforms.periods.phases import PartingParams, Phases, PhaseTracker, phases_of_samples
-from transforms.periods.sampled import Sampled
-from transforms.predictions.pyramid import SamplePyramid
+from transforms.periods.even_signals import EvenSignals
+from transforms.periods.phases import PartingParams, PhaseTracker, WindowPhases, window_phases
+from transforms.predictions.pyramid import Pyramid
 from transforms.throughput.requests import Requests
 
 NAN = float("nan")
 Gaps = list[tuple[float, float]]
 
 
-def of(values: Sequence[float], cycle_s: float = NAN, started_s: float = 0.0) -> Phases:
+def of(values: Sequence[float], cycle_s: float = NAN, started_s: float = 0.0) -> WindowPhases:
     """The phases of one signal of a sample each second."""
-    return phases_of_samples(Sampled.of_one(values, 1.0, started_s), cycle_s=np.array([cycle_s]))
+    return window_phases(EvenSignals.of_one(values, 1.0, started_s), cycle_s=np.array([cycle_s]))
 
 
-def spans(found: Phases) -> list[tuple[float, float]]:
+def spans(found: WindowPhases) -> list[tuple[float, float]]:
     return list(zip(found.onset_s.tolist(), found.ended_s.tolist(), strict=True))
 
 
@@ -45,7 +45,7 @@ def test_same_as_the_naive_twin(rows: list[list[float]], cycle: float) -> None:
     count = max(len(row) for row in rows)
     table = np.array([row + [NAN] * (count - len(row)) for row in rows])
     hz = np.array([2.0**place for place in range(len(rows))])
-    found = phases_of_samples(Sampled(table, hz, np.zeros(len(rows))), cycle_s=cycle / hz)
+    found = window_phases(EvenSignals(table, hz, np.zeros(len(rows))), cycle_s=cycle / hz)
     for place, row in enumerate(table):
         expected = naive.phases(row.tolist(), cycle)
         part = slice(int(found.offsets[place]), int(found.offsets[place + 1]))
@@ -60,9 +60,9 @@ def test_signals_in_many_chunks_are_the_same_as_one_by_one() -> None:
     values = np.random.default_rng(5).random((600, 512)) ** 8
     hz, started = np.full(600, 4.0), np.arange(600.0)
     cycles = np.where(np.arange(600) % 2, NAN, 20.0)
-    found = phases_of_samples(Sampled(values, hz, started), cycle_s=cycles)
+    found = window_phases(EvenSignals(values, hz, started), cycle_s=cycles)
     for place in (0, 1, 255, 256, 257, 599):
-        one = phases_of_samples(Sampled.of_one(values[place], 4.0, place), cycle_s=cycles[place : place + 1])
+        one = window_phases(EvenSignals.of_one(values[place], 4.0, place), cycle_s=cycles[place : place + 1])
         part = slice(int(found.offsets[place]), int(found.offsets[place + 1]))
         assert found.onset_s[part].tolist() == one.onset_s.tolist()
         assert found.volume_bytes[part].tolist() == one.volume_bytes.tolist()
@@ -70,11 +70,11 @@ def test_signals_in_many_chunks_are_the_same_as_one_by_one() -> None:
 
 
 def test_no_signals_and_no_phases() -> None:
-    none = phases_of_samples(Sampled(np.zeros((0, 8)), np.zeros(0), np.zeros(0)))
+    none = window_phases(EvenSignals(np.zeros((0, 8)), np.zeros(0), np.zeros(0)))
     assert (none.offsets.tolist(), len(none.onset_s)) == ([0], 0)
     for flat in ([0.0] * 8, [3.0] * 8, [NAN] * 8):
         assert of(flat).offsets.tolist() == [0, 0]
-    assert phases_of_samples(Sampled(np.zeros((2, 0)), np.ones(2), np.zeros(2))).offsets.tolist() == [0, 0, 0]
+    assert window_phases(EvenSignals(np.zeros((2, 0)), np.ones(2), np.zeros(2))).offsets.tolist() == [0, 0, 0]
 
 
 def test_a_phase_has_all_bytes_from_its_onset_to_its_end_and_no_others() -> None:
@@ -115,7 +115,7 @@ def test_wrong_parameters() -> None:
     with pytest.raises(ValueError, match="more than nothing"):
         PartingParams(cycle_ratio=0.0)
     with pytest.raises(ValueError, match="of one number"):
-        phases_of_samples(Sampled.of_one([1.0], 1.0), cycle_s=np.ones(2))
+        window_phases(EvenSignals.of_one([1.0], 1.0), cycle_s=np.ones(2))
 
 
 # ---- gaps as time goes on
@@ -125,7 +125,7 @@ def run(onsets_s: Sequence[float], length_s: float, believed_s: Sequence[float],
     """Gaps as they are handed over, when each burst of a run is flushed with its end; a background of 1 % all along."""
     rng = np.random.default_rng(len(onsets_s))
     finest_s = 2.0 ** math.floor(math.log2(length_s / 500))
-    pyramid, tracker, found, now = SamplePyramid(finest_s), PhaseTracker(), Gaps(), 0.0
+    pyramid, tracker, found, now = Pyramid(finest_s), PhaseTracker(), Gaps(), 0.0
     for onset, believed in zip(onsets_s, believed_s, strict=True):
         request = length_s * 0.9 / 8
         began = onset + (rng.uniform(0, 0.1 * length_s, (rank_count, 1)) + request * np.arange(8)).ravel()
@@ -137,9 +137,9 @@ def run(onsets_s: Sequence[float], length_s: float, believed_s: Sequence[float],
         pyramid.add(Requests.of_one(*columns))
         now = until
         window = pyramid.window(0.0 if math.isnan(believed) else max(0.0, now - 8 * believed), now)
-        samples = Sampled.of_one(window.bytes_per_s, window.sampling_hz, window.started_s)
+        samples = EvenSignals.of_one(window.bytes_per_s, window.sampling_hz, window.started_s)
         tracker = PhaseTracker.from_dict(json.loads(json.dumps(tracker.to_dict())))
-        found += tracker.take(phases_of_samples(samples, cycle_s=np.array([believed])), first_s=pyramid.first_s)
+        found += tracker.take(window_phases(samples, cycle_s=np.array([believed])), first_s=pyramid.first_s)
     return found
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.naive.throughput.even_values import rate_at
 from tests.naive.throughput.requests import Request
-from tests.naive.throughput.sampling import rate_at
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together
-from transforms.periods.sampled import Sampled, by_length
+from transforms.periods.even_signals import EvenSignals, by_length
 from transforms.periods.windows import (
     PhaseParams,
     clipped,
-    clipped_samples,
+    clipped_signals,
     first_phases,
-    first_phases_of_samples,
+    first_phases_of_signals,
     spans,
     summed,
 )
@@ -81,16 +81,16 @@ def test_a_span_is_from_the_first_bytes_to_the_last() -> None:
 
 def test_samples_are_kept_or_left_out_as_a_whole() -> None:
     table = np.arange(20.0).reshape(2, 10)
-    sampled = Sampled(table, np.array([1.0, 10.0]), np.array([100.0, 0.0]))
-    pieces, started = clipped_samples(sampled, [102.5, 0.3], [107.0, 9.0])
+    signals = EvenSignals(table, np.array([1.0, 10.0]), np.array([100.0, 0.0]))
+    pieces, started = clipped_signals(signals, [102.5, 0.3], [107.0, 9.0])
     assert pieces.values.tolist() == [3, 4, 5, 6, *range(13, 20)]
     assert pieces.offsets.tolist() == [0, 4, 11]
     np.testing.assert_allclose(started, [103.0, 0.3])
-    assert sum(len(places) for places, _ in by_length(pieces, sampled.sampling_hz, started)) == 2
+    assert sum(len(places) for places, _ in by_length(pieces, signals.sampling_hz, started)) == 2
     for window in ((50.0, 40.0), (NAN, 200.0), (0.0, NAN), (np.inf, np.inf)):
-        nothing, _ = clipped_samples(sampled, *window)
+        nothing, _ = clipped_signals(signals, *window)
         assert nothing.offsets.tolist() == [0, 0, 0]
-    everything, _ = clipped_samples(sampled, -np.inf, np.inf)
+    everything, _ = clipped_signals(signals, -np.inf, np.inf)
     assert everything.values.tolist() == table.ravel().tolist()
 
 
@@ -136,10 +136,10 @@ def test_samples_have_the_phases_of_their_signal() -> None:
     table[1, 35] = NAN
     table[2], table[3] = NAN, 7.0
     table[4, 9:] = 0.0
-    found = first_phases_of_samples(Sampled(table, np.full(5, 2.0), np.full(5, 10.0)))
+    found = first_phases_of_signals(EvenSignals(table, np.full(5, 2.0), np.full(5, 10.0)))
     np.testing.assert_array_equal(found.ended_s, [14.5, 14.5, NAN, NAN, 14.5])
     np.testing.assert_array_equal(found.second_onset_s, [25, 25, NAN, NAN, NAN])
-    assert len(first_phases_of_samples(Sampled(np.zeros((0, 4)), np.zeros(0), np.zeros(0))).ended_s) == 0
+    assert len(first_phases_of_signals(EvenSignals(np.zeros((0, 4)), np.zeros(0), np.zeros(0))).ended_s) == 0
 
 
 @pytest.mark.parametrize("name", ["ior_mpiio_shared_n8_i8_d3.write", "ior_posix_fpp_n8_i12_d3.write"])

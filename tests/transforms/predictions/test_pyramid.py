@@ -15,9 +15,9 @@ from hypothesis import given, settings, strategies as st
 from tests.naive.predictions import pyramid as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, total
-from transforms.predictions.pyramid import SamplePyramid, Window
+from transforms.predictions.pyramid import Pyramid, Window
+from transforms.throughput.even_values import Grid, Instants, at_instants, binned
 from transforms.throughput.requests import Requests, step_function
-from transforms.throughput.sampling import Grid, Sampling, binned, point_samples
 
 NAN = float("nan")
 #: finest cells of a 16th of a second: times in 64ths begin and end within them
@@ -27,16 +27,16 @@ BATCHES = st.lists(st.lists(DYADIC, max_size=6), min_size=1, max_size=6)
 WINDOW = st.tuples(st.integers(-64, 1200), st.integers(0, 1200)).map(lambda ends: (ends[0] / 64, sum(ends) / 64))
 
 
-def pyramid(batches: Sequence[Sequence[Request]], kind: str = "volumes", cell_count: int = 16) -> SamplePyramid:
-    found = SamplePyramid(FINEST_S, cell_count, kind)
+def pyramid(batches: Sequence[Sequence[Request]], kind: str = "volumes", cell_count: int = 16) -> Pyramid:
+    found = Pyramid(FINEST_S, cell_count, kind)
     for batch in batches:
         found.add(of(batch))
     return found
 
 
-def restored(found: SamplePyramid) -> SamplePyramid:
+def restored(found: Pyramid) -> Pyramid:
     state, blob = found.to_state()
-    return SamplePyramid.from_state(json.loads(json.dumps(state)), blob)
+    return Pyramid.from_state(json.loads(json.dumps(state)), blob)
 
 
 def sampled_anew(requests: Requests, window: Window, kind: str) -> list[float]:
@@ -45,7 +45,7 @@ def sampled_anew(requests: Requests, window: Window, kind: str) -> list[float]:
     if kind == "volumes":
         rates = binned(requests, Grid(started, np.array([1 / window.sampling_hz]), count)).bytes_per_s
     else:
-        rates = point_samples(step_function(requests), Sampling(started, np.array([window.sampling_hz]), count)).values
+        rates = at_instants(step_function(requests), Instants(started, np.array([window.sampling_hz]), count)).values
     return [float(rate) for rate in rates[:-1]]
 
 
@@ -78,7 +78,7 @@ def test_window_is_that_of_all_requests(
 @settings(max_examples=20, deadline=None)
 @given(requests=st.lists(FREE, min_size=1, max_size=12), kind=KINDS, rng=st.randoms(use_true_random=False))
 def test_any_times_in_any_batches(requests: list[Request], kind: str, rng: Any) -> None:
-    found = SamplePyramid(kind=kind)
+    found = Pyramid(kind=kind)
     rest = list(requests)
     while rest:
         count = rng.randint(1, len(rest))
@@ -108,7 +108,7 @@ def test_widths_that_are_no_powers_of_two(interval_s: float) -> None:
     rng = np.random.default_rng(7)
     began = rng.uniform(0, 3000 * interval_s, 500)
     requests = Requests.of_one(began, began + rng.exponential(20 * interval_s, 500), rng.uniform(1, 1e9, 500))
-    found = SamplePyramid(interval_s, 256)
+    found = Pyramid(interval_s, 256)
     for start in range(0, 500, 50):
         found.add(requests.chosen(slice(start, start + 50)))
     for length in (100, 600, 3500):
@@ -156,7 +156,7 @@ def test_all_is_known_until_the_last_request_or_what_was_told() -> None:
 
 
 def test_an_empty_pyramid_has_no_samples() -> None:
-    found = SamplePyramid()
+    found = Pyramid()
     found.add(of([]))
     assert len(found.window(0.0, 9.0).bytes_per_s) == 0
     assert math.isnan(found.first_s)
@@ -175,7 +175,7 @@ def test_what_was_not_measured_is_not_known(ends: list[int], most: int) -> None:
     # intervals that do not overlap: every other one between sorted ends
     times = [end / 64 for end in sorted(ends)][: len(ends) // 2 * 2]
     polls = list(zip(times[::2], times[1::2], strict=True))
-    found = SamplePyramid(FINEST_S, 16)
+    found = Pyramid(FINEST_S, 16)
     for left, right in polls:
         found.add(of([(left, right, 64.0)]), np.array([[left, right]]))
     window = restored(found).window(0.0, 10.0, most)
@@ -189,7 +189,7 @@ def test_what_was_not_measured_is_not_known(ends: list[int], most: int) -> None:
 
 
 def test_polls_without_bytes_are_zeros_and_missing_ones_are_not() -> None:
-    found = SamplePyramid(5.0)
+    found = Pyramid(5.0)
     found.add(of([(0.0, 5.0, 10.0), (5.0, 10.0, 0.0)]), np.array([[0.0, 5.0], [5.0, 10.0], [8.0, NAN], [9.0, 9.0]]))
     found.add(of([]), np.array([[15.0, 20.0]]))
     assert found.window(0.0, 20.0).bytes_per_s.tolist() == pytest.approx([2.0, 0.0, NAN, 0.0], nan_ok=True)
@@ -202,7 +202,7 @@ def test_polls_without_bytes_are_zeros_and_missing_ones_are_not() -> None:
 
 
 def test_what_makes_no_sense_is_counted_and_left_out() -> None:
-    found = SamplePyramid()
+    found = Pyramid()
     began = [0.0, NAN, 1.0, 0.0, 0.0, 0.0, -math.inf, 0.0]
     ceased = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 2.0]
     volume = [8.0, 8.0, 8.0, NAN, -1.0, 1e300, 8.0, 0.0]
@@ -214,14 +214,14 @@ def test_what_makes_no_sense_is_counted_and_left_out() -> None:
 def test_requests_are_of_one_subject() -> None:
     both = Requests(np.zeros(2), np.ones(2), np.ones(2), np.array([0, 1]), 2)
     with pytest.raises(ValueError, match="one subject"):
-        SamplePyramid().add(both)
-    found = SamplePyramid()
+        Pyramid().add(both)
+    found = Pyramid()
     found.add(Requests(np.zeros(2), np.ones(2), np.ones(2), np.array([0, -1]), 1))
     assert (found.request_count, found.volume_bytes) == (1, 1.0)
 
 
 def test_the_volume_is_exact() -> None:
-    found = SamplePyramid()
+    found = Pyramid()
     for _ in range(10):
         found.add(of([(0.0, 1.0, 0.1), (0.0, 1.0, 2.0**60)]))
     assert found.volume_bytes == math.fsum([0.1, 2.0**60] * 10)
@@ -243,7 +243,7 @@ def test_no_byte_is_lost(batches: list[list[Request]]) -> None:
 
 @pytest.mark.parametrize("kind", ["volumes", "instants"])
 def test_a_clock_that_jumps_costs_nothing(kind: str) -> None:
-    found = SamplePyramid(kind=kind)
+    found = Pyramid(kind=kind)
     jump = [(0.0, 1.0, 1024.0), (1e9, 1e9 + 1, 1024.0)]
     for request in jump:
         found.add(of([request]))
@@ -258,7 +258,7 @@ def test_a_clock_that_jumps_costs_nothing(kind: str) -> None:
 
 @pytest.mark.parametrize("time_s", [2.0**39, -(2.0**39), 1e300])
 def test_times_too_far_away_are_refused_and_change_nothing(time_s: float) -> None:
-    found = SamplePyramid()
+    found = Pyramid()
     found.add(of([(0.0, 1.0, 8.0)]))
     before = found.to_state()
     with pytest.raises(ValueError, match="too far from 0"):
@@ -273,7 +273,7 @@ def test_times_too_far_away_are_refused_and_change_nothing(time_s: float) -> Non
 )
 def test_wrong_parameters(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"pyramid|cells|cell_count"):
-        SamplePyramid(**wrong)
+        Pyramid(**wrong)
 
 
 @pytest.mark.parametrize(("start_s", "most"), [(NAN, 8), (-math.inf, 8), (0.0, 0)])
@@ -311,14 +311,14 @@ def test_wrong_windows(start_s: float, most: int) -> None:
 def test_a_state_that_is_wrong_is_refused(change: dict[str, Any]) -> None:
     state, blob = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
     with pytest.raises(ValueError, match=r"state|time|pyramid|cell_count|literal|convert"):
-        SamplePyramid.from_state({**state, **change}, blob)
+        Pyramid.from_state({**state, **change}, blob)
 
 
 def test_a_state_without_a_field_is_refused() -> None:
     state, blob = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
     for name in state:
         with pytest.raises(ValueError, match="not the state"):
-            SamplePyramid.from_state({key: value for key, value in state.items() if key != name}, blob)
+            Pyramid.from_state({key: value for key, value in state.items() if key != name}, blob)
 
 
 @pytest.mark.parametrize("cells", [b"", b"\xff", b"\xff" * 2 + b"\0" * 128, b"\xff" * 2 + b"\xff" * 128])
@@ -326,10 +326,10 @@ def test_cells_that_are_wrong_are_refused(cells: bytes) -> None:
     state, blob = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
     for wrong in (cells, zlib.compress(cells), blob[:-1], blob + b"x", zlib.compress(zlib.decompress(blob) + b"x")):
         with pytest.raises(ValueError, match="cell"):
-            SamplePyramid.from_state(state, wrong)
+            Pyramid.from_state(state, wrong)
 
 
 def test_a_blob_that_swells_is_refused_early() -> None:
     state, _ = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
     with pytest.raises(ValueError, match="cell"):
-        SamplePyramid.from_state(state, zlib.compress(bytes(100_000_000), 1))
+        Pyramid.from_state(state, zlib.compress(bytes(100_000_000), 1))

@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.throughput.sampling`: loops over every request and bin, every instant and edge."""
+"""The slow twin of `transforms.throughput.even_values`: loops over every request and bin, every instant and edge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bursts: known gaps, the slow twin, and the bursts of real runs of IOR."""
+"""Phases: known gaps, the slow twin, and the phases of real runs of IOR."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.naive.throughput import bursts as naive
+from tests.naive.throughput import request_phases as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, of, together
-from transforms.throughput.bursts import Bursts, bursts
+from transforms.throughput.even_values import Grid, binned
+from transforms.throughput.request_phases import RequestPhases, request_phases
 from transforms.throughput.requests import Requests, step_function
-from transforms.throughput.sampling import Grid, binned
 from warehouse.contracts.traces import TRACE_REQUESTS
 from warehouse.sources.darshan.source import SOURCE
 from warehouse.sources.protocol import Reading
@@ -22,7 +22,7 @@ from warehouse.sources.protocol import Reading
 NAN = float("nan")
 
 
-def rows(found: Bursts, subject: int = 0) -> list[naive.Burst]:
+def rows(found: RequestPhases, subject: int = 0) -> list[naive.RequestPhase]:
     mine = slice(found.offsets[subject], found.offsets[subject + 1])
     columns = (found.onset_s, found.ended_s, found.volume_bytes, found.request_count)
     return list(zip(*(column[mine].tolist() for column in columns), strict=True))
@@ -36,34 +36,36 @@ def rows(found: Bursts, subject: int = 0) -> list[naive.Burst]:
         ([(0, 1, 5), (2, 3, 7)], [(0, 3, 12, 2)]),
         # a long request bridges what lies in it
         ([(0, 9, 1), (1, 2, 1), (8, 8.5, 1), (12, 13, 1)], [(0, 9, 3, 3), (12, 13, 1, 1)]),
-        # an instant is a burst as well; what moves nothing, or is unusable, is none
+        # an instant is a phase as well; what moves nothing, or is unusable, is none
         ([(0, 0, 5), (0, 0, 5), (4, 4, 1), (2, 2, 0), (2, 2, NAN), (3, 2, 1)], [(0, 0, 10, 2), (4, 4, 1, 1)]),
         ([], []),
     ],
 )
-def test_known_bursts(requests: list[Request], expected: list[naive.Burst]) -> None:
-    assert rows(bursts(of(requests), 1.0)) == expected
+def test_known_phases(requests: list[Request], expected: list[naive.RequestPhase]) -> None:
+    assert rows(request_phases(of(requests), 1.0)) == expected
 
 
 def test_a_gap_for_each_subject() -> None:
     pair = [(0.0, 1.0, 5.0), (3.0, 4.0, 7.0)]
-    found = bursts(together([pair, [], pair]), [1, 1, 2])
+    found = request_phases(together([pair, [], pair]), [1, 1, 2])
     assert found.offsets.tolist() == [0, 2, 2, 3]
     assert rows(found, 2) == [(0, 4, 12, 2)]
 
 
 @BOUNDED
 @given(st.lists(st.lists(DYADIC, max_size=12), max_size=4), st.sampled_from([0, 1 / 64, 0.5, 1]), st.integers(0, 2**32))
-def test_bursts_equal_the_twin(lists: list[list[Request]], gap_s: float, seed: int) -> None:
+def test_phases_equal_the_twin(lists: list[list[Request]], gap_s: float, seed: int) -> None:
     requests = together(lists)
-    found = bursts(requests.chosen(np.random.default_rng(seed).permutation(len(requests.began_s))), gap_s)
-    assert [rows(found, number) for number in range(len(lists))] == [naive.bursts(each, gap_s) for each in lists]
+    found = request_phases(requests.chosen(np.random.default_rng(seed).permutation(len(requests.began_s))), gap_s)
+    assert [rows(found, number) for number in range(len(lists))] == [
+        naive.request_phases(each, gap_s) for each in lists
+    ]
 
 
 @BOUNDED
 @given(st.lists(DYADIC, max_size=12))
-def test_bursts_of_the_signal_are_those_of_the_requests(requests: list[Request]) -> None:
-    ours, signals = bursts(of(requests), 0.5), bursts(step_function(of(requests)).requests(), 0.5)
+def test_phases_of_the_signal_are_those_of_the_requests(requests: list[Request]) -> None:
+    ours, signals = request_phases(of(requests), 0.5), request_phases(step_function(of(requests)).requests(), 0.5)
     np.testing.assert_array_equal(signals.onset_s, ours.onset_s)
     np.testing.assert_array_equal(signals.ended_s, ours.ended_s)
     np.testing.assert_allclose(signals.volume_bytes, ours.volume_bytes, rtol=1e-13)
@@ -86,23 +88,23 @@ def segments(log: Path) -> pl.DataFrame:
         ("ior_posix_fpp_n8_i12_d3", "POSIX", "write"),
     ],
 )
-def test_bursts_of_ior(shared_data: Path, log: str, module: str, direction: str) -> None:
+def test_phases_of_ior(shared_data: Path, log: str, module: str, direction: str) -> None:
     folder = shared_data / "dxt"
     golden = np.loadtxt(folder / f"{log}.{direction}_bursts.csv", delimiter=",", skiprows=1)
     chosen = segments(folder / f"{log}.darshan").filter(pl.col("module") == module, pl.col("direction") == direction)
     began, ceased, length = (chosen[name].to_numpy() for name in ("began_s", "ceased_s", "request_bytes"))
     requests = Requests.of_one(began, ceased, length)
-    found = bursts(requests, 1.0)
+    found = request_phases(requests, 1.0)
     np.testing.assert_allclose(found.onset_s, golden[:, 0], rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.ended_s, golden[:, 1], rtol=0, atol=1e-9)
     np.testing.assert_array_equal(found.volume_bytes, golden[:, 2])
     np.testing.assert_array_equal(found.request_count, golden[:, 3])
     # the same of the step function, and of bins of a millisecond
     steps = step_function(requests)
-    of_steps = bursts(steps.requests(), 1.0)
+    of_steps = request_phases(steps.requests(), 1.0)
     np.testing.assert_array_equal(of_steps.onset_s, found.onset_s)
     np.testing.assert_allclose(of_steps.volume_bytes, golden[:, 2], rtol=1e-12)
     last = float(ceased.max())
-    of_bins = bursts(binned(requests, Grid.covering(0.0, last, int(last * 1000) + 1)).steps().requests(), 1.0)
+    of_bins = request_phases(binned(requests, Grid.covering(0.0, last, int(last * 1000) + 1)).steps().requests(), 1.0)
     np.testing.assert_allclose(of_bins.onset_s, golden[:, 0], rtol=0, atol=1e-3)
     np.testing.assert_allclose(of_bins.volume_bytes, golden[:, 2], rtol=1e-12)

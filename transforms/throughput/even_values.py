@@ -268,7 +268,7 @@ def binned(requests: Requests, grid: Grid) -> Binned:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class Instants:
     """Instants of each subject (n): started_s + sample / sampling_hz, for samples from 0 to sample_count - 1."""
 
     started_s: Reals
@@ -280,7 +280,7 @@ class Sampling:
             _check_spacing(self.started_s, 1.0 / self.sampling_hz, self.sample_count)
 
     @classmethod
-    def over(cls, steps: Steps, sampling_hz: npt.ArrayLike) -> Sampling:
+    def over(cls, steps: Steps, sampling_hz: npt.ArrayLike) -> Instants:
         """Return FTIO's instants: from the first edge on, as many as whole intervals fit before the last."""
         has_edges = np.diff(steps.offsets) > 0
         started, ended = np.zeros(steps.subject_count), np.zeros(steps.subject_count)
@@ -295,14 +295,14 @@ class Sampling:
         return offsets_of(self.sample_count)
 
 
-def point_samples(steps: Steps, sampling: Sampling, side: Literal["right", "left"] = "right") -> Ragged:
+def at_instants(steps: Steps, instants: Instants, side: Literal["right", "left"] = "right") -> Ragged:
     """Return each subject's rate at its instants, in bytes per second.
 
     side: at an instant that is an edge, the rate from there on (right-continuous, as FTIO holds a value from
     its time stamp on), or the rate up to there (left). Impulses are not seen.
     """
-    owner, offsets = owners(steps.offsets), sampling.offsets
-    started, hz, count = sampling.started_s[owner], sampling.sampling_hz[owner], sampling.sample_count[owner]
+    owner, offsets = owners(steps.offsets), instants.offsets
+    started, hz, count = instants.started_s[owner], instants.sampling_hz[owner], instants.sample_count[owner]
     is_reached = np.greater_equal if side == "right" else np.greater
     # The first sample to which each edge's rate applies; rounding may have put it one beside.
     first = np.clip(np.ceil((steps.edges_s - started) * hz), 0, count).astype(np.int64)
@@ -316,16 +316,16 @@ def point_samples(steps: Steps, sampling: Sampling, side: Literal["right", "left
     return Ragged(np.concatenate([np.zeros(lead), np.repeat(steps.bytes_per_s, lengths)]), offsets)
 
 
-def held(samples: Ragged, sampling: Sampling) -> Steps:
+def held(samples: Ragged, instants: Instants) -> Steps:
     """Return what samples say of the signal: each value holds until the next instant (zero-order hold)."""
-    owner, place = _edge_places(sampling.sample_count)
-    return _held(sampling.started_s[owner] + place / sampling.sampling_hz[owner], samples.values, sampling.sample_count)
+    owner, place = _edge_places(instants.sample_count)
+    return _held(instants.started_s[owner] + place / instants.sampling_hz[owner], samples.values, instants.sample_count)
 
 
 # ---- what is lost
 
 
-def volume_errors(steps: Steps, samples: Ragged, sampling: Sampling) -> Reals:
+def volume_errors(steps: Steps, samples: Ragged, instants: Instants) -> Reals:
     """Return each subject's abstraction error as FTIO has it (n): abs(sum(b) / f - V) / V, for samples b at f hertz.
 
     The difference of two volumes, as the paper says in sections II-C and II-E and the tool computes: too much here
@@ -333,7 +333,7 @@ def volume_errors(steps: Steps, samples: Ragged, sampling: Sampling) -> Reals:
     """
     volume = steps.volume_bytes
     with np.errstate(invalid="ignore", divide="ignore"):
-        error = np.abs(segment_sums(samples.values, samples.offsets) / sampling.sampling_hz - volume) / volume
+        error = np.abs(segment_sums(samples.values, samples.offsets) / instants.sampling_hz - volume) / volume
     return np.where(volume > 0, error, np.nan)
 
 

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.naive.throughput import sampling as naive
+from tests.naive.throughput import even_values as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together, total
-from transforms.throughput.requests import Requests, Steps, step_function
-from transforms.throughput.sampling import (
+from transforms.throughput.even_values import (
     Binned,
     Bins,
     Grid,
-    Sampling,
+    Instants,
+    at_instants,
     binned,
     held,
     is_resolved,
-    point_samples,
     shape_differences,
     volume_errors,
 )
+from transforms.throughput.requests import Requests, Steps, step_function
 
 NAN = float("nan")
 
@@ -30,8 +30,8 @@ def grid(started: float, interval: float, count: int) -> Grid:
     return Grid(np.array([started]), np.array([interval]), np.array([count]))
 
 
-def sampling(started: float, hz: float, count: int) -> Sampling:
-    return Sampling(np.array([started]), np.array([hz]), np.array([count]))
+def sampling(started: float, hz: float, count: int) -> Instants:
+    return Instants(np.array([started]), np.array([hz]), np.array([count]))
 
 
 def steps_of(requests: list[Request]) -> Steps:
@@ -249,11 +249,11 @@ def test_ftio_samples() -> None:
     """What holds from an edge on is what a sample at that edge sees."""
     steps = steps_of([(1, 3, 100), (3, 4, 10)])
     each = sampling(0, 1, 6)
-    assert point_samples(steps, each).values.tolist() == [0, 50, 50, 10, 0, 0]
-    assert point_samples(steps, each, "left").values.tolist() == [0, 0, 50, 50, 10, 0]
-    over = Sampling.over(steps, 2)
+    assert at_instants(steps, each).values.tolist() == [0, 50, 50, 10, 0, 0]
+    assert at_instants(steps, each, "left").values.tolist() == [0, 0, 50, 50, 10, 0]
+    over = Instants.over(steps, 2)
     assert (over.started_s.tolist(), over.sample_count.tolist()) == ([1], [6])
-    assert point_samples(steps, over).values.tolist() == [50, 50, 50, 50, 10, 10]
+    assert at_instants(steps, over).values.tolist() == [50, 50, 50, 50, 10, 10]
 
 
 @BOUNDED
@@ -261,8 +261,8 @@ def test_ftio_samples() -> None:
 def test_samples_equal_the_twin(subjects: list[tuple[list[Request], tuple[float, float, int]]], side: str) -> None:
     steps = step_function(together([requests for requests, _ in subjects]))
     each = grids_of([found for _, found in subjects])
-    where = Sampling(each.started_s, 1 / each.interval_s, each.step_count)
-    samples = point_samples(steps, where, "right" if side == "right" else "left")
+    where = Instants(each.started_s, 1 / each.interval_s, each.step_count)
+    samples = at_instants(steps, where, "right" if side == "right" else "left")
     for number in range(len(subjects)):
         mine = slice(steps.offsets[number], steps.offsets[number + 1])
         edges, rates = steps.edges_s[mine].tolist(), steps.bytes_per_s[mine].tolist()
@@ -279,7 +279,7 @@ def test_samples_at_any_instants(requests: list[Request], started: float, hz: fl
     times = started + np.arange(count) / hz
     at = np.searchsorted(steps.edges_s, times, side="right")
     expected = np.concatenate([[0.0], steps.bytes_per_s])[at]
-    assert point_samples(steps, where).values.tolist() == expected.tolist()
+    assert at_instants(steps, where).values.tolist() == expected.tolist()
 
 
 # ---- what is lost
@@ -289,7 +289,7 @@ def test_too_much_here_hides_too_little_there() -> None:
     """FTIO's error is 0 though the signal is missed altogether; the difference of shapes says so."""
     steps = steps_of([(0, 0.5, 10), (1.5, 2, 10)])
     where = sampling(0, 1, 2)
-    samples = point_samples(steps, where)
+    samples = at_instants(steps, where)
     assert samples.values.tolist() == [20, 0]
     assert volume_errors(steps, samples, where).tolist() == [0]
     # of 20 + 20 bytes, half a second at 20 B/s coincides
@@ -306,7 +306,7 @@ def test_bin_averages_lose_shape_but_no_volume() -> None:
 
 def test_impulses_are_lost_on_samples() -> None:
     steps, where = steps_of([(0, 2, 4), (1, 1, 4)]), sampling(0, 1, 2)
-    samples = point_samples(steps, where)
+    samples = at_instants(steps, where)
     assert volume_errors(steps, samples, where).tolist() == [0.5]
     assert shape_differences(steps, held(samples, where)).tolist() == [pytest.approx(4 / 12)]
 
@@ -318,8 +318,8 @@ def test_impulses_coincide_with_impulses() -> None:
 
 def test_nothing_is_lost_of_nothing() -> None:
     steps = step_function(together([[], [(0, 1, 5)], []]))
-    where = Sampling.over(steps, 10)
-    samples = point_samples(steps, where)
+    where = Instants.over(steps, 10)
+    samples = at_instants(steps, where)
     assert np.isnan(volume_errors(steps, samples, where)).tolist() == [True, False, True]
     assert np.isnan(shape_differences(steps, held(samples, where))).tolist() == [True, False, True]
 
@@ -353,10 +353,10 @@ def test_shape_differences_equal_the_twin(pairs: list[tuple[list[Request], list[
 @given(st.lists(st.lists(FREE, max_size=6), max_size=4), st.sampled_from([0.1, 1.0, 7.0]), st.integers(0, 30))
 def test_held_samples_are_what_was_sampled(lists: list[list[Request]], hz: float, count: int) -> None:
     steps = step_function(together(lists))
-    where = Sampling(np.full(len(lists), 0.3), np.full(len(lists), hz), np.full(len(lists), count))
-    samples = point_samples(steps, where)
+    where = Instants(np.full(len(lists), 0.3), np.full(len(lists), hz), np.full(len(lists), count))
+    samples = at_instants(steps, where)
     again = held(samples, where)
-    np.testing.assert_array_equal(point_samples(again, where).values, samples.values)
+    np.testing.assert_array_equal(at_instants(again, where).values, samples.values)
     np.testing.assert_allclose(
         again.volume_bytes,
         [samples.values[low:high].sum() / hz for low, high in zip(samples.offsets, samples.offsets[1:], strict=False)],

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from transforms.arrays import Ragged
-from transforms.periods.sampled import Sampled, by_length
+from transforms.periods.even_signals import EvenSignals, by_length
 
 
 def test_a_signal_lasts_its_samples() -> None:
-    signal = Sampled.of_one([1.0, 2.0, np.nan, 4.0], 0.5, 10.0)
+    signal = EvenSignals.of_one([1.0, 2.0, np.nan, 4.0], 0.5, 10.0)
     assert signal.duration_s == 8.0
     assert signal.ended_s == 18.0
     assert signal.missing_ratio == 0.25
@@ -17,20 +17,20 @@ def test_a_signal_lasts_its_samples() -> None:
 
 
 def test_a_part_keeps_its_times() -> None:
-    part = Sampled.of_one(np.arange(6.0), 2.0, 1.0).between(2, 5)
+    part = EvenSignals.of_one(np.arange(6.0), 2.0, 1.0).between(2, 5)
     assert part.started_s == 2.0
     assert part.ended_s == 3.5
     assert part.bytes_per_s.tolist() == [[2.0, 3.0, 4.0]]
 
 
 def test_no_samples_are_all_missing() -> None:
-    assert Sampled.of_one([], 1.0).missing_ratio == 1.0
+    assert EvenSignals.of_one([], 1.0).missing_ratio == 1.0
 
 
 @pytest.mark.parametrize("hz", [0.0, -1.0, np.nan, np.inf])
 def test_a_sampling_frequency_is_positive(hz: float) -> None:
     with pytest.raises(ValueError, match="positive"):
-        Sampled.of_one([1.0], hz)
+        EvenSignals.of_one([1.0], hz)
 
 
 @given(st.lists(st.integers(0, 6), max_size=12))
@@ -66,6 +66,8 @@ def test_padded_groups_hold_every_signal_once_with_nothing_measured_behind_it(le
 
 @given(st.integers(1, 9), st.integers(0, 5), st.integers(1, 12))
 def test_chunks_follow_one_another(signals: int, samples: int, size: int) -> None:
-    whole = Sampled(np.arange(float(signals * samples)).reshape(signals, samples), np.ones(signals), np.zeros(signals))
+    whole = EvenSignals(
+        np.arange(float(signals * samples)).reshape(signals, samples), np.ones(signals), np.zeros(signals)
+    )
     parts = [part.bytes_per_s for _, part in whole.chunks(size)]
     assert np.concatenate(parts).tolist() == whole.bytes_per_s.tolist()

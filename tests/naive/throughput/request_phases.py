@@ -1,4 +1,4 @@
-"""The slow twin of `transforms.throughput.bursts`: requests in order of time."""
+"""The slow twin of `transforms.throughput.request_phases`: requests in order of time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from tests.naive.throughput.requests import Request
 
-Burst = tuple[float, float, float, int]
+RequestPhase = tuple[float, float, float, int]
 
 
-def bursts(requests: Sequence[Request], gap_s: float) -> list[Burst]:
-    """Onset, end, bytes and number of requests of each burst of one subject."""
-    found: list[Burst] = []
+def request_phases(requests: Sequence[Request], gap_s: float) -> list[RequestPhase]:
+    """Onset, end, bytes and number of requests of each phase of one subject."""
+    found: list[RequestPhase] = []
     for began, ceased, volume in sorted(request for request in requests if request[2] > 0):
         if found and began - found[-1][1] <= gap_s:
             onset, ended, total, count = found[-1]

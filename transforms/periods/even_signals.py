@@ -20,7 +20,7 @@ CHUNK_SAMPLES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class EvenSignals:
     """Signals (n) of as many samples each.
 
     bytes_per_s (n, samples): the value of each sample, NaN where nothing was measured. sampling_hz (n): samples per
@@ -41,7 +41,7 @@ class Sampled:
             raise ValueError("a sampling frequency is not a positive number")
 
     @classmethod
-    def of_one(cls, bytes_per_s: npt.ArrayLike, sampling_hz: float, started_s: float = 0.0) -> Sampled:
+    def of_one(cls, bytes_per_s: npt.ArrayLike, sampling_hz: float, started_s: float = 0.0) -> EvenSignals:
         """Return one signal."""
         values = np.asarray(bytes_per_s, dtype=np.float64)[None, :]
         return cls(values, np.array([float(sampling_hz)]), np.array([float(started_s)]))
@@ -86,15 +86,15 @@ class Sampled:
         found: Reals = np.nansum(self.bytes_per_s, axis=1) / self.sampling_hz
         return found
 
-    def chosen(self, rows: Bools | Ints | slice) -> Sampled:
+    def chosen(self, rows: Bools | Ints | slice) -> EvenSignals:
         """Return some of the signals."""
-        return Sampled(self.bytes_per_s[rows], self.sampling_hz[rows], self.started_s[rows])
+        return EvenSignals(self.bytes_per_s[rows], self.sampling_hz[rows], self.started_s[rows])
 
-    def between(self, first: int, last: int) -> Sampled:
+    def between(self, first: int, last: int) -> EvenSignals:
         """Return the samples from first (included) to last (excluded) of every signal."""
-        return Sampled(self.bytes_per_s[:, first:last], self.sampling_hz, self.started_s + first / self.sampling_hz)
+        return EvenSignals(self.bytes_per_s[:, first:last], self.sampling_hz, self.started_s + first / self.sampling_hz)
 
-    def chunks(self, samples: int = CHUNK_SAMPLES) -> Iterator[tuple[slice, Sampled]]:
+    def chunks(self, samples: int = CHUNK_SAMPLES) -> Iterator[tuple[slice, EvenSignals]]:
         """Yield the signals in groups of about so many samples, at least one signal each, with their places."""
         rows = max(1, samples // max(1, self.sample_count))
         for start in range(0, self.signal_count, rows):
@@ -104,7 +104,7 @@ class Sampled:
 
 def by_length(
     pieces: Ragged, sampling_hz: Reals, started_s: Reals, padding_ratio: float = 0.0
-) -> Iterator[tuple[Ints, Sampled]]:
+) -> Iterator[tuple[Ints, EvenSignals]]:
     """Yield signals of one length after the other: their places (k), and the signals.
 
     pieces: the samples of n signals; sampling_hz, started_s (n). padding_ratio: signals that are shorter by this
@@ -121,7 +121,7 @@ def by_length(
         values = np.full(is_own.shape, np.nan)
         cells = pieces.offsets[places][:, None] + np.arange(width)
         values[is_own] = pieces.values[cells[is_own]]
-        yield places, Sampled(values, sampling_hz[places], started_s[places])
+        yield places, EvenSignals(values, sampling_hz[places], started_s[places])
 
 
 def _widths(lengths: Ints, padding_ratio: float) -> Ints:
