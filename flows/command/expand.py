@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from flows.extrapolation.ranks import spans
+from flows.extrapolation.view import spans
 from warehouse.errors import NothingToDo, UsageError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transforms.traces.addresses import without_addresses
 from transforms.traces.compression import compress, compress_together
 from transforms.traces.expansion import numbered
+from transforms.traces.templates import without_addresses
 from transforms.traces.trace import Call, CompressedTrace
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.recorder import signatures

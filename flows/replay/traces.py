@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.extrapolation.ranks import spans
+from flows.extrapolation.view import spans
 from transforms.traces import expansion
 from transforms.traces.trace import CompressedTrace
 from warehouse.errors import InputRefused, UsageError

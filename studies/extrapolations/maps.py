@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from transforms.extrapolation.extrapolating import extrapolated_at
-from transforms.extrapolation.fitted_traces import FittedTrace
+from transforms.extrapolation.result import FittedTrace
 from transforms.traces.expansion import rank_calls
 from transforms.traces.trace import CompressedTrace
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from transforms.traces.addresses import without_addresses
+from transforms.traces.templates import without_addresses
 from warehouse.errors import InputRefused
 from warehouse.sources.files.opening import read_head
 from warehouse.sources.recorder import files as recorder_files, signatures

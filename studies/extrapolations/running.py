@@ -17,8 +17,7 @@ from studies.extrapolations.checking import compared, end_s, traced_end_s, untim
 from studies.extrapolations.maps import SCHEMA as MAPS, map_rows
 from studies.extrapolations.programs import Program, Run, programs, runs
 from transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
-from transforms.extrapolation.fitted_traces import FittedTrace
-from transforms.extrapolation.result import Extrapolated
+from transforms.extrapolation.result import Extrapolated, FittedTrace
 from transforms.traces.compression import compress, compress_together
 from transforms.traces.frames import to_frame
 from transforms.traces.trace import CompressedTrace

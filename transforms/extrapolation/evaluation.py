@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, pairwise
 
 from transforms.extrapolation.count_models import Ambiguous, NotWhole
-from transforms.extrapolation.fitted_traces import FittedCall, FittedClass, FittedNode, FittedTrace
 from transforms.extrapolation.iteration_models import FieldModel, vector_at
-from transforms.extrapolation.rank_tiles import Tiles
-from transforms.extrapolation.result import Refusal
+from transforms.extrapolation.result import FittedCall, FittedClass, FittedNode, FittedTrace, Refusal
 from transforms.extrapolation.structures import arguments_of
 from transforms.extrapolation.time_models import extrapolated_histograms
-from transforms.extrapolation.transitions import transitions
 from transforms.traces import progressions
+from transforms.traces.expansion import node_counts, numbered
 from transforms.traces.progressions import Progression
 from transforms.traces.time_histograms import EMPTY, merged
 from transforms.traces.trace import (
+    START,
     Call,
     CompressedTrace,
     Gap,
@@ -30,7 +29,7 @@ from transforms.traces.trace import (
     TimeHistogram,
     Vector,
 )
-from transforms.traces.vectors import bounds_of
+from transforms.traces.vectors import Tiles, bounds_of
 
 #: a class at a rank count: its models, its ranks, its nodes
 _Bodies = tuple[FittedClass, tuple[Progression, ...], tuple[Node, ...]]
@@ -239,3 +238,41 @@ def _with_times(
             own = tuple(gaps.get((place, number), ()))
             nodes.append(replace(node, gaps=own, durations=found[place, number, None]))
     return tuple(nodes)
+
+
+# ---- how often calls follow one another
+
+
+def transitions(body: tuple[Node, ...], rank: int) -> Counter[tuple[int, int]]:
+    """Return how often a rank executes one call node right after another, by their numbers; START is before all.
+
+    Each loop has an iteration at least each time that it is entered.
+    """
+    nodes, parents = numbered(body)
+    counts = node_counts(nodes, parents, rank)
+    children: dict[int, list[int]] = {}
+    for number, parent in enumerate(parents):
+        children.setdefault(parent, []).append(number)
+    found: Counter[tuple[int, int]] = Counter()
+    for parent, members in children.items():
+        passes = 1 if parent < 0 else counts[members[0]]
+        for before, after in pairwise(members):
+            found[_last(nodes, children, before), _first(nodes, after)] += passes
+        if parent >= 0 and passes > counts[parent]:
+            found[_last(nodes, children, members[-1]), _first(nodes, members[0])] += passes - counts[parent]
+    if nodes:
+        found[START, _first(nodes, 0)] += 1
+    return found
+
+
+def _first(nodes: Sequence[Node], number: int) -> int:
+    while not isinstance(nodes[number], Call):
+        # A loop's body stands right behind it.
+        number += 1
+    return number
+
+
+def _last(nodes: Sequence[Node], children: dict[int, list[int]], number: int) -> int:
+    while not isinstance(nodes[number], Call):
+        number = children[number][-1]
+    return number

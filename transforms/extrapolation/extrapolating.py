@@ -15,7 +15,6 @@ import numpy as np
 
 from transforms.arrays import Ints
 from transforms.extrapolation.evaluation import trace_at
-from transforms.extrapolation.fitted_traces import FittedCall, FittedClass, FittedLoop, FittedNode, FittedTrace
 from transforms.extrapolation.iteration_models import (
     Block,
     Families,
@@ -27,7 +26,16 @@ from transforms.extrapolation.iteration_models import (
     is_constant,
 )
 from transforms.extrapolation.rank_list_models import fitted_ranks
-from transforms.extrapolation.result import Extrapolated, Model, Refusal
+from transforms.extrapolation.result import (
+    Extrapolated,
+    FittedCall,
+    FittedClass,
+    FittedLoop,
+    FittedNode,
+    FittedTrace,
+    Model,
+    Refusal,
+)
 from transforms.extrapolation.structures import Difference, Matched, arguments_of, matched
 from transforms.traces.progressions import Progression, values
 from transforms.traces.trace import Call, CompressedTrace, Loop, Node, RankClass, Vector

@@ -1,10 +1,12 @@
-"""What an extrapolation comes to: a compressed trace with the models behind it, or the fields that have none."""
+"""What an extrapolation evaluates, models over n, and what it comes to: a compressed trace, or reasons for none."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transforms.traces.trace import CompressedTrace
+from transforms.extrapolation.iteration_models import FieldModel
+from transforms.extrapolation.rank_list_models import RankListModel
+from transforms.traces.trace import Call, CompressedTrace, Gap, TimeHistogram
 
 #: what can become of an extrapolation; all but the first are refusals
 OUTCOMES = ("extrapolated", "too_few_rank_counts", "structures_differ", "no_exact_model", "no_whole_number")
@@ -44,3 +46,48 @@ class Extrapolated:
     models: tuple[Model, ...]
     refusals: tuple[Refusal, ...]
     trace: CompressedTrace | None
+
+
+@dataclass(frozen=True, slots=True)
+class FittedCall:
+    """A call at several rank counts: what is the same, the models of its slots, its times at each rank count.
+
+    least: of each slot, the number below which none may be, for it is not known how it would be written.
+    """
+
+    call: Call
+    slots: tuple[FieldModel, ...]
+    least: tuple[int, ...]
+    durations: tuple[TimeHistogram, ...]
+    gaps: tuple[tuple[Gap, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedLoop:
+    """A loop: the model of its iterations, and whether they are the same whenever and by whomever it is entered."""
+
+    is_even: bool
+    counts: FieldModel
+    body: tuple[FittedNode, ...]
+
+
+FittedNode = FittedCall | FittedLoop
+
+
+@dataclass(frozen=True, slots=True)
+class FittedClass:
+    """A class: its rank lists over n (None: all ranks that no other class has), and its nodes."""
+
+    number: int
+    ranks: tuple[RankListModel, ...] | None
+    body: tuple[FittedNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTrace:
+    """What traces at some rank counts have in common, ready for any other; with refusals, for none."""
+
+    rank_counts: tuple[int, ...]
+    classes: tuple[FittedClass, ...]
+    models: tuple[Model, ...]
+    refusals: tuple[Refusal, ...]

@@ -1,7 +1,5 @@
 """Traces: every rank's calls, compressed, and what they add up to without being expanded.
 
-- `addresses` (`without_addresses`): Arguments that are no parameters: addresses and what uninitialized memory held,
-  which no run shares with another.
 - `checks`: Whether a compressed trace keeps what its form promises: what a damaged or hostile file may break.
 - `compression` (`compress`, `compress_together`): Compression of traces as ScalaTrace does it: loops within a rank,
   values with rank lists across ranks.
@@ -13,16 +11,14 @@
 - `handles`: Which open each MPI-IO call goes back to: by the handle, whose numbers follow rules as all others do.
 - `name_patterns`: Names that differ in numbers only, as one pattern: `/scratch/f.{00000000..00999999}`, and how
   many there are.
-- `number_sets`: Sets of whole numbers as progressions that share no number: how many distinct ones there are,
-  without listing them.
-- `progressions` (`Progression`, `values`, `Listed`, `Run`): Whole numbers in a row as nested arithmetic
-  progressions: the form of rank lists and of parameters' values.
+- `progressions` (`Progression`, `values`, `Listed`, `Run`, `distinct`): Whole numbers in a row as nested arithmetic
+  progressions: the form of rank lists and of parameters' values; and how many of them are distinct.
 - `rank_blocks`: Blocks of ranks: parts of rank lists within which all values in question grow evenly from rank to
   rank.
 - `requests` (`Forms`, `Form`): What the calls of a compressed trace do to files: the fields of their arguments, and
   which are within others.
-- `templates`: Calls by what they have in common: the text of their arguments, and the numbers in it as slots to be
-  filled.
+- `templates` (`without_addresses`): Calls by what they have in common: the text of their arguments, without
+  addresses, and the numbers in it as slots to be filled.
 - `time_histograms` (`Bins`, `merged`): Times as histograms, as ScalaTrace keeps them: statistics and a few bins,
   and times drawn from them again.
 - `timelines` (`timeline`): The server's side of a compressed trace: when all ranks together read and write how many

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transforms.traces.progressions import Progression, Run, extremes, size_of, sum_of, values
+from transforms.traces.progressions import Progression, Run, distinct_count, extremes, size_of, sum_of, values
 from transforms.traces.trace import (
     START,
     Call,
@@ -34,6 +34,7 @@ from transforms.traces.trace import (
     TimeHistogram,
     Vector,
 )
+from transforms.traces.vectors import Tiles
 
 #: MPI counts processes in a C int
 MOST_PROCESSES = (1 << 31) - 1
@@ -55,10 +56,8 @@ _PRIME = (1 << 127) - 1
 _MOST_VALUES = 1 << 24
 #: of these, in one share whose values and shifts may together leave 64 bits
 _MOST_LARGE_VALUES = 1 << 18
-#: dimensions of rank lists whose corners are looked at
-_MOST_CORNER_DIMENSIONS = 6
-#: steps to find out whether classes have a rank in common
-_MOST_STEPS = 100_000
+#: ranks of which each is looked at: is it in one class only
+_MOST_TILED = 1 << 27
 #: means are rounded, and may so lie outside of what they are the means of
 _ROUNDING = 1e-9
 
@@ -118,41 +117,21 @@ class _Bounds:
     left: int = _MOST_VALUES
 
     def of(self, share: Share, least: int) -> tuple[int, int]:
-        """Return bounds of the values of all ranks, the true ones where wider ones would be below `least`."""
+        """Return bounds of the values of all ranks, the true ones where wider ones would be below `least`.
+
+        Of more values than can be looked at, only that they are of 64 bits is known.
+        """
         low, high = extremes(share.values)
         for row, count in zip(share.shifts, share.ranks.counts, strict=True):
             fall, rise = extremes(row)
             low, high = low + min(0, fall * (count - 1)), high + max(0, rise * (count - 1))
         if least <= low and high <= _MOST:
             return low, high
-        corners = _corner_reach(share)
-        if corners is not None:
-            return corners
         size, is_large = size_of(share.values), low < _LEAST or high > _MOST
         self.left -= size
-        if self.left < 0 or (is_large and size > _MOST_LARGE_VALUES):
+        if is_large and (self.left < 0 or size > _MOST_LARGE_VALUES):
             return low, high
-        return _exact_reach(share, np.dtype(object if is_large else np.int64))
-
-
-def _corner_reach(share: Share) -> tuple[int, int] | None:
-    """Return the true bounds where values and shifts are progressions of the same counts; None elsewhere.
-
-    At each corner of the rank list, values and shifts are then one progression.
-    """
-    rows = (share.values, *share.shifts)
-    shapes = {tuple(run.counts if isinstance(run, Progression) else None for run in row) for row in rows}
-    if len(shapes) > 1 or None in next(iter(shapes)) or len(share.shifts) > _MOST_CORNER_DIMENSIONS:
-        return None
-    found = []
-    for corner in itertools.product(*((0, count - 1) for count in share.ranks.counts)):
-        for first, *steps in zip(*rows, strict=True):
-            assert isinstance(first, Progression)
-            parts = [(first, 1), *zip(steps, corner, strict=True)]
-            start = sum(index * run.start for run, index in parts if isinstance(run, Progression))
-            strides = (sum(index * run.strides[d] for run, index in parts) for d in range(len(first.counts)))
-            found.append(extremes((Progression(start, tuple(strides), first.counts),)))
-    return (min(low for low, _ in found), max(high for _, high in found)) if found else (0, 0)
+        return (least, high) if self.left < 0 else _exact_reach(share, np.dtype(object if is_large else np.int64))
 
 
 def _exact_reach(share: Share, dtype: np.dtype[np.int64] | np.dtype[np.object_]) -> tuple[int, int]:
@@ -361,136 +340,14 @@ def _body_executions(where: str, counts: Vector, sums: _Sums) -> int:
 
 def _check_apart(trace: CompressedTrace) -> None:
     """Raise ValueError if a rank is in two classes."""
-    rows = [
-        (ranks.start, extremes((ranks,))[1], number, ranks)
-        for number, rank_class in enumerate(trace.classes)
-        for ranks in rank_class.ranks
-    ]
-    rows.sort(key=lambda row: row[:3])
-    steps = iter(range(_MOST_STEPS))
-    open_rows: list[tuple[int, int, int, Progression]] = []
-    for row in rows:
-        open_rows = [other for other in open_rows if other[1] >= row[0]]
-        for other in open_rows:
-            if other[2] != row[2] and _meet(other[3], row[3], steps):
-                raise ValueError(f"class {row[2]}: it has a rank that is in class {other[2]}, too.")
-        open_rows.append(row)
-
-
-def _meet(one: Progression, other: Progression, steps: Iterator[int]) -> bool:
-    """Return whether two rising rank lists have a rank in common, within so many steps for all that are asked about.
-
-    Lists of one outer stride differ by a few shifts of the one against the other; strides that differ are brought to
-    their least common multiple where the lists are long enough, and otherwise the shorter list is taken block by block.
-    """
-    pairs = [(one, other)]
-    while pairs:
-        if next(steps, None) is None:
-            raise ValueError("The classes' rank lists are too entangled to tell whether they have a rank in common.")
-        found = _trimmed(*pairs.pop())
-        if found is None:
-            continue
-        first, second = found
-        if len(first.counts) <= 1 and len(second.counts) <= 1:
-            if _rows_meet(first, second):
-                return True
-        elif first.strides[0] == second.strides[0]:
-            pairs += _shifted(first, second)
-        else:
-            pairs += _regrouped(first, second)
-    return False
-
-
-def _trimmed(one: Progression, other: Progression) -> tuple[Progression, Progression] | None:
-    """Return both lists without outer blocks that lie where the other has none; None if nothing is left."""
-    while True:
-        first = _clipped(one, *extremes((other,)))
-        second = None if first is None else _clipped(other, *extremes((first,)))
-        if first is None or second is None:
-            return None
-        # Once more only where a dimension is gone: lists that alternate would otherwise be walked rank by rank.
-        if (len(first.counts), len(second.counts)) == (len(one.counts), len(other.counts)):
-            return first, second
-        one, other = first, second
-
-
-def _clipped(ranks: Progression, low: int, high: int) -> Progression | None:
-    """Return the outer blocks that reach into low to high, without dimensions of one block."""
-    if not ranks.counts:
-        return ranks if low <= ranks.start <= high else None
-    stride, inner = ranks.strides[0], _inner_reach(ranks)
-    if ranks.counts[0] == 1:
-        return _clipped(_block(ranks, 0), low, high)
-    begin = max(0, -((ranks.start + inner - low) // stride))
-    end = min(ranks.counts[0] - 1, (high - ranks.start) // stride)
-    if begin > end:
-        return None
-    if begin == end:
-        return _clipped(_block(ranks, begin), low, high)
-    return Progression(ranks.start + begin * stride, ranks.strides, (end - begin + 1, *ranks.counts[1:]))
-
-
-def _inner_reach(ranks: Progression) -> int:
-    inner = zip(ranks.strides[1:], ranks.counts[1:], strict=True)
-    return sum(stride * (count - 1) for stride, count in inner)
-
-
-def _block(ranks: Progression, index: int) -> Progression:
-    return Progression(ranks.start + index * ranks.strides[0], ranks.strides[1:], ranks.counts[1:])
-
-
-def _rows_meet(one: Progression, other: Progression) -> bool:
-    """Return whether two plain progressions, or single ranks, that begin and end near one another have one in common.
-
-    Solves one.start + i * a = other.start + j * b by the greatest common divisor of the strides.
-    """
-    if not one.counts or not other.counts:
-        row, single = (other, one) if not one.counts else (one, other)
-        return row.start == single.start if not row.counts else (single.start - row.start) % row.strides[0] == 0
-    (a,), (b,) = one.strides, other.strides
-    divisor = math.gcd(a, b)
-    distance = other.start - one.start
-    if distance % divisor:
-        return False
-    step = b // divisor
-    first = distance // divisor * pow(a // divisor, -1, step) % step if step > 1 else 0
-    common = one.start + first * a
-    low, high = max(one.start, other.start), min(extremes((one,))[1], extremes((other,))[1])
-    multiple = a * step
-    return common + max(0, -((common - low) // multiple)) * multiple <= high
-
-
-def _shifted(one: Progression, other: Progression) -> list[tuple[Progression, Progression]]:
-    """Return the blocks of two lists of the same outer stride that can meet, one pair for each shift between them."""
-    stride, distance = one.strides[0], other.start - one.start
-    least = max(1 - one.counts[0], -((_inner_reach(other) + distance) // stride))
-    most = min(other.counts[0] - 1, (_inner_reach(one) - distance) // stride)
-    return [(_block(one, 0), _block(other, shift)) for shift in range(least, most + 1)]
-
-
-def _regrouped(one: Progression, other: Progression) -> list[tuple[Progression, Progression]]:
-    """Return two lists of different outer strides, or one of a single rank, in parts that are simpler to compare."""
-    if one.counts and other.counts:
-        multiple = math.lcm(one.strides[0], other.strides[0])
-        groups = [multiple // ranks.strides[0] for ranks in (one, other)]
-        if all(ranks.counts[0] >= 2 * group for ranks, group in zip((one, other), groups, strict=True)):
-            return [
-                (first, second)
-                for first in _grouped(one, multiple, groups[0])
-                for second in _grouped(other, multiple, groups[1])
-            ]
-    if not other.counts or (one.counts and one.counts[0] <= other.counts[0]):
-        return [(_block(one, index), other) for index in range(min(one.counts[0], _MOST_STEPS + 1))]
-    return [(one, _block(other, index)) for index in range(min(other.counts[0], _MOST_STEPS + 1))]
-
-
-def _grouped(ranks: Progression, stride: int, group: int) -> Iterator[Progression]:
-    """Yield a list with an outer dimension of that stride around each `group` blocks, and the blocks left over."""
-    whole, rest = divmod(ranks.counts[0], group)
-    if group == 1:
-        yield ranks
+    lists = [ranks for rank_class in trace.classes for ranks in rank_class.ranks]
+    if trace.process_count <= _MOST_TILED:
+        tiles = Tiles(trace.process_count)
+        for ranks in lists:
+            tiles.take(ranks)
         return
-    yield Progression(ranks.start, (stride, *ranks.strides), (whole, group, *ranks.counts[1:]))
-    if rest:
-        start = ranks.start + whole * stride
-        yield Progression(start, ranks.strides, (rest, *ranks.counts[1:]))
+    count = distinct_count(lists)
+    if count is None:
+        raise ValueError("The classes' rank lists are too entangled to tell whether they have a rank in common.")
+    if count < size_of(tuple(lists)):
+        raise ValueError("a rank would be in two classes")

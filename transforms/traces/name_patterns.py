@@ -1,7 +1,7 @@
 """Names that differ in numbers only, as one pattern: `/scratch/f.{00000000..00999999}`, and how many there are.
 
 The numbers of a name are one number each, written in the base of what they reach: so the names of all ranks are a
-set of numbers in progressions, distinct ones are counted as `number_sets` does, and none is listed.
+set of numbers in progressions, distinct ones are counted as `progressions` does, and none is listed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from itertools import chain
 
 import numpy as np
 
-from transforms.traces import number_sets
 from transforms.traces.expansion import Rows, row_values
-from transforms.traces.progressions import Progression, extremes
+from transforms.traces.progressions import Progression, distinct, extremes, progressions_of, reach
 from transforms.traces.rank_blocks import Block, block_of, divided, is_one, of_share, rows_first
 from transforms.traces.requests import Field, Number, vectors_of
 
@@ -115,7 +114,7 @@ def _pattern(members: list[Member]) -> Pattern:
 def _braces(reached: tuple[Progression, ...] | None, span: tuple[int, int], width: int) -> str:
     """Return numbers as a shell would write them: `{0..96..8}`; one that is always the same as it is."""
     if reached:
-        span = reached[0].start, max(part.start + number_sets.reach(part) for part in reached)
+        span = reached[0].start, max(part.start + reach(part) for part in reached)
     low, high = (str(end).zfill(width) for end in span)
     if low == high:
         return low
@@ -142,7 +141,7 @@ def _span(numbers: Sequence[Number]) -> tuple[int, int]:
 
 def _distinct(parts: Sequence[list[Progression] | None]) -> tuple[Progression, ...] | None:
     known = [part for own in parts if own is not None for part in own]
-    return None if None in parts else number_sets.distinct(known)
+    return None if None in parts else distinct(known)
 
 
 # ---- numbers of names
@@ -208,7 +207,7 @@ def _row_parts(rows: Rows, executed: int) -> list[Progression] | None:
         ]
     if executed > _MOST_EXECUTED or not _is_small(rows):
         return None
-    return number_sets.progressions_of(np.unique(row_values(rows)))
+    return progressions_of(np.unique(row_values(rows)))
 
 
 def _is_small(rows: Rows) -> bool:
@@ -227,5 +226,5 @@ def _listed_parts(rows: Sequence[Rows], counts: tuple[int, ...], base: int, exec
     return [
         _grown(part, base, tuple(growths[:, place].tolist()), counts)
         for place in range(growths.shape[1])
-        for part in number_sets.progressions_of(np.unique(found[0, which.reshape(-1) == place]))
+        for part in progressions_of(np.unique(found[0, which.reshape(-1) == place]))
     ]

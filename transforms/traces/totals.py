@@ -15,11 +15,10 @@ from functools import cache, cached_property
 import numpy as np
 import numpy.typing as npt
 
-from transforms.traces import number_sets
 from transforms.traces.expansion import executions, numbered
 from transforms.traces.handles import Opened, files_of
 from transforms.traces.name_patterns import Member, Pattern, patterns
-from transforms.traces.progressions import Progression
+from transforms.traces.progressions import Progression, distinct_count
 from transforms.traces.rank_blocks import block_of, moving, of_share, refined
 from transforms.traces.requests import (
     Field,
@@ -296,7 +295,7 @@ def _file(pattern: Pattern | None, made: Sequence[_Made]) -> FileTotal:
     return FileTotal(
         path=None if pattern is None else pattern.text,
         file_count=None if pattern is None else pattern.file_count,
-        rank_count=None if ranks is None else number_sets.size(ranks),
+        rank_count=None if ranks is None else distinct_count(ranks),
         call_count=sum(part.call_count for part in made) - nested_count,
         read_bytes=moved[False, "read"],
         written_bytes=moved[False, "write"],

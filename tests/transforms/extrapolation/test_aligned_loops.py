@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.compressed import call_order, class_ranks, nodes, rank_values
 from tests.extrapolated_programs import Made, posix, traces_of
-from tests.naive.extrapolation.transitions import transitions
+from tests.naive.extrapolation.evaluation import transitions
 from transforms.extrapolation.aligned_loops import Shape, aligned, shape_of, with_loops
 from transforms.traces.trace import Call, Loop, RankClass
 

@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from hypothesis import given, settings
 
-from tests.compressed import class_ranks, nodes
+from tests.compressed import class_ranks, compressed_traces, nodes, table_one
 from tests.extrapolated_programs import INPUTS, PROGRAMS, Made, Program, first_difference, posix, traces_of
-from tests.naive.extrapolation.transitions import transitions
+from tests.naive.extrapolation import evaluation as naive
 from transforms.extrapolation.count_models import Ambiguous, NotWhole
-from transforms.extrapolation.evaluation import MOST_RANKS, refused, trace_at
+from transforms.extrapolation.evaluation import MOST_RANKS, refused, trace_at, transitions
 from transforms.extrapolation.extrapolating import ExtrapolationParams, fitted_trace
-from transforms.extrapolation.fitted_traces import FittedTrace
-from transforms.extrapolation.result import Refusal
+from transforms.extrapolation.result import FittedTrace, Refusal
 from transforms.traces.checks import check
 from transforms.traces.expansion import node_counts, numbered
-from transforms.traces.trace import Call, CompressedTrace, Loop, RankClass
+from transforms.traces.trace import START, Call, CompressedTrace, Loop, RankClass
 
 
 @cache
@@ -58,7 +58,7 @@ def test_there_are_as_many_times_as_executions(name: str) -> None:
     trace = trace_at(known_of(PROGRAMS[name]), 48)
     assert isinstance(trace, CompressedTrace)
     for one in trace.classes:
-        followed = transitions(one, one.ranks[0].start)
+        followed = naive.transitions(one, one.ranks[0].start)
         size = len(class_ranks(one))
         for number, call, count in executions(one):
             assert call.durations.count == count
@@ -198,3 +198,31 @@ def test_a_million_ranks_take_no_more_nodes_and_few_shares(name: str) -> None:
         sizes.append((len(trace.classes), len(vectors), sum(map(len, vectors))))
     assert sizes[1][:2] == sizes[0][:2]
     assert sizes[1][2] <= 3 * sizes[0][1]
+
+
+# ---- how often calls follow one another
+
+
+@settings(deadline=None, max_examples=25)
+@given(compressed_traces(most_depth=3))
+def test_each_call_is_followed_as_often_as_its_twin_says(trace: CompressedTrace) -> None:
+    for rank_class in trace.classes:
+        for rank in class_ranks(rank_class)[:3]:
+            assert transitions(rank_class.body, rank) == naive.transitions(rank_class, rank)
+
+
+def test_loops() -> None:
+    (rank_class,) = table_one(8, iterations=5).classes
+    assert transitions(rank_class.body, 3) == {(START, 0): 1, (0, 2): 1, (2, 3): 5, (3, 2): 4, (3, 4): 1}
+
+
+@pytest.mark.parametrize("name", ["loops_in_one_another", "group_roots", "restart", "root_writes_all"])
+def test_programs(name: str) -> None:
+    for trace in traces_of(PROGRAMS[name], (8,)):
+        for rank_class in trace.classes:
+            rank = class_ranks(rank_class)[-1]
+            assert transitions(rank_class.body, rank) == naive.transitions(rank_class, rank)
+
+
+def test_nothing() -> None:
+    assert transitions((), 0) == {}

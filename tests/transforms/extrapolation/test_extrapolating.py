@@ -27,9 +27,8 @@ from transforms.extrapolation.extrapolating import (
     extrapolated_at,
     fitted_trace,
 )
-from transforms.extrapolation.fitted_traces import FittedTrace
 from transforms.extrapolation.iteration_models import Families
-from transforms.extrapolation.result import Extrapolated, Refusal
+from transforms.extrapolation.result import Extrapolated, FittedTrace, Refusal
 from transforms.traces.checks import check
 from transforms.traces.trace import CompressedTrace
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from tests.extrapolated_programs import PROGRAMS, REFUSED, traces_of
-from transforms.extrapolation.extrapolating import extrapolate
-from transforms.extrapolation.result import OUTCOMES
+from tests.extrapolated_programs import INPUTS, PROGRAMS, REFUSED, traces_of
+from transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate, fitted_trace
+from transforms.extrapolation.result import OUTCOMES, FittedCall, FittedLoop
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 
 
@@ -19,3 +19,48 @@ def test_the_outcome_is_that_of_the_first_refusal() -> None:
             assert (found.outcome, found.trace is None) == (expected, bool(found.refusals))
             assert {refusal.outcome for refusal in found.refusals} <= set(OUTCOMES[1:])
             assert found.process_count == n
+
+
+def test_what_traces_have_in_common() -> None:
+    known = fitted_trace(traces_of(PROGRAMS["table_one"]), ExtrapolationParams())
+    assert (known.rank_counts, known.refusals) == (INPUTS, ())
+    (one,) = known.classes
+    assert one.ranks is not None
+    opened, loop, closed = one.body
+    assert isinstance(opened, FittedCall)
+    assert isinstance(closed, FittedCall)
+    assert isinstance(loop, FittedLoop)
+    assert loop.is_even
+    seek, write = loop.body
+    assert isinstance(seek, FittedCall)
+    assert isinstance(write, FittedCall)
+    assert (len(seek.slots), len(seek.least), len(seek.durations), len(seek.gaps)) == (2, 2, 4, 4)
+    assert {model.field: model.formula for model in known.models} == {
+        "class 0, ranks": "from 0, n of stride 1",
+        "class 0, call 2 lseek, argument 2": "960/n*rank + 960*i",
+        "class 0, call 3 write, argument 3": "960/n",
+    }
+
+
+def test_numbers_in_names_that_were_never_short() -> None:
+    """Offsets are written as they are; of names it is not known how they are filled up."""
+    (one,) = fitted_trace(traces_of(PROGRAMS["files_for_each_rank_of_each_step"]), ExtrapolationParams()).classes
+    (loop,) = one.body
+    assert isinstance(loop, FittedLoop)
+    (call,) = loop.body
+    assert isinstance(call, FittedCall)
+    assert [slot.width for slot in call.call.slots] == [3, 1, 1, 1, 1]
+    assert call.least == (0, 0, 0, 0, 0)
+    (other,) = fitted_trace(
+        traces_of(PROGRAMS["files_for_each_rank_of_each_step"], (12, 16, 24, 32)), ExtrapolationParams()
+    ).classes
+    (loop,) = other.body
+    assert isinstance(loop, FittedLoop)
+    assert isinstance(loop.body[0], FittedCall)
+    assert loop.body[0].least == (0, 0, 10, 0, 0)
+
+
+def test_refusals_have_no_classes_or_all() -> None:
+    known = fitted_trace(traces_of(REFUSED["at_random"]), ExtrapolationParams())
+    assert known.refusals
+    assert len(known.classes) == 1

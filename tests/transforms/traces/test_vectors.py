@@ -12,9 +12,9 @@ from hypothesis import given, settings, strategies as st
 from tests.compressed import compressed_traces, nodes
 from tests.naive.traces import vectors as naive
 from transforms.traces import vectors
-from transforms.traces.progressions import Listed, Progression, Run
+from transforms.traces.progressions import Listed, Progression, Run, values
 from transforms.traces.trace import Call, CompressedTrace, Loop, Share, Vector
-from transforms.traces.vectors import bounds_of, rank_lists, runs_of, table_of, vector_of
+from transforms.traces.vectors import Tiles, bounds_of, rank_lists, runs_of, table_of, vector_of
 
 Longs = npt.NDArray[np.int64]
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -257,3 +257,36 @@ def test_each_number_of_a_row_is_in_bounds_that_are_wider(monkeypatch: pytest.Mo
     ranks = Progression(0, (1,), (2,))
     vector = (Share(ranks, ((Progression(9, (-2,), (10,)),),), (Progression(0, (1,), (10,)),)),)
     assert bounds_of(vector) == (-9, 18)
+
+
+# ---- which ranks are taken
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
+def test_what_is_left_is_what_nobody_took(owners: list[int]) -> None:
+    tiles = Tiles(len(owners))
+    for owner in (0, 1):
+        for ranks in _lists([rank for rank, own in enumerate(owners) if own == owner]):
+            tiles.take(ranks)
+    left = [rank for rank, own in enumerate(owners) if own > 1]
+    assert sorted(values(tiles.free()).tolist()) == left
+    assert tiles.first_free() == (left[0] if left else None)
+
+
+def _lists(ranks: list[int]) -> tuple[Progression, ...]:
+    return rank_lists(values(tuple(Progression(rank) for rank in ranks)))
+
+
+def test_a_rank_is_taken_once() -> None:
+    tiles = Tiles(20)
+    tiles.take(Progression(0, (4,), (5,)))
+    with pytest.raises(ValueError, match="rank 8 would be in two classes"):
+        tiles.take(Progression(1, (6, 1), (2, 3)))
+    assert tiles.free() == (Progression(1, (4, 1), (5, 3)),)
+
+
+def test_millions_of_ranks_are_few_lists() -> None:
+    tiles = Tiles(4_000_001)
+    tiles.take(Progression(0, (4,), (1_000_000,)))
+    assert tiles.free() == (Progression(1, (4, 1), (999_999, 3)), Progression(3_999_997, (1,), (4,)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flows.extrapolation.ranks import spans
+from flows.extrapolation.view import spans
 from warehouse.errors import UsageError
 
 

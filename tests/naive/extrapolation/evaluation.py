@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.extrapolation.transitions`: the calls of a rank one by one."""
+"""The obvious slow twin of `transforms.extrapolation.evaluation`: the calls of a rank one by one."""
 
 from __future__ import annotations
 
