@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from flows.replay.functions import BY_PATH, OPENING, Verb
-from flows.replay.libc import O_CREAT, O_TRUNC, Place
+from flows.replay.functions import EFFECTS, Verb, among
+from flows.replay.libc import O_APPEND, O_CREAT, O_EXCL, O_TRUNC, STREAM_FLAGS, Place
 from flows.replay.scripts import Written
 from warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
 from warehouse.sources.recorder.requests import Requests
 
 #: no phase comes as late
 NEVER = 1 << 60
+#: MPI's access modes (MPI 4.1, section 14.2.1, as Open MPI and MPICH number them)
+_MPI_CREATE, _MPI_EXCL = 1, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,63 +141,7 @@ def _with_paths(done: pl.DataFrame) -> pl.DataFrame:
 
 
 def _add_events(found: Uses, calls: pl.DataFrame, places: dict[int, Place]) -> None:
-    verb = pl.col("verb")
-    flag = pl.col("flag").fill_null(0)
-    is_open = verb.is_in([int(one) for one in OPENING])
-    makes = (
-        ((verb == int(Verb.OPEN)) & ((flag & O_CREAT) != 0))
-        | (verb == int(Verb.CREAT))
-        | ((verb == int(Verb.FOPEN)) & ~pl.col("flags").str.starts_with("r"))
-        | ((verb == int(Verb.MPI_OPEN)) & ((flag & 1) != 0))
-    )
-    exclusive = ((verb == int(Verb.OPEN)) & ((flag & 0o300) == 0o300)) | (
-        (verb == int(Verb.MPI_OPEN)) & ((flag & 65) == 65)
-    )
-    by_path = [int(one) for one in BY_PATH | {Verb.MPI_OPEN}]
-    is_used = ~verb.is_in(by_path) | (verb == int(Verb.RENAME)) | (verb == int(Verb.TRUNCATE))
-    resized = verb.is_in([int(Verb.FTRUNCATE), int(Verb.TRUNCATE), int(Verb.MPI_SET_SIZE)])
-    appends = ((verb == int(Verb.OPEN)) & ((flag & 0o2000) != 0)) | (
-        (verb == int(Verb.FOPEN)) & pl.col("flags").str.starts_with("a")
-    )
-    empties = (
-        ((verb == int(Verb.OPEN)) & ((flag & O_TRUNC) != 0))
-        | (verb == int(Verb.CREAT))
-        | ((verb == int(Verb.FOPEN)) & pl.col("flags").str.starts_with("w"))
-    )
-    events = calls.with_columns(
-        empties=empties.fill_null(False),
-        makes=makes.fill_null(False),
-        exclusive=exclusive.fill_null(False),
-        used=is_used,
-        opened=is_open,
-        unsized=(resized & (verb != int(Verb.MPI_SET_SIZE))) | appends.fill_null(False),
-        set_bytes=pl.when(resized | (verb == int(Verb.MPI_PREALLOCATE))).then("bytes"),
-        reserved=pl.when(verb == int(Verb.MPI_PREALLOCATE)).then("bytes"),
-        taken=verb.is_in([int(Verb.UNLINK), int(Verb.REMOVE), int(Verb.RENAME)]),
-        folder=verb.is_in([int(Verb.MKDIR), int(Verb.RMDIR)]),
-    ).with_columns(
-        made_before=pl.col("makes").cast(pl.Int64).cum_max().over("path_id") > 0,
-        # A file that is used was there when it was opened.
-        opened_phase=pl.when("opened").then("phase").forward_fill().over("path_id"),
-    )
-    grouped = events.filter(pl.col("path_id").is_not_null()).group_by("path_id", maintain_order=True)
-    columns = {
-        "used_phase": pl.coalesce("opened_phase", "phase")
-        .filter(pl.col("used") & ~pl.col("made_before"))
-        .min()
-        .fill_null(NEVER),
-        "made_phase": pl.col("phase").filter("makes").min().fill_null(NEVER),
-        "end_bytes": pl.col("set_bytes").max().fill_null(0),
-        "reserved_bytes": pl.col("reserved").max().fill_null(0),
-        "is_sized": ~pl.col("unsized").any(),
-        "is_taken": pl.col("taken").last(),
-        "is_exclusive": pl.col("exclusive").any(),
-        "is_emptied": pl.col("empties").any(),
-    }
-    folders = pl.col("folder").all().alias("is_folder")
-    mkdirs = (verb == int(Verb.MKDIR)).any().alias("is_made")
-    rows = grouped.agg(*(column.alias(name) for name, column in columns.items()), folders, mkdirs)
-    for row in rows.to_dicts():
+    for row in _effects(calls).to_dicts():
         place = places[row.pop("path_id")]
         found.named.add(place)
         is_folder, is_made = row.pop("is_folder"), row.pop("is_made")
@@ -203,11 +149,53 @@ def _add_events(found: Uses, calls: pl.DataFrame, places: dict[int, Place]) -> N
             found.made_folders.add(place)
         if not is_folder:
             found.files[place] = FileUse(**row)
-    renamed = calls.filter(verb == int(Verb.RENAME))["other_id"].drop_nulls().unique().to_list()
+    renamed = calls.filter(pl.col("verb") == int(Verb.RENAME))["other_id"].drop_nulls().unique().to_list()
     for number in renamed:
         found.named.add(places[number])
         old = found.files.get(places[number], FileUse())
         found.files[places[number]] = replace(old, is_sized=False, made_phase=min(old.made_phase, 0))
+
+
+def _effects(calls: pl.DataFrame) -> pl.DataFrame:
+    """Return what calls do to each path besides moving bytes: fields of `FileUse`, `is_folder` and `is_made`."""
+    events = calls.filter(pl.col("path_id").is_not_null()).with_columns(
+        makes=_opens_with(O_CREAT), **{effect: among(verbs) for effect, verbs in EFFECTS.items()}
+    )
+    phase, bytes_ = pl.col("phase"), pl.col("bytes")
+    # A file that is used was there when it was opened.
+    opened_phase = pl.when("opens").then("phase").forward_fill().over("path_id")
+    made_before = pl.col("makes").cast(pl.Int64).cum_max().over("path_id") > 0
+    marked = events.with_columns(since=pl.coalesce(opened_phase, phase), needs=pl.col("uses") & ~made_before)
+    return marked.group_by("path_id", maintain_order=True).agg(
+        used_phase=pl.col("since").filter("needs").min().fill_null(NEVER),
+        made_phase=phase.filter("makes").min().fill_null(NEVER),
+        end_bytes=bytes_.filter("sizes").max().fill_null(0),
+        reserved_bytes=bytes_.filter("reserves").max().fill_null(0),
+        is_sized=~(pl.col("cuts") | _opens_with(O_APPEND)).any(),
+        is_taken=pl.col("takes").last(),
+        is_exclusive=_opens_with(O_CREAT | O_EXCL).any(),
+        is_emptied=_opens_with(O_TRUNC).any(),
+        is_folder=pl.col("is_of_folder").all(),
+        is_made=pl.col("makes_folder").any(),
+    )
+
+
+def _opens_with(flags: int) -> pl.Expr:
+    """Return whether a call opens a file with all of these flags of `open`, said in its own way."""
+    verb, given = pl.col("verb"), pl.col("flag")
+    by_letter = pl.col("flags").str.slice(0, 1).replace_strict(STREAM_FLAGS, default=0, return_dtype=pl.Int64)
+    found = (
+        pl.when(verb == int(Verb.OPEN))
+        .then(given)
+        .when(verb == int(Verb.CREAT))
+        .then(O_CREAT | O_TRUNC)
+        .when(verb == int(Verb.FOPEN))
+        .then(by_letter)
+        .when(verb == int(Verb.MPI_OPEN))
+        .then(given.and_(_MPI_CREATE) * O_CREAT + given.and_(_MPI_EXCL) // _MPI_EXCL * O_EXCL)
+        .otherwise(0)
+    )
+    return found.fill_null(0) & flags == flags
 
 
 def _moved(written: Written) -> dict[Place, FileUse]:

@@ -7,6 +7,7 @@ communicators of MPI's collective calls). What is not in this table is never exe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import cache
 
@@ -70,19 +71,37 @@ class Verb(IntEnum):
 
 
 #: verbs that read, that write
-READING = frozenset({*(Verb.READ, Verb.PREAD, Verb.READV, Verb.FREAD), *(Verb.MPI_READ_AT, Verb.MPI_READ)}) | {
-    Verb.MPI_READ_SHARED
+READING = frozenset({Verb.READ, Verb.PREAD, Verb.READV, Verb.FREAD}) | {
+    *(Verb.MPI_READ_AT, Verb.MPI_READ, Verb.MPI_READ_SHARED)
 }
-WRITING = frozenset({*(Verb.WRITE, Verb.PWRITE, Verb.WRITEV, Verb.FWRITE, Verb.FPRINTF)}) | {
+WRITING = frozenset({Verb.WRITE, Verb.PWRITE, Verb.WRITEV, Verb.FWRITE, Verb.FPRINTF}) | {
     *(Verb.MPI_WRITE_AT, Verb.MPI_WRITE, Verb.MPI_WRITE_SHARED)
-}
-#: verbs that name a file by its path; all others by a path or handle that was opened
-BY_PATH = frozenset({*(Verb.OPEN, Verb.CREAT, Verb.FOPEN, Verb.TRUNCATE, Verb.STAT, Verb.LSTAT, Verb.ACCESS)}) | {
-    *(Verb.UNLINK, Verb.REMOVE, Verb.RENAME, Verb.MKDIR, Verb.RMDIR)
 }
 OPENING = frozenset({Verb.OPEN, Verb.CREAT, Verb.FOPEN, Verb.MPI_OPEN})
 CLOSING = frozenset({Verb.CLOSE, Verb.FCLOSE, Verb.MPI_CLOSE})
 SHARED = frozenset({Verb.MPI_READ_SHARED, Verb.MPI_WRITE_SHARED, Verb.MPI_SEEK_SHARED})
+CUTTING = frozenset({Verb.FTRUNCATE, Verb.TRUNCATE})
+SIZING = CUTTING | {Verb.MPI_SET_SIZE, Verb.MPI_PREALLOCATE}
+#: what calls need not find a file, though they name it
+_NOT_USING = OPENING | {Verb.STAT, Verb.LSTAT, Verb.ACCESS, Verb.UNLINK, Verb.REMOVE, Verb.MKDIR, Verb.RMDIR}
+#: what calls do to the file that they name besides moving bytes, each with the verbs that do it; what an open does
+#: follows from its flags
+EFFECTS: dict[str, frozenset[Verb]] = {
+    "opens": OPENING,
+    "uses": frozenset(Verb) - _NOT_USING,
+    "sizes": SIZING,
+    "cuts": CUTTING,
+    "reserves": frozenset({Verb.MPI_PREALLOCATE}),
+    "takes": frozenset({Verb.UNLINK, Verb.REMOVE, Verb.RENAME}),
+    "is_of_folder": frozenset({Verb.MKDIR, Verb.RMDIR}),
+    "makes_folder": frozenset({Verb.MKDIR}),
+}
+
+
+def among(verbs: Iterable[Verb]) -> pl.Expr:
+    """Return whether a call's verb is one of these."""
+    return pl.col("verb").is_in([int(verb) for verb in verbs])
+
 
 _POSIX = {
     **dict.fromkeys(("open", "open64"), Verb.OPEN),

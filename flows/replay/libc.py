@@ -26,7 +26,8 @@ _FLAGS = (
     (0o1000000, os.O_NOATIME),
 )
 O_CREAT, O_EXCL, O_TRUNC, O_APPEND = 0o100, 0o200, 0o1000, 0o2000
-_O_DIRECT = 0o40000
+#: what the first letter of a stream's mode stands for
+STREAM_FLAGS = {"r": 0, "w": O_CREAT | O_TRUNC, "a": O_CREAT | O_APPEND}
 
 Place = tuple[str, ...]
 #: a buffered file of the C library's kind
@@ -172,10 +173,8 @@ class Calls:
 
     def fopen(self, name: str, place: Place, mode: str) -> Stream:
         """Open a file with a buffer."""
-        kind, is_both = mode[0], "+" in mode
-        access = os.O_RDWR if is_both else os.O_RDONLY if kind == "r" else os.O_WRONLY
-        made = {"r": 0, "w": os.O_CREAT | os.O_TRUNC, "a": os.O_CREAT | os.O_APPEND}[kind]
-        made |= os.O_EXCL if "x" in mode else 0
+        access = os.O_RDWR if "+" in mode else os.O_RDONLY if mode[0] == "r" else os.O_WRONLY
+        made = flags_here(STREAM_FLAGS[mode[0]]) | (os.O_EXCL if "x" in mode else 0)
         return self._stream(self._sandbox.open(place, access | made, 0o666), mode)
 
     def fdopen(self, name: str, descriptor: int, mode: str) -> Stream:
@@ -235,37 +234,30 @@ def _pieces(size: int, parts: int) -> list[int]:
 # ---- what was called
 
 
+#: how Recorder logs the arguments of calls: the name, and what is given besides, from the second on
+_TEXTS = {
+    **dict.fromkeys(("ftruncate", "truncate", "access", "mkdir", "rename", "fopen", "fdopen"), "{0} {2}"),
+    **dict.fromkeys(("readv", "writev", "lseek", "fseek"), "{0} {2} {3}"),
+    **dict.fromkeys(("read", "write"), "{0} %p {2}"),
+    **dict.fromkeys(("pread", "pwrite"), "{0} %p {2} {3}"),
+    **dict.fromkeys(("stat", "fstat"), "{0} %p"),
+    "allocate": "{0} 0 {2}",
+}
+
+
 def _text(method: str, function: str, name: str, given: tuple[Any, ...]) -> str:
     """Return the arguments of a call as Recorder logs them."""
-    logged: dict[str, Callable[[], str]] = {
-        "open": lambda: f"{name} {given[1]}" + (f" {given[2]}" if given[2] >= 0 else ""),
-        "read": lambda: f"{name} %p {given[1]}",
-        "write": lambda: f"{name} %p {given[1]}",
-        "pread": lambda: f"{name} %p {given[1]} {given[2]}",
-        "pwrite": lambda: f"{name} %p {given[1]} {given[2]}",
-        "readv": lambda: f"{name} {given[1]} {given[2]}",
-        "writev": lambda: f"{name} {given[1]} {given[2]}",
-        "lseek": lambda: f"{name} {given[1]} {given[2]}",
-        "ftruncate": lambda: f"{name} {given[1]}",
-        "allocate": lambda: f"{name} 0 {given[1]}",
-        "truncate": lambda: f"{name} {given[1]}",
-        "access": lambda: f"{name} {given[1]}",
-        "stat": lambda: f"{name} %p",
-        "fstat": lambda: f"{name} %p",
-        "mkdir": lambda: f"{name} {given[1]}",
-        "rename": lambda: f"{name} {given[1]}",
-        "fopen": lambda: f"{name} {given[1]}",
-        "fdopen": lambda: f"{name} {given[1]}",
-        "fread": lambda: f"%p {given[2]} {given[1] // max(1, given[2])} {name}",
-        "fwrite": lambda: f"%p {given[2]} {given[1] // max(1, given[2])} {name}",
-        "fprintf": lambda: f"{name} {given[1] + 1}",
-        "fseek": lambda: f"{name} {given[1]} {given[2]}",
-    }
     if function.startswith("creat"):
         return f"{name} {given[2]}"
+    if method == "open":
+        return f"{name} {given[1]}" + (f" {given[2]}" if given[2] >= 0 else "")
+    if method in ("fread", "fwrite"):
+        return f"%p {given[2]} {given[1] // max(1, given[2])} {name}"
+    if method == "fprintf":
+        return f"{name} {given[1] + 1}"
     # The C library's own stat functions take a version first.
     first = "1 " if function.startswith("__") else ""
-    return first + logged.get(method, lambda: name)()
+    return first + _TEXTS.get(method, "{0}").format(name, *given)
 
 
 _NAMES = {"open": "open", "allocate": "posix_fallocate"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from flows.replay.execution import Done
@@ -96,15 +96,7 @@ class Report:
                 {"function": function, "reason": reason, "count": count}
                 for (function, reason), count in sorted(self.not_replayed.items())
             ],
-            "files": [
-                {
-                    "path": file.path,
-                    "traced_bytes": file.traced_bytes,
-                    "replayed_bytes": file.replayed_bytes,
-                    "prepared_bytes": file.prepared_bytes,
-                }
-                for file in self.files
-            ],
+            "files": [asdict(file) for file in self.files],
             "needed_bytes": self.needed_bytes,
             "waited_on": self.waited_on,
             "not_waited_on": self.ignored,
@@ -162,8 +154,6 @@ def finished(
     plan: Report, done: Iterable[Done], started_s: float, sizes: Mapping[Place, int | None], faults: Counter[str]
 ) -> Report:
     """Return the report of a replay, from its plan and what the ranks did."""
-    from dataclasses import replace
-
     ranks = list(done)
     calls, failures, notes = Counter[str](), Counter[tuple[str, str]](), Counter(faults)
     for rank in ranks:

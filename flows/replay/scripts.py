@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from flows.replay.functions import COLLECTIVES, PLACES, READING, SHARED, WRITING, Verb, table
+from flows.replay.functions import COLLECTIVES, PLACES, READING, SHARED, SIZING, WRITING, Verb, among, table
 from flows.replay.sandbox import PathRefused, remapped
 from transforms.arrays import Ints, Reals
 from warehouse.sources.recorder import requests
@@ -174,7 +174,7 @@ def _bytes() -> pl.Expr:
     verb = pl.col("verb")
     counted = pl.col("count") - (verb == int(Verb.FPRINTF)).cast(pl.Int64)
     unit = (
-        pl.when(verb.is_in([int(Verb.FREAD), int(Verb.FWRITE)]))
+        pl.when(among(_BLOCKED))
         .then("size")
         .when(verb.is_between(int(Verb.MPI_READ_AT), int(Verb.MPI_WRITE_SHARED)))
         .then(pl.col("type").replace_strict(requests.TYPE_BYTES, default=None, return_dtype=pl.Int64))
@@ -184,14 +184,13 @@ def _bytes() -> pl.Expr:
     return pl.when(is_sane).then(counted * unit)
 
 
-_MOVING = [int(verb) for verb in sorted(READING | WRITING)]
-_SIZED = [*_MOVING, *map(int, (Verb.FTRUNCATE, Verb.TRUNCATE, Verb.MPI_SET_SIZE, Verb.MPI_PREALLOCATE))]
-_PLACED = [int(verb) for verb in (Verb.PREAD, Verb.PWRITE, Verb.SEEK, Verb.FSEEK, Verb.MPI_READ_AT)] + [
-    int(verb) for verb in (Verb.MPI_WRITE_AT, Verb.MPI_SEEK, Verb.MPI_SET_VIEW)
-]
-_FLAGGED = [int(verb) for verb in (Verb.OPEN, Verb.MPI_OPEN)]
+_PLACED = frozenset({Verb.PREAD, Verb.PWRITE, Verb.SEEK, Verb.FSEEK}) | {
+    *(Verb.MPI_READ_AT, Verb.MPI_WRITE_AT, Verb.MPI_SEEK, Verb.MPI_SET_VIEW)
+}
+_BLOCKED = (Verb.FREAD, Verb.FWRITE)
+_STREAMED = (Verb.FOPEN, Verb.FDOPEN)
 _WHENCES = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4, "MPI_SEEK_SET": 0, "MPI_SEEK_CUR": 1, "MPI_SEEK_END": 2}
-_SOUGHT = [int(verb) for verb in (Verb.SEEK, Verb.FSEEK, Verb.MPI_SEEK)]
+_SOUGHT = (Verb.SEEK, Verb.FSEEK, Verb.MPI_SEEK)
 _STREAM_MODES = "^[rwa]b?\\+?b?[a-z]*$"
 
 
@@ -204,18 +203,15 @@ def _judged(known: pl.DataFrame, way: Way) -> pl.DataFrame:
     lacks = (
         (pl.col("given").list.len() == 0)
         | (pl.col("file").is_null())
-        | (verb.is_in(_PLACED) & pl.col("offset").is_null())
-        | (verb.is_in(_FLAGGED) & pl.col("flag").is_null())
-        | (verb.is_in(_SOUGHT) & pl.col("number").is_null())
+        | (among(_PLACED) & pl.col("offset").is_null())
+        | (among((Verb.OPEN, Verb.MPI_OPEN)) & pl.col("flag").is_null())
+        | (among(_SOUGHT) & pl.col("number").is_null())
         | ((verb == int(Verb.MPI_OPEN)) & pl.col("path").is_null())
         | ((verb == int(Verb.RENAME)) & pl.col("other").is_null())
-        | (
-            verb.is_in([int(Verb.FOPEN), int(Verb.FDOPEN)])
-            & ~pl.col("flags").str.contains(_STREAM_MODES).fill_null(False)
-        )
+        | (among(_STREAMED) & ~pl.col("flags").str.contains(_STREAM_MODES).fill_null(False))
     )
     is_mpi = verb >= int(Verb.MPI_OPEN)
-    is_type_unknown = is_mpi & verb.is_in(_MOVING) & pl.col("bytes").is_null() & (pl.col("count") >= 0)
+    is_type_unknown = is_mpi & among(READING | WRITING) & pl.col("bytes").is_null() & (pl.col("count") >= 0)
     unknown = pl.col("file").is_in(["???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN", ""]) | (pl.col("path") == "???")
     reason = (
         pl.when(pl.col("communicator").is_not_null() & (verb == int(Verb.NONE)))
@@ -230,9 +226,9 @@ def _judged(known: pl.DataFrame, way: Way) -> pl.DataFrame:
         .then(pl.lit("file not known"))
         .when(is_type_unknown)
         .then(pl.lit("datatype not in the trace"))
-        .when(lacks | (verb.is_in(_SIZED) & pl.col("bytes").is_null()))
+        .when(lacks | (among(READING | WRITING | SIZING) & pl.col("bytes").is_null()))
         .then(pl.lit("malformed arguments"))
-        .when(verb.is_in([int(found) for found in SHARED]) if way == "posix" else pl.lit(False))
+        .when(among(SHARED) if way == "posix" else pl.lit(False))
         .then(pl.lit("shared file pointer, which needs --mpi"))
     )
     return sized.with_columns(reason=reason, is_mpi=is_mpi)
@@ -263,7 +259,7 @@ def _numbered_names(
         .then(pl.format("p{}", "path"))
         .when(verb == int(Verb.RENAME))
         .then(pl.format("p{}", "other"))
-        .when(verb.is_in([int(Verb.FOPEN), int(Verb.FDOPEN)]))
+        .when(among(_STREAMED))
         .then(pl.format("m{}", "flags"))
         .when(verb == int(Verb.MPI_SET_VIEW))
         .then(pl.format("m{} {}", "type", "other")),
@@ -377,14 +373,13 @@ def _due(judged: pl.DataFrame, done: pl.DataFrame, syncs: pl.DataFrame, spent: R
 def _fill_calls(steps: Steps, done: pl.DataFrame, functions: tuple[str, ...]) -> None:
     number = {function: at for at, function in enumerate(functions)}
     verb = pl.col("verb")
-    is_block = verb.is_in([int(Verb.FREAD), int(Verb.FWRITE)])
     columns = {
         "verb": verb,
         "file": pl.col("file_id"),
         "other": pl.col("other_id"),
         "size": pl.when(verb == int(Verb.MPI_OPEN)).then("number_of").otherwise("bytes"),
         "offset": pl.coalesce("offset", "parts", "mode"),
-        "flags": pl.when(is_block).then("size").otherwise(pl.coalesce("number", "flag", "mode")),
+        "flags": pl.when(among(_BLOCKED)).then("size").otherwise(pl.coalesce("number", "flag", "mode")),
     }
     for name, column in (
         done.select(column.cast(pl.Int64).fill_null(ABSENT).alias(n) for n, column in columns.items()).to_dict().items()
