@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,28 @@ if TYPE_CHECKING:
 
 _REFUSED = 3
 _METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "all")
+_OUTLIERS = ("z-score", "dbscan", "forest", "lof", "peaks")
+#: what FTIO takes besides, without what stands between letters
+_OTHER_NAMES = {
+    "zscore": "z-score",
+    "db": "dbscan",
+    "isolationforest": "forest",
+    "localoutlierfactor": "lof",
+    "peak": "peaks",
+    "findpeaks": "peaks",
+}
+
+
+class _OutlierChoice(click.Choice[str]):
+    """A way to find outliers, by any name that FTIO has for it."""
+
+    def __init__(self) -> None:
+        super().__init__(_OUTLIERS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return our name for it."""
+        letters = "".join(filter(str.isalpha, str(value))).lower()
+        return super().convert(_OTHER_NAMES.get(letters, letters), param, ctx)
 
 
 @click.command("period")
@@ -38,6 +60,11 @@ _METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "fti
     show_default=True,
     help="How the period is sought; ftio gives what FTIO 0.0.9 would.",
 )
+@click.option(
+    "--outliers",
+    type=_OutlierChoice(),
+    help="With --method dft, merged or all: which frequencies stand out, as FTIO's --outlier; z-score if not given.",
+)
 @click.option("--filesystem", help="The file system of polls that do not say it.")
 @click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
 @click.option("--time-zone", help="IANA zone of naive local times; UTC if not given.")
@@ -52,6 +79,7 @@ def period_command(
     window: WindowText | None,
     skip_first_phase: bool,
     method: str,
+    outliers: str | None,
     filesystem: str | None,
     value: str | None,
     time_zone: str | None,
@@ -70,14 +98,14 @@ def period_command(
 
     told = Told(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
     span = None if window is None else (window.start_s, window.end_s)
-    asked = Asked(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method)
+    asked = Asked(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
     found = find_periods(path, load(obj[1], obj[0].root), told, asked)
     if plot is not None:
         _draw(found, plot)
     if found.refused_count:
         click.echo(f"{found.refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
     if as_json:
-        show_json(found.rows.to_dicts())
+        show_json([{**row, "outliers": found.outliers_of(row["method"])} for row in found.rows.to_dicts()])
     else:
         _show(found)
     return _REFUSED if found.refused_count else 0
@@ -96,7 +124,7 @@ def _show(found: FoundPeriods) -> None:
             (
                 row["subject_id"] if row["subject_id"] != found.name else None,
                 row["direction"],
-                row["method"],
+                found.method_text(row["method"]),
                 row["outcome"] if row["period_s"] is None else row["period_s"],
                 _time_text(row["window_start_s"], found.zero_s),
                 _time_text(row["window_end_s"], found.zero_s),
@@ -132,9 +160,10 @@ def _draw(found: FoundPeriods, target: Path) -> None:
         shown.detections,
         title=shown.title,
         direction=shown.direction,
-        method=shown.method,
+        method=found.method_text(shown.method),
         has_utc_clock=shown.has_utc_clock,
         is_circular=shown.method == "autoperiod",
+        has_z_score=found.outliers_of(shown.method) in (None, "z-score"),
     )
     draw(view, target)
     click.echo(f"Drawn: {shown.direction} of {shown.title}, in {target}", err=True)

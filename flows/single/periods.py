@@ -8,11 +8,12 @@ see the bytes in each step; series and polls get steps of that length.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -33,8 +34,20 @@ from transforms.throughput.requests import Requests, Steps, step_function
 from warehouse.contracts.traces import TRACE_REQUESTS
 from warehouse.errors import UsageError
 
+if TYPE_CHECKING:
+    from transforms.periods.ftio_outliers import Method
+
 #: those that sample at instants
 _OF_INSTANTS = ("dft", "autocorrelation", "merged")
+#: those that look for outliers in a spectrum, and the ways to find them, by their options' names
+_OF_OUTLIERS = ("dft", "merged")
+_OUTLIERS: Mapping[str, Method] = {
+    "z-score": "z_score",
+    "dbscan": "dbscan",
+    "forest": "isolation_forest",
+    "lof": "local_outlier_factor",
+    "peaks": "find_peaks",
+}
 #: FTIO 0.0.9's own default
 _FTIO_HZ = 10.0
 #: samples of a signal: a gigabyte for all that is made of them
@@ -47,7 +60,8 @@ _EPOCH_S = 1e9
 class Asked:
     """What is asked for: a direction, samples per second, a window in seconds, and a method or `all`.
 
-    The window is since 1970 where `is_window_utc`, else on the input's own clock; None is all of the time.
+    The window is since 1970 where `is_window_utc`, else on the input's own clock; None is all of the time. outliers:
+    how FTIO's methods tell which frequencies stand out; None is by the Z-score, as of the night.
     """
 
     direction: str | None = None
@@ -56,6 +70,7 @@ class Asked:
     is_window_utc: bool = False
     skip_first_phase: bool = False
     method: str = "controlled"
+    outliers: str | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -87,7 +102,7 @@ class FoundPeriods:
     """What one input tells: rows of `periods`, how many rows could not be read, and the signal that moves most.
 
     zero_s: of inputs whose clock is known, its zero in seconds since 1970, else None. drawn: None where nothing was
-    moved.
+    moved. outliers: how those that stand out of a spectrum were told.
     """
 
     name: str
@@ -95,6 +110,16 @@ class FoundPeriods:
     refused_count: int
     zero_s: float | None
     drawn: Drawn | None
+    outliers: str
+
+    def outliers_of(self, method: str) -> str | None:
+        """Return how a method's outliers were told; None for one that looks for none."""
+        return self.outliers if method in _OF_OUTLIERS else None
+
+    def method_text(self, method: str) -> str:
+        """Return a method's name, with how its outliers were told if that was another way than the night's."""
+        way = self.outliers_of(method)
+        return method if way in (None, "z-score") else f"{method} ({way})"
 
 
 @dataclass(frozen=True)
@@ -117,15 +142,26 @@ def find_periods(path: Path, settings: Settings, told: Told, asked: Asked) -> Fo
 
     Raises InputRefused if it tells of no bytes over time, UsageError where what is asked for does not fit it.
     """
-    params = params_of(settings.periods, asked.methods)
+    params = _params(settings, asked)
     with opened(path, settings, told) as found:
         signals = _of_trace(found, settings, asked) if isinstance(found, TraceInput) else _of_rows(found, asked)
     answers = list(_answers(signals, params, asked))
     rows = pl.concat(rows_from(subjects.keys, judged, answer) for subjects, judged, answer in answers)
     ordered = rows.sort("subject_id", "direction", nulls_last=True, maintain_order=True)
+    drawn = _drawn(found.name, answers, signals.zero_s)
     return FoundPeriods(
-        found.name, ordered, found.refused_count, signals.zero_s, _drawn(found.name, answers, signals.zero_s)
+        found.name, ordered, found.refused_count, signals.zero_s, drawn, asked.outliers or "z-score"
     )
+
+
+def _params(settings: Settings, asked: Asked) -> PeriodParams:
+    """Return the night's parameters, with another way to find outliers where one is asked for."""
+    params = params_of(settings.periods, asked.methods)
+    if asked.outliers is None:
+        return params
+    if params.dft is None:
+        raise UsageError(f"--outliers has no meaning with --method {asked.method}: use it with dft, merged or all.")
+    return replace(params, dft=replace(params.dft, method=_OUTLIERS[asked.outliers]))
 
 
 def _answers(signals: _Signals, params: PeriodParams, asked: Asked) -> Iterator[tuple[Subjects, pl.DataFrame, Periods]]:

@@ -186,10 +186,12 @@ def view_of(
     signal: int = 0,
     has_utc_clock: bool = False,
     is_circular: bool = False,
+    has_z_score: bool = True,
 ) -> PeriodView:
     """Return what there is to see of one of the signals of which something was found.
 
     signal: its number among both. Spectrum and autocorrelation (circular, if the method's is) are of the judged time.
+    has_z_score: whether the spectrum's threshold is one of the Z-score; of other ways to find outliers none is drawn.
     """
     one = signals.chosen(slice(signal, signal + 1))
     first, last = (int(place) for place in found.candidates.offsets[signal : signal + 2])
@@ -213,7 +215,7 @@ def view_of(
     return replace(
         view,
         cosines=_cosines(view, judged, found, slice(first, last)),
-        spectrum=_spectrum(judged, found.candidates.frequency_hz[first:last]),
+        spectrum=_spectrum(judged, found.candidates.frequency_hz[first:last], has_z_score=has_z_score),
         autocorrelation=_autocorrelation(judged, is_circular=is_circular),
     )
 
@@ -251,12 +253,12 @@ def _fitted(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[float
     return math.hypot(even, odd), math.atan2(-odd, even), float(mean)
 
 
-def _spectrum(judged: EvenSignals, candidates_hz: Reals) -> Spectrum:
+def _spectrum(judged: EvenSignals, candidates_hz: Reals, *, has_z_score: bool) -> Spectrum:
     found, threshold_z = spectra(judged), OutlierParams().z_threshold
     if not found.bin_count or found.is_constant[0]:
         return Spectrum.none()
     shares = found.shares[0]
-    threshold = float(shares.mean() + threshold_z * shares.std())
+    threshold = float(shares.mean() + threshold_z * shares.std()) if has_z_score else math.nan
     return Spectrum(found.frequencies_hz[0], shares, threshold, threshold_z, candidates_hz)
 
 

@@ -106,6 +106,59 @@ def test_ftio_samples_for_itself(trace: Path) -> None:
     assert row["window_start_s"] == 0.0
 
 
+WAYS = ("z-score", "dbscan", "forest", "lof", "peaks")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_to_find_outliers_finds_the_period(way: str, trace: Path, cli: Cli, tmp_path: Path) -> None:
+    asked = ("period", trace, "--direction", "write", "--method", "dft", "--skip-first-phase", "--outliers", way)
+    code, out, err = cli(*asked, "--json")
+    assert (code, err) == (0, "")
+    (row,) = json.loads(out)
+    assert (row["method"], row["outliers"], row["outcome"]) == ("dft", way, "periodic")
+    assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-2)
+    code, out, _ = cli(*asked, "--plot", tmp_path / "period.png")
+    assert code == 0
+    assert (tmp_path / "period.png").is_file()
+    assert (f"dft ({way})" in out) == (way != "z-score")
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("Z-score", "z-score"),
+        ("DB-Scan", "dbscan"),
+        ("db", "dbscan"),
+        ("Isolation_forest", "forest"),
+        ("Isolation-forest", "forest"),
+        ("LOF", "lof"),
+        ("local outlier factor", "lof"),
+        ("peak", "peaks"),
+        ("Find-peaks", "peaks"),
+    ],
+)
+def test_the_names_that_ftio_has_are_taken(name: str, way: str, trace: Path, cli: Cli) -> None:
+    code, out, _ = cli("period", trace, "--method", "merged", "--outliers", name, "--json")
+    assert code == 0
+    assert {row["outliers"] for row in json.loads(out)} == {way}
+
+
+def test_only_what_looks_for_outliers_says_how_they_were_told(trace: Path, cli: Cli) -> None:
+    _, out, _ = cli("period", trace, "--method", "all", "--outliers", "peaks", "--json")
+    told = {row["method"]: row["outliers"] for row in json.loads(out)}
+    assert {method for method, way in told.items() if way} == {"dft", "merged"}
+    _, out, _ = cli("period", trace, "--method", "dft", "--json")
+    assert {row["outliers"] for row in json.loads(out)} == {"z-score"}
+
+
+@pytest.mark.parametrize("method", ["controlled", "autocorrelation", "autoperiod", "ftio"])
+def test_outliers_are_refused_where_they_have_no_meaning(method: str, trace: Path, cli: Cli) -> None:
+    code, out, err = cli("period", trace, "--method", method, "--outliers", "lof")
+    assert (code, out) == (2, "")
+    assert f"--outliers has no meaning with --method {method}: use it with dft, merged or all." in err
+    assert cli("period", trace, "--method", "dft", "--outliers", "median")[0] == 2
+
+
 def test_polls_are_one_signal_with_a_clock(polls: Path, cli: Cli) -> None:
     code, out, _ = cli("period", polls, "--direction", "read", "--filesystem", "scratch")
     assert code == 0
