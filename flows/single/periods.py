@@ -149,9 +149,7 @@ def find_periods(path: Path, settings: Settings, told: Told, asked: Asked) -> Fo
     rows = pl.concat(rows_from(subjects.keys, judged, answer) for subjects, judged, answer in answers)
     ordered = rows.sort("subject_id", "direction", nulls_last=True, maintain_order=True)
     drawn = _drawn(found.name, answers, signals.zero_s)
-    return FoundPeriods(
-        found.name, ordered, found.refused_count, signals.zero_s, drawn, asked.outliers or "z-score"
-    )
+    return FoundPeriods(found.name, ordered, found.refused_count, signals.zero_s, drawn, asked.outliers or "z-score")
 
 
 def _params(settings: Settings, asked: Asked) -> PeriodParams:
