@@ -144,24 +144,6 @@ def say(axes: Axes, text: str) -> None:
     axes.set(xticks=[], yticks=[])
 
 
-# ---- figures of studies
-
-#: dots per inch of a study's figures
-STUDY_DPI = 120
-
-
-def save_study(figure: Figure, path: Path) -> None:
-    """Save a figure of a study as PNG, without its frame's upper and right sides."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    for axes in figure.axes:
-        axes.tick_params(labelsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
-    FigureCanvasAgg(figure)
-    # without the library's version: the same picture has the same bytes
-    figure.savefig(path, format="png", dpi=STUDY_DPI, metadata={"Software": None})
-
-
 def in_order(frame: pl.DataFrame, column: str) -> list[str]:
     """Return a column's values in the order in which they come."""
     return frame[column].unique(maintain_order=True).to_list()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from reports import panels
+from studies.drawing import legend_below
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 #: measures of a run by column, and how they are shown
@@ -90,10 +90,4 @@ def _settings(figure: Figure, compared: pl.DataFrame, settings: Sequence[str], p
     right.set_title("Mixes won less mixes lost to least loaded")
     left.set_yticks(range(len(settings)), settings)
     left.invert_yaxis()
-    _legend(figure, left)
-
-
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.3)
-    figure.tight_layout(rect=(0.0, 0.07, 1.0, 1.0))
+    legend_below(figure, left)

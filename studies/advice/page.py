@@ -1,71 +1,65 @@
-"""The study as a page: `advice-study.md` with its tables, and the figures beside it."""
+"""What the study of advice shows: its page, and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 
 import polars as pl
 
-from studies.advice.running import GRID_S, ORACLE_STEP_S, POLICIES, SETTINGS, SHORT_DELAY_S, Results, compared
-from studies.periods.page import FIGURES, markdown_table, write_page
+from studies.advice.figures import draw_policies, draw_settings
+from studies.advice.running import (
+    ADVICE,
+    GRID_S,
+    ORACLE_STEP_S,
+    POLICIES,
+    SETTINGS,
+    SHORT_DELAY_S,
+    USUAL,
+    Results,
+    compared,
+)
+from studies.pages import Block, Figure, Table, tabled
 
-PAGE = "advice-study.md"
-_POLICIES_FIGURE, _SETTINGS_FIGURE = "advice-study-policies.png", "advice-study-settings.png"
 #: who a policy is held against: what schedulers do now, and what they could do with mean loads alone
 RIVAL, STRONGER_RIVAL = "least loaded", "least mean"
 _ADVISED, _ADVISED_SHORT, _WAITING = "contention, delayed", "contention, short delay", "least loaded, as late"
-POLICY_COLUMNS = (
-    *("policy", "contended / own bytes", "/ least loaded", "fewer", "same", "more", "fewer / more than least mean"),
-    *("I/O slowdown", "others' I/O slowdown", "mean delay"),
-)
-SETTING_COLUMNS = (
-    "setting",
-    "policy",
-    "/ least loaded",
-    "fewer",
-    "same",
-    "more",
-    "/ least mean",
-    "fewer",
-    "same",
-    "more",
-)
 #: policies that a table of settings has, the others being the same in most of them
 _SHOWN = ("least mean", "correlation", "contention", _ADVISED_SHORT, _ADVISED, "oracle")
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Write the page and its figures into a folder; return the page."""
-    return write_page(folder / PAGE, lambda figures: _draw(results, figures), lambda: text(results))
+def document(results: Results) -> list[dict[str, object]]:
+    """Return the results as plain values."""
+    return results.runs.to_dicts()
 
 
-def _draw(results: Results, folder: Path) -> None:
-    from studies.advice.figures import draw_policies, draw_settings
-
-    usual = next(iter(SETTINGS))
-    draw_policies(results.runs.filter(pl.col("setting") == usual), folder / _POLICIES_FIGURE)
-    draw_settings(compared(results, RIVAL), list(SETTINGS), list(_SHOWN), folder / _SETTINGS_FIGURE)
+def tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """Yield titles and tables."""
+    yield "Where everything usual is known", policy_table(results)
+    yield "What errors do to it", setting_table(results)
 
 
-def policy_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield what each policy comes to in the usual setting."""
-    usual = next(iter(SETTINGS))
-    beside = _by_policy(results, STRONGER_RIVAL, usual)
-    for policy, row in _by_policy(results, RIVAL, usual).items():
-        yield (
-            policy,
-            f"{row['contended_ratio']:.3f}",
-            f"{row['to_rival']:.2f}",
-            *(str(row[column]) for column in ("wins", "ties", "losses")),
-            f"{beside[policy]['wins']} / {beside[policy]['losses']}",
-            f"{row['io_slowdown']:.3f}",
-            f"{row['others_slowdown']:.3f}",
-            f"{row['delay_s']:.0f} s",
-        )
+def policy_table(results: Results) -> Table:
+    """Return what each policy comes to in the usual setting."""
+    beside = compared(results, STRONGER_RIVAL).select("setting", "policy", rival_wins="wins", rival_losses="losses")
+    found = compared(results, RIVAL).join(beside, on=["setting", "policy"], maintain_order="left")
+    return Table.of(
+        found.filter(pl.col("setting") == USUAL),
+        ("policy", "{policy}"),
+        ("contended / own bytes", "{contended_ratio:.3f}"),
+        ("/ least loaded", "{to_rival:.2f}"),
+        ("fewer", "{wins}"),
+        ("same", "{ties}"),
+        ("more", "{losses}"),
+        ("fewer / more than least mean", "{rival_wins} / {rival_losses}"),
+        ("I/O slowdown", "{io_slowdown:.3f}"),
+        ("others' I/O slowdown", "{others_slowdown:.3f}"),
+        ("mean delay", "{delay_s:.0f} s"),
+    )
 
 
-def setting_rows(results: Results) -> Iterator[Sequence[str]]:
+@tabled("setting", "policy", "/ least loaded", "fewer", "same", "more", "/ least mean", "fewer", "same", "more")
+def setting_table(results: Results) -> Iterator[Sequence[str]]:
     """Yield what the policies come to in every setting."""
     for setting in SETTINGS:
         rivals = [_by_policy(results, rival, setting) for rival in (RIVAL, STRONGER_RIVAL)]
@@ -86,15 +80,8 @@ def _by_policy(results: Results, rival: str, setting: str) -> dict[str, dict[str
     return {row["policy"]: row for row in rows.iter_rows(named=True)}
 
 
-def text(results: Results) -> str:
-    """Return the page."""
-    return "\n\n".join(_blocks(results)) + "\n"
-
-
-def _blocks(results: Results) -> Iterator[str]:
-    params = results.params
-    command = f"iosig study advice --seeds {params.seed_count} --seed {params.seed}"
-    yield f"<!-- Made by `{command} --into DIR`: run it again instead of editing this page. -->"
+def blocks(results: Results) -> Iterator[Block]:
+    """Yield what the page is made of."""
     yield "# What advice on where and when to start is worth"
     yield (
         "Who knows the signatures of what runs on a machine's partitions can tell where a further application would "
@@ -103,23 +90,24 @@ def _blocks(results: Results) -> Iterator[str]:
         "6.4). Here a new application is put by several policies into the same mixes of running ones, and what "
         "follows is simulated."
     )
-    yield markdown_table(("policy", "what it takes"), POLICIES.items())
+    yield Table(("policy", "what it takes"), list(POLICIES.items()))
     yield _in_short(results)
-    yield f"![Contended bytes and I/O slowdown by policy]({FIGURES}/{_POLICIES_FIGURE})"
-    yield markdown_table(POLICY_COLUMNS, policy_rows(results))
+    of_usual = results.runs.filter(pl.col("setting") == USUAL)
+    yield Figure("Contended bytes and I/O slowdown by policy", "policies", partial(draw_policies, of_usual))
+    yield policy_table(results)
     yield _words(results)
     yield "## With errors"
-    yield markdown_table(("setting", "what it is"), ((name, doc) for name, (doc, _) in SETTINGS.items()))
-    yield f"![Contended bytes by setting]({FIGURES}/{_SETTINGS_FIGURE})"
-    yield markdown_table(SETTING_COLUMNS, setting_rows(results))
+    yield Table(("setting", "what it is"), [(name, doc) for name, (doc, _) in SETTINGS.items()])
+    draw = partial(draw_settings, compared(results, RIVAL), list(SETTINGS), _SHOWN)
+    yield Figure("Contended bytes by setting", "settings", draw)
+    yield setting_table(results)
     yield "The advice does not know of the errors: it counts with the same drift and the same doubt in all settings."
     yield "## How the mixes are drawn"
-    yield from _model(results)
+    yield from _model()
 
 
 def _in_short(results: Results) -> str:
-    usual = next(iter(SETTINGS))
-    found, beside, later = (_by_policy(results, rival, usual) for rival in (RIVAL, STRONGER_RIVAL, _WAITING))
+    found, beside, later = (_by_policy(results, rival, USUAL) for rival in (RIVAL, STRONGER_RIVAL, _WAITING))
     count = results.params.seed_count
     return (
         "In the usual setting, advice with delays has fewer contended bytes than the partition with the least load in "
@@ -154,9 +142,9 @@ def _words(results: Results) -> str:
     )
 
 
-def _model(results: Results) -> Iterator[str]:
-    usual = next(iter(SETTINGS.values()))[1]
-    of, advice = usual.applications, results.params.advice
+def _model() -> Iterator[str]:
+    _, usual = SETTINGS[USUAL]
+    of, advice = usual.applications, ADVICE
     yield (
         "A mix has 3 to 8 partitions of the same capacity, 2 to 4 GB/s. Each gets applications until they come to "
         f"{of.load_ratio[0]:.0%} to {of.load_ratio[1]:.0%} of it on average, two at least: all partitions are in use, "

@@ -6,22 +6,20 @@ them; the advice knows nothing of that but the demands.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
+from functools import partial
 
 import numpy as np
 import polars as pl
 
+from studies.pieces import Told, nobody, worked
+from studies.study import SeedParams
 from transforms.advice import Advice, AdviceParams, Demand, Partition, Running, advise
 from transforms.arrays import Bools, Reals, offsets_of
 from transforms.synthetic.contention import Chains, Pipe, Shared, share
 from transforms.synthetic.site import signature
 from transforms.synthetic.workload import PROFILE, Application, Burst
-
-Told = Callable[[int, int], None]
 
 #: when the new application is placed: by then everybody who runs has begun [s]
 NOW_S = 7200.0
@@ -29,6 +27,7 @@ NOW_S = 7200.0
 RECENT_S, PAST_S = 300.0, 1800.0
 #: of the advice's grid: half as fine as usual, which changes no choice to speak of [s]
 GRID_S = 4.0
+ADVICE = AdviceParams(step_s=GRID_S)
 #: delays that the oracle tries are so many seconds apart
 ORACLE_STEP_S = 300.0
 #: what is also tried: that no start waits for longer than this, a part of what advice offers [s]
@@ -86,9 +85,10 @@ class Setting:
 #: IOSI, section 5.3: applications keep their I/O to 5 to 10 percent of the run
 _BRIEF = Applications(busy_ratios=(0.05, 0.10))
 _IDLE = Applications(load_ratio=(0.0, 0.5))
-#: the settings by name, with what they are; the first is the usual one
+USUAL = "usual"
+#: the settings by name, with what they are
 SETTINGS: dict[str, tuple[str, Setting]] = {
-    "usual": ("signatures are right; when each running job began, and its last burst, is known", Setting()),
+    USUAL: ("signatures are right; when each running job began, and its last burst, is known", Setting()),
     "job log": ("only when each job began is known", Setting(is_followed=False)),
     "phase error": ("positions are told with an error of 30 s", Setting(position_error_s=30.0)),
     "volume error": ("signatures are told with an error of 30 % of their height", Setting(volume_error_ratio=0.3)),
@@ -410,15 +410,15 @@ def oracle(judge: Judge, delays_s: Reals) -> tuple[int, float]:
     return min(places, key=lambda place: judge.outcome(*place)["contended_ratio"])
 
 
-def _rows(name: str, setting: Setting, judge: Judge, params: StudyParams, number: int) -> Iterator[dict[str, object]]:
+def _rows(name: str, setting: Setting, judge: Judge, seed: int, number: int) -> Iterator[dict[str, object]]:
     """Yield what every policy comes to in one mix; the oracle with delays in the usual setting alone."""
-    rng, lot = (np.random.default_rng([params.seed, number, purpose]) for purpose in (_KNOWN, _LOT))
+    rng, lot = (np.random.default_rng([seed, number, purpose]) for purpose in (_KNOWN, _LOT))
     demand, partitions = told(judge.mix, judge.without, setting, rng)
-    advice = advise(demand, partitions, params.advice)
+    advice = advise(demand, partitions, ADVICE)
     places = placed(judge, advice, round(judge.mix.new.duration_s / advice.step_s), lot)
     places["oracle"] = oracle(judge, np.zeros(1))
-    if name == next(iter(SETTINGS)):
-        delays = np.arange(0.0, params.advice.most_delay_s + 1.0, ORACLE_STEP_S)
+    if name == USUAL:
+        delays = np.arange(0.0, ADVICE.most_delay_s + 1.0, ORACLE_STEP_S)
         places["oracle, delayed"] = oracle(judge, delays)
     for policy, (partition, delay_s) in places.items():
         found = judge.outcome(partition, delay_s)
@@ -428,14 +428,8 @@ def _rows(name: str, setting: Setting, judge: Judge, params: StudyParams, number
 # ---- the study
 
 
-@dataclass(frozen=True, slots=True)
-class StudyParams:
-    """How much is simulated: mixes of each setting; worker_count: processes, as many as there are cores if None."""
-
-    seed_count: int = 100
-    seed: int = 0
-    worker_count: int | None = None
-    advice: AdviceParams = field(default_factory=lambda: AdviceParams(step_s=GRID_S))
+#: how much is simulated: mixes of each setting
+StudyParams = SeedParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,39 +443,21 @@ class Results:
     runs: pl.DataFrame
 
 
-def study(params: StudyParams, told: Told = lambda done, count: None) -> Results:
+def study(params: StudyParams, told: Told = nobody) -> Results:
     """Simulate all mixes. The same seed gives the same results, with any number of processes."""
-    frames: dict[int, pl.DataFrame] = {}
-    for done, (number, frame) in enumerate(_worked(params), start=1):
-        frames[number] = frame
-        told(done, params.seed_count)
-    return Results(params, pl.concat([frames[number] for number in range(params.seed_count)]))
+    mixes = worked(partial(of_mix, params.seed), range(params.seed_count), params.worker_count, told)
+    return Results(params, pl.concat(mixes))
 
 
-def _worked(params: StudyParams) -> Iterator[tuple[int, pl.DataFrame]]:
-    workers = min(params.worker_count or os.cpu_count() or 1, params.seed_count)
-    if workers <= 1:
-        yield from ((number, of_mix(params, number)) for number in range(params.seed_count))
-        return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    try:
-        numbers = {pool.submit(of_mix, params, number): number for number in range(params.seed_count)}
-        for future in as_completed(numbers):
-            yield numbers[future], future.result()
-    finally:
-        # whoever interrupts it does not wait for what has not begun
-        pool.shutdown(cancel_futures=True)
-
-
-def of_mix(params: StudyParams, number: int) -> pl.DataFrame:
+def of_mix(seed: int, number: int) -> pl.DataFrame:
     """Return the rows of one mix in every setting; settings that differ in what is known share its simulations."""
     judges: dict[tuple[object, ...], Judge] = {}
     rows: list[dict[str, object]] = []
     for name, (_, setting) in SETTINGS.items():
         if setting.drawn_by not in judges:
-            mix = drawn(setting, params.seed, number)
-            judges[setting.drawn_by] = Judge(mix, setting.seek_loss_ratio, params.advice.most_delay_s)
-        rows += _rows(name, setting, judges[setting.drawn_by], params, number)
+            mix = drawn(setting, seed, number)
+            judges[setting.drawn_by] = Judge(mix, setting.seek_loss_ratio, ADVICE.most_delay_s)
+        rows += _rows(name, setting, judges[setting.drawn_by], seed, number)
     return pl.DataFrame(rows)
 
 

@@ -1,8 +1,4 @@
-"""Pictures of the study of extrapolations: sizes by ranks, times by ranks, and where ranks write in a shared file.
-
-They are PNGs, drawn without a display; the same tables make the same bytes. Colours are Okabe and Ito's, which people
-who do not see all colours can tell apart too.
-"""
+"""Pictures of the study of extrapolations: sizes by ranks, times by ranks, and where ranks write in a shared file."""
 
 from __future__ import annotations
 
@@ -13,17 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, in_order, own_style, save_study
+from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, in_order, own_style
 from reports.texts import plain
+from studies.drawing import GREY, figure_of, save_study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 _WIDTH_IN = 9.0
 _COLOURS = (VERMILION, BLUE, GREEN, ORANGE, PURPLE, SKY)
-_GREY = "#666666"
 _COLUMNS = 4
 _UNITS = {
     1e3: "1 kB",
@@ -37,6 +32,11 @@ _UNITS = {
 }
 #: programs in the picture of sizes: from the largest traces to the smallest
 _MOST_SIZES = 4
+
+
+def _blank(height_in: float) -> Figure:
+    # room between the common label and the ticks' own
+    return figure_of(_WIDTH_IN, height_in, {"w_pad": 0.08, "h_pad": 0.06})
 
 
 # ---- sizes
@@ -55,7 +55,7 @@ def draw_sizes(traces: pl.DataFrame, sizes: pl.DataFrame, title: str, path: Path
     largest = reaching.group_by("program", maintain_order=True).agg(pl.col("traced_bytes").max())
     ordered = largest.sort("traced_bytes", descending=True, maintain_order=True)["program"]
     names = ordered.gather(np.unique(np.linspace(0, len(ordered) - 1, _MOST_SIZES).round().astype(int))).to_list()
-    figure = _figure(_WIDTH_IN, 5.0)
+    figure = _blank(5.0)
     axes = figure.subplots()
     for colour, name in zip(_COLOURS, names, strict=False):
         _size_lines(axes, reaching.filter(program=name), sizes.filter(program=name), colour, _label(name))
@@ -97,10 +97,10 @@ def _size_legend(figure: Figure, axes: Axes) -> None:
 
     handles, _ = axes.get_legend_handles_labels()
     marks = [
-        Line2D([], [], color=_GREY, marker="s", linestyle="none", markersize=4, label="as traced"),
-        Line2D([], [], color=_GREY, linestyle="--", linewidth=1, label="straight on from there"),
-        Line2D([], [], color=_GREY, marker="o", markersize=4, label="compressed, traced"),
-        Line2D([], [], color=_GREY, marker="o", markerfacecolor="white", label="compressed, extrapolated"),
+        Line2D([], [], color=GREY, marker="s", linestyle="none", markersize=4, label="as traced"),
+        Line2D([], [], color=GREY, linestyle="--", linewidth=1, label="straight on from there"),
+        Line2D([], [], color=GREY, marker="o", markersize=4, label="compressed, traced"),
+        Line2D([], [], color=GREY, marker="o", markerfacecolor="white", label="compressed, extrapolated"),
     ]
     figure.legend(handles=[*handles, *marks], loc="outside lower center", ncols=4, fontsize=8.5, frameon=False)
 
@@ -117,7 +117,7 @@ def draw_times(checks: pl.DataFrame, curves: pl.DataFrame, title: str, path: Pat
     """
     names = in_order(curves, "program")
     rows = max(-(-len(names) // _COLUMNS), 1)
-    figure = _figure(_WIDTH_IN, 0.9 + 1.75 * rows)
+    figure = _blank(0.9 + 1.75 * rows)
     cells = figure.subplots(rows, _COLUMNS, squeeze=False).ravel()
     for axes, name in zip(cells, names, strict=False):
         _time_panel(axes, checks.filter(program=name).sort("process_count"), curves.filter(program=name))
@@ -169,7 +169,7 @@ def draw_map(maps: pl.DataFrame, title: str, path: Path) -> None:
     counts = maps.select("process_count", "is_traced").unique(maintain_order=True).rows()
     columns = min(len(counts), 3)
     rows = -(-len(counts) // columns)
-    figure = _figure(_WIDTH_IN, 0.9 + 2.3 * rows)
+    figure = _blank(0.9 + 2.3 * rows)
     cells = figure.subplots(rows, columns, squeeze=False).ravel()
     ends = [_map_panel(axes, maps.filter(process_count=count)) for axes, (count, _) in zip(cells, counts, strict=False)]
     for axes, (count, is_traced) in zip(cells, counts, strict=False):
@@ -205,12 +205,3 @@ def _map_legend(figure: Figure, iterations: Sequence[int]) -> None:
     shown = iterations[: len(_COLOURS)]
     marks = [Patch(color=_COLOURS[number], label=f"iteration {number}") for number in shown]
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), fontsize=8.5, frameon=False)
-
-
-def _figure(width_in: float, height_in: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width_in, height_in), layout="constrained")
-    # room between the common label and the ticks' own
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.06)  # type: ignore[union-attr,call-arg]
-    return figure

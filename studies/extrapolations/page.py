@@ -1,78 +1,40 @@
-"""The study as a page: `extrapolations-study.md` with its tables, and the figures beside it."""
+"""What the study of extrapolations shows: its page, and all tables for JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import polars as pl
 
+from studies.extrapolations import figures
 from studies.extrapolations.running import FAR, Results
 from studies.extrapolations.tables import (
     KINDS,
-    MODEL,
-    OUTCOME,
-    REFUSAL,
-    SUMMARY,
-    TIME,
     lossless,
-    model_rows,
-    outcome_rows,
-    refusal_rows,
-    size_columns,
-    size_rows,
-    summary_rows,
-    time_rows,
+    model_table,
+    outcome_table,
+    refusal_table,
+    size_table,
+    summary_table,
+    tables,
     time_summary,
+    time_table,
 )
-from studies.periods.page import FIGURES, markdown_table, write_page
+from studies.pages import Block, Figure
 
-PAGE = "extrapolations-study.md"
-
-
-def write(results: Results, folder: Path) -> Path:
-    """Write the page and its figures into a folder; return the page."""
-    return write_page(folder / PAGE, lambda figures: _draw(results, figures), lambda: text(results))
+__all__ = ["blocks", "document", "tables"]
 
 
-def _draw(results: Results, folder: Path) -> None:
-    from studies.extrapolations import figures as figures
-
-    if not results.sizes.is_empty():
-        title = "Bytes of a trace by ranks"
-        figures.draw_sizes(results.traces, results.sizes, title, folder / _figure("sizes"))
-    if not results.curves.is_empty():
-        checks = results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen"))
-        title = "Times by ranks: the models do not know the largest rank count"
-        figures.draw_times(checks, results.curves, title, folder / _figure("times"))
-    if not (shown := _mapped(results)).is_empty():
-        name, formula = shown.row(0, named=True)["program"], shown.row(0, named=True)["formula"]
-        figures.draw_map(shown, f"Offsets of {name}: {formula}", folder / _figure("map"))
+def document(results: Results) -> dict[str, object]:
+    """Return the results as plain values."""
+    names = ("traces", "checks", "models", "sizes", "curves")
+    return {name: getattr(results, name).to_dicts() for name in names}
 
 
-def _figure(name: str) -> str:
-    return f"extrapolations-study-{name}.png"
-
-
-def _mapped(results: Results) -> pl.DataFrame:
-    """Return the offsets of the first program that shares a file out among its ranks."""
-    return results.maps.filter(pl.col("program") == pl.col("program").first())
-
-
-# ---- the page
-
-
-def text(results: Results) -> str:
-    """Return the page."""
-    return "\n\n".join(_blocks(results)) + "\n"
-
-
-def _blocks(results: Results) -> Iterator[str]:
+def blocks(results: Results) -> Iterator[Block]:
+    """Yield what the page is made of."""
     programs = results.traces["program"].n_unique()
-    yield (
-        "<!-- Made by `iosig study extrapolations --traces TRACES --into DIR`: run it again instead of editing this "
-        "page. -->"
-    )
     yield "# How exactly traces are extrapolated"
     yield (
         "`iosig extrapolate` makes the I/O trace of a program at a rank count that nobody ran, from traces at four or "
@@ -81,7 +43,7 @@ def _blocks(results: Results) -> Iterator[str]:
         f"{_counts(results)} ranks. How to use it: [Extrapolating a trace](extrapolation.md)."
     )
     yield "## In short"
-    yield markdown_table(SUMMARY, summary_rows(results))
+    yield summary_table(results)
     yield (
         "Exact: every call of every rank is the traced one, in order, with all arguments. Refused: nothing is written, "
         "and the field is named. Wrong: it must never be. Unseen: the models are fitted on all other rank counts, and "
@@ -100,7 +62,7 @@ def _counts(results: Results) -> str:
     return " and ".join(part for part in (", ".join(map(str, counts[:-1])), str(counts[-1])) if part)
 
 
-def _outcomes(results: Results) -> Iterator[str]:
+def _outcomes(results: Results) -> Iterator[Block]:
     for has_nested in KINDS:
         yield f"## {'Calls with nested ones' if has_nested else 'Outer calls'}"
         if not has_nested:
@@ -110,9 +72,9 @@ def _outcomes(results: Results) -> Iterator[str]:
                 "all, and compared with each. Addresses and MPI statuses are no parameters, and stand as `%p` on both "
                 "sides."
             )
-        yield markdown_table(OUTCOME, outcome_rows(results, has_nested=has_nested))
+        yield outcome_table(results, has_nested=has_nested)
     yield "## What is refused, and why"
-    yield markdown_table(REFUSAL, refusal_rows(results))
+    yield refusal_table(results)
     yield (
         "The first of the refused fields is shown; `iosig extrapolate` lists all. The usual reasons:\n\n"
         f"- **Random offsets**{_those(results, 'ior_posix_random')} follow no rule in ranks. Where some of them happen "
@@ -137,12 +99,13 @@ def _those(results: Results, *names: str) -> str:
     return f" ({', '.join(found)})" if found else ""
 
 
-def _models(results: Results) -> Iterator[str]:
+def _models(results: Results) -> Iterator[Block]:
     yield "## Models found"
-    shown = _mapped(results)
+    # the first program that shares a file out among its ranks
+    shown = results.maps.filter(pl.col("program") == pl.col("program").first())
     if not shown.is_empty():
-        program, field = (shown.row(0, named=True)[name] for name in ("program", "field"))
-        yield f"![Offsets]({FIGURES}/{_figure('map')})"
+        program, field, formula = (shown.row(0, named=True)[name] for name in ("program", "field", "formula"))
+        yield Figure("Offsets", "map", partial(figures.draw_map, shown, f"Offsets of {program}: {formula}"))
         yield (
             f"Where each rank of `{program}` is in its file in each iteration ({field}): traced, and at rank counts "
             "that nobody ran. This is the paper's Table 1 where the program is as there."
@@ -154,22 +117,23 @@ def _models(results: Results) -> Iterator[str]:
         "is the ranks that make the same calls but for such numbers: `from 1, n - 1 of stride 1` is all ranks but 0. "
         "Of nested calls, only what outer ones do not have."
     )
-    yield markdown_table(MODEL, model_rows(results))
+    yield model_table(results)
 
 
-def _sizes(results: Results) -> Iterator[str]:
+def _sizes(results: Results) -> Iterator[Block]:
     traces, same, calls, back = lossless(results)
     counts = results.traces["process_count"].to_list()
     least, most = min(counts), max(counts)
     yield "## Sizes"
     if not results.sizes.is_empty():
-        yield f"![Sizes]({FIGURES}/{_figure('sizes')})"
+        draw = partial(figures.draw_sizes, results.traces, results.sizes, "Bytes of a trace by ranks")
+        yield Figure("Sizes", "sizes", draw)
     whole = "came back whole" if same == traces else "**did NOT come back whole**"
     yield (
         f"Compression loses nothing but single times: of {traces:,} traces compressed and expanded again, {same:,} "
         f"{whole}: {back:,} of {calls:,} calls, with addresses and statuses as they were."
     )
-    yield markdown_table(size_columns(results), size_rows(results))
+    yield size_table(results)
     yield (
         f"Bytes as `iosig compress` writes them, of all calls; calls and classes from {least} to {most} ranks; "
         f"`{most} to {least}` is the ratio of compressed bytes. At {FAR[-1]:,} ranks the trace is extrapolated, with "
@@ -179,15 +143,17 @@ def _sizes(results: Results) -> Iterator[str]:
     )
 
 
-def _times(results: Results) -> Iterator[str]:
+def _times(results: Results) -> Iterator[Block]:
     yield "## Times"
     told = time_summary(results)
     if told is None:
         yield "No program has times to compare."
         return
     programs, nearer, ours, mean = told
-    yield f"![Times]({FIGURES}/{_figure('times')})"
-    yield markdown_table(TIME, time_rows(results))
+    checks = results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen"))
+    title = "Times by ranks: the models do not know the largest rank count"
+    yield Figure("Times", "times", partial(figures.draw_times, checks, results.curves, title))
+    yield time_table(results)
     yield (
         "When a rank is done with its last call, on average over ranks, at the largest rank count, which the models do "
         "not know; beside it the plain mean of the times at the other rank counts. Calls are exact; times are not: "
@@ -200,7 +166,7 @@ def _times(results: Results) -> Iterator[str]:
     )
 
 
-def _reading() -> Iterator[str]:
+def _reading() -> Iterator[Block]:
     yield "## What to trace"
     yield (
         "- Four rank counts at least, the same parameters, the same machine. Three of them tell models of two "

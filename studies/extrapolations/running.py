@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ import polars as pl
 from studies.extrapolations.checking import compared, end_s, traced_end_s, untimed
 from studies.extrapolations.maps import SCHEMA as MAPS, map_rows
 from studies.extrapolations.programs import Program, Run, programs, runs
+from studies.pieces import Told, nobody, worked
 from transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
 from transforms.extrapolation.result import Extrapolated, FittedTrace
 from transforms.traces.compression import compress, compress_together
@@ -24,8 +22,6 @@ from transforms.traces.trace import CompressedTrace
 from warehouse.sources.extrapolations import compressed_traces
 from warehouse.sources.recorder.signatures import SignedRank
 
-#: told of each piece of work that is finished: how many are, and of how many
-Told = Callable[[int, int], None]
 _Row = tuple[Any, ...]
 
 #: an unseen rank count is left out of the fit: three rank counts tell models of two parameters apart
@@ -103,31 +99,10 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 
-def study(params: StudyParams, told: Told = lambda done, count: None) -> Results:
+def study(params: StudyParams, told: Told = nobody) -> Results:
     """Study all programs of a folder; raise InputRefused where it has none, or where a trace cannot be read."""
-    work = programs(params.traces)
-    found: dict[int, Results] = {}
-    for done, (place, results) in enumerate(_worked(work, params.worker_count), start=1):
-        found[place] = results
-        told(done, len(work))
-    parts = [found[place] for place in range(len(work))]
+    parts = worked(studied, programs(params.traces), params.worker_count, told)
     return Results(*(pl.concat([getattr(part, one.name) for part in parts]) for one in fields(Results)))
-
-
-def _worked(work: Sequence[Program], worker_count: int | None) -> Iterator[tuple[int, Results]]:
-    """Yield what comes of each program with its place, as they are done."""
-    workers = min(worker_count or os.cpu_count() or 1, len(work))
-    if workers <= 1:
-        yield from ((place, studied(program)) for place, program in enumerate(work))
-        return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    try:
-        places = {pool.submit(studied, program): place for place, program in enumerate(work)}
-        for future in as_completed(places):
-            yield places[future], future.result()
-    finally:
-        # whoever interrupts it does not wait for what has not begun
-        pool.shutdown(cancel_futures=True)
 
 
 def studied(program: Program) -> Results:

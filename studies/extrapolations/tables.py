@@ -10,8 +10,7 @@ import polars as pl
 
 from flows.command.printing import bytes_text
 from studies.extrapolations.running import FAR, Results
-
-Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+from studies.pages import Table, tabled
 
 KINDS = {False: "outer", True: "with nested"}
 OUTCOMES = ("exact", "refused", "wrong")
@@ -29,7 +28,8 @@ def counted(checks: pl.DataFrame) -> str:
     return ", ".join(f"{_WORDS[outcome]} {found[outcome]}" for outcome in OUTCOMES if outcome in found)
 
 
-def summary_rows(results: Results) -> Iterator[Sequence[str]]:
+@tabled("calls", "checked at", *OUTCOMES, "calls equal", "of")
+def summary_table(results: Results) -> Iterator[Sequence[str]]:
     """Yield what became of programs and calls: with outer calls, and with nested ones."""
     for is_unseen, words in ((True, "largest rank count, unseen"), (False, "every rank count, all given")):
         for has_nested, kind in KINDS.items():
@@ -43,18 +43,13 @@ def summary_rows(results: Results) -> Iterator[Sequence[str]]:
             yield kind, words, *told, f"{equal:,}", f"{calls:,}"
 
 
-SUMMARY = ("calls", "checked at", *OUTCOMES, "calls equal", "of")
-
-
 def largest(checks: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of each program's largest rank count."""
     return checks.filter(pl.col("process_count") == pl.col("process_count").max().over("program"))
 
 
-OUTCOME = ("program", "traced at", "calls", "largest unseen", "equal", "each left out", "all given")
-
-
-def outcome_rows(results: Results, *, has_nested: bool) -> Iterator[Sequence[str]]:
+@tabled("program", "traced at", "calls", "largest unseen", "equal", "each left out", "all given")
+def outcome_table(results: Results, *, has_nested: bool) -> Iterator[Sequence[str]]:
     """Yield a row for each program."""
     chosen = results.checks.filter(has_nested=has_nested)
     for name in _programs(results):
@@ -66,10 +61,8 @@ def outcome_rows(results: Results, *, has_nested: bool) -> Iterator[Sequence[str
         yield name, counts, f"{unseen['call_count']:,}", _WORDS[unseen["outcome"]], equal, *told
 
 
-REFUSAL = ("program", "calls", "field", "why", "fields refused")
-
-
-def refusal_rows(results: Results) -> Iterator[Sequence[str]]:
+@tabled("program", "calls", "field", "why", "fields refused")
+def refusal_table(results: Results) -> Iterator[Sequence[str]]:
     """Yield the first refused field of each program that is refused: with all traces given, else with one unseen."""
     refused = largest(results.checks).filter(outcome="refused").sort("is_unseen", maintain_order=True)
     for name in _programs(results):
@@ -81,10 +74,8 @@ def refusal_rows(results: Results) -> Iterator[Sequence[str]]:
 # ---- models
 
 
-MODEL = ("program", "calls", "model", "of")
-
-
-def model_rows(results: Results) -> Iterator[Sequence[str]]:
+@tabled("program", "calls", "model", "of")
+def model_table(results: Results) -> Iterator[Sequence[str]]:
     """Yield the distinct models of each program, and those which only the nested calls have."""
     for name in _programs(results):
         known: set[str] = set()
@@ -113,25 +104,24 @@ def _places(fields: Sequence[str]) -> str:
 # ---- sizes
 
 
-def size_columns(results: Results) -> Sequence[str]:
-    """Return the columns of `size_rows`."""
+def size_table(results: Results) -> Table:
+    """Return a row for each program: calls and classes from the smallest to the largest rank count, and bytes."""
     counts = results.traces["process_count"].to_list()
     least, most = min(counts), max(counts)
     both = (f"at {least}", f"at {most}")
     sizes = (f"{word} {count}" for count in both for word in ("traced,", "compressed,"))
-    return ("program", "calls", "classes", *sizes, f"{most} to {least}", f"at {FAR[-1]:,}")
+    columns = ("program", "calls", "classes", *sizes, f"{most} to {least}", f"at {FAR[-1]:,}")
+    return Table(columns, [_size_row(results, name) for name in _programs(results)])
 
 
-def size_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield a row for each program: calls and classes from the smallest to the largest rank count, and bytes."""
-    for name in _programs(results):
-        own = results.traces.filter(program=name).sort("process_count")
-        first, last = own.row(0, named=True), own.row(-1, named=True)
-        ends = [_from_to(first[column], last[column]) for column in ("call_count", "class_count")]
-        sizes = [bytes_text(row[column]) for row in (first, last) for column in ("traced_bytes", "compressed_bytes")]
-        ratio = f"{last['compressed_bytes'] / first['compressed_bytes']:.2f}"
-        far = results.sizes.filter(program=name, process_count=FAR[-1])["compressed_bytes"]
-        yield name, *ends, *sizes, ratio, bytes_text(far[0] if len(far) else None)
+def _size_row(results: Results, name: str) -> Sequence[str]:
+    own = results.traces.filter(program=name).sort("process_count")
+    first, last = own.row(0, named=True), own.row(-1, named=True)
+    ends = [_from_to(first[column], last[column]) for column in ("call_count", "class_count")]
+    sizes = [bytes_text(row[column]) for row in (first, last) for column in ("traced_bytes", "compressed_bytes")]
+    ratio = f"{last['compressed_bytes'] / first['compressed_bytes']:.2f}"
+    far = results.sizes.filter(program=name, process_count=FAR[-1])["compressed_bytes"]
+    return name, *ends, *sizes, ratio, bytes_text(far[0] if len(far) else None)
 
 
 def _from_to(first: int, last: int) -> str:
@@ -148,14 +138,12 @@ def lossless(results: Results) -> tuple[int, int, int, int]:
 # ---- times
 
 
-TIME = ("program", "traced [s]", "models [s]", "error [%]", "mean of the others [s]", "error [%]")
-
-
-def time_rows(results: Results) -> Iterator[Sequence[str]]:
+@tabled("program", "traced [s]", "models [s]", "error [%]", "mean of the others [s]", "error [%]")
+def time_table(results: Results) -> Iterator[Sequence[str]]:
     """Yield a row for each program whose outer calls are exact at its largest rank count, which is unseen."""
     for row in _timed(results).iter_rows(named=True):
         cells = [row["traced_s"], row["extrapolated_s"], row["mean_s"]]
-        errors = [_percent(row[column] / row["traced_s"] - 1) for column in ("extrapolated_s", "mean_s")]
+        errors = [f"{100 * (row[column] / row['traced_s'] - 1):+.0f}" for column in ("extrapolated_s", "mean_s")]
         traced, models, mean = (f"{value:.3g}" for value in cells)
         yield row["program"], traced, models, errors[0], mean, errors[1]
 
@@ -178,22 +166,17 @@ def _timed(results: Results) -> pl.DataFrame:
     return chosen.filter(pl.col("traced_s") > 0).drop_nulls(["extrapolated_s", "mean_s"])
 
 
-def _percent(ratio: float) -> str:
-    return f"{100 * ratio:+.0f}"
-
-
 # ---- the terminal
 
 
-def terminal_tables(results: Results) -> Iterator[Table]:
-    """Yield titles, columns and rows."""
-    yield "What became of it", SUMMARY, list(summary_rows(results))
+def tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """Yield titles and tables."""
+    yield "What became of it", summary_table(results)
     for has_nested, kind in KINDS.items():
-        title = f"Calls extrapolated and compared, {kind}"
-        yield title, OUTCOME, list(outcome_rows(results, has_nested=has_nested))
-    yield "What is refused", REFUSAL, list(refusal_rows(results))
-    yield "Bytes", size_columns(results), list(size_rows(results))
-    yield "Times at the largest rank count, unseen", TIME, list(time_rows(results))
+        yield f"Calls extrapolated and compared, {kind}", outcome_table(results, has_nested=has_nested)
+    yield "What is refused", refusal_table(results)
+    yield "Bytes", size_table(results)
+    yield "Times at the largest rank count, unseen", time_table(results)
 
 
 def _programs(results: Results) -> list[str]:

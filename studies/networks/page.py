@@ -1,37 +1,37 @@
-"""The study as a page: `networks-study.md` with its tables, and the figure beside it."""
+"""What the study of networks shows: its page, and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 
 import polars as pl
 
+from studies.networks.figures import draw_patterns
 from studies.networks.running import MOST_REQUESTS, SKEW_RANGE_S, Results, example
-from studies.periods.page import FIGURES, markdown_table, percent, write_page
+from studies.pages import Block, Figure, Table, percent, tabled
+from transforms.networks.network import Network
 from transforms.networks.patterns import PATTERNS
 
-PAGE = "networks-study.md"
-_FIGURE = "networks-study-patterns.png"
 #: rank counts below which systems are told together
 _SIZES = (32, 128, 1024, 1 << 30)
-CONFUSION = ("planted", *PATTERNS, "none named", "right")
-BY_SIZE = ("planted", *(f"below {high:,} ranks" for high in _SIZES[:-1]), f"{_SIZES[-2]:,} and more")
-CLOCKS = ("ranks", "files", "jitter of opens", "largest error", "median")
+_IS_RIGHT = pl.col("planted") == pl.col("named")
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Write the page and its figure into a folder; return the page."""
-    return write_page(folder / PAGE, _draw, lambda: text(results))
+def document(results: Results) -> dict[str, object]:
+    """Return the results as plain values."""
+    return {"answers": results.answers.to_dicts(), "clocks": results.clocks.to_dicts()}
 
 
-def _draw(folder: Path) -> None:
-    from studies.networks.figures import draw_patterns
+def tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """Yield titles and tables."""
+    yield "What planted patterns are called", confusion_table(results)
+    yield "Named rightly, by ranks", size_table(results)
+    yield "Errors of clocks, by their range", clock_table(results)
 
-    draw_patterns({pattern: example(pattern) for pattern in PATTERNS}, folder / _FIGURE)
 
-
-def confusion_rows(results: Results) -> Iterator[Sequence[str]]:
+@tabled("planted", *PATTERNS, "none named", "right")
+def confusion_table(results: Results) -> Iterator[Sequence[str]]:
     """Yield what systems of each planted pattern were called, and the share that was right."""
     for pattern in PATTERNS:
         named = results.answers.filter(pl.col("planted") == pattern)["named"]
@@ -40,52 +40,46 @@ def confusion_rows(results: Results) -> Iterator[Sequence[str]]:
         yield (pattern, *map(str, counts), str(len(named) - sum(counts)), percent(right))
 
 
-def size_rows(results: Results) -> Iterator[Sequence[str]]:
+@tabled("planted", *(f"below {high:,} ranks" for high in _SIZES[:-1]), f"{_SIZES[-2]:,} and more")
+def size_table(results: Results) -> Iterator[Sequence[str]]:
     """Yield the share of systems of each planted pattern that was named rightly, by rank count."""
-    is_right = pl.col("planted") == pl.col("named")
     for pattern in PATTERNS:
         of_pattern = results.answers.filter(pl.col("planted") == pattern)
         cells, low = [], 0
         for high in _SIZES:
-            part = of_pattern.filter(pl.col("rank_count").is_between(low, high - 1)).select(is_right).to_series()
+            part = of_pattern.filter(pl.col("rank_count").is_between(low, high - 1)).select(_IS_RIGHT).to_series()
             cells.append(f"{part.sum()} of {len(part)}" if len(part) else "-")
             low = high
         yield (pattern, *cells)
 
 
-def clock_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield how exactly planted clocks were found."""
-    for row in results.clocks.iter_rows(named=True):
-        yield (
-            f"{row['rank_count']:,}",
-            str(row["file_count"]),
-            f"{row['jitter_s'] * 1e3:g} ms",
-            percent(row["error_ratio"]),
-            percent(row["median_error_ratio"]),
-        )
+def clock_table(results: Results) -> Table:
+    """Return how exactly planted clocks were found."""
+    return Table.of(
+        results.clocks.with_columns(jitter_ms=pl.col("jitter_s") * 1e3),
+        ("ranks", "{rank_count:,}"),
+        ("files", "{file_count}"),
+        ("jitter of opens", "{jitter_ms:g} ms"),
+        ("largest error", "{error_ratio:%}"),
+        ("median", "{median_error_ratio:%}"),
+    )
 
 
 def right_ratio(results: Results) -> float:
     """Return the share of planted systems that were named rightly."""
-    found = results.answers.select((pl.col("planted") == pl.col("named")).mean()).item()
-    return float(found)
+    return float(results.answers.select(_IS_RIGHT.mean()).item())
 
 
-def text(results: Results) -> str:
-    """Return the page."""
-    return "\n\n".join(_blocks(results)) + "\n"
-
-
-def _blocks(results: Results) -> Iterator[str]:
+def blocks(results: Results) -> Iterator[Block]:
+    """Yield what the page is made of."""
     params = results.params
-    command = f"iosig study networks --seeds {params.seed_count} --seed {params.seed}"
-    yield f"<!-- Made by `{command} --into DIR`: run it again instead of editing this page. -->"
     yield "# How well patterns are named and clocks are set"
     yield (
         "What `iosig network` says of a run, where the truth is planted. How to read the picture: "
         "[Networks](networks.md)."
     )
-    yield f"![The four patterns, planted]({FIGURES}/{_FIGURE})"
+    examples: dict[str, Network] = {pattern: example(pattern) for pattern in PATTERNS}
+    yield Figure("The four patterns, planted", "patterns", partial(draw_patterns, examples))
     yield "## Patterns"
     outliers = results.answers.filter(pl.col("planted") == "outlier", pl.col("named") == "outlier")
     told, right = (int(outliers[name].sum()) for name in ("told_count", "right_count"))
@@ -96,8 +90,8 @@ def _blocks(results: Results) -> Iterator[str]:
         f"run. **{percent(right_ratio(results))}** are named rightly; of {told:,} nodes that were told as outliers, "
         f"{right:,} are planted ones."
     )
-    yield markdown_table(CONFUSION, confusion_rows(results))
-    yield markdown_table(BY_SIZE, size_rows(results))
+    yield confusion_table(results)
+    yield size_table(results)
     yield (
         "What is missed most are outliers of few requests or hidden between two bands of values, and systems of few "
         "ranks. None named is meant so: a wrong name is worse. The rules: `transforms/networks/patterns.py`."
@@ -108,4 +102,4 @@ def _blocks(results: Results) -> Iterator[str]:
         f"within the jitter: {params.seed_count} draws of each. Errors are of the rank that is furthest off, by the "
         "range of the clocks: the worst of all draws, and the median."
     )
-    yield markdown_table(CLOCKS, clock_rows(results))
+    yield clock_table(results)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
 import polars as pl
 
 from studies.networks.planted import PLANTED, drawn_shape, drawn_system, planted, planted_network
+from studies.pieces import Told, nobody, worked
+from studies.study import SeedParams
 from transforms.networks.clock_skew import offsets
 from transforms.networks.network import Network
 from transforms.networks.patterns import PATTERNS, Pattern, patterns
@@ -23,16 +25,8 @@ SKEW_RANGE_S = 0.05
 #: what the streams of random numbers are for
 _SKEW = len(PLANTED)
 
-#: told of each planted network and set of clocks that is done: how many are, and of how many
-Told = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class StudyParams:
-    """How much is planted: systems of each pattern, and sets of clocks of each setting."""
-
-    seed_count: int = 100
-    seed: int = 0
+#: how much is planted: systems of each pattern, and sets of clocks of each setting
+StudyParams = SeedParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +44,18 @@ class Results:
     clocks: pl.DataFrame
 
 
-def study(params: StudyParams, told: Told = lambda done, count: None) -> Results:
+def study(params: StudyParams, told: Told = nobody) -> Results:
     """Plant patterns and clocks, and ask for them. The same seed gives the same results."""
-    count = params.seed_count * (len(PATTERNS) + len(SKEW_SETTINGS))
-    rows: dict[str, list[dict[str, object]]] = {"answers": [], "clocks": []}
-    for done, (name, row) in enumerate(_answers(params), start=1):
-        rows[name].append(row)
-        told(done, count)
-    clocks = (
-        pl.DataFrame(rows["clocks"])
-        .group_by("rank_count", "file_count", "jitter_s", maintain_order=True)
-        .agg(pl.col("error_ratio").max(), pl.col("error_ratio").median().alias("median_error_ratio"))
+    seeds = range(params.seed, params.seed + params.seed_count)
+    systems = [partial(_named, pattern, seed) for pattern, seed in product(PATTERNS, seeds)]
+    clocks = [partial(_recovered, *setting, seed) for setting, seed in product(SKEW_SETTINGS, seeds)]
+    rows = worked(lambda planted_and_asked: planted_and_asked(), [*systems, *clocks], 1, told)
+    errors = pl.DataFrame(rows[len(systems) :]).group_by("rank_count", "file_count", "jitter_s", maintain_order=True)
+    return Results(
+        params,
+        pl.DataFrame(rows[: len(systems)]),
+        errors.agg(pl.col("error_ratio").max(), pl.col("error_ratio").median().alias("median_error_ratio")),
     )
-    return Results(params, pl.DataFrame(rows["answers"]), clocks)
-
-
-def _answers(params: StudyParams) -> Iterator[tuple[str, dict[str, object]]]:
-    for pattern, number in product(PATTERNS, range(params.seed_count)):
-        yield "answers", _named(pattern, params.seed + number)
-    for setting, number in product(SKEW_SETTINGS, range(params.seed_count)):
-        yield "clocks", _recovered(*setting, params.seed + number)
 
 
 def _named(pattern: Pattern, seed: int) -> dict[str, object]:

@@ -1,32 +1,25 @@
-"""Pictures of the study of periods: errors as FTIO's Figure 8, deviations as its Figure 9, false alarms, examples.
-
-They are PNGs, drawn without a display; the same tables make the same bytes. Colours are Okabe and Ito's, which people
-who do not see all colours can tell apart too.
-"""
+"""Pictures of the study of periods: errors as FTIO's Figure 8, deviations as its Figure 9, false alarms, examples."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from reports.panels import in_order, save_study
+from reports.panels import BLUE, GREEN, ORANGE, SKY, VERMILION, in_order
+from studies.drawing import BLACK, GREY, LILAC, MARKERS, figure_of, save_study
+from studies.periods.scenarios import Experiment
 from transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Experiment = Literal["compute_time", "desynchronization", "variability", "cut"]
-
 _WIDTH_IN = 9.0
-#: blue, orange, green, vermilion, purple, sky blue, black (Okabe and Ito)
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_GREY = "#666666"
+_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, LILAC, SKY, BLACK)
 #: what lies below is drawn at this error: a logarithm has no zero
 _LEAST_ERROR = 1e-4
 _MOST_ERROR = 10.0
@@ -52,6 +45,11 @@ _LIMITS = {
 }
 
 
+def _blank(height_in: float) -> Figure:
+    # room between the common label and the ticks' own
+    return figure_of(_WIDTH_IN, height_in, {"w_pad": 0.1})
+
+
 # ---- detection errors
 
 
@@ -63,14 +61,14 @@ def draw_errors(answers: pl.DataFrame, experiment: Experiment, path: Path) -> No
     chosen = answers.filter(pl.col("experiment") == experiment)
     methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
     levels = in_order(chosen, "noise_level")
-    figure = _figure(max(3.2, 1.2 + 1.5 * len(methods)))
+    figure = _blank(max(3.2, 1.2 + 1.5 * len(methods)))
     rows = figure.subplots(len(methods), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, method in zip(rows, methods, strict=True):
         of_method = chosen.filter(pl.col("method") == method)
         _error_boxes(axes, of_method, values, levels)
         axes.set_title(method, loc="left", fontsize=10, fontweight="bold", pad=14)
         limit, _ = _LIMITS[experiment]
-        axes.axhline(limit, color=_GREY, linestyle="--", linewidth=1, zorder=0)
+        axes.axhline(limit, color=GREY, linestyle="--", linewidth=1, zorder=0)
     _error_axes(rows[0])
     rows[-1].set_xticks(range(len(values)), [f"{value:g}" for value in values])
     rows[-1].set_xlim(-0.6, len(values) - 0.4)
@@ -95,7 +93,7 @@ def _error_boxes(axes: Axes, answers: pl.DataFrame, values: Sequence[float], lev
             axes.text(place + offset, 1.0, share, transform=axes.get_xaxis_transform(), **_SHARE_TEXT)
 
 
-_SHARE_TEXT: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6.5, "color": _GREY}
+_SHARE_TEXT: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6.5, "color": GREY}
 
 
 def _box(axes: Axes, values: Reals, place: float, width: float, colour: str) -> None:
@@ -135,7 +133,7 @@ def _error_legend(figure: Figure, levels: Sequence[str], limit: str) -> None:
         marks += [Patch(facecolor=f"{c}40", edgecolor=c, label=_NOISE_WORDS.get(level, level)) for level, c in pairs]
     marks += [
         Line2D([], [], color="black", linewidth=1.6, label="median"),
-        Line2D([], [], color=_GREY, linestyle="--", linewidth=1, label=limit),
+        Line2D([], [], color=GREY, linestyle="--", linewidth=1, label=limit),
         Line2D([], [], color="none", label="grey numbers: traces with a period [%]"),
     ]
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), fontsize=8, frameon=False)
@@ -151,7 +149,7 @@ def draw_deviations(answers: pl.DataFrame, path: Path) -> None:
     """
     chosen = answers.filter(pl.col("experiment") == "variability")
     methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
-    figure = _figure(1.0 + 1.4 * len(methods))
+    figure = _blank(1.0 + 1.4 * len(methods))
     cells = figure.subplots(len(methods), 2, sharex=True, sharey=True, squeeze=False)
     for row, method in zip(cells, methods, strict=True):
         for axes, name, colour in zip(row, ("sigma_vol", "sigma_time"), _COLOURS, strict=False):
@@ -188,7 +186,7 @@ def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
 
     methods = in_order(alarms, "method")
     noises = alarms.select("kind", "noise").unique(maintain_order=True).rows()
-    figure = _figure(1.6 + 0.55 * len(noises))
+    figure = _blank(1.6 + 0.55 * len(noises))
     axes = figure.subplots()
     for number, method in enumerate(methods):
         rows = alarms.filter(pl.col("method") == method)
@@ -200,7 +198,7 @@ def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
     ticks = (0.0, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0)
     axes.set_xticks(ticks, [f"{100 * tick:g} %" for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.axvline(0.01, color=_GREY, linestyle="--", linewidth=1, zorder=0, label="1 %")
+    axes.axvline(0.01, color=GREY, linestyle="--", linewidth=1, zorder=0, label="1 %")
     axes.set_yticks(range(len(noises)), [f"{kind}: {noise}" if kind != "bursts" else noise for kind, noise in noises])
     axes.set_ylim(len(noises) - 0.5, -0.5)
     for edge in range(1, len(noises)):
@@ -217,7 +215,7 @@ def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, numb
         ratio,
         np.arange(len(rows)) + shift,
         xerr=np.maximum([ratio - low, high - ratio], 0.0),
-        fmt=_MARKERS[number % len(_MARKERS)],
+        fmt=MARKERS[number % len(MARKERS)],
         color=_COLOURS[number % len(_COLOURS)],
         markersize=4.5,
         linewidth=1,
@@ -232,7 +230,7 @@ def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, numb
 
 def draw_examples(examples: Sequence[tuple[str, Reals]], sampling_hz: float, path: Path) -> None:
     """Draw one trace of each of some settings, as Figure 7: a title, and samples in bytes per second."""
-    figure = _figure(0.8 + 1.25 * len(examples))
+    figure = _blank(0.8 + 1.25 * len(examples))
     rows = figure.subplots(len(examples), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, samples) in zip(rows, examples, strict=True):
         edges = np.arange(len(samples) + 1) / sampling_hz
@@ -244,15 +242,3 @@ def draw_examples(examples: Sequence[tuple[str, Reals]], sampling_hz: float, pat
     figure.supylabel("throughput [GB/s]", fontsize=10)
     figure.suptitle("Semi-synthetic traces (paper: Figure 7)", fontsize=11)
     save_study(figure, path)
-
-
-# ---- all figures
-
-
-def _figure(height_in: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(_WIDTH_IN, height_in), layout="constrained")
-    # room between the common label and the ticks' own
-    figure.get_layout_engine().set(w_pad=0.1)  # type: ignore[union-attr,call-arg]
-    return figure

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from transforms.periods import autocorrelation, autoperiod, controlled, ftio, ftio_0_0_9
 from transforms.periods.answers import Detections
 from transforms.periods.even_signals import EvenSignals
 
@@ -23,44 +24,21 @@ class Method:
     detect: Callable[[EvenSignals], Detections]
 
 
-def _controlled(signals: EvenSignals) -> Detections:
-    from transforms.periods.controlled import detect
-
-    return detect(signals)
-
-
-def _dft(signals: EvenSignals) -> Detections:
-    from transforms.periods.ftio import detect
-
-    return detect(signals)
-
-
-def _autocorrelation(signals: EvenSignals) -> Detections:
-    from transforms.periods.autocorrelation import detect
-
-    return detect(signals)
-
-
 def _compatible(signals: EvenSignals) -> Detections:
-    from transforms.periods.ftio_0_0_9 import judge
-
-    return judge(signals).detections
-
-
-def _autoperiod(signals: EvenSignals) -> Detections:
-    from transforms.periods.autoperiod import detect_even
-
-    return detect_even(signals)
+    return ftio_0_0_9.judge(signals).detections
 
 
 #: Merging the paper's method with autocorrelation refines its confidence, and leaves its periods as they are
 #: (`transforms.periods.ftio_merged`): errors and false alarms are those of `dft`.
 METHODS: tuple[Method, ...] = (
     Method(
-        "controlled", "our default: a period is claimed only where noise would hardly show one", "bins", _controlled
+        "controlled",
+        "our default: a period is claimed only where noise would hardly show one",
+        "bins",
+        controlled.detect,
     ),
-    Method("dft", "FTIO as its paper states it (section II)", "instants", _dft),
-    Method("autocorrelation", "FTIO's second method, by itself (section II-C)", "instants", _autocorrelation),
+    Method("dft", "FTIO as its paper states it (section II)", "instants", ftio.detect),
+    Method("autocorrelation", "FTIO's second method, by itself (section II-C)", "instants", autocorrelation.detect),
     Method("ftio", "FTIO as its version 0.0.9 computes it", "instants", _compatible),
-    Method("autoperiod", "AUTOPERIOD (PEARC'18)", "bins", _autoperiod),
+    Method("autoperiod", "AUTOPERIOD (PEARC'18)", "bins", autoperiod.detect_even),
 )

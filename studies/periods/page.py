@@ -1,79 +1,70 @@
-"""The study as a page: `periods-study.md` with its tables, and the figures beside it."""
+"""What the study of periods shows: its page, and tables that fit a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import get_args
+from collections.abc import Iterator, Sequence
+from functools import partial
 
+from studies.pages import Block, Figure, Table, digits, percent
+from studies.periods import figures
 from studies.periods.running import Results, example
 from studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, example_settings
 from studies.periods.semi_synthetic import NoiseParams, PhaseParams
 from studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, statements
-from transforms.arrays import Reals
-from warehouse.placing import moved_into_place
 
-PAGE = "periods-study.md"
-FIGURES = "figures"
-_ERRORS = {
+_ERRORS: dict[Experiment, str] = {
     "compute_time": "How long compute phases are",
     "desynchronization": "Processes that begin late",
     "variability": "Compute phases that differ",
     "cut": "Traces that begin and end within a period",
 }
+_SAMPLES = {"bins": "means over 1 s", "instants": "values at instants"}
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Write the page and its figures into a folder; return the page."""
-    return write_page(folder / PAGE, lambda figures: _draw(results, figures), lambda: text(results))
+def document(results: Results) -> dict[str, object]:
+    """Return the results as plain values."""
+    params = results.params
+    names = [method.name for method in results.methods]
+    return {
+        "trace_count": params.trace_count,
+        "draw_count": params.draw_count,
+        "seed": params.seed,
+        "methods": {method.name: method.doc for method in results.methods},
+        "highest_alarm_ratios": alarm_summary(results).to_dicts(),
+        "errors": error_summary(results).to_dicts(),
+        "statements": [
+            {"of": words, "paper": stated, "found": dict(zip(names, found, strict=True))}
+            for words, stated, found in statements(results)
+        ],
+        "alarms": results.alarms.to_dicts(),
+    }
 
 
-def write_page(page: Path, draw: Callable[[Path], None], text: Callable[[], str]) -> Path:
-    """Write a study's figures beside its page, and then the page in one step; return the page."""
-    figures = page.parent / FIGURES
-    figures.mkdir(parents=True, exist_ok=True)
-    draw(figures)
-    with moved_into_place(page.absolute()) as temporary:
-        temporary.write_text(text(), encoding="utf-8")
-    return page
+def tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """Yield titles and tables for a terminal."""
+    rows = [(row["method"], *(digits(row[kind]) for kind in KINDS)) for row in alarm_summary(results).to_dicts()]
+    yield "False alarms [%]: the highest rate of each kind of noise", Table(("method", *KINDS), rows)
+    errors, shares, columns = [], [], ("method", *GROUPS.values())
+    for name, groups in _by_method(results).items():
+        errors.append((name, *(f"{digits(one['mean_error'])}, {digits(one['median_error'])}" for one in groups)))
+        shares.append((name, *(digits(one["found_ratio"]) for one in groups)))
+    yield "Detection errors [%], mean and median, where a period was found", Table(columns, errors)
+    yield "Traces in which a period was found [%]", Table(columns, shares)
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table as pages have it."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-
-
-def _draw(results: Results, folder: Path) -> None:
-    from studies.periods import figures as study_figures
-
-    for experiment in get_args(Experiment):
-        study_figures.draw_errors(results.answers, experiment, folder / _figure(experiment))
-    study_figures.draw_deviations(results.answers, folder / _figure("deviations"))
-    study_figures.draw_alarms(results.alarms, folder / _figure("alarms"))
-    study_figures.draw_examples(_examples(results.params.seed), SAMPLING_HZ, folder / _figure("traces"))
-
-
-def _figure(name: str) -> str:
-    return f"periods-study-{name.replace('_', '-')}.png"
-
-
-def _examples(seed: int) -> list[tuple[str, Reals]]:
-    return [(words, example(setting, seed)) for words, setting in example_settings().items()]
+def _by_method(results: Results) -> dict[str, list[dict[str, float | None]]]:
+    """Return each method's errors in the groups of traces, in order."""
+    found = {(row["method"], row["group"]): row for row in error_summary(results).iter_rows(named=True)}
+    return {method.name: [found[method.name, group] for group in GROUPS] for method in results.methods}
 
 
 # ---- the page
 
 
-def text(results: Results) -> str:
-    """Return the page."""
-    return "\n\n".join(_blocks(results)) + "\n"
-
-
-def _blocks(results: Results) -> Iterator[str]:
+def blocks(results: Results) -> Iterator[Block]:
+    """Yield what the page is made of."""
     params, methods = results.params, results.methods
-    command = f"iosig study periods --traces {params.trace_count} --draws {params.draw_count} --seed {params.seed}"
-    yield f"<!-- Made by `{command} --into DIR`: run it again instead of editing this page. -->"
+    names = [method.name for method in methods]
     yield "# How well periods are found"
     yield (
         "Every search for a period, on traces whose period is known and on noise that has none. The traces are FTIO's "
@@ -82,13 +73,13 @@ def _blocks(results: Results) -> Iterator[str]:
         f"noise is ours: {params.draw_count:,} signals of {NULL_SAMPLE_COUNT:,} samples of each sort. Seed "
         f"{params.seed}."
     )
-    yield markdown_table(("method", "what it is", "samples"), ((m.name, m.doc, _SAMPLES[m.sampling]) for m in methods))
+    yield Table(("method", "what it is", "samples"), [(m.name, m.doc, _SAMPLES[m.sampling]) for m in methods])
     yield (
         "Merging the paper's method with autocorrelation (section II-C) refines its confidence and leaves its periods "
         "as they are: errors and false alarms are those of `dft`."
     )
     yield "## In short"
-    yield markdown_table(_SHORT, _short_rows(results))
+    yield _short(results)
     yield (
         "False alarms: the highest rate among the sorts of a kind of noise. Errors: |T_d - T| / T, mean and median, of "
         "the traces in which a period was found; found: their share. The groups are those of Figures 8a, 8b (without "
@@ -97,41 +88,42 @@ def _blocks(results: Results) -> Iterator[str]:
         "one of the transform's frequencies is just the true one."
     )
     yield "## What the paper states"
-    rows = ((words, stated, *map(percent, found)) for words, stated, found in statements(results))
-    yield markdown_table(("", "stated in the paper", *(method.name for method in methods)), rows)
+    rows = [(words, stated, *map(percent, found)) for words, stated, found in statements(results)]
+    yield Table(("", "stated in the paper", *names), rows)
     yield (
         "A method that finds no period in a trace has no error there: read these numbers beside the shares of traces "
         "with a period. Those in the tables are from our model of the paper's traces, not from its own."
     )
     yield "## Detection errors"
     for experiment, title in _ERRORS.items():
-        yield f"![{title}]({FIGURES}/{_figure(experiment)})"
-    yield f"![Deviations of volume and time]({FIGURES}/{_figure('deviations')})"
+        yield _errors(results, experiment, title)
+    yield Figure("Deviations of volume and time", "deviations", partial(figures.draw_deviations, results.answers))
     yield "## False alarms"
-    yield f"![False alarms]({FIGURES}/{_figure('alarms')})"
-    yield markdown_table(("noise", *(method.name for method in methods)), _alarm_rows(results))
+    yield Figure("False alarms", "alarms", partial(figures.draw_alarms, results.alarms))
+    yield Table(("noise", *names), list(_alarm_rows(results)))
     yield "Rates with the interval (Clopper and Pearson's) that holds the true one with 95 % confidence."
     yield "## How the traces are made"
-    yield f"![Examples]({FIGURES}/{_figure('traces')})"
+    examples = [(words, example(setting, params.seed)) for words, setting in example_settings().items()]
+    yield Figure("Examples", "traces", partial(figures.draw_examples, examples, SAMPLING_HZ))
     yield from _model()
 
 
-_SAMPLES = {"bins": "means over 1 s", "instants": "values at instants"}
-_SHORT = ("method", *(f"{kind}: false alarms" for kind in KINDS), *(f"{w}: error / found" for w in GROUPS.values()))
+def _errors(results: Results, experiment: Experiment, title: str) -> Figure:
+    draw = partial(figures.draw_errors, results.answers, experiment)
+    return Figure(title, experiment.replace("_", "-"), draw)
 
 
-def _short_rows(results: Results) -> Iterator[Sequence[str]]:
-    errors = {(row["method"], row["group"]): row for row in error_summary(results).iter_rows(named=True)}
+def _short(results: Results) -> Table:
+    """Return a row for each method: false alarms by kind of noise, errors and shares by group of traces."""
+    columns = [*(f"{kind}: false alarms" for kind in KINDS), *(f"{name}: error / found" for name in GROUPS.values())]
+    rows, errors = [], _by_method(results)
     for row in alarm_summary(results).iter_rows(named=True):
-        groups = [errors[row["method"], group] for group in GROUPS]
-        yield (
-            row["method"],
-            *(percent(row[kind]) for kind in KINDS),
-            *(
-                f"{percent(g['mean_error'])}, {percent(g['median_error'])} / {percent(g['found_ratio'])}"
-                for g in groups
-            ),
-        )
+        groups = [
+            f"{percent(one['mean_error'])}, {percent(one['median_error'])} / {percent(one['found_ratio'])}"
+            for one in errors[row["method"]]
+        ]
+        rows.append((row["method"], *(percent(row[kind]) for kind in KINDS), *groups))
+    return Table(("method", *columns), rows)
 
 
 def _alarm_rows(results: Results) -> Iterator[Sequence[str]]:
@@ -164,16 +156,3 @@ def _model() -> Iterator[str]:
         f"{percent(noise.active_ratio)} of its period, and periods and rates have a coefficient of variation of "
         f"{noise.cov:g}."
     )
-
-
-def percent(ratio: float | None) -> str:
-    """Return a ratio in percent, to two digits; a dash where there is none."""
-    return "-" if ratio is None else f"{digits(ratio)} %"
-
-
-def digits(ratio: float | None) -> str:
-    """Return a ratio's percents, to two digits, without the sign."""
-    if ratio is None:
-        return "-"
-    value = 100 * ratio
-    return f"{value:.0f}" if value >= 10 or value == 0 else f"{value:.2g}"

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 
 import numpy as np
 import polars as pl
 from scipy.stats import binomtest
 
 from studies.periods.methods import METHODS, Method, Sampling
-from studies.periods.quality import measured
 from studies.periods.scenarios import SAMPLING_HZ, Null, Setting, nulls, settings
 from studies.periods.semi_synthetic import Applications, Library, applications, library
+from studies.pieces import Told, nobody, worked
 from transforms.arrays import Ragged, Reals
 from transforms.periods.answers import Detections, gathered
 from transforms.periods.even_signals import EvenSignals, by_length
+from transforms.periods.periodicity import of_steps
 
 #: traces, and signals of noise, that are drawn and searched at a time: it bounds a worker's memory
 TRACE_CHUNK = 100
 DRAW_CHUNK = 1000
 #: what the streams of random numbers are for: no two have a number in common
 _LIBRARY, _TRACES, _NOISE, _EXAMPLES = range(4)
+#: FTIO's further metrics of what is seen of traces; NaN, but for R_IO, without a period
+_METRICS = ("sigma_vol", "sigma_time", "periodicity_score", "r_io")
 #: how sure the interval around a rate of false alarms is
 _SURETY = 0.95
-
-#: told of each piece of work that is finished: how many are, and of how many
-Told = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +81,14 @@ def study(
     methods: Sequence[Method] = METHODS,
     traced: Sequence[Setting] | None = None,
     noises: Sequence[Null] | None = None,
-    told: Told = lambda done, count: None,
+    told: Told = nobody,
 ) -> Results:
     """Draw the traces of all settings and all noise, ask the methods, and return their answers in order."""
-    pieces = [
-        *_pieces(settings() if traced is None else traced, params.trace_count, TRACE_CHUNK, params.seed, methods),
-        *_pieces(nulls() if noises is None else noises, params.draw_count, DRAW_CHUNK, params.seed, methods),
-    ]
-    frames: dict[int, pl.DataFrame] = {}
-    for done, (place, frame) in enumerate(_worked(pieces, params.worker_count), start=1):
-        frames[place] = frame
-        told(done, len(pieces))
-    answers = [frames[place] for place, piece in enumerate(pieces) if isinstance(piece.subject, Setting)]
-    alarms = [frames[place] for place, piece in enumerate(pieces) if isinstance(piece.subject, Null)]
+    # the noise first, of which a piece takes longest
+    silent = list(_pieces(nulls() if noises is None else noises, params.draw_count, DRAW_CHUNK, params.seed, methods))
+    drawn = _pieces(settings() if traced is None else traced, params.trace_count, TRACE_CHUNK, params.seed, methods)
+    found = worked(_work, [*silent, *drawn], params.worker_count, told)
+    alarms, answers = found[: len(silent)], found[len(silent) :]
     return Results(params, tuple(methods), _joined(answers), _with_rates(_joined(alarms)))
 
 
@@ -106,23 +98,6 @@ def _pieces(
     for place, subject in enumerate(subjects):
         for number, first in enumerate(range(0, count, chunk)):
             yield _Piece(subject, place, number, min(chunk, count - first), seed, tuple(methods))
-
-
-def _worked(pieces: Sequence[_Piece], worker_count: int | None) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield each piece's rows with its place, as they are done."""
-    workers = min(worker_count or os.cpu_count() or 1, len(pieces))
-    if workers <= 1:
-        yield from ((place, _work(piece)) for place, piece in enumerate(pieces))
-        return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    try:
-        # the last ones are the noise, of which a piece takes longest
-        places = {pool.submit(_work, pieces[place]): place for place in reversed(range(len(pieces)))}
-        for future in as_completed(places):
-            yield places[future], future.result()
-    finally:
-        # whoever interrupts it does not wait for what has not begun
-        pool.shutdown(cancel_futures=True)
 
 
 def _work(piece: _Piece) -> pl.DataFrame:
@@ -163,7 +138,9 @@ def _trace_rows(piece: _Piece, setting: Setting) -> pl.DataFrame:
             "false_alarm_probability": found.false_alarm_probability,
             "true_io_ratio": drawn.io_ratio,
         }
-        frames.append(pl.DataFrame(columns | measured(steps, drawn, found)))
+        metrics = of_steps(steps, drawn.window_start_s, drawn.window_end_s, found.frequency_hz)
+        columns |= {name: getattr(metrics, name) for name in _METRICS}
+        frames.append(pl.DataFrame(columns))
     return _nulled(pl.concat(frames))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from reports import panels
+from studies.drawing import legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +68,7 @@ def _changes(figure: Figure, changes: pl.DataFrame, jitters: Sequence[float]) ->
     counts = (0, 5, 10, 100, 1000)
     most = max(10.0, *grid[1][0].get_ylim())
     grid[1][0].set_yticks([count for count in counts if count <= most], [f"{n:g}" for n in counts if n <= most])
-    _legend(figure, grid[0][0], 0.06)
+    legend_below(figure, grid[0][0])
 
 
 def _lines(axes: Axes, found: pl.DataFrame) -> None:
@@ -121,7 +122,7 @@ def _following(figure: Figure, following: pl.DataFrame, branches: Sequence[str])
     grid[0][0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     grid[0][0].minorticks_off()
     grid[1][0].set(ylim=(-4, 104), ylabel="%", xticks=range(-3, int(shown["since"].max()) + 1))  # type: ignore[arg-type]
-    _legend(figure, grid[0][0], 0.06)
+    legend_below(figure, grid[0][0])
 
 
 # ---- next bursts and intervals
@@ -167,9 +168,3 @@ def _bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, nomin
     for axes in (within, errors, held):
         axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 0.985), ncols=4, handlelength=1.2, columnspacing=0.9)
     figure.tight_layout()
-
-
-def _legend(figure: Figure, axes: Axes, foot: float) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.4)
-    figure.tight_layout(rect=(0.0, foot, 1.0, 1.0))

@@ -1,14 +1,17 @@
-"""The study as a page: `predictions-study.md` with its tables, and the figures beside it."""
+"""What the study of predictions shows: its page, and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from studies.periods.page import FIGURES, markdown_table, write_page
+from studies.pages import Block, Figure, Table, percent, tabled
+from studies.predictions.figures import draw_bursts, draw_changes, draw_following
 from studies.predictions.running import PEERS, Results, example
 from studies.predictions.scenarios import AFTER, BEFORE, JITTERS, LOOKED_AT, NONE_COUNT, PERIOD_S, PHASE_COUNT
 from studies.predictions.summary import (
@@ -25,36 +28,190 @@ from studies.predictions.summary import (
 from transforms.predictions.change_points import DETECTOR_NAMES
 from transforms.predictions.predictor import OnlineParams
 
-PAGE = "predictions-study.md"
-_HACC, _CHANGES = "predictions-study-hacc.png", "predictions-study-changes.png"
-_FOLLOWING, _BURSTS = "predictions-study-following.png", "predictions-study-bursts.png"
 #: phases since a change that a table has
 _SINCE = (0, 1, 2, 3, 4, 6, 9, 14)
-
-TARGETS = ("aim", "wanted", "found", "met")
-HACC = ("method", "window", "mean period", "range over runs", "error to the next phase", "to the mean distance")
-PHASES = ("phase", "window", "next phase after", "predicted", "range over runs", "runs with a period")
-CHANGES = ("frequency, jitter", *DETECTOR_NAMES, *PEERS)
-LAGS = ("frequency, jitter", "change", "after 1", "2", "3", "later", "not", "change point right", "others' right")
-FOLLOWED = ("change", "window", *(str(since) for since in _SINCE))
-BURSTS = ("setting", "foreseen", "within, 4 to 9", "within, 10 or more", "off by, median", "90 %", "median, signed")
-BURST_COLUMNS = (*BURSTS, "width", "phases all found", "runs with a change told")
-NONE = ("what there is", "method", "periodic", "tentative", "runs with any", "probability: median", "highest")
-INTERVALS = ("runs", "probability", "evaluations", "hold the period", "5 % wider", "width")
+_RULES = (*DETECTOR_NAMES, *PEERS)
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Write the page and its figures into a folder; return the page."""
-    return write_page(folder / PAGE, lambda figures: _draw(results, figures), lambda: text(results))
+def document(results: Results) -> dict[str, object]:
+    """Return all summaries as plain values."""
+    summaries = {
+        "hacc": hacc_summary,
+        "hacc_phases": hacc_phases,
+        "changes": change_summary,
+        "following": following_summary,
+        "next_bursts": burst_summary,
+        "intervals": interval_summary,
+        "no_period": none_summary,
+    }
+    return {
+        "seed_count": results.params.seed_count,
+        "seed": results.params.seed,
+        "targets": [asdict(target) for target in targets(results)],
+        **{name: summed(results).to_dicts() for name, summed in summaries.items()},
+    }
 
 
-def _draw(results: Results, folder: Path) -> None:
-    from studies.predictions.figures import draw_bursts, draw_changes, draw_following
+# ---- tables
 
-    _draw_example(results.params.seed, folder / _HACC)
-    draw_changes(change_summary(results), folder / _CHANGES)
-    draw_following(following_summary(results), folder / _FOLLOWING)
-    draw_bursts(burst_summary(results), interval_summary(results), NOMINAL, folder / _BURSTS)
+
+def tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """Yield titles and tables for a terminal."""
+    yield "What was aimed at", target_table(results)
+    yield "Runs like HACC-IO", hacc_table(results)
+    yield "Next bursts", burst_table(results)
+    yield "Where there is no period", none_table(results)
+
+
+@tabled("aim", "wanted", "found", "met")
+def target_table(results: Results) -> Iterator[Sequence[str]]:
+    """Yield what was aimed at, and whether it is met."""
+    for one in targets(results):
+        yield one.of, one.wanted, one.found, "yes" if one.is_met else "no"
+
+
+def hacc_table(results: Results) -> Table:
+    """Return how runs like HACC-IO are predicted, by method and window."""
+    return Table.of(
+        hacc_summary(results),
+        ("method", "{method}"),
+        ("window", "{strategy}"),
+        ("mean period", "{period_s:.2f} s"),
+        ("range over runs", "{low_period_s:.2f} to {high_period_s:.2f} s"),
+        ("error to the next phase", "{next_error:%1} (at most {high_next_error:%1})"),
+        ("to the mean distance", "{later_error:%1} (at most {high_later_error:%1})"),
+    )
+
+
+@tabled("phase", "window", "next phase after", "predicted", "range over runs", "runs with a period")
+def phase_table(results: Results) -> Iterator[Sequence[str]]:
+    """Yield the ten predictions of runs like HACC-IO, with the defaults."""
+    for row in hacc_phases(results).iter_rows(named=True):
+        is_told = row["period_s"] is not None
+        yield (
+            str(row["phase"]),
+            f"{row['window_start_s']:.1f} to {row['now_s']:.1f} s",
+            "" if row["next_gap_s"] is None else f"{row['next_gap_s']:.2f} s",
+            f"{row['period_s']:.2f} s" if is_told else "none",
+            f"{row['low_period_s']:.2f} to {row['high_period_s']:.2f} s" if is_told else "",
+            percent(row["told_ratio"], 0),
+        )
+
+
+@tabled("frequency, jitter", *_RULES)
+def change_table(results: Results) -> Iterator[Sequence[str]]:
+    """Yield, by frequency and jitter, what each rule tells: doubled and halved in time, and false ones in 100 runs."""
+    found = change_summary(results)
+    for (hz, jitter), of in found.group_by(["frequency_hz", "jitter"], maintain_order=True):
+        cells = {(row["rule"], row["branch"]): row for row in of.iter_rows(named=True)}
+        yield f"{hz:g} Hz, {percent(jitter, 0)}", *(_change_cell(cells, rule) for rule in _RULES)
+
+
+def _change_cell(cells: dict[tuple[str, str], dict[str, float]], rule: str) -> str:
+    ratios = [cells[rule, branch]["in_time_ratio"] for branch in ("doubled", "halved")]
+    still = cells[rule, "unchanged"]
+    return " / ".join(f"{100 * ratio:.0f}" for ratio in (*ratios, still["false_count"] / still["run_count"]))
+
+
+@tabled(
+    *("frequency, jitter", "change", "after 1", "2", "3", "later", "not", "change point right", "others' right"),
+)
+def lag_table(results: Results) -> Iterator[Sequence[str]]:
+    """Yield after how many periods the default detector tells of changes, and how exactly since when."""
+    found = change_summary(results).filter(pl.col("branch") != "unchanged")
+    for row in found.filter(pl.col("rule") == DETECTOR_NAMES[0]).iter_rows(named=True):
+        lags = [row[f"lag_{number}"] for number in (1, 2, 3)] + [row["later_ratio"]]
+        same = found.filter(*(pl.col(name) == row[name] for name in ("frequency_hz", "jitter", "branch")))
+        others = same.filter(pl.col("rule").is_in(DETECTOR_NAMES[1:]))
+        yield (
+            f"{row['frequency_hz']:g} Hz, {percent(row['jitter'], 0)}",
+            row["branch"],
+            *(percent(lag, 0) for lag in (*lags, 1 - sum(lags))),
+            percent(row["right_point_ratio"], 0),
+            ", ".join(
+                f"{rule} {percent(right, 0)}" for rule, right in others.select("rule", "right_point_ratio").rows()
+            ),
+        )
+
+
+@tabled("change", "window", *map(str, _SINCE))
+def followed_table(results: Results) -> Iterator[Sequence[str]]:
+    """Yield the median error of predicted periods by phases since a change."""
+    for (branch, strategy), of in following_summary(results).group_by(["branch", "strategy"], maintain_order=True):
+        rows = {row["since"]: row for row in of.iter_rows(named=True)}
+        cells = [
+            f"{percent(rows[since]['error'], 1)}"
+            + (f" ({percent(told, 0)})" if (told := rows[since]["told_ratio"]) < 1 else "")
+            for since in _SINCE
+        ]
+        yield str(branch), str(strategy), *cells
+
+
+def burst_table(results: Results) -> Table:
+    """Return what next bursts' foreseen starts are worth, by setting."""
+    return Table.of(
+        burst_summary(results),
+        ("setting", "{setting}"),
+        ("foreseen", "{few_told_ratio:%0}, {told_ratio:%0}"),
+        ("within, 4 to 9", "{few_within_ratio:%0}"),
+        ("within, 10 or more", "{within_ratio:%0}"),
+        ("off by, median", "{error:%1}"),
+        ("90 %", "{high_error:%1}"),
+        ("median, signed", "{bias:%1}"),
+        ("width", "{width:%1}"),
+        ("phases all found", "{exact_ratio:%0}"),
+        ("runs with a change told", "{false_run_ratio:%0}"),
+    )
+
+
+def none_table(results: Results) -> Table:
+    """Return how often a period is told where there is none."""
+    return Table.of(
+        none_summary(results),
+        ("what there is", "{branch}"),
+        ("method", "{method}"),
+        ("periodic", "{periodic_ratio:%1}"),
+        ("tentative", "{tentative_ratio:%1}"),
+        ("runs with any", "{run_ratio:%0}"),
+        ("probability: median", "{probability:.2f}"),
+        ("highest", "{high_probability:.2f}"),
+    )
+
+
+def interval_table(results: Results) -> Table:
+    """Return whether intervals hold the true period, by their probability."""
+    return Table.of(
+        interval_summary(results),
+        ("runs", "{kind}"),
+        ("probability", "{above:g} to {up_to:g}"),
+        ("evaluations", "{evaluation_count:,}"),
+        ("hold the period", "{hold_ratio:%0}"),
+        ("5 % wider", "{near_ratio:%0}"),
+        ("width", "{width:%1}"),
+    )
+
+
+# ---- the page
+
+
+def blocks(results: Results) -> Iterator[Block]:
+    """Yield what the page is made of."""
+    params = results.params
+    yield "# How good predictions are while a run goes on"
+    yield (
+        "Runs whose phases are planted are predicted as followed traces are: after each phase the requests that are "
+        "over are handed to the predictor, which samples them, looks for the period, and for phases whose gaps tell of "
+        f"changes. {params.seed_count} runs of each setting, seed {params.seed}. Where nothing else is said, "
+        f"parameters are the defaults: method {OnlineParams().method}, window {OnlineParams().strategy}, detector "
+        f"{OnlineParams().detector}. The paper is FTIO's (Tarraf et al., \"Capturing Periodic I/O Using Frequency "
+        "Techniques\", IPDPS'24), sections II-D and III-B."
+    )
+    yield target_table(results)
+    yield from _hacc_blocks(results)
+    yield from _change_blocks(results)
+    yield from _following_blocks(results)
+    yield from _burst_blocks(results)
+    yield from _none_blocks(results)
 
 
 def _draw_example(seed: int, path: Path) -> None:
@@ -83,167 +240,7 @@ def _draw_example(seed: int, path: Path) -> None:
     draw(view, path)
 
 
-# ---- tables
-
-
-def target_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield what was aimed at, and whether it is met."""
-    for one in targets(results):
-        yield one.of, one.wanted, one.found, "yes" if one.is_met else "no"
-
-
-def hacc_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield how runs like HACC-IO are predicted, by method and window."""
-    for row in hacc_summary(results).iter_rows(named=True):
-        yield (
-            row["method"],
-            row["strategy"],
-            f"{_number(row['period_s'], '.2f')} s",
-            f"{_number(row['low_period_s'], '.2f')} to {_number(row['high_period_s'], '.2f')} s",
-            *(
-                f"{_percent(row[name])} (at most {_percent(row['high_' + name])})"
-                for name in ("next_error", "later_error")
-            ),
-        )
-
-
-def phase_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the ten predictions of runs like HACC-IO, with the defaults."""
-    for row in hacc_phases(results).iter_rows(named=True):
-        is_told = row["period_s"] is not None
-        yield (
-            str(row["phase"]),
-            f"{row['window_start_s']:.1f} to {row['now_s']:.1f} s",
-            "" if row["next_gap_s"] is None else f"{row['next_gap_s']:.2f} s",
-            f"{row['period_s']:.2f} s" if is_told else "none",
-            f"{row['low_period_s']:.2f} to {row['high_period_s']:.2f} s" if is_told else "",
-            _percent(row["told_ratio"], 0),
-        )
-
-
-def change_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield, by frequency and jitter, what each rule tells: doubled and halved in time, and false ones in 100 runs."""
-    found = change_summary(results)
-    for (hz, jitter), of in found.group_by(["frequency_hz", "jitter"], maintain_order=True):
-        cells = {(row["rule"], row["branch"]): row for row in of.iter_rows(named=True)}
-        yield (
-            f"{hz:g} Hz, {_percent(jitter, 0)}",
-            *(
-                " / ".join(
-                    (
-                        *(f"{100 * cells[rule, branch]['in_time_ratio']:.0f}" for branch in ("doubled", "halved")),
-                        f"{100 * cells[rule, 'unchanged']['false_count'] / cells[rule, 'unchanged']['run_count']:.0f}",
-                    )
-                )
-                for rule in CHANGES[1:]
-            ),
-        )
-
-
-def lag_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield after how many periods the default detector tells of changes, and how exactly since when."""
-    found = change_summary(results).filter(pl.col("branch") != "unchanged")
-    for row in found.filter(pl.col("rule") == DETECTOR_NAMES[0]).iter_rows(named=True):
-        lags = [row[f"lag_{number}"] for number in (1, 2, 3)] + [row["later_ratio"]]
-        same = found.filter(*(pl.col(name) == row[name] for name in ("frequency_hz", "jitter", "branch")))
-        others = same.filter(pl.col("rule").is_in(DETECTOR_NAMES[1:]))
-        yield (
-            f"{row['frequency_hz']:g} Hz, {_percent(row['jitter'], 0)}",
-            row["branch"],
-            *(_percent(lag, 0) for lag in (*lags, 1 - sum(lags))),
-            _percent(row["right_point_ratio"], 0),
-            ", ".join(
-                f"{rule} {_percent(right, 0)}" for rule, right in others.select("rule", "right_point_ratio").rows()
-            ),
-        )
-
-
-def followed_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the median error of predicted periods by phases since a change."""
-    for (branch, strategy), of in following_summary(results).group_by(["branch", "strategy"], maintain_order=True):
-        rows = {row["since"]: row for row in of.iter_rows(named=True)}
-        cells = [
-            f"{_percent(rows[since]['error'])}"
-            + (f" ({_percent(told, 0)})" if (told := rows[since]["told_ratio"]) < 1 else "")
-            for since in _SINCE
-        ]
-        yield str(branch), str(strategy), *cells
-
-
-def burst_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield what next bursts' foreseen starts are worth, by setting."""
-    for row in burst_summary(results).iter_rows(named=True):
-        yield (
-            row["setting"],
-            f"{_percent(row['few_told_ratio'], 0)}, {_percent(row['told_ratio'], 0)}",
-            *(_percent(row[name], 0) for name in ("few_within_ratio", "within_ratio")),
-            *(_percent(row[name]) for name in ("error", "high_error", "bias", "width")),
-            *(_percent(row[name], 0) for name in ("exact_ratio", "false_run_ratio")),
-        )
-
-
-def none_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield how often a period is told where there is none."""
-    for row in none_summary(results).iter_rows(named=True):
-        yield (
-            row["branch"],
-            row["method"],
-            *(_percent(row[name]) for name in ("periodic_ratio", "tentative_ratio")),
-            _percent(row["run_ratio"], 0),
-            *(_number(row[name], ".2f") for name in ("probability", "high_probability")),
-        )
-
-
-def interval_rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield whether intervals hold the true period, by their probability."""
-    for row in interval_summary(results).iter_rows(named=True):
-        yield (
-            row["kind"],
-            f"{row['above']:g} to {row['up_to']:g}",
-            f"{row['evaluation_count']:,}",
-            *(_percent(row[name], 0) for name in ("hold_ratio", "near_ratio")),
-            _percent(row["width"]),
-        )
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else format(value, form)
-
-
-def _percent(value: float | None, digits: int = 1) -> str:
-    return "-" if value is None else f"{100 * value:.{digits}f} %"
-
-
-# ---- the page
-
-
-def text(results: Results) -> str:
-    """Return the page."""
-    return "\n\n".join(_blocks(results)) + "\n"
-
-
-def _blocks(results: Results) -> Iterator[str]:
-    params = results.params
-    command = f"iosig study predictions --seeds {params.seed_count} --seed {params.seed}"
-    yield f"<!-- Made by `{command} --into DIR`: run it again instead of editing this page. -->"
-    yield "# How good predictions are while a run goes on"
-    yield (
-        "Runs whose phases are planted are predicted as followed traces are: after each phase the requests that are "
-        "over are handed to the predictor, which samples them, looks for the period, and for phases whose gaps tell of "
-        f"changes. {params.seed_count} runs of each setting, seed {params.seed}. Where nothing else is said, "
-        f"parameters are the defaults: method {OnlineParams().method}, window {OnlineParams().strategy}, detector "
-        f"{OnlineParams().detector}. The paper is FTIO's (Tarraf et al., \"Capturing Periodic I/O Using Frequency "
-        "Techniques\", IPDPS'24), sections II-D and III-B."
-    )
-    yield markdown_table(TARGETS, target_rows(results))
-    yield from _hacc_blocks(results)
-    yield from _change_blocks(results)
-    yield from _following_blocks(results)
-    yield from _burst_blocks(results)
-    yield from _none_blocks(results)
-
-
-def _hacc_blocks(results: Results) -> Iterator[str]:
+def _hacc_blocks(results: Results) -> Iterator[Block]:
     yield "## HACC-IO"
     yield (
         "As the paper's run of 3,072 ranks (section III-B, Figure 15): ten phases, 8.7 s apart on average, the first "
@@ -251,27 +248,27 @@ def _hacc_blocks(results: Results) -> Iterator[str]:
         "mean predicted period is 8.66 s: it predicts from the first phase on, when the long first distance is most of "
         "what is known, as `dft` does here from the second. What follows is 7.7 s apart: nearer to that is better."
     )
-    yield f"![Predictions of a run like HACC-IO]({FIGURES}/{_HACC})"
-    yield markdown_table(HACC, hacc_rows(results))
+    yield Figure("Predictions of a run like HACC-IO", "hacc", partial(_draw_example, results.params.seed))
+    yield hacc_table(results)
     yield (
         "Mean period: of all evaluations that have one. Errors: means from the fourth evaluation on, and those of the "
         "worst run. Merging with autocorrelation refines the paper's confidence and leaves its periods as they are. "
         "With the defaults, phase by phase:"
     )
-    yield markdown_table(PHASES, phase_rows(results))
+    yield phase_table(results)
 
 
-def _change_blocks(results: Results) -> Iterator[str]:
+def _change_blocks(results: Results) -> Iterator[Block]:
     yield "## Changes"
     yield (
-        f"After {BEFORE} gaps of one length, with a jitter of {' or '.join(_percent(each, 0) for each in JITTERS)} of "
+        f"After {BEFORE} gaps of one length, with a jitter of {' or '.join(percent(each, 0) for each in JITTERS)} of "
         f"the period, the period doubles, halves, or stays for {AFTER} more. Gaps are those that the predictor sees in "
         "its samples; all rules get the same ones. A change is told in time if it is told, in the right direction, "
         "when three gaps of the new period have been seen, at the end of the phase that ends the last. In each cell: "
         "doubled and halved periods told in time, in percent, and false detections in 100 runs that do not change."
     )
-    yield f"![Changes told, and false ones]({FIGURES}/{_CHANGES})"
-    yield markdown_table(CHANGES, change_rows(results))
+    yield Figure("Changes told, and false ones", "changes", partial(draw_changes, change_summary(results)))
+    yield change_table(results)
     yield (
         "The peer's rules are those of FTIO's own program, as far as they are known to us "
         "(`studies/predictions/peer_rules.py`): ADWIN cuts where two means differ by more than sqrt(ln(2 / 0.05) / "
@@ -283,30 +280,31 @@ def _change_blocks(results: Results) -> Iterator[str]:
         f"`{DETECTOR_NAMES[0]}`, the default: after how many gaps of the new period it tells, and how many of the "
         "change points are right to a quarter of the shorter period."
     )
-    yield markdown_table(LAGS, lag_rows(results))
+    yield lag_table(results)
 
 
-def _following_blocks(results: Results) -> Iterator[str]:
+def _following_blocks(results: Results) -> Iterator[Block]:
     yield "## Following a change"
     yield (
-        f"A period of {PERIOD_S:g} s that doubles or halves, jitter {_percent(JITTERS[0], 0)}: the median error of the "
+        f"A period of {PERIOD_S:g} s that doubles or halves, jitter {percent(JITTERS[0], 0)}: the median error of the "
         "period that is predicted, by phases since the change. Phase 0 is the one that the first new gap begins with: "
         "until the next one, nothing can be known. In brackets, the share of runs with a period, where some have none."
     )
-    yield f"![Errors since a change]({FIGURES}/{_FOLLOWING})"
-    yield markdown_table(FOLLOWED, followed_rows(results))
+    yield Figure("Errors since a change", "following", partial(draw_following, following_summary(results)))
+    yield followed_table(results)
 
 
-def _burst_blocks(results: Results) -> Iterator[str]:
+def _burst_blocks(results: Results) -> Iterator[Block]:
     yield "## The next burst"
     yield (
         f"Runs of {PHASE_COUNT} phases with a period of {PERIOD_S:g} s; where nothing else is said, jitter 5 %, 16 "
         "ranks that are out of step by up to 15 % of a phase, and no background. Background is small I/O at random "
-        f"times, as a share of the phases' bytes. Ranges are meant to hold {_percent(NOMINAL, 0)}, which takes ten "
+        f"times, as a share of the phases' bytes. Ranges are meant to hold {percent(NOMINAL, 0)}, which takes ten "
         "phases. A gap's own jitter cannot be foreseen: the median error of the best guess is 0.67 times the jitter."
     )
-    yield f"![Next bursts, and intervals]({FIGURES}/{_BURSTS})"
-    yield markdown_table(BURST_COLUMNS, burst_rows(results))
+    draw = partial(draw_bursts, burst_summary(results), interval_summary(results), NOMINAL)
+    yield Figure("Next bursts, and intervals", "bursts", draw)
+    yield burst_table(results)
     yield (
         "Foreseen: evaluations that told a start, after 4 to 9 phases and after 10 or more. All else: of these. Off "
         "by, and the width of the range: over the period, after 10 phases or more; signed: late ones are positive. "
@@ -321,10 +319,10 @@ def _burst_blocks(results: Results) -> Iterator[str]:
         "as the paper has it: how steady predictions are, not how probable it is that the period lies between its "
         "ends, which are but the lowest and highest found so far."
     )
-    yield markdown_table(INTERVALS, interval_rows(results))
+    yield interval_table(results)
 
 
-def _none_blocks(results: Results) -> Iterator[str]:
+def _none_blocks(results: Results) -> Iterator[Block]:
     yield "## Where there is no period"
     yield (
         f"Phases with exponential pauses ({NONE_COUNT}), I/O without any pause, and one single phase that is looked at "
@@ -332,4 +330,4 @@ def _none_blocks(results: Results) -> Iterator[str]:
         "and from the last gaps alone, which happen to agree. Probability: of the intervals that these are in, 0 "
         "where they are in none; what goes by a prediction should ask for more than that."
     )
-    yield markdown_table(NONE, none_rows(results))
+    yield none_table(results)

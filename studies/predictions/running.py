@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from copy import deepcopy
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
+from studies.pieces import Told, nobody, worked
 from studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageHinkley, Told as ToldChange
 from studies.predictions.planted import PlantedRun, hacc_like
 from studies.predictions.scenarios import BEFORE, EXPERIMENTS, Branch, Setting, settings
+from studies.study import SeedParams
 from transforms.predictions.change_points import DETECTOR_NAMES, Detector, detector
-from transforms.predictions.predictor import Due, Evaluation, OnlineParams, Predictor, evaluate
+from transforms.predictions.predictor import Due, Evaluation, Predictor, evaluate
 
 Row = dict[str, Any]
-#: told of each piece of work that is done: how much is, and of how much
-Told = Callable[[int, int], None]
 
 #: runs that are predicted together: evaluations share transforms, and a worker's memory is bounded
 CHUNK = 50
@@ -67,13 +64,8 @@ _CHANGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class StudyParams:
-    """How much is predicted: runs of each setting. worker_count: processes, as many as there are cores if None."""
-
-    seed_count: int = 100
-    seed: int = 0
-    worker_count: int | None = None
+#: how much is predicted: runs of each setting
+StudyParams = SeedParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +169,7 @@ class _Piece:
         return self.count * self.setting.cost
 
 
-def study(params: StudyParams, told: Told = lambda done, count: None) -> Results:
+def study(params: StudyParams, told: Told = nobody) -> Results:
     """Predict all runs. The same seed gives the same results, with any number of processes."""
     chunks = range(0, params.seed_count, CHUNK)
     pieces = [
@@ -185,33 +177,8 @@ def study(params: StudyParams, told: Told = lambda done, count: None) -> Results
         for setting in settings()
         for first in chunks
     ]
-    whole, done = sum(piece.cost for piece in pieces), 0
-    frames: dict[int, tuple[pl.DataFrame, pl.DataFrame]] = {}
-    for place, found in _worked(pieces, params.worker_count):
-        frames[place] = found
-        done += pieces[place].cost
-        told(done, whole)
-    parts = [frames[place] for place in range(len(pieces))]
+    parts = worked(_work, pieces, params.worker_count, told, [piece.cost for piece in pieces])
     return Results(params, *(pl.concat([part[which] for part in parts]) for which in range(2)))
-
-
-def _worked(
-    pieces: Sequence[_Piece], worker_count: int | None
-) -> Iterator[tuple[int, tuple[pl.DataFrame, pl.DataFrame]]]:
-    workers = min(worker_count or os.cpu_count() or 1, len(pieces))
-    if workers <= 1:
-        yield from ((place, _work(piece)) for place, piece in enumerate(pieces))
-        return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    try:
-        # what takes longest first
-        order = sorted(range(len(pieces)), key=lambda place: -pieces[place].cost)
-        places = {pool.submit(_work, pieces[place]): place for place in order}
-        for future in as_completed(places):
-            yield places[future], future.result()
-    finally:
-        # whoever interrupts it does not wait for what has not begun
-        pool.shutdown(cancel_futures=True)
 
 
 def _work(piece: _Piece) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -321,11 +288,11 @@ def _change_rows(setting: Setting, branch: str, trial: _Trial, run: PlantedRun) 
 # ---- one run, for a picture
 
 
-def example(seed: int, params: OnlineParams | None = None) -> tuple[PlantedRun, Predictor, list[Evaluation]]:
+def example(seed: int) -> tuple[PlantedRun, Predictor, list[Evaluation]]:
     """Return the first run like HACC-IO, its predictor at the end, and its evaluations."""
     key = (EXPERIMENTS.index("hacc"), 0, 0)
     run = hacc_like(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
-    predictor = Predictor(params)
+    predictor = Predictor()
     found: list[Evaluation] = []
     for phase in range(run.phase_count):
         now_s = float(run.ended_s[phase])

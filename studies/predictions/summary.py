@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -282,22 +282,3 @@ def targets(results: Results) -> Iterator[Target]:
         f"{100 * min(within):.0f} % to {100 * max(within):.0f} %",
         max(abs(ratio - NOMINAL) for ratio in within) <= 0.05,
     )
-
-
-def document(results: Results) -> dict[str, object]:
-    """Return all summaries as plain values."""
-    tables = {
-        "hacc": hacc_summary,
-        "hacc_phases": hacc_phases,
-        "changes": change_summary,
-        "following": following_summary,
-        "next_bursts": burst_summary,
-        "intervals": interval_summary,
-        "no_period": none_summary,
-    }
-    return {
-        "seed_count": results.params.seed_count,
-        "seed": results.params.seed,
-        "targets": [asdict(target) for target in targets(results)],
-        **{name: summed(results).to_dicts() for name, summed in tables.items()},
-    }

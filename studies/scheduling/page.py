@@ -1,19 +1,14 @@
-"""The study as a page: `scheduling-study.md` with its tables, and the figure beside it."""
+"""What the study of scheduling shows: its page, and its table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
+from functools import partial
 
-from studies.periods.page import FIGURES, markdown_table, write_page
+from studies.pages import Block, Figure, Table
+from studies.scheduling.figures import draw_runs
 from studies.scheduling.running import POLICIES, WORKLOADS, Results, summary
 
-PAGE = "scheduling-study.md"
-_FIGURE = "scheduling-study-runs.png"
-SUMMARY = (
-    *("workload", "policy", "stretch", "I/O slowdown", "utilization"),
-    *("stretch / clairvoyant", "I/O slowdown / original"),
-)
 #: what FTIO states of Figure 17 (section IV)
 _STATED = (
     "The paper states of its predictions, on a real file system: 2.2 % more stretch than clairvoyant and 19 % more I/O "
@@ -22,40 +17,32 @@ _STATED = (
 )
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Write the page and its figure into a folder; return the page."""
-    return write_page(folder / PAGE, lambda figures: _draw(results, figures), lambda: text(results))
+def document(results: Results) -> list[dict[str, object]]:
+    """Return the results as plain values."""
+    return results.runs.to_dicts()
 
 
-def _draw(results: Results, folder: Path) -> None:
-    from studies.scheduling.figures import draw_runs
-
-    draw_runs(results.runs, folder / _FIGURE)
-
-
-def rows(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the medians of each workload and policy."""
-    for row in summary(results).iter_rows(named=True):
-        yield (
-            row["workload"],
-            row["policy"],
-            f"{row['stretch']:.3f}",
-            f"{row['io_slowdown']:.2f}",
-            f"{row['utilization']:.3f}",
-            f"{row['stretch_over_clairvoyant']:.3f}",
-            f"{row['io_slowdown_over_original']:.2f}",
-        )
+def tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """Yield titles and tables."""
+    yield "Medians over the draws", _medians(results)
 
 
-def text(results: Results) -> str:
-    """Return the page."""
-    return "\n\n".join(_blocks(results)) + "\n"
+def _medians(results: Results) -> Table:
+    """Return the medians of each workload and policy."""
+    return Table.of(
+        summary(results),
+        ("workload", "{workload}"),
+        ("policy", "{policy}"),
+        ("stretch", "{stretch:.3f}"),
+        ("I/O slowdown", "{io_slowdown:.2f}"),
+        ("utilization", "{utilization:.3f}"),
+        ("stretch / clairvoyant", "{stretch_over_clairvoyant:.3f}"),
+        ("I/O slowdown / original", "{io_slowdown_over_original:.2f}"),
+    )
 
 
-def _blocks(results: Results) -> Iterator[str]:
-    params = results.params
-    command = f"iosig study scheduling --seeds {params.seed_count} --seed {params.seed}"
-    yield f"<!-- Made by `{command} --into DIR`: run it again instead of editing this page. -->"
+def blocks(results: Results) -> Iterator[Block]:
+    """Yield what the page is made of."""
     yield "# What knowing periods is worth to an I/O scheduler"
     yield (
         "Jobs that compute and do I/O share one file system, in a simulation. Set-10 (IO-Sets) puts them into sets by "
@@ -63,14 +50,14 @@ def _blocks(results: Results) -> Iterator[str]:
         "periods most of the bandwidth. What it needs is each job's period; FTIO showed that a predicted one does "
         '(Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS\'24, section IV, Figure 17).'
     )
-    yield markdown_table(("policy", "what it is"), ((name, doc) for name, (doc, _) in POLICIES.items()))
-    yield markdown_table(("workload", "what it is"), WORKLOADS.items())
-    yield f"![Stretch, I/O slowdown and utilization]({FIGURES}/{_FIGURE})"
-    yield markdown_table(SUMMARY, rows(results))
+    yield Table(("policy", "what it is"), [(name, doc) for name, (doc, _) in POLICIES.items()])
+    yield Table(("workload", "what it is"), list(WORKLOADS.items()))
+    yield Figure("Stretch, I/O slowdown and utilization", "runs", partial(draw_runs, results.runs))
+    yield _medians(results)
     yield (
-        f"Medians of {params.seed_count} draws of each workload. Stretch: how many times as long a job ran as alone; "
-        "I/O slowdown: the same of its I/O, waiting included; both as geometric means over the jobs. Utilization: the "
-        "share of node time that was spent computing."
+        f"Medians of {results.params.seed_count} draws of each workload. Stretch: how many times as long a job ran as "
+        "alone; I/O slowdown: the same of its I/O, waiting included; both as geometric means over the jobs. "
+        "Utilization: the share of node time that was spent computing."
     )
     yield _STATED
     yield (

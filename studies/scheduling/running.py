@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
 import polars as pl
 
+from studies.pieces import Told, nobody, worked
 from studies.scheduling.observed_periods import ObservedPeriods
 from studies.scheduling.simulation import (
     Clairvoyant,
@@ -25,6 +27,7 @@ from studies.scheduling.simulation import (
     mixed,
     simulate,
 )
+from studies.study import SeedParams
 
 #: jobs of a mixed workload
 MIXED_JOBS = 40
@@ -33,8 +36,6 @@ MIXED_S = 2000.0
 #: what the streams of random numbers are for
 _WORKLOAD, _ERROR = range(2)
 
-#: told of each run that is done: how many are, and of how many
-Told = Callable[[int, int], None]
 #: makes a policy for a workload; errors are drawn from the generator
 Maker = Callable[[JobMix, float, np.random.Generator], Policy]
 
@@ -62,14 +63,8 @@ WORKLOADS = {
     "figure 17": "1 job with a period of 19.2 s, 15 with 384 s; I/O takes 6.25 % of each period alone",
     "mixed": f"{MIXED_JOBS} jobs with periods from 10 s to 10,000 s, 1 to 256 nodes; together all of the bandwidth",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class StudyParams:
-    """How much is simulated: draws of each workload."""
-
-    seed_count: int = 10
-    seed: int = 0
+#: how much is simulated: draws of each workload
+StudyParams = SeedParams
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,25 +78,20 @@ class Results:
     runs: pl.DataFrame
 
 
-def study(params: StudyParams, told: Told = lambda done, count: None) -> Results:
+def study(params: StudyParams, told: Told = nobody) -> Results:
     """Simulate every workload under every policy. The same seed gives the same results."""
-    count = params.seed_count * len(POLICIES) * len(WORKLOADS)
-    rows = []
-    for done, row in enumerate(_runs(params), start=1):
-        rows.append(row)
-        told(done, count)
-    return Results(params, pl.DataFrame(rows))
+    seeds = range(params.seed, params.seed + params.seed_count)
+    runs = [partial(_run, *one) for one in product(WORKLOADS, seeds, POLICIES)]
+    return Results(params, pl.DataFrame(worked(lambda run: run(), runs, 1, told)))
 
 
-def _runs(params: StudyParams) -> Iterator[dict[str, object]]:
+def _run(workload: str, seed: int, policy: str) -> dict[str, object]:
     bandwidth = CyclicParams().bandwidth_bytes_per_s
-    for workload, number in product(WORKLOADS, range(params.seed_count)):
-        seed = params.seed + number
-        drawn = np.random.default_rng([seed, _WORKLOAD])
-        jobs = figure_17(drawn) if workload == "figure 17" else mixed(drawn, MIXED_JOBS, duration_s=MIXED_S)
-        for policy, (_, made) in POLICIES.items():
-            outcome = simulate(jobs, bandwidth, made(jobs, bandwidth, np.random.default_rng([seed, _ERROR])))
-            yield {"workload": workload, "policy": policy, "seed": seed, **asdict(measured(outcome))}
+    drawn = np.random.default_rng([seed, _WORKLOAD])
+    jobs = figure_17(drawn) if workload == "figure 17" else mixed(drawn, MIXED_JOBS, duration_s=MIXED_S)
+    _, made = POLICIES[policy]
+    outcome = simulate(jobs, bandwidth, made(jobs, bandwidth, np.random.default_rng([seed, _ERROR])))
+    return {"workload": workload, "policy": policy, "seed": seed, **asdict(measured(outcome))}
 
 
 def summary(results: Results) -> pl.DataFrame:

@@ -1,8 +1,4 @@
-"""Pictures of the study of signatures: accuracy as IOSI's Figure 16, its sensitivity as Figures 17 and 18, time as 19.
-
-They are PNGs, drawn without a display; the same tables make the same bytes. Colours are Okabe and Ito's, which people
-who do not see all colours can tell apart too.
-"""
+"""Pictures of the study of signatures: accuracy as IOSI's Figure 16, sensitivity as Figures 17 and 18, time as 19."""
 
 from __future__ import annotations
 
@@ -15,19 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from reports.panels import in_order, save_study
+from reports.panels import BLUE, GREEN, ORANGE, SKY, VERMILION, in_order
+from studies.drawing import BLACK, GREY, LILAC, MARKERS, figure_of, save_study
 from transforms.arrays import Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 _WIDTH_IN = 10.0
-#: vermilion, blue, sky blue, orange, green, purple, black (Okabe and Ito): the first stands out
-_COLOURS = ("#D55E00", "#0072B2", "#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#000000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_GREY = "#666666"
+#: the first stands out
+_COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, LILAC, BLACK)
 #: so that a method looks the same in every picture
 _PLACES = {
     name: place for place, name in enumerate(("robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"))
@@ -53,7 +46,7 @@ def draw_accuracy(summed: pl.DataFrame, title: str, path: Path) -> None:
     """
     levels, applications = in_order(summed, "level"), in_order(summed, "application")
     methods = in_order(summed, "method")
-    figure = _figure(9.5)
+    figure = figure_of(_WIDTH_IN, 9.5)
     cells = figure.subplots(4, len(levels), sharex=True, sharey="row", squeeze=False)
     for column, level in enumerate(levels):
         at_level = summed.filter(pl.col("level") == level)
@@ -85,9 +78,9 @@ def _column(rows: Sequence[dict[str, Any]], name: str) -> Reals:
 def _style(name: str, number: int = 0) -> dict[str, Any]:
     """Return the marker and the colour of a method, or of the line of that number."""
     if name in _BOUNDS:
-        return {"linestyle": _BOUNDS[name], "color": _GREY, "zorder": 1}
+        return {"linestyle": _BOUNDS[name], "color": GREY, "zorder": 1}
     place = _PLACES.get(name, number)
-    return {"marker": _MARKERS[place % len(_MARKERS)], "color": _COLOURS[place % len(_COLOURS)], "markersize": 4}
+    return {"marker": MARKERS[place % len(MARKERS)], "color": _COLOURS[place % len(_COLOURS)], "markersize": 4}
 
 
 def _points(
@@ -110,7 +103,7 @@ def _accuracy_axes(cells: npt.NDArray[np.object_], count: int) -> None:
     cells[0, 0].set_ylim(0, 1.02)
     cells[1, 0].set_ylim(min(0.0, cells[1, 0].get_ylim()[0]), 1.02)
     for axes in cells[2]:
-        axes.axhline(1.0, color=_GREY, linestyle="--", linewidth=1, zorder=0)
+        axes.axhline(1.0, color=GREY, linestyle="--", linewidth=1, zorder=0)
     cells[2, 0].set_yscale("symlog", linthresh=2.0, linscale=2.0)
     cells[2, 0].set_yticks([0, 0.5, 1, 1.5, 2, 5, 10], ["0", "0.5", "1", "1.5", "2", "5", "10"])
     cells[3, 0].set_yscale("symlog", linthresh=1.0)
@@ -139,13 +132,13 @@ def draw_sweeps(summed: pl.DataFrame, sweeps: Sequence[Varied], title: str, path
 
     summed: experiment, value, application, mean_cross_correlation, mean_correlation.
     """
-    figure = _figure(6.0)
+    figure = figure_of(_WIDTH_IN, 6.0)
     cells = figure.subplots(2, len(sweeps), sharex="col", sharey="row", squeeze=False)
     for column, varied in enumerate(sweeps):
         chosen = summed.filter(pl.col("experiment") == varied.experiment)
         for axes, name in zip(cells[:, column], _SIMILARITIES, strict=True):
             _lines(axes, chosen, "application", f"mean_{name}", is_labelled=axes is cells[0, 0])
-            axes.axvline(varied.usual, color=_GREY, linestyle="--", linewidth=1, zorder=0)
+            axes.axvline(varied.usual, color=GREY, linestyle="--", linewidth=1, zorder=0)
         cells[1, column].set_xlabel(varied.words, fontsize=9)
         cells[1, column].set_xticks(sorted(set(chosen["value"])))
     _similarity_axes(cells)
@@ -161,7 +154,7 @@ def draw_drift(summed: pl.DataFrame, title: str, path: Path) -> None:
     mean_correlation.
     """
     applications = in_order(summed, "application")
-    figure = _figure(6.0)
+    figure = figure_of(_WIDTH_IN, 6.0)
     cells = figure.subplots(2, len(applications), sharex=True, sharey="row", squeeze=False)
     for column, application in enumerate(applications):
         chosen = summed.filter(pl.col("application") == application)
@@ -208,7 +201,7 @@ def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
     """
     from matplotlib.ticker import NullFormatter
 
-    figure = _figure(4.2)
+    figure = figure_of(_WIDTH_IN, 4.2)
     both = figure.subplots(1, 2, sharey=True)
     words = {"samples": "samples of about 2,000 points", "points": "points in each of 8 samples (1 s each)"}
     for axes, (by, label) in zip(both, words.items(), strict=True):
@@ -241,12 +234,12 @@ class Example:
 def draw_examples(examples: Sequence[Example], title: str, path: Path) -> None:
     """Draw samples and signatures beside the truth, a column for each application: as Figures 12 to 15."""
     count = len(examples[0].curves)
-    figure = _figure(1.0 + 1.05 * count)
+    figure = figure_of(_WIDTH_IN, 1.0 + 1.05 * count)
     cells = figure.subplots(count, len(examples), sharex="col", sharey="col", squeeze=False)
     for column, example in enumerate(examples):
         highest = 0.0
         for axes, (name, curve, step_s) in zip(cells[:, column], example.curves, strict=True):
-            colour = {"sample": _GREY, "truth": "#000000"}.get(name.split()[0], _COLOURS[1])
+            colour = {"sample": GREY, "truth": BLACK}.get(name.split()[0], _COLOURS[1])
             axes.stairs(
                 curve / 1e9,
                 np.arange(len(curve) + 1) * step_s,
@@ -266,12 +259,3 @@ def draw_examples(examples: Sequence[Example], title: str, path: Path) -> None:
     figure.supylabel("GB/s", fontsize=9)
     figure.suptitle(title, fontsize=11)
     save_study(figure, path)
-
-
-# ---- all figures
-
-
-def _figure(height_in: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(_WIDTH_IN, height_in), layout="constrained")

@@ -1,23 +1,28 @@
-"""The study as a page: `signatures-study.md` with its tables, and the figures beside it."""
+"""What the study of signatures shows: its page, and tables that fit a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from studies.periods.page import FIGURES, markdown_table, write_page
+from studies.pages import Block, Figure, Table
+from studies.signatures import figures
 from studies.signatures.bounds import DRAWS, KNOWN
-from studies.signatures.figures import Example
 from studies.signatures.methods import DEFAULT, SWEEPS
 from studies.signatures.running import Results
 from studies.signatures.sites import DRIFT_RATIO, LEVELS, STUDIED, SiteSetting, seed_of
 from studies.signatures.summary import (
+    SIMILARITIES,
     best,
     burst_cell,
     differing,
+    overall,
+    short,
     similarity_cell,
     spread_cell,
     summary,
@@ -25,49 +30,108 @@ from studies.signatures.summary import (
     targets,
     volume_cell,
 )
-from studies.signatures.tables import SWEPT, overall_rows, time_table, verdict
 from studies.signatures.timing import growth
 from transforms.arrays import Reals
 from transforms.synthetic.site import SiteParams
 
-PAGE = "signatures-study.md"
-_TITLES = {
-    "accuracy": "Accuracy, means and quartiles (paper: Figure 16)",
-    "sweeps": "iosi by its parameters, busy (paper: Figures 17 and 18); dashed: the paper's values",
-    "drift": "Runs whose computing differs, calm",
-    "times": "Time for one sample set (paper: Figure 19)",
-    "examples": "Samples, truth and signatures, busy (paper: Figures 12 to 15)",
-    "others": "Accuracy where polls are lost, and among real traffic",
-}
 _SWEPT_WORDS = {
     "wavelet_level": "level of the wavelet transform",
     "gamma": "gamma: dense, share of samples",
     "kappa": "kappa: dense neighbour, share of samples",
 }
+_VERDICTS = {True: "reached", False: "not reached", None: "not studied"}
 #: samples that are drawn of each application
 _DRAWN_SAMPLES = 3
 
 
-def write(results: Results, folder: Path) -> Path:
-    """Write the page and its figures into a folder; return the page."""
-    return write_page(folder / PAGE, lambda figures: _draw(results, figures), lambda: text(results))
+def document(results: Results) -> dict[str, object]:
+    """Return the results as plain values."""
+    return {
+        "seed_count": results.params.seed_count,
+        "seed": results.params.seed,
+        "methods": {method.name: method.doc for method in results.methods},
+        "targets": [asdict(target) for target in targets(results)],
+        "summary": summary(results.answers).to_dicts(),
+        "times": results.times.to_dicts(),
+    }
 
 
-def _draw(results: Results, folder: Path) -> None:
-    from studies.signatures import figures as figures
+# ---- tables
 
+
+def tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """Yield titles, and tables that are no wider than 100 characters."""
     summed = summary(results.answers)
-    figures.draw_accuracy(_of(summed, "levels"), _TITLES["accuracy"], folder / _figure("accuracy"))
-    varied = [figures.Varied(sweep.name, _SWEPT_WORDS[sweep.name], sweep.usual) for sweep in SWEEPS]
-    figures.draw_sweeps(summed, varied, _TITLES["sweeps"], folder / _figure("sweeps"))
-    figures.draw_drift(differing(results), _TITLES["drift"], folder / _figure("drift"))
-    figures.draw_accuracy(_others(summed), _TITLES["others"], folder / _figure("others"))
-    figures.draw_times(results.times, _TITLES["times"], folder / _figure("times"))
-    figures.draw_examples(_examples(results), _TITLES["examples"], folder / _figure("examples"))
+    levels = summed.filter(pl.col("experiment") == "levels")
+    applications = summed["application"].unique(maintain_order=True).to_list()
+    columns = ("level", "method", *applications)
+    keys = ("level", "method")
+    if not levels.is_empty():
+        cells = {
+            "Cross-correlation/correlation with the truth, means": similarity_cell,
+            "Volume to the true one, and seeds with exactly the true bursts": volume_cell,
+            "Bursts missed, and false ones, means": burst_cell,
+        }
+        for title, cell in cells.items():
+            yield title, Table(columns, list(table(levels, keys, cell)))
+    yield from _varied(results, summed, applications)
+    if not results.times.is_empty():
+        yield "Time for one set [ms]", _time_table(results.times)
+    if not levels.is_empty():
+        yield "What was aimed at", _target_table(results)
 
 
-def _figure(name: str) -> str:
-    return f"signatures-study-{name}.png"
+def _target_table(results: Results) -> Table:
+    rows = [(target.text, target.wanted, target.found, _VERDICTS[target.is_reached]) for target in targets(results)]
+    return Table(("", "wanted", "found", ""), rows)
+
+
+def _varied(results: Results, summed: pl.DataFrame, applications: Sequence[str]) -> Iterator[tuple[str, Table]]:
+    titles = {
+        **{name: f"iosi by {name.replace('_', ' ')}, busy: cross-correlation/correlation" for name in _SWEPT_WORDS},
+        "drift": "Runs whose computing differs, calm: cross-correlation/correlation",
+        "faults": "Polls lost as usual, busy: cross-correlation/correlation",
+        "edison": "Among real traffic: cross-correlation/correlation",
+    }
+    for experiment, title in titles.items():
+        chosen = differing(results) if experiment == "drift" else summed.filter(pl.col("experiment") == experiment)
+        if chosen.is_empty():
+            continue
+        keys = ("value", "method") if experiment not in ("faults", "edison") else ("method",)
+        rows = [
+            (f"{float(row[0]):g}", *row[1:]) if len(keys) == 2 else row for row in table(chosen, keys, similarity_cell)
+        ]
+        yield title, Table((*keys, *applications), rows)
+
+
+def _time_table(times: pl.DataFrame, corner: str = "") -> Table:
+    """Return the times [ms] by samples and by points: a row for each, a column for each method."""
+    methods = times["method"].unique(maintain_order=True).to_list()
+    rows = []
+    for by, value in times.select("by", "value").unique(maintain_order=True).rows():
+        found = times.filter(by=by, value=value)
+        cells = dict(found.select("method", "seconds").rows())
+        rows.append((f"{value} {by}", *(f"{1000 * cells[name]:.3g}" for name in methods)))
+    return Table((corner, *methods), rows)
+
+
+def _overall_rows(summed: pl.DataFrame) -> Iterator[Sequence[str]]:
+    """Yield a row for each method of `levels`: means over applications, a cell for each level."""
+    found = overall(summed)
+    levels = found["level"].unique(maintain_order=True).to_list()
+    for method in found["method"].unique(maintain_order=True).to_list():
+        rows = {row["level"]: row for row in found.filter(method=method).iter_rows(named=True)}
+        yield (
+            method,
+            *(
+                f"{similarity_cell(rows[level])}, {short(rows[level]['mean_volume_ratio'])}, "
+                f"{100 * rows[level]['clean_ratio']:.0f} %"
+                for level in levels
+            ),
+        )
+
+
+# ---- figures
 
 
 def _of(summed: pl.DataFrame, experiment: str) -> pl.DataFrame:
@@ -84,7 +148,7 @@ def _others(summed: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _examples(results: Results) -> list[Example]:
+def _examples(results: Results) -> list[figures.Example]:
     """Return what the first busy site shows: the whole runs' first samples, the truth, and every signature."""
     drawn = SiteSetting(foreign_level=LEVELS["busy"], days=results.params.days).drawn(seed_of(results.params.seed, 0))
     found = [(method.name, method.extract(drawn.sets)) for method in results.methods]
@@ -97,26 +161,25 @@ def _examples(results: Results) -> list[Example]:
             ("truth", truth.bytes_per_s, 1.0),
             *((name, signatures[place].bytes_per_s, 1.0) for name, signatures in found),
         ]
-        examples.append(Example(application.name, curves))
+        examples.append(figures.Example(application.name, curves))
     return examples
+
+
+def _draw_sweeps(summed: pl.DataFrame, path: Path) -> None:
+    varied = [figures.Varied(sweep.name, _SWEPT_WORDS[sweep.name], sweep.usual) for sweep in SWEEPS]
+    title = "iosi by its parameters, busy (paper: Figures 17 and 18); dashed: the paper's values"
+    figures.draw_sweeps(summed, varied, title, path)
 
 
 # ---- the page
 
 
-def text(results: Results) -> str:
-    """Return the page."""
-    return "\n\n".join(_blocks(results)) + "\n"
-
-
-def _blocks(results: Results) -> Iterator[str]:
+def blocks(results: Results) -> Iterator[Block]:
+    """Yield what the page is made of."""
     params = results.params
     summed = summary(results.answers)
     levels = _of(summed, "levels")
     names = [application.name for application in STUDIED]
-    edison = " --edison POLLS" if params.edison else ""
-    command = f"iosig study signatures --seeds {params.seed_count} --seed {params.seed}{edison}"
-    yield f"<!-- Made by `{command} --into DIR`: run it again instead of editing this page. -->"
     yield "# How near signatures come to the truth"
     yield (
         "Every method that extracts signatures, on samples of applications whose I/O alone is known. The evaluation is "
@@ -124,18 +187,17 @@ def _blocks(results: Results) -> Iterator[str]:
         f"Traces\", FAST'14, section 6), on simulated sites: {params.seed_count} for each level of other users' "
         f"activity. Seed {params.seed}."
     )
-    yield markdown_table(("method", "what it is"), ((method.name, method.doc) for method in results.methods))
+    yield Table(("method", "what it is"), [(method.name, method.doc) for method in results.methods])
     yield "## In short"
-    yield markdown_table(("method", *LEVELS), overall_rows(levels))
+    yield Table(("method", *LEVELS), list(_overall_rows(levels)))
     yield (
         "Means over seeds and applications: cross-correlation/correlation with the truth, volume to the true one, and "
         "how often exactly the true bursts were found. A method that gives no signature counts as one that says that "
         "there is no I/O: 0, and all bursts missed."
     )
     yield "## What was aimed at"
-    rows = ((target.text, target.wanted, target.found, verdict(target)) for target in targets(results))
-    yield markdown_table(("", "wanted", "found", ""), rows)
-    yield from _accuracy(levels, names)
+    yield _target_table(results)
+    yield from _accuracy(results, levels, names)
     yield from _parameters(summed, names)
     yield from _conditions(results, summed, names)
     if not results.times.is_empty():
@@ -144,43 +206,45 @@ def _blocks(results: Results) -> Iterator[str]:
     yield from _model(results)
 
 
-def _accuracy(levels: pl.DataFrame, names: Sequence[str]) -> Iterator[str]:
+def _accuracy(results: Results, levels: pl.DataFrame, names: Sequence[str]) -> Iterator[Block]:
     columns = ("level", "method", *names)
     keys = ("level", "method")
     yield "## Accuracy"
-    yield f"![Accuracy]({FIGURES}/{_figure('accuracy')})"
+    title = "Accuracy, means and quartiles (paper: Figure 16)"
+    yield Figure("Accuracy", "accuracy", partial(figures.draw_accuracy, levels, title))
     yield "Cross-correlation and correlation with the truth, means ± standard deviations over seeds:"
-    yield markdown_table(columns, table(levels, keys, spread_cell))
+    yield Table(columns, list(table(levels, keys, spread_cell)))
     yield "The method with the highest mean:"
-    yield markdown_table(("level", "", *names), _winners(levels, names))
+    yield Table(("level", "", *names), list(_winners(levels, names)))
     yield "Volume to the true one, and how often exactly the true bursts were found:"
-    yield markdown_table(columns, table(levels, keys, volume_cell))
+    yield Table(columns, list(table(levels, keys, volume_cell)))
     yield "Bursts missed, and false ones, means:"
-    yield markdown_table(columns, table(levels, keys, burst_cell))
-    yield f"![Examples]({FIGURES}/{_figure('examples')})"
+    yield Table(columns, list(table(levels, keys, burst_cell)))
+    title = "Samples, truth and signatures, busy (paper: Figures 12 to 15)"
+    yield Figure("Examples", "examples", partial(figures.draw_examples, _examples(results), title))
 
 
 def _winners(levels: pl.DataFrame, names: Sequence[str]) -> Iterator[Sequence[str]]:
     for level in levels["level"].unique(maintain_order=True).to_list():
-        for yardstick in ("cross_correlation", "correlation"):
+        for yardstick in SIMILARITIES:
             winner = best(levels, level, yardstick)
             yield (level, yardstick.replace("_", "-"), *(winner.get(name, "-") for name in names))
 
 
-def _parameters(summed: pl.DataFrame, names: Sequence[str]) -> Iterator[str]:
-    swept = summed.filter(pl.col("experiment").is_in(SWEPT))
+def _parameters(summed: pl.DataFrame, names: Sequence[str]) -> Iterator[Block]:
+    swept = summed.filter(pl.col("experiment").is_in(list(_SWEPT_WORDS)))
     if swept.is_empty():
         return
     yield "## IOSI's parameters"
-    yield f"![Parameters of iosi]({FIGURES}/{_figure('sweeps')})"
-    yield markdown_table(("parameter", "value", *names), table(swept, ("experiment", "value"), similarity_cell))
+    yield Figure("Parameters of iosi", "sweeps", partial(_draw_sweeps, summed))
+    yield Table(("parameter", "value", *names), list(table(swept, ("experiment", "value"), similarity_cell)))
     yield (
         "The paper finds a wavelet level of 2, gamma of 50 % and kappa of 90 % best. Busy sites; all other parameters "
         "at the paper's values."
     )
 
 
-def _conditions(results: Results, summed: pl.DataFrame, names: Sequence[str]) -> Iterator[str]:
+def _conditions(results: Results, summed: pl.DataFrame, names: Sequence[str]) -> Iterator[Block]:
     drift = differing(results)
     if not drift.is_empty():
         yield "## Runs that differ"
@@ -197,16 +261,18 @@ def _conditions(results: Results, summed: pl.DataFrame, names: Sequence[str]) ->
             f"can tell; `{KNOWN[1]}` takes the shortest run, as IOSI's duration correction does, and shows what that "
             "costs. Short bursts late in a long run lose most."
         )
-        yield f"![Runs that differ]({FIGURES}/{_figure('drift')})"
-        rows = ((f"{100 * float(row[0]):g} %", *row[1:]) for row in table(drift, ("value", "method"), similarity_cell))
-        yield markdown_table(("", "method", *names), rows)
+        title = "Runs whose computing differs, calm"
+        yield Figure("Runs that differ", "drift", partial(figures.draw_drift, drift, title))
+        rows = [(f"{100 * float(row[0]):g} %", *row[1:]) for row in table(drift, ("value", "method"), similarity_cell)]
+        yield Table(("", "method", *names), rows)
     others = _others(summed)
     if others.is_empty():
         return
-    yield "## Lost polls, and real traffic" if results.params.edison else "## Lost polls"
-    yield f"![Lost polls and real traffic]({FIGURES}/{_figure('others')})"
-    yield markdown_table(("", "method", *names), table(others, ("level", "method"), spread_cell))
-    if results.params.edison:
+    yield "## Lost polls, and real traffic" if results.params.polls else "## Lost polls"
+    title = "Accuracy where polls are lost, and among real traffic"
+    yield Figure("Lost polls and real traffic", "others", partial(figures.draw_accuracy, others, title))
+    yield Table(("", "method", *names), list(table(others, ("level", "method"), spread_cell)))
+    if results.params.polls:
         yield _edison()
 
 
@@ -220,11 +286,12 @@ def _edison() -> str:
     )
 
 
-def _times(results: Results) -> Iterator[str]:
+def _times(results: Results) -> Iterator[Block]:
     yield "## Time"
-    yield f"![Time]({FIGURES}/{_figure('times')})"
-    _, columns, rows = time_table(results.times)
-    yield markdown_table(("ms", *columns[1:]), rows)
+    yield Figure(
+        "Time", "times", partial(figures.draw_times, results.times, "Time for one sample set (paper: Figure 19)")
+    )
+    yield _time_table(results.times, "ms")
     exponents = ", ".join(f"{name} {value:.2f}" for name, value in growth(results.times).items())
     yield (
         "Medians of one set's times, in one process and in turn; preprocessing is part of them, the search for "

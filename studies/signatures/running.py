@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 
 import polars as pl
 
+from studies.pieces import Told, nobody, worked
+from studies.signatures import PARTS
 from studies.signatures.bounds import SCHEMA as BOUNDS, bounds
 from studies.signatures.edison import EdisonSetting, Traffic
 from studies.signatures.methods import METHODS, SWEEPS, Method
@@ -18,17 +17,12 @@ from studies.signatures.scores import scored
 from studies.signatures.sites import DRIFT_RATIO, LEVELS, SiteSetting, seed_of
 from studies.signatures.timing import SCHEMA as TIMES, timed
 
-#: told of each piece of work that is finished: how many are, and of how many
-Told = Callable[[int, int], None]
-
 #: how differently runs compute: none, the study's, and up to the simulated site's own default
 DRIFTS = (0.0, DRIFT_RATIO, 0.006, 0.015)
 #: the level at which one parameter at a time is varied
 _MIDDLE = "busy"
 #: the levels at which runs are made to differ
 _DRIFTING = ("calm",)
-#: what can be asked for; real traffic is another one, where it is given
-PARTS = ("levels", "sweeps", "drift", "faults", "times")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +30,21 @@ class StudyParams:
     """How much is drawn.
 
     seed_count: sites of each setting (at least 20 for what is published). worker_count: processes, as many as there
-    are cores if None; the results are the same for any. edison: polls of a real file system, in any format that can
-    be landed; None leaves them out. parts: which results are wanted. days: in which each application runs ten times.
+    are cores if None; the results are the same for any. polls: those of a real file system (Edison), in any format
+    that can be landed; None leaves them out. parts: which results are wanted, all if there are none. days: in which
+    each application runs ten times.
     """
 
     seed_count: int = 20
     seed: int = 0
     worker_count: int | None = None
-    edison: Path | None = None
-    parts: tuple[str, ...] = PARTS
+    polls: Path | None = None
+    parts: tuple[str, ...] = ()
     days: float = SiteSetting().days
+
+    def wants(self, part: str) -> bool:
+        """Return whether a result is wanted."""
+        return part in (self.parts or PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +79,18 @@ class Piece:
     asked: tuple[tuple[str, float, Method], ...]
 
 
-def study(params: StudyParams, methods: Sequence[Method] = METHODS, told: Told = lambda done, count: None) -> Results:
+def study(params: StudyParams, methods: Sequence[Method] = METHODS, told: Told = nobody) -> Results:
     """Draw all sites, ask the methods, and return their answers in order."""
-    work = list(pieces(params, methods))
-    frames: dict[int, pl.DataFrame] = {}
-    for done, (place, frame) in enumerate(_worked(work, params.worker_count), start=1):
-        frames[place] = frame
-        told(done, len(work))
-    answers = pl.concat([frames[place] for place in range(len(work))])
+    answers = pl.concat(worked(answered, list(pieces(params, methods)), params.worker_count, told))
     # when nothing else of ours is at work
-    times = timed(params.seed) if "times" in params.parts else pl.DataFrame(schema=TIMES)
-    known = bounds(DRIFTS, params.seed) if "drift" in params.parts else pl.DataFrame(schema=BOUNDS)
+    times = timed(params.seed) if params.wants("times") else pl.DataFrame(schema=TIMES)
+    known = bounds(DRIFTS, params.seed) if params.wants("drift") else pl.DataFrame(schema=BOUNDS)
     return Results(params, tuple(methods), answers, times, known)
 
 
 def pieces(params: StudyParams, methods: Sequence[Method]) -> Iterator[Piece]:
     """Yield the work, the longest pieces first."""
-    traffic = None if params.edison is None else Traffic.read(params.edison)
+    traffic = None if params.polls is None else Traffic.read(params.polls)
     for number in range(params.seed_count):
         seed = seed_of(params.seed, number)
         if traffic is not None:
@@ -112,7 +106,7 @@ def _sites(
     """Yield each setting of a site with its level and what is asked of it: no site is drawn twice."""
     for level, times in LEVELS.items():
         usual = SiteSetting(foreign_level=times, days=params.days)
-        drifts = DRIFTS if "drift" in params.parts and level in _DRIFTING else (usual.drift_ratio,)
+        drifts = DRIFTS if params.wants("drift") and level in _DRIFTING else (usual.drift_ratio,)
         for drift in drifts:
             differing = methods if len(drifts) > 1 else ()
             asked = [("drift", drift, method) for method in differing if not method.is_slow]
@@ -120,32 +114,16 @@ def _sites(
                 asked += _of_usual(params, methods, level)
             if asked:
                 yield level, replace(usual, drift_ratio=drift), tuple(asked)
-        if "faults" in params.parts and level == _MIDDLE:
+        if params.wants("faults") and level == _MIDDLE:
             yield level, replace(usual, fault_level=1.0), tuple(("faults", 1.0, method) for method in methods)
 
 
 def _of_usual(params: StudyParams, methods: Sequence[Method], level: str) -> list[tuple[str, float, Method]]:
     """Return what is asked of a level's usual site."""
-    asked = [("levels", 0.0, method) for method in methods] if "levels" in params.parts else []
-    if "sweeps" in params.parts and level == _MIDDLE:
+    asked = [("levels", 0.0, method) for method in methods] if params.wants("levels") else []
+    if params.wants("sweeps") and level == _MIDDLE:
         asked += [(sweep.name, value, method) for sweep in SWEEPS for value, method in sweep.methods()]
     return asked
-
-
-def _worked(work: Sequence[Piece], worker_count: int | None) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield each piece's rows with its place, as they are done."""
-    workers = min(worker_count or os.cpu_count() or 1, len(work))
-    if workers <= 1:
-        yield from ((place, answered(piece)) for place, piece in enumerate(work))
-        return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
-    try:
-        places = {pool.submit(answered, piece): place for place, piece in enumerate(work)}
-        for future in as_completed(places):
-            yield places[future], future.result()
-    finally:
-        # whoever interrupts it does not wait for what has not begun
-        pool.shutdown(cancel_futures=True)
 
 
 def answered(piece: Piece) -> pl.DataFrame:

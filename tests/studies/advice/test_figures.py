@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,9 +52,3 @@ def test_the_first_policy_is_on_top(kept: list[Figure], tmp_path: Path) -> None:
     first = kept[0].axes[0]
     assert [text.get_text() for text in first.get_yticklabels()] == list(POLICIES)
     assert first.yaxis_inverted()
-
-
-def test_the_library_that_draws_is_loaded_when_something_is_drawn() -> None:
-    code = "import sys; from studies.advice import figures; print('matplotlib' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from studies.advice import page, running
+from studies.advice import STUDY, page, running
 from studies.advice.running import (
     NOW_S,
     POLICIES,
@@ -30,6 +30,7 @@ from studies.advice.running import (
     told,
 )
 from studies.command import study_command
+from tests.study_pages import page_of
 from transforms.advice import Advice, AdviceParams, Choice, Demand
 
 SHORT = Applications(run_s=(300.0, 600.0), period_s=(60.0, 200.0))
@@ -38,13 +39,16 @@ SMALL = {
     "unknown jobs": ("a half unknown", Setting(SHORT, unknown_ratio=0.5, is_followed=False)),
 }
 
+ADVICE = AdviceParams(step_s=4.0, most_delay_s=150.0)
+
 
 @pytest.fixture(scope="module")
 def results() -> Results:
     """Two mixes of short runs in two settings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "SETTINGS", SMALL)
-        return study(StudyParams(2, 3, 1, AdviceParams(step_s=4.0, most_delay_s=150.0)))
+        patch.setattr(running, "ADVICE", ADVICE)
+        return study(StudyParams(2, 3, 1))
 
 
 def one_burst(started_s: float, wait_s: float, volume: float, peak: float) -> Run:
@@ -162,7 +166,8 @@ def test_comparisons_count_every_mix_once(results: Results) -> None:
 
 def test_any_number_of_processes_gives_the_same(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "SETTINGS", SMALL)
-    again = running.of_mix(results.params, 1)
+    monkeypatch.setattr(running, "ADVICE", ADVICE)
+    again = running.of_mix(results.params.seed, 1)
     assert again.equals(results.runs.filter(pl.col("mix") == 1))
 
 
@@ -170,12 +175,10 @@ def test_the_page_has_every_policy_and_its_figures(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "SETTINGS", SMALL)
-    text = page.write(results, tmp_path).read_text()
+    text = page_of(STUDY, results.params, results, tmp_path)
     assert all(f"| {policy} |" in text for policy in POLICIES)
     assert all(f"| {setting} |" in text for setting in SMALL)
-    figures = sorted(figure.name for figure in (tmp_path / "figures").iterdir())
-    assert len(figures) == 2
-    assert all(f"figures/{figure}" in text for figure in figures)
+    assert text.count("](figures/") == 2
 
 
 def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:

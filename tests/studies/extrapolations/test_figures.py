@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,9 +96,3 @@ def test_pieces_lie_where_the_offsets_are(kept: list[Figure]) -> None:
     pieces = {(bar.get_x(), bar.get_y() + 0.5, bar.get_width()) for bar in first.patches}  # type: ignore[attr-defined]
     assert pieces == {(12 * rank + 48 * i, rank, 12) for rank in range(4) for i in range(2)}
     assert kept[0].axes[1].get_title(loc="left") == "12 ranks, extrapolated"
-
-
-def test_the_library_is_imported_only_to_draw() -> None:
-    code = "import sys; from studies.extrapolations import figures; print('matplotlib' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"

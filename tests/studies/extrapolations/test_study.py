@@ -15,12 +15,13 @@ from click.testing import CliRunner
 import studies.extrapolations.running
 from flows.extrapolation.extrapolating import families
 from studies.command import study_command
-from studies.extrapolations import figures as extrapolation_study_figures, page, tables
+from studies.extrapolations import STUDY, tables
 from studies.extrapolations.checking import compared, end_s, traced_end_s, untimed
 from studies.extrapolations.maps import map_rows
 from studies.extrapolations.programs import programs, runs
 from studies.extrapolations.running import CHECKS, Results, StudyParams, study
 from tests.naive.recorder_traces import FUNCTIONS, Call, separate, text
+from tests.study_pages import page_of
 from transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
 from transforms.traces.compression import compress, compress_together
 from warehouse.errors import InputRefused
@@ -240,7 +241,7 @@ def test_too_few_rank_counts_are_refused(tmp_path: Path) -> None:
     assert set(found.checks["outcome"]) == {"refused"}
     assert set(found.checks["field"]) == {"rank counts"}
     assert found.sizes.is_empty()
-    assert page.text(found)
+    assert STUDY.write(StudyParams(tmp_path), found, tmp_path).is_file()
 
 
 @pytest.mark.slow
@@ -274,27 +275,23 @@ def test_links_among_traces_are_followed_once(shared_data: Path, tmp_path: Path)
 # ---- page and command
 
 
-def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # to lay out and to encode takes longest, and is tested where it belongs
-    monkeypatch.setattr(extrapolation_study_figures, "save_study", lambda _, path: path.write_bytes(b""))
-    found = page.write(results, tmp_path / "new").read_text(encoding="utf-8")
-    figures = re.findall(r"\]\((figures/[^)]+)\)", found)
-    assert len(figures) == len(set(figures)) == 3
-    assert sorted(figures) == sorted(f"figures/{path.name}" for path in (tmp_path / "new" / "figures").iterdir())
-    for block in found.split("\n\n"):
-        if block.startswith("|"):
-            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1, block
+@pytest.mark.usefixtures("undrawn")
+def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path) -> None:
+    found = page_of(STUDY, StudyParams(tmp_path), results, tmp_path)
+    assert found.count("](figures/") == 3
     assert "| deep/jumping | 4, 6, 8, 12 | 36 | **WRONG** | 24 |" in found
     assert "16 came back whole" in found
-    assert page.text(results) == found
+    assert page_of(STUDY, StudyParams(tmp_path), results, tmp_path) == found
 
 
-def test_links_to_the_guide_lead_somewhere(results: Results) -> None:
+@pytest.mark.usefixtures("undrawn")
+def test_links_to_the_guide_lead_somewhere(results: Results, tmp_path: Path) -> None:
+    text = page_of(STUDY, StudyParams(tmp_path), results, tmp_path)
     headings = {re.sub(r"[^a-z0-9 -]", "", line[3:].lower()).replace(" ", "-") for line in lines_of(GUIDE.read_text())}
-    links = re.findall(r"\]\(extrapolation\.md#([^)]+)\)", page.text(results))
+    links = re.findall(r"\]\(extrapolation\.md#([^)]+)\)", text)
     assert links
     assert set(links) <= headings
-    own = {re.sub(r"[^a-z0-9 -]", "", line[3:].lower()).replace(" ", "-") for line in lines_of(page.text(results))}
+    own = {re.sub(r"[^a-z0-9 -]", "", line[3:].lower()).replace(" ", "-") for line in lines_of(text)}
     back = re.findall(r"\]\(extrapolations-study\.md#([^)]+)\)", GUIDE.read_text(encoding="utf-8"))
     assert set(back) <= own
 
@@ -303,9 +300,10 @@ def lines_of(page_text: str) -> list[str]:
     return [line for line in page_text.splitlines() if line.startswith("## ")]
 
 
-def test_what_did_not_come_back_is_shouted(results: Results) -> None:
+@pytest.mark.usefixtures("undrawn")
+def test_what_did_not_come_back_is_shouted(results: Results, tmp_path: Path) -> None:
     lost = results.traces.with_columns(expanded_count=pl.col("expanded_count") - 1)
-    assert "did NOT come back whole" in page.text(replace(results, traces=lost))
+    assert "did NOT come back whole" in page_of(STUDY, StudyParams(tmp_path), replace(results, traces=lost), tmp_path)
 
 
 @pytest.fixture
@@ -313,13 +311,12 @@ def small_study(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
     monkeypatch.setattr(studies.extrapolations.running, "study", lambda *_, **__: results)
 
 
-@pytest.mark.usefixtures("small_study")
-def test_command_prints_tables(results: Results, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(page, "_draw", lambda *_: None)
+@pytest.mark.usefixtures("small_study", "undrawn")
+def test_command_prints_tables(results: Results, tmp_path: Path) -> None:
     arguments = ["extrapolations", "--traces", str(tmp_path), "--into", str(tmp_path / "there")]
     told = CliRunner().invoke(study_command, arguments)
     assert told.exit_code == 0, told.output
-    for title, *_ in tables.terminal_tables(results):
+    for title, *_ in tables.tables(results):
         assert title in told.stdout
     assert "extrapolations-study.md" in told.stderr
     assert (tmp_path / "there" / "extrapolations-study.md").is_file()

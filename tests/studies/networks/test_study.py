@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from studies.command import study_command
-from studies.networks import page
+from studies.networks import STUDY, page
 from studies.networks.running import SKEW_SETTINGS, Results, StudyParams, study
+from tests.study_pages import page_of
 from transforms.networks.patterns import OUTCOMES, PATTERNS
 
 
@@ -47,13 +48,13 @@ def test_confusion_counts_every_answer(results: Results) -> None:
         }
     )
     made_up = replace(results, answers=answers)
-    assert list(page.confusion_rows(made_up)) == [
+    assert page.confusion_table(made_up).rows == [
         ("circular", "1", "0", "0", "0", "0", "100 %"),
         ("striped", "0", "0", "1", "0", "0", "0 %"),
         ("noisy", "0", "0", "1", "0", "1", "50 %"),
         ("outlier", "0", "0", "0", "1", "0", "100 %"),
     ]
-    assert list(page.size_rows(made_up)) == [
+    assert page.size_table(made_up).rows == [
         ("circular", "1 of 1", "-", "-", "-"),
         ("striped", "-", "0 of 1", "-", "-"),
         ("noisy", "-", "-", "0 of 1", "1 of 1"),
@@ -63,12 +64,10 @@ def test_confusion_counts_every_answer(results: Results) -> None:
 
 
 def test_the_page_has_its_tables_and_figure(results: Results, tmp_path: Path) -> None:
-    written = page.write(results, tmp_path)
-    text = written.read_text()
+    text = page_of(STUDY, results.params, results, tmp_path)
     assert text.startswith("<!-- Made by `iosig study networks --seeds 2 --seed 7 --into DIR`")
     assert text.count("| planted |") == 2
     (figure,) = (tmp_path / "figures").iterdir()
-    assert f"figures/{figure.name}" in text
     assert figure.stat().st_size > 10_000
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -86,12 +85,6 @@ def test_boxes_are_of_the_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         for value in (0.1, 0.5)
     ]
     assert boxes == [(0.0, pytest.approx(wanted[0])), (1.0, pytest.approx(wanted[1]))]
-
-
-def test_the_library_is_imported_only_to_draw() -> None:
-    code = "import sys; from studies.periods import figures; print('matplotlib' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
 
 
 def test_no_display_and_no_global_figure_is_needed(tmp_path: Path) -> None:

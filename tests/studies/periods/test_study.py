@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,13 @@ from click.testing import CliRunner
 
 import studies.periods.running
 from studies.command import study_command
-from studies.periods import figures as study_figures, page
+from studies.periods import STUDY, page
 from studies.periods.methods import METHODS, Method
 from studies.periods.running import Results, StudyParams, interval, searched, study
 from studies.periods.scenarios import COMPUTE_S, NULL_SAMPLE_COUNT, Null, Setting, nulls, settings
 from studies.periods.semi_synthetic import ApplicationParams
 from studies.periods.summary import STATEMENTS, alarm_summary, error_summary, statements
+from tests.study_pages import page_of
 from transforms.arrays import Ragged
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.even_signals import EvenSignals
@@ -263,30 +263,18 @@ def test_a_method_without_answers_has_no_errors() -> None:
 # ---- page and command
 
 
-def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # to lay out and to encode takes longest, and is tested where it belongs
-    monkeypatch.setattr(study_figures, "save_study", lambda _, path: path.write_bytes(b""))
-    text = page.write(results, tmp_path / "new").read_text(encoding="utf-8")
-    figures = re.findall(r"\]\((figures/[^)]+)\)", text)
-    assert len(figures) == len(set(figures)) == 7
-    assert sorted(figures) == sorted(f"figures/{path.name}" for path in (tmp_path / "new" / "figures").iterdir())
-    for block in text.split("\n\n"):
-        if block.startswith("|"):
-            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1, block
+@pytest.mark.usefixtures("undrawn")
+def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path) -> None:
+    text = page_of(STUDY, results.params, results, tmp_path)
+    assert text.count("](figures/") == 7
     assert "--traces 4 --draws 8 --seed 1" in text
     assert "| strongest | 100 %" in text
 
 
-def test_page_is_the_same_each_time(results: Results) -> None:
-    assert page.text(results) == page.text(results)
-
-
-@pytest.mark.parametrize(
-    ("ratio", "shown"),
-    [(None, "-"), (0.0, "0 %"), (1.0, "100 %"), (0.1234, "12 %"), (0.0123, "1.2 %"), (0.000456, "0.046 %")],
-)
-def test_percent(ratio: float | None, shown: str) -> None:
-    assert page.percent(ratio) == shown
+@pytest.mark.usefixtures("undrawn")
+def test_page_is_the_same_each_time(results: Results, tmp_path: Path) -> None:
+    first, second = (STUDY.write(results.params, results, tmp_path / name).read_bytes() for name in ("one", "two"))
+    assert first == second
 
 
 @pytest.fixture
@@ -297,9 +285,8 @@ def small_study(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(studies.periods.running, "study", small)
 
 
-@pytest.mark.usefixtures("small_study")
-def test_command_prints_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(page, "_draw", lambda *_: None)
+@pytest.mark.usefixtures("small_study", "undrawn")
+def test_command_prints_tables(tmp_path: Path) -> None:
     told = CliRunner().invoke(
         study_command, ["periods", "--traces", "2", "--draws", "3", "--into", str(tmp_path / "there")]
     )

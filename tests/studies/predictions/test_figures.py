@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,9 +90,3 @@ def test_dots_of_bursts_and_intervals_are_where_the_numbers_are(kept: list[Figur
     assert np.asarray(steady.get_ydata()).tolist() == pytest.approx([40.0, 80.0])
     changed = {str(line.get_label()): line for line in held.lines}["changed"]
     assert not len(np.asarray(changed.get_xdata())), "three evaluations say too little"
-
-
-def test_the_library_that_draws_is_loaded_when_something_is_drawn() -> None:
-    code = "import sys; from studies.predictions import figures; print('matplotlib' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"

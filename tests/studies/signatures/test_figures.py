@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,9 +126,3 @@ def test_lines_go_from_value_to_value(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_a_method_looks_the_same_everywhere() -> None:
     assert figures._style("dtw", 0) == figures._style("dtw", 5)
     assert figures._style("first", 0) != figures._style("second", 1)
-
-
-def test_the_library_is_imported_only_to_draw() -> None:
-    code = "import sys; from studies.signatures import figures; print('matplotlib' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,15 +15,15 @@ from click.testing import CliRunner
 
 import studies.signatures.running
 from studies.command import study_command
-from studies.signatures import bounds, figures as signature_study_figures, page, timing
+from studies.signatures import PARTS, STUDY, bounds, page, timing
 from studies.signatures.edison import EdisonSetting, Traffic
 from studies.signatures.methods import METHODS, SWEEPS, Method
-from studies.signatures.running import DRIFTS, PARTS, Results, StudyParams, pieces, study
+from studies.signatures.running import DRIFTS, Results, StudyParams, pieces, study
 from studies.signatures.scores import SCHEMA, scored
 from studies.signatures.sites import IOR, LEVELS, S3D, STUDIED, Drawn, SiteSetting, Truth, polled_rates, seed_of, set_of
 from studies.signatures.summary import overall, short, summary, table, targets
-from studies.signatures.tables import terminal_tables
 from studies.signatures.timing import Timed, growth, timed
+from tests.study_pages import page_of
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import Extracted, SignatureBursts
 from transforms.synthetic.site import SiteParams, simulate
@@ -441,29 +440,23 @@ def whole(results: Results) -> Results:
         for name in ("longest", "silent")
     ]
     times = pl.DataFrame(rows, timing.SCHEMA, orient="row")
-    params = replace(results.params, edison=Path("polls"))
+    params = replace(results.params, polls=Path("polls"))
     return replace(results, params=params, answers=pl.concat([results.answers, *swept, edison]), times=times)
 
 
 @pytest.mark.slow
-def test_page_has_its_figures_and_tables(whole: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # to lay out and to encode takes longest, and is tested where it belongs
-    monkeypatch.setattr(signature_study_figures, "save_study", lambda _, path: path.write_bytes(b""))
-    text = page.write(whole, tmp_path / "new").read_text(encoding="utf-8")
-    figures = re.findall(r"\]\((figures/[^)]+)\)", text)
-    assert len(figures) == len(set(figures)) == 6
-    assert sorted(figures) == sorted(f"figures/{path.name}" for path in (tmp_path / "new" / "figures").iterdir())
-    for block in text.split("\n\n"):
-        if block.startswith("|"):
-            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1, block
+@pytest.mark.usefixtures("undrawn")
+def test_page_has_its_figures_and_tables(whole: Results, tmp_path: Path) -> None:
+    text = page_of(STUDY, whole.params, whole, tmp_path)
+    assert text.count("](figures/") == 6
     assert "--seeds 1 --seed 1 --edison POLLS" in text
     assert "not reached" in text or "not studied" in text
-    assert page.text(whole) == text
+    assert page_of(STUDY, whole.params, whole, tmp_path) == text
 
 
-def test_page_without_real_traffic(results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "_draw", lambda *_: None)
-    text = page.write(results, tmp_path).read_text(encoding="utf-8")
+@pytest.mark.usefixtures("undrawn")
+def test_page_without_real_traffic(results: Results, tmp_path: Path) -> None:
+    text = page_of(STUDY, results.params, results, tmp_path)
     assert "Edison" not in text
     assert "## Lost polls\n" in text
     assert "## Time" not in text
@@ -471,8 +464,9 @@ def test_page_without_real_traffic(results: Results, tmp_path: Path, monkeypatch
 
 def test_tables_fit_a_terminal(whole: Results) -> None:
     titles = []
-    for title, columns, rows in terminal_tables(whole):
+    for title, shown in page.tables(whole):
         titles.append(title)
+        columns, rows = shown.columns, shown.rows
         assert {len(row) for row in rows} == {len(columns)}
         widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
         assert sum(widths) + 3 * len(widths) <= 103, title
@@ -488,9 +482,8 @@ def small_study(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
     monkeypatch.setattr(studies.signatures.running, "study", small)
 
 
-@pytest.mark.usefixtures("small_study")
-def test_command_prints_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(page, "_draw", lambda *_: None)
+@pytest.mark.usefixtures("small_study", "undrawn")
+def test_command_prints_tables(tmp_path: Path) -> None:
     told = CliRunner().invoke(study_command, ["signatures", "--seeds", "2", "--into", str(tmp_path / "there")])
     assert told.exit_code == 0, told.output
     assert "Cross-correlation/correlation with the truth" in told.stdout

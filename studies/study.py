@@ -1,0 +1,114 @@
+"""What a study is: a record in the front of its folder, and modules of fixed names that do the work.
+
+A folder `studies/<name>/` with `STUDY = Study(...)` in its `__init__` is a study: it is found, and `iosig study <name>`
+runs it. The record says what `--help` shows, and imports nothing that takes long. The work is in two modules beside it:
+
+- `running`: `StudyParams`, a dataclass with a field for each option, and `study(params, told=...)`, which returns the
+  results and tells of its progress.
+- `page`: of these results, `tables` for a terminal (titles with a `pages.Table` each), `document` for JSON, and
+  `blocks` of the page: paragraphs, tables and figures (`pages.Block`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+import studies
+
+WORKERS = click.Option(
+    ["--workers", "worker_count"],
+    type=click.IntRange(min=1),
+    help="Processes that work on it; as many as there are cores if not given.",
+)
+SEED = click.Option(
+    ["--seed"], default=0, show_default=True, type=click.IntRange(min=0), help="What all is drawn from."
+)
+
+
+def count(flag: str, field: str, default: int, text: str) -> click.Option:
+    """Return the option that says how much is drawn."""
+    return click.Option([flag, field], default=default, show_default=True, type=click.IntRange(min=1), help=text)
+
+
+def seeds(default: int, text: str) -> click.Option:
+    """Return the option that says how many seeds are drawn."""
+    return count("--seeds", "seed_count", default, text)
+
+
+@dataclass(frozen=True, slots=True)
+class SeedParams:
+    """How much is drawn: seed_count of each setting; worker_count: processes, as many as there are cores if None."""
+
+    seed_count: int
+    seed: int = 0
+    worker_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One study.
+
+    name: that of its folder and of its subcommand. summary: a line in the list of studies. doc: what its help says.
+    options: its own, each a field of its `StudyParams`. drawn: what is beside its page, in a word. part: the option
+    with which not all of the page is there, so that none is written.
+    """
+
+    name: str
+    summary: str
+    doc: str
+    options: tuple[click.Option, ...]
+    drawn: str = "figures"
+    part: str = ""
+
+    @property
+    def page_name(self) -> str:
+        """The name of its page."""
+        return f"{self.name}-study.md"
+
+    @property
+    def running(self) -> ModuleType:
+        """What runs it."""
+        return importlib.import_module(f"studies.{self.name}.running")
+
+    @property
+    def page(self) -> ModuleType:
+        """What shows its results."""
+        return importlib.import_module(f"studies.{self.name}.page")
+
+    def params(self, arguments: Mapping[str, Any]) -> Any:
+        """Return the parameters of a run."""
+        return self.running.StudyParams(**arguments)
+
+    def write(self, params: Any, results: Any, folder: Path) -> Path:
+        """Write the page and its figures into a folder; return the page."""
+        from studies.pages import written
+
+        mark = (
+            f"<!-- Made by `iosig study {self.name} {self._told(params)} --into DIR`: run it again instead of editing "
+            "this page. -->"
+        )
+        return written(folder / self.page_name, [mark, *self.page.blocks(results)])
+
+    def _told(self, params: Any) -> str:
+        """Return the options with which the page is made again; of files that only some have, what they are."""
+        values = {option: getattr(params, str(option.name)) for option in self.options if option is not WORKERS}
+        return " ".join(
+            f"{option.opts[0]} {str(option.name).upper() if isinstance(value, Path) else value}"
+            for option, value in values.items()
+            if value is not None and option.name != self.part
+        )
+
+
+def found() -> Iterator[Study]:
+    """Yield all studies, by name."""
+    for module in pkgutil.iter_modules(studies.__path__):
+        if module.ispkg:
+            yield importlib.import_module(f"studies.{module.name}").STUDY
