@@ -6,20 +6,20 @@ library reads a log that is cut, or has a bit changed, without a word or with a 
 - the regions that the header tells of follow each other in the library's order without a gap, from the header to
   the end of the file;
 - each region decompresses wholly, and each of its streams ends with its checksum (zlib's Adler-32, bzip2's CRC);
-- the module versions exist in that format, the decompressed lengths are those of whole records, and the records'
-  ranks and ids are those of the job and of the names;
-- the job record is plausible, and the format is not older than the library version that the job record states.
+- the modules and their versions exist, the job record is plausible, and the format is not older than the library
+  version that the job record states.
 
-Formats and record sizes: darshan-util's `darshan-log-format.h` with the headers that it includes,
-`darshan-logutils.c` and its module files (sizes of old versions: `DARSHAN_POSIX_FILE_SIZE_1` and the like).
+What is in the records is looked at where the library has read them, in a process that may die of it: whether their
+lengths add up to the region's, and their ranks and ids are those of the job and of the names (`reading`).
 
-The header alone has no checksum. What no check of it can see:
+Format: darshan-util's `darshan-log-format.h` and `darshan-logutils.c`. The header alone has no checksum. What no check
+of it can see:
 
 - whether a module is partial (one bit each): one that is lost says that all is there, and only the share of the
   counted bytes that the module holds still tells; one that is set calls a whole module partial;
-- one version of a module changed to another, where both occur in that format with records of the same size: MPI-IO 1
-  and 2 (read alike), DXT_MPIIO 1 and 2 in formats 3.10 and 3.20 (of 1, the offsets mean nothing), each two bits
-  apart; and any version of a module that has a place and no records;
+- one version of a module changed to another whose records are of the same size: MPI-IO 1 and 2 (read alike),
+  DXT_MPIIO 1 and 2 (of 1, the offsets mean nothing), each two bits apart; and any version of a module that has a
+  place and no records;
 - format 3.20 changed to 3.21, since a log of 3.20 may have been converted: both are read alike.
 
 The job record and the names have checksums like all else. A checksum of 32 bits takes one damaged stream in four
@@ -33,16 +33,11 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from warehouse.errors import InputRefused
-
-Ids = npt.NDArray[np.uint64]
 
 _MAGIC = 6567223
 _COMPRESSIONS = ("zlib", "bzip2", "none")
@@ -85,48 +80,13 @@ class Layout:
     regions: tuple[Region, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Varying:
-    """Records that start with a fixed part: the id, the rank, and counts from which the record's length follows."""
-
-    fixed: str
-    length: Callable[..., int]
-
-
-def _dxt(segment_bytes: int) -> _Varying:
-    return _Varying("Qq72xqq", lambda writes, reads: 104 + segment_bytes * (writes + reads))
-
-
-_LUSTRE_1 = _Varying("Qq32xq", lambda stripes: 56 + 8 * stripes)
-_LUSTRE_2 = _Varying("Qqqq", lambda components, stripes: 32 + 72 * components + 8 * stripes)
-_HEATMAP = _Varying("Qq8xq16x", lambda bins: 48 + 16 * bins)
-
-#: a record's bytes, or how they follow from it, or None: not looked into
-_Form = int | _Varying | None
-
-#: by module: its versions, as (version, form of the records, first and last format in which they occur)
-_FORMS: dict[str, tuple[tuple[int, _Form, str, str], ...]] = {
-    "POSIX": ((1, 680, "3.00", "3.10"), (2, 648, "3.00", "3.10"), (3, 664, "3.00", "3.10"), (4, 704, "3.10", "3.41")),
-    "MPI-IO": ((1, 544, "3.00", "3.10"), (2, 544, "3.00", "3.10"), (3, 560, "3.10", "3.41")),
-    "H5F": ((1, 40, "3.00", "3.20"), (2, 56, "3.00", "3.20"), (3, 80, "3.10", "3.41")),
-    "H5D": ((1, 904, "3.20", "3.41"), (2, 912, "3.20", "3.41")),
-    "PNETCDF_FILE": ((1, 48, "3.00", "3.21"), (2, 64, "3.00", "3.21"), (3, 152, "3.41", "3.41")),
-    "PNETCDF_VAR": ((1, 1120, "3.41", "3.41"),),
-    "BG/Q": ((1, 120, "3.00", "3.10"), (2, 112, "3.00", "3.41")),
-    "LUSTRE": ((1, _LUSTRE_1, "3.00", "3.41"), (2, _LUSTRE_2, "3.41", "3.41")),
-    "STDIO": ((1, 240, "3.00", "3.10"), (2, 248, "3.10", "3.41")),
-    "DXT_POSIX": ((1, _dxt(32), "3.10", "3.41"), (2, _dxt(40), "3.41", "3.41")),
-    "DXT_MPIIO": ((1, _dxt(32), "3.10", "3.20"), (2, _dxt(32), "3.10", "3.41"), (3, _dxt(40), "3.41", "3.41")),
-    "MDHIM": ((1, None, "3.10", "3.41"),),
-    "APXC": ((1, None, "3.20", "3.41"),),
-    "APMPI": ((1, None, "3.20", "3.41"),),
-    "HEATMAP": ((1, _HEATMAP, "3.20", "3.41"),),
-    "DFS": ((1, 584, "3.41", "3.41"),),
-    "DAOS": ((1, 696, "3.41", "3.41"),),
-}
-_MODULES = ("NULL", *_FORMS)
-#: a module whose record tells of the machine and of no file: it has an id without a name
-_NAMELESS = "BG/Q"
+#: the modules of the newest format, in its order, each with its newest version; before them is one without records
+_VERSIONS = (
+    {"POSIX": 4, "MPI-IO": 3, "H5F": 3, "H5D": 2, "PNETCDF_FILE": 3, "PNETCDF_VAR": 1, "BG/Q": 2, "LUSTRE": 2}
+    | {"STDIO": 2, "DXT_POSIX": 2, "DXT_MPIIO": 3, "MDHIM": 1, "APXC": 1, "APMPI": 1, "HEATMAP": 1}
+    | {"DFS": 1, "DAOS": 1}
+)
+_MODULES = ("NULL", *_VERSIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +142,6 @@ class _Header:
         return _FORMATS[self.version]
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
-    """An open log: where its bytes come from, and what its records are checked against."""
-
-    file: IO[bytes]
-    header: _Header
-    process_count: int = 0
-    #: sorted
-    ids: Ids | None = None
-
-
 # ---- the whole
 
 
@@ -204,13 +153,12 @@ def examine(path: Path) -> Layout:
     with path.open("rb") as file:
         size = file.seek(0, 2)
         header = _header(file)
-        job, names, *places = _places(header, size)
-        log = _Log(file, header)
-        process_count = _job(log, job)
-        log = _Log(file, header, process_count, _names(log, names))
-        regions = [_region(log, place) for place in places]
-    fixed = [Region(p.name, None, p.offset, p.stored_bytes, p.raw_bytes, False, None) for p in (job, names)]
-    return Layout(header.version, header.order == "<", header.compression, (*fixed, *regions))
+        places = _places(header, size)
+        _check_job(header, places[0], file)
+        regions = [_region(header, place, file) for place in places]
+    if regions[1].fault is not None:
+        raise _refused("list of names", regions[1].fault)
+    return Layout(header.version, header.order == "<", header.compression, tuple(regions))
 
 
 def _refused(part: str, what: str) -> InputRefused:
@@ -268,7 +216,6 @@ class _Place:
     number: int
     offset: int
     stored_bytes: int
-    raw_bytes: int = 0
     stream_count: int = 0
 
 
@@ -299,14 +246,12 @@ def _module_name(header: _Header, number: int) -> str:
     return modules[number] if number < len(modules) else f"module {number}"
 
 
-# ---- the job record and the names
+# ---- the job record
 
 
-def _job(log: _Log, place: _Place) -> int:
-    """Check the job record, and return its number of processes."""
-    header = log.header
+def _check_job(header: _Header, place: _Place, file: IO[bytes]) -> None:
     fixed = struct.Struct(f"{header.order}{header.format.job_numbers}q")
-    raw = _job_bytes(log, place)
+    raw = _job_bytes(header, place, file)
     if len(raw) <= fixed.size + _METADATA_BYTES:
         raise _refused("job record", f"it has {len(raw)} bytes.")
     numbers = fixed.unpack_from(raw)
@@ -321,7 +266,6 @@ def _job(log: _Log, place: _Place) -> int:
     if not 1 <= process_count <= _MOST_PROCESSES:
         raise _refused("job record", f"by it, the run had {process_count} processes.")
     _check_release(header.version, raw[fixed.size : fixed.size + _METADATA_BYTES])
-    return int(process_count)
 
 
 def _check_release(version: str, metadata: bytes) -> None:
@@ -340,52 +284,10 @@ def _check_release(version: str, metadata: bytes) -> None:
         )
 
 
-def _names(log: _Log, place: _Place) -> Ids:
-    """Check the names' records, and return the ids that they name, sorted."""
-    found: list[Ids] = []
-    rest = b""
-    split = _old_names if log.header.version == "3.00" else _terminated_names
-    try:
-        for piece in _inflated(log, place):
-            ids, used = split(rest + piece, log.header.order)
-            found.append(np.unique(ids))
-            rest = (rest + piece)[used:]
-            if len(rest) > _PIECE_BYTES:
-                raise _DamageError("one of them does not end.")
-            place.raw_bytes += len(piece)
-    except _DamageError as damage:
-        raise _refused("list of names", str(damage)) from None
-    if rest:
-        raise _refused("list of names", "the last of them does not end.")
-    return np.unique(np.concatenate(found)) if found else np.empty(0, np.uint64)
-
-
-_NAME = re.compile(rb"(.{8})([^\0]*)\0", re.DOTALL)
-
-
-def _terminated_names(content: bytes, order: str) -> tuple[Ids, int]:
-    pairs = _NAME.findall(content)
-    ids = np.frombuffer(b"".join([key for key, _ in pairs]), f"{order}u8")
-    return ids.astype(np.uint64), 9 * len(pairs) + sum(len(name) for _, name in pairs)
-
-
-def _old_names(content: bytes, order: str) -> tuple[Ids, int]:
-    start = struct.Struct(f"{order}QI")
-    ids: list[int] = []
-    position = 0
-    while position + start.size <= len(content):
-        key, length = start.unpack_from(content, position)
-        if position + start.size + length > len(content):
-            break
-        ids.append(key)
-        position += start.size + length
-    return np.array(ids, np.uint64), position
-
-
-def _job_bytes(log: _Log, place: _Place) -> bytes:
+def _job_bytes(header: _Header, place: _Place, file: IO[bytes]) -> bytes:
     content = b""
     try:
-        for piece in _inflated(log, place):
+        for piece in _inflated(header, place, file):
             content += piece
             if len(content) > _JOB_RECORD_BYTES:
                 raise _DamageError(f"it has more than {_JOB_RECORD_BYTES} bytes.")
@@ -394,133 +296,40 @@ def _job_bytes(log: _Log, place: _Place) -> bytes:
     # One process writes it. More streams are other regions, if the header has lost them.
     if place.stream_count != 1:
         raise _refused("job record", f"it has {place.stream_count} streams, where Darshan writes one.")
-    place.raw_bytes = len(content)
     return content
 
 
-# ---- the modules
+# ---- the regions
 
 
-def _region(log: _Log, place: _Place) -> Region:
-    version = log.header.versions[place.number]
-    is_partial = bool(log.header.partial >> place.number & 1)
-    raw_bytes: int | None = None
-    fault: str | None = None
+def _region(header: _Header, place: _Place, file: IO[bytes]) -> Region:
+    is_module = place.number >= 0
+    raw_bytes = fault = None
+    size, last = 0, b"\0"
     try:
-        check = _checker(log, place)
+        for piece in _inflated(header, place, file):
+            size, last = size + len(piece), piece[-1:]
+        raw_bytes = size
+        # Names had their lengths before them once, and end with a NUL since.
+        if place.name == "NAMES" and last != b"\0" and header.version != "3.00":
+            raise _DamageError("the last of them does not end.")
+        if is_module:
+            _check_version(header, place)
     except _DamageError as damage:
-        fault, check = str(damage), _Unseen()
-    try:
-        for piece in _inflated(log, place):
-            place.raw_bytes += len(piece)
-            fault = fault or check.feed(piece)
-        raw_bytes = place.raw_bytes
-        fault = fault or check.end()
-    except _DamageError as damage:
-        fault = str(damage)
-    told = f"{place.name} is damaged: {fault}" if fault else None
-    return Region(place.name, version, place.offset, place.stored_bytes, raw_bytes, is_partial, told)
+        fault = f"{place.name} is damaged: {damage}" if is_module else str(damage)
+    version = header.versions[place.number] if is_module else None
+    is_partial = is_module and bool(header.partial >> place.number & 1)
+    return Region(place.name, version, place.offset, place.stored_bytes, raw_bytes, is_partial, fault)
 
 
-def _checker(log: _Log, place: _Place) -> _Checker:
-    """Return what checks the module's records; raises _DamageError if its version cannot be."""
-    version, format_version = log.header.versions[place.number], log.header.version
-    if place.name not in log.header.format.modules or place.name == "NULL":
-        raise _DamageError(f"format {format_version} has no such module.")
+def _check_version(header: _Header, place: _Place) -> None:
+    version = header.versions[place.number]
+    if place.number == 0 or place.number >= len(header.format.modules):
+        raise _DamageError(f"format {header.version} has no such module.")
     if version == 0:
         raise _DamageError("it has records and no version.")
-    for known, form, first, last in _FORMS[place.name]:
-        if version == known and first <= format_version <= last:
-            if form is None:
-                return _Unseen()
-            log = replace(log, ids=None) if place.name == _NAMELESS else log
-            return _Fixed(log, form) if isinstance(form, int) else _Varied(log, form)
-    raise _DamageError(f"it has version {version}, which does not occur in format {format_version}.")
-
-
-class _Checker(Protocol):
-    """What looks at a module's decompressed records piece by piece, and says what is wrong with them."""
-
-    def feed(self, piece: bytes) -> str | None: ...
-
-    def end(self) -> str | None: ...
-
-
-class _Unseen:
-    """Records that are not looked into."""
-
-    def feed(self, piece: bytes) -> str | None:
-        return None
-
-    def end(self) -> str | None:
-        return None
-
-
-class _Fixed:
-    """Records of the same length."""
-
-    def __init__(self, log: _Log, record_bytes: int) -> None:
-        self._log = log
-        self._record_bytes = record_bytes
-        self._rest = b""
-
-    def feed(self, piece: bytes) -> str | None:
-        content = self._rest + piece
-        count, rest_bytes = divmod(len(content), self._record_bytes)
-        self._rest = content[len(content) - rest_bytes :]
-        words = np.frombuffer(content, f"{self._log.header.order}i8", count * self._record_bytes // 8)
-        table = words.reshape(count, self._record_bytes // 8)
-        return _strange(self._log, table[:, 0].astype(np.int64).view(np.uint64), table[:, 1])
-
-    def end(self) -> str | None:
-        return _UNFINISHED if self._rest else None
-
-
-_UNFINISHED = "it does not consist of whole records."
-
-
-class _Varied:
-    """Records whose length follows from what they start with."""
-
-    def __init__(self, log: _Log, form: _Varying) -> None:
-        self._log = log
-        self._length = form.length
-        self._fixed = struct.Struct(log.header.order + form.fixed)
-        self._rest = b""
-        self._skipped = 0
-
-    def feed(self, piece: bytes) -> str | None:
-        content = self._rest + piece if self._rest else piece
-        position, most = self._skipped, len(content) - self._fixed.size
-        ids: list[int] = []
-        ranks: list[int] = []
-        while position <= most:
-            key, rank, *counts = self._fixed.unpack_from(content, position)
-            if min(counts) < 0:
-                return f"one of its records has {min(counts)} entries."
-            ids.append(key)
-            ranks.append(rank)
-            position += self._length(*counts)
-        self._skipped = max(0, position - len(content))
-        self._rest = content[position:]
-        return _strange(self._log, np.array(ids, np.uint64), np.array(ranks, np.int64))
-
-    def end(self) -> str | None:
-        return _UNFINISHED if self._rest or self._skipped else None
-
-
-def _strange(log: _Log, ids: Ids, ranks: npt.NDArray[np.int64]) -> str | None:
-    if not len(ids):
-        return None
-    lowest, highest = int(ranks.min()), int(ranks.max())
-    if lowest < -1 or highest >= log.process_count:
-        rank = lowest if lowest < -1 else highest
-        return f"one of its records is of rank {rank}, and the run had {log.process_count} processes."
-    if log.ids is None:
-        return None
-    places = np.searchsorted(log.ids, ids)
-    is_named = len(log.ids) > 0 and bool((log.ids[places.clip(max=len(log.ids) - 1)] == ids).all())
-    return None if is_named else "one of its records is of a file that the names do not have."
+    if version > _VERSIONS[place.name]:
+        raise _DamageError(f"it has version {version}, which does not exist.")
 
 
 # ---- decompression
@@ -538,27 +347,14 @@ class _Stream(Protocol):
     def decompress(self, data: bytes, most: int, /) -> bytes: ...
 
 
-def _inflated(log: _Log, place: _Place) -> Iterator[bytes]:
+def _inflated(header: _Header, place: _Place, file: IO[bytes]) -> Iterator[bytes]:
     """Yield a region's content in pieces; raises _DamageError unless it consists of whole streams that check."""
-    pieces: list[bytes] = []
-    size = 0
-    for piece in _pieces(log, place):
-        pieces.append(piece)
-        size += len(piece)
-        if size >= _PIECE_BYTES:
-            yield b"".join(pieces)
-            pieces, size = [], 0
-    if pieces:
-        yield b"".join(pieces)
-
-
-def _pieces(log: _Log, place: _Place) -> Iterator[bytes]:
-    start: Callable[[], _Stream] = zlib.decompressobj if log.header.compression == "zlib" else bz2.BZ2Decompressor
-    log.file.seek(place.offset)
+    start: Callable[[], _Stream] = zlib.decompressobj if header.compression == "zlib" else bz2.BZ2Decompressor
+    file.seek(place.offset)
     left, content, stream, has_more = place.stored_bytes, b"", None, False
     while left or content or has_more:
         if not content and not has_more:
-            content = log.file.read(min(left, _READ_BYTES))
+            content = file.read(min(left, _READ_BYTES))
             if not content:
                 raise _DamageError("the file ends within it.")
             left -= len(content)

@@ -54,6 +54,8 @@ _COMPONENT_COUNTERS = 7
 _COMPONENT_BYTES = 8 * _COMPONENT_COUNTERS + 16
 _LUSTRE_BYTES = 48
 _HEATMAP = struct.Struct("=QqdqQQ")
+#: a module whose record tells of the machine and of no file: it has an id without a name
+_NAMELESS = "BG/Q"
 #: the rest of the module's kinds tell nothing of I/O, and the library keeps what it knows of one log for the next
 _NO_IO = "The library reads this module of one log only; it tells nothing of I/O."
 
@@ -68,11 +70,20 @@ class Part:
     is_partial: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What records are checked against: how many processes the run had, and the ids that have names, sorted."""
+
+    process_count: int
+    ids: npt.NDArray[np.uint64]
+
+
 @dataclass(slots=True)
 class _Tally:
     """What was read of a module so far."""
 
     part: Part
+    run: _Run
     record_count: int = 0
     #: bytes that the records so far take in the log
     stored_bytes: int = 0
@@ -90,15 +101,17 @@ class _FaultError(Exception):
 def log(path: str, parts: str) -> Iterator[Arrays]:
     """Read a log; `parts` is JSON: its modules, as the fields of `Part`."""
     with library.opened(path) as opened:
-        yield _headed("job", **asdict(library.job(opened)))
+        job = library.job(opened)
+        yield _headed("job", **asdict(job))
         ids, names = library.names(opened)
         said = library.first_error(printed())
         if said:
             raise InputRefused(f"The library cannot read the log: {said}.", "Fetch the log anew.")
         yield _headed("names", {"ids": ids}, names=names)
         numbers = library.module_numbers(opened)
+    run = _Run(job.process_count, np.unique(ids))
     for part in sorted((Part(*fields) for fields in json.loads(parts)), key=lambda part: part.module != "LUSTRE"):
-        tally = _Tally(part)
+        tally = _Tally(part, run)
         known = len(printed())
         yield from _module(path, numbers, tally)
         yield _ended(tally, printed()[known:])
@@ -169,6 +182,16 @@ def _outcome(tally: _Tally, said: str) -> tuple[str, str | None]:
     return "sound", None
 
 
+def _check_records(tally: _Tally, ids: npt.NDArray[np.uint64], ranks: npt.NDArray[np.int64]) -> None:
+    """Raise _FaultError where records are of no rank of the run, or of no file that has a name."""
+    lowest, highest = int(ranks.min()), int(ranks.max())
+    if lowest < -1 or highest >= tally.run.process_count:
+        rank = lowest if lowest < -1 else highest
+        raise _FaultError(f"One of its records is of rank {rank}, and the run had {tally.run.process_count} processes.")
+    if tally.part.module != _NAMELESS and not np.isin(ids, tally.run.ids).all():
+        raise _FaultError("One of its records is of a file that the names do not have.")
+
+
 def _listed(versions: list[int]) -> str:
     return f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else f"{versions[0]}"
 
@@ -216,17 +239,18 @@ def _counters(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
     pieces: list[bytes] = []
     for at in addresses:
         if len(pieces) * size >= BLOCK_BYTES:
-            yield _counter_block(module, pieces, whole)
+            yield _counter_block(tally, pieces, whole)
             pieces = []
         pieces.append(ctypes.string_at(at, size))
         tally.record_count += 1
         tally.stored_bytes += stored_bytes
     if pieces and _adds_up(tally):
-        yield _counter_block(module, pieces, whole)
+        yield _counter_block(tally, pieces, whole)
 
 
-def _counter_block(module: str, pieces: list[bytes], whole: np.dtype[Any]) -> Arrays:
-    rows = np.frombuffer(b"".join(pieces), whole)
+def _counter_block(tally: _Tally, pieces: list[bytes], whole: np.dtype[Any]) -> Arrays:
+    module, rows = tally.part.module, np.frombuffer(b"".join(pieces), whole)
+    _check_records(tally, rows["id"], rows["rank"])
     integers, reals = library.counter_names(module)
     arrays = {"ids": rows["id"], "ranks": rows["rank"], "integers": rows["integers"], "reals": rows["reals"]}
     return _headed("records", arrays, module=module, integer_names=integers, real_names=reals)
@@ -237,11 +261,12 @@ def _counter_block(module: str, pieces: list[bytes], whole: np.dtype[Any]) -> Ar
 
 def _stripes(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
     ids: list[int] = []
+    ranks: list[int] = []
     counts: list[int] = []
     components: list[bytes] = []
     osts: list[bytes] = []
     for at in addresses:
-        record_id, _, component_count, stripe_count = _LUSTRE.unpack(ctypes.string_at(at, _LUSTRE.size))
+        record_id, rank, component_count, stripe_count = _LUSTRE.unpack(ctypes.string_at(at, _LUSTRE.size))
         # The library makes one component of what a record of the first version tells.
         if tally.part.version > 1 or component_count != 1:
             _bounded(tally.part, _COMPONENT_BYTES * component_count, component_count)
@@ -254,17 +279,19 @@ def _stripes(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
         if min(of_components, default=0) < 0 or sum(of_components) != stripe_count:
             raise _FaultError("One of its records has more stripes in its parts than in all, or fewer.")
         ids.append(record_id)
+        ranks.append(rank)
         counts.append(component_count)
         tally.record_count += 1
         fixed = 56 if tally.part.version == 1 else _LUSTRE.size + _COMPONENT_BYTES * component_count
         tally.stored_bytes += fixed + 8 * stripe_count
     if ids and _adds_up(tally):
-        arrays = {
+        arrays: Arrays = {
             "ids": np.array(ids, np.uint64),
             "component_counts": np.array(counts, np.int64),
             "components": np.frombuffer(b"".join(components), np.int64).reshape(-1, _COMPONENT_COUNTERS),
             "osts": np.frombuffer(b"".join(osts), np.int64),
         }
+        _check_records(tally, arrays["ids"], np.array(ranks, np.int64))
         yield _headed("stripes", arrays, module=tally.part.module)
 
 
@@ -283,7 +310,7 @@ def _heatmaps(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
     pending = 0
     for at in addresses:
         if pending >= BLOCK_BYTES:
-            yield _heatmap_block(fixed, written, read)
+            yield _heatmap_block(tally, fixed, written, read)
             fixed, written, read, pending = [], [], [], 0
         record_id, rank, width_s, bin_count, written_at, read_at = _HEATMAP.unpack(ctypes.string_at(at, _HEATMAP.size))
         _bounded(tally.part, 16 * (bin_count - 1), bin_count)
@@ -294,12 +321,14 @@ def _heatmaps(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
         tally.record_count += 1
         tally.stored_bytes += _HEATMAP.size + 16 * bin_count
     if fixed and _adds_up(tally):
-        yield _heatmap_block(fixed, written, read)
+        yield _heatmap_block(tally, fixed, written, read)
 
 
-def _heatmap_block(fixed: list[tuple[int, int, float, int]], written: list[bytes], read: list[bytes]) -> Arrays:
+def _heatmap_block(
+    tally: _Tally, fixed: list[tuple[int, int, float, int]], written: list[bytes], read: list[bytes]
+) -> Arrays:
     ids, ranks, widths_s, bin_counts = zip(*fixed, strict=True)
-    arrays = {
+    arrays: Arrays = {
         "ids": np.array(ids, np.uint64),
         "ranks": np.array(ranks, np.int64),
         "widths_s": np.array(widths_s, np.float64),
@@ -307,6 +336,7 @@ def _heatmap_block(fixed: list[tuple[int, int, float, int]], written: list[bytes
         "written": np.frombuffer(b"".join(written), np.int64),
         "read": np.frombuffer(b"".join(read), np.int64),
     }
+    _check_records(tally, arrays["ids"], arrays["ranks"])
     return _headed("heatmaps", arrays, module="HEATMAP")
 
 
@@ -342,7 +372,7 @@ def _segments(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
         first = at + _DXT.size
         while writes + reads:
             if not pending.room():
-                yield _segment_block(tally.part, pending, hosts)
+                yield _segment_block(tally, pending, hosts)
                 pending = _Segments(np.empty((room, 4), np.int64))
             some_writes = min(writes, pending.room())
             some_reads = min(reads, pending.room() - some_writes)
@@ -356,12 +386,12 @@ def _segments(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
         tally.stored_bytes += _DXT.size
     tally.counts = {"write_count": written_count, "read_count": read_count}
     if pending.count and _adds_up(tally):
-        yield _segment_block(tally.part, pending, hosts)
+        yield _segment_block(tally, pending, hosts)
 
 
-def _segment_block(part: Part, pending: _Segments, hosts: dict[bytes, int]) -> Arrays:
+def _segment_block(tally: _Tally, pending: _Segments, hosts: dict[bytes, int]) -> Arrays:
     pieces = np.array([piece[1:] for piece in pending.pieces], np.int64)
-    arrays = {
+    arrays: Arrays = {
         "ids": np.array([piece[0] for piece in pending.pieces], np.uint64),
         "ranks": pieces[:, 0],
         "host_codes": pieces[:, 1],
@@ -369,4 +399,5 @@ def _segment_block(part: Part, pending: _Segments, hosts: dict[bytes, int]) -> A
         "read_counts": pieces[:, 3],
         "segments": pending.content[: pending.count],
     }
-    return _headed("segments", arrays, module=part.module, hosts=[library.text(host) for host in hosts])
+    _check_records(tally, arrays["ids"], arrays["ranks"])
+    return _headed("segments", arrays, module=tally.part.module, hosts=[library.text(host) for host in hosts])

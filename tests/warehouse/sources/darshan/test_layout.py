@@ -6,7 +6,7 @@ import bz2
 import struct
 import tracemalloc
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from itertools import pairwise
@@ -19,6 +19,8 @@ from hypothesis import given, settings, strategies as st
 from warehouse.errors import InputRefused
 from warehouse.sources.darshan import layout as darshan_layout
 from warehouse.sources.darshan.layout import Layout, Region, examine
+from warehouse.sources.darshan.source import SOURCE
+from warehouse.sources.protocol import Reading
 
 FORMATS = ("3.00", "3.10", "3.20", "3.21", "3.41")
 SHIPPED = sorted(path for path in Path(str(files("darshan"))).rglob("*.darshan") if path.is_file())
@@ -94,16 +96,16 @@ def dxt(writes: int, reads: int, segment_bytes: int = 32, rank: int = 0) -> byte
     return start + bytes(min(4096, segment_bytes * max(0, writes + reads)))
 
 
-def heatmap(bins: int) -> bytes:
-    return struct.pack("<QqdqQQ", ID, 1, 0.1, bins, 0, 0) + bytes(16 * bins)
+def heatmap(bins: int, rank: int = 1) -> bytes:
+    return struct.pack("<QqdqQQ", ID, rank, 0.1, bins, 0, 0) + bytes(16 * bins)
 
 
 def lustre_1(stripes: int) -> bytes:
     return struct.pack("<Qq5q", ID, 0, 8, 1, 0, 1 << 20, stripes) + bytes(8 * stripes)
 
 
-def lustre_2(components: int, stripes: int) -> bytes:
-    return struct.pack("<Qqqq", ID, 0, components, stripes) + bytes(72 * components + 8 * stripes)
+def lustre_2(components: int, stripes: int, rank: int = 0) -> bytes:
+    return struct.pack("<Qqqq", ID, rank, components, stripes) + bytes(72 * components + 8 * stripes)
 
 
 def faults(layout: Layout) -> dict[str, str]:
@@ -186,32 +188,15 @@ def test_every_format_in_both_byte_orders(tmp_path: Path, version: str, order: s
     ]
 
 
-def known_forms() -> Iterator[tuple[str, str, int, darshan_layout._Form]]:
-    for module, versions in darshan_layout._FORMS.items():
-        for version, form, first, last in versions:
-            for name in FORMATS:
-                if first <= name <= last and module in darshan_layout._FORMATS[name].modules:
-                    yield name, module, version, form
-
-
-@pytest.mark.parametrize(("name", "module", "version", "form"), list(known_forms()))
-def test_every_version_of_every_module(
-    tmp_path: Path, name: str, module: str, version: int, form: darshan_layout._Form
-) -> None:
-    contents = {
-        "H": heatmap(3),
-        "D": dxt(2, 3, 40 if (module, version) in {("DXT_POSIX", 2), ("DXT_MPIIO", 3)} else 32),
-    }
-    contents["L"] = lustre_1(4) if version == 1 else lustre_2(2, 6)
-    content = record(form // 8) if isinstance(form, int) else contents[module[0]] if form else b"whatever"
-    number = darshan_layout._FORMATS[name].modules.index(module)
-    log = Log(name, modules={number: (version, 2 * content)}, metadata=b"")
-    assert faults(examine(log.write(tmp_path / "a"))) == {}
-    if form is not None:
-        cut = replace(log, modules={number: (version, 2 * content + content[:-8])})
-        assert "whole records" in faults(examine(cut.write(tmp_path / "b")))[module]
-    unknown = replace(log, modules={number: (version + 8, content)})
-    assert f"version {version + 8}" in faults(examine(unknown.write(tmp_path / "c")))[module]
+@pytest.mark.parametrize("module", [*darshan_layout._VERSIONS])
+def test_versions_that_there_are_not(tmp_path: Path, module: str) -> None:
+    newest = darshan_layout._VERSIONS[module]
+    number = darshan_layout._MODULES.index(module)
+    for version in range(newest + 3):
+        layout = examine(Log(modules={number: (version, bytes(64))}).write(tmp_path / "a"))
+        assert (layout.regions[-1].version, layout.regions[-1].raw_bytes) == (version, 64)
+        assert set(faults(layout)) == (set() if 0 < version <= newest else {module})
+        assert version <= newest or f"version {version}" in faults(layout)[module]
 
 
 def test_bzip2(tmp_path: Path) -> None:
@@ -260,21 +245,11 @@ def test_streams_may_be_cut_anywhere(
 @pytest.mark.parametrize(
     ("modules", "said"),
     [
-        ({1: (4, record(88, key=5))}, "the names do not have"),
-        ({1: (4, record(88, rank=PROCESSES))}, "rank 4"),
-        ({1: (4, record(88, rank=-2))}, "rank -2"),
-        ({1: (4, record(88)[:-1])}, "whole records"),
         ({1: (0, record(88))}, "no version"),
-        ({1: (3, record(88))}, "version 3"),
+        ({1: (5, record(88))}, "version 5"),
         ({0: (1, record(88))}, "no such module"),
         ({18: (1, record(88))}, "no such module"),
         ({63: (1, record(88))}, "no such module"),
-        ({10: (1, dxt(2, 3, 40))}, ""),
-        ({10: (1, dxt(-2, 3))}, "-2 entries"),
-        ({10: (1, dxt(1 << 62, 1 << 62))}, "whole records"),
-        ({10: (1, dxt(0, 0, rank=9))}, "rank 9"),
-        ({15: (1, heatmap(3)[:-16])}, "whole records"),
-        ({8: (2, lustre_1(4))}, ""),
     ],
 )
 def test_modules_that_do_not_hold(tmp_path: Path, modules: dict[int, tuple[int, bytes]], said: str) -> None:
@@ -283,6 +258,39 @@ def test_modules_that_do_not_hold(tmp_path: Path, modules: dict[int, tuple[int, 
     assert len(found) == 1
     assert "MPI-IO" not in found
     assert said in next(iter(found.values()))
+
+
+@pytest.mark.parametrize(
+    ("modules", "said"),
+    [
+        ({1: (4, record(88, key=5))}, "the names do not have"),
+        ({1: (4, record(88, rank=PROCESSES))}, "rank 4"),
+        ({1: (4, record(88, rank=-2))}, "rank -2"),
+        ({1: (4, record(88)[:-1])}, ""),
+        ({1: (3, record(88))}, ""),
+        ({10: (1, dxt(2, 3, 40))}, ""),
+        ({10: (1, dxt(-2, 3))}, ""),
+        ({10: (1, dxt(1 << 62, 1 << 62))}, ""),
+        ({10: (1, dxt(1, 0, rank=9))}, "rank 9"),
+        ({15: (1, heatmap(3, rank=4))}, "rank 4"),
+        ({15: (1, heatmap(3)[:-16])}, ""),
+        ({8: (2, lustre_1(4))}, ""),
+        ({8: (2, lustre_2(1, 4, rank=7))}, ""),
+    ],
+)
+def test_records_that_do_not_hold(tmp_path: Path, modules: dict[int, tuple[int, bytes]], said: str) -> None:
+    """What the structure does not show is told where the library has read the records, or refuses the log."""
+    path = Log(modules=modules | {2: (3, record(70))}).write(tmp_path / "a")
+    assert faults(examine(path)) == {}
+    try:
+        tables = {batch.table.name: batch.rows for batch in SOURCE.read(path, Reading())}
+    except InputRefused:
+        assert not said
+        return
+    found = tables["trace_modules"]
+    assert dict(found.select("module", "outcome").iter_rows()).pop("MPIIO") == "sound"
+    (reason,) = found.filter(outcome="unreadable")["reason"]
+    assert said in reason
 
 
 @pytest.mark.parametrize(
@@ -304,8 +312,11 @@ def test_modules_that_do_not_hold(tmp_path: Path, modules: dict[int, tuple[int, 
         (Log(metadata=bytes(4096)), "more than 4096"),
         (Log(version="3.21", modules={1: (4, record(88))}), "Darshan 3.4.7"),
         (Log(version="3.20", modules={1: (4, record(88))}, metadata=b"h=\nlib_ver=3.2.1\n"), "Darshan 3.2.1"),
-        (Log(names=((ID, b"a"), (1, bytes([5])), (2, b"\0"))), "the last of them"),
-        (Log("3.00", names=((ID, b"a"),), metadata=b"", modules={}, compress=lambda c: zlib.compress(c[:-1])), "last"),
+        (
+            Log(names=((ID, b"a"), (1, bytes([5]))), compress=lambda content: zlib.compress(content[:-1])),
+            "the last of them",
+        ),
+        (Log(compress=lambda content: zlib.compress(content)[:-1]), "list of names"),
     ],
 )
 def test_logs_that_are_refused(tmp_path: Path, log: Log, said: str) -> None:
@@ -355,13 +366,14 @@ def test_a_log_that_is_cut_keeps_what_is_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", FORMATS)
 def test_every_bit_of_a_whole_log(tmp_path: Path, version: str) -> None:
-    """All that one bit can do unseen is to call a module partial that is none, or to leave the content as it is."""
+    """All that one bit can do unseen is to call a module partial that is none, or another version of itself."""
     new, old = {n: (v, bytes(0)) for v, n in NEW.values()}, {1: (3, record(83)), 2: (2, record(68)), 7: (1, record(30))}
     new |= {1: (4, record(88)), 8: (2, lustre_2(1, 4)), 10: (1, dxt(1, 1)), 15: (1, heatmap(2))}
     middle = {1: (4, record(88)), 4: (1, record(113)), 8: (2, record(31)), 9: (1, dxt(1, 1))}
     metadata = {"3.20": b"lib_ver=3.2.0\n", "3.21": b"lib_ver=3.3.1\n", "3.10": b"lib_ver=3.1.8\n", "3.00": b""}
     modules = new if version == "3.41" else middle if version > "3.10" else old
-    log = Log(version, modules=modules, metadata=metadata.get(version, b"lib_ver=3.4.7\n"))
+    names = ((ID, b"/scratch/a"), (1, b"b"))
+    log = Log(version, modules=modules, names=names, metadata=metadata.get(version, b"lib_ver=3.4.7\n"))
     end = log.write(tmp_path / "a").stat().st_size
     check_every_bit(tmp_path / "a", [*range(0, 1328, 7), *range(1328, end)] if log.is_new else range(end))
 
@@ -405,8 +417,8 @@ def check_every_bit(path: Path, places: Sequence[int]) -> None:
 
 
 def without_partial(layout: Layout) -> tuple[Region, ...]:
-    """The regions, where those that the log now calls partial count as before: a reader flags them."""
-    return tuple(replace(region, is_partial=False) for region in layout.regions)
+    """The regions, where those that the log now calls partial or of another version count as before: reading tells."""
+    return tuple(replace(region, is_partial=False, version=None) for region in layout.regions)
 
 
 # ---- bounds
