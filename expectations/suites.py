@@ -5,15 +5,16 @@ in `<table>.json` beside this module, in Great Expectations' own form. `meta` ho
 each rule's name, one sentence about it, what to do when it breaks, and whether its rows are taken out;
 and each parameter that the rules refer to, with its default.
 
-Lists reach Great Expectations as their lengths: the bounds of their elements are held by the contract
-when a table is written, not here. So is what a column's type implies, as that a real number is finite.
+Of what a contract implies, Great Expectations is asked for the key alone, which crosses rows. All else is
+held (`is_held`): every row meets it when a table is written, and again when a release takes the file in, so
+here it is only put on record.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -43,6 +44,7 @@ class Rule:
     """One expectation: Great Expectations' `type` and `kwargs`, and what a failure means.
 
     `is_quarantine` rules are about single rows: the rows that break them are taken out of the table.
+    `is_held` rules hold by the table's contract.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Rule:
     doc: str
     remedy: str
     is_quarantine: bool = False
+    is_held: bool = False
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -78,7 +81,7 @@ def implied(table: Table) -> tuple[Rule, ...]:
     """Return the rules that a table's contract implies, all critical."""
     return (
         _columns(table),
-        _key(table),
+        replace(_key(table), is_held=False),
         *(rule for column in table.columns for rule in (*_presence(column), *_bounds(column), *_choices(column))),
     )
 
@@ -164,7 +167,7 @@ def _choices(column: Column) -> list[Rule]:
 
 
 def _implied(name: str, type_: str, doc: str, **kwargs: Any) -> Rule:
-    return Rule(name, type_, kwargs, "critical", doc, _CONTRACT_REMEDY)
+    return Rule(name, type_, kwargs, "critical", doc, _CONTRACT_REMEDY, is_held=True)
 
 
 def _rule(expectation: Mapping[str, Any]) -> Rule:

@@ -128,6 +128,7 @@ def test_a_contract_implies_its_columns_key_presence_bounds_and_choices() -> Non
         "steps_not_null": (not_null, {"column": "steps"}),
     }
     assert {rule.severity for rule in suites.implied(EXAMPLE)} == {"critical"}
+    assert [rule.name for rule in suites.implied(EXAMPLE) if not rule.is_held] == ["key_unique"]
 
 
 @by_table

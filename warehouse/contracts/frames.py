@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import polars as pl
 
@@ -66,20 +67,20 @@ def rules(table: Table) -> dict[str, pl.Expr]:
     return found
 
 
-def require_schema(frame: pl.DataFrame, table: Table) -> None:
-    """Raise ContractError unless the frame has the table's columns, in order and of the declared types."""
+def require_schema(found: pl.Schema, table: Table) -> None:
+    """Raise ContractError unless there are the table's columns, in order and of the declared types."""
     expected = schema(table)
-    if frame.schema == expected:
+    if found == expected:
         return
-    missing = [name for name in expected if name not in frame.schema]
-    extra = [name for name in frame.schema if name not in expected]
+    missing = [name for name in expected if name not in found]
+    extra = [name for name in found if name not in expected]
     wrong = [
-        f"{name} is {frame.schema[name]}, not {dtype}"
+        f"{name} is {found[name]}, not {dtype}"
         for name, dtype in expected.items()
-        if name in frame.schema and frame.schema[name] != dtype
+        if name in found and found[name] != dtype
     ]
     parts = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra) + wrong
-    raise ContractError(f"{table.name}: " + ("; ".join(parts) or f"columns out of order: {list(frame.schema)}"))
+    raise ContractError(f"{table.name}: " + ("; ".join(parts) or f"columns out of order: {list(found)}"))
 
 
 def split(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -87,7 +88,7 @@ def split(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, pl.DataFrame
 
     Returns the good rows, and the bad ones with one more column, `rule`: the first rule that each breaks.
     """
-    require_schema(frame, table)
+    require_schema(frame.schema, table)
     broken = pl.coalesce(
         *(pl.when(~rule).then(pl.lit(name)) for name, rule in rules(table).items()), pl.lit(None, pl.String)
     )
@@ -98,12 +99,21 @@ def split(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, pl.DataFrame
 
 def require(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
     """Return the frame as it is, or raise ContractError naming the first rule that a row breaks."""
-    require_schema(frame, table)
-    names = list(rules(table))
-    if not names or frame.is_empty():
-        return frame
-    broken = frame.select((~rule).sum().alias(name) for name, rule in rules(table).items()).row(0)
-    faults = [f"{name} in {count} rows" for name, count in zip(names, broken, strict=True) if count]
+    require_schema(frame.schema, table)
+    _require_rules(frame.lazy(), table)
+    return frame
+
+
+def require_file(path: Path, table: Table) -> None:
+    """Raise ContractError unless a Parquet file, which may be larger than memory, meets the table's contract."""
+    rows = pl.scan_parquet(path)
+    require_schema(rows.collect_schema(), table)
+    _require_rules(rows, table)
+
+
+def _require_rules(rows: pl.LazyFrame, table: Table) -> None:
+    counts = rows.select((~rule).sum().alias(name) for name, rule in rules(table).items())
+    broken = counts.collect(engine="streaming").to_dicts()
+    faults = [f"{name} in {count} rows" for name, count in broken[0].items() if count] if broken else []
     if faults:
         raise ContractError(f"{table.name}: rows break {', '.join(faults)}")
-    return frame

@@ -22,7 +22,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.transforms import IdentityTransform
 
-from warehouse.contracts import Table, arrow
+from warehouse.contracts import Table, arrow, frames
 from warehouse.placing import moved_into_place
 from warehouse.store.store import Store, write_json
 
@@ -136,7 +136,11 @@ def _days(table: Table, days: list[date | None]) -> BooleanExpression:
 
 
 def _adopt(store: Store, table: Table, day: date | None, path: Path, fingerprint: str) -> str:
-    """Bring a built file into the table's own folder and return its location."""
+    """Bring a built file into the table's own folder and return its location.
+
+    Whoever wrote the file, and whenever: it is held to the contract once more, so that nothing else is published.
+    """
+    frames.require_file(path, table)
     place = f"tables/{table.name}/data/{day.isoformat() if day else 'undated'}-{fingerprint}.parquet"
     target = store.root / place
     with moved_into_place(target) as temporary:

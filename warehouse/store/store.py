@@ -90,12 +90,12 @@ def join_parquet(
 ) -> Path:
     """Join Parquet files that `write_parquet` wrote into one, in order, a batch of rows at a time.
 
-    kept: what to keep of each batch, in the table's columns; all of it if not given.
+    kept: what to keep of each batch; all of it if not given. Raises ContractError if that differs from the contract.
     """
     import polars as pl
     import pyarrow.parquet as pq
 
-    from warehouse.contracts import arrow
+    from warehouse.contracts import arrow, frames
 
     schema = arrow.schema(table)
     with moved_into_place(path) as temporary:
@@ -106,7 +106,8 @@ def join_parquet(
                     if kept is None:
                         writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
                     elif (rows := kept(pl.DataFrame(batch))).height:
-                        writer.write_table(rows.to_arrow().cast(schema), row_group_size=_ROW_GROUP_ROWS)
+                        held = frames.require(rows, table).to_arrow().cast(schema)
+                        writer.write_table(held, row_group_size=_ROW_GROUP_ROWS)
     return path
 
 

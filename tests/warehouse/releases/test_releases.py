@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tests.sql.given import DAY
-from tests.warehouse.releasing import keys, on, publish, read
+from tests.warehouse.releasing import built, draft, keys, on, publish, read
+from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.samples import APPLICATIONS
-from warehouse.errors import NothingToDo, UsageError
+from warehouse.errors import ContractError, NothingToDo, UsageError
 from warehouse.releases import releases
 from warehouse.store.store import Store
 
@@ -49,6 +52,33 @@ def two(published: Path, tmp_path: Path) -> Store:
 
 
 # ---- publishing
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [
+        (pl.lit(-1.0).alias("duration_s"), "duration_s_at_least_0 in 1 rows"),
+        (pl.lit(math.nan).alias("duration_s"), "duration_s_finite in 1 rows"),
+        (pl.lit(None, pl.String).alias("job_id"), "job_id_not_null in 1 rows"),
+        (pl.lit("ASLEEP").alias("state"), "state_known in 1 rows"),
+        (pl.lit(1, pl.Int32).alias("node_count"), "node_count is Int32, not Int64"),
+        (pl.lit(1).alias("more"), r"unknown \['more'\]"),
+    ],
+)
+def test_a_file_that_breaks_its_contract_gets_into_no_release(
+    two: Store, tmp_path: Path, broken: pl.Expr, rule: str
+) -> None:
+    """Whoever wrote it: `write_parquet` is not asked here."""
+    (made,) = built(tmp_path, JOBS, {9: "job_id \n 92"}).values()
+    good = read(two, releases.find(two, None), "jobs")
+    rows = pl.read_parquet(made).with_columns(broken)
+    rows.write_parquet(made)
+    with pytest.raises(ContractError, match=f"jobs: .*{rule}"):
+        releases.publish(two, draft("third"), {"jobs": {on(9): made}})
+    assert len(releases.history(two)) == 2
+    assert read(two, releases.find(two, None), "jobs").equals(good)
+    publish(two, "fourth", {"jobs": {9: "job_id \n 92"}})
+    assert "92" in keys(two, releases.find(two, None), "jobs", "job_id")
 
 
 def test_a_release_says_what_went_into_it(two: Store) -> None:
