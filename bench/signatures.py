@@ -220,7 +220,7 @@ def _scale(rounds: int) -> dict[str, Any]:
     """Cut and extract in turn; `robust` once, as it takes longest."""
     from flows.signatures.parallel import extract_in_chunks
     from transforms.arrays import cut
-    from transforms.signatures.extracting import SignatureParams
+    from transforms.signatures.methods import SignatureParams
 
     drawn = site()
     sets = _sets(drawn)
@@ -229,7 +229,7 @@ def _scale(rounds: int) -> dict[str, Any]:
     def extract(method: str) -> Cost:
         def extracting() -> None:
             answer = extract_in_chunks(sets, SignatureParams(), (method,), _WORKERS)[0]
-            extracted[method] = Counter(one.outcome for one in answer.extracted)["extracted"]
+            extracted[method] = Counter(one.outcome for one in answer.signatures)["extracted"]
 
         return _cost(extracting)
 
@@ -273,7 +273,7 @@ def _growth(_: int) -> dict[str, Any]:
 def _grown(drawn: Site, method: str, set_count: int, size: int | None) -> tuple[int, float]:
     """Return a size, of the number of jobs if none is given, and the processor time."""
     from flows.signatures.parallel import extract_in_chunks
-    from transforms.signatures.extracting import SignatureParams
+    from transforms.signatures.methods import SignatureParams
 
     sets = _sets(drawn, set_count)
     # imports and what is kept from call to call
@@ -286,7 +286,7 @@ def _grown(drawn: Site, method: str, set_count: int, size: int | None) -> tuple[
 def _outliers(rounds: int) -> dict[str, Any]:
     from sklearn.neighbors import LocalOutlierFactor
 
-    from transforms.signatures import outliers as lof
+    from transforms.signatures import left_out
 
     rng = np.random.default_rng(7)
     duration_s = rng.lognormal(7.0, 0.05, _LOF_SETS * _LOF_RUNS)
@@ -295,7 +295,7 @@ def _outliers(rounds: int) -> dict[str, Any]:
     points = np.stack([duration_s / duration_s.mean(), volume_bytes / volume_bytes.mean()], axis=1)
 
     def ours() -> None:
-        lof.are_outliers(duration_s, volume_bytes, offsets)
+        left_out.are_outliers(duration_s, volume_bytes, offsets)
 
     def peer() -> None:
         for begin in offsets[:_LOF_PEER_SETS].tolist():

@@ -13,7 +13,7 @@ import polars as pl
 
 from transforms import classes
 from transforms.arrays import Reals, offsets_of
-from transforms.signatures.signature import SignatureBursts
+from transforms.signatures.bursts import Bursts
 from transforms.synthetic.site import DIRECTIONS, Application, Direction, Site, signature
 
 FILESYSTEM = "widow1"
@@ -181,7 +181,7 @@ class TrueSignature:
     application: Application
     direction: Direction
     bytes_per_s: Reals
-    bursts: SignatureBursts
+    bursts: Bursts
 
     @property
     def application_id(self) -> str:
@@ -200,7 +200,7 @@ def _true_signature(application: Application, direction: Direction) -> TrueSigna
     started = np.array([burst.offset_s for burst in bursts], dtype=np.float64)
     ended = np.array([burst.ended_s for burst in bursts], dtype=np.float64)
     seconds = zip(np.floor(started).astype(np.int64), np.ceil(ended).astype(np.int64), strict=True)
-    found = SignatureBursts(
+    found = Bursts(
         started_s=started,
         peaked_s=np.array([first + np.argmax(rates[first:last]) for first, last in seconds], dtype=np.float64),
         ended_s=ended,

@@ -19,7 +19,8 @@ from reports import panels
 from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
 from reports.texts import RATES, TIMES, Unit, duration_text, plain, unit_for
 from transforms.arrays import Reals
-from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.signatures.bursts import Bursts
+from transforms.signatures.signature import Signature
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +79,7 @@ class DrawnSignature:
     """What one method made of the samples, and of how many of them."""
 
     method: str
-    extracted: Extracted
+    signature: Signature
     sample_count: int
     used_sample_count: int
 
@@ -101,12 +102,12 @@ class SignatureView:
     @property
     def has_curve(self) -> bool:
         """Whether there is any signature to be drawn."""
-        return any(len(one.extracted.bytes_per_s) for one in self.signatures)
+        return any(len(one.signature.bytes_per_s) for one in self.signatures)
 
     @property
     def verdict(self) -> str:
         """What came of it, in one line."""
-        main, found = self.main, self.main.extracted
+        main, found = self.main, self.main.signature
         runs = f"{main.used_sample_count} of {_counted(main.sample_count, 'run')} used"
         if found.outcome != "extracted":
             have = f" ({main.sample_count})" if found.outcome == "too_few_samples" else ""
@@ -144,7 +145,7 @@ def _samples_in(view: SignatureView) -> float:
 
 
 def _has_support(one: DrawnSignature) -> bool:
-    return bool(np.isfinite(one.extracted.bursts.support_ratio).any())
+    return bool(np.isfinite(one.signature.bursts.support_ratio).any())
 
 
 def _compose(figure: Figure, view: SignatureView) -> None:
@@ -159,13 +160,13 @@ def _compose(figure: Figure, view: SignatureView) -> None:
         _draw_signatures(shown[1], view, clock)
         if _has_support(view.main):
             shown.append(_panel(figure, top + _SIGNATURE_IN + 0.12, _SUPPORT_IN - 0.12))
-            _draw_support(shown[2], view.main.extracted.bursts, clock)
+            _draw_support(shown[2], view.main.signature.bursts, clock)
     for axes in shown:
         axes.set_xlim(0.0, longest / clock.size)
         axes.tick_params(axis="x", labelbottom=axes is shown[-1])
     shown[-1].set_xlabel(f"time since the run's start [{clock.name}]")
     if view.has_curve:
-        _number_bursts(shown[1], view.main.extracted.bursts, clock)
+        _number_bursts(shown[1], view.main.signature.bursts, clock)
 
 
 def _panel(figure: Figure, top_in: float, height_in: float) -> Axes:
@@ -179,14 +180,14 @@ def _headings(figure: Figure, view: SignatureView) -> None:
     names = (plain(view.application_id, _NAME_CHARACTERS), view.direction, plain(view.filesystem), view.main.method)
     heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=13, fontweight="bold")
     panels.fit(figure, heading, "  ·  ".join(name for name in names if name))
-    colour = BLUE if view.main.extracted.outcome == "extracted" else INK
+    colour = BLUE if view.main.signature.outcome == "extracted" else INK
     panels.fit(figure, figure.text(0.02, 1 - 0.7 / height, "", fontsize=11, color=colour), view.verdict)
 
 
 def _longest_s(view: SignatureView) -> float:
     """Return up to when the picture goes: outliers that are much longer are cut off, so that the others are seen."""
     ends = [float(one.edges_s[-1]) for one in view.samples if not one.is_outlier]
-    ends += [one.extracted.duration_s for one in view.signatures]
+    ends += [one.signature.duration_s for one in view.signatures]
     needed = max(ends, default=0.0)
     beyond = max((float(one.edges_s[-1]) for one in view.samples if one.is_outlier), default=0.0)
     if needed > 0:
@@ -202,7 +203,7 @@ def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
     shown = _rows(view.samples)
     high = _scale(view.samples)
     _say_samples(axes, view.samples, shown, high)
-    _shade_bursts(axes, view.main.extracted.bursts, clock)
+    _shade_bursts(axes, view.main.signature.bursts, clock)
     for row, one in enumerate(reversed(shown)):
         _draw_sample(axes, one, row, clock, high)
     axes.set_ylim(0.0, max(len(shown), 1))
@@ -280,19 +281,19 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
     """Draw the main signature with its band, bursts and background, and the others as lines over it."""
     main, *others = view.signatures
     axes.set_title(f"Signature: what a run moves alone ({main.method})")
-    curves = [_band(one.extracted)[1] for one in view.signatures[:1]] + [one.extracted.bytes_per_s for one in others]
-    background = main.extracted.background_bytes_per_s
+    curves = [_band(one.signature)[1] for one in view.signatures[:1]] + [one.signature.bytes_per_s for one in others]
+    background = main.signature.background_bytes_per_s
     high = max([_peak(curve) for curve in curves] + [background if math.isfinite(background) else 0.0])
     unit = unit_for(high, RATES, "B/s")
     axes.set_ylabel(f"throughput [{unit.name}]")
-    _shade_bursts(axes, main.extracted.bursts, clock)
+    _shade_bursts(axes, main.signature.bursts, clock)
     _draw_curve(axes, main, clock, unit)
     for one, colour in zip(others, (_OVERLAID * len(others))[: len(others)], strict=True):
-        if len(one.extracted.bytes_per_s):
-            line = Columns.of(one.extracted.bytes_per_s / unit.size).line(_seconds(one.extracted) / clock.size)
+        if len(one.signature.bytes_per_s):
+            line = Columns.of(one.signature.bytes_per_s / unit.size).line(_seconds(one.signature) / clock.size)
             axes.plot(*line, color=colour, lw=1.2, ls=(0, (5, 1.5)), label=one.method)
         else:
-            axes.plot([], [], color=colour, ls=":", label=f"{one.method}: {one.extracted.outcome}")
+            axes.plot([], [], color=colour, ls=":", label=f"{one.method}: {one.signature.outcome}")
     if math.isfinite(background):
         label = f"background, not in it: {_text(background, RATES, 'B/s')}"
         axes.axhline(background / unit.size, color=GREY, lw=1.1, ls="--", zorder=1.5, label=label)
@@ -302,7 +303,7 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
 
 
 def _draw_curve(axes: Axes, one: DrawnSignature, clock: Unit, unit: Unit) -> None:
-    found = one.extracted
+    found = one.signature
     if not len(found.bytes_per_s):
         return
     edges = _seconds(found) / clock.size
@@ -316,14 +317,14 @@ def _draw_curve(axes: Axes, one: DrawnSignature, clock: Unit, unit: Unit) -> Non
     axes.plot(*curve.line(edges), color=BLUE, lw=1.4, label=one.method)
 
 
-def _band(found: Extracted) -> tuple[Reals, Reals]:
+def _band(found: Signature) -> tuple[Reals, Reals]:
     """Return the band's lower and upper edge; where there is none, the curve itself."""
     low = np.where(np.isfinite(found.low_bytes_per_s), found.low_bytes_per_s, found.bytes_per_s)
     high = np.where(np.isfinite(found.high_bytes_per_s), found.high_bytes_per_s, found.bytes_per_s)
     return low, high
 
 
-def _seconds(found: Extracted) -> Reals:
+def _seconds(found: Signature) -> Reals:
     """Return the edges of a signature's seconds (n + 1)."""
     return np.arange(len(found.bytes_per_s) + 1, dtype=np.float64)
 
@@ -331,7 +332,7 @@ def _seconds(found: Extracted) -> Reals:
 # ---- bursts
 
 
-def _shade_bursts(axes: Axes, bursts: SignatureBursts, clock: Unit) -> None:
+def _shade_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     if len(bursts):
         axes.broken_barh(
             list(zip(bursts.started_s / clock.size, (bursts.ended_s - bursts.started_s) / clock.size, strict=True)),
@@ -345,7 +346,7 @@ def _shade_bursts(axes: Axes, bursts: SignatureBursts, clock: Unit) -> None:
         )
 
 
-def _number_bursts(axes: Axes, bursts: SignatureBursts, clock: Unit) -> None:
+def _number_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     """Write the bursts' numbers at the upper edge: each, or every second, fifth, tenth ..., so that none touch."""
     middles = (bursts.started_s + bursts.ended_s) / 2 / clock.size
     inches = (_RIGHT - _LEFT) * _WIDTH_IN / axes.get_xlim()[1]
@@ -364,7 +365,7 @@ def _number_bursts(axes: Axes, bursts: SignatureBursts, clock: Unit) -> None:
         )  # fmt: skip
 
 
-def _draw_support(axes: Axes, bursts: SignatureBursts, clock: Unit) -> None:
+def _draw_support(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     """Draw how many of the used samples have each burst: a bar as wide as the burst."""
     from matplotlib.collections import PolyCollection
 

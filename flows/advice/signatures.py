@@ -19,7 +19,7 @@ from warehouse.store.store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-    from transforms.signatures.signature import Extracted
+    from transforms.signatures.signature import Signature
 
 _MOST_FEED_BYTES = 1 << 30
 #: longer ones are no runs, and their edges would fill the memory
@@ -55,15 +55,15 @@ class ReleaseSignatures:
         """Return the signatures of some applications, by application and file system; what has none is left out."""
         import polars as pl
 
-        from flows.signatures.published import TABLES, extracted
+        from flows.signatures.published import TABLES, read_signatures
         from warehouse.releases.reading import opened
 
         wanted = self._extracted().filter(pl.col("application_id").is_in(list(application_ids)))
         if wanted.is_empty():
             return {}
         with opened(self.store, self.release, TABLES) as connection:
-            curves = extracted(connection, wanted)
-        parts: dict[tuple[str, str], list[tuple[dict[str, Any], Extracted]]] = {}
+            curves = read_signatures(connection, wanted)
+        parts: dict[tuple[str, str], list[tuple[dict[str, Any], Signature]]] = {}
         for row, curve in zip(wanted.iter_rows(named=True), curves, strict=True):
             parts.setdefault((row["application_id"], row["filesystem"]), []).append((row, curve))
         outcomes = self._outcomes(application_ids)
@@ -106,7 +106,7 @@ class ReleaseSignatures:
 def _of_curves(
     application_id: str,
     filesystem: str,
-    parts: Sequence[tuple[Mapping[str, Any], Extracted]],
+    parts: Sequence[tuple[Mapping[str, Any], Signature]],
     outcomes: Mapping[str, str],
 ) -> KnownSignature:
     """Return the signature of an application on a file system, its directions added up."""
@@ -126,7 +126,7 @@ def _of_curves(
     )
 
 
-def _confidence(row: Mapping[str, Any], curve: Extracted) -> float | None:
+def _confidence(row: Mapping[str, Any], curve: Signature) -> float | None:
     """Return how probable it is that the next run moves a byte where the signature says so, as a feed says it."""
     bursts = curve.bursts
     if not len(bursts) or not np.isfinite(bursts.support_ratio).all() or not bursts.volume_bytes.sum() > 0:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from flows.demo import TrueSignature
-    from transforms.signatures.signature import Extracted
+    from transforms.signatures.signature import Signature
     from warehouse.releases.releases import Release
 
 _MARK = ".iosig-demo"
@@ -135,14 +135,14 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     """
     import polars as pl
 
-    from flows.signatures.published import TABLES, defaults, extracted
+    from flows.signatures.published import TABLES, defaults, read_signatures
     from warehouse.releases.reading import opened
 
     with opened(store, release, TABLES) as connection:
         rows = defaults(connection)
         found = {
             (row["application_id"], row["direction"]): (row["method"], one)
-            for row, one in zip(rows.iter_rows(named=True), extracted(connection, rows), strict=True)
+            for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
         }
     compared = [
         _compare_signature(true, *found.get((true.application_id, true.direction), (None, None))) for true in truth
@@ -153,8 +153,8 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     return pl.DataFrame(compared, schema={**named, **measured, **counted}).sort("application", "direction")
 
 
-def _compare_signature(true: TrueSignature, method: str | None, found: Extracted | None) -> dict[str, Any]:
-    from transforms.signatures.signature import SignatureBursts
+def _compare_signature(true: TrueSignature, method: str | None, found: Signature | None) -> dict[str, Any]:
+    from transforms.signatures.bursts import Bursts
     from transforms.signatures.similarity import burst_errors, correlation, cross_correlation
 
     row: dict[str, Any] = {
@@ -165,7 +165,7 @@ def _compare_signature(true: TrueSignature, method: str | None, found: Extracted
         "true_volume_bytes": true.application.volume_bytes(true.direction),
         "true_burst_count": len(true.bursts),
     }
-    bursts = SignatureBursts.none() if found is None else found.bursts
+    bursts = Bursts.none() if found is None else found.bursts
     row["burst_count"] = len(bursts)
     row["missed_burst_count"], row["false_burst_count"] = burst_errors(bursts, true.bursts)
     if found is not None and found.outcome == "extracted":

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from flows.signatures.published import KEY, SUBJECT, TABLES, contents, defaults, extracted
-from transforms.signatures.signature import Extracted
+from flows.signatures.published import KEY, SUBJECT, TABLES, contents, defaults, read_signatures
+from transforms.signatures.signature import Signature
 from transforms.signatures.similarity import difference
 from warehouse.releases.reading import opened
 
@@ -118,16 +118,16 @@ def _compared(old: duckdb.DuckDBPyConnection, new: duckdb.DuckDBPyConnection, pa
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def _side(connection: duckdb.DuckDBPyConnection, pairs: pl.DataFrame, suffix: str) -> list[Extracted | None]:
+def _side(connection: duckdb.DuckDBPyConnection, pairs: pl.DataFrame, suffix: str) -> list[Signature | None]:
     """Return each pair's signature in one release, None where that has none."""
     names = {f"{name}{suffix}": name for name in _PAIRED if name not in SUBJECT}
     rows = pairs.select(*SUBJECT, *names).rename(names)
     is_there = (rows["outcome"] == "extracted").fill_null(False)
-    found = iter(extracted(connection, rows.filter(is_there)))
+    found = iter(read_signatures(connection, rows.filter(is_there)))
     return [next(found) if there else None for there in is_there]
 
 
-def _change(before: Extracted | None, after: Extracted | None) -> dict[str, Any]:
+def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]:
     if before is None or after is None:
         one = before or after
         volume = None if one is None else one.volume_bytes

@@ -19,7 +19,7 @@ from multiprocessing import get_context
 import numpy as np
 
 from transforms.arrays import Ints, Ragged, offsets_of
-from transforms.signatures.extracting import SignatureParams, Signatures, extract
+from transforms.signatures.methods import MethodSignatures, SignatureParams, extract
 from transforms.signatures.sample_sets import SampleSets
 from warehouse.errors import IosigError
 
@@ -46,8 +46,8 @@ def extract_in_chunks(
     methods: Sequence[str],
     worker_count: int | None = None,
     told: Told = lambda count: None,
-) -> list[Signatures]:
-    """Return the signatures of sample sets by some methods, as `transforms.signatures.extracting.extract` does.
+) -> list[MethodSignatures]:
+    """Return the signatures of sample sets by some methods, as `transforms.signatures.methods.extract` does.
 
     worker_count: processes, as many as there are cores if None; a single chunk is done in this process, since one
     takes about a second to start. Raises WorkerLost if one of them dies.
@@ -61,13 +61,13 @@ def extract_each(
     methods: Sequence[str],
     worker_count: int | None = None,
     told: Told = lambda count: None,
-) -> Iterator[list[Signatures]]:
+) -> Iterator[list[MethodSignatures]]:
     """Yield the signatures of one part after the other; the next ones are read while the workers are at work.
 
     Parts are asked for as they are needed: of their samples no more are held than are under way. See
     `extract_in_chunks`.
     """
-    answers: list[list[Signatures]] = []
+    answers: list[list[MethodSignatures]] = []
     for piece, answer in _answered(_pieces(parts), params, tuple(methods), worker_count or os.cpu_count() or 1):
         told(piece.set_count)
         answers.append(answer)
@@ -126,12 +126,12 @@ def _pieces(parts: Iterable[SampleSets]) -> Iterator[tuple[_Piece, SampleSets]]:
             yield _Piece(chunk.stop - chunk.start, chunk is chunks[-1]), part_of(sets, chunk)
 
 
-def _joined(answers: Sequence[Sequence[Signatures]]) -> list[Signatures]:
+def _joined(answers: Sequence[Sequence[MethodSignatures]]) -> list[MethodSignatures]:
     """Join the answers of chunks, method by method."""
     return [
-        Signatures(
+        MethodSignatures(
             method=own[0].method,
-            extracted=[one for answer in own for one in answer.extracted],
+            signatures=[one for answer in own for one in answer.signatures],
             is_outlier=np.concatenate([answer.is_outlier for answer in own]),
         )
         for own in zip(*answers, strict=True)
@@ -143,7 +143,7 @@ def _joined(answers: Sequence[Sequence[Signatures]]) -> list[Signatures]:
 
 def _answered(
     pieces: Iterator[tuple[_Piece, SampleSets]], params: SignatureParams, methods: tuple[str, ...], worker_count: int
-) -> Iterator[tuple[_Piece, list[Signatures]]]:
+) -> Iterator[tuple[_Piece, list[MethodSignatures]]]:
     """Yield each chunk with its answers, in order."""
     known = list(islice(pieces, 2))
     is_single, every = len(known) < 2, chain(known, pieces)
@@ -170,9 +170,9 @@ def _in_order(
     params: SignatureParams,
     methods: tuple[str, ...],
     most: int,
-) -> Iterator[tuple[_Piece, list[Signatures]]]:
+) -> Iterator[tuple[_Piece, list[MethodSignatures]]]:
     """Yield answers in order of their chunks, of which so many are under way at most."""
-    waiting: deque[tuple[_Piece, Future[list[Signatures]]]] = deque()
+    waiting: deque[tuple[_Piece, Future[list[MethodSignatures]]]] = deque()
     for piece, sets in pieces:
         with _environment(_ONE_THREAD):
             waiting.append((piece, pool.submit(extract, sets, params, methods)))

@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from transforms.arrays import Reals
-from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.signatures.bursts import Bursts
+from transforms.signatures.signature import Signature
 
 if TYPE_CHECKING:
     import duckdb
@@ -54,7 +55,7 @@ def contents(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     return found
 
 
-def extracted(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> list[Extracted]:
+def read_signatures(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> list[Signature]:
     """Return what each row of `signatures` stands for, with its curve and its bursts, in the order of the rows."""
     if rows.is_empty():
         return []
@@ -89,17 +90,17 @@ def _parts(connection: duckdb.DuckDBPyConnection, query: str, count: int) -> dic
     return {column.name: np.split(column.cast(pl.Float64).to_numpy()[order], edges) for column in columns}
 
 
-def _one(row: dict[str, Any], parts: dict[str, Reals]) -> Extracted:
+def _one(row: dict[str, Any], parts: dict[str, Reals]) -> Signature:
     """Return one signature from its row, its curve and its bursts."""
     background = math.nan if row["background_bytes_per_s"] is None else row["background_bytes_per_s"]
     if row["outcome"] != "extracted":
-        return Extracted.nothing(row["outcome"], background)
+        return Signature.nothing(row["outcome"], background)
     names = ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio")
-    return Extracted(
+    return Signature(
         outcome="extracted",
         bytes_per_s=parts["bytes_per_s"],
         low_bytes_per_s=parts["low_bytes_per_s"],
         high_bytes_per_s=parts["high_bytes_per_s"],
-        bursts=SignatureBursts(*(parts[name] for name in names)),
+        bursts=Bursts(*(parts[name] for name in names)),
         background_bytes_per_s=background,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from flows.signatures.published import SUBJECT, TABLES, extracted
+from flows.signatures.published import SUBJECT, TABLES, read_signatures
 from reports.signatures import DrawnSample, DrawnSignature, SignatureView
 from warehouse.errors import UsageError
 from warehouse.releases.reading import opened
@@ -132,7 +132,7 @@ def _view(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Signatur
     left_out = set(json.loads(main["outlier_job_ids"] or "[]"))
     signatures = [
         DrawnSignature(row["method"], one, row["sample_count"], row["used_sample_count"])
-        for row, one in zip(rows.iter_rows(named=True), extracted(connection, rows), strict=True)
+        for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
     ]
     return SignatureView(
         application_id=main["application_id"],

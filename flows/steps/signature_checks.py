@@ -11,8 +11,8 @@ from flows.steps.run import Run
 from flows.steps.subjects import Subjects, traced_subjects
 from transforms.arrays import Reals
 from transforms.signatures import similarity
-from transforms.signatures.curve_bursts import bursts_of
-from transforms.signatures.signature import Extracted
+from transforms.signatures.bursts import bursts_of
+from transforms.signatures.signature import Signature
 from warehouse.contracts import frames
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_CHECKS, SIGNATURE_POINTS, SIGNATURES
@@ -70,7 +70,7 @@ def _compared(run: Run, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFram
             .filter(outcome="extracted")
             .join(placed, on=["application_id", "direction"], how="semi"),
         )
-        signatures = published.extracted(connection, rows)
+        signatures = published.read_signatures(connection, rows)
     pairs = rows.select(KEY).with_row_index("signature").join(placed, on=["application_id", "direction"], how="inner")
     told = [
         (
@@ -84,7 +84,7 @@ def _compared(run: Run, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFram
     return pl.DataFrame(told, schema=schema, orient="row").sort(SIGNATURE_CHECKS.key)
 
 
-def _against(signature: Extracted, traced: Subjects, place: int) -> tuple[float | int | None, ...]:
+def _against(signature: Signature, traced: Subjects, place: int) -> tuple[float | int | None, ...]:
     """Return what tells how a signature stands against a traced run."""
     truth = _by_second(traced, place)
     missed, false = similarity.burst_errors(signature.bursts, bursts_of(truth))

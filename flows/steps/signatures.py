@@ -19,10 +19,11 @@ from flows.signatures.published import KEY, SUBJECT
 from flows.steps.run import Run
 from transforms.arrays import offsets_of, owners
 from transforms.signatures import preprocessing, similarity
-from transforms.signatures.extracting import DEFAULT_METHOD, SignatureParams, Signatures
+from transforms.signatures.bursts import Bursts
 from transforms.signatures.iosi import IosiParams
+from transforms.signatures.methods import DEFAULT_METHOD, MethodSignatures, SignatureParams
 from transforms.signatures.sample_sets import SampleSets
-from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.signatures.signature import Signature
 from warehouse.contracts import Table, frames
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.contracts.jobs import JOBS
@@ -198,7 +199,7 @@ def _adjusted(sets: SampleSets, rows: pl.DataFrame, subjects: pl.DataFrame, sett
 
 
 def _rows(
-    rows: pl.DataFrame, subjects: pl.DataFrame, answers: Sequence[Signatures], params: SignatureParams
+    rows: pl.DataFrame, subjects: pl.DataFrame, answers: Sequence[MethodSignatures], params: SignatureParams
 ) -> dict[str, pl.DataFrame]:
     """Return the rows of signatures, their points and their bursts, ordered by subject and method."""
     edges = offsets(subjects["count"].cast(pl.Int64))
@@ -213,15 +214,15 @@ def _rows(
         left_out = [job_id[a:b][answer.is_outlier[a:b]].tolist() for a, b in pairwise(edges)]
         keys = sets.select(SUBJECT).with_columns(method=pl.lit(answer.method))
         made[SIGNATURES.name].append(_signature_rows(sets, answer, left_out, params))
-        made[SIGNATURE_POINTS.name].append(_point_rows(keys, answer.extracted))
-        made[SIGNATURE_BURSTS.name].append(_burst_rows(keys, answer.extracted))
+        made[SIGNATURE_POINTS.name].append(_point_rows(keys, answer.signatures))
+        made[SIGNATURE_BURSTS.name].append(_burst_rows(keys, answer.signatures))
     return {table.name: pl.concat(made[table.name]).sort(table.key) for table in _MADE}
 
 
 def _signature_rows(
-    sets: pl.DataFrame, answer: Signatures, left_out: Sequence[Sequence[str]], params: SignatureParams
+    sets: pl.DataFrame, answer: MethodSignatures, left_out: Sequence[Sequence[str]], params: SignatureParams
 ) -> pl.DataFrame:
-    found = answer.extracted
+    found = answer.signatures
     is_there = [one.outcome == "extracted" for one in found]
     columns = pl.DataFrame(
         {
@@ -255,24 +256,23 @@ def _signature_rows(
 
 
 def parameters_of(method: str, params: SignatureParams) -> str:
-    """Return the parameters of a method and of what comes before it, as JSON."""
-    every = asdict(params)
-    own = {"iosi_raw": "iosi", "mean": "averages", "median": "averages", "quantile": "averages"}.get(method, method)
-    return json.dumps({name: every[name] for name in ("least_run_count", "outliers", "usual", own)}, sort_keys=True)
+    """Return what may be set of a method and of what comes before it, as JSON."""
+    own = {"iosi": asdict(params.iosi)} if method in ("iosi", "iosi_raw") else {}
+    return json.dumps({"least_run_count": params.least_run_count, **own}, sort_keys=True)
 
 
-def _point_rows(keys: pl.DataFrame, found: Sequence[Extracted]) -> pl.DataFrame:
+def _point_rows(keys: pl.DataFrame, found: Sequence[Signature]) -> pl.DataFrame:
     rows = _part_rows(keys, found, ("bytes_per_s", "low_bytes_per_s", "high_bytes_per_s"))
     return rows.with_columns(offset_s=pl.col("place").cast(pl.Float64)).select(SIGNATURE_POINTS.column_names)
 
 
-def _burst_rows(keys: pl.DataFrame, found: Sequence[Extracted]) -> pl.DataFrame:
+def _burst_rows(keys: pl.DataFrame, found: Sequence[Signature]) -> pl.DataFrame:
     named = ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio")
     rows = _part_rows(keys, [one.bursts for one in found], named)
     return rows.rename({"place": "burst"}).select(SIGNATURE_BURSTS.column_names)
 
 
-def _part_rows(keys: pl.DataFrame, found: Sequence[Extracted | SignatureBursts], named: Sequence[str]) -> pl.DataFrame:
+def _part_rows(keys: pl.DataFrame, found: Sequence[Signature | Bursts], named: Sequence[str]) -> pl.DataFrame:
     """Return a row for each value of some arrays of each part: its key, its `place` in the part, NULL for NaN."""
     counts = np.array([len(getattr(one, named[0])) for one in found], dtype=np.int64)
     edges = offsets_of(counts)
@@ -290,17 +290,17 @@ def _part_rows(keys: pl.DataFrame, found: Sequence[Extracted | SignatureBursts],
 # ---- drift over releases
 
 
-def _marked(run: Run, made: pl.DataFrame, answers: Sequence[Signatures]) -> pl.DataFrame:
+def _marked(run: Run, made: pl.DataFrame, answers: Sequence[MethodSignatures]) -> pl.DataFrame:
     """Mark by how much each signature differs from that of the release before, where both are there."""
     base = run.plan.base
     if base is None or SIGNATURES.name not in base.snapshots:
         return made
-    new = {answer.method: answer.extracted for answer in answers}
+    new = {answer.method: answer.signatures for answer in answers}
     place = pl.int_range(pl.len()).over("method")
     rows = made.with_columns(place=place).filter(pl.col("outcome") == "extracted")
     with reading.opened(run.store, base, published.TABLES) as connection:
         known = published.of_keys(connection, rows.select(KEY))
-        old = published.extracted(connection, known)
+        old = published.read_signatures(connection, known)
     before = {tuple(row[name] for name in KEY): one for row, one in zip(known.to_dicts(), old, strict=True)}
     changes = [
         _change(row, before[key], new[row["method"]][row["place"]], run.settings.signatures)
@@ -314,7 +314,7 @@ def _marked(run: Run, made: pl.DataFrame, answers: Sequence[Signatures]) -> pl.D
     return made.update(told, on=list(KEY)).select(made.columns)
 
 
-def _change(row: dict[str, object], old: Extracted, new: Extracted, settings: SignatureSettings) -> tuple[object, ...]:
+def _change(row: dict[str, object], old: Signature, new: Signature, settings: SignatureSettings) -> tuple[object, ...]:
     found = similarity.difference(old, new)
     correlation = None if np.isnan(found.correlation) else float(np.clip(found.correlation, -1.0, 1.0))
     volume = None if np.isnan(found.volume_ratio) else found.volume_ratio - 1.0

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from transforms.signatures.sample_sets import SampleSets
-from transforms.signatures.signature import Extracted
+from transforms.signatures.signature import Signature
 
 #: what one method makes of sample sets: a signature for each, in order
-Extraction = Callable[[SampleSets], Sequence[Extracted]]
+Extraction = Callable[[SampleSets], Sequence[Signature]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Method:
     is_slow: bool = False
 
 
-def _extracted(sets: SampleSets, name: str, changed: tuple[tuple[str, Any], ...] = ()) -> list[Extracted]:
+def _extracted(sets: SampleSets, name: str, changed: tuple[tuple[str, Any], ...] = ()) -> list[Signature]:
     """Return one method's signatures, some parameters of `iosi` changed."""
-    from transforms.signatures.extracting import SignatureParams, extract
+    from transforms.signatures.methods import SignatureParams, extract
 
     params = SignatureParams()
     if changed:
         params = replace(params, iosi=replace(params.iosi, **dict(changed)))
     (found,) = extract(sets, params, (name,))
-    return found.extracted
+    return found.signatures
 
 
 #: the one that is shown first, and held to the targets

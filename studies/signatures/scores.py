@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from studies.signatures.sites import Drawn, Truth
-from transforms.signatures.signature import Extracted
+from transforms.signatures.signature import Signature
 from transforms.signatures.similarity import burst_errors, correlation, cross_correlation, volume_ratio
 
 SCHEMA = {
@@ -25,7 +25,7 @@ SCHEMA = {
 }
 
 
-def scored(drawn: Drawn, method: str, found: Sequence[Extracted]) -> pl.DataFrame:
+def scored(drawn: Drawn, method: str, found: Sequence[Signature]) -> pl.DataFrame:
     """Return a row for each application; NULL where there is no signature, whose bursts are all missed."""
     counts = drawn.sets.offsets[1:] - drawn.sets.offsets[:-1]
     rows = [
@@ -42,7 +42,7 @@ def scored(drawn: Drawn, method: str, found: Sequence[Extracted]) -> pl.DataFram
     return pl.DataFrame(rows, SCHEMA).with_columns(pl.selectors.float().fill_nan(None))
 
 
-def _yardsticks(found: Extracted, truth: Truth) -> dict[str, float | int]:
+def _yardsticks(found: Signature, truth: Truth) -> dict[str, float | int]:
     if found.outcome != "extracted":
         return {"missed_count": len(truth.bursts), "false_count": 0}
     missed, false = burst_errors(found.bursts, truth.bursts)

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from transforms.arrays import Reals, cut
+from transforms.signatures.bursts import Bursts
 from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import SignatureBursts
 from transforms.synthetic.site import Site, SiteParams, signature, simulate
 from transforms.synthetic.workload import APPLICATIONS, Application, bursts
 
@@ -36,7 +36,7 @@ class Truth:
     """What is true of an application: its mean rate in each second of a run alone, and its bursts."""
 
     bytes_per_s: Reals
-    bursts: SignatureBursts
+    bursts: Bursts
 
     @classmethod
     def of(cls, application: Application) -> Truth:
@@ -48,7 +48,7 @@ class Truth:
         # the middle of a plateau: a burst holds its peak for most of its time
         return cls(
             signature(application, "write"),
-            SignatureBursts(starts, (starts + ends) / 2.0, ends, volumes, np.full(len(starts), np.nan)),
+            Bursts(starts, (starts + ends) / 2.0, ends, volumes, np.full(len(starts), np.nan)),
         )
 
 

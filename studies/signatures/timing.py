@@ -12,7 +12,7 @@ import polars as pl
 
 from studies.signatures.sites import SiteSetting, seed_of
 from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Extracted
+from transforms.signatures.signature import Signature
 from transforms.synthetic.workload import Application, bursts
 
 #: IOSI, section 6.3: about 2000 points a sample, 8 samples
@@ -33,18 +33,18 @@ class Timed:
     """One method by itself: without a least number of samples, and without the search for outliers."""
 
     name: str
-    extract: Callable[[SampleSet], Extracted]
+    extract: Callable[[SampleSet], Signature]
 
 
 def methods() -> tuple[Timed, ...]:
     """Return the methods that are timed."""
-    from transforms.signatures.iosi import IosiParams, iosi
-    from transforms.signatures.robust import RobustParams, robust
+    from transforms.signatures.iosi import iosi
+    from transforms.signatures.robust import robust
     from transforms.signatures.time_warping import dtw
 
     return (
-        Timed("robust", lambda one: robust(one, RobustParams())),
-        Timed("iosi", lambda one: iosi(one, IosiParams())),
+        Timed("robust", robust),
+        Timed("iosi", iosi),
         Timed("dtw", dtw),
     )
 

@@ -92,10 +92,10 @@ def test_the_default_signature_is_held_against_the_truth(compared: pl.DataFrame)
 
 def test_a_perfect_signature_is_perfect(site: Site) -> None:
     from flows.command.demo import _compare_signature
-    from transforms.signatures.signature import Extracted
+    from transforms.signatures.signature import Signature
 
     true: TrueSignature = signatures_truth(site)[1]
-    found = _compare_signature(true, "robust", Extracted.curve(true.bytes_per_s, true.bursts))
+    found = _compare_signature(true, "robust", Signature.curve(true.bytes_per_s, true.bursts))
     assert (found["cross_correlation"], found["correlation"]) == (pytest.approx(1.0), pytest.approx(1.0))
     assert (found["missed_burst_count"], found["false_burst_count"]) == (0, 0)
 

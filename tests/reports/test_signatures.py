@@ -19,7 +19,8 @@ from matplotlib.image import imread
 
 from reports import panels, signatures
 from reports.signatures import DrawnSample, DrawnSignature, SignatureView, draw
-from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.signatures.bursts import Bursts
+from transforms.signatures.signature import Signature
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,15 +32,15 @@ def no_warnings() -> Iterator[None]:
         yield
 
 
-def bursts(count: int, every: int = 10, support: float = 0.8) -> SignatureBursts:
+def bursts(count: int, every: int = 10, support: float = 0.8) -> Bursts:
     started = np.arange(count, dtype=np.float64) * every
     one = np.ones(count)
-    return SignatureBursts(started, started + 1, started + every / 2, 5e9 * one, support * one)
+    return Bursts(started, started + 1, started + every / 2, 5e9 * one, support * one)
 
 
-def found(count: int, every: int = 10, support: float = 0.8, band: float = 0.2) -> Extracted:
+def found(count: int, every: int = 10, support: float = 0.8, band: float = 0.2) -> Signature:
     rates = np.where(np.arange(count * every) % every < every / 2, 1e9, 0.0)
-    return Extracted("extracted", rates, rates * (1 - band), rates * (1 + band), bursts(count, every, support), 1e8)
+    return Signature("extracted", rates, rates * (1 - band), rates * (1 + band), bursts(count, every, support), 1e8)
 
 
 def sample(number: int, rates: Sequence[float] | np.ndarray = (1e9, 0.0, 2e9), *, out: bool = False) -> DrawnSample:
@@ -47,7 +48,7 @@ def sample(number: int, rates: Sequence[float] | np.ndarray = (1e9, 0.0, 2e9), *
 
 
 def seen(
-    one: Extracted, runs: int = 6, out: int = 0, others: Sequence[tuple[str, Extracted]] = (), rates: object = None
+    one: Signature, runs: int = 6, out: int = 0, others: Sequence[tuple[str, Signature]] = (), rates: object = None
 ) -> SignatureView:
     values = (1e9, 0.0, 2e9) * 5 if rates is None else rates
     samples = tuple(sample(number, values, out=number < out) for number in range(runs))  # type: ignore[arg-type]
@@ -99,7 +100,7 @@ def test_heading_says_what_it_is_and_what_came_of_it() -> None:
     ],
 )
 def test_without_a_signature_there_are_the_samples_and_the_reason(outcome: str, told: str) -> None:
-    figure = composed(seen(Extracted.nothing(outcome), runs=3))  # type: ignore[arg-type]
+    figure = composed(seen(Signature.nothing(outcome), runs=3))  # type: ignore[arg-type]
     assert headings(figure)[1] == told
     (axes,) = figure.axes
     assert rows(axes) == ["job0", "job1", "job2"]
@@ -148,15 +149,15 @@ def test_background_and_band_are_named_where_they_are_known() -> None:
     assert legend(composed(seen(found(3))).axes[1]) == [
         "bursts", "its band", "robust", "background, not in it: 100 MB/s",
     ]  # fmt: skip
-    plain = Extracted.curve(found(3).bytes_per_s, bursts(3))
+    plain = Signature.curve(found(3).bytes_per_s, bursts(3))
     assert legend(composed(seen(plain)).axes[1]) == ["bursts", "robust"]
 
 
 def test_other_methods_lie_over_it_or_say_why_not() -> None:
-    others = [("iosi", found(3)), ("dtw", Extracted.nothing("no_common_bursts"))]
+    others = [("iosi", found(3)), ("dtw", Signature.nothing("no_common_bursts"))]
     axes = composed(seen(found(3), others=others)).axes[1]
     assert legend(axes)[3:5] == ["iosi", "dtw: no_common_bursts"]
-    only = composed(seen(Extracted.nothing("no_common_bursts"), others=[("iosi", found(3))]))
+    only = composed(seen(Signature.nothing("no_common_bursts"), others=[("iosi", found(3))]))
     assert "iosi" in legend(only.axes[1])
     assert headings(only)[1] == "no signature: no burst is common to the samples"
 
@@ -229,27 +230,27 @@ EXTREMES = [0.0, 5e-324, 1e-300, 1.0, 1e300, 1.7e308, np.nan, np.inf]
 )
 @settings(max_examples=8, deadline=None)
 def test_any_values_are_drawn(rates: list[float], curve: list[float], out: bool, background: float) -> None:
-    answer = Extracted.curve(np.array(curve, dtype=np.float64), bursts(min(len(curve), 1), every=2), background)
+    answer = Signature.curve(np.array(curve, dtype=np.float64), bursts(min(len(curve), 1), every=2), background)
     with np.errstate(all="raise", under="ignore"):
         figure = composed(seen(answer, runs=2, out=int(out), rates=rates))
     assert figure.axes
 
 
 def test_no_samples_at_all() -> None:
-    axes = composed(seen(Extracted.nothing("no_io"), runs=0)).axes[0]
+    axes = composed(seen(Signature.nothing("no_io"), runs=0)).axes[0]
     assert texts(axes) == ["the release holds no samples of it"]
 
 
 @pytest.mark.parametrize(("rates", "told"), [((0.0, 0.0), "nothing was moved"), ((np.nan,), "nothing was measured")])
 def test_samples_without_io(rates: tuple[float, ...], told: str) -> None:
-    assert told in texts(composed(seen(Extracted.nothing("no_io"), rates=rates)).axes[0])
+    assert told in texts(composed(seen(Signature.nothing("no_io"), rates=rates)).axes[0])
 
 
 def test_a_day_long_signature_keeps_its_narrow_burst() -> None:
     rates = np.zeros(86_400)
     rates[40_000:40_003] = 3e9
-    one = SignatureBursts(*(np.array([value]) for value in (40_000.0, 40_001.0, 40_003.0, 9e9, 1.0)))
-    view = seen(Extracted.curve(rates, one), runs=2, rates=np.append(np.zeros(43_199), 3e9))
+    one = Bursts(*(np.array([value]) for value in (40_000.0, 40_001.0, 40_003.0, 9e9, 1.0)))
+    view = seen(Signature.curve(rates, one), runs=2, rates=np.append(np.zeros(43_199), 3e9))
     figure = composed(view)
     heights = [np.max(np.asarray(line.get_ydata())) for line in figure.axes[1].lines]
     assert max(heights) == pytest.approx(3.0)

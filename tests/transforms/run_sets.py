@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from transforms.arrays import Ragged
 from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import OUTCOMES, Extracted
+from transforms.signatures.signature import OUTCOMES, Signature
 
 Reals = npt.NDArray[np.float64]
 #: begin and end in seconds since the run's start, and bytes per second
@@ -64,7 +64,7 @@ def truth_by_second(bursts: Sequence[Burst], duration_s: int) -> Reals:
     return polled(bursts, duration_s, 1.0)
 
 
-def faults(found: Extracted) -> list[str]:
+def faults(found: Signature) -> list[str]:
     """Return what is wrong with an answer, whatever it was asked of; nothing if it is well formed."""
     curve, low, high, bursts = found.bytes_per_s, found.low_bytes_per_s, found.high_bytes_per_s, found.bursts
     wrong = {
@@ -86,7 +86,7 @@ def faults(found: Extracted) -> list[str]:
     return [name for name, is_so in wrong.items() if is_so] + burst_faults(found)
 
 
-def burst_faults(found: Extracted) -> list[str]:
+def burst_faults(found: Signature) -> list[str]:
     """Return what is wrong with the bursts of an answer."""
     bursts, curve = found.bursts, found.bytes_per_s
     columns = (bursts.started_s, bursts.peaked_s, bursts.ended_s, bursts.volume_bytes, bursts.support_ratio)

@@ -5,46 +5,34 @@ They take the samples as they are, second by second: nothing is aligned but the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from transforms.arrays import Reals
-from transforms.signatures.curve_bursts import CurveBurstParams, bursts_of
-from transforms.signatures.preprocessing import Preprocessed, PreprocessingParams, preprocessed
+from transforms.signatures.bursts import bursts_of
+from transforms.signatures.preprocessing import Preprocessed, preprocessed
 from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Extracted
+from transforms.signatures.signature import Signature
 
 #: of 20 to 50 % the best on simulated sites (ours): others' traffic is only ever added, so that the median is too high,
 #: and bursts drift, so that a lower quantile misses them
 LEVEL = 0.35
 
 
-@dataclass(frozen=True, slots=True)
-class AverageParams:
-    """How samples are brought to one form, and how the bursts of an average are found."""
-
-    preprocessing: PreprocessingParams = field(default_factory=PreprocessingParams)
-    bursts: CurveBurstParams = field(default_factory=CurveBurstParams)
-
-
-def mean(one: SampleSet, params: AverageParams | None = None) -> Extracted:
+def mean(one: SampleSet) -> Signature:
     """Return the mean of the preprocessed samples in each second."""
-    chosen = params or AverageParams()
-    samples = preprocessed(one, chosen.preprocessing)
-    return _extracted(means(samples.values), samples, chosen)
+    samples = preprocessed(one)
+    return _signature(means(samples.values), samples)
 
 
-def median(one: SampleSet, params: AverageParams | None = None) -> Extracted:
+def median(one: SampleSet) -> Signature:
     """Return the median of the preprocessed samples in each second."""
-    return quantile(one, 0.5, params)
+    return quantile(one, 0.5)
 
 
-def quantile(one: SampleSet, level: float = LEVEL, params: AverageParams | None = None) -> Extracted:
+def quantile(one: SampleSet, level: float = LEVEL) -> Signature:
     """Return a quantile of the preprocessed samples in each second."""
-    chosen = params or AverageParams()
-    samples = preprocessed(one, chosen.preprocessing)
-    return _extracted(quantiles(samples.values, level), samples, chosen)
+    samples = preprocessed(one)
+    return _signature(quantiles(samples.values, level), samples)
 
 
 def means(values: Reals) -> Reals:
@@ -88,12 +76,12 @@ def quantiles(values: Reals, level: float) -> Reals:
     return np.where(count > 0, found, np.nan)
 
 
-def _extracted(curve: Reals, samples: Preprocessed, params: AverageParams) -> Extracted:
+def _signature(curve: Reals, samples: Preprocessed) -> Signature:
     """Return a curve as a signature; where no run was measured, the straight line between its neighbours."""
     if not len(samples.values):
-        return Extracted.nothing("too_few_samples")
+        return Signature.nothing("too_few_samples")
     known = np.flatnonzero(np.isfinite(curve))
     if not (curve[known] > 0).any():
-        return Extracted.nothing("no_io", samples.background_bytes_per_s)
+        return Signature.nothing("no_io", samples.background_bytes_per_s)
     curve = np.interp(np.arange(len(curve)), known, curve[known])
-    return Extracted.curve(curve, bursts_of(curve, params.bursts), samples.background_bytes_per_s)
+    return Signature.curve(curve, bursts_of(curve), samples.background_bytes_per_s)

@@ -23,22 +23,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals
+from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
 
 #: a share of a number of samples that misses a whole number by less than this is meant to be that number
 _ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class CliqueParams:
-    """What is dense.
-
-    gamma: the share of the samples that must have a point in a dense unit (IOSI, section 5.3: 0.5).
-    kappa: the share that must have one in its neighbourhood, the unit included (section 5.3: 0.9).
-    """
-
-    gamma: float = 0.5
-    kappa: float = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +85,21 @@ def needed(share: float, sample_count: int) -> int:
     return max(1, math.ceil(share * sample_count - _ROUNDING))
 
 
-def clique(points: Points, grids: Grids, params: CliqueParams | None = None) -> Clusters:
+def clique(points: Points, grids: Grids, gamma: float, kappa: float) -> Clusters:
     """Find the common bursts with the grid that explains most points.
+
+    gamma: the share of the samples that must have a point in a dense unit (IOSI, section 5.3: 0.5). kappa: the share
+    that must have one in its neighbourhood, the unit included (section 5.3: 0.9).
 
     The cost is that of sorting points x grids numbers, plus the pairs of dense units and points beside them.
     """
-    params = params or CliqueParams()
     count = len(points.time_s)
     if not count or not len(grids):
         return Clusters(np.full(count, -1), 0, -1, np.zeros(len(grids), dtype=np.int64))
     order = np.argsort(points.time_s, kind="stable")
     ordered = points.take(order)
-    pairs = _Pairs.of(_Cells.of(ordered, grids), ordered, params)
-    cluster, explained = pairs.clusters(ordered, len(grids), needed(params.kappa, points.sample_count))
+    pairs = _Pairs.of(_Cells.of(ordered, grids), ordered, gamma, kappa)
+    cluster, explained = pairs.clusters(ordered, len(grids), needed(kappa, points.sample_count))
     grid = int(np.argmax(explained))
     claimed = cluster[grid]
     is_elected = _elected(ordered, claimed, grids.width_s[grid], grids.height[grid])
@@ -183,16 +173,16 @@ class _Pairs:
     is_own: Bools
 
     @classmethod
-    def of(cls, cells: _Cells, points: Points, params: CliqueParams) -> _Pairs:
+    def of(cls, cells: _Cells, points: Points, gamma: float, kappa: float) -> _Pairs:
         """Return the units that are dense in a dense neighbourhood, if they had all points for themselves."""
-        grid, column, row, density = cells.dense(points, needed(params.gamma, points.sample_count))
+        grid, column, row, density = cells.dense(points, needed(gamma, points.sample_count))
         unit, place = _beside(cells, grid, column)
         far = cells.row.ravel()[place] - row[unit]
         near = np.flatnonzero((far >= -1) & (far <= 1))
         unit, place, far = unit[near], place[near], far[near]
         sample = np.tile(points.sample, len(cells.column))[place]
         around = _distinct(unit, sample, len(grid), points.sample_count)
-        is_candidate = around >= needed(params.kappa, points.sample_count)
+        is_candidate = around >= needed(kappa, points.sample_count)
         # a stable sort keeps the order of time, then of likeness
         turn = np.argsort(-(density * (points.sample_count + 1) + around)[is_candidate], kind="stable")
         rank = np.empty(len(turn), dtype=np.int64)
@@ -238,10 +228,8 @@ def _beside(cells: _Cells, grid: Ints, column: Ints) -> tuple[Ints, Ints]:
     columns = (np.arange(len(cells.column))[:, None] * step + cells.column).ravel()
     first = np.searchsorted(columns, grid * step + column - 1, side="left")
     last = np.searchsorted(columns, grid * step + column + 1, side="right")
-    lengths = last - first
-    ends = np.cumsum(lengths)
-    unit = np.repeat(np.arange(len(grid)), lengths)
-    return unit, np.arange(len(unit)) + np.repeat(first - ends + lengths, lengths)
+    unit = owners(offsets_of(last - first))
+    return unit, first[unit] + places_within(last - first)
 
 
 def _distinct(unit: Ints, sample: Ints, unit_count: int, sample_count: int) -> Ints:
@@ -285,8 +273,7 @@ def _couples(cluster: Ints, chosen: Ints) -> tuple[Ints, Ints]:
     starts = _starts(cluster)
     group = np.searchsorted(starts, chosen, side="right") - 1
     lengths = np.diff(starts, append=len(cluster))[group]
-    one = np.repeat(chosen, lengths)
-    return one, np.arange(len(one)) + np.repeat(starts[group] - np.cumsum(lengths) + lengths, lengths)
+    return np.repeat(chosen, lengths), np.repeat(starts[group], lengths) + places_within(lengths)
 
 
 def _numbered(cluster: Ints, time_s: Reals) -> tuple[Ints, int]:

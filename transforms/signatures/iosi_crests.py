@@ -31,20 +31,10 @@ from transforms.arrays import Bools, Ints, Reals
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class CrestParams:
-    """Which troughs separate bursts, and which waves between them are bursts.
-
-    trough_ratio: a trough separates if it lies below this multiple of the row's mean crest height (IOSI, 5.2: 1).
-    ripple_ratio: and below it by more than this share (ours): the transform of a constant ripples by 0.3 % at level 2,
-    0.6 % at level 4, which would make every second point of a steady writer a burst; elsewhere it makes no difference.
-    peak_ratio: a wave is a burst if its highest crest is above zero and reaches this multiple of it (ours: see the
-    module's text). None makes every wave a burst, as the paper's letter has it.
-    """
-
-    trough_ratio: float = 1.0
-    ripple_ratio: float = 0.01
-    peak_ratio: float | None = 1.0
+#: a trough separates if it lies below the row's mean crest height (IOSI, 5.2) by more than this share of it (ours):
+#: the transform of a constant ripples by 0.3 % at level 2, 0.6 % at level 4, which would make every second point of a
+#: steady writer a burst; elsewhere it makes no difference
+_RIPPLE_RATIO = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +56,12 @@ class Waves:
         return len(self.run)
 
 
-def waves(smoothed: npt.ArrayLike, params: CrestParams | None = None) -> Waves:
-    """Return the bursts of smoothed rows, such as `wavelets.approximation` gives.
+def waves(smoothed: npt.ArrayLike) -> Waves:
+    """Return the bursts of smoothed rows, such as `iosi_wavelets.approximation` gives.
 
     Parameters
     ----------
     smoothed : shape (runs, points), any unit; what is not a number separates
-    params : what separates, and what is a burst
 
     Returns
     -------
@@ -93,7 +82,7 @@ def waves(smoothed: npt.ArrayLike, params: CrestParams | None = None) -> Waves:
     if not len(crests.row):
         empty = np.zeros(0, dtype=np.int64)
         return Waves(empty, empty, empty, empty)
-    return _bursts(crests, levels, len(rows), params or CrestParams())
+    return _bursts(crests, levels, len(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +157,16 @@ def _crests(rows: Reals, levels: _Levels) -> _Crests:
     return _Crests(*(column[is_kept] for column in found))
 
 
-def _bursts(crests: _Crests, levels: _Levels, row_count: int, params: CrestParams) -> Waves:
+def _bursts(crests: _Crests, levels: _Levels, row_count: int) -> Waves:
     """Return the pieces between separating troughs and rows' ends that are bursts."""
     mean = _mean_heights(crests, row_count)[crests.row]
-    threshold = params.trough_ratio * (1 - params.ripple_ratio) * mean
-    last = np.flatnonzero(crests.is_last | (crests.trough_height < threshold))
+    last = np.flatnonzero(crests.is_last | (crests.trough_height < (1 - _RIPPLE_RATIO) * mean))
     first = np.append(0, last[:-1] + 1)
     highest = np.maximum.reduceat(crests.height, first)
     candidate = np.flatnonzero(crests.height == np.repeat(highest, last - first + 1))
     peak = candidate[np.searchsorted(candidate, first)]
-    if params.peak_ratio is not None:
-        is_burst = (highest > 0) & (highest >= params.peak_ratio * (1 - _ROUNDING) * mean[peak])
-        first, peak, last = first[is_burst], peak[is_burst], last[is_burst]
+    is_burst = (highest > 0) & (highest >= (1 - _ROUNDING) * mean[peak])
+    first, peak, last = first[is_burst], peak[is_burst], last[is_burst]
     row = crests.row[peak]
     start = row * levels.width
     # a row's outermost bound is its end, or of a flat end the point nearest to the crest

@@ -1,6 +1,6 @@
 """Samples of one application brought to one form: 1-s points, equal lengths, less noise.
 
-IOSI (Liu et al., FAST'14), section 5.1, after outlier elimination (`outliers`): granularity refinement,
+IOSI (Liu et al., FAST'14), section 5.1, after outlier elimination (`left_out`): granularity refinement,
 duration correction, noise reduction. Beside them partial samples of very long runs (2.3), and runs on several node
 counts as one set (6.4).
 
@@ -19,20 +19,13 @@ import numpy as np
 from transforms.arrays import Ints, Ragged, Reals, offsets_of, owners, places_within
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 
-
-@dataclass(frozen=True, slots=True)
-class PreprocessingParams:
-    """How samples are brought to one form.
-
-    longest_gap_s: unmeasured stretches up to this are interpolated (ours: five polls of 2 s; a short burst is missed
-    entirely in a longer one). most_missing_ratio: samples that lack more after that are left out (ours).
-    published_excess_ratio: samples that are longer than the shortest by up to this share are trimmed just as the paper
-    says, longer ones evenly (IOSI 5.1: "typically less than 10%"); see `duration_corrected`.
-    """
-
-    longest_gap_s: float = 10.0
-    most_missing_ratio: float = 0.25
-    published_excess_ratio: float = 0.1
+#: unmeasured stretches up to this are interpolated (ours: five polls of 2 s; in a longer one a short burst is missed)
+LONGEST_GAP_S = 10.0
+#: samples that lack more after that are left out (ours)
+MOST_MISSING_RATIO = 0.25
+#: samples that are longer than the shortest by up to this share are trimmed just as the paper says, longer ones evenly
+#: (IOSI 5.1: "typically less than 10%"); see `duration_corrected`
+PUBLISHED_EXCESS_RATIO = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,30 +56,28 @@ class Preprocessed:
         return found
 
 
-def preprocessed(one: SampleSet, params: PreprocessingParams | None = None) -> Preprocessed:
+def preprocessed(one: SampleSet) -> Preprocessed:
     """Bring the samples of one set to one form: refined, of one length, without background; IOSI 5.1."""
-    chosen = params or PreprocessingParams()
-    samples = bridged(one.samples, one.interval_s, chosen.longest_gap_s)
+    samples = bridged(one.samples, one.interval_s)
     counts = np.diff(samples.offsets)
-    is_usable = (counts > 0) & (_missing(samples) <= chosen.most_missing_ratio * counts)
+    is_usable = (counts > 0) & (_missing(samples) <= MOST_MISSING_RATIO * counts)
     if not is_usable.all():
         samples = SampleSet(samples, one.interval_s, one.started_s, one.duration_s).kept(is_usable).samples
     points = refined_all(samples, one.interval_s)
-    values, background = noise_reduced(_trimmed(points, chosen.published_excess_ratio))
+    values, background = noise_reduced(_trimmed(points))
     return Preprocessed(values, background, np.flatnonzero(is_usable))
 
 
 def _missing(samples: Ragged) -> Ints:
     """Return how many steps of each sample were not measured (runs)."""
-    missing = np.flatnonzero(np.isnan(samples.values))
-    owner = np.searchsorted(samples.offsets, missing, side="right") - 1
-    return np.bincount(owner, minlength=len(samples.offsets) - 1)
+    is_missing = np.isnan(samples.values)
+    return np.bincount(owners(samples.offsets)[is_missing], minlength=len(samples.offsets) - 1)
 
 
 # ---- granularity refinement
 
 
-def bridged(samples: Ragged, interval_s: float, longest_gap_s: float) -> Ragged:
+def bridged(samples: Ragged, interval_s: float, longest_gap_s: float = LONGEST_GAP_S) -> Ragged:
     """Fill gaps up to a length linearly from the measured steps beside them; at an end, with the nearest one.
 
     Longer gaps stay as they are. What is not finite is not measured, and NaN afterwards.
@@ -134,8 +125,8 @@ def refined_all(samples: Ragged, interval_s: float) -> Ragged:
     offsets = offsets_of(points)
     if interval_s == 2.0:
         return Ragged(_doubled(samples), offsets)
-    owner = np.repeat(np.arange(len(counts)), points)
-    position = (np.arange(offsets[-1]) - offsets[owner]) / interval_s
+    owner = owners(offsets)
+    position = places_within(points) / interval_s
     step = np.minimum(np.floor(position + 1e-12), counts[owner] - 1).astype(np.int64)
     share = np.clip(position - step, 0.0, 1.0)
     left = samples.values[samples.offsets[owner] + step]
@@ -161,7 +152,7 @@ def _coarsened(samples: Ragged, interval_s: float) -> Ragged:
     """Return the mean rate of what was measured in each second that has begun; the last one may be a part of one."""
     counts, owner = np.diff(samples.offsets), owners(samples.offsets)
     # many short steps: one that crosses a second's edge counts for both by time
-    began = (np.arange(len(samples.values)) - samples.offsets[owner]) * interval_s
+    began = places_within(counts) * interval_s
     second = np.floor(began + 1e-9).astype(np.int64)
     over = np.clip(began + interval_s - (second + 1), 0.0, None)
     over[over < 1e-9] = 0.0
@@ -181,34 +172,32 @@ def _coarsened(samples: Ragged, interval_s: float) -> Ragged:
 # ---- duration correction
 
 
-def duration_corrected(rates: Sequence[Reals], params: PreprocessingParams | None = None) -> Reals:
+def duration_corrected(rates: Sequence[Reals]) -> Reals:
     """Drop points of each sample at regular intervals, so that all are as long as the shortest (runs, points).
 
     IOSI 5.1: noise can only prolong a run. "If a sample is 4% longer than the shortest one, then we remove from it the
     1st, 26th, 51st, ..., data points": with N points in the shortest sample and r to drop, those numbered
     floor(i N / r), i = 0 ... r - 1, counted from 0. That leaves the last r or so untouched, which shifts what lies
     there by r^2 / (N + r) points: little as long as r is little. Samples that are longer by more than
-    published_excess_ratio lose those numbered floor(i (N + r) / r): the same interval to the end.
+    PUBLISHED_EXCESS_RATIO lose those numbered floor(i (N + r) / r): the same interval to the end.
     """
     offsets = offsets_of([len(one) for one in rates])
-    chosen = params or PreprocessingParams()
-    return _trimmed(Ragged(np.concatenate([np.zeros(0), *rates]), offsets), chosen.published_excess_ratio)
+    return _trimmed(Ragged(np.concatenate([np.zeros(0), *rates]), offsets))
 
 
-def _trimmed(samples: Ragged, published_excess_ratio: float) -> Reals:
+def _trimmed(samples: Ragged) -> Reals:
     counts = np.diff(samples.offsets)
     if not len(counts):
         return np.zeros((0, 0))
     shortest = int(counts.min())
     dropped = counts - shortest
-    span = np.where(dropped <= published_excess_ratio * shortest, shortest, counts)
+    span = np.where(dropped <= PUBLISHED_EXCESS_RATIO * shortest, shortest, counts)
     return _without(samples, dropped, span).reshape(len(counts), shortest)
 
 
 def _without(samples: Ragged, dropped: Ints, span: Ints) -> Reals:
     """Drop so many points of each piece, at regular intervals over its first `span` points, from its first one on."""
-    owner = np.repeat(np.arange(len(dropped)), dropped)
-    number = places_within(dropped)
+    owner, number = owners(offsets_of(dropped)), places_within(dropped)
     is_left = np.ones(len(samples.values), dtype=np.bool_)
     is_left[samples.offsets[owner] + number * span[owner] // dropped[owner]] = False
     return samples.values[is_left]
@@ -278,8 +267,7 @@ def partial(one: SampleSet, *, ratio: float | None = None, duration_s: float | N
     with np.errstate(invalid="ignore"):
         steps = np.ceil((wanted - one.started_s) / one.interval_s - 1e-9)
     steps = np.clip(np.where(np.isfinite(steps), steps, counts), 0, counts).astype(np.int64)
-    place = np.arange(len(one.samples.values)) - np.repeat(one.samples.offsets[:-1], counts)
-    values = one.samples.values[place < np.repeat(steps, counts)]
+    values = one.samples.values[places_within(counts) < np.repeat(steps, counts)]
     offsets = offsets_of(steps)
     return SampleSet(Ragged(values, offsets), one.interval_s, one.started_s, part)
 

@@ -5,89 +5,77 @@ application's own, and of two runs the one with fewer bytes is the cleaner one; 
 so runs are brought together anew at each burst, and of each span between bursts a low quantile over the runs is what
 it takes alone. The steps:
 
-1. runs that take about as long as most (`usual_runs`), on steps of their own clock, less their own background;
+1. runs that take about as long as most (`left_out`), on steps of their own clock, less their own background;
 2. the runs' weights: the fewer bytes, the more (`weights`);
-3. in turn, until nothing changes: common bursts of the aligned runs (`common_bursts`), where each run begins each of
-   them (`alignment.starts`), when a run alone would (`timelines.timeline`), and the runs aligned there;
+3. in turn, until nothing changes: common bursts of the aligned runs (`robust_template`), where each run begins each of
+   them (`robust_alignment`), when a run alone would (`robust_timeline`), and the runs aligned there;
 4. the signature: in each second of a common burst a low weighted quantile across the aligned runs, and nothing outside
    of bursts. No byte is moved from one burst to another: the warp shifts whole stretches of a run.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, owners
-from transforms.signatures.curve_bursts import peaks
-from transforms.signatures.envelopes import weighted_quantiles
-from transforms.signatures.preprocessing import bridged
-from transforms.signatures.robust_alignment import AlignmentParams, Template, read_totals, running_totals, starts
-from transforms.signatures.robust_bursts import CommonBurstParams, are_common, common_bursts, false_alarm_level, heights
+from transforms.arrays import Bools, Ints, Ragged, Reals, owners, places_within
+from transforms.signatures.bursts import Bursts
+from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
+from transforms.signatures.robust_alignment import MARGIN_S, read_totals, running_totals, starts
+from transforms.signatures.robust_template import (
+    EDGE_RATIO,
+    Template,
+    are_common,
+    common_bursts,
+    false_alarm_level,
+    heights,
+)
 from transforms.signatures.robust_timeline import SPANS, timeline
 from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.signatures.signature import Signature
 
+# All numbers here are ours, and were chosen on simulated sites.
+
+#: fewer runs that are alike give no signature
+_LEAST_RUN_COUNT = 3
+#: the quantile across runs where no foreign traffic is; it falls in proportion to the share of time in which there is
+_ENVELOPE_LEVEL = 0.35
+#: the quantile of each run's own rates that is what others do all the time; a burst is so many times higher
+_BACKGROUND_LEVEL, _LEAST_HEIGHT_RATIO = 0.25, 2.0
+#: a run that moves this share more than the cleanest one counts half
+_CLEANNESS = 0.5
+#: runs of up to so many times the cleanest one's volume tell what bursts are common, but at least so many of them
+_CLEAN_RATIO, _CLEAN_COUNT = 2.0, 5
+#: a run that moves less than this share of the median run's volume does not count
+_LEAST_VOLUME_RATIO = 0.1
+#: at most so many rounds of aligning
+_ROUND_COUNT = 6
+#: half of the band's width, in standard deviations of the quantile's own rank (four times of five)
+_BAND_DEVIATIONS = 1.28
+#: what foreign traffic costs a burst it meets, of its duration; the share of such traffic that nobody sees
+_DELAY_RATIO, _UNSEEN_RATIO = 0.6, 0.1
+#: how spans between bursts differ without foreign traffic: for each second, and by how exactly starts are known
+_DRIFT_RATIO, _EDGE_ERROR_S = 0.003, 1.0
+#: the quantile of spans where only that differs, and how much lower it is where only contention does
+_LEVEL_HIGH, _LEVEL_DROP = 0.4, 0.35
+#: a run has a burst if it moves this share of its volume there, the rate clipped to its height
+_SUPPORT_RATIO = 0.6
+#: of all bursts, by volume, so many runs have to have them, and the band's lower edge has to keep so much of their
+#: volume, or the runs have nothing in common
+_LEAST_SUPPORT_RATIO, _LEAST_LOW_RATIO = 0.8, 0.35
+#: a burst of which the lower edge keeps less is none; nor is one of which it keeps less than the second, and that fewer
+#: than the third of the runs have
+_LEAST_BURST_LOW_RATIO, _PLAIN_BURST_LOW_RATIO, _COMMON_SUPPORT_RATIO = 0.3, 0.5, 0.85
+#: of all bursts, by volume, so many have to be left
+_LEAST_KEPT_RATIO = 0.35
+#: the runs are aligned on steps of their own interval, but no finer than this; the curve is on steps of this, or on
+#: steps that are so many times finer than theirs
+_FINEST_STEP_S, _FINENESS = 1.0, 5
 #: times the cleanest run's volume: one that moves more than that hardly counts, however much it is
 _MOST = 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class RobustParams:
-    """The estimator's parameters; all are ours, and were chosen on simulated sites.
-
-    least_run_count: fewer runs that are alike give no signature. envelope_level: the quantile across runs where no
-    foreign traffic is; it falls in proportion to the share of time in which there is some. background_level: of each
-    run's own rates, what others do all the time. least_height_ratio: a burst is higher than so many times that.
-    cleanness: a run that moves this share more than the cleanest one counts half. clean_ratio: runs of up to so many
-    times the cleanest one's volume tell what bursts are common, but at least clean_count runs. least_volume_ratio: one
-    that moves less than this share of the median run's volume does not count. round_count: at most so many rounds of
-    aligning. band_deviations: half of the band's width, in standard deviations of the quantile's own rank (1.28: four
-    times of five). delay_ratio: what foreign traffic costs a burst it meets, of its duration; foreign_ratio: the share
-    of it that nobody sees; drift_ratio, edge_error_s: how spans between bursts differ without it. level_high,
-    level_drop: the quantile of spans where only they differ, and how much lower it is where only contention does.
-    support_ratio: a run has a burst if it moves this share of its volume there, the rate clipped to its height.
-    least_support_ratio, least_low_ratio: of all bursts, by volume, so many runs have to have them, and the band's lower
-    edge has to keep so much of their volume, or the runs have nothing in common. least_burst_low_ratio: a burst of
-    which the lower edge keeps less is none; plain_burst_low_ratio: nor is one of which it keeps less than this and
-    that fewer than common_support_ratio of the runs have; least_kept_ratio: of all bursts, by volume, so many have to
-    be left. max_missing_ratio: a sample with more gaps is not used. longest_gap_s: shorter gaps are bridged.
-    finest_step_s, fineness: the runs are aligned on steps of their own interval, but no finer than this; the curve is
-    on steps of this, or a so many times finer step than theirs.
-    """
-
-    least_run_count: int = 3
-    envelope_level: float = 0.35
-    background_level: float = 0.25
-    least_height_ratio: float = 2.0
-    cleanness: float = 0.5
-    clean_ratio: float = 2.0
-    clean_count: int = 5
-    least_volume_ratio: float = 0.1
-    round_count: int = 6
-    band_deviations: float = 1.28
-    delay_ratio: float = 0.6
-    foreign_ratio: float = 0.1
-    drift_ratio: float = 0.003
-    edge_error_s: float = 1.0
-    level_high: float = 0.4
-    level_drop: float = 0.35
-    support_ratio: float = 0.6
-    least_support_ratio: float = 0.8
-    least_low_ratio: float = 0.35
-    least_burst_low_ratio: float = 0.3
-    plain_burst_low_ratio: float = 0.5
-    common_support_ratio: float = 0.85
-    least_kept_ratio: float = 0.35
-    max_missing_ratio: float = 0.25
-    longest_gap_s: float = 10.0
-    finest_step_s: float = 1.0
-    fineness: int = 5
-    bursts: CommonBurstParams = field(default_factory=CommonBurstParams)
-    alignment: AlignmentParams = field(default_factory=AlignmentParams)
+#: not less than any value: finite, so that it is no NaN after a multiplication
+_LAST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,39 +123,38 @@ class _Aligned:
     alone_s: Reals
 
 
-def robust(one: SampleSet, params: RobustParams | None = None) -> Extracted:
+def robust(one: SampleSet) -> Signature:
     """Return the signature of runs that are alike, by aligning them and taking their low envelope."""
-    chosen = params or RobustParams()
-    runs = _runs(one, chosen)
+    runs = _runs(one)
     if runs is None:
-        return Extracted.nothing("too_few_samples")
+        return Signature.nothing("too_few_samples")
     background = float(np.ldexp(runs.background, runs.exponent))
     if not runs.total_bytes[:, -1].any():
         # a steady writer, or a steady foreign one: there is I/O, but nothing to tell it by
-        return Extracted.nothing("no_common_bursts" if background > 0 else "no_io", background)
-    found = _together(runs, chosen)
+        return Signature.nothing("no_common_bursts" if background > 0 else "no_io", background)
+    found = _together(runs)
     if found is None:
-        return Extracted.nothing("no_common_bursts", background)
-    return _signature(runs, *found, background, chosen)
+        return Signature.nothing("no_common_bursts", background)
+    return _signature(runs, *found, background)
 
 
 # ---- runs
 
 
-def _runs(one: SampleSet, params: RobustParams) -> _Runs | None:
+def _runs(one: SampleSet) -> _Runs | None:
     """Return the runs on steps of their own clock; None where too few are measured."""
     values = one.samples.values
     is_rate = np.isfinite(values) & (values >= 0)
     samples = Ragged(values if is_rate.all() else np.where(is_rate, values, np.nan), one.samples.offsets)
-    samples = bridged(samples, one.interval_s, params.longest_gap_s)
-    step_s = max(one.interval_s, params.finest_step_s)
-    usable = _usable(samples, one, step_s, params.max_missing_ratio)
-    if len(usable) < params.least_run_count:
+    samples = bridged(samples, one.interval_s)
+    step_s = max(one.interval_s, _FINEST_STEP_S)
+    usable = _usable(samples, one, step_s)
+    if len(usable) < _LEAST_RUN_COUNT:
         return None
-    return _stepped(samples, one, usable, step_s, params)
+    return _stepped(samples, one, usable, step_s)
 
 
-def _usable(samples: Ragged, one: SampleSet, step_s: float, max_missing_ratio: float) -> Ints:
+def _usable(samples: Ragged, one: SampleSet, step_s: float) -> Ints:
     """Return the runs of two steps or more that were measured most of their time.
 
     They come in an order that is their own, so that neither sums nor ties depend on the order of the set.
@@ -176,15 +163,15 @@ def _usable(samples: Ragged, one: SampleSet, step_s: float, max_missing_ratio: f
     is_timed = np.isfinite(one.duration_s) & (one.duration_s >= 2 * step_s * (1 - 1e-9)) & np.isfinite(one.started_s)
     duration_s, started_s = np.where(is_timed, one.duration_s, 1.0), np.where(is_timed, one.started_s, 0.0)
     owner = owners(edges)
-    left = started_s[owner] + (np.arange(len(owner)) - edges[owner]) * one.interval_s
+    left = started_s[owner] + places_within(np.diff(edges)) * one.interval_s
     inside_s = np.minimum(left + one.interval_s, duration_s[owner]) - np.maximum(left, 0.0)
     measured_s = np.bincount(owner, np.where(np.isfinite(samples.values), np.maximum(inside_s, 0.0), 0), one.run_count)
-    usable = np.flatnonzero(is_timed & (measured_s >= (1.0 - max_missing_ratio) * duration_s)).tolist()
+    usable = np.flatnonzero(is_timed & (measured_s >= (1.0 - MOST_MISSING_RATIO) * duration_s)).tolist()
     keys = {run: (duration_s[run], started_s[run], samples.values[edges[run] : edges[run + 1]]) for run in usable}
     return np.array(sorted(usable, key=lambda run: (*keys[run][:2], keys[run][2].tobytes())), dtype=np.int64)
 
 
-def _stepped(samples: Ragged, one: SampleSet, usable: Ints, step_s: float, params: RobustParams) -> _Runs:
+def _stepped(samples: Ragged, one: SampleSet, usable: Ints, step_s: float) -> _Runs:
     """Return volumes and what is known of them on the runs' own steps."""
     rates = _rows(samples, usable)
     is_measured = np.isfinite(rates)
@@ -197,13 +184,13 @@ def _stepped(samples: Ragged, one: SampleSet, usable: Ints, step_s: float, param
     measured_s = running_totals(is_measured * one.interval_s)
     is_known = np.diff(read_totals(measured_s, at), axis=1) > 0.5 * step_s
     found = np.diff(read_totals(volume, at), axis=1) / step_s
-    background = np.nan_to_num(weighted_quantiles(found.T, is_known.T, np.array([params.background_level]))[0])
+    background = np.nan_to_num(weighted_quantiles(found.T, is_known.T, np.array([_BACKGROUND_LEVEL]))[0])
     background = np.maximum(background, 0.0)
     # differences of running totals are exact to no more than this: a steady rate is to stay one
     is_above = is_known & (found > background[:, None] * (1 + 1e-9))
     above = np.where(is_above, found - background[:, None], 0.0)
     known_ratio = np.maximum(is_known.sum(axis=1), 1) / own
-    weights, is_clean = _weights(above.sum(axis=1) / known_ratio, params)
+    weights, is_clean = _weights(above.sum(axis=1) / known_ratio)
     # the cleanest last: among equal rates, mostly zeros, it is then the one that a quantile begins to rise from
     order = np.argsort(weights, kind="stable")
     return _Runs(
@@ -227,35 +214,35 @@ def _rows(samples: Ragged, runs: Ints) -> Reals:
     return np.where(is_inside, samples.values[np.where(is_inside, first[:, None] + column, 0)], np.nan)
 
 
-def _weights(volume: Reals, params: RobustParams) -> tuple[Reals, Bools]:
+def _weights(volume: Reals) -> tuple[Reals, Bools]:
     """Return how much each run counts, and which ones tell what is common: the fewer bytes, the cleaner.
 
     A run that moves next to nothing where most move much did not do the same: it is left out.
     """
-    is_whole = volume >= params.least_volume_ratio * np.median(volume)
+    is_whole = volume >= _LEAST_VOLUME_RATIO * np.median(volume)
     ordered = np.sort(volume[is_whole])
     least = ordered[0]
     ratio = np.divide(volume, least, out=np.full(len(volume), _MOST), where=volume < _MOST * least)
     ratio[volume <= least] = 1.0
-    count = max(min(len(ordered), params.clean_count), int((is_whole & (ratio <= params.clean_ratio)).sum()))
-    weights = params.cleanness / (params.cleanness + ratio - 1.0)
+    count = max(min(len(ordered), _CLEAN_COUNT), int((is_whole & (ratio <= _CLEAN_RATIO)).sum()))
+    weights = _CLEANNESS / (_CLEANNESS + ratio - 1.0)
     return np.where(is_whole, weights, 0.0), is_whole & (volume <= ordered[count - 1])
 
 
 # ---- bringing runs together
 
 
-def _together(runs: _Runs, params: RobustParams) -> tuple[_Aligned, Template] | None:
+def _together(runs: _Runs) -> tuple[_Aligned, Template] | None:
     """Return the runs brought together, and the bursts that they have in common then; None where they have none."""
     aligned = _unaligned(runs)
-    template = _template(aligned, runs, params) or _template(_quiet_outside(aligned, runs, params), runs, params)
+    template = _template(aligned, runs) or _template(_quiet_outside(aligned, runs), runs)
     latest = int((runs.duration_s.max() - np.quantile(runs.duration_s, 0.2)) / runs.step_s)
-    for turn in range(params.round_count):
+    for turn in range(_ROUND_COUNT):
         if template is None:
             return None
-        begun_s = starts(runs.rates, template, latest, runs.step_s, params.alignment) * runs.step_s
-        aligned = _brought_together(runs, begun_s, template, aligned.foreign_ratio, params)
-        before, template = template, _template(aligned, runs, params)
+        begun_s = starts(runs.rates, template, latest, runs.step_s) * runs.step_s
+        aligned = _brought_together(runs, begun_s, template, aligned.foreign_ratio)
+        before, template = template, _template(aligned, runs)
         if template is not None and turn > 1 and _is_settled(before, template):
             break
     return None if template is None else (aligned, template)
@@ -281,13 +268,13 @@ def _unaligned(runs: _Runs) -> _Aligned:
     return _Aligned(rates, runs.is_known[:, :count], is_foreign, ratio, nowhere, nowhere[0])
 
 
-def _quiet_outside(aligned: _Aligned, runs: _Runs, params: RobustParams) -> _Aligned:
+def _quiet_outside(aligned: _Aligned, runs: _Runs) -> _Aligned:
     """Return runs of which no burst is known yet, with what they have in common not taken for foreign.
 
     Where bursts take a large share of the time, few runs of a long application are improbable only by themselves.
     """
-    curve = _curve(aligned, runs, [_level(aligned, params)])[0]
-    return replace(aligned, is_foreign=curve <= params.bursts.edge_ratio * curve.max())
+    curve = _curve(aligned, runs, [_level(aligned)])[0]
+    return replace(aligned, is_foreign=curve <= EDGE_RATIO * curve.max())
 
 
 def _foreign_ratio(rates: Reals, is_foreign: Bools, runs: _Runs) -> float:
@@ -302,44 +289,39 @@ def _curve(aligned: _Aligned, runs: _Runs, levels: list[float]) -> Reals:
     return np.nan_to_num(weighted_quantiles(aligned.rates, weights, np.clip(levels, 0.0, 1.0)))
 
 
-def _level(aligned: _Aligned, params: RobustParams) -> float:
-    return params.envelope_level * (1.0 - aligned.foreign_ratio)
+def _level(aligned: _Aligned) -> float:
+    return _ENVELOPE_LEVEL * (1.0 - aligned.foreign_ratio)
 
 
-def _template(aligned: _Aligned, runs: _Runs, params: RobustParams) -> Template | None:
+def _template(aligned: _Aligned, runs: _Runs) -> Template | None:
     """Return the common bursts of the runs as they are aligned now."""
-    curve = _curve(aligned, runs, [_level(aligned, params)])[0]
-    level = false_alarm_level(len(curve), runs.step_s, params.bursts)
+    curve = _curve(aligned, runs, [_level(aligned)])[0]
+    level = false_alarm_level(len(curve), runs.step_s)
     is_common = are_common(aligned.rates[runs.is_clean], aligned.is_foreign, level)
-    first, last = common_bursts(curve, is_common, runs.step_s, params.bursts)
-    is_high = heights(curve, first, last) >= params.least_height_ratio * runs.background
+    first, last = common_bursts(curve, is_common, runs.step_s)
+    is_high = heights(curve, first, last) >= _LEAST_HEIGHT_RATIO * runs.background
     return Template.of(curve, first[is_high], last[is_high]) if is_high.any() else None
 
 
-def _brought_together(
-    runs: _Runs, begun_s: Reals, template: Template, foreign_ratio: float, params: RobustParams
-) -> _Aligned:
+def _brought_together(runs: _Runs, begun_s: Reals, template: Template, foreign_ratio: float) -> _Aligned:
     """Return the runs shifted so that each burst begins when it would alone."""
     reached_s = np.concatenate([begun_s, np.maximum(runs.duration_s[:, None], begun_s[:, -1:])], axis=1)
     step_s = runs.step_s
-    levels = _span_levels(begun_s, template, foreign_ratio, step_s, params)
+    levels = _span_levels(begun_s, template, foreign_ratio, step_s)
     alone_s = timeline(reached_s, runs.weights, levels)
     begins_s = np.arange(max(2, round(alone_s[-1] / step_s))) * step_s
-    rates, is_known = _shifted(runs, begun_s, alone_s, begins_s, step_s, params)
+    rates, is_known = _shifted(runs, begun_s, alone_s, begins_s, step_s)
     length_s = (template.last - template.first) * step_s
     is_foreign = _outside(begins_s, alone_s[:-1] - 2.0, alone_s[:-1] + length_s + 4.0)
     return _Aligned(rates, is_known, is_foreign, _foreign_ratio(rates, is_foreign, runs), begun_s, alone_s)
 
 
-def _shifted(
-    runs: _Runs, begun_s: Reals, alone_s: Reals, begins_s: Reals, step_s: float, params: RobustParams
-) -> tuple[Reals, Bools]:
+def _shifted(runs: _Runs, begun_s: Reals, alone_s: Reals, begins_s: Reals, step_s: float) -> tuple[Reals, Bools]:
     """Return rates in steps (runs, steps) of a run alone, and whether they are known.
 
     begins_s (steps): when each step begins, in order; step_s: how long all of them are.
     """
-    lead_s = params.alignment.margin_s
-    burst = np.clip(np.searchsorted(alone_s[:-1] - lead_s, begins_s, side="right") - 1, 0, begun_s.shape[1] - 1)
+    burst = np.clip(np.searchsorted(alone_s[:-1] - MARGIN_S, begins_s, side="right") - 1, 0, begun_s.shape[1] - 1)
     shift_s = begun_s[:, burst] - alone_s[burst]
     left, right = (begins_s + shift_s) / runs.step_s, (begins_s + step_s + shift_s) / runs.step_s
     rates = (read_totals(runs.total_bytes, right) - read_totals(runs.total_bytes, left)) / step_s
@@ -349,9 +331,7 @@ def _shifted(
     return rates, np.take_along_axis(runs.is_known, whole, 1) & is_there
 
 
-def _outside(
-    at: npt.NDArray[np.floating[Any]], begin: npt.NDArray[np.floating[Any]], end: npt.NDArray[np.floating[Any]]
-) -> Bools:
+def _outside(at: Reals, begin: Reals, end: Reals) -> Bools:
     """Return which times lie in none of some spans, which are in order of their starts."""
     if not len(begin):
         return np.ones(len(at), dtype=np.bool_)
@@ -360,9 +340,7 @@ def _outside(
     return (place < 0) | (at >= reach[np.maximum(place, 0)])
 
 
-def _span_levels(
-    begun_s: Reals, template: Template, foreign_ratio: float, step_s: float, params: RobustParams
-) -> list[Reals]:
+def _span_levels(begun_s: Reals, template: Template, foreign_ratio: float, step_s: float) -> list[Reals]:
     """Return the quantile to take of each span: the lower, the more of how spans differ is contention.
 
     Contention may delay what a span has of bursts; without it, spans differ by the runs' own drift, and by how exactly
@@ -374,73 +352,72 @@ def _span_levels(
     at_s = np.append(at_s, at_s[-1] + length_s[-1])
     levels = []
     for span in SPANS:
-        delay_s = params.delay_ratio * (foreign_ratio + params.foreign_ratio) * (busy_s[span:] - busy_s[:-span])
-        other_s = np.hypot(params.drift_ratio * np.maximum(at_s[span:] - at_s[:-span], 1.0), params.edge_error_s)
-        levels.append(params.level_high - params.level_drop * delay_s / (delay_s + other_s))
+        delay_s = _DELAY_RATIO * (foreign_ratio + _UNSEEN_RATIO) * (busy_s[span:] - busy_s[:-span])
+        other_s = np.hypot(_DRIFT_RATIO * np.maximum(at_s[span:] - at_s[:-span], 1.0), _EDGE_ERROR_S)
+        levels.append(_LEVEL_HIGH - _LEVEL_DROP * delay_s / (delay_s + other_s))
     return levels
 
 
 # ---- the signature
 
 
-def _signature(
-    runs: _Runs, aligned: _Aligned, template: Template, background: float, params: RobustParams
-) -> Extracted:
+def _signature(runs: _Runs, aligned: _Aligned, template: Template, background: float) -> Signature:
     """Return the low envelope in common bursts, second by second, and how many runs have each burst."""
-    level, step_s = _level(aligned, params), runs.step_s
+    level, step_s = _level(aligned), runs.step_s
     effective = runs.weights.sum() ** 2 / (runs.weights**2).sum()
-    half = params.band_deviations * np.sqrt(level * (1.0 - level) / effective)
+    half = _BAND_DEVIATIONS * np.sqrt(level * (1.0 - level) / effective)
     # Runs are polled at other times than they begin, each at its own: together they tell more than steps do.
-    fine_s = min(step_s, max(params.finest_step_s, step_s / params.fineness))
+    fine_s = min(step_s, max(_FINEST_STEP_S, step_s / _FINENESS))
     begins_s = np.arange(max(2, round(aligned.alone_s[-1] / fine_s))) * fine_s
     is_quiet = _outside_of(template, begins_s, step_s)
-    rates, is_known = _shifted(runs, aligned.begun_s, aligned.alone_s, begins_s[~is_quiet], fine_s, params)
+    rates, is_known = _shifted(runs, aligned.begun_s, aligned.alone_s, begins_s[~is_quiet], fine_s)
     curves = np.zeros((3, len(begins_s)))
     curves[:, ~is_quiet] = _curve(
         replace(aligned, rates=rates, is_known=is_known), runs, [level, level - half, level + half]
     )
-    supports = _supports(aligned, template, params.support_ratio)
+    supports = _supports(aligned, template)
     places = np.rint(np.stack([template.first, template.last]) * (step_s / fine_s)).astype(np.int64)
     middles, lows, _ = np.diff(running_totals(curves)[:, np.minimum(places, curves.shape[1])], axis=1)[:, 0]
-    is_borne_out = _are_borne_out(middles, lows, supports, params)
-    is_mostly = middles[is_borne_out].sum() > params.least_kept_ratio * middles.sum()
-    if not (is_mostly and _is_told(middles, lows, supports, params)):
-        return Extracted.nothing("no_common_bursts", background)
+    is_borne_out = _are_borne_out(middles, lows, supports)
+    is_mostly = middles[is_borne_out].sum() > _LEAST_KEPT_RATIO * middles.sum()
+    if not (is_mostly and _is_told(middles, lows, supports)):
+        return Signature.nothing("no_common_bursts", background)
     template, supports = template.chosen(is_borne_out), supports[is_borne_out]
     curves[:, _outside_of(template, begins_s, step_s)] = 0.0
     middle, low, high = _by_second(curves, fine_s)
     bursts = _bursts(template, middle, step_s, supports)
     if not len(bursts):
-        return Extracted.nothing("no_common_bursts", background)
+        return Signature.nothing("no_common_bursts", background)
     with np.errstate(over="ignore"):
         middle, low, high = np.ldexp([middle, np.minimum(low, middle), np.maximum(high, middle)], runs.exponent)
         volume = np.ldexp(bursts.volume_bytes, runs.exponent)
-    return Extracted("extracted", middle, low, high, replace(bursts, volume_bytes=volume), background)
+    return Signature("extracted", middle, low, high, replace(bursts, volume_bytes=volume), background)
 
 
 def _outside_of(template: Template, begins_s: Reals, step_s: float) -> Bools:
     """Return which steps are in none of a template's bursts (in steps of step_s), nor next to one."""
     edge_s = 2.0 * max(1.0, step_s / 2)
-    return _outside(begins_s, template.first * step_s - edge_s, template.last * step_s + edge_s)
+    begin, end = template.first.astype(np.float64) * step_s, template.last.astype(np.float64) * step_s
+    return _outside(begins_s, begin - edge_s, end + edge_s)
 
 
-def _are_borne_out(middles: Reals, lows: Reals, supports: Reals, params: RobustParams) -> Bools:
+def _are_borne_out(middles: Reals, lows: Reals, supports: Reals) -> Bools:
     """Mark the bursts (n) that the band's lower edge has, too, and those a little less that nearly all runs have.
 
     Bursts of others that met by chance have an upper edge, but hardly a lower one. middles, lows: what the curve and
     its lower edge move in each.
     """
     share = np.divide(lows, middles, out=np.zeros(len(middles)), where=middles > 0)
-    is_common = supports >= params.common_support_ratio
-    marked: Bools = (share >= params.least_burst_low_ratio) & (is_common | (share >= params.plain_burst_low_ratio))
+    is_common = supports >= _COMMON_SUPPORT_RATIO
+    marked: Bools = (share >= _LEAST_BURST_LOW_RATIO) & (is_common | (share >= _PLAIN_BURST_LOW_RATIO))
     return marked
 
 
-def _is_told(middles: Reals, lows: Reals, supports: Reals, params: RobustParams) -> bool:
+def _is_told(middles: Reals, lows: Reals, supports: Reals) -> bool:
     """Return whether most runs bear a signature out: runs that have nothing in common can be aligned too, but badly."""
     volume = middles.sum()
-    is_supported = (supports * middles).sum() >= params.least_support_ratio * volume
-    return bool(volume > 0 and is_supported and lows.sum() >= params.least_low_ratio * volume)
+    is_supported = (supports * middles).sum() >= _LEAST_SUPPORT_RATIO * volume
+    return bool(volume > 0 and is_supported and lows.sum() >= _LEAST_LOW_RATIO * volume)
 
 
 def _by_second(curves: Reals, step_s: float) -> Reals:
@@ -452,7 +429,7 @@ def _by_second(curves: Reals, step_s: float) -> Reals:
     return np.clip(np.diff(read_totals(total, at), axis=1), 0.0, np.nextafter(1.0, 0.0))
 
 
-def _supports(aligned: _Aligned, template: Template, support_ratio: float) -> Reals:
+def _supports(aligned: _Aligned, template: Template) -> Reals:
     """Return the share of runs that have each burst (n), of those that were measured in half of it or more."""
     volume = template.height * template.length
     ratios = []
@@ -461,12 +438,12 @@ def _supports(aligned: _Aligned, template: Template, support_ratio: float) -> Re
         known_ratio = is_known.mean(axis=1)
         held = np.where(is_known, np.minimum(aligned.rates[:, first:last], height), 0.0).sum(axis=1)
         is_told = known_ratio >= 0.5
-        has_it = held >= support_ratio * whole * known_ratio
+        has_it = held >= _SUPPORT_RATIO * whole * known_ratio
         ratios.append((has_it & is_told).sum() / max(1, is_told.sum()))
     return np.array(ratios)
 
 
-def _bursts(template: Template, curve: Reals, step_s: float, support_ratio: Reals) -> SignatureBursts:
+def _bursts(template: Template, curve: Reals, step_s: float, support_ratio: Reals) -> Bursts:
     """Return the bursts of a curve (seconds), in whole seconds."""
     first = np.floor(template.first * step_s).astype(np.int64)
     last = np.minimum(np.ceil(template.last * step_s).astype(np.int64), len(curve))
@@ -475,10 +452,51 @@ def _bursts(template: Template, curve: Reals, step_s: float, support_ratio: Real
     is_left = last > first
     first, last = first[is_left], last[is_left]
     volume = np.array([curve[begin:end].sum() for begin, end in zip(first.tolist(), last.tolist(), strict=True)])
-    return SignatureBursts(
-        first.astype(np.float64),
-        peaks(curve, first, last) + 0.5,
-        last.astype(np.float64),
-        volume,
-        support_ratio[is_left],
-    )
+    return Bursts.between(curve, first, last, volume, support_ratio[is_left])
+
+
+# ---- quantiles across runs
+
+
+def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> Reals:
+    """Return quantiles across the rows of each column.
+
+    Parameters
+    ----------
+    values : shape (runs, points), any unit; finite where they count
+    weights : shape (runs, points) or (runs, 1), 0 or more; a value of weight 0 does not count
+    levels : shape (k,), 0 to 1
+
+    Returns
+    -------
+    Reals : shape (k, points); NaN where no value counts
+
+    Between values it is linear in the weights' running total, of which half of each end's own weight lies outside: for
+    equal weights these are NumPy's quantiles. Of equal values the one of an earlier row comes first.
+
+    """
+    run_count, point_count = values.shape
+    found = np.full((len(levels), point_count), np.nan)
+    if not run_count:
+        return found
+    # A row for each point: a point's values lie together. Those that do not count come last.
+    spread = np.ascontiguousarray(np.broadcast_to(weights, values.shape).T, dtype=np.float64)
+    is_counted = spread > 0
+    rows = np.where(is_counted, values.T, _LAST)
+    begins = np.arange(point_count) * run_count
+    order = rows.argsort(axis=1, kind="stable") + begins[:, None]
+    ordered, spread = rows.ravel(), spread.ravel().take(order)
+    middle = np.cumsum(spread, axis=1) - spread / 2
+    last = np.maximum(is_counted.sum(axis=1) - 1, 0)
+    middles, places = middle.ravel(), order.ravel()
+    low_end, high_end = middles.take(begins), middles.take(begins + last)
+    for row, level in enumerate(levels):
+        target = low_end + level * (high_end - low_end)
+        above = begins + np.minimum((middle < target[:, None]).sum(axis=1), last)
+        below = np.maximum(above - 1, begins)
+        low, width = middles.take(below), middles.take(above) - middles.take(below)
+        share = np.divide(target - low, width, out=np.zeros(point_count), where=width > 0)
+        at_low, at_high = ordered.take(places.take(below)), ordered.take(places.take(above))
+        found[row] = at_low * (1.0 - share) + at_high * share
+    found[:, ~is_counted.any(axis=1)] = np.nan
+    return found

@@ -8,68 +8,30 @@ place where it may begin in a run, the path through all of them that is best in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from transforms.arrays import Bools, Ints, Reals
-from transforms.signatures.robust_bursts import heights
+from transforms.signatures.robust_template import Template
+
+# All numbers here are ours, and were chosen on simulated sites.
+
+#: what a byte beyond the template costs, where one that is missing costs 1
+EXCESS_WEIGHT = 0.2
+#: what the rise at a burst's start counts, over the burst's volume
+_EDGE_WEIGHT = 0.7
+#: the time before and after a start whose rates are compared, half of the burst at most
+_EDGE_S = 6.0
+#: the time around a burst in which it should be quiet
+MARGIN_S = 6.0
+#: what it costs to fall back or to catch up by the usual deviation
+LATER_COST, EARLIER_COST = 0.25, 0.5
+#: the usual deviation between two bursts: at least, for each second between them, for each second of the burst before
+DEVIATION_S, DRIFT_RATIO, STRETCH_RATIO = 4.0, 0.005, 0.25
+#: how far from the template a burst is sought: at least, and per second since the start
+_WINDOW_S, _WINDOW_RATIO = 10.0, 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class AlignmentParams:
-    """How runs are aligned; all are ours, and were chosen on simulated sites.
-
-    excess_weight: what a byte beyond the template costs, where one that is missing costs 1. edge_weight: what the rise
-    at a burst's start counts, over the burst's volume. edge_s: the time before and after a start whose rates are
-    compared, half of the burst at most. margin_s: the time around a burst in which it should be quiet. later_cost,
-    earlier_cost: what it costs to fall back or to catch up by the usual deviation. deviation_s, drift_ratio,
-    stretch_ratio: the usual deviation between two bursts: at least, for each second between them, and for each second
-    of the burst before. window_s, window_ratio: how far from the template a burst is sought, at least, and per second
-    since the start.
-    """
-
-    excess_weight: float = 0.2
-    edge_weight: float = 0.7
-    edge_s: float = 6.0
-    margin_s: float = 6.0
-    later_cost: float = 0.25
-    earlier_cost: float = 0.5
-    deviation_s: float = 4.0
-    drift_ratio: float = 0.005
-    stretch_ratio: float = 0.25
-    window_s: float = 10.0
-    window_ratio: float = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """Bursts of a template (n), in order: first, last in steps from the start, `last` is the one after.
-
-    height (n): the rate that a burst holds, in bytes per second. length (n): for how many steps it would hold it.
-    """
-
-    first: Ints
-    last: Ints
-    height: Reals
-    length: Ints
-
-    def chosen(self, is_chosen: Bools) -> Template:
-        """Return the bursts that are marked (n)."""
-        return Template(self.first[is_chosen], self.last[is_chosen], self.height[is_chosen], self.length[is_chosen])
-
-    @classmethod
-    def of(cls, curve: Reals, first: Ints, last: Ints) -> Template:
-        """Return the bursts of a curve (steps) as boxes of the same volume; none of them is without any."""
-        height = heights(curve, first, last)
-        volume = np.array([curve[begin:end].sum() for begin, end in zip(first, last, strict=True)])
-        length = np.clip(np.rint(volume / height), 1, last - first).astype(np.int64)
-        return cls(first, last, height, length)
-
-
-def starts(
-    rates: Reals, template: Template, latest: int, step_s: float, params: AlignmentParams | None = None
-) -> Reals:
+def starts(rates: Reals, template: Template, latest: int, step_s: float) -> Reals:
     """Return when each run begins each burst.
 
     Parameters
@@ -84,27 +46,24 @@ def starts(
     Reals : shape (runs, n), in steps since the run's start, not falling
 
     """
-    chosen = params or AlignmentParams()
-    margin = int(chosen.window_s / step_s + chosen.window_ratio * rates.shape[1])
+    margin = int(_WINDOW_S / step_s + _WINDOW_RATIO * rates.shape[1])
     offsets = np.arange(-margin, margin + latest + 1)
-    reach = np.clip(template.length // 2, 2, max(2, round(chosen.edge_s / step_s)))
-    fits, rises = _fits(rates, template, reach, offsets, step_s, chosen)
-    path = _best_path(fits + chosen.edge_weight * rises, offsets, template, step_s, chosen)
+    reach = np.clip(template.length // 2, 2, max(2, round(_EDGE_S / step_s)))
+    fits, rises = _fits(rates, template, reach, offsets, step_s)
+    path = _best_path(fits + _EDGE_WEIGHT * rises, offsets, template, step_s)
     path += _to_rise(rises, path, template, step_s)
     begun = template.first + offsets[0] + path.astype(np.float64)
     begun += _within_rise(running_totals(rates), begun, template.height, np.clip(reach, 3.0 / step_s, 6.0 / step_s))
     return np.maximum.accumulate(begun, axis=1)
 
 
-def _fits(
-    rates: Reals, template: Template, reaches: Ints, offsets: Ints, step_s: float, params: AlignmentParams
-) -> tuple[Reals, Reals]:
+def _fits(rates: Reals, template: Template, reaches: Ints, offsets: Ints, step_s: float) -> tuple[Reals, Reals]:
     """Return how well each burst fits each run at each offset, 1 at best, and how it rises there, 1 if at once.
 
     Both (runs, bursts, offsets). reaches (bursts): how many steps before and after a start tell of the rise.
     """
     count = rates.shape[1]
-    margin = max(1, round(params.margin_s / step_s))
+    margin = max(1, round(MARGIN_S / step_s))
     fits = np.empty((len(rates), len(template.first), len(offsets)))
     rises = np.empty_like(fits)
     boxes = zip(
@@ -121,21 +80,21 @@ def _fits(
         inside = clipped[:, at + length] - clipped[:, at]
         over = extra[:, at + length] - extra[:, at] - inside
         around = clipped[:, at] - clipped[:, at - margin] + clipped[:, at + length + margin] - clipped[:, at + length]
-        fits[:, place] = (inside - params.excess_weight * (over + around)) / (height * length)
+        fits[:, place] = (inside - EXCESS_WEIGHT * (over + around)) / (height * length)
         rise = clipped[:, at + reach] - 2 * clipped[:, at] + clipped[:, at - reach]
         rises[:, place] = rise / (height * reach)
     return fits, rises
 
 
-def _best_path(scores: Reals, offsets: Ints, template: Template, step_s: float, params: AlignmentParams) -> Ints:
+def _best_path(scores: Reals, offsets: Ints, template: Template, step_s: float) -> Ints:
     """Return the offsets' places (runs, bursts) whose scores are the highest in sum, less the costs of changing."""
     run_count, burst_count, offset_count = scores.shape
     place = np.arange(offset_count, dtype=np.float64)
     gap_s = np.diff(template.first, prepend=0) * step_s
     before_s = np.concatenate([[0.0], (template.last - template.first)[:-1] * step_s])
-    usual_s = params.deviation_s + params.drift_ratio * gap_s
-    later = params.later_cost * step_s / (usual_s + params.stretch_ratio * before_s)
-    earlier = params.earlier_cost * step_s / usual_s
+    usual_s = DEVIATION_S + DRIFT_RATIO * gap_s
+    later = LATER_COST * step_s / (usual_s + STRETCH_RATIO * before_s)
+    earlier = EARLIER_COST * step_s / usual_s
     sums = np.empty_like(scores)
     sums[:, 0] = scores[:, 0] - np.where(offsets > 0, later[0] * offsets, -earlier[0] * offsets)
     for burst in range(1, burst_count):

@@ -90,7 +90,7 @@ class SampleSets:
         return cls(
             samples=Ragged(
                 np.concatenate([np.zeros(0), *(one.samples.values for one in sets)]),
-                np.concatenate([[0], np.cumsum(np.concatenate([np.zeros(0, np.int64), *counts]))]).astype(np.int64),
+                offsets_of(np.concatenate([np.zeros(0, np.int64), *counts])),
             ),
             started_s=np.concatenate([np.zeros(0), *(one.started_s for one in sets)]),
             duration_s=np.concatenate([np.zeros(0), *(one.duration_s for one in sets)]),

@@ -1,4 +1,4 @@
-"""What a method makes of one sample set: a signature, in one form for all methods."""
+"""Signatures: what a method makes of one sample set, in one form for all methods."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from transforms.arrays import Reals
+from transforms.signatures.bursts import Bursts
 
 Outcome = Literal["extracted", "too_few_samples", "no_io", "no_common_bursts"]
 #: whether there is a signature, or why there is none
@@ -15,33 +16,7 @@ OUTCOMES: tuple[Outcome, ...] = ("extracted", "too_few_samples", "no_io", "no_co
 
 
 @dataclass(frozen=True, slots=True)
-class SignatureBursts:
-    """The bursts of a signature (n), in order of time and without overlap.
-
-    started_s, peaked_s, ended_s: since the run's start; a burst's seconds are those from started_s to ended_s.
-    volume_bytes: what the signature moves in them. support_ratio: of the runs that were used, the share that has the
-    burst; NaN where the method does not ask.
-    """
-
-    started_s: Reals
-    peaked_s: Reals
-    ended_s: Reals
-    volume_bytes: Reals
-    support_ratio: Reals
-
-    def __len__(self) -> int:
-        """Return the number of bursts."""
-        return len(self.started_s)
-
-    @classmethod
-    def none(cls) -> SignatureBursts:
-        """Return no bursts."""
-        empty = np.zeros(0)
-        return cls(empty, empty, empty, empty, empty)
-
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
+class Signature:
     """One method's answer for one sample set.
 
     bytes_per_s (seconds): the mean rate in each second of the application's run alone; empty unless extracted.
@@ -54,7 +29,7 @@ class Extracted:
     bytes_per_s: Reals
     low_bytes_per_s: Reals
     high_bytes_per_s: Reals
-    bursts: SignatureBursts
+    bursts: Bursts
     background_bytes_per_s: float
 
     @property
@@ -69,15 +44,13 @@ class Extracted:
             return float(self.bytes_per_s.sum())
 
     @classmethod
-    def curve(
-        cls, bytes_per_s: Reals, bursts: SignatureBursts, background_bytes_per_s: float = float("nan")
-    ) -> Extracted:
+    def curve(cls, bytes_per_s: Reals, bursts: Bursts, background_bytes_per_s: float = float("nan")) -> Signature:
         """Return a signature of a method that gives no band."""
         none = np.full(len(bytes_per_s), np.nan)
         return cls("extracted", bytes_per_s, none, none, bursts, background_bytes_per_s)
 
     @classmethod
-    def nothing(cls, outcome: Outcome, background_bytes_per_s: float = float("nan")) -> Extracted:
+    def nothing(cls, outcome: Outcome, background_bytes_per_s: float = float("nan")) -> Signature:
         """Return that there is no signature, and why."""
         empty = np.zeros(0)
-        return cls(outcome, empty, empty, empty, SignatureBursts.none(), background_bytes_per_s)
+        return cls(outcome, empty, empty, empty, Bursts.none(), background_bytes_per_s)

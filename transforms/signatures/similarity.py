@@ -11,18 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from transforms.arrays import Bools, Ints, Reals
-from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.signatures.bursts import Bursts
+from transforms.signatures.signature import Signature
 
-
-@dataclass(frozen=True, slots=True)
-class MatchParams:
-    """When a burst of one signature may be one of another.
-
-    tolerance_s: bursts that do not overlap may have their peaks as far apart as this (ours: a burst of two polls may
-    lie a poll and a bit beside the other).
-    """
-
-    tolerance_s: float = 5.0
+#: bursts that do not overlap may be one if their peaks are not further apart (ours: a burst of two polls may lie a poll
+#: and a bit beside the other)
+TOLERANCE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +32,8 @@ class Difference:
     correlation: float
     lag_s: float
     volume_ratio: float
-    gone: SignatureBursts
-    come: SignatureBursts
+    gone: Bursts
+    come: Bursts
 
 
 def cross_correlation(found: Reals, truth: Reals) -> float:
@@ -81,7 +75,7 @@ def volume_ratio(found: Reals, truth: Reals) -> float:
         return float((found / highest).sum() / total) if total else float("nan")
 
 
-def pairs(found: SignatureBursts, truth: SignatureBursts, params: MatchParams | None = None) -> tuple[Ints, Ints]:
+def pairs(found: Bursts, truth: Bursts) -> tuple[Ints, Ints]:
     """Match bursts one to one; return the places of each pair in found and in truth, in order of time.
 
     Two bursts may be one if they share time or if their peaks are not more than the tolerance apart. As many are
@@ -91,7 +85,7 @@ def pairs(found: SignatureBursts, truth: SignatureBursts, params: MatchParams | 
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     from scipy.optimize import linear_sum_assignment  # its import takes long
 
-    may_match, distance = _candidates(found, truth, (params or MatchParams()).tolerance_s)
+    may_match, distance = _candidates(found, truth)
     scale = max(float(distance.max(initial=0.0, where=may_match)), 1e-300)
     most = min(may_match.shape)
     # one more pair is worth more than all distances together
@@ -101,15 +95,15 @@ def pairs(found: SignatureBursts, truth: SignatureBursts, params: MatchParams | 
     return rows[is_pair].astype(np.int64), columns[is_pair].astype(np.int64)
 
 
-def burst_errors(found: SignatureBursts, truth: SignatureBursts, params: MatchParams | None = None) -> tuple[int, int]:
+def burst_errors(found: Bursts, truth: Bursts) -> tuple[int, int]:
     """Return how many true bursts were missed, and how many found ones are false; see `pairs`."""
-    count = len(pairs(found, truth, params)[0])
+    count = len(pairs(found, truth)[0])
     return len(truth) - count, len(found) - count
 
 
-def difference(old: Extracted, new: Extracted, params: MatchParams | None = None) -> Difference:
+def difference(old: Signature, new: Signature) -> Difference:
     """Return what has changed from an old signature to a new one; figures are NaN where one of them is none."""
-    in_new, in_old = pairs(new.bursts, old.bursts, params)
+    in_new, in_old = pairs(new.bursts, old.bursts)
     best, lag_s = _best(new.bytes_per_s, old.bytes_per_s)
     return Difference(
         cross_correlation=best,
@@ -158,20 +152,14 @@ def _best(found: Reals, truth: Reals) -> tuple[float, float]:
     return float(np.clip(values.max(), -1.0, 1.0)), float(equal[np.argmin(np.abs(equal))])
 
 
-def _candidates(found: SignatureBursts, truth: SignatureBursts, tolerance_s: float) -> tuple[Bools, Reals]:
+def _candidates(found: Bursts, truth: Bursts) -> tuple[Bools, Reals]:
     """Return which bursts may be one, and how far apart their peaks are [s] (found, truth)."""
     distance = np.abs(found.peaked_s[:, None] - truth.peaked_s)
     shared = np.minimum(found.ended_s[:, None], truth.ended_s) - np.maximum(found.started_s[:, None], truth.started_s)
-    return (shared > 0) | (distance <= tolerance_s), distance
+    return (shared > 0) | (distance <= TOLERANCE_S), distance
 
 
-def _without(bursts: SignatureBursts, places: Ints) -> SignatureBursts:
+def _without(bursts: Bursts, places: Ints) -> Bursts:
     is_left = np.ones(len(bursts), dtype=np.bool_)
     is_left[places] = False
-    return SignatureBursts(
-        bursts.started_s[is_left],
-        bursts.peaked_s[is_left],
-        bursts.ended_s[is_left],
-        bursts.volume_bytes[is_left],
-        bursts.support_ratio[is_left],
-    )
+    return bursts.kept(is_left)

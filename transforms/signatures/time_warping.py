@@ -11,56 +11,40 @@ length that all preprocessed samples have. Every result counts for as much as th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 
 from transforms.arrays import Ints, Reals
-from transforms.signatures.curve_bursts import CurveBurstParams, bursts_of
-from transforms.signatures.preprocessing import PreprocessingParams, preprocessed
+from transforms.signatures.bursts import bursts_of
+from transforms.signatures.preprocessing import preprocessed
 from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Extracted
+from transforms.signatures.signature import Signature
+
+#: what a path's matrix may take (ours): samples of more than about 8,000 s are shifted against each other by no more
+#: than what fits (a Sakoe-Chiba band)
+_MOST_BYTES = 1 << 29
 
 
-@dataclass(frozen=True, slots=True)
-class TimeWarpingParams:
-    """How samples are warped and averaged.
-
-    time: where the mean of a path's step lies: at the mean of both times, or at the time of what was averaged before,
-    which keeps the first sample's time (ours; see the module's text). most_bytes: what a path's matrix may take (ours):
-    samples of more than about 8,000 s are shifted against each other by no more than what fits (a Sakoe-Chiba band).
-    """
-
-    preprocessing: PreprocessingParams = field(default_factory=PreprocessingParams)
-    bursts: CurveBurstParams = field(default_factory=CurveBurstParams)
-    time: Literal["mean", "first"] = "mean"
-    most_bytes: int = 1 << 29
-
-
-def dtw(one: SampleSet, params: TimeWarpingParams | None = None) -> Extracted:
+def dtw(one: SampleSet) -> Signature:
     """Return the signature of a set of runs by pairwise dynamic time warping; IOSI 6.1."""
-    chosen = params or TimeWarpingParams()
-    samples = preprocessed(one, chosen.preprocessing)
+    samples = preprocessed(one)
     if not len(samples.values):
-        return Extracted.nothing("too_few_samples")
+        return Signature.nothing("too_few_samples")
     values = samples.complete
     if not (values > 0).any():
-        return Extracted.nothing("no_io", samples.background_bytes_per_s)
-    curve = warped_mean(values, chosen)
-    return Extracted.curve(curve, bursts_of(curve, chosen.bursts), samples.background_bytes_per_s)
+        return Signature.nothing("no_io", samples.background_bytes_per_s)
+    curve = warped_mean(values)
+    return Signature.curve(curve, bursts_of(curve), samples.background_bytes_per_s)
 
 
-def warped_mean(values: Reals, params: TimeWarpingParams | None = None) -> Reals:
+def warped_mean(values: Reals) -> Reals:
     """Return samples (runs, points) averaged one after the other, each warped together with the mean of those before.
 
     Values are finite and not negative. The result (points) is in their unit.
     """
-    chosen = params or TimeWarpingParams()
     mean = np.ascontiguousarray(values[0], dtype=np.float64)
     for sample in values[1:]:
-        mean = _merged(mean, sample, chosen)
+        mean = _merged(mean, sample)
     return mean
 
 
@@ -98,11 +82,8 @@ def _window(points: int, most_bytes: int | None) -> dict[str, int]:
     return {"window": max(1, most_bytes // (16 * points) - 1)}
 
 
-def _merged(first: Reals, second: Reals, params: TimeWarpingParams) -> Reals:
+def _merged(first: Reals, second: Reals) -> Reals:
     """Return two samples of one length as one of that length (points)."""
-    left, right = warping_path(first, second, params.most_bytes)
-    if params.time == "first":
-        mean = np.bincount(left, second[right]) / np.bincount(left)
-        return first * 0.5 + mean * 0.5
+    left, right = warping_path(first, second, _MOST_BYTES)
     rates = first[left] * 0.5 + second[right] * 0.5
     return np.interp(np.arange(len(first)), left * 0.5 + right * 0.5, rates)

@@ -110,7 +110,7 @@ def test_takes_the_default_method_and_the_direction_that_moves_most(store: Store
     for asked, meant in (("ior_a", ("write", "robust")), ("1024", ("read", "robust")), ("ior_ab", ("write", "robust"))):
         view = view_of(store, release, Asked(asked))
         assert (view.direction, view.main.method) == meant
-    assert view_of(store, release, Asked("ior_a", direction="read")).main.extracted.outcome == "no_io"
+    assert view_of(store, release, Asked("ior_a", direction="read")).main.signature.outcome == "no_io"
 
 
 # ---- what is drawn
@@ -118,17 +118,17 @@ def test_takes_the_default_method_and_the_direction_that_moves_most(store: Store
 
 def test_view_holds_what_the_release_holds(store: Store, release: Release) -> None:
     view = view_of(store, release, Asked("ior_a", overlaid=("iosi", "robust", "dtw")))
-    assert [(one.method, one.extracted.outcome) for one in view.signatures] == [
+    assert [(one.method, one.signature.outcome) for one in view.signatures] == [
         ("robust", "extracted"),
         ("iosi", "extracted"),
         ("dtw", "no_common_bursts"),
     ]
-    found = view.main.extracted
+    found = view.main.signature
     assert np.array_equal(found.bytes_per_s, Made().rates)
     assert np.array_equal(found.low_bytes_per_s, Made().rates * 0.9)
     assert (found.bursts.started_s.tolist(), found.bursts.ended_s.tolist()) == ([60.0, 180.0], [90.0, 220.0])
     assert found.background_bytes_per_s == 1e8
-    iosi = view.signatures[1].extracted
+    iosi = view.signatures[1].signature
     assert np.isnan(iosi.low_bytes_per_s).all()
     assert np.isnan(iosi.bursts.support_ratio).all()
     assert (view.main.sample_count, view.main.used_sample_count) == (7, 6)

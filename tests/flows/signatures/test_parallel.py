@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from flows.signatures import parallel
 from flows.signatures.parallel import WorkerLost, chunks_of, extract_each, extract_in_chunks, part_of
 from transforms.arrays import Ragged
-from transforms.signatures.extracting import METHODS, SignatureParams, Signatures, extract
+from transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, extract
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 
 PARAMS = SignatureParams()
@@ -40,12 +40,12 @@ def drawn(set_count: int, seed: int = 0, run_count: int = 6) -> SampleSets:
     return SampleSets.of(sets)
 
 
-def assert_same(found: list[Signatures], wanted: list[Signatures]) -> None:
+def assert_same(found: list[MethodSignatures], wanted: list[MethodSignatures]) -> None:
     assert [one.method for one in found] == [one.method for one in wanted]
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one.is_outlier, other.is_outlier)
-        assert [answer.outcome for answer in one.extracted] == [answer.outcome for answer in other.extracted]
-        for mine, theirs in zip(one.extracted, other.extracted, strict=True):
+        assert [answer.outcome for answer in one.signatures] == [answer.outcome for answer in other.signatures]
+        for mine, theirs in zip(one.signatures, other.signatures, strict=True):
             for name in ("bytes_per_s", "low_bytes_per_s", "high_bytes_per_s", "background_bytes_per_s"):
                 np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
             for name in ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio"):
@@ -142,7 +142,7 @@ def test_each_part_has_its_own_answers() -> None:
 
 def test_no_sets_have_no_signatures() -> None:
     (found,) = extract_in_chunks(drawn(0), PARAMS, ("robust",))
-    assert (found.method, found.extracted, len(found.is_outlier)) == ("robust", [], 0)
+    assert (found.method, found.signatures, len(found.is_outlier)) == ("robust", [], 0)
 
 
 def test_a_single_chunk_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:

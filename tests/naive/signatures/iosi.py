@@ -24,48 +24,28 @@ def correlation(x: Sequence[float], y: Sequence[float]) -> float:
     return max(0.0, xy / math.sqrt(xx * yy))
 
 
-def stretched(values: Sequence[float], count: int = 32) -> list[float]:
-    """A burst at `count` points from its first to its last one."""
-    found = []
-    for i in range(count):
-        place = (len(values) - 1) * i / (count - 1)
-        left = min(math.floor(place), len(values) - 1)
-        right = min(left + 1, len(values) - 1)
-        found.append(values[left] + (values[right] - values[left]) * (place - left))
-    return found
-
-
-def likenesses(rows: Rows, bursts: Sequence[Burst], reference: str, comparison: str) -> list[float]:
+def likenesses(rows: Rows, bursts: Sequence[Burst]) -> list[float]:
     """Each burst's correlation with the average burst."""
-    if comparison == "stretched":
-        all_of_them = [stretched(rows[run][first : last + 1]) for run, first, _, last in bursts]
-        average = [sum(column) / len(bursts) for column in zip(*all_of_them, strict=True)]
-        return [correlation(one, average) for one in all_of_them]
     offsets = range(
         min(first - peak for _, first, peak, _ in bursts), max(last - peak for *_, peak, last in bursts) + 1
     )
     average = []
     for offset in offsets:
         there = [rows[run][peak + offset] for run, first, peak, last in bursts if first <= peak + offset <= last]
-        average.append(sum(there) / (len(there) if reference == "present" else len(bursts)))
+        average.append(sum(there) / len(there))
     found = []
     for run, first, peak, last in bursts:
-        own, theirs = [], []
-        for offset, value in zip(offsets, average, strict=True):
-            is_inside = first <= peak + offset <= last
-            if is_inside or comparison == "padded":
-                own.append(rows[run][peak + offset] if is_inside else 0.0)
-                theirs.append(value)
-        found.append(correlation(own, theirs))
+        own = [rows[run][peak + offset] if first <= peak + offset <= last else 0.0 for offset in offsets]
+        found.append(correlation(own, average))
     return found
 
 
-def widths(bursts: Sequence[Burst], count: int, distance: str) -> list[float]:
+def widths(bursts: Sequence[Burst], count: int) -> list[float]:
     """From the mean duration of bursts to the mean distance between those of one run."""
     between = []
     for one, other in pairwise(bursts):
         if one[0] == other[0]:
-            between.append(other[1] - one[3] if distance == "gap" else other[2] - one[2])
+            between.append(other[1] - one[3])
     duration = max(1.0, sum(last - first for _, first, _, last in bursts) / len(bursts))
     apart = max(1.0, sum(between) / len(between)) if between else duration
     low, high = min(duration, apart), max(duration, apart)
@@ -85,7 +65,7 @@ def common(
     return grid_clusters.clique(points, len(rows), len(rows[0]), grids, gamma, kappa)[0]
 
 
-def averaged(rows: Rows, members: Sequence[Burst], centers: Sequence[int], extent: str) -> tuple[int, dict[int, float]]:
+def averaged(rows: Rows, members: Sequence[Burst], centers: Sequence[int]) -> tuple[int, dict[int, float]]:
     """Where a common burst is centred, and its mean in each second that it covers."""
     center = round(sum(centers) / len(centers))
     curve = {}
@@ -94,28 +74,19 @@ def averaged(rows: Rows, members: Sequence[Burst], centers: Sequence[int], exten
         for (run, first, _, last), own in zip(members, centers, strict=True):
             if first <= own + second - center <= last:
                 there.append(rows[run][own + second - center])
-        if there and (extent == "all" or 2 * len(there) >= len(members)):
+        if there and 2 * len(there) >= len(members):
             curve[second] = sum(there) / len(members)
     return center, curve
 
 
-def mass(rows: Rows, burst: Burst) -> int:
-    """The point at the middle of a burst's volume."""
-    run, first, peak, last = burst
-    volume = sum(rows[run][first : last + 1])
-    shift = sum(rows[run][point] * (point - peak) for point in range(first, last + 1)) / volume
-    return peak + round(shift)
-
-
 def signature(
-    rows: Rows, bursts: Sequence[Burst], clusters: Sequence[set[int]], extent: str, alignment: str
+    rows: Rows, bursts: Sequence[Burst], clusters: Sequence[set[int]]
 ) -> tuple[list[float], list[tuple[int, int]]]:
     """The curve, and the seconds of each burst, for clusters that are centred in different seconds."""
     found = []
     for cluster in clusters:
         members = [bursts[i] for i in sorted(cluster)]
-        centers = [burst[2] if alignment == "crest" else mass(rows, burst) for burst in members]
-        found.append(averaged(rows, members, centers, extent))
+        found.append(averaged(rows, members, [burst[2] for burst in members]))
     for (center, one), (later, other) in pairwise(found):
         end, begin = max(one) + 1, min(other)
         if end > begin:

@@ -18,9 +18,7 @@ def levels(row: Sequence[float]) -> list[Level]:
     return found
 
 
-def waves(
-    row: Sequence[float], trough_ratio: float = 1, ripple_ratio: float = 0.01, peak_ratio: float | None = 1
-) -> list[tuple[int, int, int]]:
+def waves(row: Sequence[float], ripple_ratio: float = 0.01) -> list[tuple[int, int, int]]:
     """(first, peak, last) of each burst."""
     steps = levels(row)
     if len(steps) < 2:
@@ -32,7 +30,7 @@ def waves(
     troughs = [
         i
         for i in range(1, len(steps) - 1)
-        if heights[i] > heights[i + 1] < heights[i + 2] and heights[i + 1] < trough_ratio * (1 - ripple_ratio) * mean
+        if heights[i] > heights[i + 1] < heights[i + 2] and heights[i + 1] < (1 - ripple_ratio) * mean
     ]
     found = []
     bounds = [0, *troughs, len(steps) - 1]
@@ -43,7 +41,7 @@ def waves(
         top = max(inside, key=lambda i: (steps[i][0], -i))
         height = steps[top][0]
         # equal heights may be a rounding below their mean
-        if peak_ratio is not None and (height <= 0 or height < peak_ratio * mean - 1e-9 * abs(mean)):
+        if height <= 0 or height < mean - 1e-9 * abs(mean):
             continue
         first = steps[left][1] if left in crests else steps[left][2]
         last = steps[right][2] if right in crests else steps[right][1]

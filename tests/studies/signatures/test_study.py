@@ -24,8 +24,9 @@ from studies.signatures.sites import IOR, LEVELS, S3D, STUDIED, Drawn, SiteSetti
 from studies.signatures.summary import overall, short, summary, table, targets
 from studies.signatures.timing import Timed, growth, timed
 from tests.study_pages import page_of
+from transforms.signatures.bursts import Bursts
 from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.signatures.signature import Signature
 from transforms.synthetic.site import SiteParams, simulate
 from transforms.synthetic.workload import Application, Burst
 from warehouse.errors import InputRefused
@@ -38,26 +39,26 @@ SHORT = (
 SETTING = SiteSetting(days=0.2, applications=SHORT)
 
 
-def longest(sets: SampleSets) -> list[Extracted]:
+def longest(sets: SampleSets) -> list[Signature]:
     """Take the longest run's sample as it is."""
     found = []
     for place in range(sets.set_count):
         one = sets.one(place)
         rates = np.nan_to_num(one.rates[int(one.duration_s.argmax())])
-        found.append(Extracted.curve(np.repeat(rates, round(one.interval_s)), SignatureBursts.none()))
+        found.append(Signature.curve(np.repeat(rates, round(one.interval_s)), Bursts.none()))
     return found
 
 
-def silent(sets: SampleSets) -> list[Extracted]:
-    return [Extracted.nothing("no_common_bursts")] * sets.set_count
+def silent(sets: SampleSets) -> list[Signature]:
+    return [Signature.nothing("no_common_bursts")] * sets.set_count
 
 
 LONGEST = Method("longest", "the longest sample", longest)
 SILENT = Method("silent", "never a signature", silent)
 
 
-def told_the_truth(drawn: Drawn) -> list[Extracted]:
-    return [Extracted.curve(truth.bytes_per_s, truth.bursts) for truth in drawn.truths]
+def told_the_truth(drawn: Drawn) -> list[Signature]:
+    return [Signature.curve(truth.bytes_per_s, truth.bursts) for truth in drawn.truths]
 
 
 @pytest.fixture(scope="module")
@@ -388,9 +389,9 @@ def test_waits_are_those_of_the_runs() -> None:
 def test_times_are_of_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[tuple[int, int]] = []
 
-    def kept(one: SampleSet) -> Extracted:
+    def kept(one: SampleSet) -> Signature:
         sizes.append((one.run_count, max(map(len, one.rates))))
-        return Extracted.nothing("no_io")
+        return Signature.nothing("no_io")
 
     def made_of_nothing(duration_s: int, seed: int) -> SampleSet:
         count = 14

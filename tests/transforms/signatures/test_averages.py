@@ -11,7 +11,7 @@ from tests.naive.signatures import averages as naive
 from transforms.arrays import Ragged, Reals
 from transforms.signatures.averages import mean, means, median, quantile, quantiles
 from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Extracted
+from transforms.signatures.signature import Signature
 
 NAN = float("nan")
 
@@ -127,7 +127,7 @@ def test_the_order_of_runs_does_not_matter() -> None:
     ],
 )
 def test_every_set_has_an_outcome(rates: list[list[float]], outcome: str) -> None:
-    found: list[Extracted] = [mean(sample_set(*rates)), median(sample_set(*rates)), quantile(sample_set(*rates))]
+    found: list[Signature] = [mean(sample_set(*rates)), median(sample_set(*rates)), quantile(sample_set(*rates))]
     assert {each.outcome for each in found} == {outcome}
     for each in found:
         assert np.isfinite(each.bytes_per_s).all()

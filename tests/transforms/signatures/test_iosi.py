@@ -1,8 +1,7 @@
-"""IOSI: by hand, each reading of the paper, beside its naive twin, on a simulated site, and on whatever comes."""
+"""IOSI: by hand, beside its naive twin, on a simulated site, and on whatever comes."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -15,11 +14,11 @@ from tests.naive.signatures import iosi as naive
 from transforms.arrays import Ragged
 from transforms.signatures import iosi as module
 from transforms.signatures.iosi import IosiParams, iosi, iosi_raw, likenesses
-from transforms.signatures.iosi_crests import CrestParams, Waves, waves
+from transforms.signatures.iosi_crests import Waves, waves
 from transforms.signatures.iosi_wavelets import approximation
-from transforms.signatures.outliers import are_outliers, volumes
+from transforms.signatures.left_out import are_outliers, volumes
 from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import OUTCOMES, Extracted
+from transforms.signatures.signature import OUTCOMES, Signature
 from transforms.signatures.similarity import correlation, cross_correlation
 from transforms.synthetic.site import APPLICATIONS, SiteParams, signature, simulate
 
@@ -53,7 +52,7 @@ def five_runs(*foreign: tuple[int, float, float, float]) -> SampleSet:
     return samples(rates)
 
 
-def assert_sound(found: Extracted) -> None:
+def assert_sound(found: Signature) -> None:
     """Whatever a signature is, it is whole."""
     assert found.outcome in OUTCOMES
     if found.outcome != "extracted":
@@ -210,20 +209,6 @@ def test_rates_scale_and_the_order_of_runs_does_not_count(seed: int) -> None:
     np.testing.assert_allclose(iosi(turned).bytes_per_s, found.bytes_per_s, rtol=1e-9, atol=1.0)
 
 
-def test_majority_covers_less_than_all() -> None:
-    one = noisy_runs(2)
-    narrow, wide = iosi(one), iosi(one, IosiParams(extent="all"))
-    assert len(narrow.bursts) == len(wide.bursts)
-    assert (narrow.bursts.ended_s <= wide.bursts.ended_s).all()
-    assert narrow.volume_bytes <= wide.volume_bytes
-
-
-def test_without_a_height_or_a_setting_there_is_no_grid() -> None:
-    for fields in ({"width_count": 0}, {"height_count": 0}, {"least_height": 0.0}, {"least_height": 0.3}):
-        with pytest.raises(ValueError, match="unit"):
-            replace(IosiParams(), **fields)
-
-
 # ---- beside the twin
 
 
@@ -242,16 +227,11 @@ def random_rows(seed: int) -> Reals:
     return rows / rows.max()
 
 
-@pytest.mark.parametrize(
-    ("reference", "comparison"), list(product(("present", "padded"), ("padded", "overlap", "stretched")))
-)
-def test_likenesses_as_the_naive_twin(reference: module.Reference, comparison: module.Comparison) -> None:
-    params = IosiParams(reference=reference, comparison=comparison)
-    for seed in range(12):
-        rows = random_rows(seed)
-        found = waves(approximation(rows))
-        expected = naive.likenesses(rows.tolist(), bursts_of(found), reference, comparison)
-        np.testing.assert_allclose(likenesses(rows, found, params), expected, atol=1e-9)
+@pytest.mark.parametrize("seed", range(12))
+def test_likenesses_as_the_naive_twin(seed: int) -> None:
+    rows = random_rows(seed)
+    found = waves(approximation(rows))
+    np.testing.assert_allclose(likenesses(rows, found), naive.likenesses(rows.tolist(), bursts_of(found)), atol=1e-9)
 
 
 def test_likeness_of_constant_bursts_is_none() -> None:
@@ -288,30 +268,22 @@ def test_bursts_that_overlap_part(
     assert [side.tolist() for side in parted] == [begin, end]
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        IosiParams(kappa=0.7),
-        IosiParams(kappa=0.7, distance="crest"),
-        IosiParams(kappa=0.7, extent="all"),
-        IosiParams(kappa=0.7, alignment="mass"),
-    ],
-)
-def test_signatures_as_the_naive_twin(params: IosiParams) -> None:
+def test_signatures_as_the_naive_twin() -> None:
+    params = IosiParams(kappa=0.7)
     extracted = 0
     for seed in range(24):
         rows = random_rows(seed)
         found = waves(approximation(rows))
         bursts, values = bursts_of(found), rows.tolist()
-        widths = naive.widths(bursts, params.width_count, params.distance)
-        grids = list(product(widths, params.heights.tolist()))
-        likeness = likenesses(rows, found, params).tolist()
+        widths = naive.widths(bursts, module.WIDTH_COUNT)
+        grids = list(product(widths, module.HEIGHTS.tolist()))
+        likeness = likenesses(rows, found).tolist()
         clusters = naive.common(values, bursts, likeness, grids, params.gamma, params.kappa)
-        one = module._extracted(rows, NAN, params)
+        one = module._of_rows(rows, NAN, params)
         if not clusters:
             assert one.outcome == "no_common_bursts"
             continue
-        curve, seconds = naive.signature(values, bursts, clusters, params.extent, params.alignment)
+        curve, seconds = naive.signature(values, bursts, clusters)
         np.testing.assert_allclose(one.bytes_per_s, curve, atol=1e-9)
         assert list(zip(one.bursts.started_s.tolist(), one.bursts.ended_s.tolist(), strict=True)) == seconds
         assert_sound(one)
@@ -352,15 +324,3 @@ def test_on_a_simulated_site_it_is_as_good_as_published(name: str) -> None:
     # the lower ends of the ranges of section 6.3
     assert cross_correlation(found.bytes_per_s, truth) > 0.72
     assert correlation(found.bytes_per_s, truth) > 0.66
-
-
-def test_to_the_letter_it_is_worse_than_by_default() -> None:
-    letter = IosiParams(
-        reference="padded",
-        distance="crest",
-        extent="all",
-        crests=CrestParams(peak_ratio=None),
-    )
-    truth = signature(next(one for one in APPLICATIONS if one.name == "ior_a"), "write")
-    one = site_sets()["ior_a"]
-    assert correlation(iosi(one, letter).bytes_per_s, truth) < correlation(iosi(one).bytes_per_s, truth) - 0.2

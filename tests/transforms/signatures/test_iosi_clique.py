@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.signatures import iosi_clique as naive
-from transforms.signatures.iosi_clique import CliqueParams, Clusters, Grids, Points, clique, needed
+from transforms.signatures.iosi_clique import Clusters, Grids, Points, clique, needed
+
+#: gamma and kappa (section 5.3)
+PAPER = (0.5, 0.9)
 
 
 def points(of: list[naive.Point], samples: int, span: float = 100.0) -> Points:
@@ -32,7 +35,7 @@ def test_two_common_bursts_and_a_foreign_one() -> None:
     common = [(20.0 + sample, 0.9, sample) for sample in range(4)] + [
         (71.0 + sample, 0.5, sample) for sample in range(4)
     ]
-    found = clique(points([(45.0, 0.9, 2), *common], 4), grid(10, 0.25))
+    found = clique(points([(45.0, 0.9, 2), *common], 4), grid(10, 0.25), *PAPER)
     assert members(found) == [{1, 2, 3, 4}, {5, 6, 7, 8}]
     assert found.explained_count.tolist() == [8]
     assert found.grid == 0
@@ -40,7 +43,7 @@ def test_two_common_bursts_and_a_foreign_one() -> None:
 
 def test_density_counts_samples_and_not_points() -> None:
     of_one = [(20.0 + i / 10, 0.9, 0) for i in range(10)]
-    assert clique(points(of_one, 4), grid(10, 0.25)).count == 0
+    assert clique(points(of_one, 4), grid(10, 0.25), *PAPER).count == 0
 
 
 @pytest.mark.parametrize(("sample_count", "expected"), [(1, 1), (4, 2), (5, 3), (10, 5)])
@@ -56,58 +59,58 @@ def test_a_whole_number_of_samples_survives_rounding(share: float) -> None:
 
 def test_a_cluster_that_a_line_of_the_grid_cuts_is_found_through_the_neighbourhood() -> None:
     cut = [(18.0, 0.9, 0), (19.0, 0.9, 1), (21.0, 0.9, 2), (22.0, 0.9, 3)]
-    assert members(clique(points(cut, 4), grid(10, 0.25))) == [{0, 1, 2, 3}]
+    assert members(clique(points(cut, 4), grid(10, 0.25), *PAPER)) == [{0, 1, 2, 3}]
 
 
 def test_a_neighbourhood_does_not_grow() -> None:
     # two dense units with one between them: the chain would join if clusters grew from unit to unit
     chain = [(5.0, 0.9, 0), (6.0, 0.9, 1), (15.0, 0.9, 2), (16.0, 0.9, 3), (25.0, 0.9, 0), (26.0, 0.9, 1)]
-    found = clique(points(chain, 4), grid(10, 0.25))
+    found = clique(points(chain, 4), grid(10, 0.25), *PAPER)
     assert found.count == 1
     assert found.explained_count.tolist() == [4]
 
 
 def test_a_dense_unit_in_a_thin_neighbourhood_is_none() -> None:
     half = [(20.0, 0.9, 0), (21.0, 0.9, 1), (80.0, 0.9, 2)]
-    assert clique(points(half, 4), grid(10, 0.25)).count == 0
-    assert clique(points(half, 4), grid(10, 0.25), CliqueParams(kappa=0.5)).count == 1
+    assert clique(points(half, 4), grid(10, 0.25), *PAPER).count == 0
+    assert clique(points(half, 4), grid(10, 0.25), 0.5, 0.5).count == 1
 
 
 def test_a_unit_beside_a_denser_one_belongs_to_its_cluster() -> None:
     of = [(15.0, 0.9, sample) for sample in range(4)] + [(25.0, 0.9, sample) for sample in range(3)]
-    found = clique(points(of, 4), grid(10, 0.25))
+    found = clique(points(of, 4), grid(10, 0.25), *PAPER)
     assert members(found) == [{0, 1, 2, 3}]
 
 
 def test_the_vote_takes_the_nearest_to_the_others() -> None:
     of = [(20.0, 0.9, 0), (21.0, 0.9, 1), (22.0, 0.9, 2), (21.0, 0.9, 3), (28.0, 0.8, 3)]
-    assert members(clique(points(of, 4), grid(10, 0.25))) == [{0, 1, 2, 3}]
+    assert members(clique(points(of, 4), grid(10, 0.25), *PAPER)) == [{0, 1, 2, 3}]
 
 
 def test_the_vote_measures_in_units_of_the_grid() -> None:
     # sample 3: one point is far along, one across
     of = [(20.0, 0.9, 0), (20.0, 0.9, 1), (20.0, 0.9, 2), (24.0, 0.9, 3), (20.0, 0.8, 3)]
-    assert members(clique(points(of, 4), grid(40, 0.2))) == [{0, 1, 2, 3}]
-    assert members(clique(points(of, 4), grid(5, 0.4))) == [{0, 1, 2, 4}]
+    assert members(clique(points(of, 4), grid(40, 0.2), *PAPER)) == [{0, 1, 2, 3}]
+    assert members(clique(points(of, 4), grid(5, 0.4), *PAPER)) == [{0, 1, 2, 4}]
 
 
 def test_the_grid_that_explains_most_wins_and_of_equals_the_first() -> None:
     apart = [(10.0 * sample, 0.9, sample) for sample in range(4)]
     grids = Grids(np.array([5.0, 20.0, 25.0]), np.array([0.25, 0.25, 0.25]))
-    found = clique(points(apart, 4), grids)
+    found = clique(points(apart, 4), grids, *PAPER)
     assert found.explained_count.tolist() == [0, 4, 4]
     assert found.grid == 1
 
 
 def test_edges_of_the_plane_are_in_it() -> None:
     corner = [(100.0, 1.0, sample) for sample in range(3)] + [(0.0, 0.0, sample) for sample in range(3)]
-    assert members(clique(points(corner, 3), grid(30, 0.3))) == [{3, 4, 5}, {0, 1, 2}]
+    assert members(clique(points(corner, 3), grid(30, 0.3), *PAPER)) == [{3, 4, 5}, {0, 1, 2}]
 
 
 def test_without_points_or_grids_there_is_nothing() -> None:
-    none = clique(points([], 3), grid(10, 0.25))
+    none = clique(points([], 3), grid(10, 0.25), *PAPER)
     assert (none.count, none.grid, none.explained_count.tolist()) == (0, -1, [0])
-    no_grid = clique(points([(1.0, 0.5, 0)], 1), Grids(np.zeros(0), np.zeros(0)))
+    no_grid = clique(points([(1.0, 0.5, 0)], 1), Grids(np.zeros(0), np.zeros(0)), *PAPER)
     assert (no_grid.count, no_grid.grid, no_grid.owner.tolist()) == (0, -1, [-1])
 
 
@@ -121,7 +124,7 @@ def test_grids_are_each_width_with_each_height() -> None:
 def test_many_samples_on_a_fine_grid_do_not_overflow() -> None:
     time = np.linspace(0, 1e7, 5000)
     one = Points(np.concatenate([time, time]), np.full(10_000, 0.99), np.repeat([0, 999], 5000), 1000, 1e7)
-    found = clique(one, Grids(np.array([3.0]), np.array([0.001])), CliqueParams(0.002, 0.002))
+    found = clique(one, Grids(np.array([3.0]), np.array([0.001])), 0.002, 0.002)
     assert found.count == 5000
     assert found.explained_count.tolist() == [10_000]
 
@@ -151,7 +154,7 @@ def test_as_the_naive_twin(
 ) -> None:
     of, samples, span = plane
     width, height = (np.array(side) for side in zip(*grids, strict=True))
-    found = clique(points(of, samples, span), Grids(width, height), CliqueParams(gamma, kappa))
+    found = clique(points(of, samples, span), Grids(width, height), gamma, kappa)
     expected, best, explained = naive.clique(of, samples, span, grids, gamma, kappa)
     assert found.explained_count.tolist() == explained
     assert found.grid == best
@@ -166,7 +169,7 @@ def test_clusters_are_in_order_and_have_a_point_of_a_sample_at_most(
 ) -> None:
     of, samples, span = plane
     width, height = (np.array(side) for side in zip(*grids, strict=True))
-    found = clique(points(of, samples, span), Grids(width, height), CliqueParams(gamma, kappa))
+    found = clique(points(of, samples, span), Grids(width, height), gamma, kappa)
     clusters = members(found)
     assert sum(map(len, clusters)) == found.explained_count.max(initial=0)
     means = [np.mean([of[i][0] for i in cluster]) for cluster in clusters]
@@ -183,8 +186,8 @@ def test_the_order_of_points_does_not_count(plane: tuple[list[naive.Point], int,
     of = [(min(time + i * 1e-4, span), likeness, sample) for i, (time, likeness, sample) in enumerate(of)]
     order = np.random.default_rng(seed).permutation(len(of))
     grids = Grids.product(np.array([3.0, 9.0]), np.array([0.1, 0.25]))
-    one = clique(points(of, samples, span), grids)
-    other = clique(points(of, samples, span).take(order), grids)
+    one = clique(points(of, samples, span), grids, *PAPER)
+    other = clique(points(of, samples, span).take(order), grids, *PAPER)
     assert one.explained_count.tolist() == other.explained_count.tolist()
     assert one.grid == other.grid
     assert one.count == other.count

@@ -1,18 +1,70 @@
-"""Usual runs: those that take about as long as most, whatever a half of the set does."""
+"""Runs that are left out: those of another duration than most, and outliers, by scikit-learn's factors and a twin."""
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-from hypothesis import given, strategies as st
+from itertools import pairwise
 
-from transforms.signatures.left_out import UsualRunParams, are_usual, usual_duration_s
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.sparse import csr_matrix
+
+from tests.naive.signatures import left_out as naive
+from transforms.arrays import Bools, Ragged, Reals, offsets_of
+from transforms.signatures import left_out
+from transforms.signatures.left_out import (
+    are_outliers,
+    are_usual,
+    factors,
+    local_factors,
+    neighbour_count,
+    scaled,
+    usual_duration_s,
+    volumes,
+)
+from transforms.signatures.sample_sets import SampleSet, SampleSets
+
+pytestmark = pytest.mark.filterwarnings("ignore:Duplicate values are leading:UserWarning")
 
 NAN = float("nan")
 
 
-def usual(durations: list[float], params: UsualRunParams | None = None) -> npt.NDArray[np.bool_]:
-    return are_usual(np.array(durations, dtype=float), np.array([0, len(durations)]), params)
+def one_set(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array([0, count])
+
+
+def a_site(sizes: list[int], seed: int = 0) -> tuple[Reals, Reals, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    rng = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return rng.normal(1500.0, 9.0, offsets[-1]), rng.normal(9e11, 8e10, offsets[-1]), offsets
+
+
+def by_scikit_learn(points: Reals, count: int) -> Reals:
+    from sklearn.neighbors import LocalOutlierFactor
+
+    # Its brute search expands the square of a difference, and loses the digits of short distances (4e-12 of a factor
+    # of 58); its trees take the difference itself.
+    return -LocalOutlierFactor(n_neighbors=count, algorithm="kd_tree").fit(points).negative_outlier_factor_
+
+
+def by_scikit_learn_of_graph(points: Reals, count: int) -> Reals:
+    """Scikit-learn's factors with neighbours by distance and, among equals, by place."""
+    from sklearn.neighbors import LocalOutlierFactor
+
+    squares = ((points[:, None] - points[None]) ** 2).sum(axis=-1)
+    np.fill_diagonal(squares, -1.0)  # itself first
+    order = np.argsort(squares, axis=1, kind="stable")[:, : count + 1]
+    distance = np.sqrt(np.maximum(np.take_along_axis(squares, order, axis=1), 0.0))
+    starts = np.arange(0, order.size + 1, count + 1)
+    graph = csr_matrix((distance.ravel(), order.ravel(), starts), shape=squares.shape)
+    return -LocalOutlierFactor(n_neighbors=count, metric="precomputed").fit(graph).negative_outlier_factor_
+
+
+# ---- unusual durations
+
+
+def usual(durations: list[float]) -> Bools:
+    return are_usual(np.array(durations, dtype=float), one_set(len(durations)))
 
 
 def test_stopped_runs_do_not_set_the_pace() -> None:
@@ -22,17 +74,14 @@ def test_stopped_runs_do_not_set_the_pace() -> None:
     assert usual(others + complete).tolist() == [False] * 5 + [True] * 6
 
 
-def test_limits_are_parameters_and_may_be_none() -> None:
-    durations = [1000.0, 1001, 1002, 930, 1090]
-    assert usual(durations).tolist() == [True, True, True, False, True]
-    assert usual(durations, UsualRunParams(most_shorter_ratio=0.1)).all()
-    assert not usual(durations, UsualRunParams(most_longer_ratio=0.05))[4]
-    assert usual(durations, UsualRunParams(most_shorter_ratio=None, most_longer_ratio=None)).all()
+def test_runs_may_be_a_little_shorter_and_somewhat_longer() -> None:
+    assert usual([1000.0, 1001, 1002, 930, 1090]).tolist() == [True, True, True, False, True]
+    assert usual([1000.0, 1001, 1002, 952, 1102]).tolist() == [True, True, True, True, False]
 
 
 def test_where_too_few_are_alike_all_stay() -> None:
     assert usual([100.0, 200, 400]).all()
-    assert usual([100.0, 101, 400], UsualRunParams(least_count=2)).tolist() == [True, True, False]
+    assert usual([100.0, 101, 102, 400]).tolist() == [True, True, True, False]
     assert usual([NAN, 0.0, NAN]).all()
     assert usual([NAN, 10.0, 10.0, 10.0, 0.0, -10.0]).tolist() == [False, True, True, True, False, False]
     assert usual([]).tolist() == []
@@ -46,16 +95,223 @@ def test_a_run_may_stop_as_others_do_but_none_is_longer_than_whole() -> None:
 
 
 def test_the_usual_duration_of_few_runs() -> None:
-    params = UsualRunParams()
-    assert np.isnan(usual_duration_s(np.zeros(0), params))
-    assert np.isnan(usual_duration_s(np.array([NAN, 0.0]), params))
-    assert usual_duration_s(np.array([7.0]), params) == 7.0
-    assert usual_duration_s(np.array([100.0, 103.0]), params) == 101.5
-    assert usual_duration_s(np.array([1.0, 9.4, 9.5, 20.0]), params) == 9.45, "one run of 20 s is no group"
+    assert np.isnan(usual_duration_s(np.zeros(0)))
+    assert np.isnan(usual_duration_s(np.array([NAN, 0.0])))
+    assert usual_duration_s(np.array([7.0])) == 7.0
+    assert usual_duration_s(np.array([100.0, 103.0])) == 101.5
+    assert usual_duration_s(np.array([1.0, 9.4, 9.5, 20.0])) == 9.45, "one run of 20 s is no group"
 
 
 @given(st.lists(st.lists(st.floats(1.0, 1e6), max_size=12), max_size=6))
 def test_each_set_is_judged_by_itself(sets: list[list[float]]) -> None:
-    offsets = np.cumsum([0, *(len(one) for one in sets)])
+    offsets = offsets_of([len(one) for one in sets])
     together = are_usual(np.array([value for one in sets for value in one]), offsets)
     assert together.tolist() == [mark for one in sets for mark in usual(one).tolist()]
+
+
+# ---- factors
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 40), st.data())
+def test_factors_are_those_of_scikit_learn(seed: int, count: int, data: st.DataObject) -> None:
+    neighbours = data.draw(st.integers(1, count - 1))
+    points = np.random.default_rng(seed).normal(size=(count, 2))
+    ours = local_factors(points[None], neighbours)[0]
+    np.testing.assert_allclose(ours, by_scikit_learn(points, neighbours), rtol=1e-12, atol=0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=30), st.data())
+def test_ties_and_coinciding_runs_are_as_in_scikit_learn(cells: list[tuple[int, int]], data: st.DataObject) -> None:
+    neighbours = data.draw(st.integers(1, len(cells) - 1))
+    points = np.array(cells, dtype=np.float64)
+    ours = local_factors(points[None], neighbours)[0]
+    np.testing.assert_allclose(ours, by_scikit_learn_of_graph(points, neighbours), rtol=1e-12, atol=0)
+    np.testing.assert_allclose(ours, naive.local_factors(cells, neighbours), rtol=1e-12, atol=0)
+
+
+def test_coinciding_runs_are_as_in_scikit_learn_by_its_own_search() -> None:
+    points = np.array([[0.0, 0.0]] * 5 + [[1.0, 1.0]] * 3 + [[9.0, 2.0], [3.0, 7.5]])
+    for count in (2, 4, 9):
+        ours = local_factors(points[None], count)[0]
+        np.testing.assert_allclose(ours, by_scikit_learn(points, count), rtol=1e-12, atol=0)
+    # more coinciding ones than neighbours: their density is as large as it can be, the others' factors are enormous
+    assert local_factors(points[None], 2)[0, :5] == pytest.approx(1.0)
+    assert local_factors(points[None], 2)[0, 8] > 1e9
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 13), min_size=1, max_size=6), st.integers(0, 2**32))
+def test_sets_are_judged_apart_and_as_by_the_naive_twin(sizes: list[int], seed: int) -> None:
+    duration, volume, offsets = a_site(sizes, seed)
+    found = factors(duration, volume, offsets)
+    for first, last in pairwise(offsets.tolist()):
+        if last - first < 5:
+            assert np.isnan(found[first:last]).all()
+            continue
+        count = neighbour_count(last - first)
+        twin = naive.factors(duration[first:last].tolist(), volume[first:last].tolist(), count)
+        np.testing.assert_allclose(found[first:last], twin, rtol=1e-9, atol=0)
+
+
+def test_many_sets_in_chunks_are_as_one_by_one() -> None:
+    duration, volume, offsets = a_site([10] * 400 + [7] * 300 + [40] * 20)
+    found = factors(duration, volume, offsets)
+    for place in (0, 1, 326, 327, 399, 400, 650, 699, 700, 719):
+        runs = slice(offsets[place], offsets[place + 1])
+        alone = factors(duration[runs], volume[runs], one_set(offsets[place + 1] - offsets[place]))
+        np.testing.assert_array_equal(found[runs], alone)
+
+
+def test_large_sets_look_for_neighbours_in_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.random.default_rng(3).normal(size=(1, 1100, 2))
+    points[0, :30] = 0.5  # more coinciding runs than neighbours
+    by_tree = local_factors(points, 20)
+    monkeypatch.setattr(left_out, "_MOST_BY_TABLE", 2000)
+    np.testing.assert_allclose(by_tree, local_factors(points, 20), rtol=1e-12, atol=0)
+    np.testing.assert_allclose(by_tree[0], by_scikit_learn(points[0], 20), rtol=1e-12, atol=0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
+def test_units_do_not_count(seed: int, time_unit: float, volume_unit: float) -> None:
+    duration, volume, offsets = a_site([11], seed)
+    other = factors(duration * time_unit, volume * volume_unit, offsets)
+    np.testing.assert_allclose(other, factors(duration, volume, offsets), rtol=1e-6)
+
+
+def test_axes_are_measured_in_median_absolute_deviations() -> None:
+    values = np.array([[1.0, 2, 3, 4, 100]])
+    np.testing.assert_allclose(scaled(values), [[-2, -1, 0, 1, 97]])
+    # a thousandth of the median at least: one second among runs of just 1000 s is one unit
+    np.testing.assert_allclose(scaled(np.array([[1000.0, 1000, 1000, 1000, 1001]])), [[0, 0, 0, 0, 1]])
+    np.testing.assert_allclose(scaled(np.array([[0.0, 0, 0, 0, 5]])), [[0, 0, 0, 0, 1000]])
+    assert not scaled(np.full((2, 4), 7.0)).any()
+
+
+def test_number_of_neighbours() -> None:
+    assert [neighbour_count(count) for count in (2, 4, 5, 6, 10, 11, 40, 41, 1000)] == [
+        1, 3, 3, 3, 5, 5, 20, 20, 20,
+    ]  # fmt: skip
+
+
+# ---- outliers
+
+
+#: runs as in Figure 7: eight alike, two plainly apart
+LIKE_FIGURE_7 = (
+    np.array([1527.0, 1533, 1530, 1541, 1536, 1529, 1538, 1545, 1610, 1560]),
+    np.array([0.91, 0.95, 0.88, 1.02, 0.97, 0.93, 0.99, 1.04, 1.25, 2.1]) * 1e12,
+)
+
+
+def test_as_in_figure_7_the_two_that_are_plainly_apart_are_out() -> None:
+    assert np.flatnonzero(are_outliers(*LIKE_FIGURE_7, one_set(10))).tolist() == [8, 9]
+
+
+def test_two_stopped_runs_of_like_length_do_not_shelter_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    duration = np.array([1527.0, 1533, 1530, 1541, 1536, 1529, 1538, 1545, 760, 766])
+    volume = np.array([9.1, 9.5, 8.8, 10.2, 9.7, 9.3, 9.9, 10.4, 4.9, 5.1]) * 1e11
+    assert np.flatnonzero(are_outliers(duration, volume, one_set(10))).tolist() == [8, 9]
+    monkeypatch.setattr(left_out, "NEIGHBOUR_RATIO", 0.0)
+    monkeypatch.setattr(left_out, "LEAST_NEIGHBOURS", 1)
+    assert not are_outliers(duration, volume, one_set(10))[8:].any(), "one neighbour shelters"
+
+
+def test_stopped_runs_and_restarts_go_and_complete_ones_stay() -> None:
+    rng = np.random.default_rng(8)
+    count = 500
+    done = np.ones((count, 10))
+    done[:, 8] = rng.uniform(0.1, 0.9, count)
+    done[:, 9] = 1.0 - done[:, 8]  # begun again where the other one had stopped
+    duration = (done * 1520 * (1 + rng.exponential(0.01, done.shape))).ravel()
+    volume = (done * 9e11 * (1 + rng.exponential(0.15, done.shape))).ravel()
+    is_out = are_outliers(duration, volume, np.arange(0, 10 * count + 1, 10)).reshape(count, 10)
+    assert is_out[:, 8:].mean() > 0.99
+    assert is_out[:, :8].mean() < 0.1
+
+
+def test_good_runs_are_kept_that_lie_above_the_mean_of_their_set() -> None:
+    duration, volume, offsets = a_site([10] * 2000)
+    apart = are_outliers(duration, volume, offsets).reshape(-1, 10)
+    found = factors(duration, volume, offsets).reshape(-1, 10)
+    to_the_letter = found > found.mean(axis=1, keepdims=True)
+    assert to_the_letter.mean() > 0.3
+    assert apart.mean() < 0.1
+    assert not (apart & ~to_the_letter).any()
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.floats(0, 1e308), st.sampled_from([0.0, 5e-324, 1e3, 1001.0, np.inf, np.nan, -1.0])),
+            st.one_of(st.floats(0, 1e308), st.sampled_from([0.0, 5e-324, 1e12, np.inf, np.nan, -np.inf])),
+        ),
+        max_size=16,
+    )
+)
+@pytest.mark.filterwarnings("error")
+def test_some_run_is_always_left(runs: list[tuple[float, float]]) -> None:
+    table = np.array(runs, dtype=np.float64).reshape(-1, 2)
+    known = np.isfinite(table).all(axis=1) & (table >= 0).all(axis=1)
+    is_out = are_outliers(table[:, 0], table[:, 1], one_set(len(runs)))
+    if known.sum() < 5:
+        assert not is_out.any()
+    else:
+        assert is_out[~known].all()
+        assert (~is_out & known).any()
+        assert is_out[known].sum() <= known.sum() // 2
+        assert np.isfinite(factors(table[:, 0], table[:, 1], one_set(len(runs)))[known]).all()
+
+
+def test_equal_runs_are_no_outliers() -> None:
+    for value in (0.0, 5e-324, 1527.3, 1e308):
+        assert not are_outliers(np.full(9, value), np.full(9, 3 * 0.1), one_set(9)).any()
+
+
+def test_runs_on_a_circle_are_alike_and_rounding_does_not_part_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    # only the mean of the set parts them from outliers
+    monkeypatch.setattr(left_out, "APART_FACTOR", 0.0)
+    monkeypatch.setattr(left_out, "MOST_OUTLIER_RATIO", 1.0)
+    for count in (8, 12, 16):
+        angle = 2 * np.pi * np.arange(count) / count
+        for radius in (10, 30, 100, 170):
+            runs = 1000 + radius * np.cos(angle), 1000 + radius * np.sin(angle)
+            assert not are_outliers(*runs, one_set(count)).any()
+
+
+def test_no_more_than_a_share_goes_the_most_distant_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    duration = np.array([1000.0, 1001, 1002, 1003, 1004, 1005, 1006, 1200, 800, 1500, 300])
+    found = factors(duration, np.ones(11), one_set(11))
+    assert np.flatnonzero(are_outliers(duration, np.ones(11), one_set(11))).tolist() == [7, 8, 9, 10]
+    for ratio, count in ((0.3, 3), (0.1, 1), (0.05, 0)):
+        monkeypatch.setattr(left_out, "MOST_OUTLIER_RATIO", ratio)
+        is_out = are_outliers(duration, np.ones(11), one_set(11))
+        assert is_out.sum() == count
+        assert set(np.flatnonzero(is_out)) == set(np.argsort(found)[11 - count :])
+
+
+def test_small_sets_are_not_judged() -> None:
+    duration = np.array([100.0, 100, 100, 900])
+    assert not are_outliers(duration, duration, one_set(4)).any()
+    assert are_outliers(np.append(duration, 100), np.append(duration, 100), one_set(5)).tolist() == [
+        False, False, False, True, False,
+    ]  # fmt: skip
+    assert are_outliers(np.zeros(0), np.zeros(0), np.array([0])).shape == (0,)
+    assert are_outliers(np.zeros(0), np.zeros(0), np.array([0, 0, 0])).shape == (0,)
+
+
+# ---- volumes
+
+
+def test_volume_does_not_shrink_by_gaps_in_the_polls() -> None:
+    def a_set(interval_s: float, *samples: list[float]) -> SampleSet:
+        counts = [len(one) for one in samples]
+        values = np.concatenate([np.zeros(0), *(np.array(one, dtype=np.float64) for one in samples)])
+        edges = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return SampleSet(Ragged(values, edges), interval_s, np.zeros(len(samples)), np.array(counts) * interval_s)
+
+    sets = SampleSets.of([a_set(2.0, [1, 2, 3], [1, np.nan, 3, np.inf], []), a_set(1.0, [np.nan, np.nan], [5.0])])
+    np.testing.assert_array_equal(volumes(sets), [12.0, 16.0, np.nan, np.nan, 5.0])

@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from tests.naive.signatures import preprocessing as naive
 from transforms.arrays import Ragged
+from transforms.signatures import preprocessing
 from transforms.signatures.preprocessing import (
-    PreprocessingParams,
     bridged,
     duration_corrected,
     noise_reduced,
@@ -26,7 +26,6 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 Reals = npt.NDArray[np.float64]
 NAN = float("nan")
-EVEN = PreprocessingParams(published_excess_ratio=0.0)
 rates = st.one_of(st.just(0.0), st.floats(1e-3, 1e3))
 gappy = st.one_of(rates, st.just(NAN))
 
@@ -177,16 +176,15 @@ def test_a_tenth_more_is_still_the_papers_and_beyond_is_even() -> None:
 def test_just_as_many_as_needed_at_regular_intervals(shortest: int, more: list[int]) -> None:
     counts = [shortest, *(shortest + extra for extra in more)]
     samples = [np.arange(count, dtype=np.float64) for count in counts]
-    for params in (PreprocessingParams(), EVEN):
-        found = duration_corrected(samples, params)
-        assert found.shape == (len(counts), shortest)
-        for ours, count in zip(found, counts, strict=True):
-            excess = count - shortest
-            by_paper = params is not EVEN and excess <= 0.1 * shortest
-            interval = (shortest if by_paper else count) / excess if excess else 1.0
-            assert ours.tolist() == naive.shortened(list(range(count)), shortest, interval)
-            gaps = np.diff(np.setdiff1d(np.arange(count), ours))
-            assert not len(gaps) or gaps.max() - gaps.min() <= 1
+    found = duration_corrected(samples)
+    assert found.shape == (len(counts), shortest)
+    for ours, count in zip(found, counts, strict=True):
+        excess = count - shortest
+        by_paper = excess <= preprocessing.PUBLISHED_EXCESS_RATIO * shortest
+        interval = (shortest if by_paper else count) / excess if excess else 1.0
+        assert ours.tolist() == naive.shortened(list(range(count)), shortest, interval)
+        gaps = np.diff(np.setdiff1d(np.arange(count), ours))
+        assert not len(gaps) or gaps.max() - gaps.min() <= 1
 
 
 def test_durations_of_nothing() -> None:

@@ -11,9 +11,9 @@ from hypothesis import given, settings, strategies as st
 
 from tests.naive.signatures import robust as naive
 from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
+from transforms.signatures import robust as module
 from transforms.signatures.robust import (
     Reals,
-    RobustParams,
     _brought_together,
     _bursts,
     _outside,
@@ -22,11 +22,13 @@ from transforms.signatures.robust import (
     _span_levels,
     _weights,
     robust,
+    weighted_quantiles,
 )
-from transforms.signatures.robust_alignment import Template, starts
+from transforms.signatures.robust_alignment import MARGIN_S, starts
+from transforms.signatures.robust_template import Template
 from transforms.signatures.robust_timeline import timeline
 from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import Extracted
+from transforms.signatures.signature import Signature
 
 BOUNDED = settings(max_examples=25, deadline=None)
 NAN, INF = float("nan"), float("inf")
@@ -60,10 +62,16 @@ def noisy(seed: int, runs: int = 10, interval_s: float = 2.0) -> SampleSet:
     return set_of(rows, interval_s, (-phases).tolist(), [500.0] * runs)
 
 
-def asked(one: SampleSet, params: RobustParams | None = None) -> Extracted:
-    found = robust(one, params)
+def asked(one: SampleSet) -> Signature:
+    found = robust(one)
     assert faults(found) == []
     return found
+
+
+def lenient(monkeypatch: pytest.MonkeyPatch, *demands: str) -> None:
+    """Ask nothing any more where these ratios were asked for."""
+    for name in demands:
+        monkeypatch.setattr(module, name, 0.0)
 
 
 def likeness(found: Reals, expected: Reals) -> float:
@@ -152,15 +160,17 @@ def test_runs_that_are_all_delayed_elsewhere_give_the_time_alone() -> None:
     assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.02)
 
 
-def test_a_burst_that_a_run_lacks_has_less_support_and_one_that_several_lack_is_none() -> None:
+def test_a_burst_that_a_run_lacks_has_less_support_and_one_that_several_lack_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     whole, lacking = polled(BURSTS, 500.0), polled(BURSTS[:2] + BURSTS[3:], 500.0)
     found = asked(set_of([whole] * 9 + [lacking]))
     np.testing.assert_allclose(found.bursts.support_ratio, [1, 1, 0.9, 1, 1])
     others = asked(set_of([whole] * 8 + [lacking] * 2))
     np.testing.assert_allclose(others.bursts.started_s, [BURSTS[place][0] for place in (0, 1, 3, 4)])
     assert others.bytes_per_s[200:260].max() == 0.0, "it is not in the curve either"
-    lenient = RobustParams(least_burst_low_ratio=0.0, plain_burst_low_ratio=0.0)
-    every = asked(set_of([whole] * 8 + [lacking] * 2), lenient)
+    lenient(monkeypatch, "_LEAST_BURST_LOW_RATIO", "_PLAIN_BURST_LOW_RATIO")
+    every = asked(set_of([whole] * 8 + [lacking] * 2))
     np.testing.assert_allclose(every.bursts.support_ratio, [1, 1, 0.8, 1, 1])
 
 
@@ -209,17 +219,18 @@ def test_a_run_that_moves_nothing_is_not_the_cleanest() -> None:
 
 
 @pytest.mark.parametrize("exponent", [-40, 0, 40])
-def test_weights_fall_with_the_volume(exponent: int) -> None:
+def test_weights_fall_with_the_volume(exponent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CLEAN_COUNT", 2)
     volume = np.ldexp(np.array([10.0, 11.0, 15.0, 30.0, 0.5, 1e300 if exponent < 0 else 1e9]), exponent)
-    weights, is_clean = _weights(volume, RobustParams(clean_count=2))
+    weights, is_clean = _weights(volume)
     np.testing.assert_allclose(weights[:4], [1, 0.5 / 0.6, 0.5, 0.2])
     assert weights[4] == 0.0
     assert 0 < weights[5] < 1e-5
     assert is_clean.tolist() == [True, True, True, False, False, False]
-    tied, all_clean = _weights(np.ones(9), RobustParams(clean_count=2))
+    tied, all_clean = _weights(np.ones(9))
     assert tied.tolist() == [1.0] * 9
     assert all_clean.all()
-    assert np.isfinite(_weights(np.array([0.0, 0.0, 0.0, 1e308]), RobustParams())[0]).all()
+    assert np.isfinite(_weights(np.array([0.0, 0.0, 0.0, 1e308]))[0]).all()
 
 
 # ---- no answer
@@ -245,7 +256,7 @@ def test_noise_alone_has_no_bursts() -> None:
     assert asked(set_of(lonely)).outcome == "no_common_bursts"
 
 
-def test_runs_that_have_nothing_in_common_are_rarely_given_a_signature() -> None:
+def test_runs_that_have_nothing_in_common_are_rarely_given_a_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -257,10 +268,8 @@ def test_runs_that_have_nothing_in_common_are_rarely_given_a_signature() -> None
         answers.append((set_of(rows), asked(set_of(rows)).outcome))
     assert sum(outcome == "extracted" for _, outcome in answers) <= 5
     # without the demand that the runs bear it out, most of them have one
-    lenient = RobustParams(
-        least_support_ratio=0.0, least_low_ratio=0.0, least_burst_low_ratio=0.0, plain_burst_low_ratio=0.0
-    )
-    assert sum(asked(one, lenient).outcome == "extracted" for one, _ in answers) >= 12
+    lenient(monkeypatch, "_LEAST_SUPPORT_RATIO", "_LEAST_LOW_RATIO", "_LEAST_BURST_LOW_RATIO", "_PLAIN_BURST_LOW_RATIO")
+    assert sum(asked(one).outcome == "extracted" for one, _ in answers) >= 12
 
 
 @pytest.mark.parametrize("duration_s", [NAN, INF, 0.0, -5.0, 1e300])
@@ -372,14 +381,13 @@ def test_a_week_by_the_minute() -> None:
 
 
 def prepared(one: SampleSet) -> _Runs:
-    runs = _runs(one, RobustParams())
+    runs = _runs(one)
     assert runs is not None
     return runs
 
 
 def test_no_byte_of_a_whole_segment_is_lost() -> None:
     rng = np.random.default_rng(8)
-    params = RobustParams()
     rows, durations = [], []
     for _ in range(5):
         late = np.cumsum(rng.uniform(0, 9, 5))
@@ -391,7 +399,7 @@ def test_no_byte_of_a_whole_segment_is_lost() -> None:
     height = np.full(5, 1e9 * 2.0**-runs.exponent)
     template = Template(boxes[:, 0], boxes[:, 1], height, boxes[:, 1] - boxes[:, 0])
     begun_s = starts(runs.rates, template, 30, 2.0) * 2.0
-    aligned = _brought_together(runs, begun_s, template, 0.1, params)
+    aligned = _brought_together(runs, begun_s, template, 0.1)
     # every burst, wherever its run had it, with all of its bytes
     volume = aligned.rates.sum(axis=1) * 2.0
     np.testing.assert_allclose(volume, runs.total_bytes[:, -1], rtol=1e-9)
@@ -402,15 +410,14 @@ def test_no_byte_of_a_whole_segment_is_lost() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_warp_equals_the_naive_twin(seed: int) -> None:
-    params = RobustParams()
     runs = prepared(noisy(seed, runs=4))
     boxes = np.array([[round(begin / 2), round(end / 2)] for begin, end, _ in BURSTS], dtype=np.int64)
     template = Template(boxes[:, 0], boxes[:, 1], np.full(5, 0.5), boxes[:, 1] - boxes[:, 0])
     begun_s = np.cumsum(np.random.default_rng(seed).uniform(60, 110, (4, 5)), axis=1)
-    aligned = _brought_together(runs, begun_s, template, 0.1, params)
+    aligned = _brought_together(runs, begun_s, template, 0.1)
     reached_s = np.concatenate([begun_s, np.maximum(runs.duration_s[:, None], begun_s[:, -1:])], axis=1)
-    alone_s = timeline(reached_s, runs.weights, _span_levels(begun_s, template, 0.1, 2.0, params))
-    told = alone_s[:-1].tolist(), 2.0, aligned.rates.shape[1], params.alignment.margin_s
+    alone_s = timeline(reached_s, runs.weights, _span_levels(begun_s, template, 0.1, 2.0))
+    told = alone_s[:-1].tolist(), 2.0, aligned.rates.shape[1], MARGIN_S
     for rates, begun, found in zip(runs.rates, begun_s, aligned.rates, strict=True):
         np.testing.assert_allclose(found, naive.warped(rates.tolist(), begun.tolist(), *told), atol=1e-12)
 
@@ -420,3 +427,71 @@ def test_outside_of_spans() -> None:
     found = _outside(at, np.array([2.0, 3.0]), np.array([6.0, 4.0]))
     assert np.flatnonzero(~found).tolist() == [2, 3, 4, 5]
     assert _outside(at, np.array([20.0]), np.array([30.0])).all()
+
+
+# ---- quantiles across runs
+
+LEVELS = np.array([0.0, 0.1, 0.35, 0.5, 0.77, 1.0])
+
+
+def drawn(seed: int, runs: int, points: int, *, ties: bool = False) -> tuple[Reals, Reals]:
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 3, (runs, points)).astype(float) if ties else rng.exponential(1.0, (runs, points))
+    return values, rng.choice([0.0, 0.1, 0.5, 1.0, 3.0], (runs, points))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 9), st.integers(0, 6), st.booleans())
+def test_quantiles_equal_the_naive_twin(seed: int, runs: int, points: int, ties: bool) -> None:
+    values, weights = drawn(seed, runs, points, ties=ties)
+    found = weighted_quantiles(values, weights, LEVELS)
+    expected = [
+        [
+            naive.weighted_quantile(values[:, point].tolist(), weights[:, point].tolist(), level)
+            for point in range(points)
+        ]
+        for level in LEVELS
+    ]
+    np.testing.assert_allclose(found, np.reshape(expected, (len(LEVELS), points)), rtol=1e-9, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 9))
+def test_equal_weights_give_the_quantiles_of_numpy(seed: int, runs: int) -> None:
+    values, _ = drawn(seed, runs, 5)
+    found = weighted_quantiles(values, np.full((runs, 1), 0.3), LEVELS)
+    np.testing.assert_allclose(found, np.quantile(values, LEVELS, axis=0), rtol=1e-9)
+
+
+def test_a_heavy_run_draws_the_quantile_to_its_value() -> None:
+    values = np.array([[1.0], [2.0], [3.0]])
+    # middles of weights at 0.5, 6, 11.5: the median of the way between them is the heavy one's own
+    assert weighted_quantiles(values, np.array([[1.0], [10.0], [1.0]]), np.array([0.5])) == 2.0
+    heavy_low = weighted_quantiles(values, np.array([[10.0], [1.0], [1.0]]), np.array([0.5]))[0, 0]
+    heavy_high = weighted_quantiles(values, np.array([[1.0], [1.0], [10.0]]), np.array([0.5]))[0, 0]
+    assert heavy_low < 2.0 < heavy_high
+
+
+def test_what_has_no_weight_does_not_count_whatever_it_is() -> None:
+    values = np.array([[np.nan, np.inf, 5.0], [2.0, 2.0, np.nan], [4.0, 4.0, -np.inf]])
+    weights = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    found = weighted_quantiles(values, weights, np.array([0.0, 0.5, 1.0]))
+    np.testing.assert_allclose(found, [[2, 2, 5], [3, 3, 5], [4, 4, 5]])
+    marked = weighted_quantiles(values, weights > 0, np.array([0.0, 0.5, 1.0]))
+    np.testing.assert_array_equal(marked, found)
+
+
+def test_where_nothing_counts_there_is_no_quantile() -> None:
+    found = weighted_quantiles(np.array([[1.0, 7.0]]), np.array([[0.0, 1.0]]), np.array([0.5]))
+    assert np.isnan(found[0, 0])
+    assert found[0, 1] == 7.0
+    assert np.isnan(weighted_quantiles(np.zeros((0, 3)), np.zeros((0, 1)), LEVELS)).all()
+    assert weighted_quantiles(np.zeros((3, 0)), np.ones((3, 1)), LEVELS).shape == (6, 0)
+
+
+def test_extreme_values_and_weights_stay_within_the_range() -> None:
+    values = np.array([[0.0, 5e-324], [1e308, 1e308], [1.7e308, 1.7e308]])
+    for weight in (1e-300, 1.0, 1e300):
+        found = weighted_quantiles(values, np.full((3, 1), weight), LEVELS)
+        assert np.isfinite(found).all()
+        assert (np.diff(found, axis=0) >= 0).all()

@@ -12,9 +12,14 @@ from hypothesis import given, settings, strategies as st
 from tests.naive.signatures import robust_alignment as naive
 from tests.transforms.run_sets import Burst, polled
 from transforms.signatures.robust_alignment import (
-    AlignmentParams,
+    DEVIATION_S,
+    DRIFT_RATIO,
+    EARLIER_COST,
+    EXCESS_WEIGHT,
+    LATER_COST,
+    MARGIN_S,
+    STRETCH_RATIO,
     Reals,
-    Template,
     _best_path,
     _commonest,
     _fits,
@@ -24,9 +29,9 @@ from transforms.signatures.robust_alignment import (
     running_totals,
     starts,
 )
+from transforms.signatures.robust_template import Template
 
 BOUNDED = settings(max_examples=40, deadline=None)
-PARAMS = AlignmentParams()
 
 
 @pytest.fixture(autouse=True)
@@ -41,24 +46,6 @@ def template(*bursts: tuple[int, int, float]) -> Template:
     """Bursts that hold a height from a step to another."""
     first, last = (np.array([burst[place] for burst in bursts], dtype=np.int64) for place in (0, 1))
     return Template(first, last, np.array([burst[2] for burst in bursts]), last - first)
-
-
-# ---- templates
-
-
-def test_a_template_has_the_volume_of_its_curve() -> None:
-    curve = np.array([0.0, 0, 2, 4, 4, 4, 4, 2, 0, 0, 1, 0])
-    found = Template.of(curve, np.array([2, 10]), np.array([8, 11]))
-    np.testing.assert_array_equal(found.height, [4, 1])
-    np.testing.assert_array_equal(found.length, [5, 1])
-
-
-def test_a_template_is_no_longer_than_its_burst() -> None:
-    # a tall peak over a low plateau: at the plateau's height its volume would last for ever
-    curve = np.concatenate([np.full(18, 1e-12), [1.0, 1.0]])
-    found = Template.of(curve, np.array([0]), np.array([20]))
-    assert found.length[0] <= 20
-    assert found.length[0] * found.height[0] == pytest.approx(curve.sum())
 
 
 # ---- running totals
@@ -89,12 +76,12 @@ def test_fits_and_rises_equal_the_naive_twins(seed: int, step_s: float) -> None:
     bursts = template((1, 5, 1.0), (13, 14, 2.0), (24, 30, 0.5))
     offsets = np.arange(-6, 8)
     reaches = np.array([2, 2, 3])
-    fits, rises = _fits(rates, bursts, reaches, offsets, step_s, PARAMS)
-    margin = max(1, round(PARAMS.margin_s / step_s))
+    fits, rises = _fits(rates, bursts, reaches, offsets, step_s)
+    margin = max(1, round(MARGIN_S / step_s))
     for run, burst, place in np.ndindex(fits.shape):
         begin, row = int(bursts.first[burst] + offsets[place]), rates[run].tolist()
         length, height = int(bursts.length[burst]), float(bursts.height[burst])
-        fit = naive.fit(row, begin, length, height, margin, PARAMS.excess_weight)
+        fit = naive.fit(row, begin, length, height, margin, EXCESS_WEIGHT)
         assert fits[run, burst, place] == pytest.approx(fit, abs=1e-9)
         assert rises[run, burst, place] == pytest.approx(naive.rise(row, begin, height, int(reaches[burst])), abs=1e-9)
 
@@ -107,12 +94,12 @@ def test_no_path_is_better_than_the_one_found(seed: int, burst_count: int, step_
     first = np.cumsum(rng.integers(2, 40, burst_count))
     bursts = template(*((int(begin), int(begin) + 1 + int(rng.integers(20)), 1.0) for begin in first))
     scores = rng.uniform(0, 1, (3, burst_count, len(offsets)))
-    found = _best_path(scores, offsets, bursts, step_s, PARAMS)
+    found = _best_path(scores, offsets, bursts, step_s)
     gap_s = np.diff(first, prepend=0) * step_s
     before_s = np.concatenate([[0.0], (bursts.last - bursts.first)[:-1] * step_s])
-    usual_s = PARAMS.deviation_s + PARAMS.drift_ratio * gap_s
-    later = (PARAMS.later_cost * step_s / (usual_s + PARAMS.stretch_ratio * before_s)).tolist()
-    earlier = (PARAMS.earlier_cost * step_s / usual_s).tolist()
+    usual_s = DEVIATION_S + DRIFT_RATIO * gap_s
+    later = (LATER_COST * step_s / (usual_s + STRETCH_RATIO * before_s)).tolist()
+    earlier = (EARLIER_COST * step_s / usual_s).tolist()
     for run in range(3):
         told = scores[run].tolist(), offsets.tolist()
         score = naive.path_score(*told, found[run].tolist(), later, earlier)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from tests.naive.signatures import similarity as naive
-from transforms.signatures.curve_bursts import bursts_of
-from transforms.signatures.signature import Extracted, SignatureBursts
+from transforms.signatures import similarity
+from transforms.signatures.bursts import Bursts, bursts_of
+from transforms.signatures.signature import Signature
 from transforms.signatures.similarity import (
-    MatchParams,
     burst_errors,
     correlation,
     cross_correlation,
@@ -32,10 +32,10 @@ def of(*values: float) -> Reals:
     return np.array(values, dtype=np.float64)
 
 
-def bursts(*spans: tuple[float, float, float]) -> SignatureBursts:
+def bursts(*spans: tuple[float, float, float]) -> Bursts:
     """Bursts of (start, peak, end)."""
     started, peaked, ended = (of(*column) for column in zip(*spans, strict=True)) if spans else (of(), of(), of())
-    return SignatureBursts(started, peaked, ended, ended - started, np.full(len(started), np.nan))
+    return Bursts(started, peaked, ended, ended - started, np.full(len(started), np.nan))
 
 
 # ---- curves
@@ -131,14 +131,14 @@ def test_bursts_are_matched_one_to_one() -> None:
     assert burst_errors(bursts((10, 12, 14), (15, 17, 19)), bursts((10, 12, 20))) == (0, 1)
 
 
-def test_bursts_that_share_no_time_are_one_if_their_peaks_are_near() -> None:
+def test_bursts_that_share_no_time_are_one_if_their_peaks_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = bursts((10, 12, 14))
     near, far = bursts((14, 17, 20)), bursts((14, 17.01, 20))
     assert burst_errors(near, truth) == (0, 0)
     assert burst_errors(far, truth) == (1, 1)
-    assert burst_errors(far, truth, MatchParams(tolerance_s=6.0)) == (0, 0)
     # touching is not sharing
-    assert burst_errors(near, truth, MatchParams(tolerance_s=0.0)) == (1, 1)
+    monkeypatch.setattr(similarity, "TOLERANCE_S", 0.0)
+    assert burst_errors(near, truth) == (1, 1)
 
 
 def test_as_many_as_can_be_then_the_nearest() -> None:
@@ -170,11 +170,13 @@ def test_matching_is_as_the_naive_twins_best(
 ) -> None:
     ours, theirs = placed(found), placed(truth)
     count, distance = naive.best_matching(ours, theirs, tolerance_s)
-    in_found, in_truth = pairs(bursts(*ours), bursts(*theirs), MatchParams(tolerance_s))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similarity, "TOLERANCE_S", tolerance_s)
+        in_found, in_truth = pairs(bursts(*ours), bursts(*theirs))
+        errors = burst_errors(bursts(*ours), bursts(*theirs))
     assert len(in_found) == count
     total = sum(abs(ours[i][1] - theirs[j][1]) for i, j in zip(in_found, in_truth, strict=True))
     assert total == pytest.approx(distance, abs=1e-6)
-    errors = burst_errors(bursts(*ours), bursts(*theirs), MatchParams(tolerance_s))
     assert errors == (len(truth) - count, len(found) - count)
 
 
@@ -183,11 +185,11 @@ def test_matching_is_as_the_naive_twins_best(
 
 def test_difference_says_what_came_and_went() -> None:
     truth = signature(APPLICATIONS[4], "write")
-    old = Extracted.curve(truth, bursts_of(truth))
+    old = Signature.curve(truth, bursts_of(truth))
     changed = truth.copy()
     changed[410:420] = 0.0
     changed[2000:2030] = 2e9
-    new = Extracted.curve(changed, bursts_of(changed))
+    new = Signature.curve(changed, bursts_of(changed))
     found = difference(old, new)
     assert found.gone.started_s.tolist() == [412.0]
     assert found.come.started_s.tolist() == [2000.0]
@@ -201,7 +203,7 @@ def test_difference_says_what_came_and_went() -> None:
 
 def test_difference_from_and_to_nothing() -> None:
     truth = signature(APPLICATIONS[4], "write")
-    one, none = Extracted.curve(truth, bursts_of(truth)), Extracted.nothing("too_few_samples")
+    one, none = Signature.curve(truth, bursts_of(truth)), Signature.nothing("too_few_samples")
     for old, new, gone, come in ((one, none, 7, 0), (none, one, 0, 7), (none, none, 0, 0)):
         found = difference(old, new)
         assert (len(found.gone), len(found.come)) == (gone, come)

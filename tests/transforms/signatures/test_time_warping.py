@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from tests.naive.signatures import time_warping as naive
 from transforms.arrays import Ints, Ragged, Reals
 from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.time_warping import TimeWarpingParams, dtw, warped_mean, warping_path
+from transforms.signatures.time_warping import dtw, warped_mean, warping_path
 
 NAN = float("nan")
 
@@ -115,9 +115,6 @@ def test_a_drifting_burst_lies_at_the_mean_time_and_keeps_its_height() -> None:
     found = warped_mean(values)
     np.testing.assert_allclose(found[23:33], 4.0)
     assert found.sum() == pytest.approx(40.0)
-    first = warped_mean(values, TimeWarpingParams(time="first"))
-    np.testing.assert_allclose(first[20:30], 4.0)
-    assert first.sum() == pytest.approx(40.0)
 
 
 @settings(max_examples=30, deadline=None)

@@ -10,10 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.naive.signatures import robust_bursts as naive
-from transforms.signatures.robust_bursts import (
-    CommonBurstParams,
+from tests.naive.signatures import robust_template as naive
+from transforms.signatures.robust_template import (
+    DIP_S,
+    EDGE_RATIO,
+    LEAST_S,
+    LEAST_VOLUME_RATIO,
     Reals,
+    Template,
     are_common,
     common_bursts,
     false_alarm_level,
@@ -21,7 +25,6 @@ from transforms.signatures.robust_bursts import (
 )
 
 BOUNDED = settings(max_examples=80, deadline=None)
-PARAMS = CommonBurstParams()
 
 
 @pytest.fixture(autouse=True)
@@ -132,10 +135,10 @@ def test_bursts_equal_the_naive_twins(drawn: tuple[list[float], list[bool]], ste
         curve,
         marks,
         step_s,
-        edge_ratio=PARAMS.edge_ratio,
-        dip_s=PARAMS.dip_s,
-        least_s=PARAMS.least_s,
-        least_volume_ratio=PARAMS.least_volume_ratio,
+        edge_ratio=EDGE_RATIO,
+        dip_s=DIP_S,
+        least_s=LEAST_S,
+        least_volume_ratio=LEAST_VOLUME_RATIO,
     )
     assert bursts_of(curve, marks, step_s) == expected
 
@@ -148,7 +151,7 @@ def test_bursts_lie_in_order_apart_and_inside_and_move_something(
     curve, marks = drawn
     found = bursts_of(curve, marks, step_s)
     assert all(0 <= begin < end <= len(curve) and sum(curve[begin:end]) > 0 for begin, end in found)
-    assert all(after[0] - before[1] > PARAMS.dip_s / step_s for before, after in pairwise(found))
+    assert all(after[0] - before[1] > DIP_S / step_s for before, after in pairwise(found))
 
 
 def test_a_burst_grows_to_where_the_curve_falls_and_to_its_ends() -> None:
@@ -203,3 +206,21 @@ def test_heights_equal_the_naive_twins(drawn: tuple[list[float], list[bool]], se
 def test_a_chain_of_short_peaks_has_a_height() -> None:
     curve = np.array([5.0, 0, 0, 0, 0] * 6)
     assert heights(curve, np.array([0]), np.array([30])) == pytest.approx(1.0)
+
+
+# ---- templates
+
+
+def test_a_template_has_the_volume_of_its_curve() -> None:
+    curve = np.array([0.0, 0, 2, 4, 4, 4, 4, 2, 0, 0, 1, 0])
+    found = Template.of(curve, np.array([2, 10]), np.array([8, 11]))
+    np.testing.assert_array_equal(found.height, [4, 1])
+    np.testing.assert_array_equal(found.length, [5, 1])
+
+
+def test_a_template_is_no_longer_than_its_burst() -> None:
+    # a tall peak over a low plateau: at the plateau's height its volume would last for ever
+    curve = np.concatenate([np.full(18, 1e-12), [1.0, 1.0]])
+    found = Template.of(curve, np.array([0]), np.array([20]))
+    assert found.length[0] <= 20
+    assert found.length[0] * found.height[0] == pytest.approx(curve.sum())

@@ -1,9 +1,9 @@
-"""Common bursts: where so many runs are busy at once that others alone would hardly make them so.
+"""Templates: the bursts that aligned runs have in common, where others alone would hardly make so many of them busy.
 
 The foreign traffic of each run is as it is in the whole set outside of the bursts that are known: a rate v is exceeded
 there with probability g(v). That so many of n runs reach v at one time has, without a common burst, the binomial tail
 as its probability; a time is in a common burst if, for some number of runs, from more than half of them to all, the
-rate that so many reach is less probable than a level.
+rate that so many reach is less probable than a level. All numbers here are ours, and were chosen on simulated sites.
 """
 
 from __future__ import annotations
@@ -12,34 +12,49 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals
-from transforms.signatures.curve_bursts import joined, stretches
+from transforms.arrays import Bools, Ints, Reals, offsets_of, owners, places_within
+from transforms.signatures.bursts import joined, stretches
+
+#: how improbable a time of a signature of _LEVEL_SPAN_S seconds is to be; it falls with this power of the signatures'
+#: length, since a longer one has more times at which others may meet
+_FALSE_ALARM_LEVEL, _LEVEL_SPAN_S, _LEVEL_POWER = 0.004, 1000.0, 1.5
+#: a burst goes as far as the curve exceeds this share of its upper quartile
+EDGE_RATIO = 0.25
+#: shorter pauses do not divide a burst
+DIP_S = 4.0
+#: shorter bursts are none, nor are those of less than this share of the median burst's volume
+LEAST_S, LEAST_VOLUME_RATIO = 2.0, 0.03
 
 
 @dataclass(frozen=True, slots=True)
-class CommonBurstParams:
-    """What counts as a common burst; all are ours, and were chosen on simulated sites.
+class Template:
+    """Bursts of a template (n), in order: first, last in steps from the start, `last` is the one after.
 
-    false_alarm_level: of a time of level_span_s seconds; it falls with the power level_power of the signatures'
-    length, since a longer one has more times at which others may meet. edge_ratio: a burst goes as far as the curve
-    exceeds this share of its upper quartile. dip_s: shorter pauses do not divide a burst. least_s: shorter ones are
-    none. least_volume_ratio: nor are those of less than this share of the median burst's volume.
+    height (n): the rate that a burst holds, in bytes per second. length (n): for how many steps it would hold it.
     """
 
-    false_alarm_level: float = 0.004
-    level_span_s: float = 1000.0
-    level_power: float = 1.5
-    edge_ratio: float = 0.25
-    dip_s: float = 4.0
-    least_s: float = 2.0
-    least_volume_ratio: float = 0.03
+    first: Ints
+    last: Ints
+    height: Reals
+    length: Ints
+
+    def chosen(self, is_chosen: Bools) -> Template:
+        """Return the bursts that are marked (n)."""
+        return Template(self.first[is_chosen], self.last[is_chosen], self.height[is_chosen], self.length[is_chosen])
+
+    @classmethod
+    def of(cls, curve: Reals, first: Ints, last: Ints) -> Template:
+        """Return the bursts of a curve (steps) as boxes of the same volume; none of them is without any."""
+        height = heights(curve, first, last)
+        volume = np.array([curve[begin:end].sum() for begin, end in zip(first, last, strict=True)])
+        length = np.clip(np.rint(volume / height), 1, last - first).astype(np.int64)
+        return cls(first, last, height, length)
 
 
-def false_alarm_level(count: int, step_s: float, params: CommonBurstParams | None = None) -> float:
+def false_alarm_level(count: int, step_s: float) -> float:
     """Return how improbable a time of a curve of so many has to be without a common burst."""
-    chosen = params or CommonBurstParams()
-    falling = (chosen.level_span_s / (count * step_s)) ** chosen.level_power
-    return chosen.false_alarm_level * float(min(falling, 4.0))
+    falling = (_LEVEL_SPAN_S / (count * step_s)) ** _LEVEL_POWER
+    return _FALSE_ALARM_LEVEL * float(min(falling, 4.0))
 
 
 def are_common(rates: Reals, is_foreign: Bools, level: float) -> Bools:
@@ -79,9 +94,7 @@ def are_common(rates: Reals, is_foreign: Bools, level: float) -> Bools:
     return is_common
 
 
-def common_bursts(
-    curve: Reals, is_common: Bools, step_s: float, params: CommonBurstParams | None = None
-) -> tuple[Ints, Ints]:
+def common_bursts(curve: Reals, is_common: Bools, step_s: float) -> tuple[Ints, Ints]:
     """Return the common bursts of a curve.
 
     Parameters
@@ -95,24 +108,23 @@ def common_bursts(
     Ints, Ints : the first time of each burst, and the one after its last
 
     """
-    chosen = params or CommonBurstParams()
     first, last = stretches(is_common)
-    first, last = joined(first, last, chosen.dip_s / step_s)
-    is_long = last - first >= chosen.least_s / step_s
-    first, last = _grown(curve, first[is_long], last[is_long], chosen.edge_ratio)
-    first, last = joined(first, last, chosen.dip_s / step_s)
+    first, last = joined(first, last, DIP_S / step_s)
+    is_long = last - first >= LEAST_S / step_s
+    first, last = _grown(curve, first[is_long], last[is_long])
+    first, last = joined(first, last, DIP_S / step_s)
     total = np.concatenate([[0.0], np.cumsum(curve)])
     volume = total[last] - total[first]
     if not len(volume):
         return first, last
-    is_large = (volume > chosen.least_volume_ratio * np.median(volume)) & (last - first >= chosen.least_s / step_s)
+    is_large = (volume > LEAST_VOLUME_RATIO * np.median(volume)) & (last - first >= LEAST_S / step_s)
     return first[is_large], last[is_large]
 
 
-def _grown(curve: Reals, first: Ints, last: Ints, edge_ratio: float) -> tuple[Ints, Ints]:
+def _grown(curve: Reals, first: Ints, last: Ints) -> tuple[Ints, Ints]:
     """Return stretches as long as the curve exceeds a share of each one's height around it."""
     ends: list[tuple[int, int]] = []
-    for begin, end, least in zip(first, last, edge_ratio * heights(curve, first, last), strict=True):
+    for begin, end, least in zip(first, last, EDGE_RATIO * heights(curve, first, last), strict=True):
         inside = np.flatnonzero(curve[begin:end] > least)
         if not len(inside):
             continue
@@ -141,10 +153,9 @@ def heights(curve: Reals, first: Ints, last: Ints) -> Reals:
     counts = last - first
     if not len(counts):
         return np.zeros(0)
-    begins = np.cumsum(counts) - counts
-    place = np.arange(int(counts.sum())) + np.repeat(first - begins, counts)
-    owner = np.repeat(np.arange(len(counts)), counts)
-    values = curve[place]
+    offsets = offsets_of(counts)
+    begins, owner = offsets[:-1], owners(offsets)
+    values = curve[first[owner] + places_within(counts)]
     ordered = values[np.lexsort((values, owner))]
     at = begins + 0.75 * (counts - 1)
     low = at.astype(np.int64)

@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.naive.signatures import curve_bursts as naive
-from transforms.signatures.curve_bursts import CurveBurstParams, bursts_of, height
+from tests.naive.signatures import bursts as naive
+from transforms.signatures import bursts as module
+from transforms.signatures.bursts import HEIGHT_RATIO, bursts_of, height
 from transforms.synthetic.site import APPLICATIONS, Application, signature
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -32,7 +33,7 @@ def test_the_truth_has_just_its_bursts(application: Application) -> None:
     # all but the part of a second that it begins or ends in
     lost = np.array([burst.volume_bytes for burst in true]) - found.volume_bytes
     assert lost.min() > -1.0
-    assert lost.max() < 2 * CurveBurstParams().height_ratio * height(curve)
+    assert lost.max() < 2 * HEIGHT_RATIO * height(curve)
     assert (found.started_s < found.peaked_s).all()
     assert (found.peaked_s < found.ended_s).all()
     assert np.isnan(found.support_ratio).all()
@@ -59,7 +60,6 @@ def test_a_burst_by_hand() -> None:
 def test_short_dips_belong_to_the_burst_and_longer_ones_part_two() -> None:
     assert len(bursts_of(of((9, 5), (0, 4), (9, 5)))) == 1
     assert len(bursts_of(of((9, 5), (0, 5), (9, 5)))) == 2
-    assert len(bursts_of(of((9, 5), (0, 5), (9, 5)), CurveBurstParams(dip_s=5))) == 1
     found = bursts_of(of((9, 5), (1, 4), (9, 5)))
     assert found.volume_bytes.tolist() == [94.0]
 
@@ -119,7 +119,10 @@ def test_scales_do_not_count(scale: float) -> None:
 )
 def test_as_the_naive_twin(pieces: list[tuple[float, int]], ratio: float, dip_s: int, volume_ratio: float) -> None:
     curve = of(*pieces)
-    found = bursts_of(curve, CurveBurstParams(ratio, dip_s, volume_ratio))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("HEIGHT_RATIO", ratio), ("DIP_S", dip_s), ("VOLUME_RATIO", volume_ratio)):
+            patch.setattr(module, name, value)
+        found = bursts_of(curve)
     twin = naive.bursts(curve.tolist(), ratio, dip_s, volume_ratio)
     assert found.started_s.tolist() == [first for first, _, _, _ in twin]
     assert found.peaked_s.tolist() == [peak + 0.5 for _, peak, _, _ in twin]

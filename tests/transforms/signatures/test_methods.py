@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
-from transforms.signatures.extracting import DEFAULT_METHOD, METHODS, SignatureParams, extract
+from transforms.signatures.methods import DEFAULT_METHOD, METHODS, SignatureParams, extract
 from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import Extracted
+from transforms.signatures.signature import Signature
 
 NAN, INF = float("nan"), float("inf")
 BOUNDED = settings(max_examples=15, deadline=None)
@@ -29,9 +29,9 @@ def silent() -> Iterator[None]:
         yield
 
 
-def answers(one: SampleSet, methods: Sequence[str] = METHODS) -> dict[str, Extracted]:
+def answers(one: SampleSet, methods: Sequence[str] = METHODS) -> dict[str, Signature]:
     """Each method's answer for one set; all are well formed."""
-    found = {told.method: told.extracted[0] for told in extract(SampleSets.of([one]), None, methods)}
+    found = {told.method: told.signatures[0] for told in extract(SampleSets.of([one]), None, methods)}
     assert {method: faults(told) for method, told in found.items() if faults(told)} == {}
     return found
 
@@ -132,13 +132,13 @@ def test_sets_side_by_side_do_not_touch() -> None:
     ones = [noisy(1), set_of([]), noisy(2, runs=4), with_one_stopped, set_of([np.zeros(100)] * 6)]
     together = extract(SampleSets.of(ones))
     for told in together:
-        assert len(told.extracted) == len(ones)
+        assert len(told.signatures) == len(ones)
         assert told.is_outlier.shape == (sum(one.run_count for one in ones),)
     for place, one in enumerate(ones):
         for told, alone in zip(together, extract(SampleSets.of([one])), strict=True):
-            assert told.extracted[place].outcome == alone.extracted[0].outcome
-            np.testing.assert_array_equal(told.extracted[place].bytes_per_s, alone.extracted[0].bytes_per_s)
-    outcomes = {told.method: [found.outcome for found in told.extracted] for told in together}
+            assert told.signatures[place].outcome == alone.signatures[0].outcome
+            np.testing.assert_array_equal(told.signatures[place].bytes_per_s, alone.signatures[0].bytes_per_s)
+    outcomes = {told.method: [found.outcome for found in told.signatures] for told in together}
     assert outcomes["robust"] == ["extracted", "too_few_samples", "too_few_samples", "extracted", "no_io"]
 
 
@@ -157,7 +157,7 @@ def test_runs_that_stopped_early_are_left_out_of_all_but_the_raw_method() -> Non
         expected = [False] * 8 if told.method == "iosi_raw" else [False] * 6 + [True] * 2
         assert told.is_outlier.tolist() == expected, told.method
         if told.method == "robust":
-            np.testing.assert_allclose(told.extracted[0].bytes_per_s, truth_by_second(BURSTS, 200), atol=1e-3)
+            np.testing.assert_allclose(told.signatures[0].bytes_per_s, truth_by_second(BURSTS, 200), atol=1e-3)
 
 
 def test_a_run_of_others_storm_is_weighed_and_not_left_out_of_the_default() -> None:
@@ -167,7 +167,7 @@ def test_a_run_of_others_storm_is_weighed_and_not_left_out_of_the_default() -> N
     told = {answer.method: answer for answer in extract(SampleSets.of([one]))}
     assert not told["robust"].is_outlier.any()
     assert told["mean"].is_outlier.tolist() == [False] * 7 + [True]
-    assert len(told["robust"].extracted[0].bursts) == 4
+    assert len(told["robust"].signatures[0].bursts) == 4
 
 
 @pytest.mark.parametrize("method", METHODS)
