@@ -17,7 +17,6 @@ import numpy as np
 
 from flows.advice.inputs import FilesystemState, KnownSignature, LeftOut, Load, RunningJob, SiteState, on_filesystem
 from flows.settings import AdviceSettings, Settings
-from flows.steps.plan import expose
 from transforms.arrays import Reals
 from warehouse.contracts import Table
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
@@ -133,7 +132,7 @@ def _newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: 
         raise NothingToDo(
             f"No polls have landed in {store.root}. Land some with `iosig land`, or say with --mix what there is."
         )
-    expose(store, connection, POLLS, _parts(landings, POLLS, [date.fromisoformat(max(days))]))
+    models.expose_parts(store, connection, POLLS, _parts(landings, POLLS, [date.fromisoformat(max(days))]))
     newest: datetime = connection.sql("select max(polled_at) as polled_at from landed.polls").pl().item()
     return _utc(newest)
 
@@ -148,7 +147,7 @@ def _ticks(
     """Return the ticks of each file system that may say what its load is, as the night would sum its polls."""
     after = at - timedelta(seconds=_OLDEST_LOAD_S + settings.advice.load_window_s)
     days = [after.date() + timedelta(days=number) for number in range((at.date() - after.date()).days + 1)]
-    expose(store, connection, POLLS, _parts(landings, POLLS, days))
+    models.expose_parts(store, connection, POLLS, _parts(landings, POLLS, days))
     window = timedelta(seconds=settings.advice.load_window_s)
     polls = connection.sql(_LATE_POLLS, params={"after": after, "at": at, "window": window}).pl()
     models.expose_frame(connection, "landed", "polls", polls)
@@ -238,7 +237,7 @@ def _jobs(
     at: datetime,
 ) -> list[dict[str, Any]]:
     """Return the application runs that ran at an instant, or ended within the time whose load may be asked for."""
-    expose(store, connection, JOB_RECORDS, _parts(landings, JOB_RECORDS))
+    models.expose_parts(store, connection, JOB_RECORDS, _parts(landings, JOB_RECORDS))
     records = connection.sql(
         _NEAR_RECORDS,
         params={

@@ -16,8 +16,8 @@ release.
   like, and what held it up.
 - `periods` (`find`, `judged_of`, `params_of`, `rows_from`): Periods: how often each job, series, traced run or
   application does its I/O, by every method.
-- `plan` (`Plan`, `make_plan`, `expose`): What a run has to do: the days that new or replaced landings make stale,
-  and no others.
+- `plan` (`Plan`, `make_plan`): What a run has to do: the days that new or replaced landings make stale, and no
+  others.
 - `predictions` (`land_journal`, `stage_predictions`): Predictions: what the journal holds is landed, and each day's
   become a table.
 - `release` (`release`): The release: all that was built and checked becomes visible at once.

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
 from flows.settings import Settings
 from warehouse.contracts import Table
@@ -25,10 +24,6 @@ from warehouse.releases.releases import Release
 from warehouse.store import landing, models
 from warehouse.store.landing import Landing
 from warehouse.store.store import Store
-
-if TYPE_CHECKING:
-    import duckdb
-
 
 #: days of polls, on which runs and series ended, and of predictions
 _Stale = tuple[list[date], list[date | None], list[date]]
@@ -93,15 +88,6 @@ def code_version() -> str:
     return version("iosig")
 
 
-def expose(
-    store: Store, connection: duckdb.DuckDBPyConnection, table: Table, parts: Iterable[tuple[Landing, landing.Part]]
-) -> None:
-    """Make those of some landed parts that are of a table readable as that table."""
-    of_table = [(lot, part) for lot, part in parts if part.table == table.name]
-    files = [store.root / part.path for _, part in of_table]
-    models.expose_landed(connection, table, files, [lot.landing_id for lot, _ in of_table])
-
-
 def make_plan(store: Store, settings: Settings, since: date | None = None, until: date | None = None) -> Plan:
     """Find what is stale since the current release, or take all days of a range.
 
@@ -153,7 +139,8 @@ def _stale(store: Store, settings: Settings, landings: list[Landing], touched: l
     poll_days = _days_of(POLLS, touched)
     with models.engine(store.builds / "spill", settings.engine.memory_limit) as connection:
         for table in (JOB_RECORDS, SERIES, TRACES):
-            expose(store, connection, table, [(lot, part) for lot in landings for part in lot.parts])
+            parts = [(lot, part) for lot in landings for part in lot.parts]
+            models.expose_parts(store, connection, table, parts)
         parameters = {
             "landings": [lot.landing_id for lot in touched],
             "poll_days": poll_days,

@@ -14,7 +14,7 @@ import polars as pl
 
 from flows.settings import Settings
 from flows.steps.checker import Checker, InProcess
-from flows.steps.plan import Plan, expose
+from flows.steps.plan import Plan
 from warehouse.contracts import Table, frames
 from warehouse.contracts.classes import CLASSES
 from warehouse.contracts.extrapolations import EXTRAPOLATIONS
@@ -126,11 +126,11 @@ class Run:
 
     def expose_landed(self, connection: duckdb.DuckDBPyConnection, table: Table, day: Day = None) -> None:
         """Make a landed table readable, of one day if it is given."""
-        expose(self.store, connection, table, self.plan.parts(table.name, day))
+        models.expose_parts(self.store, connection, table, self.plan.parts(table.name, day))
 
     def expose_traces(self, connection: duckdb.DuckDBPyConnection, table: Table, trace_ids: pl.Series) -> None:
         """Make a landed table readable, of some traced runs."""
-        expose(self.store, connection, table, self._of_traces(table, trace_ids))
+        models.expose_parts(self.store, connection, table, self._of_traces(table, trace_ids))
 
     def landed_files(self, table: Table, trace_ids: pl.Series) -> list[Path]:
         """Return the landed files of a table that hold some traced runs."""

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table, frames
-from warehouse.store.store import write_parquet
+from warehouse.store.store import Store, write_parquet
 
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
+
+    from warehouse.store.landing import Landing, Part
 
 SQL_ROOT = Path(__file__).resolve().parents[2] / "sql"
 
@@ -70,6 +72,15 @@ def expose_landed(
         params={"paths": [str(path) for path in files], "landing_ids": list(landing_ids)},
     )
     _name(connection, relation, "landed", table.name)
+
+
+def expose_parts(
+    store: Store, connection: duckdb.DuckDBPyConnection, table: Table, parts: Iterable[tuple[Landing, Part]]
+) -> None:
+    """Make those of some landed parts that are of a table readable as `landed.table`."""
+    of_table = [(lot, part) for lot, part in parts if part.table == table.name]
+    files = [store.root / part.path for _, part in of_table]
+    expose_landed(connection, table, files, [lot.landing_id for lot, _ in of_table])
 
 
 def expose_frame(connection: duckdb.DuckDBPyConnection, schema: str, name: str, frame: pl.DataFrame) -> None:
