@@ -17,7 +17,6 @@ from warehouse.errors import UsageError
 from warehouse.following.flushes import Flush, Moves
 from warehouse.store.journal import State
 
-_STATE_VERSION = 1
 #: a run's clock that moves on by more than so many times the time that passes here has jumped
 _JUMP_RATIO = 2.0
 #: what a clock may be ahead for other reasons: flushes that come late, clocks that drift [s]
@@ -190,7 +189,6 @@ class Followed:
             predictors[direction] = {**plain, "content_bytes": len(content)}
             contents.append(content)
         position = {
-            "version": _STATE_VERSION,
             "feed": dict(self.position),
             "params": self._told_params(),
             "finest_s": self.params.finest_s,
@@ -206,29 +204,22 @@ class Followed:
         return State(self.identity.followed_id, position, b"".join(contents))
 
     def restore(self, state: State) -> None:
-        """Go on from a state; UsageError if it is of other parameters, ValueError if it is none."""
+        """Go on from a state; UsageError if it is of other parameters."""
         told = state.position
-        try:
-            if told["version"] != _STATE_VERSION:
-                raise ValueError("it is of another version")
-            if told["params"] != self._told_params():
-                raise UsageError(
-                    f"{self.identity.followed_id} was followed with other parameters: give the same ones, or --anew."
-                )
-            self.params = replace(self.params, finest_s=float(told["finest_s"]))
-            self.told = {name: int(count) for name, count in told["told"].items()}
-            self.run_number, self.is_over = int(told["run_number"]), bool(told["is_over"])
-            self._clock = _Clock(_time(told["until_s"]), _time(told["began_s"]))
-            self._evaluated_s = {name: float(at_s) for name, at_s in told["evaluated_s"].items()}
-            self._waiting_events = list(told["waiting_events"])
-            self.position = told["feed"]
-            at = 0
-            for direction, plain in sorted(told["predictors"].items()):
-                end = at + int(plain["content_bytes"])
-                self.predictors[direction] = Predictor.from_state(self.params, plain, state.content[at:end])
-                at = end
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError("it is not whole") from error
+        if told["params"] != self._told_params():
+            raise UsageError(
+                f"{self.identity.followed_id} was followed with other parameters: give the same ones, or --anew."
+            )
+        self.params = replace(self.params, finest_s=told["finest_s"])
+        self.told, self.position, self._evaluated_s = dict(told["told"]), told["feed"], dict(told["evaluated_s"])
+        self.run_number, self.is_over = told["run_number"], told["is_over"]
+        self._clock = _Clock(_time(told["until_s"]), _time(told["began_s"]))
+        self._waiting_events = list(told["waiting_events"])
+        at = 0
+        for direction, plain in sorted(told["predictors"].items()):
+            end = at + plain["content_bytes"]
+            self.predictors[direction] = Predictor.from_state(self.params, plain, state.content[at:end])
+            at = end
 
     def _told_params(self) -> dict[str, Any]:
         # the finest step of polls is their own
@@ -237,11 +228,11 @@ class Followed:
 
     def count_on(self, state: State) -> None:
         """Begin anew, but count runs and evaluations on from a state."""
-        self.run_number = int(state.position["run_number"]) + 1
+        self.run_number = state.position["run_number"] + 1
         for direction, plain in state.position["predictors"].items():
             self.predictors[direction] = Predictor(self.params)
-            self.predictors[direction].evaluation_count = int(plain["evaluation_count"])
-        self.told = {name: int(count) for name, count in state.position["told"].items()}
+            self.predictors[direction].evaluation_count = plain["evaluation_count"]
+        self.told = dict(state.position["told"])
 
 
 @lru_cache(maxsize=64)
@@ -277,4 +268,4 @@ def _plain(value: float) -> float | None:
 
 
 def _time(value: float | None) -> float:
-    return -math.inf if value is None else float(value)
+    return -math.inf if value is None else value

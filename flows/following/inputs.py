@@ -127,7 +127,10 @@ class Opener:
         if self.journal is None:
             return None
         self.journal.follow(followed_id)
-        return self.journal.state(followed_id)
+        state = self.journal.state(followed_id)
+        if state is not None and state.fault is not None and not self.is_anew:
+            raise UsageError(f"What is kept of {followed_id} cannot be used: {state.fault}. Follow it with --anew.")
+        return state
 
     def _position(self, state: State | None) -> Position:
         if state is None or self.is_anew:
@@ -136,17 +139,8 @@ class Opener:
         return found
 
     def _ready(self, followed: Followed, state: State | None) -> Followed:
-        if state is None:
-            return followed
-        try:
-            if self.is_anew:
-                followed.count_on(state)
-            else:
-                followed.restore(state)
-        except ValueError as error:
-            raise UsageError(
-                f"What is kept of {followed.identity.followed_id} cannot be used: {error}. Follow it with --anew."
-            ) from error
+        if state is not None:
+            (followed.count_on if self.is_anew else followed.restore)(state)
         return followed
 
 

@@ -296,18 +296,8 @@ class PhaseTracker:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Self:
-        """Return the tracker of a state; ValueError where it is none."""
+        """Return the tracker that `to_dict` wrote."""
         found = cls()
-        try:
-            kept = [_Phase(*(float(value) for value in row)) for row in state["phases"]]
-            count = state["phase_count"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError("this is not the state of a phase tracker") from error
-        times = [time for phase in kept for time in (phase.onset_s, phase.ended_s)]
-        is_fine = times == sorted(times) and all(math.isfinite(time) for time in times)
-        is_fine &= all(0 <= phase.volume_bytes < math.inf for phase in kept)
-        if not is_fine or not isinstance(count, int) or not len(kept) <= min(count, _KEPT_COUNT):
-            raise ValueError("the phases of a state are not in order, or too many")
-        found._kept.extend(kept)
-        found._count = count
+        found._kept.extend(_Phase(*row) for row in state["phases"])
+        found._count = state["phase_count"]
         return found

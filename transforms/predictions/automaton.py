@@ -12,12 +12,11 @@ All of it is scale-free: periods are compared by their ratio, and what is "a whi
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from transforms.predictions.states import is_count, is_finite
+from transforms.predictions.numbers import is_count, is_finite
 
 #: what an evaluation may say beside its period: a change-point detector fired; nothing was measured; the run is over
 EVENT_CAUSES = ("change_point", "gap", "end")
@@ -36,8 +35,6 @@ CAUSES = (
 )
 #: states that are not periodic, by the names that they have in the graph
 OTHER_STATES = ("start", "aperiodic", "gap", "end")
-
-_Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,44 +345,19 @@ class PhaseAutomaton:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> PhaseAutomaton:
-        """Return the automaton that `to_dict` wrote; raise ValueError where the state is none."""
-        try:
-            found = cls(AutomatonParams(**state["params"]))
-            graph = state["graph"]
-            found._states = {node["name"]: _checked(PhaseState, node) for node in graph["nodes"]}
-            for edge in graph["edges"]:
-                kind = edge["source"], edge["target"], edge["cause"]
-                found._edges[kind] = _checked(_Edge, {key: edge[key] for key in ("count", "first_s", "times_s")})
-            found._candidate = None if state["candidate"] is None else _checked(_Candidate, state["candidate"])
-            found._current = graph["current"] if graph["nodes"] else "start"
-            found._last_s, found._named = state["last_s"], state["named_count"]
-            found._forgotten = graph["forgotten_state_count"]
-            found._unconfirmed = graph["unconfirmed_change_count"]
-            found._check_restored()
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError("this is no state of a phase automaton") from error
+        """Return the automaton that `to_dict` wrote."""
+        found = cls(AutomatonParams(**state["params"]))
+        graph = state["graph"]
+        found._states = {node["name"]: PhaseState(**node) for node in graph["nodes"]}
+        for edge in graph["edges"]:
+            kind = edge["source"], edge["target"], edge["cause"]
+            found._edges[kind] = _Edge(edge["count"], edge["first_s"], edge["times_s"])
+        found._candidate = None if state["candidate"] is None else _Candidate(**state["candidate"])
+        found._current = graph["current"] if graph["nodes"] else "start"
+        found._last_s, found._named = state["last_s"], state["named_count"]
+        found._forgotten = graph["forgotten_state_count"]
+        found._unconfirmed = graph["unconfirmed_change_count"]
         return found
-
-    def _check_restored(self) -> None:
-        """Refuse a state that no evaluations lead to, as far as it would lead astray what comes next."""
-        names = set(self._states)
-        periodic = [state for state in self._states.values() if state.name not in OTHER_STATES]
-        is_graph = all(
-            {source, target} <= names and cause in CAUSES and len(edge.times_s) <= self.params.most_times
-            for (source, target, cause), edge in self._edges.items()
-        )
-        is_begun = self._current in names and "start" in names and is_finite(self._last_s)
-        is_fresh = not names and self._current == "start" and self._last_s is None and self._candidate is None
-        counts = (self._named, self._forgotten, self._unconfirmed)
-        if not (is_graph and (is_begun or is_fresh) and all(is_count(each) for each in counts)):
-            raise ValueError("the state of the phase automaton contradicts itself")
-        is_named = all(
-            re.fullmatch(r"period_[1-9][0-9]{0,17}", state.name, re.ASCII) and int(state.name[7:]) <= self._named
-            for state in periodic
-        )
-        is_right = all((state.period_s is None) == (state.name in OTHER_STATES) for state in self._states.values())
-        if len(periodic) > self.params.most_states or not (is_named and is_right):
-            raise ValueError("the state of the phase automaton has too many states, or states of the wrong kind")
 
 
 # ---- candidates
@@ -417,26 +389,3 @@ def _mean_period(candidate: _Candidate) -> float | None:
     mean = math.exp(min(max(candidate.log_sum / candidate.count, lowest), highest))
     # a mean of equal numbers is that number, but for rounding
     return min(max(mean, candidate.shortest_s), candidate.longest_s)
-
-
-# ---- what a stored state may hold
-
-
-def _checked(kind: type[_Record], values: Mapping[str, Any]) -> _Record:
-    """Return a record of a stored state; raise ValueError where a value is of the wrong kind."""
-    for name, value in values.items():
-        if name == "count" or name.endswith("_count"):
-            is_right = is_count(value)
-        elif name == "times_s":
-            is_right = isinstance(value, list) and all(is_finite(each) for each in value)
-        elif name == "name":
-            is_right = isinstance(value, str)
-        elif name == "is_change_point":
-            is_right = isinstance(value, bool)
-        elif "period" in name or name in {"shortest_s", "longest_s"}:
-            is_right = value is None or (is_finite(value) and value > 0)
-        else:
-            is_right = is_finite(value)
-        if not is_right:
-            raise ValueError(f"the state of the phase automaton has no usable {name}")
-    return kind(**values)

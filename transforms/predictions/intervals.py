@@ -19,13 +19,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from transforms.arrays import Ints, Reals
-from transforms.predictions.states import LARGEST, is_count
 
 #: what is said of the next burst; see `NextBurst`
 OUTCOMES = ("expected", "due", "overdue", "no_period", "no_bursts")
@@ -92,9 +91,9 @@ class IntervalParams:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        if not (_is_whole(self.history_count) and _is_whole(self.min_samples)):
+        if self.history_count < 1 or self.min_samples < 1:
             raise ValueError("history_count and min_samples are whole numbers above 0")
-        if not _is_positive(self.resolution_ratio):
+        if not 0 < self.resolution_ratio < math.inf:
             raise ValueError("resolution_ratio is a finite number above 0")
 
 
@@ -108,8 +107,7 @@ class PeriodRange:
 
     def __post_init__(self) -> None:
         """Refuse what is no range of periods."""
-        is_number = _is_positive(self.shortest_s) and _is_positive(self.typical_s) and _is_positive(self.longest_s)
-        if not (is_number and self.shortest_s <= self.typical_s <= self.longest_s):
+        if not 0 < self.shortest_s <= self.typical_s <= self.longest_s < math.inf:
             raise ValueError("a range of periods is 0 < shortest <= typical <= longest, all of them finite")
 
 
@@ -197,7 +195,7 @@ class PredictionHistory:
         frequency = np.array([math.nan if each is None else each for each in self._frequency_hz], dtype=np.float64)
         return merged(frequency, np.array(self._window_s, dtype=np.float64), self.params)
 
-    def _keep(self, frequency_hz: Any, window_s: Any) -> None:
+    def _keep(self, frequency_hz: float | None, window_s: float) -> None:
         if frequency_hz is not None and not _is_invertible(frequency_hz):
             raise ValueError("a frequency is a finite number above 0 [Hz], or None")
         if not _is_invertible(window_s):
@@ -215,19 +213,10 @@ class PredictionHistory:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> PredictionHistory:
-        """Return the history that `to_dict` wrote; raise ValueError where the state is none."""
-        try:
-            params = state["params"]
-            frequency, window = state["frequency_hz"], state["window_s"]
-            if set(params) != {each.name for each in fields(IntervalParams)}:
-                raise ValueError("the state's parameters are not those of a history of predictions")
-            found = cls(IntervalParams(**params))
-            if not len(frequency) == len(window) <= found.params.history_count:
-                raise ValueError("the state has too many evaluations, or not as many frequencies as windows")
-            for each, length in zip(frequency, window, strict=True):
-                found._keep(each, length)
-        except (KeyError, TypeError) as error:
-            raise ValueError("this is no state of a history of predictions") from error
+        """Return the history that `to_dict` wrote."""
+        found = cls(IntervalParams(**state["params"]))
+        found._frequency_hz.extend(state["frequency_hz"])
+        found._window_s.extend(state["window_s"])
         return found
 
 
@@ -248,7 +237,7 @@ class NextBurstParams:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        if not (_is_whole(self.burst_count) and _is_number(self.tail_ratio) and 0 <= self.tail_ratio < 0.5):
+        if not (self.burst_count >= 1 and 0 <= self.tail_ratio < 0.5):
             raise ValueError("burst_count is a whole number above 0, tail_ratio at least 0 and below 0.5")
 
 
@@ -358,20 +347,6 @@ def _check_bursts(started_s: Reals, volume_bytes: Reals, now_s: float) -> None:
         raise ValueError("now is a finite time, and no burst starts after it")
 
 
-# ---- numbers
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
-
-
-def _is_positive(value: Any) -> bool:
-    return _is_number(value) and 0 < value <= LARGEST
-
-
-def _is_invertible(value: Any) -> bool:
-    return _is_positive(value) and 0 < 1 / float(value) < math.inf
-
-
-def _is_whole(value: Any) -> bool:
-    return is_count(value) and bool(value)
+def _is_invertible(value: float) -> bool:
+    """Return whether a value and its inverse are finite numbers above 0."""
+    return 0 < value < math.inf and 1.0 / value < math.inf

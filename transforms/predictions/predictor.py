@@ -36,8 +36,8 @@ from transforms.predictions.intervals import (
     PredictionHistory,
     next_burst,
 )
+from transforms.predictions.numbers import finite_or_none
 from transforms.predictions.pyramid import Pyramid, Window
-from transforms.predictions.states import finite_or_none
 from transforms.throughput.requests import Requests
 
 STRATEGIES = ("all", "fixed", "periods", "adaptive")
@@ -57,7 +57,6 @@ _MOST_GAPS = 64
 _LEAST_PHASES = 5
 #: parts of a window that are looked at where nothing is found in all of it
 _SHORTER_RATIOS = (1 / 8, 1 / 64)
-_STATE_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,14 +363,13 @@ class Predictor:
         """Return all that there is to know: plain values that JSON can hold, and the samples."""
         pyramid, content = self.pyramid.to_state()
         state = {
-            "version": _STATE_VERSION,
             "evaluation_count": self.evaluation_count,
             "start_s": self.start_s,
             "changed_s": self.changed_s,
             "hit_count": self.hit_count,
             "period_s": self.period_s,
             "observed": [list(pair) for pair in self.observed],
-            "samples": pyramid,
+            "pyramid": pyramid,
             "tracker": self.tracker.to_dict(),
             "detector": self.detector.to_dict(),
             "history": self.history.to_dict(),
@@ -381,33 +379,21 @@ class Predictor:
 
     @classmethod
     def from_state(cls, params: OnlineParams, state: Mapping[str, Any], content: bytes) -> Self:
-        """Return the predictor of a state, which goes on as the one would that it was taken from; else ValueError."""
+        """Return the predictor of a state, which goes on as the one would that it was taken from."""
         found = cls(params)
-        try:
-            if state["version"] != _STATE_VERSION:
-                raise ValueError("this is the state of another version")
-            found.pyramid = Pyramid.from_state(state["samples"], content)
-            found.tracker = PhaseTracker.from_dict(state["tracker"])
-            found.detector = Detector.from_dict(state["detector"])
-            found.history = PredictionHistory.from_dict(state["history"])
-            found.automaton = PhaseAutomaton.from_dict(state["automaton"])
-            found.evaluation_count, found.hit_count = int(state["evaluation_count"]), int(state["hit_count"])
-            found.start_s, found.changed_s = state["start_s"], state["changed_s"]
-            found.period_s = state["period_s"]
-            found.observed = [(float(at_s), float(until_s)) for at_s, until_s in state["observed"]]
-        except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError("this is no state of a predictor") from error
-        if not _is_alike(found.pyramid, _pyramid_of(params)) or found.detector.name != params.detector:
-            raise ValueError("the state is of a predictor with other parameters")
+        found.pyramid = Pyramid.from_state(state["pyramid"], content)
+        found.tracker = PhaseTracker.from_dict(state["tracker"])
+        found.detector = Detector.from_dict(state["detector"])
+        found.history = PredictionHistory.from_dict(state["history"])
+        found.automaton = PhaseAutomaton.from_dict(state["automaton"])
+        found.evaluation_count, found.hit_count = state["evaluation_count"], state["hit_count"]
+        found.start_s, found.changed_s, found.period_s = state["start_s"], state["changed_s"], state["period_s"]
+        found.observed = [(at_s, until_s) for at_s, until_s in state["observed"]]
         return found
 
 
 def _pyramid_of(params: OnlineParams) -> Pyramid:
     return Pyramid(params.finest_s, params.most_samples, "instants" if params.method in OF_INSTANTS else "volumes")
-
-
-def _is_alike(one: Pyramid, other: Pyramid) -> bool:
-    return (one.finest_s, one.cell_count, one.kind) == (other.finest_s, other.cell_count, other.kind)
 
 
 # ---- evaluations

@@ -17,7 +17,6 @@ from typing import Any, Self
 import numpy as np
 
 from transforms.arrays import Reals
-from transforms.predictions.states import is_count
 from transforms.throughput.even_values import Grid, Instants, at_instants, binned
 from transforms.throughput.exact_sums import limbs
 from transforms.throughput.requests import Requests, Steps, step_function
@@ -35,11 +34,8 @@ _MOST_BYTES = 2.0**100
 #: what `exact_sums.limbs` counts its limbs from
 _UNIT_BITS = 992
 _LIMB_BITS = 32
-#: of a volume in these units, in hexadecimal: what 2**100 requests of the most bytes come to
-_MOST_DIGITS = 300
 #: a cell that is measured for a smaller share of its time is not known; what rounding takes away is given back
 _LEAST_MEASURED = 0.5 - 1e-9
-_STATE_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +185,6 @@ class Pyramid:
     def to_state(self) -> tuple[dict[str, Any], bytes]:
         """Return all that there is to know, in plain values that JSON can hold, and the cells, compressed."""
         state = {
-            "version": _STATE_VERSION,
             "finest_s": self.finest_s,
             "cell_count": self.cell_count,
             "kind": self.kind,
@@ -205,18 +200,16 @@ class Pyramid:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], blob: bytes) -> Self:
-        """Return the pyramid of a state, which goes on to the last bit as the one would that it was taken from.
-
-        ValueError where the state is not one; memory is bounded by what a pyramid of its parameters may hold.
-        """
-        try:
-            if state["version"] != _STATE_VERSION:
-                raise ValueError("this is the state of another version")
-            found = cls(float(state["finest_s"]), _whole(state["cell_count"]), state["kind"])
-            found._restore(state)
-        except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError("this is not the state of a pyramid") from error
-        found._unpack(blob)
+        """Return the pyramid of a state, which goes on to the last bit as the one would that it was taken from."""
+        found = cls(state["finest_s"], state["cell_count"], state["kind"])
+        found.is_measured, found._volume = state["is_measured"], int(state["volume"], 16)
+        found._request_count, found._unusable_count = state["request_count"], state["unusable_count"]
+        found._unknown_size_count = state["unknown_size_count"]
+        if state["until_s"] is not None:
+            found._extend(math.nan if state["first_s"] is None else state["first_s"], state["until_s"])
+        raw, at = zlib.decompress(blob), 0
+        for level in found._levels:
+            at = level.unpack(raw, at)
         return found
 
     # ---- cells
@@ -327,38 +320,6 @@ class Pyramid:
             values[level.between(1, low, high) < _LEAST_MEASURED * width] = np.nan
         return Window(values, 1.0 / width, low * width)
 
-    # ---- states
-
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self.is_measured = bool(state["is_measured"])
-        digits = str(state["volume"])
-        if len(digits) > _MOST_DIGITS:
-            raise ValueError("the volume of a state is no number of bytes")
-        self._volume = _whole(int(digits, 16))
-        self._request_count, self._unusable_count, self._unknown_size_count = (
-            _whole(state[name]) for name in ("request_count", "unusable_count", "unknown_size_count")
-        )
-        first, until = (math.nan if (time := state[name]) is None else float(time) for name in ("first_s", "until_s"))
-        if not math.isnan(until):
-            if first > until:
-                raise ValueError("a state ends before it begins")
-            self._extend(first, until)
-        elif not math.isnan(first):
-            raise ValueError("a state that begins does not end")
-
-    def _unpack(self, blob: bytes) -> None:
-        most = sum(level.cells.nbytes + level.cells.size // 8 for level in self._levels)
-        decompressor = zlib.decompressobj()
-        try:
-            raw = decompressor.decompress(blob, most + 1)
-        except zlib.error as error:
-            raise ValueError("the cells of a state are damaged") from error
-        at = 0
-        for level in self._levels:
-            at = level.unpack(raw, at)
-        if at != len(raw) or not decompressor.eof or decompressor.unused_data:
-            raise ValueError("the cells of a state are not those of its levels")
-
 
 @dataclass(slots=True)
 class _Level:
@@ -409,19 +370,11 @@ class _Level:
 
     def unpack(self, raw: bytes, at: int) -> int:
         """Take the cells from bytes, and return where they end."""
-        bits = np.frombuffer(raw[at : at + self.cells.size // 8], dtype=np.uint8)
-        if bits.size * 8 != self.cells.size:
-            raise ValueError("the cells of a state are cut off")
+        bits = np.frombuffer(raw, np.uint8, self.cells.size // 8, at)
         is_used = np.unpackbits(bits).astype(np.bool_).reshape(self.cells.shape)
-        at += bits.size
-        end = at + 8 * int(is_used.sum())
-        if end > len(raw):
-            raise ValueError("the cells of a state are cut off")
-        values = np.frombuffer(raw[at:end], dtype="<f8")
-        if not (np.isfinite(values).all() and (values > 0).all()):
-            raise ValueError("a cell of a state is no number of bytes")
+        values = np.frombuffer(raw, "<f8", int(is_used.sum()), at + bits.size)
         self.cells[is_used] = values
-        return end
+        return at + bits.size + values.nbytes
 
     def _places(self, low: int, count: int) -> Iterator[slice]:
         """Yield where cells from low on are: in up to two pieces."""
@@ -474,9 +427,3 @@ def _least(first: float, second: float) -> float:
 def _exact(values: Reals) -> int:
     """Return the sum of values in units of 2**-992, without rounding."""
     return sum(int(multiples.sum()) << (_UNIT_BITS + _LIMB_BITS * place) for place, multiples in limbs(values))
-
-
-def _whole(value: Any) -> int:
-    if not is_count(value):
-        raise ValueError("a count of a state is no whole number")
-    return int(value)

@@ -84,17 +84,8 @@ class Position:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Position:
-        """Return the position of these values; raise InputRefused if they are none."""
-        try:
-            head, window = (Edge(int(size), str(digest)) for size, digest in (values["head"], values["window"]))
-            whole = {name: int(values[name]) for name in ("device", "inode", "offset")}
-            event = values.get("event")
-            edge = min(whole["offset"], EDGE_BYTES)
-            if edge < 0 or (head.size, window.size) != (edge, edge) or event not in (None, *_EVENTS):
-                raise ValueError
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputRefused("This is no position in a followed file.", "Follow the file from its start.") from error
-        return cls(**whole, head=head, window=window, event=event)
+        """Return the position that `to_dict` wrote."""
+        return cls(**{**values, "head": Edge(*values["head"]), "window": Edge(*values["window"])})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

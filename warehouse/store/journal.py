@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: `PRAGMA user_version`: it rises when the tables below change
 VERSION = 1
+#: of what `State` holds: it rises when a follower of before would not understand it
+STATE_VERSION = 2
 #: how SQLite flushes: `full` survives power loss
 SYNCHRONOUS = "full"
 #: `PRAGMA application_id`, at byte 68 of an SQLite file: the letters `iosP`
@@ -62,11 +64,16 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where to go on with a followed input: a position, which JSON can hold, and what only the follower reads."""
+    """Where to go on with a followed input: a position, which JSON can hold, and what only the follower reads.
+
+    fault: why nothing can go on from it, of one that was read. What is without one is what was written, to the bit:
+    who wrote it need not look at each value again.
+    """
 
     followed_id: str
     position: Mapping[str, Any] = field(default_factory=dict)
     content: bytes = b""
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,14 +416,24 @@ def _last(connection: sqlite3.Connection) -> int:
 
 
 def _position_text(state: State) -> str:
-    return json.dumps(dict(state.position), allow_nan=False, sort_keys=True)
+    position = json.dumps(dict(state.position), allow_nan=False, sort_keys=True)
+    return json.dumps({"version": STATE_VERSION, "digest": _digest(position, state.content), "position": position})
+
+
+def _digest(position: str, content: bytes) -> str:
+    return hashlib.sha256(position.encode() + b"\0" + content).hexdigest()
 
 
 def _state(path: Path, row: tuple[str, str, bytes]) -> State:
-    followed_id, position, content = row
+    followed_id, stored, content = row
     try:
-        return State(followed_id, json.loads(position), content)
-    except ValueError as error:
+        told = json.loads(stored)
+        if told.get("version") != STATE_VERSION:
+            return State(followed_id, told, content, "it is of another version")
+        position, digest = told["position"], told["digest"]
+        fault = None if digest == _digest(position, content) else "it is damaged"
+        return State(followed_id, json.loads(position), content, fault)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputRefused(f"The journal {path} is damaged: {error}.", _REMEDIES[sqlite3.SQLITE_CORRUPT]) from error
 
 

@@ -6,6 +6,8 @@ import json
 import math
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +222,28 @@ def test_anew_begins_another_run_and_prints_it_alone(cli: Cli, tmp_path: Path) -
     code, rows, err = followed(cli, path, "--method", "dft")
     assert (code, rows) == (2, [])
     assert "other parameters" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("content = zeroblob(length(content))", "it is damaged"),
+        ("position = json_extract(position, '$.position')", "it is of another version"),
+    ],
+)
+def test_a_state_that_cannot_be_used_is_told_and_left_behind_by_anew(
+    cli: Cli, tmp_path: Path, change: str, fault: str
+) -> None:
+    path = trace(tmp_path / "run.jsonl", 3)
+    followed(cli, path)
+    with closing(sqlite3.connect(tmp_path / "journal")) as connection, connection:
+        connection.execute(f"update states set {change}")
+    code, rows, err = followed(cli, path)
+    assert (code, rows) == (2, [])
+    assert f"What is kept of {path} cannot be used: {fault}. Follow it with --anew." in err
+    again = followed(cli, path, "--anew")[1]
+    assert {row["run_number"] for row in again} == {2}
+    assert min(row["evaluation"] for row in again) == 3
 
 
 def test_lines_that_are_refused_are_told_with_their_reasons(cli: Cli, tmp_path: Path) -> None:

@@ -270,8 +270,6 @@ def test_a_state_of_other_parameters_is_refused_and_a_new_beginning_counts_on(tm
         other = Followed(identity(), FakeFeed(flushes_of()), OnlineParams(most_samples=1024))
         with pytest.raises(UsageError, match="other parameters"):
             other.restore(state)
-        with pytest.raises(ValueError, match="not whole"):
-            followed([]).restore(replace(state, position={"version": 1}))
         other.count_on(state)
         told.follower([other], journal).step()
     again = told.rows[12:]

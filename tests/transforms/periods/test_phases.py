@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -217,25 +216,3 @@ def test_a_tracker_keeps_the_last_64() -> None:
     assert seen == [[(start + 4.0, start + 16.0)] for start in range(0, 4000, 40)]
     assert (len(tracker.onset_s), tracker.phase_count) == (64, 200)
     assert PhaseTracker.from_dict(tracker.to_dict()).to_dict() == tracker.to_dict()
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        {},
-        {"phases": [], "phase_count": -1},
-        {"phases": [], "phase_count": "1"},
-        {"phases": [[0.0, 1.0]], "phase_count": 1},
-        {"phases": [[0.0, 1.0, 1.0]], "phase_count": 0},
-        {"phases": [[1.0, 0.0, 1.0]], "phase_count": 1},
-        {"phases": [[0.0, NAN, 1.0]], "phase_count": 1},
-        {"phases": [[0.0, 1.0, -1.0]], "phase_count": 1},
-        {"phases": [[0.0, 1.0, "x"]], "phase_count": 1},
-        {"phases": 3, "phase_count": 1},
-        {"phases": [[float(n), n + 0.5, 1.0] for n in range(65)], "phase_count": 65},
-    ],
-    ids=lambda state: str(state)[:40],
-)
-def test_a_state_that_is_wrong_is_refused(state: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="state"):
-        PhaseTracker.from_dict(state)

@@ -191,16 +191,6 @@ def test_a_state_goes_on_as_if_nothing_had_been(strategy, seed, method):
     assert found == expected
 
 
-@pytest.mark.parametrize("broken", [{"version": 2}, {"samples": {}}, {"observed": [[1]]}, {"tracker": None}])
-def test_what_is_no_state_is_refused(broken):
-    predictor, _ = predicted(steady(3))
-    plain, content = predictor.to_state()
-    with pytest.raises(ValueError, match=r"."):
-        Predictor.from_state(OnlineParams(), plain | broken, content)
-    with pytest.raises(ValueError, match="other parameters"):
-        Predictor.from_state(OnlineParams(method="dft"), plain, content)
-
-
 # ---- what happens to a run
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -283,53 +282,3 @@ def test_wrong_windows(start_s: float, most: int) -> None:
 
 
 # ---- states
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"version": 2},
-        {"kind": "sums"},
-        {"kind": ["volumes"]},
-        {"cell_count": 1 << 40},
-        {"cell_count": "16"},
-        {"volume": "-0x1"},
-        {"volume": "many"},
-        {"volume": "0x" + "f" * 301},
-        {"request_count": -1},
-        {"request_count": None},
-        {"until_s": -1.0},
-        {"until_s": None},
-        {"until_s": 1e300},
-        {"until_s": "x"},
-        {"is_measured": True},
-        {"first_s": None},
-        {"first_s": -1e6},
-    ],
-    ids=lambda change: str(change)[:40],
-)
-def test_a_state_that_is_wrong_is_refused(change: dict[str, Any]) -> None:
-    state, blob = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
-    with pytest.raises(ValueError, match=r"state|time|pyramid|cell_count|literal|convert"):
-        Pyramid.from_state({**state, **change}, blob)
-
-
-def test_a_state_without_a_field_is_refused() -> None:
-    state, blob = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
-    for name in state:
-        with pytest.raises(ValueError, match="not the state"):
-            Pyramid.from_state({key: value for key, value in state.items() if key != name}, blob)
-
-
-@pytest.mark.parametrize("cells", [b"", b"\xff", b"\xff" * 2 + b"\0" * 128, b"\xff" * 2 + b"\xff" * 128])
-def test_cells_that_are_wrong_are_refused(cells: bytes) -> None:
-    state, blob = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
-    for wrong in (cells, zlib.compress(cells), blob[:-1], blob + b"x", zlib.compress(zlib.decompress(blob) + b"x")):
-        with pytest.raises(ValueError, match="cell"):
-            Pyramid.from_state(state, wrong)
-
-
-def test_a_blob_that_swells_is_refused_early() -> None:
-    state, _ = pyramid([[(0.0, 1.0, 8.0)]]).to_state()
-    with pytest.raises(ValueError, match="cell"):
-        Pyramid.from_state(state, zlib.compress(bytes(100_000_000), 1))

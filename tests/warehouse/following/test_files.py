@@ -287,29 +287,6 @@ def test_a_file_that_may_not_be_read_is_refused_until_it_may(path: Path, monkeyp
     assert all_of(followed) == [(None, TEXT)]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"offset": -1},
-        {"offset": "x"},
-        {"offset": None},
-        {"head": None},
-        {"head": [1, "ab", 3]},
-        {"window": [5000, "ab"]},
-        {"event": "exploded"},
-        {"inode": [1]},
-    ],
-    ids=str,
-)
-def test_a_position_that_is_none_is_refused(path: Path, change: dict[str, object]) -> None:
-    position = followed_to(path, TEXT, False).position
-    assert position is not None
-    with pytest.raises(InputRefused, match="position"):
-        Position.from_dict(position.to_dict() | change)
-    with pytest.raises(InputRefused, match="position"):
-        Position.from_dict({})
-
-
 # ---- anything in any order
 
 STEPS = st.lists(

@@ -351,12 +351,42 @@ def test_values_that_no_row_has_are_damage(path: Path) -> None:
     filled(path, 1).close()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("update predictions set outcome = 'perhaps'")
-        connection.execute("insert into states values ('x', '{', '')")
-    with Journal(path) as journal:
-        with pytest.raises(InputRefused, match="damaged"):
-            journal.rows_after(0, 10)
-        with pytest.raises(InputRefused, match="damaged"):
-            journal.state("x")
+    with Journal(path) as journal, pytest.raises(InputRefused, match="damaged"):
+        journal.rows_after(0, 10)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("position = replace(position, '17', '18')", "it is damaged"),
+        ("content = zeroblob(length(content))", "it is damaged"),
+        ("content = substr(content, 1, 3)", "it is damaged"),
+        ("position = json_set(position, '$.digest', 'x')", "it is damaged"),
+        ("position = json_set(position, '$.version', 1)", "it is of another version"),
+        ("position = json_set(position, '$.version', 99)", "it is of another version"),
+        # as before there were digests
+        ("position = json_extract(position, '$.position')", "it is of another version"),
+    ],
+)
+def test_a_state_that_is_not_as_it_was_written_says_so(path: Path, change: str, fault: str) -> None:
+    state = State(A, {"at": 17, "predictors": {"write": {"evaluation_count": 3}}}, b"cells")
+    with filled(path, 1) as journal:
+        journal.commit([], [state])
+        assert journal.state(A) == state
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"update states set {change}")
+        found = journal.state(A)
+        assert found is not None
+        assert found.fault == fault
+
+
+@pytest.mark.parametrize("stored", ["{", "7", "null", "[]", '{"version": 2}', '{"version": 2, "position": "{"}'])
+def test_a_state_that_is_none_is_damage(path: Path, stored: str) -> None:
+    filled(path, 1).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("insert into states values ('x', ?, x'00')", (stored,))
+    with Journal(path) as journal, pytest.raises(InputRefused, match="damaged"):
+        journal.state("x")
 
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

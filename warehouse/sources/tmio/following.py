@@ -15,7 +15,7 @@ from warehouse.sources.files.opening import compression
 from warehouse.sources.protocol import input_name
 from warehouse.sources.tmio import source
 from warehouse.sources.tmio.parts import ARRAYS, BOM
-from warehouse.sources.tmio.stream import FORMS, StreamedFlush, TmioStream
+from warehouse.sources.tmio.stream import StreamedFlush, TmioStream
 
 #: what a trace that is not compressed begins with, as a rule
 _STARTS = ARRAYS | {b"{", b" ", b"\t", b"\r", b"\n", BOM[:1]}
@@ -163,12 +163,7 @@ class TmioFeed:
 
 def _known(position: Mapping[str, Any]) -> tuple[Position | None, TmioStream, bool]:
     """Return where a position is in the file, the stream from there on, and whether the run was over."""
-    try:
-        place = None if position["file"] is None else Position.from_dict(position["file"])
-        form, seen = position["form"], {str(mode): int(count) for mode, count in position["seen"].items()}
-        if form not in (None, *FORMS):
-            raise ValueError
-        offset = place.offset if place else 0
-        return place, TmioStream(offset=offset, line=int(position["line"]), form=form, seen=seen), position["is_over"]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputRefused("This is no position in a followed trace.", "Follow the trace from its start.") from error
+    place = None if position["file"] is None else Position.from_dict(position["file"])
+    offset = place.offset if place else 0
+    stream = TmioStream(offset=offset, line=position["line"], form=position["form"], seen=dict(position["seen"]))
+    return place, stream, position["is_over"]

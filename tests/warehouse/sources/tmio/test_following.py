@@ -225,17 +225,6 @@ def test_what_cannot_be_followed_is_refused_until_it_is_another_file(path: Path,
         assert (flush.events, feed.poll()) == (("replaced",), [])
 
 
-@pytest.mark.parametrize(
-    "change", [{"file": 3}, {"line": None}, {"form": "xml"}, {"seen": [1]}, {"seen": {"read_sync": "x"}}], ids=str
-)
-def test_a_position_that_is_none_is_refused(path: Path, change: dict[str, object]) -> None:
-    appended(path, FLUSH)
-    (flush,) = TmioFeed(path).poll()
-    for position in ({**flush.position, **change}, {}):
-        with pytest.raises(InputRefused, match="position"):
-            TmioFeed(path, position)
-
-
 # ---- anything at any moment
 
 

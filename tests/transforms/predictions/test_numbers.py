@@ -1,4 +1,4 @@
-"""What numbers in stored states may be."""
+"""What numbers in evaluations, parameters and rows may be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from transforms.predictions.states import LARGEST, finite_or_none, is_count, is_finite
+from transforms.predictions.numbers import LARGEST, finite_or_none, is_count, is_finite
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, LARGEST, -LARGEST], ids=str)

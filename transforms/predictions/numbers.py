@@ -1,4 +1,4 @@
-"""What numbers in stored states and rows may be: states come back from JSON, where anything may stand."""
+"""What numbers in evaluations, parameters and rows may be."""
 
 from __future__ import annotations
 
