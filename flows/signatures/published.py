@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import polars as pl
 from transforms.arrays import Reals
 from transforms.signatures.bursts import Bursts
 from transforms.signatures.signature import Signature
+from warehouse.contracts import Table
+from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS
 
 if TYPE_CHECKING:
     import duckdb
@@ -61,32 +64,27 @@ def read_signatures(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -
         return []
     connection.register(_WANTED, rows.select(*KEY).with_columns(place=pl.int_range(rows.height)).to_arrow())
     try:
-        parts = _parts(connection, _POINTS, rows.height) | _parts(connection, _BURSTS, rows.height)
+        parts = _parts(connection, SIGNATURE_POINTS, rows.height)
+        parts |= _parts(connection, SIGNATURE_BURSTS, rows.height)
     finally:
         connection.unregister(_WANTED)
     return [_one(row, {name: of[place] for name, of in parts.items()}) for place, row in enumerate(rows.to_dicts())]
 
 
-_POINTS = f"""
-    select wanted.place, offset_s as position, bytes_per_s, low_bytes_per_s, high_bytes_per_s
-    from signature_points
-    inner join {_WANTED} as wanted using (application_id, filesystem, direction, method)
-"""
-_BURSTS = f"""
-    select wanted.place, burst as position, started_s, peaked_s, ended_s, volume_bytes, support_ratio
-    from signature_bursts
-    inner join {_WANTED} as wanted using (application_id, filesystem, direction, method)
-"""
-
-
-def _parts(connection: duckdb.DuckDBPyConnection, query: str, count: int) -> dict[str, list[Reals]]:
-    """Return each column of a query cut into a piece for each of so many signatures, NaN for NULL."""
+def _parts(connection: duckdb.DuckDBPyConnection, table: Table, count: int) -> dict[str, list[Reals]]:
+    """Return each column of a table cut into a piece for each of so many signatures, NaN for NULL."""
+    key, position = ", ".join(KEY), table.key[-1]
+    query = f"""
+        select wanted.place, parts.* exclude ({key})
+        from {table.name} as parts
+        inner join {_WANTED} as wanted using ({key})
+    """
     found: pl.DataFrame = connection.sql(query).pl()
     place = found["place"].to_numpy()
     # sorted here: DuckDB takes twice as long for it
-    order = np.lexsort((found["position"].to_numpy(), place))
+    order = np.lexsort((found[position].to_numpy(), place))
     edges = np.cumsum(np.bincount(place, minlength=count))[:-1]
-    columns = found.drop("place", "position")
+    columns = found.drop("place", position)
     return {column.name: np.split(column.cast(pl.Float64).to_numpy()[order], edges) for column in columns}
 
 
@@ -95,12 +93,11 @@ def _one(row: dict[str, Any], parts: dict[str, Reals]) -> Signature:
     background = math.nan if row["background_bytes_per_s"] is None else row["background_bytes_per_s"]
     if row["outcome"] != "extracted":
         return Signature.nothing(row["outcome"], background)
-    names = ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio")
     return Signature(
         outcome="extracted",
         bytes_per_s=parts["bytes_per_s"],
         low_bytes_per_s=parts["low_bytes_per_s"],
         high_bytes_per_s=parts["high_bytes_per_s"],
-        bursts=Bursts(*(parts[name] for name in names)),
+        bursts=Bursts(**{field.name: parts[field.name] for field in fields(Bursts)}),
         background_bytes_per_s=background,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import pairwise
@@ -107,18 +108,14 @@ def _carried(run: Run, kept: pl.DataFrame) -> Path:
 
 def _unchanged(signatures: pl.DataFrame) -> pl.DataFrame:
     """Return signatures of which nothing new was said: they are not changed any more."""
-    return signatures.with_columns(
-        is_changed=pl.when(pl.col("is_changed").is_not_null()).then(pl.lit(False)),
-        **{name: pl.lit(None, dtype) for name, dtype in _CHANGES.items()},
-    )
+    schema = frames.schema(SIGNATURES)
+    unknown = {name: pl.lit(None, schema[name]) for name in _CHANGES}
+    was_marked = pl.when(pl.col("is_changed").is_not_null()).then(pl.lit(False))
+    return signatures.with_columns(**unknown | {"is_changed": was_marked})
 
 
-_CHANGES = {
-    "change_correlation": pl.Float64,
-    "change_of_volume": pl.Float64,
-    "appeared_burst_count": pl.Int64,
-    "vanished_burst_count": pl.Int64,
-}
+#: what is said of a signature and that of the release before
+_CHANGES = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
 
 
 # ---- making them
@@ -222,37 +219,32 @@ def _rows(
 def _signature_rows(
     sets: pl.DataFrame, answer: MethodSignatures, left_out: Sequence[Sequence[str]], params: SignatureParams
 ) -> pl.DataFrame:
-    found = answer.signatures
-    is_there = [one.outcome == "extracted" for one in found]
-    columns = pl.DataFrame(
-        {
-            "outcome": [one.outcome for one in found],
-            "left_out_count": [len(names) for names in left_out],
-            "outlier_job_ids": [json.dumps(names) for names in left_out],
-            "duration_s": [one.duration_s for one in found],
-            "burst_count": [len(one.bursts) for one in found],
-            "volume_bytes": [one.volume_bytes for one in found],
-            "peak_bytes_per_s": [float(one.bytes_per_s.max(initial=0.0)) for one in found],
-            "background_bytes_per_s": [one.background_bytes_per_s for one in found],
-            "is_there": is_there,
-        },
-        schema_overrides={"left_out_count": pl.Int64, "burst_count": pl.Int64},
-    )
-    numbers = ("duration_s", "burst_count", "volume_bytes", "peak_bytes_per_s")
-    return (
-        pl.concat([sets, columns], how="horizontal")
-        .with_columns(
-            pl.when("is_there").then(pl.col(numbers)),
-            pl.col("background_bytes_per_s").fill_nan(None),
-            method=pl.lit(answer.method),
-            is_default=pl.lit(answer.method == DEFAULT_METHOD),
-            used_sample_count=pl.col("sample_count") - pl.col("left_out_count"),
-            method_parameters=pl.lit(parameters_of(answer.method, params)),
-            is_changed=pl.lit(None, pl.Boolean),
-            **{name: pl.lit(None, dtype) for name, dtype in _CHANGES.items()},
-        )
-        .select(SIGNATURES.column_names)
-    )
+    of_method = {
+        "method": answer.method,
+        "is_default": answer.method == DEFAULT_METHOD,
+        "method_parameters": parameters_of(answer.method, params),
+    }
+    told = zip(sets.to_dicts(), answer.signatures, left_out, strict=True)
+    rows = [of_set | of_method | _told(one, of_set["sample_count"], names) for of_set, one, names in told]
+    return pl.DataFrame(rows, schema=frames.schema(SIGNATURES))
+
+
+def _told(one: Signature, sample_count: int, left_out: Sequence[str]) -> dict[str, object]:
+    """Return what a row says of one signature, by the columns' names; a column that is not named is NULL."""
+    told: dict[str, object] = {
+        "outcome": one.outcome,
+        "used_sample_count": sample_count - len(left_out),
+        "outlier_job_ids": json.dumps(left_out),
+        "background_bytes_per_s": None if math.isnan(one.background_bytes_per_s) else one.background_bytes_per_s,
+    }
+    if one.outcome != "extracted":
+        return told
+    return told | {
+        "duration_s": one.duration_s,
+        "burst_count": len(one.bursts),
+        "volume_bytes": one.volume_bytes,
+        "peak_bytes_per_s": float(one.bytes_per_s.max(initial=0.0)),
+    }
 
 
 def parameters_of(method: str, params: SignatureParams) -> str:
@@ -262,28 +254,29 @@ def parameters_of(method: str, params: SignatureParams) -> str:
 
 
 def _point_rows(keys: pl.DataFrame, found: Sequence[Signature]) -> pl.DataFrame:
-    rows = _part_rows(keys, found, ("bytes_per_s", "low_bytes_per_s", "high_bytes_per_s"))
-    return rows.with_columns(offset_s=pl.col("place").cast(pl.Float64)).select(SIGNATURE_POINTS.column_names)
+    rows = _part_rows(keys, found, SIGNATURE_POINTS, "offset_s")
+    return rows.with_columns(pl.col("offset_s").cast(pl.Float64))
 
 
 def _burst_rows(keys: pl.DataFrame, found: Sequence[Signature]) -> pl.DataFrame:
-    named = ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio")
-    rows = _part_rows(keys, [one.bursts for one in found], named)
-    return rows.rename({"place": "burst"}).select(SIGNATURE_BURSTS.column_names)
+    return _part_rows(keys, [one.bursts for one in found], SIGNATURE_BURSTS, "burst")
 
 
-def _part_rows(keys: pl.DataFrame, found: Sequence[Signature | Bursts], named: Sequence[str]) -> pl.DataFrame:
-    """Return a row for each value of some arrays of each part: its key, its `place` in the part, NULL for NaN."""
+def _part_rows(keys: pl.DataFrame, found: Sequence[Signature | Bursts], table: Table, place: str) -> pl.DataFrame:
+    """Return a row for each value of each part: its key, its place in the part, and what the part's arrays hold.
+
+    The arrays have the names of the table's other columns; their NaN is NULL.
+    """
+    named = [name for name in table.column_names if name not in (*KEY, place)]
     counts = np.array([len(getattr(one, named[0])) for one in found], dtype=np.int64)
     edges = offsets_of(counts)
     owner = owners(edges)
     columns = {name: np.concatenate([np.zeros(0), *(getattr(one, name) for one in found)]) for name in named}
     return (
         keys[owner]
-        .with_columns(
-            place=pl.Series(np.arange(len(owner)) - edges[owner]), **{n: pl.Series(v) for n, v in columns.items()}
-        )
-        .with_columns(pl.col(named).fill_nan(None))
+        .with_columns(pl.Series(place, np.arange(len(owner)) - edges[owner]))
+        .with_columns(pl.Series(name, values, nan_to_null=True) for name, values in columns.items())
+        .select(table.column_names)
     )
 
 
@@ -309,8 +302,8 @@ def _marked(run: Run, made: pl.DataFrame, answers: Sequence[MethodSignatures]) -
     ]
     if not changes:
         return made
-    schema = {**dict.fromkeys(KEY, pl.String), "is_changed": pl.Boolean, **_CHANGES}
-    told = pl.DataFrame(changes, schema=schema, orient="row")
+    schema = frames.schema(SIGNATURES)
+    told = pl.DataFrame(changes, schema={name: schema[name] for name in (*KEY, *_CHANGES)}, orient="row")
     return made.update(told, on=list(KEY)).select(made.columns)
 
 
