@@ -4,7 +4,7 @@ A time over the rank counts n is constant, linear, inverse proportional, or inve
 is fitted by least squares, and that of the smallest standard deviation of residuals is taken. Timings are noisy and
 rank counts few: with two parameters for four points, chance often fits better than what is behind it, and a slope out
 of noise grows with the distance. So a model of two parameters must hold its own against those of one by Student's
-test, and the further away the rank count is, the surer it must be (`TimeModelParams.false_slope_ratio`). None may
+test, and the further away the rank count is, the surer it must be (`_FALSE_SLOPE_RATIO`). None may
 predict less than no time.
 
 [1] X. Luo et al., HPC I/O Trace Extrapolation, ESPT 2015, DOI 10.1145/2832106.2832108
@@ -32,19 +32,13 @@ REASONS = ("", "no surer than chance", "below no time")
 _TAKEN, _BY_CHANCE, _NEGATIVE = range(3)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeModelParams:
-    """How sure a model of two parameters must be.
-
-    false_slope_ratio: in how many cases noise may pass for one, at the rank counts. Near them, a parameter pays for
-        itself once it is sqrt(2) times its standard error (as in AIC): with four rank counts, 3 cases in 10. At f times
-        the largest, a linear model's noise is f times as large, and it may pass in as many cases less; so the error
-        that is to be expected of it stays the same. So it is with an inverse one below the smallest.
-    clock_s: steps of the clock (gettimeofday of Recorder 2.5: 1 us); residuals are taken to be no smaller than its.
-    """
-
-    false_slope_ratio: float = 0.3
-    clock_s: float = 1e-6
+#: in how many cases noise may pass for a model of two parameters, at the rank counts. Near them, a parameter pays for
+#: itself once it is sqrt(2) times its standard error (as in AIC): with four rank counts, 3 cases in 10. At f times the
+#: largest, a linear model's noise is f times as large, and it may pass in as many cases less; so the error that is to
+#: be expected of it stays the same. So it is with an inverse one below the smallest
+_FALSE_SLOPE_RATIO = 0.3
+#: steps of the clock (gettimeofday of Recorder 2.5: 1 us); residuals are taken to be no smaller than its
+_CLOCK_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +85,12 @@ class Fits:
     reasons: Ints
 
 
-def fitted(
-    rank_counts: Sequence[int], values: Reals, process_count: int, params: TimeModelParams | None = None
-) -> Fits:
+def fitted(rank_counts: Sequence[int], values: Reals, process_count: int) -> Fits:
     """Fit the four models to each of k fields, and predict it at another rank count.
 
     values (k, rank counts): not negative. Of models that fit equally well, the first in the order of `NAMES` but for
     those of one parameter, which come before those of two.
     """
-    params = params or TimeModelParams()
     counts = _checked(rank_counts, process_count)
     if values.ndim != 2 or values.shape[1] != counts.size or not (np.isfinite(values) & (values >= 0)).all():
         raise ValueError("each field needs a finite value that is not negative for each rank count")
@@ -107,7 +98,7 @@ def fitted(
     deviations = _deviations(counts, values, curves)
     at = np.array([0.0, process_count, 1 / process_count, 1 / process_count])
     predicted = curves[:, :, 0] + curves[:, :, 1] * at
-    is_sure = _is_sure(counts, curves, process_count, params, deviations)
+    is_sure = _is_sure(counts, curves, process_count, deviations)
     is_possible = predicted >= 0
     best = _smallest(deviations, np.ones_like(is_sure))
     chosen = _smallest(deviations, is_sure & is_possible)
@@ -163,7 +154,7 @@ def _smallest(deviations: Reals, is_allowed: Bools) -> Ints:
     return found
 
 
-def _is_sure(counts: Reals, curves: Reals, process_count: int, params: TimeModelParams, deviations: Reals) -> Bools:
+def _is_sure(counts: Reals, curves: Reals, process_count: int, deviations: Reals) -> Bools:
     """Return which models (k, models) noise alone would not have made, by Student's test of their parameters."""
     sure = np.ones(deviations.shape, np.bool_)
     freedom = counts.size - 2
@@ -172,10 +163,10 @@ def _is_sure(counts: Reals, curves: Reals, process_count: int, params: TimeModel
         return sure
     beyond = {LINEAR: process_count / counts.max(), INVERSE_PLUS: counts.min() / process_count}
     for model, places in ((LINEAR, counts), (INVERSE_PLUS, 1 / counts)):
-        chance = params.false_slope_ratio / max(1.0, beyond[model])
+        chance = _FALSE_SLOPE_RATIO / max(1.0, beyond[model])
         limit = stats.t.isf(chance / 2, freedom)
         # Times are the difference of two clock readings, of which each is off by a uniform part of a step.
-        noise = np.maximum(deviations[:, model], params.clock_s / np.sqrt(6))
+        noise = np.maximum(deviations[:, model], _CLOCK_S / np.sqrt(6))
         spread = np.sqrt(((places - places.mean()) ** 2).sum())
         sure[:, model] = np.abs(curves[:, model, 1]) > limit * noise / spread
         if model == INVERSE_PLUS:
@@ -188,24 +179,11 @@ def _is_sure(counts: Reals, curves: Reals, process_count: int, params: TimeModel
 # ---- histograms
 
 
-def extrapolated_histogram(
-    rank_counts: Sequence[int],
-    histograms: Sequence[TimeHistogram],
-    process_count: int,
-    count: int,
-    params: TimeModelParams | None = None,
-) -> tuple[TimeHistogram, TimeModel]:
-    """Return the histogram of `count` times at a rank count, from those at others, and the model of its mean."""
-    ((found, model),) = extrapolated_histograms(rank_counts, [histograms], process_count, [count], params)
-    return found, model
-
-
 def extrapolated_histograms(
     rank_counts: Sequence[int],
     histograms: Sequence[Sequence[TimeHistogram]],
     process_count: int,
     counts: Sequence[int],
-    params: TimeModelParams | None = None,
 ) -> list[tuple[TimeHistogram, TimeModel]]:
     """Return histograms at a rank count, of so many times each, from those at other rank counts.
 
@@ -223,7 +201,7 @@ def extrapolated_histograms(
     for bin_count in np.unique(bin_counts).tolist():
         members = np.flatnonzero(bin_counts == bin_count)
         chosen = [histograms[member] for member in members.tolist()]
-        parts = _extrapolated(rank_counts, chosen, process_count, wanted[members], bin_count, params)
+        parts = _extrapolated(rank_counts, chosen, process_count, wanted[members], bin_count)
         for member, part in zip(members.tolist(), parts, strict=True):
             found[member] = part
     return found
@@ -235,7 +213,6 @@ def _extrapolated(
     process_count: int,
     counts: Ints,
     bin_count: int,
-    params: TimeModelParams | None,
 ) -> list[tuple[TimeHistogram, TimeModel]]:
     """Extrapolate histograms that are all to have so many bins."""
     height, width = len(histograms), len(rank_counts)
@@ -245,7 +222,7 @@ def _extrapolated(
     bins = rebinned(flat, bin_count).reshape(height, width, 3 * bin_count)
     # Standard deviations are times as well, so that the same noise of the clock is theirs; variances are not.
     fields = np.concatenate([means[:, None], deviations[:, None], bins.transpose(0, 2, 1)], axis=1)
-    fits = fitted(rank_counts, np.maximum(fields, 0.0).reshape(-1, width), process_count, params)
+    fits = fitted(rank_counts, np.maximum(fields, 0.0).reshape(-1, width), process_count)
     predicted = fits.predicted.reshape(height, -1)
     shaped = _consistent(predicted[:, 2:].reshape(height, bin_count, 3), predicted[:, 0], counts)
     models = _models(fits, slice(0, None, fields.shape[1]))

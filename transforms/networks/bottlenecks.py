@@ -35,26 +35,19 @@ _MAD = 1.4826
 _UPPER_APART = 0.6071
 
 
-@dataclass(frozen=True, slots=True)
-class BottleneckParams:
-    """From where on a request is a bottleneck; all are ours.
+# From where on a request is a bottleneck: all are ours.
 
-    least_score: so many robust deviations above the median, in octaves: of normal logarithms one in three million lies
-    that high. least_deviation: the least deviation to score by, in octaves: a log bin, which is all that is known
-    where requests are alike.
-    rare_ratio, least_octaves: eight times what all but this share of the requests stay below, or all but one where
-    they are few; less is a larger request, not another kind of it, and what is done more often is a way of working.
-    least_share: and this share of all bytes or of all time, where the number of processes is not known. Where it is, as
-    much as one process has in all, on the average, for then the others wait for it; but never more than
-    most_least_share, which matters however few processes there are.
-    """
-
-    least_score: float = 5.0
-    least_deviation: float = 0.25
-    least_octaves: float = 3.0
-    least_share: float = 0.01
-    most_least_share: float = 0.1
-    rare_ratio: float = 0.01
+#: so many robust deviations above the median, in octaves: of normal logarithms one in three million lies that high
+_LEAST_SCORE = 5.0
+#: the least deviation to score by, in octaves: a log bin, which is all that is known where requests are alike
+_LEAST_DEVIATION = 0.25
+#: eight times what all but this share of the requests stay below, or all but one where they are few; less is a larger
+#: request, not another kind of it, and what is done more often is a way of working
+_LEAST_OCTAVES, _RARE_RATIO = 3.0, 0.01
+#: and this share of all bytes or of all time, where the number of processes is not known; where it is, as much as one
+#: process has in all, on the average, for then the others wait for it; but never more than the second, which matters
+#: however few processes there are
+_LEAST_SHARE, _MOST_LEAST_SHARE = 0.01, 0.1
 
 
 @dataclass(slots=True)
@@ -77,13 +70,10 @@ class BottleneckFinder:
     most_count: so many are told of each metric. process_count: the processes that make the requests, if known.
     """
 
-    def __init__(
-        self, most_count: int = 10, process_count: int | None = None, params: BottleneckParams | None = None
-    ) -> None:
+    def __init__(self, most_count: int = 10, process_count: int | None = None) -> None:
         if most_count < 1 or (process_count is not None and process_count < 1):
             raise ValueError("there is one bottleneck to find at least, and one process")
         self._most_count, self._process_count = most_count, process_count
-        self._params = params or BottleneckParams()
         self._seen: dict[Metric, _Seen] = {}
 
     def add(self, metric: Metric, values: Reals, request: Ints) -> None:
@@ -115,20 +105,20 @@ class BottleneckFinder:
 
     def _least_share(self) -> float:
         if self._process_count is None:
-            return self._params.least_share
-        return min(1.0 / self._process_count, self._params.most_least_share)
+            return _LEAST_SHARE
+        return min(1.0 / self._process_count, _MOST_LEAST_SHARE)
 
     def _rows(self, metric: Metric) -> Iterator[tuple[object, ...]]:
-        seen, params = self._seen[metric], self._params
+        seen = self._seen[metric]
         count = int(seen.counts.sum())
         if not count:
             return
         median, deviation = _median_and_deviation(seen.counts)
-        deviation = max(deviation, params.least_deviation)
-        above = _usual_reach(seen.counts, max(1, int(params.rare_ratio * count))) + params.least_octaves
+        deviation = max(deviation, _LEAST_DEVIATION)
+        above = _usual_reach(seen.counts, max(1, int(_RARE_RATIO * count))) + _LEAST_OCTAVES
         scores = (np.log2(seen.values) - median) / deviation
         shares = seen.values * _UNIT / seen.total
-        is_found = (scores >= params.least_score) & (np.log2(seen.values) >= above) & (shares >= self._least_share())
+        is_found = (scores >= _LEAST_SCORE) & (np.log2(seen.values) >= above) & (shares >= self._least_share())
         for number, place in enumerate(np.flatnonzero(is_found).tolist()):
             yield (
                 metric,

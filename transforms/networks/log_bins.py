@@ -116,16 +116,5 @@ def lower_values(bins: npt.NDArray[np.integer]) -> Reals:
     """Return the least value of each bin (n), 2**(k/4): 0 for ZERO, NaN for NEGATIVE and UNKNOWN."""
     numbers = np.asarray(bins, dtype=np.int64)
     values = np.ldexp(_STARTS[numbers & 3], np.clip(numbers >> 2, -1100, 1024))
-    return _without_logarithm(numbers, values)
-
-
-def middle_values(bins: npt.NDArray[np.integer]) -> Reals:
-    """Return the geometric middle of each bin (n), 2**((k+0.5)/4): 0 for ZERO, NaN for NEGATIVE and UNKNOWN."""
-    numbers = np.asarray(bins, dtype=np.int64)
-    values = np.ldexp(_STARTS[numbers & 3] * 2 ** (0.5 / BINS_PER_OCTAVE), np.clip(numbers >> 2, -1100, 1024))
-    return _without_logarithm(numbers, values)
-
-
-def _without_logarithm(numbers: Ints, values: Reals) -> Reals:
     values = np.where(numbers == ZERO, 0.0, values)
     return np.where((numbers == NEGATIVE) | (numbers == UNKNOWN), np.nan, values)

@@ -73,55 +73,44 @@ _LEAST_VARIANCE = 1e-18
 _SILVERMAN = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class PatternParams:
-    """From where on a pattern is named; all are ours, since the paper names patterns by eye.
+# From where on a pattern is named: all are ours, since the paper names patterns by eye.
 
-    least_node_count: fewer active nodes have no pattern: a shuffle of seven is too often in order by chance.
-    least_transfer_count: of fewer transfers, three for each of so few nodes, it is not known what values they fill.
-    least_outlier_count: a node of fewer transfers is no outlier: one slow request is not a slow node.
-    chance: how often nodes like the others may pass for outliers.
-    band_chance: how often shuffled nodes may pass for striped: the less, as a night asks for hundreds of windows.
-    least_band_ratio: bands are named if they explain this share of what sets nodes apart.
-    least_band_octaves: the standard deviation of the bands' levels; less than one log bin is not seen.
-    least_outlier_score: robust deviations above the median (Iglewicz and Hoaglin's 3.5 for modified scores), and more
-    where there are very few nodes or very many: what the highest of as many normal ones exceeds by `chance` (Student's
-    distribution, for the deviation is estimated, too).
-    least_outlier_octaves: and twice the typical value at the least, or it is not "clearly" higher.
-    most_outlier_ratio: more nodes than this share are not "a small number"; then they are part of the spread.
-    least_deviation: the least deviation that nodes are scored by, in octaves: nearly a log bin.
-    core_ratio: what values fill is told from the densest ones that hold this share of the transfers.
-    most_circular_octaves, least_noisy_octaves: so many octaves at a stretch are filled at most by a band of values
-    that are "approximately constant", and at least by those of "high variance". Between them nothing is named.
-    most_circular_spread, least_noisy_spread: the same for the standard deviation of nodes' means, less what the
-    number of their transfers explains.
-    most_cause_count: nodes that are told as causes.
-    """
-
-    least_node_count: int = 8
-    least_transfer_count: int = 24
-    least_outlier_count: int = 3
-    chance: float = 0.01
-    band_chance: float = 0.001
-    least_band_ratio: float = 0.4
-    least_band_octaves: float = 0.25
-    least_outlier_score: float = 3.5
-    least_outlier_octaves: float = 1.0
-    most_outlier_ratio: float = 0.1
-    least_deviation: float = 0.2
-    core_ratio: float = 0.8
-    most_circular_octaves: float = 2.0
-    least_noisy_octaves: float = 2.5
-    most_circular_spread: float = 0.35
-    least_noisy_spread: float = 0.75
-    most_cause_count: int = 20
-
-    def __post_init__(self) -> None:
-        if self.least_node_count < 4 or self.least_transfer_count < 1:
-            raise ValueError("patterns are told of four nodes at the least, and of one transfer")
+#: fewer active nodes have no pattern: a shuffle of seven is too often in order by chance
+_LEAST_NODE_COUNT = 8
+#: of fewer transfers, three for each of so few nodes, it is not known what values they fill
+_LEAST_TRANSFER_COUNT = 24
+#: a node of fewer transfers is no outlier: one slow request is not a slow node
+_LEAST_OUTLIER_COUNT = 3
+#: how often nodes like the others may pass for outliers
+_CHANCE = 0.01
+#: how often shuffled nodes may pass for striped: the less, as a night asks for hundreds of windows
+_BAND_CHANCE = 0.001
+#: bands are named if they explain this share of what sets nodes apart
+_LEAST_BAND_RATIO = 0.4
+#: the standard deviation of the bands' levels; less than one log bin is not seen
+_LEAST_BAND_OCTAVES = 0.25
+#: robust deviations above the median (Iglewicz and Hoaglin's 3.5 for modified scores), and more where there are very
+#: few nodes or very many: what the highest of as many normal ones exceeds by `_CHANCE` (Student's distribution, for
+#: the deviation is estimated, too)
+_LEAST_OUTLIER_SCORE = 3.5
+#: and twice the typical value at the least, or it is not "clearly" higher
+_LEAST_OUTLIER_OCTAVES = 1.0
+#: more nodes than this share are not "a small number"; then they are part of the spread
+_MOST_OUTLIER_RATIO = 0.1
+#: the least deviation that nodes are scored by, in octaves: nearly a log bin
+_LEAST_DEVIATION = 0.2
+#: what values fill is told from the densest ones that hold this share of the transfers
+_CORE_RATIO = 0.8
+#: so many octaves at a stretch are filled at most by a band of values that are "approximately constant", and at least
+#: by those of "high variance"; between them nothing is named
+_MOST_CIRCULAR_OCTAVES, _LEAST_NOISY_OCTAVES = 2.0, 2.5
+#: the same for the standard deviation of nodes' means, less what the number of their transfers explains
+_MOST_CIRCULAR_SPREAD, _LEAST_NOISY_SPREAD = 0.35, 0.75
+#: nodes that are told as causes
+_MOST_CAUSE_COUNT = 20
 
 
-def patterns(network: Network, params: PatternParams | None = None) -> pl.DataFrame:
+def patterns(network: Network) -> pl.DataFrame:
     """Return what each hop looks like by each metric (PATTERN_ROWS), in each time window and in all of them together.
 
     hop, metric, is_whole, first_window, last_window (exclusive). outcome; pattern (NULL unless named).
@@ -130,20 +119,17 @@ def patterns(network: Network, params: PatternParams | None = None) -> pl.DataFr
     nodes_per_band: the share of the variance between nodes that bands explain, and their period (NULL without any).
     outlier_score: the highest node's. cause_nodes: labels, the strongest first; empty for circular.
     """
-    chosen = params or PatternParams()
-    rows = [
-        row for hop in range(network.hop_count) for metric in METRICS for row in _rows(network, hop, metric, chosen)
-    ]
+    rows = [row for hop in range(network.hop_count) for metric in METRICS for row in _rows(network, hop, metric)]
     return pl.DataFrame(rows, schema=PATTERN_ROWS, orient="row")
 
 
-def _rows(network: Network, hop: int, metric: Metric, params: PatternParams) -> Iterator[tuple[object, ...]]:
+def _rows(network: Network, hop: int, metric: Metric) -> Iterator[tuple[object, ...]]:
     cells = _cells(network, hop, metric)
     targets = _main_targets(network, hop)
     labels = network.layers[hop].labels
     spans = [(True, 0, network.window_count), *((False, k, k + 1) for k in range(network.window_count))]
     for is_whole, first, last in spans:
-        found = _named(_nodes(cells, None if is_whole else first, targets), params)
+        found = _named(_nodes(cells, None if is_whole else first, targets))
         causes = labels.gather(found.causes).cast(pl.String).to_list() if len(found.causes) else []
         yield (hop, metric, is_whole, first, last, *found.told, causes)
 
@@ -278,20 +264,20 @@ class _Found:
     causes: Ints
 
 
-def _named(nodes: _Nodes, params: PatternParams) -> _Found:
+def _named(nodes: _Nodes) -> _Found:
     counts = (len(nodes.number), int(nodes.count.sum()))
     nothing = np.zeros(0, dtype=np.int64)
-    if counts[0] < params.least_node_count:
+    if counts[0] < _LEAST_NODE_COUNT:
         return _Found(("too_few_nodes", None, *counts, *[None] * 5), nothing)
-    if counts[1] < params.least_transfer_count:
+    if counts[1] < _LEAST_TRANSFER_COUNT:
         return _Found(("too_few_transfers", None, *counts, *[None] * 5), nothing)
-    dense = _dense_bands(nodes, params)
+    dense = _dense_bands(nodes)
     # means, since what chance does to them is known: their variance is that of a transfer by their number
     deviation, _ = _beyond_sampling(_breadth(nodes.mean), nodes)
-    looks = [_looked_at(nodes, params)]
+    looks = [_looked_at(nodes)]
     if len(dense) > 1:
-        looks.append(_looked_at(_within_bands(nodes, dense), params))
-    pattern, look, causes = _decision(looks, deviation, float(np.diff(dense).max()) / BINS_PER_OCTAVE, params)
+        looks.append(_looked_at(_within_bands(nodes, dense)))
+    pattern, look, causes = _decision(looks, deviation, float(np.diff(dense).max()) / BINS_PER_OCTAVE)
     told = (
         "named" if pattern else "none_fits",
         pattern,
@@ -302,7 +288,7 @@ def _named(nodes: _Nodes, params: PatternParams) -> _Found:
         look.bands.period if pattern == "striped" else None,
         float(look.scores.max()),
     )
-    return _Found(told, nodes.number[causes[: params.most_cause_count]])
+    return _Found(told, nodes.number[causes[:_MOST_CAUSE_COUNT]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,14 +301,12 @@ class _Look:
     outliers: Ints
 
 
-def _looked_at(nodes: _Nodes, params: PatternParams) -> _Look:
-    scores = _scores(nodes.level, nodes, params)
-    return _Look(nodes, _bands(nodes, params), scores, _outliers(nodes, scores, params))
+def _looked_at(nodes: _Nodes) -> _Look:
+    scores = _scores(nodes.level, nodes)
+    return _Look(nodes, _bands(nodes), scores, _outliers(nodes, scores))
 
 
-def _decision(
-    looks: list[_Look], deviation: float, octaves: float, params: PatternParams
-) -> tuple[Pattern | None, _Look, Ints]:
+def _decision(looks: list[_Look], deviation: float, octaves: float) -> tuple[Pattern | None, _Look, Ints]:
     """Return the pattern, the look that shows it, and the places of the nodes that cause it, the strongest first."""
     nothing = np.zeros(0, dtype=np.int64)
     for look in looks:
@@ -333,9 +317,9 @@ def _decision(
     for look in looks:
         if len(look.outliers):
             return "outlier", look, look.outliers
-    if deviation <= params.most_circular_spread and octaves <= params.most_circular_octaves:
+    if deviation <= _MOST_CIRCULAR_SPREAD and octaves <= _MOST_CIRCULAR_OCTAVES:
         return "circular", looks[0], nothing
-    if deviation >= params.least_noisy_spread or octaves >= params.least_noisy_octaves:
+    if deviation >= _LEAST_NOISY_SPREAD or octaves >= _LEAST_NOISY_OCTAVES:
         return "noisy", looks[0], np.argsort(-looks[0].nodes.own_spread, kind="stable")
     return None, looks[0], nothing
 
@@ -360,7 +344,7 @@ def _beyond_sampling(observed: float, nodes: _Nodes) -> tuple[float, float]:
     return float(np.sqrt(max(observed**2 - sampling, 0.0))), sampling / per_node
 
 
-def _dense_bands(nodes: _Nodes, params: PatternParams) -> Ints:
+def _dense_bands(nodes: _Nodes) -> Ints:
     """Return where bands of values begin and end (bands, 2), in bins: the densest ones that hold most transfers.
 
     Few transfers leave holes in their histogram; it is smoothed by Silverman's rule for values spread over an octave.
@@ -372,7 +356,7 @@ def _dense_bands(nodes: _Nodes, params: PatternParams) -> Ints:
     bell = np.exp(-0.5 * (np.arange(-margin, margin + 1) / deviation) ** 2)
     smooth = np.convolve(histogram, bell / bell.sum())
     falling = np.sort(smooth)[::-1]
-    needed = int(np.searchsorted(np.cumsum(falling), params.core_ratio * histogram.sum() * (1 - 1e-9)))
+    needed = int(np.searchsorted(np.cumsum(falling), _CORE_RATIO * histogram.sum() * (1 - 1e-9)))
     is_core = np.concatenate([[False], smooth >= falling[min(needed, len(falling) - 1)], [False]])
     edges = np.flatnonzero(np.diff(is_core.astype(np.int8)))
     found: Ints = edges.reshape(-1, 2) + first - margin
@@ -396,32 +380,32 @@ def _within_bands(nodes: _Nodes, dense: Ints) -> _Nodes:
 # ---- outliers
 
 
-def _scores(levels: Reals, nodes: _Nodes, params: PatternParams) -> Reals:
+def _scores(levels: Reals, nodes: _Nodes) -> Reals:
     """Return how many robust deviations each node lies above the median (n): a node of few transfers varies more."""
     above = levels - np.median(levels)
     observed = max(_MAD * float(np.median(np.abs(above))), _breadth(levels))
     deviation, per_transfer = _beyond_sampling(observed, nodes)
-    found: Reals = above / np.sqrt(max(deviation, params.least_deviation) ** 2 + per_transfer / nodes.count)
+    found: Reals = above / np.sqrt(max(deviation, _LEAST_DEVIATION) ** 2 + per_transfer / nodes.count)
     return found
 
 
-def _outliers(nodes: _Nodes, scores: Reals, params: PatternParams) -> Ints:
+def _outliers(nodes: _Nodes, scores: Reals) -> Ints:
     """Return the places of outliers, the highest first; none if they are not few."""
     from scipy.special import stdtrit
 
     count = len(scores)
-    chance = params.chance / count
-    least = max(params.least_outlier_score, -float(stdtrit(_MAD_EFFICIENCY * count, chance)))
+    chance = _CHANCE / count
+    least = max(_LEAST_OUTLIER_SCORE, -float(stdtrit(_MAD_EFFICIENCY * count, chance)))
     levels = nodes.level
-    is_high = (scores >= least) & (levels - np.median(levels) >= params.least_outlier_octaves)
-    if is_high.sum() > max(1.0, params.most_outlier_ratio * count):
+    is_high = (scores >= least) & (levels - np.median(levels) >= _LEAST_OUTLIER_OCTAVES)
+    if is_high.sum() > max(1.0, _MOST_OUTLIER_RATIO * count):
         return np.zeros(0, dtype=np.int64)
-    is_high &= nodes.count >= params.least_outlier_count
-    places = np.flatnonzero(is_high & _are_beyond_chance(nodes, params))
+    is_high &= nodes.count >= _LEAST_OUTLIER_COUNT
+    places = np.flatnonzero(is_high & _are_beyond_chance(nodes))
     return places[np.argsort(-scores[places], kind="stable")]
 
 
-def _are_beyond_chance(nodes: _Nodes, params: PatternParams) -> Bools:
+def _are_beyond_chance(nodes: _Nodes) -> Bools:
     """Return which nodes have more transfers above what nodes usually reach than chance gives them (n).
 
     Usually reached is the median node's ninth decile and half an octave.
@@ -435,7 +419,7 @@ def _are_beyond_chance(nodes: _Nodes, params: PatternParams) -> Bools:
     tail = betainc(np.maximum(above, 1.0), nodes.count - np.maximum(above, 1.0) + 1.0, above.sum() / nodes.count.sum())
     chance = np.where(above > 0, tail, 1.0)
     rising = np.sort(chance)
-    passed = np.flatnonzero(rising <= params.chance * np.arange(1, len(rising) + 1) / len(rising))
+    passed = np.flatnonzero(rising <= _CHANCE * np.arange(1, len(rising) + 1) / len(rising))
     if not len(passed):
         return np.zeros(len(chance), dtype=bool)
     found: Bools = chance <= rising[passed[-1]]
@@ -455,7 +439,7 @@ class _Bands:
     are_clear: bool
 
 
-def _bands(nodes: _Nodes, params: PatternParams) -> _Bands:
+def _bands(nodes: _Nodes) -> _Bands:
     """Return the bands that explain most: those of main targets, or of levels that come back some nodes on."""
     levels = nodes.level
     middle, breadth = float(np.median(levels)), max(_breadth(levels), _BIN_DEVIATION)
@@ -471,8 +455,8 @@ def _bands(nodes: _Nodes, params: PatternParams) -> _Bands:
     for ratio, chance, fit in (_bands_of_targets(held, nodes.target), _bands_by_lag(held)):
         explained = ratio * observed
         # of what sets nodes apart beyond chance; tried are two looks, in two ways each
-        is_clear = 4 * chance <= params.band_chance and explained >= params.least_band_octaves**2
-        is_clear = is_clear and explained >= params.least_band_ratio * (observed - sampling) and ratio > trend
+        is_clear = 4 * chance <= _BAND_CHANCE and explained >= _LEAST_BAND_OCTAVES**2
+        is_clear = is_clear and explained >= _LEAST_BAND_RATIO * (observed - sampling) and ratio > trend
         found.append(_Bands(ratio, _period(fit) if is_clear else None, fit, is_clear))
     return max(found, key=lambda bands: (bands.are_clear, bands.ratio))
 

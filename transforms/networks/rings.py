@@ -30,18 +30,12 @@ _SEAM, _LEAST_SEGMENT = 0.004, 0.016
 _LEAST_RESULTANT = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutParams:
-    """How hard crossings are fought.
-
-    inner_gain: the share of all crossings that must go if the innermost nodes are not to stand by number (ours).
-    most_sweep_count: how often the rings are gone through. most_visit_count: edges that are looked at in all, over and
-    over: bounds the time.
-    """
-
-    inner_gain: float = 0.25
-    most_sweep_count: int = 12
-    most_visit_count: int = 2_000_000
+#: the share of all crossings that must go if the innermost nodes are not to stand by number (ours)
+_INNER_GAIN = 0.25
+#: how often the rings are gone through
+_MOST_SWEEP_COUNT = 12
+#: edges that are looked at in all, over and over: bounds the time
+_MOST_VISIT_COUNT = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,35 +90,10 @@ def edge_angles(outer: Ring, inner: Ring, source: Ints, target: Ints) -> tuple[R
     return (ceased.copy(), ceased) if len(outer.order) == 1 else (began, ceased)
 
 
-def routes(
-    began_angle: Reals, began_radius: Reals, ceased_angle: Reals, ceased_radius: Reals, step_count: int
-) -> tuple[Reals, Reals]:
-    """Return the angles and radii of edges' ways, both (edges, step_count + 1), the shortest way round.
-
-    Angle and radius change evenly along a way (section IV.B: inter = start + (end - start) * fraction), so it stays
-    between the two rings that it connects.
-    """
-    if step_count < 1:
-        raise ValueError("a way has at least one step")
-    fractions = np.linspace(0.0, 1.0, step_count + 1)
-    began, ceased = (np.broadcast_to(angles, np.shape(began_angle)) for angles in (began_angle, ceased_angle))
-    from_radius, to_radius = (np.broadcast_to(radii, began.shape) for radii in (began_radius, ceased_radius))
-    return (
-        _between(began, shortest_ends(began, ceased), fractions),
-        _between(from_radius, to_radius, fractions),
-    )
-
-
-def _between(first: Reals, last: Reals, fractions: Reals) -> Reals:
-    """Return places (n, fractions) between two, both ends exactly."""
-    places: Reals = first[:, None] * (1.0 - fractions) + last[:, None] * fractions
-    return places
-
-
 # ---- layout
 
 
-def layout(network: Network, params: LayoutParams | None = None) -> RadialLayout:
+def layout(network: Network) -> RadialLayout:
     """Return where the nodes of a network's layers are drawn, which must be two or more."""
     if len(network.layers) < 2:
         raise ValueError("a network has at least two layers")
@@ -133,17 +102,8 @@ def layout(network: Network, params: LayoutParams | None = None) -> RadialLayout
         (part["source"].to_numpy().astype(np.int64), part["target"].to_numpy().astype(np.int64))
         for part in (network.edges.filter(network.edges["hop"] == hop) for hop in range(network.hop_count))
     )
-    placed = _fewest_crossings(counts, edges, params or LayoutParams())
+    placed = _fewest_crossings(counts, edges)
     return RadialLayout(tuple(_ring(one, *radii) for one, radii in zip(placed, _radii(len(counts)), strict=True)))
-
-
-def crossing_count(network: Network, placed: RadialLayout) -> int:
-    """Return how many pairs of edges cross where a network is drawn so."""
-    total = 0
-    for hop, (outer, inner) in enumerate(zip(placed.rings[:-1], placed.rings[1:], strict=True)):
-        part = network.edges.filter(network.edges["hop"] == hop)
-        total += _crossings(_Placed.of(outer), _Placed.of(inner), part["source"].to_numpy(), part["target"].to_numpy())
-    return total
 
 
 def _radii(count: int) -> list[tuple[float, float]]:
@@ -206,12 +166,12 @@ _Edges = tuple[tuple[Ints, Ints], ...]
 _Rings = tuple[_Placed, ...]
 
 
-def _fewest_crossings(counts: list[int], edges: _Edges, params: LayoutParams) -> _Rings:
+def _fewest_crossings(counts: list[int], edges: _Edges) -> _Rings:
     """Return the rings' orders with the fewest crossings found; the innermost one by number if that costs little."""
     # by the nodes outside that talk to them (section IV.B), then better where that is possible
     begun = _Search(tuple(_Placed(np.arange(count)) for count in counts), edges)
-    fixed, free = (_swept(begun, range(1, len(counts) - is_kept), params) for is_kept in (1, 0))
-    return (free if free.cost[0] < (1.0 - params.inner_gain) * fixed.cost[0] else fixed).rings
+    fixed, free = (_swept(begun, range(1, len(counts) - is_kept)) for is_kept in (1, 0))
+    return (free if free.cost[0] < (1.0 - _INNER_GAIN) * fixed.cost[0] else fixed).rings
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +216,12 @@ class _Search:
         return np.concatenate(nodes), np.concatenate(angles)
 
 
-def _swept(begun: _Search, layers: range, params: LayoutParams) -> _Search:
+def _swept(begun: _Search, layers: range) -> _Search:
     """Order rings anew by their neighbours, over and over, as long as edges cross less or become shorter."""
     found = begun
     edge_count = sum(len(source) for source, _ in begun.edges)
-    visits_left = params.most_visit_count
-    for _ in range(params.most_sweep_count):
+    visits_left = _MOST_VISIT_COUNT
+    for _ in range(_MOST_SWEEP_COUNT):
         is_better = False
         for layer in layers:
             hops = found.hops_of(layer)

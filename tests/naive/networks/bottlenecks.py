@@ -26,7 +26,7 @@ def _deviation(bins: Sequence[int], median: float) -> float:
 def bottlenecks(
     values: Sequence[float], requests: Sequence[int], most: int, processes: int | None
 ) -> list[tuple[int, float, float]]:
-    """Request, value and score of each bottleneck, by the rules of `BottleneckParams`' defaults."""
+    """Request, value and score of each bottleneck, by the rules of `transforms.networks.bottlenecks`."""
     known = [(value, request) for value, request in zip(values, requests, strict=True) if 0 < value < math.inf]
     if not known:
         return []

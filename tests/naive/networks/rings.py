@@ -8,23 +8,6 @@ from fractions import Fraction
 Edge = tuple[int, int]
 
 
-def route(
-    start_angle: float, start_radius: float, end_angle: float, end_radius: float, step_count: int
-) -> list[tuple[float, float]]:
-    """Return an edge's points as angle and radius; the printed second case is taken as it is meant: < -pi."""
-    if end_angle - start_angle >= math.pi:
-        end_angle -= 2 * math.pi
-    elif end_angle - start_angle < -math.pi:
-        end_angle += 2 * math.pi
-    points = []
-    for step in range(step_count + 1):
-        fraction = step / step_count
-        points.append(
-            (start_angle + (end_angle - start_angle) * fraction, start_radius + (end_radius - start_radius) * fraction)
-        )
-    return points
-
-
 def crossings(outer: list[Fraction], inner: list[Fraction], edges: list[Edge]) -> int:
     """Count crossings of edges between two rings; outer, inner: the nodes' angles in turns."""
     ways = []

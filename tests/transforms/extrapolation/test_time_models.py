@@ -11,12 +11,11 @@ from hypothesis import assume, given, settings, strategies as st
 
 from tests.naive.extrapolation import time_models as naive
 from tests.naive.traces import time_histograms as naive_histograms
+from transforms.extrapolation import time_models
 from transforms.extrapolation.time_models import (
     NAMES,
     REASONS,
     TimeModel,
-    TimeModelParams,
-    extrapolated_histogram,
     extrapolated_histograms,
     fitted,
     rebinned,
@@ -31,9 +30,15 @@ def of(values: list[float] | np.ndarray) -> TimeHistogram:
     return histograms(np.array(values, float), np.zeros(len(values), int), 1)[0]
 
 
-def one(values: list[float], at: int, params: TimeModelParams | None = None) -> tuple[str, float, str, str]:
+def extrapolated_histogram(
+    rank_counts: tuple[int, ...], parts: list[TimeHistogram], at: int, count: int
+) -> tuple[TimeHistogram, TimeModel]:
+    return extrapolated_histograms(rank_counts, [parts], at, [count])[0]
+
+
+def one(values: list[float], at: int) -> tuple[str, float, str, str]:
     """Return model, prediction, the model set aside and why of one field at the four rank counts."""
-    fits = fitted(COUNTS[: len(values)], np.array([values]), at, params)
+    fits = fitted(COUNTS[: len(values)], np.array([values]), at)
     reason = REASONS[int(fits.reasons[0])]
     set_aside = NAMES[int(fits.set_aside[0])] if reason else ""
     return NAMES[int(fits.models[0])], float(fits.predicted[0]), set_aside, reason
@@ -102,10 +107,11 @@ def test_a_slope_is_less_sure_the_further_away() -> None:
     assert time < 5
 
 
-def test_steps_of_the_clock_are_no_slope() -> None:
+def test_steps_of_the_clock_are_no_slope(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [1e-6, 1.2e-6, 1.4e-6, 1.8e-6]
     assert one(values, 1000)[:2] == ("constant", pytest.approx(1.35e-6))
-    assert one(values, 1000, TimeModelParams(clock_s=0.0))[0] == "linear"
+    monkeypatch.setattr(time_models, "_CLOCK_S", 0.0)
+    assert one(values, 1000)[0] == "linear"
 
 
 def test_noise_is_not_blown_up_at_a_million_ranks() -> None:

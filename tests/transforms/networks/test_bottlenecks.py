@@ -9,7 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from studies.networks.planted import PLANTED, Planted, SystemShape, drawn_shape, drawn_system, planted_requests
 from tests.naive.networks import bottlenecks as naive
-from transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder, BottleneckParams
+from transforms.networks import bottlenecks
+from transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
 
 
 def found(values: list[float], process_count: int | None = None, most_count: int = 10) -> pl.DataFrame:
@@ -129,9 +130,10 @@ def test_planted_bottlenecks_are_found_and_no_others(pattern: Planted) -> None:
     assert right >= 19
 
 
-def test_thresholds_are_parameters() -> None:
+def test_thresholds_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.array([1.0] * 100 + [6.0])
-    finder = BottleneckFinder(params=BottleneckParams(least_octaves=2.0))
+    monkeypatch.setattr(bottlenecks, "_LEAST_OCTAVES", 2.0)
+    finder = BottleneckFinder()
     finder.add("time", values, np.arange(101))
     assert finder.result().height == 1
 

@@ -16,7 +16,6 @@ from transforms.networks.log_bins import (
     ZERO,
     bin_numbers,
     lower_values,
-    middle_values,
     prefixes,
     prefixes_of,
 )
@@ -67,15 +66,9 @@ def test_subnormal_thresholds() -> None:
     np.testing.assert_array_equal(bin_numbers(np.ldexp(1.0, bins // 4)), bins)
 
 
-def test_middles_lie_in_the_middle() -> None:
-    np.testing.assert_array_equal(bin_numbers(middle_values(NORMAL)), NORMAL)
-    np.testing.assert_allclose(np.log2(middle_values(NORMAL)), (NORMAL + 0.5) / 4, rtol=0, atol=1e-12)
-
-
 def test_special_bins_have_no_logarithm() -> None:
     special = np.array([NEGATIVE, ZERO, UNKNOWN], np.int16)
-    for values in (lower_values(special), middle_values(special)):
-        np.testing.assert_array_equal(values, [np.nan, 0.0, np.nan])
+    np.testing.assert_array_equal(lower_values(special), [np.nan, 0.0, np.nan])
 
 
 def test_twin_on_random_bits() -> None:

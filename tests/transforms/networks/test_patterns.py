@@ -16,7 +16,7 @@ from transforms.arrays import Reals
 from transforms.networks import patterns as found
 from transforms.networks.counting import EdgeCounter, window_edges
 from transforms.networks.network import Layer, Network, Transfers
-from transforms.networks.patterns import PATTERN_ROWS, Pattern, PatternParams, patterns
+from transforms.networks.patterns import PATTERN_ROWS, Pattern, patterns
 from transforms.networks.quantiles import source_quantiles
 
 SEEDS = range(20)
@@ -41,8 +41,8 @@ def network(octaves: Reals, window_count: int = 1, per_node: int = 16, labels: l
     return counter.result()
 
 
-def whole(made: Network, params: PatternParams | None = None) -> dict[str, object]:
-    return patterns(made, params).filter(pl.col("hop") == 0, pl.col("metric") == "time", "is_whole").row(0, named=True)
+def whole(made: Network) -> dict[str, object]:
+    return patterns(made).filter(pl.col("hop") == 0, pl.col("metric") == "time", "is_whole").row(0, named=True)
 
 
 def quiet(nodes: int, count: int, seed: int = 0) -> Reals:
@@ -230,13 +230,17 @@ def test_windows_are_told_apart() -> None:
     assert rows.select("first_window", "last_window").rows() == [(0, 1), (1, 2)]
 
 
-def test_thresholds_are_parameters() -> None:
-    made = network(quiet(32, 20))
-    assert whole(made, PatternParams(least_node_count=33))["outcome"] == "too_few_nodes"
-    assert whole(made, PatternParams(least_transfer_count=641))["outcome"] == "too_few_transfers"
-    with pytest.raises(ValueError, match="four nodes"):
-        PatternParams(least_node_count=3)
-    assert whole(made, PatternParams(most_circular_octaves=0.1))["outcome"] == "none_fits"
+@pytest.mark.parametrize(
+    ("threshold", "value", "outcome"),
+    [
+        ("_LEAST_NODE_COUNT", 33, "too_few_nodes"),
+        ("_LEAST_TRANSFER_COUNT", 641, "too_few_transfers"),
+        ("_MOST_CIRCULAR_OCTAVES", 0.1, "none_fits"),
+    ],
+)
+def test_thresholds_decide(monkeypatch: pytest.MonkeyPatch, threshold: str, value: float, outcome: str) -> None:
+    monkeypatch.setattr(found, threshold, value)
+    assert whole(network(quiet(32, 20)))["outcome"] == outcome
 
 
 # ---- the statistics
@@ -303,7 +307,7 @@ def test_nodes_without_order_are_seldom_named_for_it(nodes: int) -> None:
         cells, counts = np.unique(values, return_counts=True)
         place = (cells + 500) // 1000
         made = found._with_histograms(np.arange(nodes), np.arange(nodes) // 4, place, cells - 1000 * place, counts)
-        look = found._looked_at(made, PatternParams())
+        look = found._looked_at(made)
         named["striped"] += look.bands.are_clear
         named["outlier"] += bool(len(look.outliers))
     assert named["striped"] <= 2
@@ -314,7 +318,7 @@ def test_dense_bands_are_as_wide_as_the_naive_twin_finds_them() -> None:
     octaves = np.concatenate([quiet(32, 200), quiet(32, 200) + 5.0], axis=1)
     made = network(octaves)
     nodes = found._nodes(found._cells(made, 0, "time"), None, found._main_targets(made, 0))
-    dense = found._dense_bands(nodes, PatternParams())
+    dense = found._dense_bands(nodes)
     assert len(dense) == 2
     np.testing.assert_allclose(dense.mean(axis=1) / 4.0, [-8.0, -3.0], atol=0.3)
     is_dense = [any(low <= place < high for low, high in dense.tolist()) for place in range(-60, 20)]
