@@ -15,8 +15,6 @@
   histograms of what crossed it, window by window.
 - `patterns` (`patterns`, `Pattern`): What the eye sees in a network's rings, named by statistics: circular,
   striped, noisy, outlier, or none of these.
-- `quantiles`: Quantiles of a metric by node or by edge, told from counts in log bins, in octaves (log2 of the
-  value).
 - `rings` (`layout`, `Ring`, `RadialLayout`, `shortest_ends`): Where a network's nodes and edges are drawn:
   concentric rings of ring segments, and ways between them.
 - `rows` (`run_row`, `bottleneck_rows`, `edge_rows`, `pattern_rows`): Networks as rows of tables: edges window by

@@ -30,7 +30,6 @@ import polars as pl
 from transforms.arrays import Bools, Ints, Reals
 from transforms.networks.log_bins import BINS_PER_OCTAVE, LOWEST
 from transforms.networks.network import METRICS, Metric, Network
-from transforms.networks.quantiles import spread
 
 Outcome = Literal["named", "too_few_nodes", "too_few_transfers", "none_fits"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -61,6 +60,8 @@ _QUANTILES = np.concatenate([np.arange(1, 10) / 10.0, [0.25, 0.75]])
 _NINTH = 8
 #: between the first and the ninth decile of a normal distribution, in standard deviations
 _DECILES_APART = 2.5631
+#: the interquartile range of a normal distribution, in standard deviations
+_QUARTILES_APART = 1.349
 #: a median absolute deviation, in standard deviations of a normal distribution
 _MAD = 1.4826
 #: a median absolute deviation tells as much as the plain deviation of so many fewer normal values
@@ -219,7 +220,9 @@ class _Nodes:
     @property
     def own_spread(self) -> Reals:
         """The robust standard deviation of each node's values (n)."""
-        return spread(self.quantiles[:, 9:])
+        lower, upper = self.quantiles[:, 9:].T
+        found: Reals = (upper - lower) / _QUARTILES_APART
+        return found
 
 
 def _nodes(cells: _Cells, window: int | None, targets: Ints) -> _Nodes:

@@ -18,56 +18,6 @@ from transforms.networks.network import METRICS, Network
 
 #: the largest whole number of bytes that a column can hold, of those that a 64-bit floating-point number can
 _MOST_BYTES = float(2**63 - 1024)
-_EDGE_COLUMNS = (
-    "hop",
-    "source_layer",
-    "target_layer",
-    "source_node",
-    "target_node",
-    "time_window",
-    "window_began_s",
-    "window_ceased_s",
-    "time_kind",
-    "transfer_count",
-    "read_bytes",
-    "written_bytes",
-    "timed_count",
-    "transfer_time_s",
-    "longest_s",
-    *(f"{metric}_{kind}" for metric in METRICS for kind in ("bins", "counts")),
-)
-_PATTERN_COLUMNS = (
-    "hop",
-    "source_layer",
-    "target_layer",
-    "metric",
-    "is_whole",
-    "window_began_s",
-    "window_ceased_s",
-    "outcome",
-    "pattern",
-    "active_node_count",
-    "transfer_count",
-    "node_spread",
-    "edge_spread",
-    "band_ratio",
-    "nodes_per_band",
-    "outlier_score",
-    "cause_nodes",
-)
-_BOTTLENECK_COLUMNS = (
-    "metric",
-    "bottleneck",
-    "source_layer",
-    "source_node",
-    "target_layer",
-    "target_node",
-    "began_s",
-    "value",
-    "median_value",
-    "score",
-    "share_ratio",
-)
 _RUN_SCHEMA = pl.Schema(
     {
         "outcome": pl.String(),
@@ -114,7 +64,7 @@ def edge_rows(network: Network) -> pl.DataFrame:
         pl.col("timed_count").fill_null(0),
         pl.col("read_bytes", "written_bytes").round().clip(0.0, _MOST_BYTES).cast(pl.Int64),
         *(pl.col(f"{metric}_{kind}").fill_null(empty) for metric in METRICS for kind in ("bins", "counts")),
-    ).select(pl.col("window").alias(name) if name == "time_window" else name for name in _EDGE_COLUMNS)
+    ).rename({"window": "time_window"})
 
 
 def _named_edges(network: Network) -> pl.DataFrame:
@@ -169,12 +119,12 @@ def pattern_rows(network: Network, patterns: pl.DataFrame) -> pl.DataFrame:
         pl.col("hop", "active_node_count", "transfer_count").cast(pl.Int64),
         pl.Series("cause_nodes", causes, dtype=pl.String),
     )
-    return _told(made.select(_PATTERN_COLUMNS))
+    return _told(made)
 
 
 def bottleneck_rows(bottlenecks: pl.DataFrame) -> pl.DataFrame:
-    """Return bottleneck requests, with the nodes between which they went, in the columns' order."""
-    return _told(bottlenecks.select(_BOTTLENECK_COLUMNS).with_columns(pl.col("bottleneck").cast(pl.Int64)))
+    """Return bottleneck requests, with the nodes between which they went."""
+    return _told(bottlenecks.with_columns(pl.col("bottleneck").cast(pl.Int64)))
 
 
 def _told(rows: pl.DataFrame) -> pl.DataFrame:

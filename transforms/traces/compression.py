@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from transforms.arrays import Ints, Reals
+from transforms.arrays import Ints, Reals, offsets_of
 from transforms.traces.folding import FoldedCall, FoldedLoop, FoldedNode, Folder
 from transforms.traces.templates import Templates, templates_of
 from transforms.traces.time_histograms import gaps_and_durations, histograms
@@ -98,7 +98,7 @@ def compress_together(traces: Sequence[tuple[int, Iterable[RankCalls]]]) -> tupl
     if not signatures:
         return tuple(CompressedTrace(count, ()) for count, _ in held)
     templates = templates_of(signatures)
-    places = iter(np.cumsum([0, *(frame.height for frame in signatures)]).tolist())
+    places = iter(offsets_of([frame.height for frame in signatures]).tolist())
     return tuple(CompressedTrace(count, _classes(ranks, templates, places)) for count, ranks in held)
 
 

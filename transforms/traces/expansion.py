@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from transforms.arrays import Ints, Reals
+from transforms.arrays import Ints, Reals, offsets_of, owners
 from transforms.traces.progressions import Progression, Run, extremes, size_of, sum_of
 from transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, RankClass, Share, Slot, Vector
 
@@ -264,19 +264,14 @@ def _starts(nodes: Sequence[Node], parents: Sequence[int], counts: Sequence[int]
 
 def _entry_lengths(lengths: Ints, iterations: Ints) -> Ints:
     """Return the calls of each time that a loop is entered, from those of each time that its body is gone through."""
-    ends = np.zeros(lengths.size + 1, np.int64)
-    np.cumsum(lengths, out=ends[1:])
-    last = np.cumsum(iterations)
-    found: Ints = ends[last] - ends[last - iterations]
-    return found
+    bounds = offsets_of(lengths)[offsets_of(iterations)]
+    return np.diff(bounds)
 
 
 def _before(lengths: Ints, iterations: Ints) -> Ints:
     """Return, of each time that a body is gone through, the calls since the loop was entered."""
-    starts = np.zeros(lengths.size + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    first = np.cumsum(iterations) - iterations
-    found: Ints = starts[:-1] - np.repeat(starts[first], iterations)
+    starts = offsets_of(lengths)
+    found: Ints = starts[:-1] - np.repeat(starts[offsets_of(iterations)[:-1]], iterations)
     return found
 
 
@@ -314,7 +309,7 @@ def _joined(executed: Executions, numbers: list[int], rank: int) -> pl.Series:
     """Return the arguments of nodes with equally many slots, one node behind the other."""
     calls = [node for number in numbers if isinstance(node := executed.nodes[number], Call)]
     counts = [executed.counts[number] for number in numbers]
-    which = np.repeat(np.arange(len(calls)), counts)
+    which = owners(offsets_of(counts))
     columns: list[pl.Series] = []
     for place in range(len(calls[0].texts)):
         columns.append(pl.Series([call.texts[place] for call in calls], dtype=pl.String).gather(which))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ints, places_within
+from transforms.arrays import Ints, offsets_of, places_within
 
 #: how far to look for the next occurrences of a symbol: a body in which each symbol comes more often is not found
 _OCCURRENCES = 8
@@ -130,7 +130,7 @@ class _Folding:
 
     def _keep(self, loop: int, firsts: Ints, counts: Ints, length: int) -> None:
         items = self.starts[spread(firsts, counts, length)[:, None] + np.arange(length)]
-        self.found.setdefault(loop, []).append(_Loops(self.starts[firsts], counts, np.cumsum(counts) - counts, items))
+        self.found.setdefault(loop, []).append(_Loops(self.starts[firsts], counts, offsets_of(counts)[:-1], items))
 
     def nodes(self, body: tuple[int, ...], starts: Ints) -> tuple[FoldedNode, ...]:
         """Return the nodes of a body, whose items start at these positions at each execution, int64[E, items]."""
@@ -153,7 +153,7 @@ class _Folding:
             counts = np.concatenate([part.counts for part in parts])
             starts, items = (np.concatenate([getattr(part, name) for part in parts]) for name in ("starts", "items"))
             order = np.argsort(starts)
-            firsts = np.cumsum(counts) - counts
+            firsts = offsets_of(counts)[:-1]
             self.found[symbol] = parts = [_Loops(starts[order], counts[order], firsts[order], items)]
         return parts[0]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from transforms.arrays import Ints, places_within
+from transforms.arrays import Ints, offsets_of, places_within
 from transforms.traces.trace import STATUS_MODULES
 
 #: no 64-bit number has more digits; longer ones are several numbers, one behind the other
@@ -72,7 +72,7 @@ def templates_of(signatures: Sequence[pl.DataFrame]) -> Templates:
     return Templates(
         tuple(map(_template, fine.unique("template", maintain_order=True).iter_rows(named=True))),
         fine["template"].to_numpy().astype(np.int64),
-        np.cumsum(counts) - counts,
+        offsets_of(counts)[:-1],
         slots["value"].to_numpy(),
     )
 

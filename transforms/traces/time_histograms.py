@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals
+from transforms.arrays import Bools, Ints, Reals, places_within
 from transforms.traces.trace import TimeBin, TimeHistogram
 
 AnyInts = npt.NDArray[np.integer]
@@ -74,9 +74,8 @@ def _check(times_s: Reals, groups: AnyInts, group_count: int) -> None:
 
 def even_sizes(counts: Ints, parts: Ints) -> Ints:
     """Return the sizes of so many parts of each count, one behind the other, as even as whole numbers can be."""
-    owner = np.repeat(np.arange(counts.size), parts)
-    index = np.arange(owner.size) - (np.cumsum(parts) - parts)[owner]
-    count, part = counts[owner], parts[owner]
+    count, part = np.repeat(counts, parts), np.repeat(parts, parts)
+    index = places_within(parts)
     sizes: Ints = (index + 1) * count // part - index * count // part
     return sizes
 

@@ -15,9 +15,8 @@ from tests.naive.networks import patterns as naive
 from transforms.arrays import Reals
 from transforms.networks import patterns as found
 from transforms.networks.counting import EdgeCounter, window_edges
-from transforms.networks.network import Layer, Network, Transfers
+from transforms.networks.network import METRICS, Layer, Network, Transfers
 from transforms.networks.patterns import PATTERN_ROWS, Pattern, patterns
-from transforms.networks.quantiles import source_quantiles
 
 SEEDS = range(20)
 PATTERNS: tuple[Pattern, ...] = found.PATTERNS
@@ -247,15 +246,21 @@ def test_thresholds_decide(monkeypatch: pytest.MonkeyPatch, threshold: str, valu
 
 
 @pytest.mark.parametrize("window", [None, 0, 3])
-def test_quantiles_are_those_of_edge_quantiles(window: int | None) -> None:
+def test_quantiles_equal_the_naive_twin(window: int | None) -> None:
     made = planted("noisy", np.random.default_rng(1), 64, 8, 4, 30, window_count=4)
     cells = found._cells(made, 0, "time")
     nodes = found._nodes(cells, window, found._main_targets(made, 0))
-    windows = None if window is None else (window, window + 1)
-    expected, counts = source_quantiles(made, 0, "time", found._QUANTILES, windows)
-    np.testing.assert_array_equal(nodes.number, np.flatnonzero(counts))
-    np.testing.assert_array_equal(nodes.count, counts[counts > 0])
-    np.testing.assert_allclose(nodes.quantiles, expected[counts > 0], atol=1e-12)
+    counts = made.counts.filter(metric=METRICS.index("time"))
+    counts = counts.filter(pl.lit(True) if window is None else pl.col("window") == window)
+    source = (
+        made.edges.with_row_index("edge").filter(pl.col("hop") == 0).select(pl.col("edge").cast(pl.Int32), "source")
+    )
+    by_node = counts.join(source, on="edge").group_by("source", "bin").agg(pl.col("count").sum()).sort("source", "bin")
+    assert nodes.number.tolist() == by_node["source"].unique().sort().to_list()
+    for number, count, quantiles in zip(nodes.number, nodes.count, nodes.quantiles, strict=True):
+        bins, of_bins = (by_node.filter(source=number)[name].to_list() for name in ("bin", "count"))
+        assert count == sum(of_bins)
+        assert quantiles == pytest.approx([naive.quantile(bins, of_bins, share) for share in found._QUANTILES])
     np.testing.assert_array_equal(nodes.target, nodes.number // 8)
 
 
