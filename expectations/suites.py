@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from warehouse.contracts import TABLES, Column, Table, table
+from warehouse.contracts import Column, Table, table
 
 Severity = Literal["critical", "warning", "info"]
 
@@ -70,11 +70,6 @@ class Rule:
             "severity": self.severity,
             "meta": {"name": self.name, "doc": self.doc, "remedy": self.remedy},
         }
-
-
-def checked_tables() -> tuple[Table, ...]:
-    """Return the tables that have a suite: all published ones but the records of quality and history."""
-    return tuple(table for table in TABLES if table.is_published and table.layer != "quality")
 
 
 def implied(table: Table) -> tuple[Rule, ...]:

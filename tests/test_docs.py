@@ -17,6 +17,7 @@ from expectations import suites
 from flows.command import reference
 from flows.command.main import iosig
 from flows.settings import QualitySettings, Settings, load
+from tests.expectations.cases import CHECKED
 from warehouse.contracts import TABLES
 from warehouse.sources.protocol import sources
 
@@ -126,7 +127,7 @@ def test_every_table_and_column_has_a_doc() -> None:
 def test_every_check_has_a_doc_and_a_remedy() -> None:
     silent = [
         f"{table.name}.{rule.name}"
-        for table in suites.checked_tables()
+        for table in CHECKED
         for rule in suites.declared(table)
         if not (rule.doc.strip() and rule.remedy.strip())
     ]
@@ -134,9 +135,7 @@ def test_every_check_has_a_doc_and_a_remedy() -> None:
 
 
 def test_settings_give_the_parameters_of_the_checks() -> None:
-    parameters = {
-        parameter.name: parameter.default for table in suites.checked_tables() for parameter in suites.parameters(table)
-    }
+    parameters = {parameter.name: parameter.default for table in CHECKED for parameter in suites.parameters(table)}
     fields = {name: field.default for name, field in QualitySettings.model_fields.items()}
     assert parameters == fields
 

@@ -58,7 +58,7 @@ _TRUST = (
 )
 BURST_FIELDS = (
     *_of("signature_bursts", "burst", "started_s"),
-    Column("duration_s", "real", "How long the burst lasts.", unit="s"),
+    Column("duration_s", "real", "How long the burst lasts."),
     *_of("signature_bursts", "peaked_s", "volume_bytes", "support_ratio"),
     Column("confidence", "real", "How probable it is that the next run has the burst.", unit="1", nullable=True),
 )
@@ -80,7 +80,7 @@ FIELDS: dict[str, tuple[Column, ...]] = {
         *_of("periods", "false_alarm_probability", "period_s", "frequency_hz"),
         Column("cycle_evenness", "real", "How even the cycles are, from 0 to 1.", unit="1", nullable=True),
         *_of("periods", "periodicity_score", "bytes_per_period", "b_io_bytes_per_s", "r_io"),
-        Column("io_per_period_s", "real", "Substantial I/O in one period: r_io x period_s.", unit="s", nullable=True),
+        Column("io_per_period_s", "real", "Substantial I/O in one period: r_io x period_s.", nullable=True),
         *_of("periods", "window_start_s", "window_end_s"),
     ),
 }

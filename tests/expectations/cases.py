@@ -6,6 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
+from warehouse.contracts import TABLES
+
+#: the tables that have a suite: all of a release but the records of quality and history
+CHECKED = tuple(table for table in TABLES if table.is_published and table.layer != "quality")
 
 DAY = date(2018, 2, 9)
 NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)

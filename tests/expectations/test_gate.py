@@ -23,7 +23,7 @@ from hypothesis import given, settings as bounded, strategies as st
 
 from expectations import docs, gate, suites
 from expectations.gate import Checked
-from tests.expectations.cases import BROKEN, DAY, EMPTY, GOOD, HOUR, NO_POLLS, NO_VALUES, NOON, NOTED, SETTINGS
+from tests.expectations.cases import BROKEN, CHECKED, DAY, EMPTY, GOOD, HOUR, NO_POLLS, NO_VALUES, NOON, NOTED, SETTINGS
 from warehouse.contracts import Column, Table, frames, table
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.contracts.jobs import JOBS
@@ -109,7 +109,7 @@ def kind_of(found: Table, rule: suites.Rule) -> str:
 def of_each_kind() -> dict[str, list[suites.Rule]]:
     """Rules by their table, one of each kind: the same rule of other columns of the type is no other case."""
     first: dict[str, tuple[str, suites.Rule]] = {}
-    for found in suites.checked_tables():
+    for found in CHECKED:
         for rule in suites.rules(found):
             if not rule.parameter_names:
                 first.setdefault(kind_of(found, rule), (found.name, rule))
@@ -237,7 +237,7 @@ def test_a_table_without_a_suite_is_held_to_its_contract() -> None:
 # ---- frames as they come
 
 
-@pytest.mark.parametrize("found", suites.checked_tables(), ids=lambda found: found.name)
+@pytest.mark.parametrize("found", CHECKED, ids=lambda found: found.name)
 def test_an_empty_frame_is_checked(found: Table) -> None:
     checked = gate.check(found, frames.empty(found), {})
 
@@ -247,7 +247,7 @@ def test_an_empty_frame_is_checked(found: Table) -> None:
 
 
 @pytest.mark.usefixtures("only_declared")
-@pytest.mark.parametrize("found", suites.checked_tables(), ids=lambda found: found.name)
+@pytest.mark.parametrize("found", CHECKED, ids=lambda found: found.name)
 def test_nulls_wherever_they_are_allowed_break_no_check(found: Table) -> None:
     blank = {column.name: some(column) for column in found.columns}
     frame = pl.DataFrame([blank], schema=frames.schema(found), orient="row")
@@ -420,7 +420,7 @@ def test_a_critical_failure_stops_the_release_and_says_what_to_do() -> None:
 # ---- Great Expectations itself
 
 
-@pytest.mark.parametrize("found", suites.checked_tables(), ids=lambda found: found.name)
+@pytest.mark.parametrize("found", CHECKED, ids=lambda found: found.name)
 def test_the_json_is_a_suite_of_great_expectations(found: Table) -> None:
     from great_expectations import ExpectationSuite
 
@@ -436,7 +436,7 @@ def test_a_rule_that_takes_rows_out_is_about_rows() -> None:
     from great_expectations.expectations import expectation as kinds
 
     rows = (kinds.ColumnMapExpectation, kinds.ColumnPairMapExpectation, kinds.MulticolumnMapExpectation)
-    for found in suites.checked_tables():
+    for found in CHECKED:
         for rule in suites.declared(found):
             name = "".join(part.capitalize() for part in rule.type.split("_"))
             assert not rule.is_quarantine or issubclass(getattr(expectations, name), rows)
@@ -546,7 +546,7 @@ def test_nothing_calls_out(connections: list[Any], validations: list[dict[str, A
     assert connections == []
 
 
-@pytest.mark.parametrize("found", suites.checked_tables(), ids=lambda found: found.name)
+@pytest.mark.parametrize("found", CHECKED, ids=lambda found: found.name)
 def test_what_is_not_asked_is_what_great_expectations_would_say(
     found: Table, of_each_kind: dict[str, list[suites.Rule]]
 ) -> None:
@@ -562,5 +562,5 @@ def test_what_is_not_asked_is_what_great_expectations_would_say(
 
 def test_kinds_of_rules_are_all_there(of_each_kind: dict[str, list[suites.Rule]]) -> None:
     chosen = [rule for rules in of_each_kind.values() for rule in rules]
-    every = [rule for found in suites.checked_tables() for rule in suites.rules(found) if not rule.parameter_names]
+    every = [rule for found in CHECKED for rule in suites.rules(found) if not rule.parameter_names]
     assert {rule.type for rule in chosen} == {rule.type for rule in every}

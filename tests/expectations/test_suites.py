@@ -10,9 +10,9 @@ import pytest
 
 from expectations import suites
 from expectations.suites import Rule
+from tests.expectations.cases import CHECKED
 from warehouse.contracts import TABLES, Column, Table, frames, table
 
-CHECKED = suites.checked_tables()
 DECLARED = [(found, rule) for found in CHECKED for rule in suites.declared(found)]
 by_rule = pytest.mark.parametrize(
     ("found", "rule"), [pytest.param(found, rule, id=f"{found.name}.{rule.name}") for found, rule in DECLARED]

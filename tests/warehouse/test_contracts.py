@@ -21,18 +21,6 @@ from warehouse.errors import ContractError
 
 #: each column once, whether or not a table may leave it NULL
 DECLARED = {replace(column, nullable=False) for made in TABLES for column in made.columns}
-#: what a name's ending promises; the longest ending counts
-UNITS = {
-    "_s": "s",
-    "_us": "us",
-    "_bytes": "B",
-    "_bytes_per_s": "B/s",
-    "_iops": "1/s",
-    "_ratio": "1",
-    "_ratios": "1",
-    "_at": "UTC",
-    "_on": "UTC",
-}
 #: words whose columns hold one of a closed list, which differs from table to table; and samples, which are a set's
 #: runs or a signal's values
 OF_THEIR_TABLE = {"outcome", "kind", "method", "sample_count"}
@@ -66,14 +54,8 @@ NUMBERED = {
 }
 
 
-def unit_of(name: str) -> str | None:
-    """Return the unit that a name promises; the longest ending counts."""
-    endings = [ending for ending in UNITS if f"_{name}".endswith(ending)]
-    return UNITS[max(endings, key=len)] if endings else None
-
-
 def test_a_name_tells_the_unit() -> None:
-    promised = {column.name: unit_of(column.name) for column in DECLARED}
+    promised = {column.name: Column(column.name, column.dtype, column.doc).unit for column in DECLARED}
     assert {name: unit for name, unit in promised.items() if unit} == {
         column.name: column.unit for column in DECLARED if promised[column.name]
     }

@@ -20,23 +20,16 @@ APPLICATION_ID = Column(
 NODE_COUNT = Column("node_count", "int", "Nodes that the job was given.", unit="nodes", low=0)
 
 # ---- when
-STARTED_AT = Column("started_at", "instant", "When the job started.", unit="UTC")
-ENDED_AT = Column("ended_at", "instant", "When the job ended.", unit="UTC")
-ENDED_ON = Column(
-    "ended_on", "date", "The UTC day on which the job or series ended; NULL where it is not known.", unit="UTC"
-)
+STARTED_AT = Column("started_at", "instant", "When the job started.")
+ENDED_AT = Column("ended_at", "instant", "When the job ended.")
+ENDED_ON = Column("ended_on", "date", "The UTC day on which the job or series ended; NULL where it is not known.")
 DURATION_S = Column(
-    "duration_s",
-    "real",
-    "How long it lasted, from start to end; of a signature, how long a run alone takes.",
-    unit="s",
-    low=0,
+    "duration_s", "real", "How long it lasted, from start to end; of a signature, how long a run alone takes.", low=0
 )
 INTERVAL_S = Column(
     "interval_s",
     "real",
     "The length of the interval that a poll or grid step covers; a year is the longest.",
-    unit="s",
     low=1e-6,
     high=366 * 86400,
 )
@@ -45,13 +38,11 @@ INTERVAL_S = Column(
 FILESYSTEM = Column(
     "filesystem", "text", "The file system; `default` where neither the input nor the command names it."
 )
-READ_BYTES_PER_S = Column("read_bytes_per_s", "real", "Bytes read per second over the interval.", unit="B/s", low=0)
-WRITE_BYTES_PER_S = Column(
-    "write_bytes_per_s", "real", "Bytes written per second over the interval.", unit="B/s", low=0
-)
-BYTES_PER_S = Column("bytes_per_s", "real", "Bytes per second over the interval.", unit="B/s", low=0)
-READ_BYTES = Column("read_bytes", "int", "Bytes read in the interval or by the run.", unit="B", low=0)
-WRITTEN_BYTES = Column("written_bytes", "int", "Bytes written in the interval or by the run.", unit="B", low=0)
+READ_BYTES_PER_S = Column("read_bytes_per_s", "real", "Bytes read per second over the interval.", low=0)
+WRITE_BYTES_PER_S = Column("write_bytes_per_s", "real", "Bytes written per second over the interval.", low=0)
+BYTES_PER_S = Column("bytes_per_s", "real", "Bytes per second over the interval.", low=0)
+READ_BYTES = Column("read_bytes", "int", "Bytes read in the interval or by the run.", low=0)
+WRITTEN_BYTES = Column("written_bytes", "int", "Bytes written in the interval or by the run.", low=0)
 FLAG = Column(
     "flag",
     "text",
@@ -66,37 +57,30 @@ EXPECTED_CONTROLLER_COUNT = Column(
     "expected_controller_count", "int", "Controllers that reported at all on that day.", unit="controllers", low=0
 )
 POLL_COUNT = Column("poll_count", "int", "Polls that hold a value; of a run, in that direction.", unit="polls", low=0)
-MISSING_RATIO = Column(
-    "missing_ratio", "real", "Share of the expected polls that hold no value.", unit="1", low=0, high=1
-)
+MISSING_RATIO = Column("missing_ratio", "real", "Share of the expected polls that hold no value.", low=0, high=1)
 PEAK_BYTES_PER_S = Column(
     "peak_bytes_per_s",
     "real",
     "The highest rate of any interval; of a run, of any step of its sample, and no lower than the mean; of a traced "
     "run, of any module that counts; of a signature, of any second.",
-    unit="B/s",
     low=0,
 )
 
 # ---- what a job's file system did meanwhile
 VOLUME_BYTES = Column(
-    "volume_bytes", "real", "Bytes moved: the sum of rate x interval; of a followed run, all so far.", unit="B", low=0
+    "volume_bytes", "real", "Bytes moved: the sum of rate x interval; of a followed run, all so far.", low=0
 )
 MEAN_BYTES_PER_S = Column(
-    "mean_bytes_per_s",
-    "real",
-    "Volume over the time that the polls of a controller cover on average.",
-    unit="B/s",
-    low=0,
+    "mean_bytes_per_s", "real", "Volume over the time that the polls of a controller cover on average.", low=0
 )
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.", unit="steps", low=0)
 SAMPLE_COUNT = Column(
     "sample_count", "int", "Samples, which are runs with a known end, in the set.", unit="samples", low=0
 )
-FIRST_AT = Column("first_at", "instant", "When the first run started.", unit="UTC")
-LAST_AT = Column("last_at", "instant", "When the last run ended.", unit="UTC")
+FIRST_AT = Column("first_at", "instant", "When the first run started.")
+LAST_AT = Column("last_at", "instant", "When the last run ended.")
 
-# ---- classes
+# ---- subjects: whose signals are judged
 SUBJECT_KIND = Column(
     "subject_kind", "text", "What the row is about.", choices=("job", "series", "trace", "application")
 )
@@ -117,6 +101,18 @@ IS_SHARED_TRAFFIC = Column(
     "bool",
     "Whether other jobs' bytes are in it: true of all that is measured at the server, but not of signatures.",
 )
+#: whose signal is judged
+JUDGED = (
+    ENDED_ON.optional(),
+    SUBJECT_KIND,
+    CLUSTER.optional(),
+    SUBJECT_ID,
+    STARTED_AT.optional(),
+    FILESYSTEM.optional(),
+    DIRECTION,
+    SOURCE,
+    IS_SHARED_TRAFFIC,
+)
 
 # ---- traces of clients
 TRACE_ID = Column("trace_id", "text", "The traced run: the first 16 hex digits of its trace's SHA-256.")
@@ -127,7 +123,6 @@ COVERED_RATIO = Column(
     "covered_ratio",
     "real",
     "Share of the bytes, of those that the layer's counters state, that this holds.",
-    unit="1",
     low=0,
     high=1,
 )
@@ -136,8 +131,8 @@ FILE_NUMBER = Column(
     "file_number", "int", "The file within the trace; of Darshan, its record id as a signed number (two's complement)."
 )
 RANK = Column("rank", "int", "The process's number in the run; -1 where the record is of all together.", low=-1)
-BEGAN_S = Column("began_s", "real", "When it began: seconds since the trace's own zero.", unit="s")
-CEASED_S = Column("ceased_s", "real", "When it was over: seconds since the trace's own zero.", unit="s")
+BEGAN_S = Column("began_s", "real", "When it began: seconds since the trace's own zero.")
+CEASED_S = Column("ceased_s", "real", "When it was over: seconds since the trace's own zero.")
 REQUEST_COUNT = Column(
     "request_count",
     "int",
@@ -152,13 +147,12 @@ WINDOW_START_S = Column(
     "window_start_s",
     "real",
     "From when the verdict holds: since the run's start, a trace's zero, or on the series' own clock.",
-    unit="s",
 )
-WINDOW_END_S = Column("window_end_s", "real", "Until when the verdict holds.", unit="s")
-SAMPLING_HZ = Column("sampling_hz", "real", "Samples per second of the signal that was judged.", unit="Hz", low=0)
+WINDOW_END_S = Column("window_end_s", "real", "Until when the verdict holds.")
+SAMPLING_HZ = Column("sampling_hz", "real", "Samples per second of the signal that was judged.", low=0)
 SAMPLE_COUNT_OF_SIGNAL = Column("sample_count", "int", "Samples of the signal that was judged.", unit="samples", low=0)
-FREQUENCY_HZ = Column("frequency_hz", "real", "Cycles per second of the dominant period.", unit="Hz", low=0)
-PERIOD_S = Column("period_s", "real", "The dominant period: from one I/O phase to the next.", unit="s", low=0)
+FREQUENCY_HZ = Column("frequency_hz", "real", "Cycles per second of the dominant period.", low=0)
+PERIOD_S = Column("period_s", "real", "The dominant period: from one I/O phase to the next.", low=0)
 CONFIDENCE = Column(
     "confidence",
     "real",

@@ -31,7 +31,7 @@ _STATE = Column(
         "UNKNOWN",
     ),
 )
-_SUBMITTED_AT = Column("submitted_at", "instant", "When the job was submitted.", unit="UTC")
+_SUBMITTED_AT = Column("submitted_at", "instant", "When the job was submitted.")
 
 JOB_RECORDS = Table(
     name="job_records",

@@ -32,8 +32,8 @@ _HOP = (
     _TARGET_LAYER,
 )
 _WINDOW = (
-    Column("window_began_s", "real", "Where the time window begins, from the run's start on.", unit="s"),
-    Column("window_ceased_s", "real", "Where the time window ends, from the run's start on.", unit="s"),
+    Column("window_began_s", "real", "Where the time window begins, from the run's start on."),
+    Column("window_ceased_s", "real", "Where the time window ends, from the run's start on."),
 )
 
 NETWORK_RUNS = Table(
@@ -62,7 +62,7 @@ NETWORK_RUNS = Table(
         ),
         Column("node_counts", "ints", "Nodes of each layer.", unit="nodes", low=0, nullable=True),
         Column("window_count", "int", "Time windows of the run.", unit="windows", low=0, nullable=True),
-        Column("window_s", "real", "The length of a time window.", unit="s", low=0, nullable=True),
+        Column("window_s", "real", "The length of a time window.", low=0, nullable=True),
         Column(
             "negative_count",
             "int",
@@ -92,7 +92,6 @@ NETWORK_RUNS = Table(
             "skew_range_s",
             "real",
             "How far the first and the last of the ranks' clocks were apart.",
-            unit="s",
             low=0,
             nullable=True,
         ),
@@ -101,7 +100,6 @@ NETWORK_RUNS = Table(
             "real",
             "How far the files disagree on a rank's clock: the median of the ranks' robust standard deviations; NULL "
             "with one file.",
-            unit="s",
             low=0,
             nullable=True,
         ),
@@ -131,8 +129,8 @@ NETWORK_EDGES = Table(
         c.READ_BYTES,
         c.WRITTEN_BYTES,
         Column("timed_count", "int", "Those of them whose time is known and not negative.", unit="transfers", low=0),
-        Column("transfer_time_s", "real", "The sum of the times of these timed_count.", unit="s", low=0),
-        Column("longest_s", "real", "The longest of these times.", unit="s", low=0),
+        Column("transfer_time_s", "real", "The sum of the times of these timed_count.", low=0),
+        Column("longest_s", "real", "The longest of these times.", low=0),
         Column("time_bins", "ints", _BINS.format("the times", "seconds"), low=-32768, high=32767),
         Column("time_counts", "ints", "Transfers in each of time_bins.", unit="transfers", low=1),
         Column("size_bins", "ints", _BINS.format("the sizes", "bytes"), low=-32768, high=32767),
@@ -191,7 +189,6 @@ NETWORK_PATTERNS = Table(
             "band_ratio",
             "real",
             "The share of the variance between nodes that bands of neighbours explain.",
-            unit="1",
             low=0,
             high=1,
             nullable=True,
@@ -246,12 +243,7 @@ NETWORK_BOTTLENECKS = Table(
             low=0,
         ),
         Column(
-            "share_ratio",
-            "real",
-            "The request's share of all bytes, or of all time, by the metric.",
-            unit="1",
-            low=0,
-            high=1,
+            "share_ratio", "real", "The request's share of all bytes, or of all time, by the metric.", low=0, high=1
         ),
     ),
     partition="ended_on",

@@ -3,11 +3,10 @@
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
-_POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.", unit="UTC")
-_POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.", unit="UTC")
+_POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.")
+_POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.")
 _CONTROLLER = Column("controller", "text", "The storage controller, server or target that was polled.")
 _CONTROLLER_COUNT = Column("controller_count", "int", "Controllers that reported.", unit="controllers", low=0)
-_GAP_POLL_COUNT = Column("gap_poll_count", "int", "Polls that are flagged as gaps.", unit="polls", low=0)
 _DUPLICATE_POLL_COUNT = Column(
     "duplicate_poll_count",
     "int",
@@ -22,8 +21,18 @@ _CONFLICTING_POLL_COUNT = Column(
     unit="polls",
     low=0,
 )
-_IMPLAUSIBLE_POLL_COUNT = Column(
-    "implausible_poll_count", "int", "Polls above the controller's limit, kept out of every sum.", unit="polls", low=0
+#: what befell polls
+_FAULT_COUNTS = (
+    Column("gap_poll_count", "int", "Polls that are flagged as gaps.", unit="polls", low=0),
+    _DUPLICATE_POLL_COUNT,
+    _CONFLICTING_POLL_COUNT,
+    Column(
+        "implausible_poll_count",
+        "int",
+        "Polls above the controller's limit, kept out of every sum.",
+        unit="polls",
+        low=0,
+    ),
 )
 
 POLLS = Table(
@@ -38,10 +47,8 @@ POLLS = Table(
         c.INTERVAL_S,
         c.READ_BYTES_PER_S.optional(),
         c.WRITE_BYTES_PER_S.optional(),
-        Column("read_iops", "real", "Read operations per second over the interval.", unit="1/s", low=0, nullable=True),
-        Column(
-            "write_iops", "real", "Write operations per second over the interval.", unit="1/s", low=0, nullable=True
-        ),
+        Column("read_iops", "real", "Read operations per second over the interval.", low=0, nullable=True),
+        Column("write_iops", "real", "Write operations per second over the interval.", low=0, nullable=True),
         c.FLAG.optional(),
     ),
     is_published=False,
@@ -87,10 +94,7 @@ POLL_TICKS = Table(
         _CONTROLLER_COUNT,
         c.READ_BYTES.optional(),
         c.WRITTEN_BYTES.optional(),
-        _GAP_POLL_COUNT,
-        _DUPLICATE_POLL_COUNT,
-        _CONFLICTING_POLL_COUNT,
-        _IMPLAUSIBLE_POLL_COUNT,
+        *_FAULT_COUNTS,
     ),
     is_published=False,
 )
@@ -108,7 +112,6 @@ POLL_DAYS = Table(
             "grid_phase_s",
             "real",
             "Where in the interval the polls fall: seconds since 1970 modulo the interval.",
-            unit="s",
             low=0,
         ),
         _CONTROLLER_COUNT,
@@ -121,10 +124,7 @@ POLL_DAYS = Table(
             low=0,
         ),
         c.MISSING_RATIO,
-        _GAP_POLL_COUNT,
-        _DUPLICATE_POLL_COUNT,
-        _CONFLICTING_POLL_COUNT,
-        _IMPLAUSIBLE_POLL_COUNT,
+        *_FAULT_COUNTS,
         c.READ_BYTES.optional(),
         c.WRITTEN_BYTES.optional(),
         c.PEAK_BYTES_PER_S.optional(),

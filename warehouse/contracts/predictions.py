@@ -5,7 +5,7 @@ from warehouse.contracts.types import Column, Table
 
 _KEY = ("followed_id", "direction", "evaluation")
 _COLUMNS = (
-    Column("predicted_on", "date", "The UTC day on which the prediction was made.", unit="UTC"),
+    Column("predicted_on", "date", "The UTC day on which the prediction was made."),
     Column("followed_id", "text", "What was followed: the trace's absolute path, or `cluster/job_id on filesystem`."),
     c.SUBJECT_KIND,
     c.CLUSTER.optional(),
@@ -27,7 +27,7 @@ _COLUMNS = (
         "The place of the evaluation among those of what was followed and direction, from 1.",
         low=1,
     ),
-    Column("predicted_at", "instant", "When the prediction was made.", unit="UTC"),
+    Column("predicted_at", "instant", "When the prediction was made."),
     Column(
         "window_strategy",
         "text",
@@ -57,20 +57,10 @@ _COLUMNS = (
     c.CONFIDENCE.optional(),
     c.FALSE_ALARM_PROBABILITY.optional(),
     Column(
-        "shortest_period_s",
-        "real",
-        "The shortest period of the interval in which this one lies.",
-        unit="s",
-        low=0,
-        nullable=True,
+        "shortest_period_s", "real", "The shortest period of the interval in which this one lies.", low=0, nullable=True
     ),
     Column(
-        "longest_period_s",
-        "real",
-        "The longest period of the interval in which this one lies.",
-        unit="s",
-        low=0,
-        nullable=True,
+        "longest_period_s", "real", "The longest period of the interval in which this one lies.", low=0, nullable=True
     ),
     Column(
         "probability",
@@ -90,7 +80,7 @@ _COLUMNS = (
     c.VOLUME_BYTES,
     c.REQUEST_COUNT,
     Column("phase_count", "int", "I/O phases of the run so far.", unit="phases", low=0),
-    Column("last_phase_s", "real", "When the last I/O phase began, on the run's clock.", unit="s", nullable=True),
+    Column("last_phase_s", "real", "When the last I/O phase began, on the run's clock.", nullable=True),
     Column(
         "next_burst_outcome",
         "text",
@@ -102,22 +92,15 @@ _COLUMNS = (
         "next_burst_earliest_s",
         "real",
         "The earliest that the next burst is to begin, on the run's clock.",
-        unit="s",
         nullable=True,
     ),
+    Column("next_burst_start_s", "real", "When the next burst is to begin, on the run's clock.", nullable=True),
     Column(
-        "next_burst_start_s", "real", "When the next burst is to begin, on the run's clock.", unit="s", nullable=True
+        "next_burst_latest_s", "real", "The latest that the next burst is to begin, on the run's clock.", nullable=True
     ),
-    Column(
-        "next_burst_latest_s",
-        "real",
-        "The latest that the next burst is to begin, on the run's clock.",
-        unit="s",
-        nullable=True,
-    ),
-    Column("next_burst_low_bytes", "real", "The least that the next burst is to move.", unit="B", low=0, nullable=True),
-    Column("next_burst_bytes", "real", "What the next burst is to move.", unit="B", low=0, nullable=True),
-    Column("next_burst_high_bytes", "real", "The most that the next burst is to move.", unit="B", low=0, nullable=True),
+    Column("next_burst_low_bytes", "real", "The least that the next burst is to move.", low=0, nullable=True),
+    Column("next_burst_bytes", "real", "What the next burst is to move.", low=0, nullable=True),
+    Column("next_burst_high_bytes", "real", "The most that the next burst is to move.", low=0, nullable=True),
     Column(
         "change",
         "text",
@@ -125,7 +108,7 @@ _COLUMNS = (
         choices=("longer", "shorter"),
         nullable=True,
     ),
-    Column("changed_s", "real", "When the new behaviour began, on the run's clock.", unit="s", nullable=True),
+    Column("changed_s", "real", "When the new behaviour began, on the run's clock.", nullable=True),
     Column(
         "phase_state",
         "text",

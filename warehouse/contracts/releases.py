@@ -19,7 +19,7 @@ RELEASES = Table(
     key=("release_id", "created_at"),
     columns=(
         Column("release_id", "text", "The release: its last day and a fingerprint of all that went into it."),
-        Column("created_at", "instant", "When the release was made.", unit="UTC"),
+        Column("created_at", "instant", "When the release was made."),
         Column("kind", "text", "How it came about.", choices=("run", "rollback")),
         Column("parent_release_id", "text", "The release on which it builds.", nullable=True),
         Column("code_version", "text", "The version of iosig that made it."),

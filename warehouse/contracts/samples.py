@@ -4,8 +4,8 @@ from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
 _SUBJECT = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION)
-_STEP_US = Column("step_us", "int", "The length of a grid step.", unit="us", low=1)
-_PHASE_US = Column("phase_us", "int", "Where in the step the grid's edges lie.", unit="us", low=0)
+_STEP_US = Column("step_us", "int", "The length of a grid step.", low=1)
+_PHASE_US = Column("phase_us", "int", "Where in the step the grid's edges lie.", low=0)
 
 RUNS = Table(
     name="runs",
@@ -42,9 +42,7 @@ GRID_STEPS = Table(
         Column("step", "int", "The grid step, counted from 1970.", unit="steps"),
         c.READ_BYTES_PER_S.optional(),
         c.WRITE_BYTES_PER_S.optional(),
-        Column(
-            "reported_ratio", "real", "The share of the controllers that reported in the step.", unit="1", low=0, high=1
-        ),
+        Column("reported_ratio", "real", "The share of the controllers that reported in the step.", low=0, high=1),
     ),
     is_published=False,
 )
@@ -62,21 +60,19 @@ SAMPLES = Table(
         c.STARTED_AT,
         c.FILESYSTEM,
         c.DIRECTION,
-        Column("grid_started_at", "instant", "The left edge of the sample's first grid step.", unit="UTC"),
+        Column("grid_started_at", "instant", "The left edge of the sample's first grid step."),
         c.INTERVAL_S,
         c.STEP_COUNT,
         Column(
             "sample_bytes_per_s",
             "reals",
             "The file system's rate in each step of the grid; NULL where no controller reported.",
-            unit="B/s",
             low=0,
         ),
         Column(
             "reported_ratios",
             "reals",
             "The share of the file system's controllers that reported in each step; NULL where all did in every step.",
-            unit="1",
             low=0,
             high=1,
             nullable=True,

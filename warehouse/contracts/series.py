@@ -3,14 +3,6 @@
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
-_TIME_S = Column(
-    "time_s",
-    "real",
-    "The right edge of the interval: seconds since 1970 UTC, or since the series' own zero.",
-    unit="s",
-    high=1e10,
-)
-
 SERIES = Table(
     name="series",
     layer="landed",
@@ -19,7 +11,12 @@ SERIES = Table(
     columns=(
         c.SUBJECT_ID,
         c.DIRECTION,
-        _TIME_S,
+        Column(
+            "time_s",
+            "real",
+            "The right edge of the interval: seconds since 1970 UTC, or since the series' own zero.",
+            high=1e10,
+        ),
         c.INTERVAL_S,
         c.BYTES_PER_S.optional(),
         c.FLAG.optional(),
@@ -33,15 +30,6 @@ SERIES_INTERVALS = Table(
     layer="stage",
     grain="one row per subject, direction and interval of the subject's own series",
     key=("subject_id", "direction", "time_s"),
-    columns=(
-        c.ENDED_ON.optional(),
-        c.SUBJECT_ID,
-        c.DIRECTION,
-        _TIME_S,
-        c.INTERVAL_S,
-        c.BYTES_PER_S.optional(),
-        c.FLAG.optional(),
-        c.NODE_COUNT.optional(),
-    ),
+    columns=(c.ENDED_ON.optional(), *SERIES.columns),
     partition="ended_on",
 )

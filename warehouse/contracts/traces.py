@@ -7,7 +7,7 @@ _TRACER = Column("tracer", "text", "What wrote the trace.", choices=("darshan", 
 _TRACER_VERSION = Column("tracer_version", "text", "The version of the trace's format, as the trace has it.")
 _COMMAND = Column("command", "text", "The command line of the program, as the trace has it.")
 _TIME_RESOLUTION_S = Column(
-    "time_resolution_s", "real", "The finest difference of times that the trace can tell.", unit="s", low=0
+    "time_resolution_s", "real", "The finest difference of times that the trace can tell.", low=0
 )
 _MODULE = Column(
     "module", "text", "The layer of the I/O software that was traced: POSIX, MPIIO, STDIO, H5D, DXT_POSIX and others."
@@ -41,19 +41,18 @@ _COUNTS = (
     Column("seek_count", "int", "Seeks.", unit="operations", low=0, nullable=True),
     Column("stat_count", "int", "Calls that ask for a file's state.", unit="operations", low=0, nullable=True),
     Column("sync_count", "int", "Calls that flush or synchronize a file.", unit="operations", low=0, nullable=True),
-    Column("opened_s", "real", "When the first open began, from the trace's zero.", unit="s", nullable=True),
-    Column("open_ended_s", "real", "When the last open was over, from the trace's zero.", unit="s", nullable=True),
-    Column("read_began_s", "real", "When the first read began, from the trace's zero.", unit="s", nullable=True),
-    Column("read_ceased_s", "real", "When the last read was over, from the trace's zero.", unit="s", nullable=True),
-    Column("write_began_s", "real", "When the first write began, from the trace's zero.", unit="s", nullable=True),
-    Column("write_ceased_s", "real", "When the last write was over, from the trace's zero.", unit="s", nullable=True),
-    Column("closed_s", "real", "When the last close was over, from the trace's zero.", unit="s", nullable=True),
-    Column("read_time_s", "real", "Time spent in reads, all processes together.", unit="s", low=0, nullable=True),
+    Column("opened_s", "real", "When the first open began, from the trace's zero.", nullable=True),
+    Column("open_ended_s", "real", "When the last open was over, from the trace's zero.", nullable=True),
+    Column("read_began_s", "real", "When the first read began, from the trace's zero.", nullable=True),
+    Column("read_ceased_s", "real", "When the last read was over, from the trace's zero.", nullable=True),
+    Column("write_began_s", "real", "When the first write began, from the trace's zero.", nullable=True),
+    Column("write_ceased_s", "real", "When the last write was over, from the trace's zero.", nullable=True),
+    Column("closed_s", "real", "When the last close was over, from the trace's zero.", nullable=True),
+    Column("read_time_s", "real", "Time spent in reads, all processes together.", low=0, nullable=True),
     Column(
         "write_time_s",
         "real",
         "Time spent in writes and in calls that flush, all processes together.",
-        unit="s",
         low=0,
         nullable=True,
     ),
@@ -61,7 +60,6 @@ _COUNTS = (
         "metadata_time_s",
         "real",
         "Time spent in opens, seeks, stats and the like, all processes together.",
-        unit="s",
         low=0,
         nullable=True,
     ),
@@ -129,7 +127,7 @@ TRACE_FILES = Table(
             "The kind of file system, as the trace has it: lustre, gpfs and others.",
             nullable=True,
         ),
-        Column("stripe_bytes", "int", "The size of a stripe of the file.", unit="B", low=1, nullable=True),
+        Column("stripe_bytes", "int", "The size of a stripe of the file.", low=1, nullable=True),
         Column(
             "osts",
             "ints",
@@ -162,7 +160,7 @@ TRACE_HEATMAPS = Table(
         c.DIRECTION,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        Column("bin_bytes", "ints", "Bytes in each bin, counted from the trace's zero.", unit="B", low=0),
+        Column("bin_bytes", "ints", "Bytes in each bin, counted from the trace's zero.", low=0),
     ),
     partition="ended_on",
 )
@@ -180,12 +178,11 @@ TRACE_REQUESTS = Table(
         Column("host", "text", "The node on which the process ran.", nullable=True),
         c.FILE_NUMBER.optional(),
         c.DIRECTION,
-        Column("offset_bytes", "int", "Where in the file the request begins.", unit="B", low=0, nullable=True),
+        Column("offset_bytes", "int", "Where in the file the request begins.", low=0, nullable=True),
         Column(
             "request_bytes",
             "real",
             "Bytes that the request asked for, or moved where the tracer tells.",
-            unit="B",
             low=0,
             nullable=True,
         ),
@@ -243,9 +240,7 @@ TRACE_JOBS = Table(
         ),
         c.CLUSTER.optional(),
         c.JOB_ID.optional(),
-        Column(
-            "job_started_at", "instant", "When the job to which the trace belongs started.", unit="UTC", nullable=True
-        ),
+        Column("job_started_at", "instant", "When the job to which the trace belongs started.", nullable=True),
         Column("traced_job_id", "text", "The job's id, as the trace has it.", nullable=True),
         c.USER.optional(),
         c.APPLICATION.optional(),
@@ -310,7 +305,7 @@ TRACE_SIGNALS = Table(
         c.PEAK_BYTES_PER_S,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        Column("signal_bytes_per_s", "reals", "The rate in each step from the trace's zero.", unit="B/s", low=0),
+        Column("signal_bytes_per_s", "reals", "The rate in each step from the trace's zero.", low=0),
     ),
     partition="ended_on",
 )

@@ -8,12 +8,27 @@ from typing import Literal
 Dtype = Literal["text", "int", "real", "bool", "instant", "date", "reals", "ints"]
 Layer = Literal["landed", "stage", "samples", "transforms", "quality"]
 
+#: what a name's ending says of the unit; the longest ending counts
+UNITS = {
+    "_s": "s",
+    "_us": "us",
+    "_hz": "Hz",
+    "_iops": "1/s",
+    "_bytes": "B",
+    "_bytes_per_s": "B/s",
+    "_ratio": "1",
+    "_ratios": "1",
+    "_at": "UTC",
+    "_on": "UTC",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """One quantity, declared once: what it is called, what it holds, in which unit, within which bounds.
 
-    `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list of numbers, such
+    The unit is the one that the name tells, unless another is given. `low` and `high` are inclusive; `choices` is a
+    closed list. For `reals` and `ints` (a list of numbers, such
     as one per step of a grid, NULL where nothing was measured) the bounds hold for each element.
     """
 
@@ -25,6 +40,12 @@ class Column:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Take the unit from the name."""
+        endings = [ending for ending in UNITS if f"_{self.name}".endswith(ending)]
+        if self.unit is None and endings:
+            object.__setattr__(self, "unit", UNITS[max(endings, key=len)])
 
     def optional(self) -> Column:
         """Return the same column where a table may leave it NULL."""
