@@ -1,6 +1,6 @@
 """`iosig advise`: on which file system an application should run, and how long it should wait (IOSI, section 6.4).
 
-The page docs/advice.md is the promise to readers of the JSON document; its fields are those of `FIELDS`.
+The page docs/advice.md is the promise to readers of the JSON document, and names its fields.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 #: what readers compare; another number means that old readers must not read on
 FORMAT = "iosig-advice/1"
 DEFAULT_MOST_DELAY_S = 1800.0
-LONGEST_DELAY_S = 7 * 86_400.0
 #: steps of a demand, and delays that are tried
 _MOST_DEMAND_STEPS, _MOST_DELAYS = 100_000, 2000
 #: steps of all demands together, and of one at least: what bounds the memory where very many jobs run
@@ -239,78 +238,11 @@ def _asked_about(state: SiteState, names: Sequence[str]) -> SiteState:
 
 # ---- as JSON
 
-#: field -> (JSON type, unit, whether it may be null, meaning); the page has the same
-FIELDS: dict[str, dict[str, tuple[str, str, bool, str]]] = {
-    "document": {
-        "format": ("string", "", False, f"`{FORMAT}`"),
-        "at": ("string", "UTC", False, "the instant that the advice is for: delays count from it"),
-        "asked_at": ("string", "UTC", False, "when it was asked for: ages are told from then on"),
-        "signatures_from": ("string", "", False, "`release` or `feed`"),
-        "release_id": ("string", "", True, "the release that the signatures are of"),
-        "state_from": ("string", "", False, "`warehouse` or `mix`: who told what the file systems do"),
-        "method": ("string", "", False, "what choices are ranked by: `contention` or `correlation`"),
-        "most_delay_s": ("number", "s", False, "the longest delay that was tried"),
-        "delay_step_s": ("number", "s", False, "the step between delays that were tried"),
-        "step_s": ("number", "s", False, "the step of time that contention was computed in"),
-        "application": ("object", "", False, "the application and its signature"),
-        "choices": ("array", "", False, "the file systems, the best one first"),
-        "left_out": ("array", "", False, "objects of `filesystem` and `reason`: what could not be judged"),
-    },
-    "application": {
-        "application_id": ("string", "", False, "user/application/node_count, as in `applications`"),
-        "filesystem": ("string", "", True, "whose signature it is: where the application moves most"),
-        "outcomes": ("object", "", False, "direction = outcome of its signature; `extracted` ones are added up"),
-        "method": ("string", "", True, "how the signature was made"),
-        "basis": ("string", "", False, "`curve`, second by second; or `bursts` of a feed, each at its mean rate"),
-        "duration_s": ("number", "s", False, "how long a run alone takes"),
-        "volume_bytes": ("number", "B", False, "what it moves, reads and writes together"),
-        "peak_bytes_per_s": ("number", "B/s", False, "its highest rate"),
-        "sample_count": ("integer", "samples", True, "runs that it rests on; the fewer of both directions"),
-        "last_at": ("string", "UTC", True, "when the last of them ended"),
-        "valid_until": ("string", "UTC", True, "from then on it is not used"),
-        "confidence": ("number", "1", True, "how probable it is that the next run moves a byte where it says"),
-    },
-    "choice": {
-        "rank": ("integer", "", False, "1 is the best, with its best delay"),
-        "rank_now": ("integer", "", False, "its rank where nothing may wait"),
-        "filesystem": ("string", "", False, "the file system"),
-        "now": ("object", "", False, "what is to be expected if the application starts at `at`"),
-        "best": ("object", "", False, "the same with the best delay; equal to `now` where waiting saves nothing"),
-        "capacity_bytes_per_s": ("number", "B/s", False, "what it can move"),
-        "capacity_basis": ("string", "", False, "`settings`, `mix`, or `observed`: the most it was seen to sustain"),
-        "capacity_seen_at": ("string", "UTC", True, "when that was seen"),
-        "load_bytes_per_s": ("number", "B/s", True, "what it moved of late, all together"),
-        "load_from": ("string", "UTC", True, "from when on that was measured"),
-        "load_until": ("string", "UTC", True, "until when: the last poll"),
-        "load_age_s": ("number", "s", True, "how long before `asked_at` that was; null if nobody said"),
-        "is_stale": ("boolean", "", False, "whether it is older than the settings allow"),
-        "explained_bytes_per_s": ("number", "B/s", False, "what signatures of its jobs explain of the load"),
-        "background_bytes_per_s": ("number", "B/s", False, "the rest, expected to go on"),
-        "known_job_count": ("integer", "jobs", False, "jobs on it whose signature says what comes"),
-        "over_job_count": ("integer", "jobs", False, "jobs that have run for longer than their signature"),
-        "unknown_job_count": ("integer", "jobs", False, "jobs without a signature: in the background"),
-        "running": ("array", "", False, "these jobs"),
-        "delays_s": ("array", "s", False, "the delays that were tried"),
-        "contended_bytes": ("array", "B", False, "what is to be expected with each of them"),
-    },
-    "expected": {
-        "delay_s": ("number", "s", False, "the start's delay, from `at` on"),
-        "start_at": ("string", "UTC", False, "the start"),
-        "contended_bytes": ("number", "B", False, "bytes that find no room when they are asked for, because of it"),
-        "low_contended_bytes": ("number", "B", False, "the lower end of the range that holds it in 80 % of cases"),
-        "high_contended_bytes": ("number", "B", False, "the upper end"),
-        "own_contended_bytes": ("number", "B", False, "the application's own part of it"),
-        "others_contended_bytes": ("number", "B", False, "the others' part"),
-        "stretch": ("number", "1", False, "how many times as long as alone its run takes"),
-        "met_load_ratio": ("number", "1", False, "the load that its bytes meet, as a share of the capacity"),
-    },
-    "job": {
-        "name": ("string", "", False, "the job's id, or what the mix calls it"),
-        "application_id": ("string", "", True, "its application"),
-        "elapsed_s": ("number", "s", False, "how long it has run"),
-        "status": ("string", "", False, "`known`, `over` or `unknown`, as counted above"),
-    },
-}
+#: the fields of what is expected of a start that a choice has by these names
+_EXPECTED = (
+    *("contended_bytes", "low_contended_bytes", "high_contended_bytes", "own_contended_bytes"),
+    *("others_contended_bytes", "stretch", "met_load_ratio"),
+)
 
 
 def document(advised: Advised, *, signatures_from: str, release_id: str | None, state_from: str) -> Row:
@@ -385,12 +317,11 @@ def _choice(advised: Advised, number: int) -> Row:
 
 
 def _expected(advised: Advised, choice: Choice) -> Row:
-    names = [name for name in FIELDS["expected"] if name not in ("delay_s", "start_at")]
     start_at = _before(advised.state.at, -choice.delay_s)
     return {
         "delay_s": choice.delay_s,
         "start_at": _instant(start_at),
-        **{name: getattr(choice, name) for name in names},
+        **{name: getattr(choice, name) for name in _EXPECTED},
     }
 
 

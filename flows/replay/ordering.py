@@ -18,8 +18,6 @@ from flows.replay.functions import Verb
 from flows.replay.scripts import Script
 
 WORLD = "MPI_COMM_WORLD"
-#: the communicators that a rank comes to, in order
-Path_ = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

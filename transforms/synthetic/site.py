@@ -139,11 +139,6 @@ class Site:
     bursts: pl.DataFrame
     traffic: pl.DataFrame
 
-    def injected_bytes(self, direction: Direction) -> float:
-        """Return all bytes that ought to be in the polls: background and every burst."""
-        moved = self.bursts.filter(direction=direction)["moved_bytes"]
-        return float(np.sum(moved.to_numpy()) + np.sum(self.traffic[f"background_{direction}_bytes"].to_numpy()))
-
 
 # ---- from plans to what happened
 

@@ -19,8 +19,7 @@
   which are within others.
 - `templates` (`without_addresses`): Calls by what they have in common: the text of their arguments, without
   addresses, and the numbers in it as slots to be filled.
-- `time_histograms` (`Bins`, `merged`): Times as histograms, as ScalaTrace keeps them: statistics and a few bins,
-  and times drawn from them again.
+- `time_histograms` (`Bins`, `merged`): Times as histograms, as ScalaTrace keeps them: statistics and a few bins.
 - `timelines` (`timeline`): The server's side of a compressed trace: when all ranks together read and write how many
   bytes.
 - `totals` (`Totals`, `totals`): What a compressed trace adds up to: calls, bytes and files of all ranks, without

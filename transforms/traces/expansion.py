@@ -203,13 +203,6 @@ def _iterations(loop: Loop, entered: int, rank: int) -> int:
     return sum(times * sum_of(row) for times, row in rows_of(loop.counts, rank, entered))
 
 
-def call_count(rank_class: RankClass, rank: int) -> int:
-    """Return how many calls a rank of this class makes, without expanding them."""
-    nodes, parents = numbered(rank_class.body)
-    counts = node_counts(nodes, parents, rank)
-    return sum(count for node, count in zip(nodes, counts, strict=True) if isinstance(node, Call))
-
-
 def executions(rank_class: RankClass, rank: int, most_calls: int = MOST_CALLS) -> Executions:
     """Return the calls of a rank of this class in order.
 

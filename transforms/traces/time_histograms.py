@@ -1,12 +1,11 @@
-"""Times as histograms, as ScalaTrace keeps them: statistics and a few bins, and times drawn from them again.
+"""Times as histograms, as ScalaTrace keeps them: statistics and a few bins.
 
 ScalaTrace [1, 2, section 2] has the count, least, mean, largest and variance of the times of an event, and five bins
 that are made as times come. Here the bins are the fifths of the sorted times: they do not depend on the order of the
 times, and bin k of a run compares with bin k of another, whatever their number of ranks.
 
 Between the least and the largest time of a bin, times are taken to be spread as `least + (largest - least) * u**p`
-for u from 0 to 1, with p such that the mean is the bin's own. One long time among many makes that spread wider than
-it was; what is drawn of the longest bin is therefore drawn in towards its mean until the variance is the histogram's.
+for u from 0 to 1, with p such that the mean is the bin's own.
 
 [1] P. Ratn et al., Preserving time in large-scale communication traces, ICS 2008, DOI 10.1145/1375527.1375537
 [2] X. Luo et al., HPC I/O Trace Extrapolation, ESPT 2015, DOI 10.1145/2832106.2832108
@@ -122,12 +121,6 @@ class Bins:
         # A mean next to the least time could have a power that no number holds.
         return np.where(point, 1.0, np.minimum(found, _MOST_POWER))
 
-    def variances(self) -> Reals:
-        """Return the variance of each bin's times."""
-        powers = self.powers()
-        found = (self.most - self.least) ** 2 * (1 / (2 * powers + 1) - 1 / (powers + 1) ** 2)
-        return np.where(self.is_point, 0.0, found)
-
     def at(self, shares: Reals) -> Reals:
         """Return the time below which this share of each bin's times is."""
         spread = self.least + (self.most - self.least) * shares ** self.powers()
@@ -197,42 +190,6 @@ def _cut(pieces: Bins, cuts: Reals) -> tuple[Reals, Reals]:
     lacking, given = cuts - below @ pieces.counts, (upto - below) @ pieces.counts
     part = np.clip(np.divide(lacking, given, out=np.zeros_like(given), where=given > 0), 0.0, 1.0)
     return high, below + part[:, None] * (upto - below)
-
-
-# ---- times out of histograms
-
-
-def draw(histogram: TimeHistogram, count: int, generator: np.random.Generator) -> Reals:
-    """Return so many times [s] as the histogram has them, in random order.
-
-    One is drawn of each of `count` equal parts of the times from the shortest to the longest. So bins come as often
-    as they should, as in ScalaTrace's replay, which walks them in turn; and the mean is the histogram's in
-    expectation, however few long times make most of it. Many drawn at once come closer to it than as many alone.
-    """
-    if count < 0 or (count and not histogram.bins):
-        raise ValueError("there are no times to draw from")
-    if not count:
-        return np.empty(0, np.float64)
-    bins = Bins.of([each for each in histogram.bins if each.count])
-    ends = np.cumsum(bins.counts)
-    places = (np.arange(count) + generator.random(count)) * (ends[-1] / count)
-    owner = np.minimum(np.searchsorted(ends, places, side="right"), ends.size - 1)
-    shares = np.clip((places - (ends - bins.counts)[owner]) / bins.counts[owner], 0.0, 1.0)
-    times = Bins(*(column[owner] for column in (bins.counts, bins.least, bins.means, bins.most))).at(shares)
-    is_long = owner == ends.size - 1
-    times[is_long] = bins.means[-1] + _spread_ratio(bins, histogram.variance_s2) * (times[is_long] - bins.means[-1])
-    generator.shuffle(times)
-    return times
-
-
-def _spread_ratio(bins: Bins, variance_s2: float) -> float:
-    """Return how wide times are spread about the longest bin's mean, beside what its power says, from 0 to 1."""
-    shares = bins.counts / bins.counts.sum()
-    between = shares @ (bins.means - shares @ bins.means) ** 2
-    within = shares * bins.variances()
-    if not within[-1] > 0:
-        return 1.0
-    return float(np.sqrt(np.clip((variance_s2 - between - within[:-1].sum()) / within[-1], 0.0, 1.0)))
 
 
 # ---- the times of calls

@@ -10,7 +10,6 @@ from tests import compressed
 from tests.naive.traces import expansion as naive
 from transforms.traces.expansion import (
     SCHEMA,
-    call_count,
     class_of,
     executions,
     place_in,
@@ -63,8 +62,6 @@ def test_ranks_are_as_a_walk_through_the_loops_finds_them(trace: CompressedTrace
         np.testing.assert_allclose(found["began_s"].to_numpy(), times[:, 0], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(found["ceased_s"].to_numpy(), times[:, 1], rtol=1e-9, atol=1e-9)
         assert (np.diff(found["began_s"].to_numpy()) >= 0).all()
-        own = class_of(trace, rank)
-        assert (0 if own is None else call_count(own, rank)) == found.height
 
 
 @given(progressions, st.integers(-200, 200))
