@@ -12,7 +12,7 @@ Everything is counted in samples and in multiples of the signal's own highest ra
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ from transforms.arrays import Bools, Ints, Reals, offsets_of
 from transforms.periods import controlled_extents, controlled_lines, controlled_pauses
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.controlled_extents import Extents
-from transforms.periods.controlled_lines import Centred, CombParams
-from transforms.periods.controlled_pauses import Activity, Phases, RegularityParams
+from transforms.periods.controlled_lines import Centred
+from transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Activity, Phases
 from transforms.periods.controlled_pieces import Pieces, Signals
 from transforms.periods.even_signals import EvenSignals
 
@@ -52,32 +52,31 @@ _TURNED = 64
 _HELD_SAMPLES = 1 << 21
 
 
+#: a signal with fewer known samples is too short
+_LEAST_SAMPLES = 16
+#: of the samples from the first activity to the last; if more were not measured there are too many gaps
+_LARGEST_MISSING_RATIO = 0.5
+#: windows are not shorter
+_LEAST_WINDOW_SAMPLES = 32
+#: the share of the false alarms that is spent on signals as a whole, if there are windows
+WHOLE_WEIGHT = 0.8
+#: Windows are searched until a period is so sure where so large a share of the bytes is. Of several with a period that
+#: with more bytes is taken, and the surer one if it has at least so large a share of the other's.
+_SURE_PROBABILITY, _LARGE_RATIO = 1e-6, 0.5
+#: of the signal with its mean cycle, where lines are judged; what repeats may be there for sure, and next to nothing
+_LEAST_CORRELATION = 0.1
+
+
 @dataclass(frozen=True, slots=True)
 class ControlledParams:
     """How sure a period must be, and where it is looked for (all ours).
 
-    false_alarm_probability: of a signal without a period being called periodic. least_samples: a signal with fewer
-    known samples is too short. largest_missing_ratio: of the samples from the first activity to the last; if more
-    were not measured there are too many gaps. window_levels: how often windows are halved in the search for a
-    period that holds only for a while; 0 judges signals as a whole only. least_window_samples: windows are not
-    shorter. whole_weight: the share of the false alarms that is spent on signals as a whole, if there are windows.
-    sure_probability, large_ratio: windows are searched until a period is as sure as this, where so large a share of
-    the bytes is; of several windows with a period that with more bytes is taken, and the surer one if it has at
-    least so large a share of the other's. least_correlation: of the signal with its mean cycle, where lines are judged;
-    what repeats may be there for sure, and yet be next to nothing of what moves.
+    false_alarm_probability: of a signal without a period being called periodic. window_levels: how often windows are
+    halved in the search for a period that holds only for a while; 0 judges signals as a whole only.
     """
 
     false_alarm_probability: float = 0.01
-    least_samples: int = 16
-    largest_missing_ratio: float = 0.5
     window_levels: int = 6
-    least_window_samples: int = 32
-    whole_weight: float = 0.8
-    sure_probability: float = 1e-6
-    large_ratio: float = 0.5
-    least_correlation: float = 0.1
-    regularity: RegularityParams = field(default_factory=RegularityParams)
-    combs: CombParams = field(default_factory=CombParams)
 
 
 _PARAMS = ControlledParams()
@@ -190,7 +189,7 @@ def detect(signals: EvenSignals, params: ControlledParams = _PARAMS) -> Detectio
 def _answer(part: EvenSignals, params: ControlledParams, answers: _Answers, offset: int) -> None:
     """Judge some signals, and put the answers in their places."""
     signals = Signals.of(part)
-    outcome = _outcomes(signals, params)
+    outcome = _outcomes(signals)
     judged = np.flatnonzero(outcome == "aperiodic")
     place = slice(offset, offset + part.signal_count)
     answers.outcome[place] = outcome
@@ -203,21 +202,21 @@ def _answer(part: EvenSignals, params: ControlledParams, answers: _Answers, offs
         found = claimed.chosen(claimed.is_comb == is_comb)
         for places, size in found.pieces.grouped():
             some = found.chosen(places)
-            told = _cycles(signals, some, size, params) if is_comb else _distances(signals, some, params)
-            is_much = told[1].regularity >= params.least_correlation
+            told = _cycles(signals, some, size) if is_comb else _distances(signals, some)
+            is_much = told[1].regularity >= _LEAST_CORRELATION
             rows = some.row[is_much]
             _tell(part, (told[0][is_much], told[1].chosen(is_much)), rows, answers, offset)
 
 
-def _outcomes(signals: Signals, params: ControlledParams) -> npt.NDArray[np.str_]:
+def _outcomes(signals: Signals) -> npt.NDArray[np.str_]:
     """Return why signals cannot be judged (n); aperiodic for those that can."""
     rows = signals.spans.row
     known = signals.known_counts(Pieces(rows, np.zeros_like(rows), np.full_like(rows, signals.sample_count)))
     active = signals.spans.lengths
     missing = active - signals.known_counts(signals.spans)
     outcome = np.full(len(rows), "aperiodic", dtype="<U16")
-    outcome[missing > params.largest_missing_ratio * active] = "too_many_gaps"
-    outcome[known < params.least_samples] = "too_short"
+    outcome[missing > _LARGEST_MISSING_RATIO * active] = "too_many_gaps"
+    outcome[known < _LEAST_SAMPLES] = "too_short"
     outcome[active == 0] = "no_io"
     outcome[known == 0] = "no_data"
     return outcome
@@ -231,13 +230,13 @@ def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Finding
     best = _judged(signals, spans, np.zeros(len(spans.row)), params)
     if not params.window_levels:
         return best
-    best.log_probability[:] = np.minimum(best.log_probability - np.log(params.whole_weight), 0.0)
+    best.log_probability[:] = np.minimum(best.log_probability - np.log(WHOLE_WEIGHT), 0.0)
     bytes_of_all = signals.volumes(spans)
     for level in range(1, params.window_levels + 1):
-        is_settled = (best.log_probability <= np.log(params.sure_probability)) & (
-            signals.volumes(best.pieces) >= params.large_ratio * bytes_of_all
+        is_settled = (best.log_probability <= np.log(_SURE_PROBABILITY)) & (
+            signals.volumes(best.pieces) >= _LARGE_RATIO * bytes_of_all
         )
-        sought = np.flatnonzero(~is_settled & (spans.lengths >= params.least_window_samples << level))
+        sought = np.flatnonzero(~is_settled & (spans.lengths >= _LEAST_WINDOW_SAMPLES << level))
         if not len(sought):
             break
         _search(signals, spans, level, sought, params, best)
@@ -249,11 +248,11 @@ def _search(
 ) -> None:
     """Judge all windows of one level of some spans; put those that are better in the places of the best so far."""
     windows, owner = spans.windows(level, sought)
-    trials = params.window_levels * len(owner) / len(sought) / (1.0 - params.whole_weight)
+    trials = params.window_levels * len(owner) / len(sought) / (1.0 - WHOLE_WEIGHT)
     windows = signals.trimmed(windows)
     known = signals.known_counts(windows)
     at = np.flatnonzero(
-        (windows.lengths >= params.least_samples) & (known >= (1.0 - params.largest_missing_ratio) * windows.lengths)
+        (windows.lengths >= _LEAST_SAMPLES) & (known >= (1.0 - _LARGEST_MISSING_RATIO) * windows.lengths)
     )
     # what is neither sure nor surer than the best so far is not asked for
     least = np.maximum(best.log_probability[owner[at]], np.log(params.false_alarm_probability)) - np.log(trials)
@@ -281,9 +280,9 @@ def _preferred(log_probability: Reals, volume: Reals, owner: Ints, params: Contr
     is_sure = log_probability <= np.log(params.false_alarm_probability)
     largest = np.zeros(int(owner.max(initial=-1)) + 1)
     np.maximum.at(largest, owner[is_sure], volume[is_sure])
-    is_large = is_sure & (volume >= params.large_ratio * largest[owner])
+    is_large = is_sure & (volume >= _LARGE_RATIO * largest[owner])
     # what is sure anyway is not made better by being surer still
-    surety = np.maximum(log_probability, np.log(params.sure_probability))
+    surety = np.maximum(log_probability, np.log(_SURE_PROBABILITY))
     order = np.lexsort((log_probability, -volume, surety, ~is_large, owner))
     return order[np.flatnonzero(np.diff(owner[order], prepend=-1))]
 
@@ -296,34 +295,32 @@ def _judged(signals: Signals, pieces: Pieces, least: Reals, params: ControlledPa
     found = _Findings.of(pieces)
     needed = least - np.log(_TESTS) + _MARGIN
     for places, width in pieces.alike():
-        found.put(places, _judge_phases(signals, pieces.chosen(places), width, needed[places], params))
-    fit = np.flatnonzero(
-        controlled_lines.is_fit(pieces.lengths, found.typical_length, found.effective_counts, params.combs)
-    )
-    lines = fit[_may_have_lines(signals, found.chosen(fit), needed[fit], params)]
+        found.put(places, _judge_phases(signals, pieces.chosen(places), width, needed[places]))
+    fit = np.flatnonzero(controlled_lines.is_fit(pieces.lengths, found.typical_length, found.effective_counts))
+    lines = fit[_may_have_lines(signals, found.chosen(fit), needed[fit])]
     for places, size in pieces.chosen(lines).grouped():
         _judge_lines(signals, found, lines[places], size, params)
     found.log_probability[:] = np.minimum(found.log_probability + np.log(_TESTS), 0.0)
     return found
 
 
-def _judge_phases(signals: Signals, pieces: Pieces, width: int, needed: Reals, params: ControlledParams) -> _Findings:
+def _judge_phases(signals: Signals, pieces: Pieces, width: int, needed: Reals) -> _Findings:
     """Judge the phases of pieces that are no longer than so many samples."""
     found = _Findings.of(pieces)
     rates, is_known = signals.cut(pieces, width)
     active = _activity(rates, is_known, pieces.lengths, signals.known_counts(pieces))
-    is_flicker = controlled_pauses.is_flicker(active, pieces.lengths, params.regularity)
+    is_flicker = controlled_pauses.is_flicker(active, pieces.lengths)
     phases = _phases(signals, pieces, active.chosen(~is_flicker))
     # of few kinds, as there are tables of it; and what lines are compared with is told
     asked = float(max(np.ceil(needed.max()), np.log(_SURE_OF_PHASES / _TESTS)))
-    regular = controlled_pauses.regularity(phases, params.regularity, asked)
+    regular = controlled_pauses.regularity(phases, asked)
     found.log_probability[:], found.merged_gap[:] = regular.log_probability, regular.merged_gap
     found.period[:], found.variation[:] = regular.period, regular.variation
     found.typical_length[:], found.effective_counts[:] = _sizes(rates, active, phases, is_flicker)
     return found
 
 
-def _may_have_lines(signals: Signals, found: _Findings, needed: Reals, params: ControlledParams) -> Ints:
+def _may_have_lines(signals: Signals, found: _Findings, needed: Reals) -> Ints:
     """Return the places of pieces whose lines may be as improbable as needed."""
     if needed.min(initial=0.0) > _WORTH_BOUNDS:
         return np.arange(len(needed))
@@ -331,7 +328,7 @@ def _may_have_lines(signals: Signals, found: _Findings, needed: Reals, params: C
     for places, size in found.pieces.grouped():
         centred = _centred(signals, found.chosen(places), size)
         power = controlled_lines.powers(centred.values, size)
-        is_possible[places] = controlled_lines.may_be_combs(centred, power, needed[places], params.combs)
+        is_possible[places] = controlled_lines.may_be_combs(centred, power, needed[places])
     return np.flatnonzero(is_possible)
 
 
@@ -339,8 +336,8 @@ def _judge_lines(signals: Signals, found: _Findings, at: Ints, size: int, params
     """Put lines where they are less probable than what was found of phases."""
     phases = found.chosen(at)
     centred = _centred(signals, phases, size)
-    ratios = controlled_lines.over_noise(controlled_lines.powers(centred.values, size), params.combs)
-    comb = controlled_lines.best_combs(centred, ratios, params.combs, np.log(params.false_alarm_probability))
+    ratios = controlled_lines.over_noise(controlled_lines.powers(centred.values, size))
+    comb = controlled_lines.best_combs(centred, ratios, np.log(params.false_alarm_probability))
     is_better = comb.log_probability < phases.log_probability
     found.is_comb[at] = is_better & ~_is_of_phases(phases, comb.cycles_per_sample)
     found.log_probability[at] = np.minimum(comb.log_probability, phases.log_probability)
@@ -397,9 +394,9 @@ def _sizes(rates: Floats, active: Activity, phases: Phases, is_flicker: Bools) -
 # ---- what is told of those that are periodic
 
 
-def _distances(signals: Signals, found: _Findings, params: ControlledParams) -> tuple[Reals, Extents]:
+def _distances(signals: Signals, found: _Findings) -> tuple[Reals, Extents]:
     """Return frequency and extents where distances of phases were judged."""
-    phases = _like_those_of(signals, found, params.regularity.least_phase_ratio)
+    phases = _like_those_of(signals, found, LEAST_PHASE_RATIO)
     told = controlled_extents.of_phases(phases, found.merged_gap, found.period, found.variation)
     return 1.0 / told.period, told
 
@@ -414,17 +411,17 @@ def _like_those_of(signals: Signals, found: _Findings, ratio: float) -> Phases:
     return phases.chosen(phases.volume >= ratio * judged.typical_volume[owner])
 
 
-def _cycles(signals: Signals, found: _Findings, size: int, params: ControlledParams) -> tuple[Reals, Extents]:
+def _cycles(signals: Signals, found: _Findings, size: int) -> tuple[Reals, Extents]:
     """Return frequency and extents where lines were judged.
 
     If phases come about as often, but not in step with the lines, these are those of a part of them only: then the
     distances of phases tell both.
     """
     comb = controlled_lines.Combs(found.log_probability, found.cycles_per_sample, found.line_count)
-    frequency = controlled_lines.refined(_centred(signals, found, size), comb, params.combs)
+    frequency = controlled_lines.refined(_centred(signals, found, size), comb)
     own = signals.chosen(found.row)
     told = controlled_extents.of_cycles(own.rates, own.is_known, frequency, own.spans, found.pieces)
-    phases = _like_those_of(signals, found, params.regularity.least_phase_ratio)
+    phases = _like_those_of(signals, found, LEAST_PHASE_RATIO)
     gap = np.floor(_GAP_IN_CYCLE / frequency).astype(np.int64)
     even = controlled_extents.of_phases(phases, gap, 1.0 / frequency, np.full(len(gap), _UNEVEN), is_mean=False)
     drift = np.abs(even.period * frequency - 1.0) * told.cycles

@@ -48,32 +48,26 @@ _COARSE = 8
 _FINER = 4
 
 
-@dataclass(frozen=True, slots=True)
-class CombParams:
-    """What is looked for, and what it is measured against (all ours, set by simulated noise; see the tests).
+# What is looked for, and what it is measured against: all ours, set by simulated noise (see the tests).
 
-    line_counts: how many lines are summed, from a frequency to its multiples. least_cycles: periods of which fewer
-    than this many fit into the signal are none (a line so low cannot be told from a hill).
-    least_samples: periods of fewer samples are none (their cycles have no shape). block_bins: the bins to a
-    block. near_bins, apart_bins: a bin's neighbours are at most and at least so far from it. level_count: to how many
-    exponential values the level of noise is as well known. phases_to_level: how many phases of one size weigh as much
-    as one of these. least_bins: a signal must have at least so many samples to one sample of a typical phase.
-    most_times, line_height, line_contrast: lines may be multiples of a frequency so many times lower at most; it is
-    taken if most of its own lines are so many times as high as the level of noise, and as what is halfway between.
-    """
-
-    line_counts: tuple[int, ...] = (1, 2, 4, 8)
-    least_cycles: float = 4.0
-    least_samples: float = 3.0
-    block_bins: int = 24
-    near_bins: int = 12
-    apart_bins: int = 3
-    level_count: float = 72.0
-    phases_to_level: float = 1.0
-    least_bins: float = 40.0
-    most_times: int = 16
-    line_height: float = 3.5
-    line_contrast: float = 2.0
+#: how many lines are summed, from a frequency to its multiples
+_LINE_COUNTS = (1, 2, 4, 8)
+#: a line of fewer cycles in the signal cannot be told from a hill
+_LEAST_CYCLES = 4.0
+#: the cycles of a period of fewer samples have no shape
+_LEAST_SAMPLES = 3.0
+#: bins to a block
+_BLOCK_BINS = 24
+#: a bin's neighbours are at most and at least so far from it
+_NEAR_BINS, _APART_BINS = 12, 3
+#: the level of noise is as well known as from so many exponential values, or phases of one size
+_LEVEL_COUNT = 72.0
+#: a signal must have at least so many samples to one sample of a typical phase
+_LEAST_BINS = 40.0
+#: lines may be multiples of a frequency so many times lower at most
+_MOST_TIMES = 16
+#: that one is taken if most of its own lines are so many times as high as the level of noise, and as what is halfway
+_LINE_HEIGHT, _LINE_CONTRAST = 3.5, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +111,9 @@ class Combs:
     line_count: Ints
 
 
-def is_fit(lengths: Ints, typical_length: Reals, effective_counts: Reals, params: CombParams) -> Bools:
+def is_fit(lengths: Ints, typical_length: Reals, effective_counts: Reals) -> Bools:
     """Return whether there are enough bins to tell lines from hills (n)."""
-    found: Bools = (lengths >= params.least_bins * typical_length) & (effective_counts > 0)
+    found: Bools = (lengths >= _LEAST_BINS * typical_length) & (effective_counts > 0)
     return found
 
 
@@ -185,12 +179,12 @@ def _maxima(values: Floats) -> Floats:
 # ---- over the level of noise
 
 
-def over_noise(power: Floats, params: CombParams) -> Floats:
+def over_noise(power: Floats) -> Floats:
     """Return powers as multiples of the level of noise around them (bins, n), in place; the first bin's is 0."""
     lines = power[1:]
-    _over_blocks(lines, _levels(lines, params.block_bins))
+    _over_blocks(lines, _levels(lines, _BLOCK_BINS))
     power[0] = 0.0
-    _over_neighbours(power, params)
+    _over_neighbours(power)
     return power
 
 
@@ -239,10 +233,10 @@ def _knots(bins: int, count: int) -> tuple[Ints, Reals]:
     return before, np.clip((place - middle[before]) / width, 0.0, 1.0)
 
 
-def _over_neighbours(power: Floats, params: CombParams) -> None:
+def _over_neighbours(power: Floats) -> None:
     """Divide what is above 1 on average around each bin by that average."""
     bins, count = power.shape
-    near, apart = params.near_bins, params.apart_bins
+    near, apart = _NEAR_BINS, _APART_BINS
     if bins <= near + 1:
         return
     padded = np.zeros((bins + 2 * near, count), dtype=power.dtype)
@@ -283,7 +277,7 @@ def _neighbour_counts(bins: int, near: int, apart: int) -> Reals:
 # ---- the best comb
 
 
-def best_combs(signals: Centred, ratios: Floats, params: CombParams, told_below: float = 0.0) -> Combs:
+def best_combs(signals: Centred, ratios: Floats, told_below: float = 0.0) -> Combs:
     """Return each signal's most improbable comb.
 
     ratios (bins, n): powers over noise. Sums are made for each frequency that the highest line may have, so that the
@@ -291,17 +285,17 @@ def best_combs(signals: Centred, ratios: Floats, params: CombParams, told_below:
     probability; the frequency of a comb that is more probable is not told.
     """
     count = ratios.shape[1]
-    is_judged = is_fit(signals.lengths, signals.typical_length, signals.effective_counts, params)
+    is_judged = is_fit(signals.lengths, signals.typical_length, signals.effective_counts)
     best, frequency, lines = np.zeros(count), np.full(count, np.nan), np.ones(count, dtype=np.int64)
     total, done = ratios, 1
-    for line_count in params.line_counts:
+    for line_count in _LINE_COUNTS:
         total = _sums(ratios, total, done, line_count)
         done = line_count
-        first, last = _highest_bins(signals, line_count, len(ratios), params)
+        first, last = _highest_bins(signals, line_count, len(ratios))
         part, low = _between_bins(total, first, last)
         if not len(part):
             continue
-        log_p = _log_probability(signals, line_count, _maxima(part), last - first + 1, params)
+        log_p = _log_probability(signals, line_count, _maxima(part), last - first + 1)
         is_better = (log_p < best) & is_judged & (last >= first)
         best[is_better] = log_p[is_better]
         lines[is_better] = line_count
@@ -310,18 +304,18 @@ def best_combs(signals: Centred, ratios: Floats, params: CombParams, told_below:
     return Combs(best, frequency, lines)
 
 
-def _highest_bins(signals: Centred, line_count: int, bins: int, params: CombParams) -> tuple[Ints, Ints]:
+def _highest_bins(signals: Centred, line_count: int, bins: int) -> tuple[Ints, Ints]:
     """Return the lowest and the highest bin that the highest of so many lines may have (n)."""
-    first = np.ceil(params.least_cycles * line_count * signals.size / signals.lengths).astype(np.int64)
-    highest = line_count * signals.size / np.maximum(signals.typical_length, params.least_samples)
+    first = np.ceil(_LEAST_CYCLES * line_count * signals.size / signals.lengths).astype(np.int64)
+    highest = line_count * signals.size / np.maximum(signals.typical_length, _LEAST_SAMPLES)
     return first, np.minimum(bins - 1, np.floor(highest)).astype(np.int64)
 
 
-def _log_probability(signals: Centred, line_count: int, height: Floats, tried: Ints, params: CombParams) -> Reals:
+def _log_probability(signals: Centred, line_count: int, height: Floats, tried: Ints) -> Reals:
     """Return the logarithm of the probability that the highest of the sums that were tried is so high (n)."""
-    known = np.maximum(params.phases_to_level * signals.effective_counts, 1e-9)
-    level = 1.0 / (1.0 / params.level_count + 1.0 / known)
-    trials = np.maximum(tried * signals.lengths / signals.size, 1.0) * len(params.line_counts)
+    known = np.maximum(signals.effective_counts, 1e-9)
+    level = 1.0 / (1.0 / _LEVEL_COUNT + 1.0 / known)
+    trials = np.maximum(tried * signals.lengths / signals.size, 1.0) * len(_LINE_COUNTS)
     found: Reals = np.maximum(log_tail(line_count, level, height), _LEAST_LOG) + np.log(trials)
     return found
 
@@ -346,7 +340,7 @@ def log_tail(line_count: int, level_count: Reals, total: Floats) -> Reals:
 # ---- what cannot be a comb
 
 
-def may_be_combs(signals: Centred, power: Floats, needed: Reals, params: CombParams) -> Bools:
+def may_be_combs(signals: Centred, power: Floats, needed: Reals) -> Bools:
     """Return whose most improbable comb may be less probable than what is needed (n).
 
     power (bins, n): the first bin's is set to 0. needed (n): logarithms of probabilities. Of neighbouring bins only
@@ -362,27 +356,27 @@ def may_be_combs(signals: Centred, power: Floats, needed: Reals, params: CombPar
         signals.effective_counts.max(keepdims=True),
     )
     power[0] = 0.0
-    ratios = _highest_ratios(power, params.block_bins)
+    ratios = _highest_ratios(power, _BLOCK_BINS)
     total, done = ratios, 1
-    for line_count in params.line_counts:
+    for line_count in _LINE_COUNTS:
         total = _coarse_sums(bins, ratios, total, done, line_count)
         done = line_count
-        low, high = _highest_bins(widest, line_count, bins, params)
+        low, high = _highest_bins(widest, line_count, bins)
         height = _maxima(total[int(low[0]) // _COARSE : int(high[0]) // _COARSE + 1])
-        at = np.flatnonzero(~found & (height > _least_height(line_count, float(np.ceil(needed.max())), params)))
+        at = np.flatnonzero(~found & (height > _least_height(line_count, float(np.ceil(needed.max())))))
         own = signals.measures(at)
-        first, last = _highest_bins(own, line_count, bins, params)
-        log_p = _log_probability(own, line_count, height[at], last - first + 1, params)
+        first, last = _highest_bins(own, line_count, bins)
+        log_p = _log_probability(own, line_count, height[at], last - first + 1)
         found[at] = (log_p < needed[at]) & (last >= first)
     return found
 
 
 @lru_cache(maxsize=256)
-def _least_height(line_count: int, needed: float, params: CombParams) -> float:
+def _least_height(line_count: int, needed: float) -> float:
     """Return a sum that so many lines are above if they are less probable than what is needed, in any signal."""
-    needed -= float(np.log(len(params.line_counts)))
+    needed -= float(np.log(len(_LINE_COUNTS)))
     low, high = 0.0, 1.0
-    level = np.array([params.level_count])
+    level = np.array([_LEVEL_COUNT])
     while high < _HIGHEST and log_tail(line_count, level, np.array([high]))[0] > needed:
         low, high = high, 2.0 * high
     for _ in range(12):
@@ -482,24 +476,24 @@ def _between_bins(total: Floats, first: Ints, last: Ints) -> tuple[Floats, int]:
 # ---- which frequency exactly
 
 
-def refined(signals: Centred, combs: Combs, params: CombParams) -> Reals:
+def refined(signals: Centred, combs: Combs) -> Reals:
     """Return the frequency of each comb's first line in cycles per sample (n), told finer, and the lowest one.
 
     Where lines are multiples of a lower frequency that has other lines, too, it is that one.
     """
     power = powers(signals.values, signals.size)
-    plain = over_noise(power.copy(), params)
+    plain = over_noise(power.copy())
     level = np.divide(power, plain, out=np.ones_like(power), where=plain > 0)
     fine = powers(signals.values, signals.size * _FINER)
     low = np.minimum(np.arange(len(fine)) // _FINER, len(level) - 1)
     fine /= np.maximum(np.take(level, low, axis=0), np.finfo(level.dtype).tiny)
     frequency, lines = combs.cycles_per_sample * (signals.size * _FINER), combs.line_count
-    least = params.least_cycles * signals.size * _FINER / signals.lengths
+    least = _LEAST_CYCLES * signals.size * _FINER / signals.lengths
     frequency = _at_peak(fine, frequency, lines, least)
-    frequency = _without_empty_lines(fine, frequency, params)
+    frequency = _without_empty_lines(fine, frequency)
     lowest = frequency
-    for times in range(2, params.most_times + 1):
-        lowest = np.where(_is_multiple(fine, frequency, times, least, params), frequency / times, lowest)
+    for times in range(2, _MOST_TIMES + 1):
+        lowest = np.where(_is_multiple(fine, frequency, times, least), frequency / times, lowest)
     frequency = lowest
     return _at_peak(fine, frequency, lines, least) / (signals.size * _FINER)
 
@@ -534,7 +528,7 @@ def _between(fine: Floats, rows: Ints, place: Reals) -> Reals:
     return np.where(is_inside, fine[low, rows[:, None]] * (1.0 - share) + fine[low + 1, rows[:, None]] * share, 0.0)
 
 
-def _without_empty_lines(fine: Floats, frequency: Reals, params: CombParams) -> Reals:
+def _without_empty_lines(fine: Floats, frequency: Reals) -> Reals:
     """Return frequencies of which only every second line is there, or every third, so many times higher (n).
 
     Such combs are found by chance where the sum of their lines holds enough of another one's.
@@ -544,12 +538,12 @@ def _without_empty_lines(fine: Floats, frequency: Reals, params: CombParams) -> 
         multiples = np.arange(1, 3 * times + 1)
         ratios = _between(fine, rows, frequency[:, None] * multiples)
         lines, others = ratios[:, multiples % times == 0], ratios[:, multiples % times > 0]
-        is_empty = (lines.min(axis=1) > params.line_height) & (np.median(others, axis=1) < 0.5 * params.line_height)
+        is_empty = (lines.min(axis=1) > _LINE_HEIGHT) & (np.median(others, axis=1) < 0.5 * _LINE_HEIGHT)
         found[is_empty] = frequency[is_empty] * times
     return found
 
 
-def _is_multiple(fine: Floats, frequency: Reals, times: int, least: Reals, params: CombParams) -> Bools:
+def _is_multiple(fine: Floats, frequency: Reals, times: int, least: Reals) -> Bools:
     """Return whether a frequency so many times lower has lines where the frequency has none (n).
 
     More than half of those that are looked for must be there, for half may be those of twice as high a frequency; and
@@ -560,5 +554,5 @@ def _is_multiple(fine: Floats, frequency: Reals, times: int, least: Reals, param
     place = lower[:, None] * multiples
     lines = np.sort(_between(fine, rows, place), axis=1)[:, _LINES_BETWEEN // 2 - 1]
     halfway = np.median(_between(fine, rows, place + 0.5 * lower[:, None]), axis=1)
-    found: Bools = (lower >= least) & (lines > params.line_height) & (lines > params.line_contrast * halfway)
+    found: Bools = (lower >= least) & (lines > _LINE_HEIGHT) & (lines > _LINE_CONTRAST * halfway)
     return found

@@ -34,25 +34,17 @@ _ROUNDING = 1e-6
 _SAMPLING_VARIANCE = 1.0 / 6.0
 
 
-@dataclass(frozen=True, slots=True)
-class RegularityParams:
-    """What a phase is, and how regular phases must be.
-
-    least_phase_ratio: a phase with less than this share of the bytes of a typical one (the mean over bytes, not over
-    phases) is none. most_phases_ratio, few_phases: phases to a sample, and phases; what has more of both flickers,
-    and has no phases that can be told from one another. largest_variation: of the distances between the starts of
-    phases, the standard deviation as a multiple of the mean; what varies more is not called a period, however sure it
-    is that it is not random (ours: at 0.5 a cycle in 20 is less than nothing or more than two of the mean).
-    least_samples: a period is at least so many samples long, as distances are known to a sample. plain_weight: the
-    share of the probability of a false alarm that is spent on phases as they are; the rest is for merged ones.
-    """
-
-    least_phase_ratio: float = 0.1
-    most_phases_ratio: float = 0.125
-    few_phases: int = 64
-    largest_variation: float = 0.5
-    least_samples: float = 3.0
-    plain_weight: float = 0.6
+#: a phase with less than this share of the bytes of a typical one (the mean over bytes, not over phases) is none
+LEAST_PHASE_RATIO = 0.1
+#: with more phases to a sample, and more phases than a few, what flickers has none that can be told from one another
+_MOST_PHASES_RATIO, _FEW_PHASES = 0.125, 64
+#: What varies more in its distances is called no period, however sure it is that it is not random: at a coefficient of
+#: variation of 0.5 a cycle in 20 is less than nothing or more than two of the mean (ours).
+LARGEST_VARIATION = 0.5
+#: a period is at least so many samples long, as distances are known to a sample
+_LEAST_SAMPLES = 3.0
+#: the share of the probability of a false alarm that is spent on phases as they are; the rest is for merged ones
+PLAIN_WEIGHT = 0.6
 
 
 @dataclass(frozen=True)
@@ -195,9 +187,9 @@ def phases(rates: Floats, threshold: Reals, is_known: Bools | None = None) -> Ph
     return activity(rates, threshold, is_known).phases(rates)
 
 
-def is_flicker(active: Activity, lengths: Ints, params: RegularityParams) -> Bools:
+def is_flicker(active: Activity, lengths: Ints) -> Bools:
     """Return which signals of so many samples have more phases than can be told from one another (n)."""
-    found: Bools = active.counts > np.maximum(params.most_phases_ratio * lengths, params.few_phases)
+    found: Bools = active.counts > np.maximum(_MOST_PHASES_RATIO * lengths, _FEW_PHASES)
     return found
 
 
@@ -322,18 +314,18 @@ class Regularity:
         return Regularity(reals[0], ints[0], reals[1], reals[2], ints[1], ints[2])
 
 
-def regularity(found: Phases, params: RegularityParams, needed: float = 0.0) -> Regularity:
+def regularity(found: Phases, needed: float = 0.0) -> Regularity:
     """Tell how regular phases are (n).
 
     needed: a logarithm of a probability; of what is more probable nothing is told.
     """
-    large = found.large(params.least_phase_ratio)
-    log_p, merged = _best_merges(large, params.plain_weight, needed)
+    large = found.large(LEAST_PHASE_RATIO)
+    log_p, merged = _best_merges(large, needed)
     rows = np.flatnonzero(log_p <= needed)
     told = large if len(rows) == len(log_p) else large.of(rows)
     merged_phases = merge(told, merged[rows])
     period, variation = _distances(merged_phases)
-    is_period = (variation <= params.largest_variation) & (period >= params.least_samples)
+    is_period = (variation <= LARGEST_VARIATION) & (period >= _LEAST_SAMPLES)
     first, last = _spans(merged_phases)
     own = Regularity(np.where(is_period, log_p[rows], 0.0), merged[rows], period, variation, first, last)
     return own if told is large else own.among(rows, len(log_p))
@@ -408,7 +400,7 @@ class _Gaps:
         return found
 
 
-def _best_merges(found: Phases, plain_weight: float, needed: float) -> tuple[Reals, Ints]:
+def _best_merges(found: Phases, needed: float) -> tuple[Reals, Ints]:
     """Return the logarithm of the probability of each signal's most regular merge, and across what it merges (n).
 
     Where it is above what is needed it may be 0 instead.
@@ -422,8 +414,8 @@ def _best_merges(found: Phases, plain_weight: float, needed: float) -> tuple[Rea
     is_test = (left >= 2) & (variation < limits[np.minimum(left, len(limits) - 1)])
     score = np.zeros(len(left))
     score[is_test] = log_probability(left[is_test], variation[is_test])
-    trials = np.maximum(merge_trials(gaps.totals) / (1.0 - plain_weight), 1.0)
-    score += np.log(np.where(floor == 0, 1.0 / plain_weight, trials[gaps.owner]))
+    trials = np.maximum(merge_trials(gaps.totals) / (1.0 - PLAIN_WEIGHT), 1.0)
+    score += np.log(np.where(floor == 0, 1.0 / PLAIN_WEIGHT, trials[gaps.owner]))
     rows = np.flatnonzero(gaps.totals)
     counts = np.diff(gaps.ends[rows], prepend=0)
     best = np.minimum.reduceat(score, gaps.ends[rows] - counts)

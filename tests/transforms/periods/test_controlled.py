@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from studies.periods import noise
 from studies.periods.noise import BurstParams, LevelParams
 from transforms.periods.answers import OUTCOMES, Detections
-from transforms.periods.controlled import ControlledParams, detect
+from transforms.periods.controlled import WHOLE_WEIGHT, ControlledParams, detect
 from transforms.periods.even_signals import EvenSignals
 from transforms.throughput.requests import Requests
 from warehouse.sources.darshan import source as darshan
@@ -191,7 +191,7 @@ def test_windows_are_searched_only_if_asked_for_and_paid_for() -> None:
     assert (whole.window_end_s - whole.window_start_s == 8000).all()
     even = many(pulses(3000))
     paid = detect(even).false_alarm_probability / detect(even, WHOLE).false_alarm_probability
-    np.testing.assert_allclose(paid, 1 / ControlledParams().whole_weight)
+    np.testing.assert_allclose(paid, 1 / WHOLE_WEIGHT)
 
 
 @pytest.mark.parametrize("deviation", [0.0, 0.25])

@@ -10,7 +10,6 @@ from studies.periods import noise
 from studies.periods.noise import LevelParams
 from transforms.periods.controlled_lines import (
     Centred,
-    CombParams,
     Combs,
     best_combs,
     log_tail,
@@ -21,8 +20,6 @@ from transforms.periods.controlled_lines import (
     transform_sizes,
     whitened,
 )
-
-PARAMS = CombParams()
 
 
 def centred(rates: np.ndarray, known: np.ndarray | None = None) -> Centred:
@@ -38,7 +35,7 @@ def centred(rates: np.ndarray, known: np.ndarray | None = None) -> Centred:
 
 
 def combs(signals: Centred) -> Combs:
-    return best_combs(signals, over_noise(powers(signals.values, signals.size), PARAMS), PARAMS)
+    return best_combs(signals, over_noise(powers(signals.values, signals.size)))
 
 
 def generator(seed: int = 1) -> np.random.Generator:
@@ -67,7 +64,7 @@ def test_what_is_not_known_is_nothing_nor_what_follows_it() -> None:
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
 def test_powers_over_noise_have_a_mean_of_about_one_everywhere(correlation: float) -> None:
     rates = noise.red(generator(), 300, 2048, correlation) / 1e9
-    ratios = over_noise(powers(centred(rates).values, 2048), PARAMS)
+    ratios = over_noise(powers(centred(rates).values, 2048))
     assert not ratios[0].any()
     means = ratios[1:].reshape(32, 32, 300).mean(axis=(1, 2))
     assert 0.8 < means.min() <= means.max() < 1.1
@@ -88,7 +85,7 @@ def test_a_sine_in_noise_is_one_line_at_its_frequency(period: float) -> None:
     signals = centred(rates)
     found = combs(signals)
     assert (found.log_probability < np.log(1e-20)).all()
-    frequency = refined(signals, found, PARAMS)
+    frequency = refined(signals, found)
     np.testing.assert_allclose(1 / frequency, period, rtol=0.1 * period / 2000)
 
 
@@ -99,7 +96,7 @@ def test_narrow_phases_are_a_comb_of_their_lowest_line(length: int) -> None:
     signals = centred(rates)
     found = combs(signals)
     assert (found.log_probability < np.log(1e-20)).all()
-    np.testing.assert_allclose(1 / refined(signals, found, PARAMS), 53, rtol=2e-3)
+    np.testing.assert_allclose(1 / refined(signals, found), 53, rtol=2e-3)
 
 
 def test_a_line_that_is_a_multiple_is_lowered_to_its_fundamental() -> None:
@@ -108,7 +105,7 @@ def test_a_line_that_is_a_multiple_is_lowered_to_its_fundamental() -> None:
     # 1 / 2 and 3 / 4: of the lines of such a comb only every second or fourth one is there
     for times in (2, 3, 5, 7, 12, 0.5, 0.75):
         told = Combs(np.zeros(4), np.full(4, times / 100), np.full(4, 8))
-        np.testing.assert_allclose(1 / refined(signals, told, PARAMS), 100, rtol=2e-3)
+        np.testing.assert_allclose(1 / refined(signals, told), 100, rtol=2e-3)
 
 
 def test_missing_samples_leave_the_line() -> None:
@@ -117,7 +114,7 @@ def test_missing_samples_leave_the_line() -> None:
     signals = centred(rates, generator().random((2, 2000)) > 0.2)
     found = combs(signals)
     assert (found.log_probability < np.log(1e-10)).all()
-    np.testing.assert_allclose(1 / refined(signals, found, PARAMS), 41.7, rtol=5e-3)
+    np.testing.assert_allclose(1 / refined(signals, found), 41.7, rtol=5e-3)
 
 
 def test_long_phases_and_constants_are_not_judged() -> None:
@@ -148,7 +145,7 @@ def test_what_cannot_be_a_comb_is_none(length: int) -> None:
     found = combs(signals).log_probability
     for needed in (-3.0, -6.5, -12.0):
         wanted = np.full(len(rates), needed)
-        is_possible = may_be_combs(signals, powers(signals.values, signals.size), wanted, PARAMS)
+        is_possible = may_be_combs(signals, powers(signals.values, signals.size), wanted)
         assert is_possible[found < needed].all()
         if needed < -10:
             assert not is_possible[:50].all()
@@ -156,8 +153,8 @@ def test_what_cannot_be_a_comb_is_none(length: int) -> None:
 
 def test_the_frequency_of_what_is_too_probable_is_not_told() -> None:
     signals = centred(5 + np.sin(2 * np.pi * np.arange(1000) / 20)[None] + generator().standard_normal((2, 1000)))
-    ratios = over_noise(powers(signals.values, signals.size), PARAMS)
-    plain, none = best_combs(signals, ratios.copy(), PARAMS), best_combs(signals, ratios, PARAMS, -1e9)
+    ratios = over_noise(powers(signals.values, signals.size))
+    plain, none = best_combs(signals, ratios.copy()), best_combs(signals, ratios, -1e9)
     np.testing.assert_array_equal(plain.log_probability, none.log_probability)
     assert np.isfinite(plain.cycles_per_sample).all()
     assert np.isnan(none.cycles_per_sample).all()

@@ -10,9 +10,10 @@ from studies.periods import noise
 from studies.periods.noise import BurstParams
 from tests.naive.periods import controlled_pauses as naive
 from transforms.periods.controlled_pauses import (
+    LARGEST_VARIATION,
+    PLAIN_WEIGHT,
     Phases,
     Regularity,
-    RegularityParams,
     activity,
     is_flicker,
     log_probability,
@@ -22,11 +23,9 @@ from transforms.periods.controlled_pauses import (
     regularity,
 )
 
-PARAMS = RegularityParams()
-
 
 def judged(rates: np.ndarray) -> Regularity:
-    return regularity(phases(rates, rates.mean(axis=1)), PARAMS)
+    return regularity(phases(rates, rates.mean(axis=1)))
 
 
 def pulses(starts: list[int], length: int, sample_count: int) -> np.ndarray:
@@ -74,7 +73,7 @@ def test_what_goes_up_and_down_all_the_time_flickers() -> None:
     rates = noise.white(np.random.default_rng(1), 2, 1000)
     rates[1] = pulses(list(range(0, 1000, 20)), 2, 1000)
     active = activity(rates, rates.mean(axis=1))
-    assert is_flicker(active, np.array([1000, 1000]), PARAMS).tolist() == [True, False]
+    assert is_flicker(active, np.array([1000, 1000])).tolist() == [True, False]
     assert active.chosen(np.array([False, True])).phases(rates).counts.tolist() == [0, 50]
 
 
@@ -165,18 +164,18 @@ def test_the_best_merge_is_the_best_of_the_naive_twin(gaps: list[int]) -> None:
     starts = np.cumsum([0, *(gap + 2 for gap in gaps)]).tolist()
     rates = pulses(starts, 2, starts[-1] + 3)
     found = judged(rates)
-    trials = max(float(merge_trials(len(gaps))) / (1 - PARAMS.plain_weight), 1.0)
+    trials = max(float(merge_trials(len(gaps))) / (1 - PLAIN_WEIGHT), 1.0)
     scores = {}
     for merged in naive.merges(gaps):
         left = sum(gap > merged for gap in gaps)
         c = naive.variation(gaps, merged)
         score = float(log_probability(left, c)) if c < 1 else 0.0
-        scores[merged] = score + np.log(trials if merged else 1 / PARAMS.plain_weight)
+        scores[merged] = score + np.log(trials if merged else 1 / PLAIN_WEIGHT)
     merged = int(found.merged_gap[0])
     distances = naive.distances(naive.runs(rates[0].tolist(), float(rates.mean())), merged)
     assert found.period[0] == pytest.approx(np.mean(distances))
     spread = np.std(distances) / np.mean(distances)
-    if spread <= PARAMS.largest_variation and len(distances) >= 2:
+    if spread <= LARGEST_VARIATION and len(distances) >= 2:
         assert found.log_probability[0] == pytest.approx(min(*scores.values(), 0.0), abs=1e-9)
     else:
         assert found.log_probability[0] == 0
@@ -195,7 +194,7 @@ def test_nothing_is_nothing() -> None:
     found = judged(np.zeros((3, 10)))
     assert not found.log_probability.any()
     assert np.isnan(found.period).all()
-    assert len(regularity(phases(np.zeros((0, 10)), np.zeros(0)), PARAMS).period) == 0
+    assert len(regularity(phases(np.zeros((0, 10)), np.zeros(0))).period) == 0
 
 
 @pytest.mark.parametrize("needed", [-1.5, -5.3, -20.0])
@@ -206,7 +205,7 @@ def test_what_is_needed_is_told_as_without_need(needed: float) -> None:
         + [pulses(np.cumsum(rng.integers(20 - most, 21 + most, 40)).tolist(), 2, 1000) for most in range(18)]
     )
     found = phases(rates, rates.mean(axis=1))
-    whole, part = regularity(found, PARAMS), regularity(found, PARAMS, needed)
+    whole, part = regularity(found), regularity(found, needed)
     is_told = whole.log_probability <= needed
     assert is_told.any()
     for name in ("log_probability", "merged_gap", "period", "variation", "first", "last"):
