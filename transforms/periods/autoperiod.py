@@ -36,6 +36,11 @@ _GROUP_POINTS = 1 << 18
 _EXACT = 1.0 - 1e-9
 #: candidates' fits look at so many samples at a time
 _FIT_SAMPLES = 1 << 18
+#: signals of fewer samples are too short (as in SUPReMM)
+_MIN_SAMPLE_COUNT = 20
+#: samples at any times that are so many steps apart have a gap between them (ours: one lost poll, whose bytes the next
+#: one counts, is 1.5; a missing sample is 2)
+_MAX_GAP_STEPS = 1.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +61,8 @@ class AutoperiodParams:
     an angle of 0.9 degrees, which depends on the unit of time).
     refined_shoulder: a top is refined below the sampling step where both neighbours have at least this share of its
     height (ours: half; a narrower hill does not tell its form). 0 refines every top, above 1 none.
-    min_sample_count: signals of fewer samples are too short (20, as in SUPReMM).
     max_missing_ratio: the share of samples that may be missing (ours: beyond 2/3, at random, a lag has less than a
     tenth of its pairs).
-    max_gap_steps: samples at any times that are so many steps apart have a gap between them (ours: one lost poll,
-    whose bytes the next one counts, is 1.5; a missing sample is 2).
     """
 
     significance: Literal["exponential", "monte_carlo"] = "exponential"
@@ -72,9 +74,7 @@ class AutoperiodParams:
     least_window: int = 6
     hill_standard_errors: float = 1.96
     refined_shoulder: float = 0.5
-    min_sample_count: int = 20
     max_missing_ratio: float = 2.0 / 3.0
-    max_gap_steps: float = 1.75
 
     def __post_init__(self) -> None:
         if self.significance not in ("exponential", "monte_carlo"):
@@ -83,8 +83,8 @@ class AutoperiodParams:
             raise ValueError("a confidence is between 0 and 1")
         if self.significance == "monte_carlo" and self.rank > self.permutation_count:
             raise ValueError("so few permutations cannot give such a confidence")
-        if self.samples_per_peak < 1 or self.least_window < autoperiod_hills.LEAST_WINDOW or self.min_sample_count < 2:
-            raise ValueError("too few samples per peak, lags of a window or samples of a signal")
+        if self.samples_per_peak < 1 or self.least_window < autoperiod_hills.LEAST_WINDOW:
+            raise ValueError("too few samples per peak, or lags of a window")
         if not self.least_cycle_count >= 1:
             raise ValueError("a period has at least one cycle")
 
@@ -137,7 +137,7 @@ def examine(samples: UnevenSignals, params: AutoperiodParams | None = None) -> E
     if params.significance == "monte_carlo":
         rows = range(samples.signal_count)
         maxima = np.stack([_uneven_maxima(row, samples, turns, waves, grid, params) for row in rows])
-    even, step_counts = resampled(samples, step_s, params.max_gap_steps)
+    even, step_counts = resampled(samples, step_s)
     return Examined(
         powers,
         grid.counts,
@@ -180,7 +180,7 @@ def examine_even(signals: EvenSignals, params: AutoperiodParams | None = None) -
     )
 
 
-def resampled(samples: UnevenSignals, step_s: Reals, max_gap_steps: float) -> tuple[Reals, Ints]:
+def resampled(samples: UnevenSignals, step_s: Reals) -> tuple[Reals, Ints]:
     """Return signals on even grids of about a step from their first to their last sample, and how many steps (n).
 
     By straight lines between samples (n, most points); NaN in gaps, but for what is within half a step of a sample,
@@ -206,7 +206,7 @@ def resampled(samples: UnevenSignals, step_s: Reals, max_gap_steps: float) -> tu
     distance = place[right] - place[left]
     share = np.zeros(distance.shape)
     np.divide(points - place[left], distance, out=share, where=distance > 0)
-    is_gap = distance > max_gap_steps
+    is_gap = distance > _MAX_GAP_STEPS
     share = np.where(is_gap, np.rint(share * distance) > distance / 2.0, np.clip(share, 0.0, 1.0))
     is_near = np.minimum(points - place[left], place[right] - points) <= 0.5
     values = (1.0 - share) * samples.bytes_per_s[left] + share * samples.bytes_per_s[right]
@@ -471,15 +471,15 @@ def _unfit(samples: UnevenSignals, params: AutoperiodParams) -> Texts:
     """Return why signals cannot be judged (n), empty where they can."""
     step_s, span_s = steps_s(samples), samples.span_s
     missing, step_counts = np.zeros(samples.signal_count), np.zeros(samples.signal_count, dtype=np.int64)
-    is_usable = (span_s > 0) & np.isfinite(span_s) & (samples.counts >= params.min_sample_count)
+    is_usable = (span_s > 0) & np.isfinite(span_s) & (samples.counts >= _MIN_SAMPLE_COUNT)
     for rows in _groups(samples, np.flatnonzero(is_usable), params):
-        even, step_counts[rows] = resampled(samples.chosen(rows), step_s[rows], params.max_gap_steps)
+        even, step_counts[rows] = resampled(samples.chosen(rows), step_s[rows])
         missing[rows] = 1.0 - np.isfinite(even).sum(axis=1) / (step_counts[rows] + 1)
     is_io = np.bincount(samples.owner, samples.bytes_per_s != 0, samples.signal_count) > 0
     tests = [
         samples.counts == 0,
         missing > params.max_missing_ratio,
-        ~is_usable | (step_counts + 1 < params.min_sample_count),
+        ~is_usable | (step_counts + 1 < _MIN_SAMPLE_COUNT),
         ~is_io,
     ]
     return np.select(tests, ("no_data", "too_many_gaps", "too_short", "no_io"), "").astype("<U16")
@@ -489,7 +489,7 @@ def _unfit_even(signals: EvenSignals, params: AutoperiodParams) -> Texts:
     is_known = signals.is_known
     counts = is_known.sum(axis=1)
     is_io = (is_known & (signals.bytes_per_s != 0)).any(axis=1)
-    tests = [counts == 0, signals.missing_ratio > params.max_missing_ratio, counts < params.min_sample_count, ~is_io]
+    tests = [counts == 0, signals.missing_ratio > params.max_missing_ratio, counts < _MIN_SAMPLE_COUNT, ~is_io]
     return np.select(tests, ("no_data", "too_many_gaps", "too_short", "no_io"), "").astype("<U16")
 
 

@@ -19,15 +19,20 @@ from transforms.periods.even_signals import EvenSignals
 from transforms.throughput.exact_sums import running_sums
 from transforms.throughput.requests import Requests, Steps, ends_of_equals, ordered
 
+#: fixed in `analysis/anomaly_detection.py`
+_HARMONIC_HZ = 1e-5
+#: fixed in `freq/autocorrelation.py`
+_PEAK_HEIGHT, _OUTLIER_Z = 0.15, 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class CompatibleParams:
     """FTIO 0.0.9's arguments, with its defaults.
 
     sampling_hz (`-f`): None for twice the highest rate of time stamps. window_start_s, window_end_s (`-ts`, `-te`): 0
-    is none, as FTIO has it. tolerance (`-t`). z_threshold, harmonic_hz, most_candidates: fixed in
+    is none, as FTIO has it. tolerance (`-t`). z_threshold, most_candidates: fixed in
     `analysis/anomaly_detection.py`. memory_bytes (`--memory_limit`): of the samples, where no frequency is given.
-    peak_height, outlier_z, least_confidence: fixed in `freq/autocorrelation.py` and `prediction/unify_predictions.py`.
+    least_confidence: fixed in `prediction/unify_predictions.py`.
     """
 
     sampling_hz: float | None = 10.0
@@ -35,11 +40,8 @@ class CompatibleParams:
     window_end_s: float = 0.0
     tolerance: float = 0.8
     z_threshold: float = 3.0
-    harmonic_hz: float = 1e-5
     most_candidates: int = 2
     memory_bytes: float = 0.5e9
-    peak_height: float = 0.15
-    outlier_z: float = 1.0
     least_confidence: float = 0.2
 
 
@@ -197,7 +199,7 @@ def _judged(values: Reals, hz: float, window: tuple[float, float], params: Compa
     is_outlier = scores > params.z_threshold
     is_near = scores / greatest > params.tolerance if greatest > 0 else np.zeros(bins, dtype=np.bool_)
     candidates = np.flatnonzero(is_near & is_outlier) + 1
-    kept, dropped = _without_multiples(candidates, frequencies, params.harmonic_hz)
+    kept, dropped = _without_multiples(candidates, frequencies)
     confidence = _confidences(scores, is_outlier, is_near, dropped)
     # It looks for harmonics twice, and the second time finds none.
     chosen = kept if len(kept) <= params.most_candidates else kept[:0]
@@ -221,13 +223,13 @@ def _scores(shares: Reals) -> Reals:
     return found
 
 
-def _without_multiples(candidates: Ints, frequencies: Reals, harmonic_hz: float) -> tuple[Ints, Ints]:
+def _without_multiples(candidates: Ints, frequencies: Reals) -> tuple[Ints, Ints]:
     """Return the bins that are kept and that are dropped: their frequencies are divided as floats."""
     kept: list[int] = []
     dropped: list[int] = []
     lower = np.zeros(len(candidates))
     for place in candidates.tolist():
-        is_multiple = np.fmod(frequencies[place], lower[: len(kept)]) < harmonic_hz
+        is_multiple = np.fmod(frequencies[place], lower[: len(kept)]) < _HARMONIC_HZ
         if is_multiple.any():
             dropped.append(place)
         else:
@@ -261,13 +263,13 @@ def autocorrelation(values: Reals, hz: float, params: CompatibleParams) -> tuple
     # takes half a second to import, and no other answer needs it
     from scipy.signal import find_peaks
 
-    peaks, found = find_peaks(correlation, height=params.peak_height)
+    peaks, found = find_peaks(correlation, height=_PEAK_HEIGHT)
     periods, weights = np.diff(peaks) / hz, np.diff(found["peak_heights"])
     is_kept = periods > 1.0 / hz
     periods, weights = periods[is_kept], weights[is_kept]
     mean, spread = _weighted(periods, weights)
     if spread > 0:
-        is_plain = ~(np.abs((periods - mean) / spread) > params.outlier_z)
+        is_plain = ~(np.abs((periods - mean) / spread) > _OUTLIER_Z)
         periods, weights = periods[is_plain], weights[is_plain]
         mean, spread = _weighted(periods, weights)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -26,6 +26,10 @@ Method = Literal["z_score", "dbscan", "isolation_forest", "local_outlier_factor"
 _NEARLY = 1.0 - 1e-12
 #: below it, no point can lie apart from others
 _FEWEST_BINS = 3
+#: points within reach, itself included, that make a point part of a cluster of DBSCAN (FTIO 0.0.9)
+_NEIGHBOUR_COUNT = 2
+#: neighbours of the local outlier factor (scikit-learn's default; the threshold is that of the method's own paper)
+_FACTOR_NEIGHBOUR_COUNT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +37,13 @@ class OutlierParams:
     """What stands out, and what comes near the highest.
 
     z_threshold: the least Z-score of an outlier (equation 3: 3). tolerance: the least share of the greatest Z-score
-    that a candidate has (equation 3: 0.8). neighbour_count: points within reach, itself included, that make a point
-    part of a cluster of DBSCAN (FTIO 0.0.9: 2). forest_tree_count, factor_neighbour_count: of isolation forest and
-    local outlier factor (scikit-learn's defaults: 100 and 20; their thresholds are those of the methods' own papers).
-    seed: of the isolation forest.
+    that a candidate has (equation 3: 0.8). forest_tree_count, seed: of the isolation forest
+    (scikit-learn's default: 100; its threshold is that of the method's own paper).
     """
 
     z_threshold: float = 3.0
     tolerance: float = 0.8
-    neighbour_count: int = 2
     forest_tree_count: int = 100
-    factor_neighbour_count: int = 20
     seed: int = 0
 
 
@@ -115,7 +115,7 @@ def dbscan(power: Reals, params: OutlierParams) -> Outliers:
     remainder = max(1.0 - params.tolerance, 1.0 - _NEARLY)
     span = (shares.max(axis=1) - shares.min(axis=1)) * remainder
     heights = shares / np.where(greatest > 0, span, np.inf)[:, None]
-    is_alone = is_noise(heights, params.neighbour_count) & (shares > mean[:, None])
+    is_alone = is_noise(heights, _NEIGHBOUR_COUNT) & (shares > mean[:, None])
     highest = shares.max(axis=1)
     score = shares / np.where(highest > 0, highest, 1.0)[:, None]
     return _standing_out(is_alone, score, shares, mean, greatest, params)
@@ -156,7 +156,7 @@ def local_outlier_factor(power: Reals, params: OutlierParams) -> Outliers:
     from sklearn.neighbors import LocalOutlierFactor  # type: ignore[import-untyped,unused-ignore]
 
     def judge(points: Reals) -> tuple[Bools, Reals]:
-        model = LocalOutlierFactor(n_neighbors=min(params.factor_neighbour_count, len(points) - 1))
+        model = LocalOutlierFactor(n_neighbors=min(_FACTOR_NEIGHBOUR_COUNT, len(points) - 1))
         is_outlier = model.fit_predict(points) < 0
         return is_outlier, np.asarray(model.negative_outlier_factor_, dtype=np.float64)
 

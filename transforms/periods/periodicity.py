@@ -24,18 +24,14 @@ from transforms.throughput.requests import Steps
 _CHUNK_SAMPLES = 1 << 15
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodicityParams:
-    """What periods count (ours: the paper has neither gaps nor traces of a single period).
+# What periods count: ours, as the paper has neither gaps nor traces of a single period.
 
-    least_period_count: with fewer whole periods there is nothing that could deviate. least_known_ratio: periods of
-    which less is known do not count. most_period_count: with more, which no spectrum can tell apart, there is no
-    answer; bounds the memory.
-    """
-
-    least_period_count: int = 2
-    least_known_ratio: float = 0.5
-    most_period_count: int = 1 << 22
+#: with fewer whole periods there is nothing that could deviate
+_LEAST_PERIOD_COUNT = 2
+#: periods of which less is known do not count
+_LEAST_KNOWN_RATIO = 0.5
+#: with more, which no spectrum can tell apart, there is no answer; bounds the memory
+_MOST_PERIOD_COUNT = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +66,6 @@ def of_steps(
     started_s: npt.ArrayLike,
     ended_s: npt.ArrayLike,
     frequency_hz: npt.ArrayLike,
-    params: PeriodicityParams | None = None,
 ) -> Periodicity:
     """Return the metrics of step functions, each over a window and with a frequency; NaN where it has none.
 
@@ -85,22 +80,19 @@ def of_steps(
     )
     is_window = np.isfinite(started) & np.isfinite(ended) & (started < ended)
     started, ended = np.where(is_window, started, 0.0), np.where(is_window, ended, 0.0)
-    return _metrics(_framed(clipped(steps, started, ended), started, ended), frequency, params or PeriodicityParams())
+    return _metrics(_framed(clipped(steps, started, ended), started, ended), frequency)
 
 
-def of_signals(
-    signals: EvenSignals, frequency_hz: npt.ArrayLike, params: PeriodicityParams | None = None
-) -> Periodicity:
+def of_signals(signals: EvenSignals, frequency_hz: npt.ArrayLike) -> Periodicity:
     """Return the metrics of evenly sampled signals: each sample's value holds until the next one.
 
     frequency_hz: one for all, or one for each signal. What was not measured is in no volume and no length. A
     period's volume is that of its known part, taken for the whole; its time is relative to what is known of it.
     For a part of the time give `EvenSignals.between`, or `transforms.periods.windows.clipped_signals`.
     """
-    params = params or PeriodicityParams()
     frequency = np.broadcast_to(np.asarray(frequency_hz, dtype=np.float64), (signals.signal_count,))
-    parts = [_metrics(_held(part), frequency[place], params) for place, part in signals.chunks(_CHUNK_SAMPLES)]
-    parts = parts or [_metrics(_held(signals), frequency, params)]
+    parts = [_metrics(_held(part), frequency[place]) for place, part in signals.chunks(_CHUNK_SAMPLES)]
+    parts = parts or [_metrics(_held(signals), frequency)]
     return Periodicity(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Periodicity)))
 
 
@@ -160,7 +152,7 @@ def _held(signals: EvenSignals) -> _Signals:
 # ---- metrics
 
 
-def _metrics(signals: _Signals, frequency: Reals, params: PeriodicityParams) -> Periodicity:
+def _metrics(signals: _Signals, frequency: Reals) -> Periodicity:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         count, owner = len(frequency), owners(signals.offsets)
         is_known = np.isfinite(signals.bytes_per_s)
@@ -176,11 +168,11 @@ def _metrics(signals: _Signals, frequency: Reals, params: PeriodicityParams) -> 
         substantial_s = _sums(high_s, signals.offsets)
         substantial_bytes = _sums(np.where(is_high, moved, 0.0), signals.offsets) + impulses
         r_io = substantial_s / length
-        periods = _periods(signals, frequency, params)
+        periods = _periods(signals, frequency)
         cuts = _cuts(signals, widths, periods)
         cells = [cuts.sums(moved) + _impulse_sums(signals, periods), cuts.sums(known_s), cuts.sums(high_s)]
-        number, sigma_vol, sigma_time = _deviations(cells, periods, r_io, params)
-        is_enough = (number >= params.least_period_count) & (volume > 0)
+        number, sigma_vol, sigma_time = _deviations(cells, periods, r_io)
+        is_enough = (number >= _LEAST_PERIOD_COUNT) & (volume > 0)
         sigma_vol, sigma_time = (np.where(is_enough, sigma, np.nan) for sigma in (sigma_vol, sigma_time))
         per_period = np.where(is_enough, substantial_bytes / (length * frequency), np.nan)
         b_io = np.where(substantial_s > 0, substantial_bytes / substantial_s, np.nan)
@@ -218,11 +210,11 @@ class _Periods:
         return np.arange(int(self.offsets[-1])) + np.repeat(np.cumsum(counts > 0) - 1, counts)
 
 
-def _periods(signals: _Signals, frequency: Reals, params: PeriodicityParams) -> _Periods:
+def _periods(signals: _Signals, frequency: Reals) -> _Periods:
     started, ended = signals.started_s, signals.ended_s
     # a window of just so many periods may miss the last one's end by rounding
     wanted = np.floor((ended - started) * frequency * (1.0 + ROUNDING))
-    is_countable = np.isfinite(frequency) & (frequency > 0) & (wanted <= params.most_period_count)
+    is_countable = np.isfinite(frequency) & (frequency > 0) & (wanted <= _MOST_PERIOD_COUNT)
     counts = np.where(is_countable, wanted, 0.0).astype(np.int64)
     offsets = offsets_of(counts)
     edge_offsets = offsets_of(np.where(counts > 0, counts + 1, 0))
@@ -300,14 +292,12 @@ def _impulse_sums(signals: _Signals, periods: _Periods) -> Reals:
     return np.bincount(cell, signals.impulse_bytes[at_edges][is_whole], period_count).astype(np.float64, copy=False)
 
 
-def _deviations(
-    cells: list[Reals], periods: _Periods, r_io: Reals, params: PeriodicityParams
-) -> tuple[Ints, Reals, Reals]:
+def _deviations(cells: list[Reals], periods: _Periods, r_io: Reals) -> tuple[Ints, Reals, Reals]:
     """Return how many periods count, sigma_vol and sigma_time (n each)."""
     volume, known_s, high_s = cells
     owner, count = owners(periods.offsets), len(r_io)
     length_s = periods.length_s[owner]
-    counts_if = known_s >= params.least_known_ratio * length_s * (1.0 - ROUNDING)
+    counts_if = known_s >= _LEAST_KNOWN_RATIO * length_s * (1.0 - ROUNDING)
     at = np.flatnonzero(counts_if & (known_s > 0))
     owner, known_s, high_s = owner[at], known_s[at], high_s[at]
     volume = volume[at] * (length_s[at] / known_s)

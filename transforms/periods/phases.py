@@ -71,26 +71,16 @@ def substantial_io(signals: EvenSignals) -> tuple[SubstantialIo, Reals]:
 # ---- phases of a window
 
 
-@dataclass(frozen=True, slots=True)
-class PartingParams:
-    """What parts two phases; all are ours, chosen by how many gaps of simulated runs were wrong or missed.
+# What parts two phases; all are ours, chosen by how many gaps of simulated runs were wrong or missed.
 
-    rate_ratio: a pause moves less than this share of the window's mean rate; more is a phase that goes slower.
-    cycle_ratio: where a period is believed in, a pause is longer than this share of it. pause_ratio: else it is longer
-    than this share of the pause in which half of all paused time lies. paused_ratio: but where less of the window than
-    this share is paused, all is one phase: the first one, before its first pause.
-    """
-
-    rate_ratio: float = 0.5
-    cycle_ratio: float = 1 / 16
-    pause_ratio: float = 1 / 12
-    paused_ratio: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not all(
-            0 < ratio <= 1 for ratio in (self.rate_ratio, self.cycle_ratio, self.paused_ratio, self.pause_ratio)
-        ):
-            raise ValueError("what parts phases is more than nothing, and at most all")
+#: a pause moves less than this share of the window's mean rate; more is a phase that goes slower
+_RATE_RATIO = 0.5
+#: where a period is believed in, a pause is longer than this share of it
+_CYCLE_RATIO = 1 / 16
+#: else it is longer than this share of the pause in which half of all paused time lies
+_PAUSE_RATIO = 1 / 12
+#: but where less of the window than this share is paused, all is one phase: the first one, before its first pause
+_PAUSED_RATIO = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +104,15 @@ class WindowPhases:
     spacing_s: Reals
 
 
-def window_phases(
-    signals: EvenSignals, params: PartingParams | None = None, cycle_s: Reals | None = None
-) -> WindowPhases:
+def window_phases(signals: EvenSignals, cycle_s: Reals | None = None) -> WindowPhases:
     """Return the phases of evenly sampled signals (n); what was not measured moves nothing, and is a pause.
 
     cycle_s (n): the period that is believed in, NaN for none.
     """
-    params = params or PartingParams()
     cycles = np.full(signals.signal_count, np.nan) if cycle_s is None else np.asarray(cycle_s, dtype=np.float64)
     if cycles.shape != (signals.signal_count,):
         raise ValueError("periods and signals are not of one number")
-    parts = [_phases(part, params, cycles[place]) for place, part in signals.chunks()]
+    parts = [_phases(part, cycles[place]) for place, part in signals.chunks()]
     if len(parts) == 1:
         return parts[0]
     counts = np.concatenate([[0], *(np.diff(part.offsets) for part in parts)]).astype(np.int64)
@@ -148,21 +135,21 @@ def _edges(signals: EvenSignals) -> tuple[Reals, Reals, Reals]:
     return signals.started_s, signals.ended_s, 1.0 / signals.sampling_hz
 
 
-def _phases(signals: EvenSignals, params: PartingParams, cycle_s: Reals) -> WindowPhases:
+def _phases(signals: EvenSignals, cycle_s: Reals) -> WindowPhases:
     pieces, mean = substantial_io(signals)
     values = np.where(signals.is_known, signals.bytes_per_s, 0.0)
     at = pieces.pauses
     slow = _sums(values, pieces.row[at], pieces.last[at], pieces.first[at + 1])
     length = pieces.first[at + 1] - pieces.last[at]
-    pieces = pieces.joined(slow >= params.rate_ratio * mean[pieces.row[at]] * length)
-    gaps = _parting_samples(signals, pieces, params, cycle_s)
+    pieces = pieces.joined(slow >= _RATE_RATIO * mean[pieces.row[at]] * length)
+    gaps = _parting_samples(signals, pieces, cycle_s)
     at = pieces.pauses
     pieces = pieces.joined(pieces.first[at + 1] - pieces.last[at] <= gaps[pieces.row[at]])
     hz, row = signals.sampling_hz[pieces.row], pieces.row
     is_last = np.ones(len(row), dtype=np.bool_)
     is_last[pieces.pauses] = False
     # where all is one phase, it is over after what would have been enough of a pause to look for two
-    quiet = np.where(np.isinf(gaps), params.paused_ratio * signals.sample_count, gaps)
+    quiet = np.where(np.isinf(gaps), _PAUSED_RATIO * signals.sample_count, gaps)
     unknown_before = (np.cumsum(signals.is_known, axis=1) == 0).sum(axis=1)
     return WindowPhases(
         signals.started_s[row] + pieces.first / hz,
@@ -187,15 +174,15 @@ def _sums(values: Reals, row: Ints, first: Ints, last: Ints) -> Reals:
     return found
 
 
-def _parting_samples(signals: EvenSignals, pieces: SubstantialIo, params: PartingParams, cycle_s: Reals) -> Reals:
+def _parting_samples(signals: EvenSignals, pieces: SubstantialIo, cycle_s: Reals) -> Reals:
     """Return the pause up to which pieces are one phase (n), in samples; infinite where too little is paused."""
     at = pieces.pauses
     row, length = pieces.row[at], (pieces.first[at + 1] - pieces.last[at]).astype(np.float64)
     paused = np.bincount(row, weights=length, minlength=signals.signal_count)
-    middle = params.pause_ratio * middle_pauses(row, length, signals.signal_count)
-    found = np.where(paused >= params.paused_ratio * signals.sample_count, middle, np.inf)
+    middle = _PAUSE_RATIO * middle_pauses(row, length, signals.signal_count)
+    found = np.where(paused >= _PAUSED_RATIO * signals.sample_count, middle, np.inf)
     has_cycle = np.isfinite(cycle_s) & (cycle_s > 0)
-    return np.where(has_cycle, params.cycle_ratio * cycle_s * signals.sampling_hz, found)
+    return np.where(has_cycle, _CYCLE_RATIO * cycle_s * signals.sampling_hz, found)
 
 
 def middle_pauses(owner: Ints, length: Reals, count: int) -> Reals:

@@ -35,6 +35,8 @@ CAUSES = (
 )
 #: states that are not periodic, by the names that they have in the graph
 OTHER_STATES = ("start", "aperiodic", "gap", "end")
+#: periods are the same up to this factor, either way (ours: well below the 2 of doubling and halving)
+TOLERANCE_RATIO = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +45,12 @@ class AutomatonParams:
 
     hold_count: evaluations in a row that must agree (section II-D: a dominant frequency that is found k times; Figure
     15: three). hold_cycles: how many periods these must span, for evaluations may come faster than periods.
-    tolerance_ratio: periods are the same up to this factor, either way (well below the 2 of doubling and halving).
     most_states: periodic states that are kept; the one that was left longest ago goes. most_times: transitions of one
     kind whose times are kept, the last ones.
     """
 
     hold_count: int = 3
     hold_cycles: float = 1.0
-    tolerance_ratio: float = 1.25
     most_states: int = 32
     most_times: int = 64
 
@@ -60,8 +60,6 @@ class AutomatonParams:
             raise ValueError("hold_count and most_times are whole numbers above 0, most_states above 1")
         if not (is_finite(self.hold_cycles) and self.hold_cycles >= 0):
             raise ValueError("hold_cycles is a finite number, at least 0")
-        if not (is_finite(self.tolerance_ratio) and self.tolerance_ratio >= 1):
-            raise ValueError("tolerance_ratio is a finite number, at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +235,7 @@ class PhaseAutomaton:
     def _is_alike(self, one_s: float | None, other_s: float | None) -> bool:
         if one_s is None or other_s is None:
             return one_s is other_s
-        return max(one_s, other_s) <= self.params.tolerance_ratio * min(one_s, other_s)
+        return max(one_s, other_s) <= TOLERANCE_RATIO * min(one_s, other_s)
 
     def _is_current(self, period_s: float | None) -> bool:
         state = self._states[self._current]

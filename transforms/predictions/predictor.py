@@ -25,11 +25,10 @@ from transforms.arrays import Ragged, Reals, offsets_of
 from transforms.periods.even_signals import by_length
 from transforms.periods.finding import METHODS, PeriodParams, detect
 from transforms.periods.phases import PhaseTracker, window_phases
-from transforms.predictions.automaton import AutomatonParams, PhaseAutomaton, PhaseTransition
+from transforms.predictions.automaton import TOLERANCE_RATIO, PhaseAutomaton, PhaseTransition
 from transforms.predictions.change_points import Change, Detector, detector
 from transforms.predictions.intervals import (
     FrequencyIntervals,
-    IntervalParams,
     NextBurst,
     NextBurstParams,
     PeriodRange,
@@ -57,6 +56,8 @@ _MOST_GAPS = 64
 _LEAST_PHASES = 5
 #: parts of a window that are looked at where nothing is found in all of it
 _SHORTER_RATIOS = (1 / 8, 1 / 64)
+#: of the believed period in a window of `adaptive`, so that in a long run samples are not as long as its period
+_MOST_CYCLES = 32.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +68,9 @@ class OnlineParams:
     `fixed`. hit_count, window_periods: of `periods`, the paper's two k (3 and 3; Figure 15). detector: by its name in
     `change_points`. observed: one of `OBSERVED`; gaps tell of a change within two periods, but only where phases can be
     told apart: not in what servers saw of several jobs. most_samples: of a window (1024: then over 256 each; more find
-    no more in the traces that we have, and take the pauses within phases for those between them). most_cycles: of the
-    believed period in a window of `adaptive`, so that in a long run samples are not as long as its period (32).
+    no more in the traces that we have, and take the pauses within phases for those between them).
     finest_s: the finest step (2**-10 s; for polls their interval). agreeing_gap_count: so many last gaps that are alike
-    up to a factor of tolerance_ratio make a tentative period where the method has too little for its own (2, 1.25 as
-    the phase automaton's; 0: never).
+    make a tentative period where the method has too little for its own (2; 0: never).
     """
 
     method: str = METHODS[0]
@@ -82,12 +81,8 @@ class OnlineParams:
     detector: str = "clipped_cusum"
     observed: str = "gaps"
     most_samples: int = 1024
-    most_cycles: float = 32.0
     finest_s: float = 2.0**-10
     agreeing_gap_count: int = 2
-    tolerance_ratio: float = 1.25
-    history: IntervalParams = field(default_factory=IntervalParams)
-    automaton: AutomatonParams = field(default_factory=AutomatonParams)
     burst: NextBurstParams = field(default_factory=NextBurstParams)
 
     def __post_init__(self) -> None:
@@ -100,10 +95,10 @@ class OnlineParams:
             raise ValueError("a window's length is a finite number above 0 [s]")
         if self.hit_count < 1 or not 0 < self.window_periods < math.inf:
             raise ValueError("hit_count and window_periods are above 0")
-        if self.most_samples < 16 or not 4 <= self.most_cycles < math.inf:
-            raise ValueError("most_samples is at least 16, most_cycles at least 4")
-        if self.agreeing_gap_count < 0 or not 1 <= self.tolerance_ratio < math.inf:
-            raise ValueError("agreeing_gap_count is not negative, tolerance_ratio at least 1")
+        if self.most_samples < 16:
+            raise ValueError("most_samples is at least 16")
+        if self.agreeing_gap_count < 0:
+            raise ValueError("agreeing_gap_count is not negative")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +173,14 @@ class Predictor:
     def restart(self) -> None:
         """Begin with another run; evaluations are counted on."""
         self.pyramid = _pyramid_of(self.params)
-        self.automaton = PhaseAutomaton(self.params.automaton)
-        self.history = PredictionHistory(self.params.history)
+        self.automaton = PhaseAutomaton()
+        self.history = PredictionHistory()
         self.period_s: float | None = None
         self.part(None)
 
     def resume(self) -> None:
         """Go on with a run that was taken for over: nothing comes behind the end of an automaton."""
-        self.automaton = PhaseAutomaton(self.params.automaton)
+        self.automaton = PhaseAutomaton()
 
     def part(self, at_s: float | None) -> None:
         """Let the window begin at an instant: what was before is not known, or on another clock; bytes stay counted."""
@@ -216,7 +211,7 @@ class Predictor:
         if self.params.window_s is not None:
             start_s = max(start_s, now_s - self.params.window_s)
         elif self.params.strategy == "adaptive" and self.period_s is not None:
-            start_s = max(start_s, now_s - self.params.most_cycles * self.period_s)
+            start_s = max(start_s, now_s - _MOST_CYCLES * self.period_s)
         return min(start_s, now_s)
 
     def window(self, now_s: float) -> Window:
@@ -267,7 +262,7 @@ class Predictor:
         since_s = self.changed_s = self.observed[-min(back, len(self.observed))][0]
         if self.params.strategy == "adaptive":
             # what was predicted of the old behaviour tells nothing of the new one
-            self.start_s, self.history = since_s, PredictionHistory(self.params.history)
+            self.start_s, self.history = since_s, PredictionHistory()
         return change, since_s
 
     # ---- conclusions
@@ -294,7 +289,7 @@ class Predictor:
         expected_s = None
         for onset_s, next_s in reversed(gaps):
             gap, typical = next_s - onset_s, median(alike) if alike else next_s - onset_s
-            is_alike = max(gap, typical) <= self.params.tolerance_ratio * min(gap, typical)
+            is_alike = max(gap, typical) <= TOLERANCE_RATIO * min(gap, typical)
             if (expected_s is not None and next_s != expected_s) or not is_alike:
                 break
             alike.append(gap)
@@ -465,7 +460,7 @@ def _new_gaps(due: Sequence[Due]) -> list[list[tuple[float, float]]]:
     cycle_s = np.array([one.predictor.period_s or math.nan for one in due])
     found: list[list[tuple[float, float]]] = [[] for _ in due]
     for places, group in by_length(samples, hz, started_s):
-        phases = window_phases(group, None, cycle_s[places])
+        phases = window_phases(group, cycle_s[places])
         for signal, place in enumerate(places.tolist()):
             predictor = due[place].predictor
             found[place] = predictor.tracker.take(phases, signal, predictor.pyramid.first_s)

@@ -392,7 +392,6 @@ def test_any_samples_have_a_defined_outcome(pairs: list[tuple[float, float]], si
         {"significance": "other"},
         {"samples_per_peak": 0},
         {"least_window": 4},
-        {"min_sample_count": 1},
         {"least_cycle_count": 0.5},
     ],
 )
@@ -408,7 +407,7 @@ def test_even_grids_hold_even_samples_as_they_are_and_leave_gaps() -> None:
     times = np.array([0.0, 10.0, 20.0, 30.0, 60.0, 70.0, 80.0])
     values = np.arange(7.0) * 1.5
     samples = at_instants(times, values)
-    found, counts = resampled(samples, steps_s(samples), 1.75)
+    found, counts = resampled(samples, steps_s(samples))
     np.testing.assert_array_equal(found, [[0, 1.5, 3, 4.5, NAN, NAN, 6, 7.5, 9]])
     assert counts.tolist() == [8]
 
@@ -416,7 +415,7 @@ def test_even_grids_hold_even_samples_as_they_are_and_leave_gaps() -> None:
 def test_samples_between_are_joined_by_straight_lines() -> None:
     times = np.array([0.0, 9.0, 20.0, 31.0, 40.0])
     samples = at_instants(times, 2 * times)
-    found, _ = resampled(samples, steps_s(samples), 1.75)
+    found, _ = resampled(samples, steps_s(samples))
     np.testing.assert_allclose(found, [[0, 20, 40, 60, 80]])
 
 

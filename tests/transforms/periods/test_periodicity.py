@@ -15,7 +15,7 @@ from tests.naive.periods import periodicity as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, of, together
 from transforms.periods.even_signals import EvenSignals
-from transforms.periods.periodicity import Periodicity, PeriodicityParams, of_signals, of_steps
+from transforms.periods.periodicity import Periodicity, of_signals, of_steps
 from transforms.periods.windows import spans
 from transforms.throughput.requests import Requests, Steps, step_function
 from warehouse.sources.protocol import Reading
@@ -122,8 +122,6 @@ def test_where_there_is_no_period_there_are_no_deviations() -> None:
         assert np.isnan(getattr(found, name)).all(), name
     np.testing.assert_allclose(found.r_io, 8 / 50)
     assert found.period_count.tolist() == [0, 0, 0, 0, 0, 1, 1]
-    single = of_steps(steps, 0.0, 50.0, 0.03, PeriodicityParams(least_period_count=1))
-    assert (single.sigma_vol == 0).all()
 
 
 @pytest.mark.parametrize("window", [(5.0, 5.0), (9.0, 3.0), (NAN, 4.0), (0.0, np.inf)])

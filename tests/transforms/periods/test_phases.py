@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.naive.periods import phases as naive
 from transforms.periods.even_signals import EvenSignals
-from transforms.periods.phases import PartingParams, PhaseTracker, WindowPhases, window_phases
+from transforms.periods.phases import PhaseTracker, WindowPhases, window_phases
 from transforms.predictions.pyramid import Pyramid
 from transforms.throughput.requests import Requests
 
@@ -110,9 +110,7 @@ def test_a_single_phase_is_over_after_a_while() -> None:
     ] * 2
 
 
-def test_wrong_parameters() -> None:
-    with pytest.raises(ValueError, match="more than nothing"):
-        PartingParams(cycle_ratio=0.0)
+def test_periods_and_signals_are_of_one_number() -> None:
     with pytest.raises(ValueError, match="of one number"):
         window_phases(EvenSignals.of_one([1.0], 1.0), cycle_s=np.ones(2))
 

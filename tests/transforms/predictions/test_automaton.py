@@ -247,8 +247,6 @@ def test_what_is_no_evaluation_is_refused_and_changes_nothing(at: float, period:
         {"most_times": 0},
         {"hold_cycles": -1.0},
         {"hold_cycles": NAN},
-        {"tolerance_ratio": 0.9},
-        {"tolerance_ratio": math.inf},
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:

@@ -261,7 +261,6 @@ def test_polls_leave_unknown_what_was_not_measured():
         {"window_periods": 0.0},
         {"most_samples": 4},
         {"agreeing_gap_count": -1},
-        {"tolerance_ratio": 0.5},
     ],
 )
 def test_senseless_parameters_are_refused(wrong):
