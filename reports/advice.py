@@ -17,7 +17,7 @@ import numpy as np
 
 from reports import panels
 from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION
-from reports.texts import RATES, TIMES, Unit, duration_text, plain, unit_for
+from reports.texts import RATES, TIMES, VOLUMES, Unit, duration_text, plain, unit_for, volume_text
 from transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -40,10 +40,6 @@ _TOP_IN, _BETWEEN_IN, _BOTTOM_IN, _LEGEND_ROW_IN = 0.95, 0.62, 0.62, 0.22
 _LOADS, _DELAYS = (0.075, 0.665), (0.745, 0.975)
 _LEGEND_COLUMNS = 4
 _NAME_CHARACTERS, _LAYER_CHARACTERS = 60, 34
-_VOLUMES = tuple(
-    Unit(10.0**power, 10.0**power, name)
-    for power, name in zip((0, 3, 6, 9, 12, 15), ("B", "kB", "MB", "GB", "TB", "PB"), strict=True)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +90,6 @@ class AdviceView:
         return text
 
 
-def volume_text(value: float) -> str:
-    """Return bytes as people write them."""
-    unit = unit_for(value, _VOLUMES, "B")
-    return f"{value:.3g} B" if unit.name.endswith(" B") else f"{value / unit.size:.3g} {unit.name}"
-
-
 def draw(view: AdviceView, path: Path) -> None:
     """Write the picture as a PNG: all of it, or nothing."""
     panels.write(_size(view), lambda figure: _compose(figure, view), path)
@@ -135,12 +125,12 @@ def _compose(figure: Figure, view: AdviceView) -> None:
     _legend(figure, colours, has_others=has_others, has_delays=any(one.best_delay_s > 0 for one in rows))
     clock = unit_for(view.step_s * len(rows[0].demand_now), TIMES, "s")
     waiting = unit_for(float(view.delays_s[-1]), TIMES, "s")
-    volume = unit_for(max(float(one.contended_bytes.max()) for one in rows), _VOLUMES, "B")
+    volume = unit_for(max(float(one.contended_bytes.max()) for one in rows), VOLUMES, "B")
     most = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in rows) / volume.size
     for number, one in enumerate(rows):
         top = _TOP_IN + _legend_in(view) + 0.3 + number * (_row_in(view) + _BETWEEN_IN)
-        loads = _panel(figure, top, _row_in(view), _LOADS)
-        delays = _panel(figure, top, _row_in(view), _DELAYS)
+        loads = panels.inch_axes(figure, top, _row_in(view), _LOADS)
+        delays = panels.inch_axes(figure, top, _row_in(view), _DELAYS)
         _draw_loads(loads, view, one, colours, clock)
         _draw_delays(delays, view, one, waiting, volume)
         delays.set_ylim(0.0, 1.15 * most if most > 0 else 1.0)
@@ -152,19 +142,11 @@ def _compose(figure: Figure, view: AdviceView) -> None:
                 axes.set_xlabel(name, fontsize=9)
 
 
-def _panel(figure: Figure, top_in: float, height_in: float, sides: tuple[float, float]) -> Axes:
-    """Add a panel, so many inches below the figure's top."""
-    whole = float(figure.get_figheight())
-    return figure.add_axes((sides[0], 1 - (top_in + height_in) / whole, sides[1] - sides[0], height_in / whole))
-
-
 def _headings(figure: Figure, view: AdviceView) -> None:
-    height = figure.get_figheight()
-    heading = figure.text(0.02, 1 - 0.38 / height, "", fontsize=13, fontweight="bold")
-    panels.fit(figure, heading, f"Where to run {plain(view.application, _NAME_CHARACTERS)}  ·  {view.at}")
     shown = len(_rows(view))
     more = f"  ·  the best {shown} of {len(view.filesystems)} are shown" if shown < len(view.filesystems) else ""
-    panels.fit(figure, figure.text(0.02, 1 - 0.68 / height, "", fontsize=11, color=BLUE), view.verdict + more)
+    names = (f"Where to run {plain(view.application, _NAME_CHARACTERS)}", view.at)
+    panels.headings(figure, names, view.verdict + more, BLUE)
 
 
 def _say_title(axes: Axes, one: DrawnFilesystem, number: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +80,7 @@ def own_style() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Values (n) as they are drawn: places of the columns' edges, the lowest and the highest of each.
+    """Values (n) as they are drawn: places of the columns' edges, lowest and highest of each, the share not known.
 
     They are the values themselves where there are not too many. NaN where nothing in a column is known.
     """
@@ -88,16 +88,21 @@ class Columns:
     edges: Ints
     lowest: Reals
     highest: Reals
+    missing_ratio: Reals
 
     @classmethod
-    def of(cls, values: Reals, most_exact: int = MOST_EXACT, columns: int = PIXEL_COLUMNS) -> Columns:
-        """Return values (n) in so many columns, or as they are if there are not too many; infinities are not known."""
-        known = np.where(np.isfinite(values), values, np.nan)
-        count = len(values) if len(values) <= most_exact else min(columns, len(values))
-        edges = np.linspace(0, len(values), count + 1).round().astype(np.int64)
+    def of(cls, values: Reals, edges: Ints | None = None) -> Columns:
+        """Return values (n) from edge to edge, else as they are if there are not too many; infinities are not known."""
+        is_known = np.isfinite(values)
+        known = np.where(is_known, values, np.nan)
+        if edges is None:
+            count = len(values) if len(values) <= MOST_EXACT else min(PIXEL_COLUMNS, len(values))
+            edges = np.linspace(0, len(values), count + 1).round().astype(np.int64)
         if not len(values):
-            return cls(edges, known, known)
-        return cls(edges, np.fmin.reduceat(known, edges[:-1]), np.fmax.reduceat(known, edges[:-1]))
+            return cls(edges, known, known, known)
+        starts = edges[:-1]
+        missing = np.add.reduceat(~is_known, starts, dtype=np.float64) / np.diff(edges)
+        return cls(edges, np.fmin.reduceat(known, starts), np.fmax.reduceat(known, starts), missing)
 
     @property
     def is_exact(self) -> bool:
@@ -120,6 +125,20 @@ def fit(figure: Figure, shown: Text, text: str) -> None:
     while most > 8 and (width := shown.get_window_extent().width) > wide:
         most = min(most - 1, int(most * wide / width))
         shown.set_text(shortened(text, most))
+
+
+def headings(figure: Figure, names: Iterable[str], verdict: str, colour: str) -> None:
+    """Write what a picture is of, and what came of it, at its upper edge."""
+    height = figure.get_figheight()
+    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=13, fontweight="bold")
+    fit(figure, heading, "  ·  ".join(name for name in names if name))
+    fit(figure, figure.text(0.02, 1 - 0.7 / height, "", fontsize=11, color=colour), verdict)
+
+
+def inch_axes(figure: Figure, top_in: float, height_in: float, sides: tuple[float, float]) -> Axes:
+    """Add a panel, so many inches below the figure's top: margins do not grow with the figure."""
+    whole, (left, right) = float(figure.get_figheight()), sides
+    return figure.add_axes((left, 1 - (top_in + height_in) / whole, right - left, height_in / whole))
 
 
 def legend_above(axes: Axes) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from reports import panels
 from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
-from reports.texts import RATES, TIMES, Unit, duration_text, plain, unit_for
+from reports.texts import RATES, TIMES, Unit, counted, duration_text, plain, rate_text, unit_for, volume_text
 from transforms.arrays import Reals
 from transforms.signatures.bursts import Bursts
 from transforms.signatures.signature import Signature
@@ -37,16 +37,12 @@ _ROW_FILL = 0.92
 _NUMBER_POINTS = 8.0
 #: above the panels the headings, between two panels the upper one's axis and the lower one's title, below the axis
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 1.15, 0.52, 0.6
-_LEFT, _RIGHT = 0.085, 0.975
+_SIDES = (0.085, 0.975)
 _OVERLAID = (VERMILION, GREEN, PURPLE, ORANGE)
 #: outliers are drawn no further than these multiples of what the used samples need
 _BEYOND_TIME, _BEYOND_RATE = 1.15, 1.25
 #: characters of a job's name, and of an application's
 _JOB_CHARACTERS, _NAME_CHARACTERS = 14, 80
-_VOLUMES = tuple(
-    Unit(10.0**power, 10.0**power, name)
-    for power, name in zip((0, 3, 6, 9, 12, 15), ("B", "kB", "MB", "GB", "TB", "PB"), strict=True)
-)
 _REASONS = {
     "too_few_samples": "no signature: there are too few samples",
     "no_io": "no signature: nothing was moved",
@@ -108,7 +104,7 @@ class SignatureView:
     def verdict(self) -> str:
         """What came of it, in one line."""
         main, found = self.main, self.main.signature
-        runs = f"{main.used_sample_count} of {_counted(main.sample_count, 'run')} used"
+        runs = f"{main.used_sample_count} of {counted(main.sample_count, 'run')} used"
         if found.outcome != "extracted":
             have = f" ({main.sample_count})" if found.outcome == "too_few_samples" else ""
             return f"{_REASONS[found.outcome]}{have}"
@@ -119,9 +115,9 @@ class SignatureView:
             [
                 runs,
                 duration_text(found.duration_s),
-                _text(volume, _VOLUMES, "B"),
-                _counted(len(found.bursts), "burst"),
-                f"up to {_text(peak, RATES, 'B/s')}",
+                volume_text(volume),
+                counted(len(found.bursts), "burst"),
+                f"up to {rate_text(peak)}",
             ]
         )
 
@@ -152,14 +148,14 @@ def _compose(figure: Figure, view: SignatureView) -> None:
     _headings(figure, view)
     longest = _longest_s(view)
     clock = unit_for(longest, TIMES, "s")
-    shown = [_panel(figure, _TOP_IN, _samples_in(view))]
+    shown = [panels.inch_axes(figure, _TOP_IN, _samples_in(view), _SIDES)]
     _draw_samples(shown[0], view, clock)
     if view.has_curve:
         top = _TOP_IN + _samples_in(view) + _BETWEEN_IN
-        shown.append(_panel(figure, top, _SIGNATURE_IN))
+        shown.append(panels.inch_axes(figure, top, _SIGNATURE_IN, _SIDES))
         _draw_signatures(shown[1], view, clock)
         if _has_support(view.main):
-            shown.append(_panel(figure, top + _SIGNATURE_IN + 0.12, _SUPPORT_IN - 0.12))
+            shown.append(panels.inch_axes(figure, top + _SIGNATURE_IN + 0.12, _SUPPORT_IN - 0.12, _SIDES))
             _draw_support(shown[2], view.main.signature.bursts, clock)
     for axes in shown:
         axes.set_xlim(0.0, longest / clock.size)
@@ -169,19 +165,9 @@ def _compose(figure: Figure, view: SignatureView) -> None:
         _number_bursts(shown[1], view.main.signature.bursts, clock)
 
 
-def _panel(figure: Figure, top_in: float, height_in: float) -> Axes:
-    """Add a panel, so many inches below the figure's top: margins do not grow with the figure."""
-    whole = float(figure.get_figheight())
-    return figure.add_axes((_LEFT, 1 - (top_in + height_in) / whole, _RIGHT - _LEFT, height_in / whole))
-
-
 def _headings(figure: Figure, view: SignatureView) -> None:
-    height = figure.get_figheight()
     names = (plain(view.application_id, _NAME_CHARACTERS), view.direction, plain(view.filesystem), view.main.method)
-    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=13, fontweight="bold")
-    panels.fit(figure, heading, "  ·  ".join(name for name in names if name))
-    colour = BLUE if view.main.signature.outcome == "extracted" else INK
-    panels.fit(figure, figure.text(0.02, 1 - 0.7 / height, "", fontsize=11, color=colour), view.verdict)
+    panels.headings(figure, names, view.verdict, BLUE if view.main.signature.outcome == "extracted" else INK)
 
 
 def _longest_s(view: SignatureView) -> float:
@@ -237,13 +223,13 @@ def _scale(samples: Sequence[DrawnSample]) -> float:
 
 def _say_samples(axes: Axes, samples: Sequence[DrawnSample], shown: Sequence[DrawnSample], high: float) -> None:
     outliers = sum(one.is_outlier for one in samples)
-    told = [f"Samples: {len(samples) - outliers} used" if outliers else _counted(len(samples), "sample")]
+    told = [f"Samples: {len(samples) - outliers} used" if outliers else counted(len(samples), "sample")]
     if outliers:
         told.append(f"{outliers} left out as {'an outlier' if outliers == 1 else 'outliers'} (dashed)")
     if len(shown) < len(samples):
         told.append(f"the last {len(shown)} are shown")
     if high > 0:
-        told.append(f"each row up to {_text(high, RATES, 'B/s')}")
+        told.append(f"each row up to {rate_text(high)}")
     axes.set_title(", ".join(told))
     if not samples:
         panels.say(axes, "the release holds no samples of it")
@@ -295,7 +281,7 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
         else:
             axes.plot([], [], color=colour, ls=":", label=f"{one.method}: {one.signature.outcome}")
     if math.isfinite(background):
-        label = f"background, not in it: {_text(background, RATES, 'B/s')}"
+        label = f"background, not in it: {rate_text(background)}"
         axes.axhline(background / unit.size, color=GREY, lw=1.1, ls="--", zorder=1.5, label=label)
     # room for the bursts' numbers
     axes.set_ylim(0.0, 1.17 * (high / unit.size) if high > 0 else 1.0)
@@ -349,7 +335,7 @@ def _shade_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
 def _number_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     """Write the bursts' numbers at the upper edge: each, or every second, fifth, tenth ..., so that none touch."""
     middles = (bursts.started_s + bursts.ended_s) / 2 / clock.size
-    inches = (_RIGHT - _LEFT) * _WIDTH_IN / axes.get_xlim()[1]
+    inches = (_SIDES[1] - _SIDES[0]) * _WIDTH_IN / axes.get_xlim()[1]
     # a digit is about 0.64 of the font's size wide, and 72 points are an inch
     room = (len(str(len(bursts))) + 1) * 0.64 * _NUMBER_POINTS / 72
     numbers = np.arange(1, len(bursts) + 1)
@@ -380,16 +366,3 @@ def _draw_support(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     axes.grid(axis="y", color="#E5E5E5", lw=0.6)
     axes.set_axisbelow(True)
     axes.set_ylabel("runs that\nhave it [%]", fontsize=8.5)
-
-
-# ---- texts
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def _text(value: float, units: tuple[Unit, ...], base: str) -> str:
-    unit = unit_for(value, units, base)
-    is_power = unit.name.startswith("1e")
-    return f"{value:.3g} {base}" if is_power else f"{value / unit.size:.3g} {unit.name}"

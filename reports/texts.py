@@ -6,6 +6,7 @@ import math
 import unicodedata
 from collections.abc import Container
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 
 #: characters of a name that are shown
@@ -22,14 +23,14 @@ class Unit:
     name: str
 
 
-RATES = tuple(
-    Unit(10.0**power, 10.0**power, name)
-    for power, name in zip((0, 3, 6, 9, 12), ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"), strict=True)
-)
-HERTZ = tuple(
-    Unit(10.0**power, 10.0**power, name)
-    for power, name in zip((-6, -3, 0, 3, 6), ("µHz", "mHz", "Hz", "kHz", "MHz"), strict=True)
-)
+def thousands(base: str, prefixes: str, power: int = 0) -> tuple[Unit, ...]:
+    """Return a unit for each prefix, a space for none; the first one is ten to that power of the base."""
+    sizes = [10.0 ** (power + 3 * place) for place in range(len(prefixes))]
+    return tuple(Unit(size, size, f"{prefix}{base}".strip()) for size, prefix in zip(sizes, prefixes, strict=True))
+
+
+RATES, VOLUMES = thousands("B/s", " kMGT"), thousands("B", " kMGTP")
+HERTZ = thousands("Hz", "µm kM", -6)
 #: minutes from ten on, hours from five on, days from five on: shorter times are told with digits to spare
 TIMES = (
     Unit(1e-6, 1e-6, "µs"),
@@ -53,7 +54,7 @@ def unit_for(largest: float, units: tuple[Unit, ...], base: str) -> Unit:
 
 def duration_text(seconds: float) -> str:
     """Return a time as people write it."""
-    return _text(seconds, unit_for(seconds, TIMES, "s"), "s")
+    return amount_text(seconds, TIMES, "s", digits=4)
 
 
 def exact_duration_text(seconds: float) -> str:
@@ -64,12 +65,46 @@ def exact_duration_text(seconds: float) -> str:
 
 def frequency_text(hertz: float) -> str:
     """Return a frequency as people write it."""
-    return _text(hertz, unit_for(hertz, HERTZ, "Hz"), "Hz")
+    return amount_text(hertz, HERTZ, "Hz", digits=4)
 
 
-def _text(value: float, unit: Unit, base: str) -> str:
-    is_named = not unit.name.endswith(f" {base}")
-    return f"{value / unit.size:.4g} {unit.name}" if is_named else f"{value:.4g} {base}"
+def volume_text(value: float) -> str:
+    """Return bytes as people write them."""
+    return amount_text(value, VOLUMES, "B")
+
+
+def rate_text(value: float) -> str:
+    """Return bytes per second as people write them."""
+    return amount_text(value, RATES, "B/s")
+
+
+def amount_text(value: float, units: tuple[Unit, ...], base: str, digits: int = 3) -> str:
+    """Return an amount in the unit that fits; in the base where none does."""
+    unit = unit_for(value, units, base)
+    is_power = unit.name.startswith("1e")
+    return f"{value:.{digits}g} {base}" if is_power else f"{value / unit.size:.{digits}g} {unit.name}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return a layer's name, or another noun, for more than one."""
+    return noun if noun.endswith("s") else f"{noun}s"
+
+
+def time_axis_text(unit: Unit, origin_s: float, *, has_utc_clock: bool) -> str:
+    """Return what an axis of time shows: times, or times after an instant."""
+    if origin_s == 0:
+        return f"time [{unit.name}]"
+    since = f"{origin_s:.15g} s"
+    if has_utc_clock and abs(origin_s) < 1e11:
+        # not by fromtimestamp, which knows other limits on other systems
+        instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(origin_s))
+        since = f"{instant:%Y-%m-%d %H:%M:%S} UTC"
+    return f"time after {since} [{unit.name}]"
 
 
 def ratio_text(ratio: float) -> str:

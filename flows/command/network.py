@@ -213,7 +213,7 @@ def _show_nodes(found: NetworkInput, layer: Layer) -> None:
 def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     """Return in a sentence how slow the slowest node (the first row) is beside the others."""
     from flows.command.printing import bytes_text
-    from reports.networks.texts import counted
+    from reports.texts import counted
 
     first, timed = nodes.row(0, named=True), nodes["mean_s"].drop_nulls()
     told = counted(nodes.height, f"active {_plain(layer.name)}{' group' if layer.group_size > 1 else ''}")

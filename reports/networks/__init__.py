@@ -14,7 +14,7 @@
   legend, and the time below.
 - `scales`: The scale on which a network's edges show a metric: at most so many slots from the least value to the
   most.
-- `texts` (`value_text`, `counted`): What is said of a network in words: its metrics, values with their units, what
+- `texts` (`value_text`): What is said of a network in words: its metrics, values with their units, what
   was found, nodes without ballast.
 - `timeline`: The values of a network over time: their mean as a line that fades towards the least and the most, hop
   by hop.

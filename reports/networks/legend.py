@@ -11,11 +11,9 @@ from reports.networks.colors import colors, unused_color
 from reports.networks.scales import Scale
 from reports.networks.texts import (
     bottleneck_texts,
-    counted,
     log_ticks,
     pattern_causes,
     pattern_texts,
-    plural,
     quantity,
     quantity_of_hop,
     slot_places,
@@ -23,7 +21,7 @@ from reports.networks.texts import (
 )
 from reports.networks.view import NetworkView
 from reports.panels import DOTS_PER_INCH, INK
-from reports.texts import plain
+from reports.texts import counted, plain, plural
 from transforms.arrays import Ints
 
 if TYPE_CHECKING:

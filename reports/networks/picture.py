@@ -21,11 +21,11 @@ from reports.networks.edges import HopEdges, edge_image
 from reports.networks.labels import draw_inner, draw_outer, outer_labels
 from reports.networks.legend import Legend, pixel_axes
 from reports.networks.scales import Scale, scale_of, slot_counts
-from reports.networks.texts import counted, pattern_causes, plural, quantity
+from reports.networks.texts import pattern_causes, quantity
 from reports.networks.timeline import MOST_HOPS, draw_timelines
 from reports.networks.view import NetworkView
 from reports.panels import INK, ORANGE
-from reports.texts import duration_text, plain
+from reports.texts import counted, duration_text, plain, plural
 from transforms.arrays import Bools, Ints
 from transforms.networks.rings import Ring, edge_angles
 

@@ -10,23 +10,15 @@ import numpy as np
 import polars as pl
 
 from reports.networks.scales import Scale
-from reports.texts import RATES, Unit, plain, shortened, unit_for
+from reports.texts import RATES, VOLUMES, Unit, amount_text, plain, plural, shortened, thousands
 from transforms.arrays import Reals
 from transforms.networks.network import Metric, Network
 
-_SECONDS = (
-    Unit(1e-9, 1e-9, "ns"),
-    Unit(1e-6, 1e-6, "µs"),
-    Unit(1e-3, 1e-3, "ms"),
-    Unit(1.0, 1.0, "s"),
-)
-_BYTES = tuple(
-    Unit(10.0**power, 10.0**power, name)
-    for power, name in zip((0, 3, 6, 9, 12, 15), ("B", "kB", "MB", "GB", "TB", "PB"), strict=True)
-)
+#: single requests take so little time that minutes say nothing of them
+_SECONDS = thousands("s", "nµm ", -9)
 _UNITS: dict[Metric, tuple[tuple[Unit, ...], str]] = {
     "time": (_SECONDS, "s"),
-    "size": (_BYTES, "B"),
+    "size": (VOLUMES, "B"),
     "bandwidth": (RATES, "B/s"),
 }
 _TIMES = {"service_time": "service time", "latency": "latency", "write_time": "write time"}
@@ -44,16 +36,6 @@ _NO_PATTERN = {
 _NODE_CHARACTERS, _MOST_CAUSES = 48, 5
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{count:,} {noun if count == 1 else plural(noun)}"
-
-
-def plural(noun: str) -> str:
-    """Return a layer's name, or another noun, for more than one."""
-    return noun if noun.endswith("s") else f"{noun}s"
-
-
 def quantity(network: Network, metric: Metric) -> str:
     """Return what a metric is called in this network; times of several kinds are all named."""
     if metric != "time":
@@ -68,11 +50,8 @@ def quantity_of_hop(network: Network, metric: Metric, hop: int) -> str:
 
 def value_text(metric: Metric, value: float) -> str:
     """Return a metric's value in a unit that fits."""
-    units, base = _UNITS[metric]
     # as it is shown: 999.9 µs are 1 ms, not 1e+03 µs
-    value = float(f"{value:.3g}")
-    unit = unit_for(value * (1 + 1e-12), units, base)
-    return f"{value:.3g} {base}" if unit.name.startswith("1e") else f"{value / unit.size:.3g} {unit.name}"
+    return amount_text(float(f"{value:.3g}") * (1 + 1e-12), *_UNITS[metric])
 
 
 # ---- axes of values

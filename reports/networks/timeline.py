@@ -13,9 +13,9 @@ import polars as pl
 
 from reports import panels
 from reports.networks.colors import colors
-from reports.networks.texts import log_ticks, plural, quantity_of_hop, value_text
+from reports.networks.texts import log_ticks, quantity_of_hop, value_text
 from reports.networks.view import NetworkView
-from reports.texts import TIMES, plain, unit_for
+from reports.texts import TIMES, plain, plural, unit_for
 from transforms.arrays import Reals
 from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from reports import panels
+from reports.panels import PIXEL_COLUMNS, Columns
 from reports.periods.view import Autocorrelation, Cosines, PeriodView, Spectrum
-from reports.texts import HERTZ, RATES, TIMES, Unit, plain, unit_for
+from reports.texts import HERTZ, RATES, TIMES, Unit, plain, time_axis_text, unit_for
 from transforms.arrays import Ints, Reals
 from transforms.periods.even_signals import EvenSignals
 
@@ -32,7 +32,6 @@ __all__ = ["Autocorrelation", "Cosines", "PeriodView", "Spectrum", "draw"]
 _SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = panels.BLUE, panels.VERMILION, panels.PURPLE, panels.ORANGE, panels.GREEN
 _GAP, _LINE = panels.GREY, panels.INK
 _FIGURE_INCHES = (11.0, 10.0)
-_COLUMNS, _MOST_EXACT = panels.PIXEL_COLUMNS, panels.MOST_EXACT
 #: with more cycles than these, the cosine is drawn in an excerpt
 _MOST_CYCLES = 25
 _EXCERPT_CYCLES = 8
@@ -72,45 +71,7 @@ class _Clock:
 
     def label(self, *, has_utc_clock: bool) -> str:
         """Return what the axis shows."""
-        if self.origin_s == 0:
-            return f"time [{self.unit.name}]"
-        since = f"{self.origin_s:.15g} s"
-        if has_utc_clock and abs(self.origin_s) < 1e11:
-            # not by fromtimestamp, which knows other limits on other systems
-            instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(self.origin_s))
-            since = f"{instant:%Y-%m-%d %H:%M:%S} UTC"
-        return f"time after {since} [{self.unit.name}]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Values (n) as they are drawn: places of the columns' edges, lowest and highest of each, the share not measured.
-
-    They are the samples themselves where there are not too many.
-    """
-
-    edges: Ints
-    lowest: Reals
-    highest: Reals
-    missing_ratio: Reals
-
-    @classmethod
-    def of(cls, values: Reals, bounds: Ints | None = None) -> _Columns:
-        is_known = np.isfinite(values)
-        known = values if is_known.all() else np.where(is_known, values, np.nan)
-        if bounds is None:
-            count = len(values) if len(values) <= _MOST_EXACT else _COLUMNS
-            bounds = np.linspace(0, len(values), count + 1).round().astype(np.int64)
-        if not len(values):
-            return cls(bounds, known, known, known)
-        starts = bounds[:-1]
-        missing = np.add.reduceat(~is_known, starts, dtype=np.float64) / np.diff(bounds)
-        return cls(bounds, np.fmin.reduceat(known, starts), np.fmax.reduceat(known, starts), missing)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether each column is one value."""
-        return int(self.edges[-1]) == len(self.lowest)
+        return time_axis_text(self.unit, self.origin_s, has_utc_clock=has_utc_clock)
 
 
 def _excerpt(view: PeriodView) -> tuple[int, int] | None:
@@ -169,13 +130,8 @@ def _compose(figure: Figure, view: PeriodView) -> None:
 
 
 def _headings(figure: Figure, view: PeriodView) -> None:
-    names = [name for name in (view.title, view.direction, view.method) if name]
-    heading = figure.text(0.02, 1 - 0.4 / figure.get_figheight(), "", fontsize=13, fontweight="bold")
-    panels.fit(figure, heading, "  ·  ".join(plain(name) for name in names))
-    verdict = figure.text(
-        0.02, 1 - 0.7 / figure.get_figheight(), "", fontsize=11, color=_FOUND if view.is_periodic else _LINE
-    )
-    panels.fit(figure, verdict, view.verdict)
+    names = (plain(name) for name in (view.title, view.direction, view.method))
+    panels.headings(figure, names, view.verdict, _FOUND if view.is_periodic else _LINE)
 
 
 def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tuple[int, int] | None = None) -> None:
@@ -188,7 +144,7 @@ def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tup
         return panels.say(axes, "no samples")
     peak = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
     unit = unit_for(peak, RATES, "B/s")
-    columns = _Columns.of(values[shown[0] : shown[1]] / unit.size)
+    columns = Columns.of(values[shown[0] : shown[1]] / unit.size)
     edges = clock.of_samples(columns.edges + shown[0])
     _draw_gaps(axes, edges, columns.missing_ratio)
     _draw_window(axes, view, clock, shown)
@@ -215,7 +171,7 @@ def _leave_room(panels: list[Axes]) -> None:
         axes.set_ylim(low - 0.03 * (high - low) * (low < 0), high + 0.1 * (high - low))
 
 
-def _draw_signal(axes: Axes, edges: Reals, columns: _Columns, label: str) -> None:
+def _draw_signal(axes: Axes, edges: Reals, columns: Columns, label: str) -> None:
     if np.isnan(columns.highest).all():
         axes.text(0.5, 0.5, "nothing was measured", transform=axes.transAxes, ha="center", va="center", fontsize=11)
     elif columns.is_exact:
@@ -226,7 +182,7 @@ def _draw_signal(axes: Axes, edges: Reals, columns: _Columns, label: str) -> Non
         _draw_envelope(axes, edges, columns, name)
 
 
-def _draw_envelope(axes: Axes, edges: Reals, columns: _Columns, label: str) -> None:
+def _draw_envelope(axes: Axes, edges: Reals, columns: Columns, label: str) -> None:
     """Draw a line from the lowest to the highest of each column, and on to the next one's lowest."""
     middles = (edges[1:] + edges[:-1]) / 2
     values = np.column_stack([columns.lowest, columns.highest]).ravel()
@@ -362,12 +318,12 @@ def _label_decades(axes: Axes, *, has_log_power: bool) -> None:
 
 def _draw_lines(axes: Axes, shown: Reals, power: Reals, floor: float) -> None:
     """Draw a line for each frequency, or the highest of each column of pixels."""
-    if len(shown) <= _COLUMNS:
+    if len(shown) <= PIXEL_COLUMNS:
         axes.vlines(shown, floor, np.maximum(power, floor), color=_SIGNAL, lw=max(0.8, min(2.0, 200 / len(shown))))
         return
-    edges = np.geomspace(shown[0], shown[-1], _COLUMNS + 1)
+    edges = np.geomspace(shown[0], shown[-1], PIXEL_COLUMNS + 1)
     bounds = np.unique(np.concatenate([[0], np.searchsorted(shown, edges[1:-1]), [len(shown)]]))
-    columns = _Columns.of(power, bounds)
+    columns = Columns.of(power, bounds)
     # A line stands alone at the low end, where frequencies are further apart than pixels.
     at = shown[bounds[:-1] + (np.diff(bounds) - 1) // 2]
     axes.vlines(at, floor, np.maximum(columns.highest, floor), color=_SIGNAL, lw=0.9)
@@ -423,7 +379,7 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
         return panels.say(axes, "no autocorrelation")
     found = _first_lags(found, view)
     unit = unit_for(float(found.lag_s[-1]), TIMES, "s")
-    columns = _Columns.of(found.coefficient)
+    columns = Columns.of(found.coefficient)
     lags = found.lag_s / unit.size
     axes.axhline(0.0, color=_LINE, lw=0.6)
     if columns.is_exact:

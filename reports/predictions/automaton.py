@@ -24,7 +24,6 @@ from reports.predictions.state_strips import (
     NAME_CHARACTERS,
     UNKNOWN,
     RunClock,
-    counted,
     draw_strip,
     ink_on,
     kind_of,
@@ -32,7 +31,7 @@ from reports.predictions.state_strips import (
     state_number,
     text_inches,
 )
-from reports.texts import duration_text, plain
+from reports.texts import counted, duration_text, plain
 from transforms.arrays import Reals
 from transforms.predictions.automaton import OTHER_STATES
 
@@ -81,9 +80,7 @@ def draw(graph: Mapping[str, Any], target: Path, title: str) -> None:
 
 def _compose(figure: Figure, graph: Mapping[str, Any], layout: _Layout, title: str) -> None:
     height = figure.get_figheight()
-    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=13, fontweight="bold")
-    panels.fit(figure, heading, plain(title) or "Phase automaton")
-    panels.fit(figure, figure.text(0.02, 1 - 0.7 / height, "", fontsize=11, color=INK), _verdict(graph))
+    panels.headings(figure, [plain(title) or "Phase automaton"], _verdict(graph), INK)
     bottom = layout.size_in[1] - _TOP_IN - layout.height_in
     wide = layout.width_in / _WIDTH_IN
     axes = figure.add_axes((_SIDE_IN / _WIDTH_IN, bottom / height, wide, layout.height_in / height))

@@ -20,8 +20,8 @@ import polars as pl
 
 from reports import panels
 from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
-from reports.predictions.state_strips import RunClock, counted, draw_strip, kind_of, known_times, text_inches
-from reports.texts import RATES, TIMES, duration_text, plain, unit_for
+from reports.predictions.state_strips import RunClock, draw_strip, kind_of, known_times, text_inches
+from reports.texts import RATES, TIMES, counted, duration_text, plain, unit_for
 from transforms.arrays import Bools, Ints, Reals
 
 if TYPE_CHECKING:
@@ -237,12 +237,12 @@ def _panels(view: PredictionView, run: _Run) -> Iterator[_Panel]:
 
 
 def _compose(figure: Figure, view: PredictionView, run: _Run, shown: list[_Panel]) -> None:
-    whole, top = float(figure.get_figheight()), _TOP_IN
+    top = _TOP_IN
     _headings(figure, view, run)
     ends = run.clock.at(run.ends_s).tolist()
     for place, one in enumerate(shown):
+        axes = panels.inch_axes(figure, top + one.space_in, one.height_in, (_LEFT, _RIGHT))
         top += one.space_in + one.height_in
-        axes = figure.add_axes((_LEFT, 1 - top / whole, _RIGHT - _LEFT, one.height_in / whole))
         axes.set_xlim(*ends)
         one.drawn(axes)
         is_last = place == len(shown) - 1 or shown[place + 1].is_excerpt
@@ -255,15 +255,12 @@ def _compose(figure: Figure, view: PredictionView, run: _Run, shown: list[_Panel
 
 
 def _headings(figure: Figure, view: PredictionView, run: _Run) -> None:
-    height = figure.get_figheight()
     last = view.predictions.sort("run_number", "evaluation").row(-1, named=True)
     names = (last["followed_id"], last["direction"], last["method"], f"window: {last['window_strategy']}")
-    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=13, fontweight="bold")
-    panels.fit(figure, heading, "  ·  ".join(plain(str(name)) for name in names if name))
     runs = int(view.predictions["run_number"].n_unique())
     told = [f"the last of {runs} runs"] * (runs > 1) + _told(run)
     colour = VERMILION if run.has_period[-1] else INK
-    panels.fit(figure, figure.text(0.02, 1 - 0.7 / height, "", fontsize=11, color=colour), "  ·  ".join(told))
+    panels.headings(figure, (plain(str(name)) for name in names if name), "  ·  ".join(told), colour)
 
 
 def _told(run: _Run) -> list[str]:

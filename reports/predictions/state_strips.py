@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from reports import panels
 from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from reports.texts import TIMES, Unit, plain, unit_for
+from reports.texts import TIMES, Unit, plain, time_axis_text, unit_for
 from transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -58,13 +57,7 @@ class RunClock:
     @property
     def label(self) -> str:
         """What the axis shows."""
-        if self.origin_s == 0:
-            return f"time [{self.unit.name}]"
-        since = f"{self.origin_s:.15g} s"
-        if self.has_utc_clock and abs(self.origin_s) < 1e11:
-            instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(self.origin_s))
-            since = f"{instant:%Y-%m-%d %H:%M:%S} UTC"
-        return f"time after {since} [{self.unit.name}]"
+        return time_axis_text(self.unit, self.origin_s, has_utc_clock=self.has_utc_clock)
 
 
 def kind_of(target: Path) -> str:
@@ -72,11 +65,6 @@ def kind_of(target: Path) -> str:
     if (kind := target.suffix.lower().removeprefix(".")) not in panels.KINDS:
         raise ValueError(f"a picture's name ends in {' or '.join(f'.{each}' for each in panels.KINDS)}")
     return kind
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number of things in words."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def known_times(values: npt.ArrayLike) -> Reals:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import polars as pl
@@ -68,103 +67,61 @@ def error_summary(results: Results) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A number that section III-A states, and how it is found in one method's answers; is_ratio: shown in percent."""
+    """A number that section III-A states, and how it is found in one method's answers.
+
+    experiment, low, high: in which answers, the ends of the value included. found: the statistic, of all of them
+    together or, if is_highest, the highest that any setting has.
+    """
 
     text: str
     stated: str
-    found: Callable[[pl.DataFrame], float | None]
-    is_ratio: bool = True
+    experiment: str
+    found: pl.Expr
+    low: float = 0.0
+    high: float = float("inf")
+    is_highest: bool = False
 
-
-def _all(answers: pl.DataFrame, experiment: str, low: float = 0.0, high: float = float("inf")) -> pl.DataFrame:
-    return answers.filter((pl.col("experiment") == experiment) & pl.col("value").is_between(low, high))
-
-
-def _highest(answers: pl.DataFrame, of_setting: pl.Expr) -> float | None:
-    """Return the highest value that any setting has of a statistic."""
-    if answers.is_empty():
-        return None
-    found = answers.group_by("value", "noise_level").agg(of_setting.alias("found"))["found"].max()
-    return None if found is None else float(found)  # type: ignore[arg-type]
-
-
-def _median(answers: pl.DataFrame, column: str) -> float | None:
-    found = answers[column].median()
-    return None if found is None else float(found)  # type: ignore[arg-type]
-
-
-def _share(answers: pl.DataFrame, is_so: pl.Expr) -> float | None:
-    return answers.select(is_so.sum()).item() / answers.height if answers.height else None
+    def of(self, answers: pl.DataFrame) -> float | None:
+        """Return what is found in a method's answers; None where there is none."""
+        chosen = answers.filter(experiment=self.experiment).filter(pl.col("value").is_between(self.low, self.high))
+        if chosen.is_empty():
+            return None
+        by_setting = chosen.group_by("value", "noise_level").agg(found=self.found)
+        found = by_setting["found"].max() if self.is_highest else chosen.select(self.found).item()
+        return None if found is None else float(found)  # type: ignore[arg-type]
 
 
 _ERROR = pl.col("error_ratio")
+_R_IO_ERROR = (pl.col("r_io") - pl.col("true_io_ratio")).abs() / pl.col("true_io_ratio")
+_CONFIDENCE, _SCORE = pl.col("confidence").median(), pl.col("periodicity_score").median()
+
+
+def _highest(text: str, stated: str, experiment: str, found: pl.Expr, high: float = float("inf")) -> Statement:
+    return Statement(text, stated, experiment, found, 0.0, high, is_highest=True)
+
+
+def _varied(text: str, stated: str, found: pl.Expr, low: float = 0.0, high: float = float("inf")) -> Statement:
+    return Statement(text, stated, "variability", found, low, high)
+
+
 STATEMENTS: tuple[Statement, ...] = (
-    Statement("highest error, sigma = 0", "< 1 %", lambda rows: _highest(_all(rows, "compute_time"), _ERROR.max())),
-    Statement(
-        "highest mean error of any delay",
-        "≤ 11 %",
-        lambda rows: _highest(_all(rows, "desynchronization"), _ERROR.mean()),
-    ),
-    Statement(
-        "highest median error of any delay",
-        "≤ 11 %",
-        lambda rows: _highest(_all(rows, "desynchronization"), _ERROR.median()),
-    ),
-    Statement(
-        "highest third quartile of any delay",
-        "≤ 17 %",
-        lambda rows: _highest(_all(rows, "desynchronization"), _ERROR.quantile(0.75, "linear")),
-    ),
-    Statement(
-        "highest median error, sigma/mu up to 0.5",
-        "< 5.5 %",
-        lambda rows: _highest(_all(rows, "variability", 0.0, 0.5), _ERROR.median()),
-    ),
-    Statement(
-        "highest median error of any sigma/mu",
-        "< 33 %",
-        lambda rows: _highest(_all(rows, "variability"), _ERROR.median()),
-    ),
-    Statement(
-        "traces with an error above 200 %, any sigma/mu",
-        "0.8 %",
-        lambda rows: _share(_all(rows, "variability"), _ERROR > 2),
-    ),
-    Statement(
-        "median confidence, sigma/mu < 0.55",
-        "96 %",
-        lambda rows: _median(_all(rows, "variability", 0.0, 0.54), "confidence"),
-    ),
-    Statement(
-        "median confidence, sigma/mu = 2", "63 %", lambda rows: _median(_all(rows, "variability", 2.0), "confidence")
-    ),
-    Statement(
-        "median periodicity score, sigma = 0",
-        "98 %",
-        lambda rows: _median(_all(rows, "variability", 0.0, 0.0), "periodicity_score"),
-    ),
-    Statement(
-        "median periodicity score, sigma/mu = 0.5 to 0.6 (paper: 0.55)",
-        "67 %",
-        lambda rows: _median(_all(rows, "variability", 0.5, 0.6), "periodicity_score"),
-    ),
-    Statement(
-        "median periodicity score, sigma/mu = 2",
-        "57 %",
-        lambda rows: _median(_all(rows, "variability", 2.0), "periodicity_score"),
-    ),
-    Statement(
-        "highest median error of R_IO, any sigma/mu",
-        "< 10 %",
-        lambda rows: _highest(
-            _all(rows, "variability"),
-            ((pl.col("r_io") - pl.col("true_io_ratio")).abs() / pl.col("true_io_ratio")).median(),
-        ),
-    ),
+    _highest("highest error, sigma = 0", "< 1 %", "compute_time", _ERROR.max()),
+    _highest("highest mean error of any delay", "≤ 11 %", "desynchronization", _ERROR.mean()),
+    _highest("highest median error of any delay", "≤ 11 %", "desynchronization", _ERROR.median()),
+    _highest("highest third quartile of any delay", "≤ 17 %", "desynchronization", _ERROR.quantile(0.75, "linear")),
+    _highest("highest median error, sigma/mu up to 0.5", "< 5.5 %", "variability", _ERROR.median(), 0.5),
+    _highest("highest median error of any sigma/mu", "< 33 %", "variability", _ERROR.median()),
+    _varied("traces with an error above 200 %, any sigma/mu", "0.8 %", (_ERROR > 2).sum() / pl.len()),
+    _varied("median confidence, sigma/mu < 0.55", "96 %", _CONFIDENCE, 0.0, 0.54),
+    _varied("median confidence, sigma/mu = 2", "63 %", _CONFIDENCE, 2.0),
+    _varied("median periodicity score, sigma = 0", "98 %", _SCORE, 0.0, 0.0),
+    _varied("median periodicity score, sigma/mu = 0.5 to 0.6 (paper: 0.55)", "67 %", _SCORE, 0.5, 0.6),
+    _varied("median periodicity score, sigma/mu = 2", "57 %", _SCORE, 2.0),
+    _highest("highest median error of R_IO, any sigma/mu", "< 10 %", "variability", _R_IO_ERROR.median()),
 )
 
 
 def statements(results: Results) -> list[tuple[str, str, list[float | None]]]:
     """Return the paper's statements: the words, the number that the paper states, and each method's."""
     by_method = [results.answers.filter(pl.col("method") == method.name) for method in results.methods]
-    return [(line.text, line.stated, [line.found(rows) for rows in by_method]) for line in STATEMENTS]
+    return [(line.text, line.stated, [line.of(rows) for rows in by_method]) for line in STATEMENTS]

@@ -64,16 +64,32 @@ class PeerAdwin:
 
 
 @dataclass(slots=True)
-class PeerCusum:
-    """Two sums of deviations from the mean of the first three values; a change at 2 sigma, the drift being 0.5 sigma.
+class _Sums:
+    """Two sums of deviations from a level; a change at 2 sigma, the drift being 0.5 sigma.
 
-    sigma: of the same three, 0.01 Hz at least. After a change all begins anew (both ours: not known).
+    sigma: 0.01 Hz at least. After a change all begins anew (both ours: not known).
     """
 
     seen_count: int = 0
     values: list[float] = field(default_factory=list)
     higher: float = 0.0
     lower: float = 0.0
+
+    def _is_change(self, value: float, level: float) -> bool:
+        """Add a value's deviation; return whether either sum tells of a change."""
+        sigma = max(pstdev(self.values), _FLOOR_HZ)
+        self.higher = max(0.0, self.higher + value - level - _DRIFT * sigma)
+        self.lower = max(0.0, self.lower + level - value - _DRIFT * sigma)
+        return max(self.higher, self.lower) > _THRESHOLD * sigma
+
+    def _changed(self, value: float, before: float) -> Told:
+        self.values, self.higher, self.lower = [value], 0.0, 0.0
+        return _told(self.seen_count - 1, before, value)
+
+
+@dataclass(slots=True)
+class PeerCusum(_Sums):
+    """Sums of deviations from the mean of the first three values, of which sigma is, too."""
 
     def add(self, period_s: float) -> Told | None:
         """Take the next period; return the change that it gives away, if any."""
@@ -82,36 +98,19 @@ class PeerCusum:
         if len(self.values) < _REFERENCE_COUNT:
             self.values.append(value)
             return None
-        level, sigma = fmean(self.values), max(pstdev(self.values), _FLOOR_HZ)
-        self.higher = max(0.0, self.higher + value - level - _DRIFT * sigma)
-        self.lower = max(0.0, self.lower + level - value - _DRIFT * sigma)
-        if max(self.higher, self.lower) <= _THRESHOLD * sigma:
-            return None
-        self.values, self.higher, self.lower = [value], 0.0, 0.0
-        return _told(self.seen_count - 1, level, value)
+        level = fmean(self.values)
+        return self._changed(value, level) if self._is_change(value, level) else None
 
 
 @dataclass(slots=True)
-class PeerPageHinkley:
+class PeerPageHinkley(_Sums):
     """The same of deviations from the running mean, which begins with the first value; sigma is that of all values."""
-
-    seen_count: int = 0
-    values: list[float] = field(default_factory=list)
-    higher: float = 0.0
-    lower: float = 0.0
 
     def add(self, period_s: float) -> Told | None:
         """Take the next period; return the change that it gives away, if any."""
         value = 1.0 / period_s
         self.seen_count += 1
         self.values.append(value)
-        if len(self.values) < _REFERENCE_COUNT:
+        if len(self.values) < _REFERENCE_COUNT or not self._is_change(value, fmean(self.values)):
             return None
-        level, sigma = fmean(self.values), max(pstdev(self.values), _FLOOR_HZ)
-        self.higher = max(0.0, self.higher + value - level - _DRIFT * sigma)
-        self.lower = max(0.0, self.lower + level - value - _DRIFT * sigma)
-        if max(self.higher, self.lower) <= _THRESHOLD * sigma:
-            return None
-        before = fmean(self.values[:-1])
-        self.values, self.higher, self.lower = [value], 0.0, 0.0
-        return _told(self.seen_count - 1, before, value)
+        return self._changed(value, fmean(self.values[:-1]))

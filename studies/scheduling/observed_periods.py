@@ -8,33 +8,21 @@ most recent prediction". What is transformed is the rate over the window from th
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from transforms.periods.even_signals import EvenSignals
-from transforms.periods.ftio import DftParams, detect
+from transforms.periods.ftio import detect
 from transforms.throughput import even_values
 from transforms.throughput.requests import Requests
 
-
-@dataclass(frozen=True, slots=True)
-class ObservedParams:
-    """How a period is predicted.
-
-    phase_count: phases that the window holds at most (ours: the paper's window is of k periods, k = 3, once three were
-    found; eight average what jitter and contention do to single ones). step_count: samples of a window.
-    least_new_count: a known period is predicted anew once so many phases have come.
-    """
-
-    phase_count: int = 8
-    step_count: int = 256
-    least_new_count: int = 2
-    dft: DftParams = field(default_factory=DftParams)
-
-    def __post_init__(self) -> None:
-        if self.phase_count < 2 or self.step_count < 8:
-            raise ValueError("a window has two phases at least, and eight samples")
+#: phases that the window holds at most (ours: the paper's window is of k periods, k = 3, once three were found; eight
+#: average what jitter and contention do to single ones)
+PHASE_COUNT = 8
+#: samples of a window
+_STEP_COUNT = 256
+#: a known period is predicted anew once so many phases have come
+_LEAST_NEW_COUNT = 2
 
 
 class ObservedPeriods:
@@ -43,8 +31,7 @@ class ObservedPeriods:
     The work of a prediction depends on the window, not on how long the job has run.
     """
 
-    def __init__(self, params: ObservedParams | None = None) -> None:
-        self._params = params or ObservedParams()
+    def __init__(self) -> None:
         self._phases: dict[int, deque[tuple[float, float, float]]] = {}
         self._latest: dict[int, float] = {}
         #: phases that have come since the latest prediction
@@ -52,14 +39,14 @@ class ObservedPeriods:
 
     def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
         """Hear of an I/O phase that has just ceased."""
-        kept = self._phases.setdefault(job, deque(maxlen=self._params.phase_count))
+        kept = self._phases.setdefault(job, deque(maxlen=PHASE_COUNT))
         kept.append((began_s, ceased_s, volume_bytes))
         self._new_count[job] = self._new_count.get(job, 0) + 1
 
     def period_s(self, job: int, now_s: float) -> float | None:
         """Return the most recent prediction for a job, made anew if need be; None as long as none was periodic."""
         phases = list(self._phases.get(job, ()))
-        is_due = job not in self._latest or self._new_count[job] >= self._params.least_new_count
+        is_due = job not in self._latest or self._new_count[job] >= _LEAST_NEW_COUNT
         if is_due and len(phases) >= 2 and now_s > phases[0][0]:
             self._new_count[job] = 0
             found = self._predicted(phases, now_s)
@@ -70,9 +57,9 @@ class ObservedPeriods:
     def _predicted(self, phases: list[tuple[float, float, float]], now_s: float) -> float | None:
         table = np.array(phases)
         began_s, ceased_s, volume_bytes = table[:, 0], table[:, 1], table[:, 2]
-        grid = even_values.Grid.covering(began_s[0], now_s, self._params.step_count)
+        grid = even_values.Grid.covering(began_s[0], now_s, _STEP_COUNT)
         # Each phase ends before the next begins: none reaches beyond now.
         rates = even_values.binned(Requests.of_one(began_s, ceased_s, volume_bytes), grid).bytes_per_s
-        answer = detect(EvenSignals.of_one(rates, 1.0 / float(grid.interval_s[0]), float(began_s[0])), self._params.dft)
+        answer = detect(EvenSignals.of_one(rates, 1.0 / float(grid.interval_s[0]), float(began_s[0])))
         period_s = float(answer.period_s[0])
         return period_s if np.isfinite(period_s) else None

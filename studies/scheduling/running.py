@@ -13,8 +13,8 @@ import polars as pl
 from studies.pieces import Told, nobody, worked
 from studies.scheduling.observed_periods import ObservedPeriods
 from studies.scheduling.simulation import (
+    BANDWIDTH_BYTES_PER_S,
     Clairvoyant,
-    CyclicParams,
     Fair,
     JobMix,
     MeanGap,
@@ -37,26 +37,26 @@ MIXED_S = 2000.0
 _WORKLOAD, _ERROR = range(2)
 
 #: makes a policy for a workload; errors are drawn from the generator
-Maker = Callable[[JobMix, float, np.random.Generator], Policy]
+Maker = Callable[[JobMix, np.random.Generator], Policy]
 
 #: policies by name, as FTIO's Figure 17 has them, and one more that needs no spectrum
 POLICIES: dict[str, tuple[str, Maker]] = {
-    "original": ("no scheduling: all who do I/O share fairly", lambda workload, bandwidth, generator: Fair()),
+    "original": ("no scheduling: all who do I/O share fairly", lambda workload, generator: Fair()),
     "clairvoyant": (
         "Set-10, periods in isolation known in advance",
-        lambda workload, bandwidth, generator: Set10(Clairvoyant(ideal_periods(workload, bandwidth))),
+        lambda workload, generator: Set10(Clairvoyant(ideal_periods(workload, BANDWIDTH_BYTES_PER_S))),
     ),
     "predicted": (
         "Set-10, periods predicted online by the transform of what was seen",
-        lambda workload, bandwidth, generator: Set10(ObservedPeriods()),
+        lambda workload, generator: Set10(ObservedPeriods()),
     ),
     "error": (
         "the same, each answer 50 % too long or too short",
-        lambda workload, bandwidth, generator: Set10(WithError(ObservedPeriods(), generator)),
+        lambda workload, generator: Set10(WithError(ObservedPeriods(), generator)),
     ),
     "mean gap": (
         "Set-10, the mean time between the begins of the phases so far",
-        lambda workload, bandwidth, generator: Set10(MeanGap()),
+        lambda workload, generator: Set10(MeanGap()),
     ),
 }
 WORKLOADS = {
@@ -86,11 +86,11 @@ def study(params: StudyParams, told: Told = nobody) -> Results:
 
 
 def _run(workload: str, seed: int, policy: str) -> dict[str, object]:
-    bandwidth = CyclicParams().bandwidth_bytes_per_s
     drawn = np.random.default_rng([seed, _WORKLOAD])
     jobs = figure_17(drawn) if workload == "figure 17" else mixed(drawn, MIXED_JOBS, duration_s=MIXED_S)
     _, made = POLICIES[policy]
-    outcome = simulate(jobs, bandwidth, made(jobs, bandwidth, np.random.default_rng([seed, _ERROR])))
+    policy_of_run = made(jobs, np.random.default_rng([seed, _ERROR]))
+    outcome = simulate(jobs, BANDWIDTH_BYTES_PER_S, policy_of_run)
     return {"workload": workload, "policy": policy, "seed": seed, **asdict(measured(outcome))}
 
 

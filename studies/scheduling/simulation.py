@@ -495,26 +495,13 @@ class _Run:
 # ---- workloads
 
 
-@dataclass(frozen=True, slots=True)
-class CyclicParams:
-    """How jobs that do the same again and again are drawn.
-
-    bandwidth_bytes_per_s: of the file system, all of which each job can use. jitter_ratio: compute times differ by up
-    to this from their mean (ours: small, as IOR's). offset_ratio: jobs start within this share of their period (ours).
-    """
-
-    bandwidth_bytes_per_s: float = 1e9
-    jitter_ratio: float = 0.05
-    offset_ratio: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.jitter_ratio <= 1 and 0 <= self.offset_ratio < math.inf):
-            raise ValueError("jitter must be from 0 to 1, offsets finite and not negative")
-        if not 0 < self.bandwidth_bytes_per_s < math.inf:
-            raise ValueError("the bandwidth must be positive and finite")
+#: of the file system, all of which each job can use
+BANDWIDTH_BYTES_PER_S = 1e9
+#: compute times differ by up to this from their mean (small, as IOR's); jobs start within this share of their period
+_JITTER_RATIO, _OFFSET_RATIO = 0.05, 1.0
 
 
-def figure_17(generator: np.random.Generator, params: CyclicParams | None = None, cycles: int = 10) -> JobMix:
+def figure_17(generator: np.random.Generator, cycles: int = 10) -> JobMix:
     """Return FTIO's workload of section IV: one job of a period of 19.2 s, the first, and 15 of 384 s.
 
     In isolation I/O takes 6.25 % of each period: together all that the file system has. The long jobs have as many
@@ -523,48 +510,37 @@ def figure_17(generator: np.random.Generator, params: CyclicParams | None = None
     if cycles < 1:
         raise ValueError("there must be at least one period")
     short_s, long_s, long_count, io_ratio = 19.2, 384.0, 15, 0.0625
-    params = params or CyclicParams()
     periods = [short_s, *[long_s] * long_count]
-    return job_mix_of([_cyclic(p, round(cycles * long_s / p), io_ratio, 1.0, generator, params) for p in periods])
+    return job_mix_of([_cyclic(p, round(cycles * long_s / p), io_ratio, 1.0, generator) for p in periods])
 
 
 def mixed(
     generator: np.random.Generator,
     count: int,
-    params: CyclicParams | None = None,
-    load: float = 1.0,
     duration_s: float = 10_000.0,
 ) -> JobMix:
     """Return jobs with periods log-uniform over 10 s to 10,000 s, that all run about as long.
 
-    load: the bandwidth that all want together in isolation, as a share of what there is (as Figure 17: all of it); jobs
-    have from half to one and a half times their equal part of it, at most half their period. duration_s: how long each
-    runs, but two periods at least. Nodes: powers of 2 up to 256.
+    In isolation all want the whole bandwidth together (as in Figure 17); jobs have from half to one and a half times
+    their equal part of it, at most half their period. duration_s: how long each runs, but two periods at least. Nodes:
+    powers of 2 up to 256.
     """
-    if count < 1 or not (0 < load < math.inf and 0 < duration_s < math.inf):
-        raise ValueError("there must be jobs, a load and a duration, all positive")
-    params = params or CyclicParams()
+    if count < 1 or not 0 < duration_s < math.inf:
+        raise ValueError("there must be jobs and a duration, all positive")
     periods = 10.0 ** generator.uniform(1.0, 4.0, count)
-    io_ratios = np.minimum(load / count * generator.uniform(0.5, 1.5, count), 0.5)
+    io_ratios = np.minimum(1.0 / count * generator.uniform(0.5, 1.5, count), 0.5)
     nodes = 2.0 ** generator.integers(0, 9, count)
     drawn = zip(periods.tolist(), io_ratios.tolist(), nodes.tolist(), strict=True)
-    return job_mix_of([_cyclic(p, max(2, round(duration_s / p)), ratio, n, generator, params) for p, ratio, n in drawn])
+    return job_mix_of([_cyclic(p, max(2, round(duration_s / p)), ratio, n, generator) for p, ratio, n in drawn])
 
 
-def _cyclic(
-    period_s: float,
-    cycles: int,
-    io_ratio: float,
-    node_count: float,
-    generator: np.random.Generator,
-    params: CyclicParams,
-) -> Job:
-    started_s = float(generator.uniform(0.0, params.offset_ratio * period_s))
-    jitter = generator.uniform(-params.jitter_ratio, params.jitter_ratio, cycles)
+def _cyclic(period_s: float, cycles: int, io_ratio: float, node_count: float, generator: np.random.Generator) -> Job:
+    started_s = float(generator.uniform(0.0, _OFFSET_RATIO * period_s))
+    jitter = generator.uniform(-_JITTER_RATIO, _JITTER_RATIO, cycles)
     return Job(
         compute_s=period_s * (1 - io_ratio) * (1 + jitter),
-        io_bytes=np.full(cycles, period_s * io_ratio * params.bandwidth_bytes_per_s),
+        io_bytes=np.full(cycles, period_s * io_ratio * BANDWIDTH_BYTES_PER_S),
         started_s=started_s,
-        most_bytes_per_s=params.bandwidth_bytes_per_s,
+        most_bytes_per_s=BANDWIDTH_BYTES_PER_S,
         node_count=node_count,
     )

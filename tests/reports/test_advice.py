@@ -18,8 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from reports import advice, panels
-from reports.advice import MOST_ROWS, NAMED_LAYERS, AdviceView, DrawnFilesystem, draw, volume_text
+from reports.advice import MOST_ROWS, NAMED_LAYERS, AdviceView, DrawnFilesystem, draw
 from reports.panels import BLUE, VERMILION
+from reports.texts import volume_text
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 100

@@ -18,7 +18,10 @@ rates = st.one_of(st.just(np.nan), st.floats(0, 1e15), st.just(np.inf))
 @given(st.lists(rates, max_size=60), st.integers(1, 70), st.integers(1, 70))
 @settings(max_examples=60, deadline=None)
 def test_columns_keep_the_lowest_and_the_highest(values: list[float], most: int, columns: int) -> None:
-    found = Columns.of(np.array(values, dtype=np.float64), most, columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panels, "MOST_EXACT", most)
+        patch.setattr(panels, "PIXEL_COLUMNS", columns)
+        found = Columns.of(np.array(values, dtype=np.float64))
     known = [value for value in values if np.isfinite(value)]
     if known and len(values) <= most:
         assert found.is_exact

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from reports import panels
+from reports.panels import PIXEL_COLUMNS, Columns
 from reports.periods import picture
 from reports.periods.picture import Autocorrelation, Cosines, PeriodView, Spectrum, draw
 from reports.periods.view import view_of
@@ -158,8 +159,8 @@ def test_draws_whatever_is_sampled(values: list[float], hz: float, started_s: fl
 def test_no_burst_is_lost_among_many_samples() -> None:
     values = np.zeros(1_000_000)
     values[765_432] = 3e9
-    columns = picture._Columns.of(values)
-    assert (columns.highest.max(), columns.lowest.max(), len(columns.highest)) == (3e9, 0.0, picture._COLUMNS)
+    columns = Columns.of(values)
+    assert (columns.highest.max(), columns.lowest.max(), len(columns.highest)) == (3e9, 0.0, PIXEL_COLUMNS)
     place = int(np.argmax(columns.highest))
     assert columns.edges[place] <= 765_432 < columns.edges[place + 1]
 
@@ -168,7 +169,7 @@ def test_columns_are_as_a_loop_makes_them() -> None:
     values = np.random.default_rng(1).normal(size=9_001)
     values[100:2_000] = np.nan
     values[5_000] = np.inf
-    columns = picture._Columns.of(values)
+    columns = Columns.of(values)
     for place in range(len(columns.lowest)):
         part = values[columns.edges[place] : columns.edges[place + 1]]
         known = part[np.isfinite(part)]
@@ -181,7 +182,7 @@ def test_columns_are_as_a_loop_makes_them() -> None:
 
 def test_few_samples_are_drawn_as_they_are() -> None:
     values = np.arange(4000.0)
-    columns = picture._Columns.of(values)
+    columns = Columns.of(values)
     assert columns.is_exact
     assert columns.highest.tolist() == values.tolist()
 

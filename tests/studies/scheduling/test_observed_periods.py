@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.scheduling.observed_periods import ObservedParams, ObservedPeriods
+from studies.scheduling.observed_periods import PHASE_COUNT, ObservedPeriods
 
 
 def told(period_s: float, count: int, io_s: float, jitter: float = 0.0, job: int = 0) -> tuple[ObservedPeriods, float]:
@@ -54,9 +54,4 @@ def test_a_period_that_changes_is_followed_within_the_window() -> None:
 
 def test_memory_is_of_the_window() -> None:
     source, _ = told(10.0, 1000, 1.0)
-    assert len(source._phases[0]) == ObservedParams().phase_count
-
-
-def test_windows_without_phases_make_no_sense() -> None:
-    with pytest.raises(ValueError, match="two phases"):
-        ObservedParams(phase_count=1)
+    assert len(source._phases[0]) == PHASE_COUNT

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from studies.scheduling import simulation
 from studies.scheduling.simulation import (
     UNKNOWN_SET,
     Clairvoyant,
-    CyclicParams,
     Fair,
     Job,
     JobMix,
@@ -362,23 +362,25 @@ def test_ideal_periods_count_io_alone() -> None:
 
 
 def test_mixed_is_as_told() -> None:
-    mix = mixed(np.random.default_rng(2), 300, load=0.8)
+    mix = mixed(np.random.default_rng(2), 300)
     periods = ideal_periods(mix, 1e9)
     assert 8 < periods.min() < 14
     assert 7000 < periods.max() < 11000
     wanted = np.bincount(mix.job_of_phase, mix.io_bytes) / 1e9
-    assert (wanted / np.diff(mix.offsets) / periods).sum() == pytest.approx(0.8, rel=0.08)
+    assert (wanted / np.diff(mix.offsets) / periods).sum() == pytest.approx(1.0, rel=0.08)
     assert set(mix.node_count.tolist()) == {2.0**power for power in range(9)}
     runs_s = periods * np.diff(mix.offsets)
     assert 6000 < runs_s.min() < runs_s.max() < 21_000
     assert np.diff(mix.offsets).min() == 2
 
 
-def test_workloads_follow_their_generator() -> None:
+def test_workloads_follow_their_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     one, same, other = (figure_17(np.random.default_rng(seed), cycles=2) for seed in (1, 1, 2))
     assert np.array_equal(one.compute_s, same.compute_s)
     assert not np.array_equal(one.compute_s, other.compute_s)
-    still = figure_17(np.random.default_rng(1), CyclicParams(jitter_ratio=0, offset_ratio=0), cycles=2)
+    monkeypatch.setattr(simulation, "_JITTER_RATIO", 0.0)
+    monkeypatch.setattr(simulation, "_OFFSET_RATIO", 0.0)
+    still = figure_17(np.random.default_rng(1), cycles=2)
     assert ideal_periods(still, 1e9) == pytest.approx([19.2] + [384.0] * 15)
     assert not still.started_s.any()
 
@@ -405,12 +407,10 @@ def test_workloads_follow_their_generator() -> None:
         lambda: outcome([job((1, 1))], 1.0, set10(-1.0)),
         lambda: MeanGap(0),
         lambda: WithError(MeanGap(), np.random.default_rng(1), 1.0),
-        lambda: CyclicParams(jitter_ratio=2),
-        lambda: CyclicParams(bandwidth_bytes_per_s=0),
         lambda: figure_17(np.random.default_rng(1), cycles=0),
         lambda: mixed(np.random.default_rng(1), 0),
     ],
-    ids=range(20),
+    ids=range(18),
 )
 def test_misuse_is_refused(wrong: Callable[[], JobMix | Outcome]) -> None:
     with pytest.raises(ValueError, match=r"must|longer|positive"):
