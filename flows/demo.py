@@ -14,7 +14,8 @@ import polars as pl
 from transforms import classes
 from transforms.arrays import Reals, offsets_of
 from transforms.signatures.bursts import Bursts
-from transforms.synthetic.site import DIRECTIONS, Application, Direction, Site, signature
+from transforms.synthetic.site import Site, signature
+from transforms.synthetic.workload import DIRECTIONS, Application, Direction
 
 FILESYSTEM = "widow1"
 #: what a site's nightly script asks of sacct: all jobs of the day, whatever their state

@@ -10,7 +10,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from flows.demo import FILESYSTEM, SACCT_FIELDS, classes_truth, sacct_lines, write_site
-from transforms.synthetic.site import APPLICATIONS, Site, SiteParams, simulate
+from transforms.synthetic.site import Site, SiteParams, simulate
+from transforms.synthetic.workload import APPLICATIONS
 from warehouse.sources.jobs import sacct
 from warehouse.sources.protocol import HEAD_BYTES, Head, Reading
 

@@ -9,7 +9,8 @@ import pytest
 from flows.command.demo import _show_signatures, compare_signatures
 from flows.demo import TrueSignature, signatures_truth
 from tests.flows.signature_releases import Made, publish
-from transforms.synthetic.site import APPLICATIONS, Application, Burst, Site, SiteParams, simulate
+from transforms.synthetic.site import Site, SiteParams, simulate
+from transforms.synthetic.workload import APPLICATIONS, Application, Burst
 from warehouse.releases.releases import find
 from warehouse.store.store import Store
 

@@ -34,7 +34,6 @@ from transforms.synthetic.workload import (
     PROFILE,
     START,
     Application,
-    Burst,
     Direction,
     Piece,
     Plan,
@@ -42,18 +41,6 @@ from transforms.synthetic.workload import (
     plans,
     stream,
 )
-
-__all__ = [
-    "APPLICATIONS",
-    "DIRECTIONS",
-    "Application",
-    "Burst",
-    "Direction",
-    "Site",
-    "SiteParams",
-    "signature",
-    "simulate",
-]
 
 _TASKS_PER_NODE = 16
 _EXIT_CODES = {"COMPLETED": "0:0", "FAILED": "1:0", "TIMEOUT": "0:0", "NODE_FAIL": "1:0", "CANCELLED": "0:15"}

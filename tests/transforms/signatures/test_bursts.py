@@ -10,7 +10,8 @@ from hypothesis import given, settings, strategies as st
 from tests.naive.signatures import bursts as naive
 from transforms.signatures import bursts as module
 from transforms.signatures.bursts import HEIGHT_RATIO, bursts_of, height
-from transforms.synthetic.site import APPLICATIONS, Application, signature
+from transforms.synthetic.site import signature
+from transforms.synthetic.workload import APPLICATIONS, Application
 
 pytestmark = pytest.mark.filterwarnings("error")
 

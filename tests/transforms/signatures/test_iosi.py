@@ -20,7 +20,8 @@ from transforms.signatures.left_out import are_outliers, volumes
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import OUTCOMES, Signature
 from transforms.signatures.similarity import correlation, cross_correlation
-from transforms.synthetic.site import APPLICATIONS, SiteParams, signature, simulate
+from transforms.synthetic.site import SiteParams, signature, simulate
+from transforms.synthetic.workload import APPLICATIONS
 
 Reals = npt.NDArray[np.float64]
 NAN = float("nan")

@@ -20,7 +20,8 @@ from transforms.signatures.similarity import (
     pairs,
     volume_ratio,
 )
-from transforms.synthetic.site import APPLICATIONS, signature
+from transforms.synthetic.site import signature
+from transforms.synthetic.workload import APPLICATIONS
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -12,16 +12,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from transforms.arrays import Reals
-from transforms.synthetic.site import (
-    APPLICATIONS,
-    DIRECTIONS,
-    Application,
-    Direction,
-    Site,
-    SiteParams,
-    signature,
-    simulate,
-)
+from transforms.synthetic.site import Site, SiteParams, signature, simulate
+from transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
 from warehouse.contracts.jobs import JOB_RECORDS
 
 GB = 1e9
