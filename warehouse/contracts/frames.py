@@ -33,6 +33,14 @@ def empty(table: Table) -> pl.DataFrame:
     return pl.DataFrame(schema=schema(table))
 
 
+def widened(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Return rows that may be older than some of the table's columns: they have NULL there."""
+    young = {name: dtype for name, dtype in schema(table).items() if name not in frame.columns}
+    return frame.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in young.items()).select(
+        table.column_names
+    )
+
+
 def _bounds(column: Column) -> list[tuple[str, pl.Expr]]:
     value = pl.col(column.name)
     if column.dtype in ("reals", "ints"):

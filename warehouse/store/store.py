@@ -90,7 +90,8 @@ def join_parquet(
 ) -> Path:
     """Join Parquet files that `write_parquet` wrote into one, in order, a batch of rows at a time.
 
-    kept: what to keep of each batch; all of it if not given. Raises ContractError if that differs from the contract.
+    kept: what to keep of each batch; all of it if not given. Files of which something is kept may be older than some
+    columns; ContractError is raised if what is kept differs from the contract.
     """
     import polars as pl
     import pyarrow.parquet as pq
@@ -105,7 +106,7 @@ def join_parquet(
                 for batch in pq.ParquetFile(part).iter_batches(_ROW_GROUP_ROWS):
                     if kept is None:
                         writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
-                    elif (rows := kept(pl.DataFrame(batch))).height:
+                    elif (rows := kept(frames.widened(pl.DataFrame(batch), table))).height:
                         held = frames.require(rows, table).to_arrow().cast(schema)
                         writer.write_table(held, row_group_size=_ROW_GROUP_ROWS)
     return path

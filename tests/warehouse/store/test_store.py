@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -151,5 +152,11 @@ def test_parts_are_joined_in_order_with_what_is_kept_of_them(tmp_path: Path) -> 
         parts, SIGNATURE_BURSTS, tmp_path / "odd.parquet", lambda rows: rows.filter(pl.col("burst") % 2 == 1)
     )
     assert pl.read_parquet(odd)["burst"].to_list() == [1, 3, 5]
+    older = replace(SIGNATURE_BURSTS, columns=SIGNATURE_BURSTS.columns[:-1])
+    old = write_parquet(pl.read_parquet(joined).drop("support_ratio"), older, tmp_path / "old.parquet")
+    carried = join_parquet([old], SIGNATURE_BURSTS, tmp_path / "carried.parquet", lambda rows: rows)
+    assert pl.read_parquet(carried).equals(pl.read_parquet(joined)), "a column that is younger is NULL"
+    with pytest.raises(ContractError, match="burst_at_least_0 in 6 rows"):
+        join_parquet([old], SIGNATURE_BURSTS, carried, lambda rows: rows.with_columns(burst=-1 - pl.col("burst")))
     nothing = join_parquet([], SIGNATURE_BURSTS, tmp_path / "none.parquet")
     assert pl.read_parquet(nothing).schema == schema
