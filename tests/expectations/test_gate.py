@@ -81,7 +81,7 @@ def some(column: Column) -> Any:
 
 
 def row_of(found: Table, **changes: Any) -> dict[str, Any]:
-    return {column.name: some(column) for column in found.columns} | GOOD[found.name] | changes
+    return {column.name: some(column) for column in found.columns} | GOOD.get(found.name, {}) | changes
 
 
 def rows_of(found: Table, *changes: dict[str, Any]) -> pl.DataFrame:
@@ -420,11 +420,11 @@ def test_a_critical_failure_stops_the_release_and_says_what_to_do() -> None:
 # ---- Great Expectations itself
 
 
-@pytest.mark.parametrize("found", CHECKED, ids=lambda found: found.name)
-def test_the_json_is_a_suite_of_great_expectations(found: Table) -> None:
+@pytest.mark.parametrize("path", sorted(suites.FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_the_json_is_a_suite_of_great_expectations(path: Path) -> None:
     from great_expectations import ExpectationSuite
 
-    stored = json.loads((suites.FOLDER / f"{found.name}.json").read_text())
+    stored = json.loads(path.read_text())
     loaded: Any = ExpectationSuite(**stored).to_json_dict()
 
     assert loaded["expectations"] == stored["expectations"]
