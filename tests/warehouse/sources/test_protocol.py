@@ -6,7 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import warehouse.sources
 from warehouse.sources import protocol
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Reading, named, recognize
+from warehouse.store.landing import land
+from warehouse.store.store import Store
 
 HEAVY = "sqlalchemy h5py darshan msgpack pandas scipy"
 
@@ -15,6 +22,48 @@ def test_every_module_with_a_source_is_found() -> None:
     folder = Path(protocol.__file__).parent
     declaring = [path for path in folder.rglob("*.py") if "\nSOURCE = " in path.read_text()]
     assert len({source.name for source in protocol.sources()}) == len(declaring)
+
+
+#: a format of polls that nobody has: a file in whatever room of the sources, and nothing else
+_NEW = """
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.sources.polls import polls
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+
+
+def pieces(path: Path, reading: Reading):
+    rows = pl.read_csv(path, skip_rows=1, has_header=False, separator=" ", new_columns=list(polls.REQUIRED))
+    lined = rows.with_row_index("line", offset=2).with_columns(raw=pl.lit(""))
+    yield polls.sifted(lined, reading)
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    return polls.completed(lambda: pieces(path, reading))
+
+
+SOURCE = Source("made-up", "Polls after a line.", "polls", lambda head: head.start.startswith(b"MADE UP"), read)
+"""
+
+
+def test_a_format_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = tmp_path / "made_up"
+    room.mkdir()
+    (room / "__init__.py").touch()
+    (room / "format.py").write_text(_NEW)
+    monkeypatch.setattr(warehouse.sources, "__path__", [*warehouse.sources.__path__, str(tmp_path)])
+    path = tmp_path / "polls"
+    path.write_text("MADE UP\n1500000000 a 1 2\n1500000002 a 3 4\n1500000002 a no 4\n")
+    protocol.sources.cache_clear()
+    try:
+        assert recognize(read_head(path)) is named("made-up")
+        landed = land(Store(tmp_path / "warehouse"), path, lambda _: Reading()).landing
+    finally:
+        protocol.sources.cache_clear()
+    assert (landed.format, landed.row_count(), landed.refused_count) == ("made-up", 2, 1)
 
 
 def test_finding_them_imports_nothing_heavy() -> None:

@@ -24,7 +24,7 @@ def sniff(head: Head) -> bool:
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read a log, plain or compressed once more; nothing of it depends on what else is said about the input."""
     from warehouse.sources.darshan.rows import batches
-    from warehouse.sources.files.plain import plain_file
+    from warehouse.sources.files.opening import plain_file
 
     with plain_file(path) as plain:
         yield from batches(plain, path.name)

@@ -11,7 +11,9 @@ from warehouse.contracts import columns as c
 from warehouse.errors import InputRefused
 from warehouse.sources.rows import times as job_times
 from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.faults import SHOWN_CHARS, Fault, Sifted, has_any, no_number, sift
+from warehouse.sources.rows.faults import SHOWN_CHARS, Fault, no_number, sift
+from warehouse.sources.rows.rejects import Sifted
+from warehouse.sources.rows.tables import text
 
 REQUIRED = ("layer", "node", "rank", "request_id", "event", "began_s", "ceased_s")
 OPTIONAL = ("layer_number", "peer", "bytes", "direction", "file", "is_collective")
@@ -70,13 +72,6 @@ def clock_of(times: pl.Series) -> Clock:
 
 
 # ---- cells
-
-
-def _text(rows: pl.DataFrame, name: str) -> pl.Expr:
-    if name not in rows.columns:
-        return pl.lit(None, pl.String)
-    text = pl.col(name).cast(pl.String).str.strip_chars()
-    return pl.when(text.str.len_bytes() > 0).then(text)
 
 
 def _bare(rows: pl.DataFrame, name: str) -> pl.Expr:
@@ -202,19 +197,19 @@ def typed(rows: pl.DataFrame, clock: Clock, zone: str, *, are_numbered: bool) ->
         raise InputRefused(f"The column {', '.join(nested)} has no plain values.", "Write one value a cell.")
     times = [column for name in _TIMES.values() for column in _times(rows, name, clock, zone).get_columns()]
     faulty = [short for short in _TIMES if f"{short}_reason" in {column.name for column in times}]
-    layer = _text(rows, "layer")
+    layer = text(rows, "layer")
     given = [name for name in _NUMBERS if name in rows.columns and not rows.schema[name].is_integer()]
     frame = rows.select(
         _whole(rows, "layer_number").alias("layer_number"),
         (layer if are_numbered else layer.str.to_lowercase()).alias("layer"),
-        _text(rows, "node").alias("node"),
+        text(rows, "node").alias("node"),
         _whole(rows, "rank").alias("rank"),
-        _text(rows, "request_id").alias("request_id"),
-        _text(rows, "event").str.to_lowercase().alias("event_kind"),
-        _text(rows, "peer").alias("peer"),
+        text(rows, "request_id").alias("request_id"),
+        text(rows, "event").str.to_lowercase().alias("event_kind"),
+        text(rows, "peer").alias("peer"),
         _real(rows, "bytes").alias("event_bytes"),
-        _text(rows, "direction").str.to_lowercase().alias("direction"),
-        _text(rows, "file").alias("path"),
+        text(rows, "direction").str.to_lowercase().alias("direction"),
+        text(rows, "file").alias("path"),
         _flag(rows, "is_collective").alias("is_collective"),
         *(pl.col(name).alias(_GIVEN + name) for name in given),
         *(pl.col(name) for name in (LINE, RAW) if name in rows.columns),
@@ -279,8 +274,3 @@ def sifted(frame: pl.DataFrame, faults: list[Fault], layers: Layers) -> Sifted:
     placed = layers.sift(found.rows)
     refused = pl.concat([found.refused, placed.refused]).sort(LINE)
     return Sifted(placed.rows.select(*ROWS.names(), LINE), refused)
-
-
-def is_sound(frame: pl.DataFrame, faults: list[Fault]) -> bool:
-    """Return whether no typed row has a fault of its own."""
-    return not has_any(frame, faults)

@@ -22,13 +22,11 @@ from warehouse.contracts.traces import TRACE_FILES, TRACE_MODULES, TRACE_REQUEST
 from warehouse.errors import InputRefused
 from warehouse.sources.events import rows as event_rows
 from warehouse.sources.events.rows import Clock, Layers
-from warehouse.sources.files.opening import refusing_parquet_damage
-from warehouse.sources.files.plain import plain_file
+from warehouse.sources.files.opening import plain_file
 from warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
-from warehouse.sources.rows import text_blocks, times, traced
+from warehouse.sources.rows import tables, times, traced
 from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.faults import Sifted
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, reject_frame
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, reject_frame
 
 MODULE = "EVENTS"
 _PIECE_ROWS = 1 << 19
@@ -40,19 +38,9 @@ _MOST_KINDS = 100
 
 def sniff(head: Head) -> bool:
     """Return whether the content is a table with all columns that request events must have."""
-    required = set(event_rows.REQUIRED)
     if head.start.startswith(PARQUET_MAGIC):
-        return head.path is not None and required <= set(_parquet_names(head.path))
-    line = head.lines[0] if head.lines else ""
-    return required <= set(text_blocks.header_of(line).names)
-
-
-def _parquet_names(path: Path) -> list[str]:
-    try:
-        with plain_file(path) as plain, refusing_parquet_damage():
-            return pl.scan_parquet(plain, glob=False).collect_schema().names()
-    except InputRefused:
-        return []
+        return head.path is not None and set(event_rows.REQUIRED) <= set(tables.parquet_names(head.path))
+    return set(event_rows.REQUIRED) <= tables.names_of(head.lines)
 
 
 # ---- pieces, as they lie in the table
@@ -81,8 +69,6 @@ class _Table:
             self.clock = event_rows.clock_of(rows["began_s"])
             self.layers = Layers(are_numbered="layer_number" in rows.columns)
         frame, faults = event_rows.typed(rows, self.clock, self.zone, are_numbered=self.layers.are_numbered)
-        if RAW not in rows.columns and not event_rows.is_sound(frame, faults):
-            return None
         found = event_rows.sifted(frame, faults, self.layers)
         return found if RAW in rows.columns or found.refused.is_empty() else None
 
@@ -105,43 +91,9 @@ def _pieces(path: Path, table: _Table) -> Iterator[Sifted]:
     with path.open("rb") as file:
         is_parquet = file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
     if is_parquet:
-        yield from _parquet_pieces(path, table)
+        yield from tables.parquet_pieces(path, event_rows.locate, table.typed, _PIECE_ROWS)
     else:
-        yield from _text_pieces(path, table)
-
-
-def _parquet_pieces(path: Path, table: _Table) -> Iterator[Sifted]:
-    with refusing_parquet_damage():
-        scanned = pl.scan_parquet(path, glob=False)
-        columns = event_rows.locate(scanned.collect_schema().names())
-        used = scanned.select(columns.values())
-        height = scanned.select(pl.len()).collect().item()
-    for first in range(0, height, _PIECE_ROWS):
-        with refusing_parquet_damage():
-            rows = used.slice(first, _PIECE_ROWS).collect()
-            lined = rows.with_columns(pl.int_range(first + 1, first + 1 + rows.height, dtype=pl.Int64).alias(LINE))
-            found = table.typed(lined)
-            if found is None:
-                shown = lined.select(pl.struct(pl.exclude(LINE).cast(pl.String, strict=False)).struct.json_encode())
-                found = table.typed(lined.with_columns(shown.to_series().alias(RAW)))
-        if found is not None:
-            yield found
-
-
-def _text_pieces(path: Path, table: _Table) -> Iterator[Sifted]:
-    header = text_blocks.read_header(path)
-    columns = event_rows.locate(header.names)
-    text_blocks.require_single(header, list(columns))
-    for block in text_blocks.blocks(path):
-        cells = text_blocks.quick_cells(block, header, columns)
-        found = None if cells is None else table.typed(cells)
-        if found is not None:
-            yield found
-            continue
-        for careful in text_blocks.careful_cells(block, header, columns):
-            read = table.typed(careful.rows)
-            if read is not None:
-                yield Sifted(read.rows, pl.concat([read.refused, careful.refused]).sort(LINE))
+        yield from tables.text_pieces(path, event_rows.locate, table.typed)
 
 
 # ---- the whole, by time

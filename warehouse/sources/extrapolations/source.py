@@ -31,7 +31,7 @@ def sniff(head: Head) -> bool:
 
 def _is_compressed_trace(path: Path) -> bool:
     from warehouse.sources.extrapolations import compressed_traces
-    from warehouse.sources.files.plain import plain_file
+    from warehouse.sources.files.opening import plain_file
 
     try:
         with plain_file(path) as plain:
@@ -61,21 +61,18 @@ def batch(record: Record) -> Batch:
 def _content(path: Path) -> bytes:
     """Return the record's bytes, and no more of a JSON file than a record may have."""
     from warehouse.sources.extrapolations.record import MOST_BYTES
-    from warehouse.sources.files.opening import DAMAGE, open_bytes
+    from warehouse.sources.files.opening import open_bytes, refusing_damage
 
-    try:
-        with open_bytes(path) as file:
-            content = file.read(len(PARQUET_MAGIC))
-            if content != PARQUET_MAGIC:
-                return content + file.read(MOST_BYTES)
-    except DAMAGE as error:
-        raise InputRefused(f"The file cannot be read: {error}.", "Fetch or decompress it anew.") from error
+    with refusing_damage("The file cannot be read", "Fetch or decompress it anew."), open_bytes(path) as file:
+        content = file.read(len(PARQUET_MAGIC))
+        if content != PARQUET_MAGIC:
+            return content + file.read(MOST_BYTES)
     return _of_trace(path)
 
 
 def _of_trace(path: Path) -> bytes:
     from warehouse.sources.extrapolations import compressed_traces
-    from warehouse.sources.files.plain import plain_file
+    from warehouse.sources.files.opening import plain_file
 
     with plain_file(path) as plain:
         text = compressed_traces.read(plain)[1].get(METADATA_KEY)

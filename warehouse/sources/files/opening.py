@@ -7,6 +7,8 @@ import gzip
 import hashlib
 import io
 import lzma
+import shutil
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -90,13 +92,42 @@ def open_bytes(path: Path) -> IO[bytes]:
 DAMAGE = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
 
 
+@contextmanager
+def refusing_damage(said: str = "The file is damaged", remedy: str = "Fetch or compress it anew.") -> Iterator[None]:
+    """Turn what a damaged file raises while it is read into InputRefused."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise InputRefused(f"{said}: {error}.", remedy) from error
+
+
+def damaged_after(line: int, error: Exception) -> InputRefused:
+    """Return the refusal of a file of which so many lines were read."""
+    return InputRefused(
+        f"The file is damaged after line {line}: {error}.", "Fetch or compress it anew; nothing of it was landed."
+    )
+
+
+@contextmanager
+def plain_file(path: Path) -> Iterator[Path]:
+    """Give the path itself, or that of a decompressed copy that vanishes at the end; refuse a damaged one.
+
+    For readers that must seek.
+    """
+    if compression(path) is None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="iosig-") as folder:
+        copy = Path(folder) / "input"
+        with refusing_damage(), open_bytes(path) as packed, copy.open("wb") as unpacked:
+            shutil.copyfileobj(packed, unpacked, _CHUNK_BYTES)
+        yield copy
+
+
 def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
     """Read the start of a file, decompressed; refuse what is empty or damaged."""
-    try:
-        with open_bytes(path) as file:
-            start = file.read(HEAD_BYTES)
-    except DAMAGE as error:
-        raise InputRefused(f"The file cannot be read: {error}.", "Fetch or decompress it anew.") from error
+    with refusing_damage("The file cannot be read", "Fetch or decompress it anew."), open_bytes(path) as file:
+        start = file.read(HEAD_BYTES)
     if not start:
         raise InputRefused("The file is empty.", "Check the export that made it.")
     return Head(path.name, start, columns or {}, path)
@@ -149,9 +180,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
                 except UnicodeDecodeError:
                     yield number, None, stripped.decode("utf-8", "backslashreplace")
     except DAMAGE as error:
-        raise InputRefused(
-            f"The file is damaged after line {number}: {error}.", "Fetch or compress it anew; nothing of it was landed."
-        ) from error
+        raise damaged_after(number, error) from error
 
 
 @contextmanager

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
+from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.sources.jobs.records import settle
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import times
 from warehouse.sources.rows.log_lines import blocks
-from warehouse.sources.rows.rejects import reject_frame
+from warehouse.sources.rows.rejects import refused
 
 #: started, or restarted from a checkpoint
 STARTED = ("S", "T")
@@ -185,12 +186,11 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """
     time_zone = times.require_zone(reading.time_zone)
     for block in blocks(path):
-        if not block.refused.is_empty():
-            yield reject_frame(block.refused)
-        frame = _head(block.lines)
+        yield from refused(block.refused)
+        frame = _head(block.rows)
         frame = _faults(frame.join(_values(frame), on="line", how="left", maintain_order="left"))
         relevant = frame.filter(pl.col("reason").is_not_null() | pl.col("kind").is_in(_KINDS))
-        yield from settle(_cells(relevant), time_zone).batches()
+        yield from settle(_cells(relevant), time_zone).batches(JOB_RECORDS)
 
 
 SOURCE = Source(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import polars as pl
 
 from warehouse.contracts import frames
 from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.sources.protocol import Batch
 from warehouse.sources.rows import times
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, reject_frame
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 
 #: Slurm's one- and two-letter state codes (sacct manual, "Job state codes")
 SHORT_STATES = {
@@ -58,23 +54,8 @@ _COUNT = r"^(?P<digits>[0-9]{1,12})(?P<unit>[KMkm]?)$"
 _SHOWN_CHARS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
-    """Rows of `job_records`, and the refused ones (line, reason, remedy, raw)."""
-
-    rows: pl.DataFrame
-    refused: pl.DataFrame
-
-    def batches(self) -> Iterator[Batch]:
-        """Yield what there is to land."""
-        if not self.rows.is_empty():
-            yield Batch(JOB_RECORDS, self.rows)
-        if not self.refused.is_empty():
-            yield reject_frame(self.refused)
-
-
-def settle(cells: pl.DataFrame, time_zone: str) -> Records:
-    """Read cells into job records; a cell that cannot be read refuses its row.
+def settle(cells: pl.DataFrame, time_zone: str) -> Sifted:
+    """Read cells into rows of `job_records`; a cell that cannot be read refuses its row.
 
     `cells` holds `line` (unique), and of these columns whichever the log has: the text columns of
     `job_records`, `state` and `cancelled_by`, the counts, the three times (text, or UTC instants already),
@@ -192,7 +173,7 @@ def _ends(frame: pl.DataFrame) -> pl.DataFrame:
     return _refuse(frame, outside, pl.lit("The end time lies outside 1970 to 2261."), "Check the elapsed time.")
 
 
-def _split(frame: pl.DataFrame) -> Records:
+def _split(frame: pl.DataFrame) -> Sifted:
     expected = frames.schema(JOB_RECORDS)
     sound = frame.filter(pl.col("reason").is_null())
     rows, broken = frames.split(
@@ -205,4 +186,4 @@ def _split(frame: pl.DataFrame) -> Records:
         remedy=pl.lit("Look the rule up in the data dictionary and mend the log."),
     ).join(frame.select("line", "raw"), on="line", how="left")
     refused = pl.concat([frame.filter(pl.col("reason").is_not_null()).select(REJECT_SCHEMA.names()), unruly])
-    return Records(rows, refused.sort("line"))
+    return Sifted(rows, refused.sort("line"))

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
+from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.sources.jobs.records import settle
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import times as job_times
 from warehouse.sources.rows.log_lines import blocks
-from warehouse.sources.rows.rejects import reject_frame
+from warehouse.sources.rows.rejects import refused
 
 #: our cells, and the fields of sacct that fill them, the best first
 FIELDS = {
@@ -145,13 +146,12 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         return numbers.setdefault(_layout(text), len(numbers)) if _is_header(text) else None
 
     for block in blocks(path, header_number):
-        if not block.refused.is_empty():
-            yield reject_frame(block.refused)
+        yield from refused(block.refused)
         layouts: dict[int | None, tuple[str, ...]] = dict(enumerate(numbers))
-        parts = block.lines.partition_by("header", as_dict=True, include_key=False)
+        parts = block.rows.partition_by("header", as_dict=True, include_key=False)
         cells = [part for (number,), lines in parts.items() for part in _part(lines, layouts.get(number))]
         if cells:
-            yield from settle(pl.concat(cells, how="diagonal").sort("line"), time_zone).batches()
+            yield from settle(pl.concat(cells, how="diagonal").sort("line"), time_zone).batches(JOB_RECORDS)
 
 
 SOURCE = Source(

@@ -14,11 +14,13 @@ from typing import TypeAlias
 
 import polars as pl
 
+from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.errors import InputRefused
 from warehouse.sources.files.opening import DAMAGE, open_bytes
-from warehouse.sources.jobs.records import Records, settle
+from warehouse.sources.jobs.records import settle
 from warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch, Head, Reading, Source
 from warehouse.sources.rows import times as job_times
+from warehouse.sources.rows.rejects import Sifted
 
 Cells: TypeAlias = dict[str, str | None]
 _TEXTS = ("job_id", "user", "account", "cluster", "job_name", "partition", "state", "cancelled_by")
@@ -241,11 +243,11 @@ def _raw(record: object) -> str:
         return "(nested too deeply to be shown)"
 
 
-def _with_raw(settled: Records, records: Mapping[int, object]) -> Records:
+def _with_raw(settled: Sifted, records: Mapping[int, object]) -> Sifted:
     """Show refused records as they are; to write all records out would cost more than to read them."""
     lines = settled.refused["line"].to_list()
     raw = [_raw(records[line]) for line in lines]
-    return Records(settled.rows, settled.refused.with_columns(raw=pl.Series(raw, dtype=pl.String)))
+    return Sifted(settled.rows, settled.refused.with_columns(raw=pl.Series(raw, dtype=pl.String)))
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
@@ -259,7 +261,9 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     while block := list(islice(numbered, _BLOCK_RECORDS)):
         rows = [[line, *(cells.get(name) for name in _NAMES)] for line, (cells, _) in block]
         cells = pl.DataFrame(rows, schema=_CELL_SCHEMA, orient="row")
-        yield from _with_raw(settle(cells, time_zone), {line: record for line, (_, record) in block}).batches()
+        yield from _with_raw(settle(cells, time_zone), {line: record for line, (_, record) in block}).batches(
+            JOB_RECORDS
+        )
 
 
 SOURCE = Source(

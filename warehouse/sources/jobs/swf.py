@@ -12,11 +12,12 @@ from pathlib import Path
 
 import polars as pl
 
+from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.errors import InputRefused
 from warehouse.sources.jobs.records import INSTANT, settle
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows.log_lines import blocks
-from warehouse.sources.rows.rejects import reject_frame
+from warehouse.sources.rows.rejects import refused
 
 FIELDS = (
     "job",
@@ -171,17 +172,16 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     header: dict[str, str] = {}
     whole_jobs = pl.Series(dtype=pl.String)
     for block in blocks(path):
-        if not block.refused.is_empty():
-            yield reject_frame(block.refused)
+        yield from refused(block.refused)
         is_comment = pl.col("raw").str.strip_chars_start().str.starts_with(";")
-        comments = block.lines.filter(is_comment)["raw"].str.strip_chars().to_list()
+        comments = block.rows.filter(is_comment)["raw"].str.strip_chars().to_list()
         header = _header(comments) | header
-        frame = _fields(block.lines.filter(~is_comment))
+        frame = _fields(block.rows.filter(~is_comment))
         if frame.is_empty():
             continue
         is_whole = pl.col("reason").is_null() & ~pl.col("status").is_in(PARTIAL).fill_null(False)
         whole_jobs = pl.concat([whole_jobs, frame.filter(is_whole)["job"]])
-        yield from settle(_cells(_without_parts(frame, whole_jobs), header), "UTC").batches()
+        yield from settle(_cells(_without_parts(frame, whole_jobs), header), "UTC").batches(JOB_RECORDS)
 
 
 SOURCE = Source(

@@ -1,6 +1,6 @@
 """Polls of storage controllers: CSV, Parquet, LMT's and TOKIO's own forms.
 
-- `csv`: Polls as delimited text with a header: fast where the text is sound, line by line where it is not.
+- `csv`: Polls as delimited text with a header; other columns than ours are left alone.
 - `grids`: Polls that come as a grid of times and targets: its edges, its gaps, its rows.
 - `h5lmt`: pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, a day a file.
 - `hdf5`: What the HDF5 archives of Lustre throughput hold, read by h5py; runs in a child process, see `child`.
@@ -10,7 +10,7 @@
   since the last ones seen, by index, and what they say was moved.
 - `lmt_queries`: LMT databases: cumulative byte counters of every Lustre target, in SQLite or behind a MariaDB/MySQL
   URL.
-- `parquet`: Polls as Parquet, with the published column names or a mapping; a refused row's line is its ordinal.
+- `parquet`: Polls as Parquet, with the published column names or a mapping; other columns than ours are left alone.
 - `polls`: Polls in any table: from its columns to landed polls, and the interval where the table does not say it.
 - `tokio`: TOKIO time series archives (`.hdf5`): throughput per storage target. Times are LEFT edges, -0.0 is
   missing.

@@ -14,14 +14,14 @@ import polars as pl
 from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused
 from warehouse.sources.files.child import arrays_from_child
-from warehouse.sources.files.plain import plain_file
+from warehouse.sources.files.opening import plain_file
 from warehouse.sources.polls import hdf5
 from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from warehouse.sources.protocol import Batch, Reading
 from warehouse.sources.rows import times as job_times
 from warehouse.sources.rows.delimited import LINE, RAW
 from warehouse.sources.rows.faults import of_contract, sift
-from warehouse.sources.rows.rejects import reject_frame, rejects
+from warehouse.sources.rows.rejects import refused, rejects
 
 Edge = Literal["left", "right"]
 Marks = npt.NDArray[np.bool_]
@@ -121,11 +121,7 @@ def _rates(block: hdf5.Arrays, direction: str, unit_s: npt.NDArray[Any], is_reco
 
 def _sifted(rows: pl.DataFrame) -> Iterator[Batch]:
     shown = pl.format("{}: read {}, write {}", "controller", "read_bytes_per_s", "write_bytes_per_s").alias(RAW)
-    found = sift(rows.with_columns(shown), of_contract(POLLS))
-    if not found.rows.is_empty():
-        yield Batch(POLLS, found.rows.select(POLLS.column_names))
-    if not found.refused.is_empty():
-        yield reject_frame(found.refused)
+    yield from sift(rows.with_columns(shown), of_contract(POLLS)).batches(POLLS)
 
 
 def _without_first(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -158,6 +154,5 @@ def read_grid(
             rows = _rows(grid, block, found, reading.filesystem)
             if edge == "right":
                 rows, lost = _without_first(rows)
-                if not lost.is_empty():
-                    yield reject_frame(lost)
+                yield from refused(lost)
             yield from _sifted(rows)

@@ -22,13 +22,13 @@ from sqlalchemy import exc
 
 from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused, UsageError
-from warehouse.sources.files.plain import plain_file
+from warehouse.sources.files.opening import plain_file
 from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from warehouse.sources.protocol import Batch, Reading
 from warehouse.sources.rows import counters, times as job_times
 from warehouse.sources.rows.delimited import LINE, RAW
 from warehouse.sources.rows.faults import Fault, of_contract, sift
-from warehouse.sources.rows.rejects import reject_frame
+from warehouse.sources.rows.rejects import refused
 
 #: batches are made of whole targets, and go out when they are about as large
 BATCH_ROWS = 2_000_000
@@ -249,9 +249,7 @@ def _batches(connection: sa.Connection, reading: Reading) -> Iterator[Batch]:
         usable = sift(_readings(connection, target, instants), faults_of(has_name=target.controller is not None))
         readings, contradicting = without_repeats(usable.rows)
         found = sift(_rows_of(target, polls_of(readings), reading), of_contract(POLLS))
-        refused = pl.concat([usable.refused, contradicting, found.refused])
-        if not refused.is_empty():
-            yield reject_frame(refused)
+        yield from refused(pl.concat([usable.refused, contradicting, found.refused]))
         waiting.append(found.rows.select(POLLS.column_names))
         if sum(rows.height for rows in waiting) >= BATCH_ROWS:
             yield Batch(POLLS, pl.concat(waiting))

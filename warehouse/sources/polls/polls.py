@@ -14,8 +14,9 @@ from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch, Reading
 from warehouse.sources.rows import times as job_times
 from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.faults import Fault, Sifted, has_any, no_number, of_contract, sift
-from warehouse.sources.rows.rejects import reject_frame
+from warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
+from warehouse.sources.rows.rejects import Sifted
+from warehouse.sources.rows.tables import text
 
 DEFAULT_FILESYSTEM = "default"
 REQUIRED = ("polled_at", "controller", "read_bytes_per_s", "write_bytes_per_s")
@@ -106,13 +107,6 @@ def _faults(times: pl.DataFrame, given: Collection[str]) -> list[Fault]:
     return [*([time] if "reason" in times.columns else []), *numbers, *contract]
 
 
-def _text_column(rows: pl.DataFrame, name: str) -> pl.Expr:
-    if name not in rows.columns:
-        return pl.lit(None, pl.String)
-    text = pl.col(name).cast(pl.String).str.strip_chars()
-    return pl.when(text.str.len_bytes() > 0).then(text)
-
-
 def _number_column(rows: pl.DataFrame, name: str) -> pl.Expr:
     if name not in rows.columns:
         return pl.lit(None, pl.Float64).alias(name)
@@ -127,13 +121,13 @@ def typed(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Faul
     """
     zone = job_times.require_zone(reading.time_zone)
     given = [name for name in NUMBERS if name in rows.columns and rows.schema[name] != pl.Float64]
-    filesystem = pl.coalesce(_text_column(rows, "filesystem"), pl.lit(reading.filesystem or DEFAULT_FILESYSTEM))
+    filesystem = pl.coalesce(text(rows, "filesystem"), pl.lit(reading.filesystem or DEFAULT_FILESYSTEM))
     is_missing = pl.any_horizontal(_number_column(rows, name).is_null() for name in REQUIRED[2:])
     times = instants(rows["polled_at"], zone)
     frame = rows.select(
         *times.get_columns(),
         filesystem.alias("filesystem"),
-        _text_column(rows, "controller").alias("controller"),
+        text(rows, "controller").alias("controller"),
         *(_number_column(rows, name) for name in NUMBERS),
         pl.when(is_missing).then(pl.lit("missing")).alias("flag"),
         *(pl.col(name).alias(_GIVEN + name) for name in given),
@@ -142,17 +136,15 @@ def typed(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Faul
     return frame, _faults(times, given)
 
 
-def sifted(frame: pl.DataFrame, faults: list[Fault]) -> Sifted:
-    """Part typed rows; the good ones hold the columns of `polls` and `line`."""
-    found = sift(frame, faults)
-    return Sifted(found.rows.select(*POLLS.column_names, LINE), found.refused)
+def sifted(rows: pl.DataFrame, reading: Reading) -> Sifted | None:
+    """Read and part a table's rows (see `typed`); the good ones hold the columns of `polls` and `line`.
 
-
-def all_good(frame: pl.DataFrame, faults: list[Fault]) -> Sifted | None:
-    """Return typed rows as they are if none of them has a fault, else None."""
-    if has_any(frame, faults):
+    None where a row is refused whose `raw` is not there to be shown.
+    """
+    found = sift(*typed(rows, reading))
+    if not found.refused.is_empty() and RAW not in rows.columns:
         return None
-    return Sifted(frame.select(*POLLS.column_names, LINE), pl.DataFrame())
+    return Sifted(found.rows.select(*POLLS.column_names, LINE), found.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +182,8 @@ def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterato
         pl.lit("Add the column interval_s."),
     )
     found = sift(rows, [unknown])
-    if not found.rows.is_empty():
-        yield Batch(POLLS, found.rows.select(POLLS.column_names))
-    refused = [part for part in (pl.DataFrame() if is_again else piece.refused, found.refused) if not part.is_empty()]
-    if refused:
-        yield reject_frame(pl.concat(refused))
+    refused = found.refused if is_again else pl.concat([piece.refused, found.refused])
+    yield from Sifted(found.rows, refused).batches(POLLS)
 
 
 def completed(read: Callable[[], Iterator[Sifted]]) -> Iterator[Batch]:

@@ -268,7 +268,7 @@ def read_batches(path: Path) -> Iterator[Batch]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    from warehouse.sources.files.opening import DAMAGE, open_bytes
+    from warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes
 
     number = 0
     try:
@@ -279,9 +279,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     raise InputRefused(f"Line {number} is longer than {LONGEST_LINE_BYTES:,} bytes.", _REMEDY)
                 yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
     except DAMAGE as error:
-        raise InputRefused(
-            f"The file is damaged after line {number}: {error}.", "Fetch or compress it anew; nothing of it was landed."
-        ) from error
+        raise damaged_after(number, error) from error
 
 
 def _held(rows: list[dict[str, Any]], raw: list[str]) -> Iterator[Batch]:

@@ -145,18 +145,15 @@ def is_exported(file: IO[bytes]) -> bool:
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[Form, Files]]:
     """Open the trace that lies in a folder, an archive of one, plain or compressed, or a single text file."""
-    from warehouse.sources.files.opening import DAMAGE, open_bytes, read_head
+    from warehouse.sources.files.opening import open_bytes, read_head, refusing_damage
     from warehouse.sources.files.tarred import is_tar
 
     if path.is_dir():
         yield _of_folder(path)
     elif is_tar(read_head(path).start):
         with tempfile.SpooledTemporaryFile(_KEPT_IN_MEMORY_BYTES) as store:
-            try:
-                with open_bytes(path) as archive:
-                    members = _copied(archive, store, FREE_BYTES + MOST_TIMES * path.stat().st_size)
-            except DAMAGE as error:
-                raise InputRefused(f"The archive is damaged: {error}.", "Fetch or compress it anew.") from error
+            with refusing_damage("The archive is damaged"), open_bytes(path) as archive:
+                members = _copied(archive, store, FREE_BYTES + MOST_TIMES * path.stat().st_size)
             yield _of_archive(store, members)
     else:
         yield "text", _SingleFile(path)
@@ -233,14 +230,11 @@ class _SingleFile:
 
     def read(self, name: str, most: int | None = None) -> bytes:
         """Return the content, or its start, decompressed."""
-        from warehouse.sources.files.opening import DAMAGE, open_bytes
+        from warehouse.sources.files.opening import open_bytes, refusing_damage
 
         _check_size(self.names, name)
-        try:
-            with open_bytes(self._path) as file:
-                content = file.read(most or MOST_FILE_BYTES + 1)
-        except DAMAGE as error:
-            raise InputRefused(f"The file is damaged: {error}.", "Fetch or compress it anew.") from error
+        with refusing_damage(), open_bytes(self._path) as file:
+            content = file.read(most or MOST_FILE_BYTES + 1)
         _check_size({name: len(content)}, name)
         return content
 

@@ -22,7 +22,7 @@ import polars as pl
 from warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.sources.protocol import Batch
 from warehouse.sources.rows import traced
-from warehouse.sources.rows.rejects import reject_frame
+from warehouse.sources.rows.rejects import refused
 
 _O_APPEND = 1024
 _MPI_MODE_APPEND = 128
@@ -362,9 +362,7 @@ class Requests:
         counted = rows.filter(~pl.col("is_nested")).group_by("layer", "file_number", "rank", maintain_order=True)
         self._records.append(counted.agg(_counted()))
         yield from self._requests(rows.filter(pl.col("deed").is_in(["read", "write"])))
-        refused = placed.filter("is_malformed")
-        if not refused.is_empty():
-            yield reject_frame(_refused(refused))
+        yield from refused(_malformed(placed.filter("is_malformed")))
 
     def finish(self) -> Iterator[Batch]:
         """Yield the files that were touched and, for each process, what was done to each."""
@@ -422,7 +420,7 @@ def _placed(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([_posix_offsets(posix), _mpi_offsets(mpi)]).sort("place")
 
 
-def _refused(rows: pl.DataFrame) -> pl.DataFrame:
+def _malformed(rows: pl.DataFrame) -> pl.DataFrame:
     """Return malformed requests as refused rows; the line is that of the process's calls."""
     return rows.select(
         line=pl.col("call") + 1,

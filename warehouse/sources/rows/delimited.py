@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from warehouse.sources.files.opening import text_lines
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
+from warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
 
 _CHUNK_ROWS = 200_000
 LINE = "line"
 RAW = "raw"
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """A piece of delimited text: rows as text columns with `line` and `raw`, and the refused lines."""
-
-    rows: pl.DataFrame
-    refused: pl.DataFrame
 
 
 def _split(text: str, delimiter: str, quoted: bool) -> list[str]:
@@ -35,19 +26,19 @@ def _split(text: str, delimiter: str, quoted: bool) -> list[str]:
 
 def read_cells(
     path: Path, names: list[str], delimiter: str, *, skip_lines: int = 0, quoted: bool = True
-) -> Iterator[Cells]:
+) -> Iterator[Sifted]:
     """Read delimited text in pieces of bounded size; a line that does not split into the named columns is refused.
 
     A blank `delimiter` splits at runs of white space. Empty lines are skipped; a quoted cell may not span
-    lines. Empty cells become NULL.
+    lines. Empty cells become NULL. Rows hold `line` and `raw` beside the named columns.
     """
     rows: list[list[str | None]] = []
-    refused: list[tuple[int, str, str, str]] = []
+    refused: list[Refused] = []
     for number, text, raw in text_lines(path):
         if number <= skip_lines or (text is not None and not text.strip()):
             continue
         if text is None:
-            refused.append((number, "The line is not UTF-8 text.", "Export the log as UTF-8.", raw))
+            refused.append(no_text(number, raw))
             continue
         try:
             cells = _split(text, delimiter, quoted)
@@ -67,9 +58,6 @@ def read_cells(
     yield _cells(rows, refused, names)
 
 
-def _cells(rows: list[list[str | None]], refused: list[tuple[int, str, str, str]], names: list[str]) -> Cells:
+def _cells(rows: list[list[str | None]], refused: list[Refused], names: list[str]) -> Sifted:
     frame = pl.DataFrame(rows, schema=dict.fromkeys([*names, LINE, RAW], pl.String), orient="row")
-    return Cells(
-        frame.with_columns(pl.col(LINE).cast(pl.Int64)),
-        pl.DataFrame(refused, schema=REJECT_SCHEMA, orient="row"),
-    )
+    return Sifted(frame.with_columns(pl.col(LINE).cast(pl.Int64)), frame_of(refused))

@@ -10,7 +10,7 @@ import polars as pl
 
 from warehouse.contracts import Table, frames
 from warehouse.sources.rows.delimited import LINE, RAW
-from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 
 SHOWN_CHARS = 60
 _RULE = re.compile(r"(?P<column>.+?)_(?P<kind>not_null|finite|known|at_least|at_most)(?:_(?P<bound>\S+))?")
@@ -30,14 +30,6 @@ class Fault:
     broken: pl.Expr
     reason: pl.Expr
     remedy: pl.Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Sifted:
-    """The good rows with all their columns, and the refused ones as line, reason, remedy and raw."""
-
-    rows: pl.DataFrame
-    refused: pl.DataFrame
 
 
 def of_contract(table: Table, *, but: Collection[str] = ()) -> list[Fault]:
@@ -62,7 +54,7 @@ def no_number(given: str, column: str) -> Fault:
     )
 
 
-def has_any(rows: pl.DataFrame, faults: Sequence[Fault]) -> bool:
+def _has_any(rows: pl.DataFrame, faults: Sequence[Fault]) -> bool:
     """Return whether any row has any of the faults."""
     if rows.is_empty() or not faults:
         return False
@@ -71,7 +63,7 @@ def has_any(rows: pl.DataFrame, faults: Sequence[Fault]) -> bool:
 
 def sift(rows: pl.DataFrame, faults: Sequence[Fault]) -> Sifted:
     """Part the rows; they hold `line` and may hold `raw`. A refused row says its first fault."""
-    if not has_any(rows, faults):
+    if not _has_any(rows, faults):
         return Sifted(rows, pl.DataFrame(schema=REJECT_SCHEMA))
     number = pl.coalesce(
         *(pl.when(fault.broken).then(pl.lit(index)) for index, fault in enumerate(faults)), pl.lit(None, pl.Int32)

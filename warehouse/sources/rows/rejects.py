@@ -1,21 +1,55 @@
-"""Refused rows: one way to make them, so that all look alike."""
+"""Refused rows: one way to make them, so that all look alike; beside them, the rows that are good."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import polars as pl
 
+from warehouse.contracts import Table
 from warehouse.contracts.quality import REJECTS
 from warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch
 
 #: what a source knows of a refused row; landing adds `landing_id` and `source_file`
 SCHEMA = pl.Schema({"line": pl.Int64, "reason": pl.String, "remedy": pl.String, "raw": pl.String})
+#: a refused row as these columns
+Refused = tuple[int | None, str, str, str | None]
 
 
-def rejects(rows: Iterable[tuple[int | None, str, str, str | None]]) -> Batch:
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """The good rows with all their columns, and the refused ones as line, reason, remedy and raw."""
+
+    rows: pl.DataFrame
+    refused: pl.DataFrame
+
+    def batches(self, table: Table) -> Iterator[Batch]:
+        """Yield what there is to land: good rows, which hold the table's columns, and refused ones."""
+        if not self.rows.is_empty():
+            yield Batch(table, self.rows.select(table.column_names))
+        yield from refused(self.refused)
+
+
+def refused(rows: pl.DataFrame) -> Iterator[Batch]:
+    """Yield refused rows as a batch of `rejects`, if there are any."""
+    if not rows.is_empty():
+        yield reject_frame(rows)
+
+
+def frame_of(rows: Iterable[Refused]) -> pl.DataFrame:
+    """Return refused rows as a frame of SCHEMA."""
+    return pl.DataFrame(list(rows), schema=SCHEMA, orient="row")
+
+
+def no_text(line: int, raw: str) -> Refused:
+    """Return the refused row that a line is which is no text."""
+    return line, "The line is not UTF-8 text.", "Export the log as UTF-8.", raw
+
+
+def rejects(rows: Iterable[Refused]) -> Batch:
     """Return refused rows (line, reason, remedy, raw) as a batch of `rejects`; raw text is cut."""
-    return reject_frame(pl.DataFrame(list(rows), schema=SCHEMA, orient="row"))
+    return reject_frame(frame_of(rows))
 
 
 def reject_frame(rows: pl.DataFrame) -> Batch:

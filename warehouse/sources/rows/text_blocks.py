@@ -13,8 +13,9 @@ from typing import IO, cast
 import polars as pl
 
 from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import DAMAGE, open_bytes
-from warehouse.sources.rows.delimited import LINE, RAW, Cells, read_cells
+from warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, refusing_damage
+from warehouse.sources.rows.delimited import LINE, RAW, read_cells
+from warehouse.sources.rows.rejects import Sifted
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20
@@ -55,11 +56,8 @@ def _split(line: str, delimiter: str) -> tuple[str, ...]:
 
 def read_header(path: Path) -> Header:
     """Return the header of a file, plain or compressed."""
-    try:
-        with open_bytes(path) as file:
-            line = file.readline(LONGEST_LINE_BYTES)
-    except DAMAGE as error:
-        raise InputRefused(f"The file is damaged: {error}.", "Fetch or compress it anew.") from error
+    with refusing_damage(), open_bytes(path) as file:
+        line = file.readline(LONGEST_LINE_BYTES)
     return header_of(line.removeprefix(_BOM).decode("utf-8", "replace"))
 
 
@@ -77,10 +75,7 @@ def blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
                 yield Block(first, count, content)
                 first += count
     except DAMAGE as error:
-        raise InputRefused(
-            f"The file is damaged after line {first - 1}: {error}.",
-            "Fetch or compress it anew; nothing of it was landed.",
-        ) from error
+        raise damaged_after(first - 1, error) from error
 
 
 def _rest_of_line(file: IO[bytes]) -> bytes:
@@ -127,7 +122,7 @@ def _is_utf8(content: bytes) -> bool:
     return True
 
 
-def careful_cells(block: Block, header: Header, columns: Mapping[str, str]) -> Iterator[Cells]:
+def careful_cells(block: Block, header: Header, columns: Mapping[str, str]) -> Iterator[Sifted]:
     """Read a block line by line: rows as text with `line` and `raw`, and each line that is wrong by itself."""
     names = [f"column {index}" for index in range(len(header.names))]
     with tempfile.TemporaryDirectory(prefix="iosig-") as folder:
@@ -137,7 +132,7 @@ def careful_cells(block: Block, header: Header, columns: Mapping[str, str]) -> I
         line = pl.col(LINE) + (block.first_line - 2)
         wanted = [pl.col(names[header.names.index(theirs)]).alias(ours) for ours, theirs in columns.items()]
         for cells in read_cells(copy, names, header.delimiter):
-            yield Cells(cells.rows.select(*wanted, line, RAW), cells.refused.with_columns(line))
+            yield Sifted(cells.rows.select(*wanted, line, RAW), cells.refused.with_columns(line))
 
 
 def require_single(header: Header, names: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import counters, times as job_times
 from warehouse.sources.rows.delimited import LINE, RAW, read_cells
 from warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
-from warehouse.sources.rows.rejects import reject_frame
+from warehouse.sources.rows.rejects import Sifted, refused
 
 VALUES = ("counter", "rate", "volume")
 DIRECTIONS = ("read", "write", "unstated")
@@ -225,7 +225,7 @@ def _rated(timed: pl.DataFrame, rows: pl.DataFrame, *, is_volume: bool) -> pl.Da
 
 def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
     for measure in layout.measures:
-        intervals, refused = _measured(rows, measure)
+        intervals, faulty = _measured(rows, measure)
         found = sift(
             intervals.select(
                 pl.lit(subject(name)).alias("subject_id"),
@@ -240,15 +240,7 @@ def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
             ),
             of_contract(SERIES),
         )
-        if not found.rows.is_empty():
-            yield Batch(SERIES, found.rows.select(SERIES.column_names))
-        yield from _rejects([refused, found.refused])
-
-
-def _rejects(parts: list[pl.DataFrame]) -> Iterator[Batch]:
-    refused = pl.concat(parts)
-    if not refused.is_empty():
-        yield reject_frame(refused.sort("line"))
+        yield from Sifted(found.rows, pl.concat([faulty, found.refused]).sort("line")).batches(SERIES)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
@@ -258,8 +250,8 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     used = [layout.time, *(measure.name for measure in layout.measures)]
     pieces = list(read_cells(path, list(layout.names), layout.delimiter, skip_lines=layout.header_lines))
     cells = pl.concat([piece.rows.select(*used, LINE, RAW) for piece in pieces])
-    rows, refused = _timed(cells, layout, zone)
-    yield from _rejects([*(piece.refused for piece in pieces), refused])
+    rows, untimely = _timed(cells, layout, zone)
+    yield from refused(pl.concat([*(piece.refused for piece in pieces), untimely]).sort("line"))
     yield from _batches(path.name, layout, rows)
 
 

@@ -24,6 +24,7 @@ from warehouse.errors import InputRefused
 from warehouse.sources.events import source
 from warehouse.sources.files.opening import read_head
 from warehouse.sources.protocol import Head, Reading, recognize
+from warehouse.sources.rows import text_blocks
 from warehouse.store.landing import land
 from warehouse.store.store import Store
 
@@ -147,8 +148,8 @@ def test_other_columns_and_their_order_do_not_matter(tmp_path: Path) -> None:
 def test_events_land_by_time_whatever_their_order(tmp_path: Path, lines: list[str], block_bytes: int) -> None:
     whole = of(tmp_path, *GOOD)["request_events"]
     with pytest.MonkeyPatch.context() as patch:
-        blocks = source.text_blocks.blocks
-        patch.setattr("warehouse.sources.rows.text_blocks.blocks", lambda path: blocks(path, block_bytes))
+        blocks = text_blocks.blocks
+        patch.setattr("warehouse.sources.rows.text_blocks.blocks", lambda path, _: blocks(path, block_bytes))
         found = of(tmp_path, *lines)["request_events"]
     assert found["event"].to_list() == list(range(7))
     assert found["began_s"].is_sorted()

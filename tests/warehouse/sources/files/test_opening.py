@@ -13,7 +13,7 @@ import zstandard
 
 from warehouse.errors import InputRefused
 from warehouse.sources.files import opening
-from warehouse.sources.files.opening import compression, content_hash, open_bytes, read_head, text_lines
+from warehouse.sources.files.opening import compression, content_hash, open_bytes, plain_file, read_head, text_lines
 from warehouse.sources.protocol import HEAD_BYTES
 
 Pack = Callable[[bytes], bytes]
@@ -230,3 +230,28 @@ def test_lines_end_with_lf_or_crlf_and_nothing_else(tmp_path: Path, content: byt
 def test_a_line_that_is_no_text_keeps_its_number_and_shows_its_bytes(tmp_path: Path, line: bytes, raw: str) -> None:
     found = lines(tmp_path, b"good\n" + line + b"\r\ngood")
     assert found == [(1, "good", "good"), (2, None, raw), (3, "good", "good")]
+
+
+# ---- plain files
+
+
+def test_a_plain_file_is_given_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"content")
+    with plain_file(path) as plain:
+        assert plain == path
+
+
+def test_a_compressed_file_is_given_decompressed_and_the_copy_vanishes(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(gzip.compress(b"content"))
+    with plain_file(path) as plain:
+        assert plain.read_bytes() == b"content"
+    assert not plain.exists()
+
+
+def test_a_damaged_file_has_no_plain_copy(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(gzip.compress(b"content" * 1000)[:-4])
+    with pytest.raises(InputRefused, match="damaged"), plain_file(path):
+        pass

@@ -47,4 +47,4 @@ def test_instants_are_taken_as_they_are() -> None:
 def test_no_cells_are_no_records() -> None:
     records = settle(pl.DataFrame(schema={"line": pl.Int64, "job_id": pl.String, "elapsed": pl.String}), "UTC")
     assert records.rows.schema == frames.schema(JOB_RECORDS)
-    assert list(records.batches()) == []
+    assert list(records.batches(JOB_RECORDS)) == []

@@ -17,7 +17,7 @@ from warehouse.errors import InputRefused
 from warehouse.sources.polls import csv, polls
 from warehouse.sources.polls.csv import SOURCE
 from warehouse.sources.protocol import Head, Reading, recognize
-from warehouse.sources.rows import text_blocks
+from warehouse.sources.rows import tables, text_blocks
 
 HEADER = "polled_at,controller,read_bytes_per_s,write_bytes_per_s"
 GOOD = ("2026-01-01T00:00:02Z,a,1,2", "2026-01-01T00:00:02Z,b,3,4", "2026-01-01T00:00:04Z,a,5,6.5")
@@ -213,7 +213,7 @@ def test_blocks_and_the_fast_path_change_nothing(
             patch.setattr(csv, "BLOCK_BYTES", block)
             patch.setattr(polls, "HELD_ROWS", held)
             if careful:
-                patch.setattr(csv, "_sound", lambda *_, **__: None)
+                patch.setattr(tables, "_quick", lambda *_, **__: None)
             rows, refused = read_input(SOURCE, path)
             found.append((rows.sort(pl.all()), refused.sort("line", "reason")))
     content = path.read_bytes().decode().split("\n")[1:]

@@ -14,7 +14,7 @@ from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.polls import polls
 from warehouse.sources.polls.polls import REQUIRED, completed, instants, locate, sifted, typed
 from warehouse.sources.protocol import Reading
-from warehouse.sources.rows.faults import Sifted
+from warehouse.sources.rows.rejects import SCHEMA, Sifted
 
 ZERO = 1767225600
 
@@ -35,6 +35,13 @@ def table(**columns: Any) -> pl.DataFrame:
     return pl.DataFrame(given | columns)
 
 
+def parted(rows: pl.DataFrame) -> Sifted:
+    """The rows of a table, the refused ones apart."""
+    found = sifted(rows if "raw" in rows.columns else rows.with_columns(raw=pl.lit("row")), Reading("x"))
+    assert found is not None
+    return found
+
+
 def piece(*seconds: float, filesystem: str = "x", interval_s: float | None = None, first_line: int = 1) -> Sifted:
     """Polls of one controller at these seconds."""
     schema = frames.schema(POLLS)
@@ -50,7 +57,7 @@ def piece(*seconds: float, filesystem: str = "x", interval_s: float | None = Non
         *(pl.lit(1.0).alias(name) for name in REQUIRED[2:]),
         *(pl.lit(None, schema[name]).alias(name) for name in ("read_iops", "write_iops", "flag")),
     )
-    return Sifted(rows.select(*POLLS.column_names, "line"), pl.DataFrame())
+    return Sifted(rows.select(*POLLS.column_names, "line"), SCHEMA.to_frame())
 
 
 def intervals(*pieces: Sifted) -> dict[str, list[float]]:
@@ -175,12 +182,13 @@ def test_the_file_system_is_the_rows_or_the_readings_or_the_default() -> None:
 
 def test_rows_that_break_a_rule_are_parted_and_no_rate_is_a_missing_poll() -> None:
     rows = table(read_bytes_per_s=["1e3", "fast"], write_bytes_per_s=[None, 4.0], raw=["r1", "r2"])
-    found = sifted(*typed(rows, Reading()))
+    found = parted(rows)
     assert found.rows.select("line", "read_bytes_per_s", "write_bytes_per_s", "flag").rows() == [
         (2, 1000.0, None, "missing")
     ]
     assert found.refused.select("line", "raw").rows() == [(3, "r2")]
     assert "`fast` is no number: it stands for read_bytes_per_s" in found.refused["reason"][0]
+    assert sifted(rows.drop("raw"), Reading()) is None, "there is nothing to show"
 
 
 # ---- intervals
@@ -207,7 +215,7 @@ def test_the_interval_is_the_most_common_distance_and_at_a_tie_the_least(seconds
 def test_each_file_system_has_its_own_interval() -> None:
     fast, slow = piece(0, 2, 4), piece(0, 10, 20, filesystem="y", first_line=4)
     assert intervals(fast, slow) == {"x": [2.0], "y": [10.0]}
-    both = Sifted(pl.concat([slow.rows, fast.rows]).sort("polled_at"), pl.DataFrame())
+    both = Sifted(pl.concat([slow.rows, fast.rows]).sort("polled_at"), SCHEMA.to_frame())
     assert intervals(both) == {"x": [2.0], "y": [10.0]}
 
 
@@ -222,7 +230,7 @@ def test_an_input_of_one_instant_is_refused_and_a_file_system_of_one_by_row() ->
 def test_what_a_row_says_of_its_interval_wins() -> None:
     assert intervals(piece(3, interval_s=7.0)) == {"x": [7.0]}
     assert intervals(piece(0, 2, 4), piece(6, interval_s=7.0, first_line=4)) == {"x": [2.0, 7.0]}
-    mixed = Sifted(pl.concat([piece(0, 2).rows, piece(4, interval_s=7.0).rows]), pl.DataFrame())
+    mixed = Sifted(pl.concat([piece(0, 2).rows, piece(4, interval_s=7.0).rows]), SCHEMA.to_frame())
     rows, _ = gathered(completed(lambda: iter([mixed])))
     assert rows["interval_s"].to_list() == [2.0, 2.0, 7.0]
     # One instant says its interval; it says nothing of the others.
@@ -233,7 +241,7 @@ def test_what_a_row_says_of_its_interval_wins() -> None:
 def test_a_row_with_a_fault_does_not_count_for_the_interval() -> None:
     rows = table(polled_at=[ZERO, ZERO + 1], read_bytes_per_s=[1.0, -1.0])
     with pytest.raises(InputRefused, match="interval is not known"):
-        list(completed(lambda: iter([sifted(*typed(rows, Reading()))])))
+        list(completed(lambda: iter([parted(rows)])))
 
 
 def test_pieces_that_say_their_interval_go_out_at_once() -> None:
@@ -245,7 +253,7 @@ def test_pieces_that_say_their_interval_go_out_at_once() -> None:
 
 
 def test_refused_rows_go_out_with_their_piece_and_an_empty_input_is_nothing() -> None:
-    refusing = sifted(*typed(table(controller=[None, "b"]), Reading("x")))
+    refusing = parted(table(controller=[None, "b"]))
     rows, refused = gathered(completed(lambda: iter([refusing, piece(9)])))
     assert refused["line"].to_list() == [2]
     assert rows["interval_s"].to_list() == [5.0, 5.0]
@@ -257,7 +265,7 @@ def test_only_what_cannot_be_held_is_read_again(
     monkeypatch: pytest.MonkeyPatch, held_rows: int, read_count: int
 ) -> None:
     monkeypatch.setattr(polls, "HELD_ROWS", held_rows)
-    refusing = sifted(*typed(table(polled_at=[ZERO + 8, ZERO + 10], controller=["a", None]), Reading("x")))
+    refusing = parted(table(polled_at=[ZERO + 8, ZERO + 10], controller=["a", None]))
     pieces = [piece(0, 2), piece(4, 6), refusing]
     reads = 0
 

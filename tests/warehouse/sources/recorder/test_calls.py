@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from warehouse.errors import InputRefused
 from warehouse.sources.recorder import calls as recorder_calls
@@ -44,6 +44,7 @@ def test_calls_of_times_that_cannot_be_are_refused(times: list[tuple[float, floa
     assert all(reason.startswith("Rank 2: The call") for reason in found.refused["reason"])
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-1, 9), st.floats(-1, 9)), max_size=30))
 def test_what_is_left_is_in_order_and_nothing_is_lost(times: list[tuple[float, float]]) -> None:
     found = sifted(rank_of(0, times), 0)

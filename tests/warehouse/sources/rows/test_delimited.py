@@ -8,8 +8,8 @@ import pytest
 
 from warehouse.errors import InputRefused
 from warehouse.sources.rows import delimited
-from warehouse.sources.rows.delimited import Cells, read_cells
-from warehouse.sources.rows.rejects import SCHEMA
+from warehouse.sources.rows.delimited import read_cells
+from warehouse.sources.rows.rejects import SCHEMA, Sifted
 
 NAMES = ["a", "b", "c"]
 
@@ -20,12 +20,12 @@ def written(folder: Path, content: str | bytes) -> Path:
     return path
 
 
-def read(folder: Path, content: str | bytes, delimiter: str = ",", *, skip: int = 0, quoted: bool = True) -> Cells:
+def read(folder: Path, content: str | bytes, delimiter: str = ",", *, skip: int = 0, quoted: bool = True) -> Sifted:
     (cells,) = read_cells(written(folder, content), NAMES, delimiter, skip_lines=skip, quoted=quoted)
     return cells
 
 
-def values(cells: Cells) -> list[tuple[object, ...]]:
+def values(cells: Sifted) -> list[tuple[object, ...]]:
     return cells.rows.select(NAMES).rows()
 
 

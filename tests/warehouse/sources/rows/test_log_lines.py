@@ -7,8 +7,8 @@ import pytest
 
 from warehouse.errors import InputRefused
 from warehouse.sources.rows import log_lines
-from warehouse.sources.rows.log_lines import Block, blocks
-from warehouse.sources.rows.rejects import SCHEMA
+from warehouse.sources.rows.log_lines import blocks
+from warehouse.sources.rows.rejects import SCHEMA, Sifted
 
 HEADERS = {"H0": 0, "H1": 1}
 
@@ -19,26 +19,26 @@ def written(folder: Path, content: bytes) -> Path:
     return path
 
 
-def rows(found: list[Block]) -> list[tuple[object, ...]]:
-    return [row for block in found for row in block.lines.rows()]
+def rows(found: list[Sifted]) -> list[tuple[object, ...]]:
+    return [row for block in found for row in block.rows.rows()]
 
 
 def test_each_line_says_its_number_and_the_header_above_it(tmp_path: Path) -> None:
     content = b"early\nH0\na\nH1\nb\nH0\n\n  \nc\n"
     (block,) = blocks(written(tmp_path, content), HEADERS.get)
-    assert block.lines.columns == ["line", "header", "raw"]
-    assert block.lines.rows() == [(1, None, "early"), (3, 0, "a"), (5, 1, "b"), (9, 0, "c")]
+    assert block.rows.columns == ["line", "header", "raw"]
+    assert block.rows.rows() == [(1, None, "early"), (3, 0, "a"), (5, 1, "b"), (9, 0, "c")]
     assert block.refused.is_empty()
 
 
 def test_without_headers_every_line_counts(tmp_path: Path) -> None:
     (block,) = blocks(written(tmp_path, b" H0 \r\n\x0b\nx"))
-    assert block.lines.rows() == [(1, None, " H0 "), (3, None, "x")]
+    assert block.rows.rows() == [(1, None, " H0 "), (3, None, "x")]
 
 
 def test_lines_that_are_no_text_are_refused_with_their_number(tmp_path: Path) -> None:
     (block,) = blocks(written(tmp_path, b"a\n\xff\nb\x00\nH0\n"), HEADERS.get)
-    assert block.lines.rows() == [(1, None, "a")]
+    assert block.rows.rows() == [(1, None, "a")]
     assert block.refused.schema == SCHEMA
     assert block.refused.select("line", "raw").rows() == [(2, "\\xff"), (3, "b\x00")]
 
@@ -56,7 +56,7 @@ def test_blocks_are_bounded_and_a_header_holds_across_them(
     whole = list(blocks(path, HEADERS.get))
     monkeypatch.setattr(log_lines, "BLOCK_LINES", size)
     pieces = list(blocks(path, HEADERS.get))
-    assert {block.lines.height + block.refused.height for block in pieces[:-1]} == {size}
+    assert {block.rows.height + block.refused.height for block in pieces[:-1]} == {size}
     assert rows(pieces) == rows(whole) == [(1, None, "a"), (3, 1, "b"), (6, 1, "c"), (8, 1, "d"), (10, 0, "e")]
     assert [line for block in pieces for line in block.refused["line"]] == [4, 7]
 

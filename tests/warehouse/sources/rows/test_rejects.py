@@ -6,7 +6,7 @@ import pytest
 from warehouse.contracts import frames
 from warehouse.contracts.quality import REJECTS
 from warehouse.sources.protocol import RAW_LIMIT_CHARS
-from warehouse.sources.rows.rejects import SCHEMA, reject_frame, rejects
+from warehouse.sources.rows.rejects import SCHEMA, Sifted, frame_of, no_text, reject_frame, rejects
 
 
 def test_rows_become_a_batch_of_the_contract() -> None:
@@ -43,3 +43,12 @@ def test_a_frame_may_hold_more_columns_in_any_order_and_a_narrower_line() -> Non
 def test_what_a_source_knows_is_all_but_what_landing_adds() -> None:
     schema = frames.schema(REJECTS)
     assert {name: schema[name] for name in schema if name not in ("landing_id", "source_file")} == dict(SCHEMA)
+
+
+def test_of_sifted_rows_there_is_to_land_what_is_there() -> None:
+    refused = frame_of([no_text(3, "\\xff")])
+    good = rejects([(1, "r", "m", None)]).rows.with_columns(more=pl.lit(1))
+    both = list(Sifted(good, refused).batches(REJECTS))
+    assert [batch.rows["line"].to_list() for batch in both] == [[1], [3]]
+    assert all(batch.rows.columns == list(REJECTS.column_names) for batch in both)
+    assert list(Sifted(good.clear(), refused.clear()).batches(REJECTS)) == []

@@ -1,0 +1,76 @@
+"""Tables in pieces: text and Parquet alike, quickly or row by row, in order, with or without threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from warehouse.errors import InputRefused
+from warehouse.sources.rows.faults import Fault, no_number, sift
+from warehouse.sources.rows.rejects import Sifted
+from warehouse.sources.rows.tables import names_of, parquet_names, parquet_pieces, text, text_pieces
+
+ROWS = pl.DataFrame({"n": [*range(40)], "other": ["x"] * 40})
+
+
+def locate(names: Sequence[str]) -> dict[str, str]:
+    if "n" not in names:
+        raise InputRefused("There is no n.", "Add it.")
+    return {"number": "n"}
+
+
+def read(rows: pl.DataFrame) -> Sifted | None:
+    """Refuse sevens, and what is no number."""
+    typed = rows.with_columns(value=pl.col("number").cast(pl.Int64, strict=False))
+    seven = Fault(pl.col("value") == 7, pl.lit("Seven."), pl.lit("Take another one."))
+    found = sift(typed, [no_number("number", "value"), seven])
+    return None if found.refused.height and "raw" not in rows.columns else found
+
+
+def numbers(pieces: list[Sifted]) -> tuple[list[int], list[tuple[int, str]]]:
+    rows = [value for piece in pieces for value in piece.rows["value"].to_list()]
+    return rows, [row for piece in pieces for row in piece.refused.select("line", "raw").rows()]
+
+
+@pytest.mark.parametrize("thread_count", [0, 1, 3])
+@pytest.mark.parametrize("block_bytes", [8, 30, 1 << 20])
+def test_a_text_is_read_in_order_and_what_is_wrong_is_shown(
+    tmp_path: Path, thread_count: int, block_bytes: int
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(ROWS.write_csv() + "forty\tx,x\n41,x,x\n42,x\n")
+    pieces = list(text_pieces(path, locate, read, block_bytes=block_bytes, thread_count=thread_count))
+    rows, refused = numbers(pieces)
+    assert rows == [number for number in range(40) if number != 7] + [42]
+    assert refused == [(9, "7,x"), (42, "forty\tx,x"), (43, "41,x,x")]
+
+
+@pytest.mark.parametrize("piece_rows", [3, 1000])
+def test_parquet_is_read_in_pieces_and_what_is_wrong_is_shown(tmp_path: Path, piece_rows: int) -> None:
+    path = tmp_path / "t.parquet"
+    ROWS.write_parquet(path)
+    rows, refused = numbers(list(parquet_pieces(path, locate, read, piece_rows)))
+    assert rows == [number for number in range(40) if number != 7]
+    assert refused == [(8, '{"number":"7"}')]
+
+
+def test_columns_are_known_before_a_table_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    ROWS.write_parquet(path)
+    assert parquet_names(path) == ["n", "other"]
+    path.write_bytes(path.read_bytes()[:-9])
+    assert parquet_names(path) == []
+    assert names_of(["n;other", "1;x"]) == {"n", "other"}
+    assert names_of([]) == names_of([""]) == set()
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputRefused, match="no n"):
+        list(text_pieces(path, locate, read))
+
+
+def test_empty_cells_are_no_text() -> None:
+    rows = pl.DataFrame({"a": [" x ", "", None], "n": [1, None, 3]})
+    found = rows.select(text(rows, "a"), text(rows, "n"), text(rows, "absent").alias("absent"))
+    assert found.rows() == [("x", "1", None), (None, None, None), (None, "3", None)]

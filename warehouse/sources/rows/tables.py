@@ -1,0 +1,131 @@
+"""Tables as delimited text or Parquet, piece by piece: quickly where a piece is sound, row by row where it is not.
+
+A format says which of its columns a table has (`Locate`), and reads a piece under its own names (`Read`): it returns
+None where a row would be refused whose `raw` text is not there to be shown, and is then asked again with it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.errors import InputRefused
+from warehouse.sources.files.opening import plain_file, refusing_parquet_damage
+from warehouse.sources.rows import text_blocks
+from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.rejects import Sifted
+from warehouse.sources.rows.text_blocks import Block, Header
+
+#: from the columns that a table has to our names of them, each with the table's
+Locate = Callable[[Sequence[str]], dict[str, str]]
+#: from rows under our names, of any type, with `line` and perhaps `raw`, to good ones and refused ones
+Read = Callable[[pl.DataFrame], Sifted | None]
+
+
+def text(rows: pl.DataFrame, name: str) -> pl.Expr:
+    """Return a column as text, empty and missing cells as NULL."""
+    if name not in rows.columns:
+        return pl.lit(None, pl.String)
+    stripped = pl.col(name).cast(pl.String).str.strip_chars()
+    return pl.when(stripped.str.len_bytes() > 0).then(stripped)
+
+
+# ---- Parquet
+
+
+def parquet_names(path: Path) -> list[str]:
+    """Return the columns of a Parquet file, plain or compressed; none where it cannot be read."""
+    try:
+        with plain_file(path) as plain, refusing_parquet_damage():
+            return pl.scan_parquet(plain, glob=False).collect_schema().names()
+    except InputRefused:
+        return []
+
+
+def parquet_pieces(path: Path, locate: Locate, read: Read, piece_rows: int) -> Iterator[Sifted]:
+    """Yield a plain Parquet file's rows, some at a time; a refused row's line is its ordinal."""
+    with refusing_parquet_damage():
+        table = pl.scan_parquet(path, glob=False)
+        columns = locate(table.collect_schema().names())
+        used = table.select(pl.col(theirs).alias(ours) for ours, theirs in columns.items())
+        height = table.select(pl.len()).collect().item()
+    for first in range(0, height, piece_rows):
+        with refusing_parquet_damage():
+            rows = used.slice(first, piece_rows).collect()
+            lined = rows.with_columns(pl.int_range(first + 1, first + 1 + rows.height, dtype=pl.Int64).alias(LINE))
+            found = read(lined)
+            if found is None:
+                shown = lined.select(pl.struct(pl.exclude(LINE).cast(pl.String, strict=False)).struct.json_encode())
+                found = read(lined.with_columns(shown.to_series().alias(RAW)))
+        if found is not None:
+            yield found
+
+
+# ---- delimited text
+
+
+def names_of(start: Sequence[str]) -> set[str]:
+    """Return the columns that the first line of a text names."""
+    return set(text_blocks.header_of(start[0] if start else "").names)
+
+
+def text_pieces(
+    path: Path,
+    locate: Locate,
+    read: Read,
+    *,
+    numbers: Collection[str] = (),
+    block_bytes: int = text_blocks.BLOCK_BYTES,
+    thread_count: int = 0,
+) -> Iterator[Sifted]:
+    """Yield the rows of a text with a header, a block at a time; a line that is wrong is refused by itself.
+
+    numbers: our names of columns that are numbers where a block is sound. thread_count: how many blocks are read ahead,
+    each in a thread of its own; only for a `read` that remembers nothing.
+    """
+    header = text_blocks.read_header(path)
+    columns = locate(header.names)
+    text_blocks.require_single(header, list(columns.values()))
+    quick = partial(_quick, header=header, columns=columns, read=read, numbers=numbers)
+    blocks = text_blocks.blocks(path, block_bytes)
+    found = _ahead(quick, blocks, thread_count) if thread_count else ((block, quick(block)) for block in blocks)
+    for block, sound in found:
+        yield sound or _careful(block, header, columns, read)
+
+
+def _quick(
+    block: Block, header: Header, columns: dict[str, str], read: Read, numbers: Collection[str]
+) -> Sifted | None:
+    """Read a block all at once; None if anything in it needs a closer look."""
+    cells = text_blocks.quick_cells(block, header, columns, numbers)
+    return None if cells is None else read(cells)
+
+
+def _careful(block: Block, header: Header, columns: dict[str, str], read: Read) -> Sifted:
+    """Read a block line by line."""
+    rows, refused = [], []
+    for cells in text_blocks.careful_cells(block, header, columns):
+        if (found := read(cells.rows)) is not None:
+            rows.append(found.rows)
+            refused += [found.refused, cells.refused]
+    return Sifted(pl.concat(rows), pl.concat(refused).sort(LINE))
+
+
+def _ahead(
+    quick: Callable[[Block], Sifted | None], blocks: Iterator[Block], thread_count: int
+) -> Iterator[tuple[Block, Sifted | None]]:
+    """Read blocks in threads, a few ahead of what is asked for, and yield them in order."""
+    with ThreadPoolExecutor(thread_count) as threads:
+        ahead: deque[tuple[Block, Future[Sifted | None]]] = deque()
+        for block in blocks:
+            ahead.append((block, threads.submit(quick, block)))
+            if len(ahead) > thread_count:
+                first, parsed = ahead.popleft()
+                yield first, parsed.result()
+        for first, parsed in ahead:
+            yield first, parsed.result()
