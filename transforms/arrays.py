@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Table = TypeVar("Table", bound=DataclassInstance)
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,8 +34,46 @@ def places_within(counts: Ints) -> Ints:
     return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
+def places_of(first: Ints, counts: Ints) -> Ints:
+    """Return first[i], first[i] + 1 and so on for so many places of each piece i: shape (sum of counts,)."""
+    offsets = offsets_of(counts)
+    return np.arange(int(offsets[-1])) + np.repeat(first - offsets[:-1], counts)
+
+
+class InPieces:
+    """What all tables have whose rows belong to pieces: those of piece i are from offsets[i] to offsets[i + 1]."""
+
+    __slots__ = ()
+    offsets: Ints
+
+    @property
+    def counts(self) -> Ints:
+        """How many rows each piece has: shape (pieces,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def owner(self) -> Ints:
+        """The number of the piece to which each row belongs: shape (`offsets[-1]`,)."""
+        return owners(self.offsets)
+
+    def places_in(self, pieces: Ints) -> Ints:
+        """Return the places of the rows of some pieces, piece after piece."""
+        return places_of(self.offsets[:-1][pieces], self.counts[pieces])
+
+
+def rows_of(table: Table, at: Ints | Bools | slice) -> Table:
+    """Return some rows of a dataclass whose fields are arrays of one length."""
+    return type(table)(*(getattr(table, column.name)[at] for column in fields(table)))
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """Return the rows of such tables, at least one, as one."""
+    columns = [[getattr(table, column.name) for table in tables] for column in fields(tables[0])]
+    return type(tables[0])(*map(np.concatenate, columns))
+
+
 @dataclass(frozen=True, slots=True)
-class Ragged:
+class Ragged(InPieces):
     """Many arrays in one: piece i is `values[offsets[i]:offsets[i + 1]]`; NaN means not measured."""
 
     values: Reals
@@ -58,6 +102,4 @@ def cut(series: Reals, first: Ints, last: Ints) -> Ragged:
     if occupied.any() and (first[occupied].min() < 0 or last[occupied].max() >= len(series)):
         raise IndexError("a piece reaches beyond the series")
     offsets = offsets_of(lengths)
-    # The index of each value is its place in the output, shifted by a constant for each piece.
-    index = np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], lengths)
-    return Ragged(series[index], offsets)
+    return Ragged(series[places_of(first, lengths)], offsets)

@@ -23,7 +23,7 @@ from flows.settings import Settings
 from flows.single.one_input import PollInput, SeriesInput, TraceInput, opened
 from flows.steps.periods import judged_of, params_of, rows_from
 from flows.steps.subjects import Subjects, series_subjects, traced_requests, traced_subjects
-from transforms.arrays import Ints, Ragged, Reals, cut, owners
+from transforms.arrays import Ints, Ragged, Reals, cut
 from transforms.periods import windows
 from transforms.periods.answers import Detections, gathered
 from transforms.periods.even_signals import EvenSignals, by_length
@@ -341,8 +341,8 @@ def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zer
     if not answers:
         return None
     subjects, _, answer = answers[0]
-    counts = np.diff(subjects.samples.offsets)
-    owner = owners(subjects.samples.offsets)
+    counts = subjects.samples.counts
+    owner = subjects.samples.owner
     volume = np.bincount(owner, np.nan_to_num(subjects.samples.values), len(counts)) / subjects.sampling_hz
     if not len(volume) or not volume.max() > 0:
         return None

@@ -13,7 +13,7 @@ from flows.settings import PeriodSettings
 from flows.steps import subjects
 from flows.steps.run import Day, Run, default_signatures, undated_of_others
 from flows.steps.subjects import KEYS, Subjects
-from transforms.arrays import Ragged, Reals, owners
+from transforms.arrays import Ragged, Reals
 from transforms.periods import finding, windows
 from transforms.periods.finding import PeriodParams, Periods
 from transforms.throughput.requests import Steps, step_function
@@ -153,8 +153,8 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
 
 def judged_of(found: Subjects, steps: Steps | None) -> pl.DataFrame:
     """Return what was judged of each subject: how it is sampled, what is missing, and what sampling lost."""
-    counts = np.diff(found.samples.offsets)
-    owner = owners(found.samples.offsets)
+    counts = found.samples.counts
+    owner = found.samples.owner
     is_known = np.isfinite(found.samples.values)
     known = np.bincount(owner[is_known], minlength=len(counts))
     total = np.bincount(owner[is_known], found.samples.values[is_known], len(counts))

@@ -1,4 +1,4 @@
-"""The obvious slow twin of `transforms.arrays`: one slice after the other."""
+"""The obvious slow twin of `transforms.arrays`: one piece after the other."""
 
 from __future__ import annotations
 
@@ -16,3 +16,16 @@ def cut(series: Sequence[float], first: Sequence[int], last: Sequence[int]) -> l
             piece.append(series[index])
         pieces.append(piece)
     return pieces
+
+
+def offsets(counts: Sequence[int]) -> list[int]:
+    """Return where each piece begins, and where the last one ends."""
+    found = [0]
+    for count in counts:
+        found.append(found[-1] + count)
+    return found
+
+
+def rows(counts: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the piece of each row, and its place in it."""
+    return [(owner, place) for owner, count in enumerate(counts) for place in range(count)]

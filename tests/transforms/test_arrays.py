@@ -1,8 +1,9 @@
-"""Cutting samples: every piece is its slice, all at once."""
+"""Arrays of many pieces: every piece is its slice, every row its own, all at once."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive import arrays as naive
-from transforms.arrays import Ints, Ragged, Reals, cut
+from transforms.arrays import (
+    Ints,
+    Ragged,
+    Reals,
+    cut,
+    joined,
+    offsets_of,
+    owners,
+    places_of,
+    places_within,
+    rows_of,
+)
 
 NAN = float("nan")
 
@@ -21,6 +33,72 @@ def ints(values: list[int]) -> Ints:
 
 def pieces(ragged: Ragged) -> list[Reals]:
     return [ragged.values[low:high] for low, high in pairwise(ragged.offsets)]
+
+
+# ---- idioms
+
+COUNTS = st.lists(st.integers(0, 5), max_size=12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(COUNTS)
+def test_owners_and_places_are_those_of_the_naive_twin(counts: list[int]) -> None:
+    offsets = offsets_of(counts)
+    assert offsets.tolist() == naive.offsets(counts)
+    assert offsets.dtype == np.int64
+    assert owners(offsets).tolist() == [owner for owner, _ in naive.rows(counts)]
+    assert places_within(ints(counts)).tolist() == [place for _, place in naive.rows(counts)]
+
+
+def test_what_is_counted_may_be_truth() -> None:
+    assert offsets_of(np.array([True, False, True])).tolist() == [0, 1, 1, 2]
+    assert offsets_of([]).tolist() == [0]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 5)), max_size=12))
+def test_places_go_on_from_the_first_of_each_piece(told: list[tuple[int, int]]) -> None:
+    found = places_of(ints([first for first, _ in told]), ints([count for _, count in told]))
+    assert found.tolist() == [first + step for first, count in told for step in range(count)]
+
+
+@settings(max_examples=50, deadline=None)
+@given(COUNTS.filter(bool), st.data())
+def test_the_rows_of_some_pieces_are_those_of_the_naive_twin(counts: list[int], data: st.DataObject) -> None:
+    wanted = data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=8))
+    offsets = offsets_of(counts)
+    ragged = Ragged(np.arange(float(offsets[-1])), offsets)
+    assert ragged.counts.tolist() == counts
+    assert ragged.owner.tolist() == owners(offsets).tolist()
+    rows = naive.rows(counts)
+    expected = [place for piece in wanted for place, (owner, _) in enumerate(rows) if owner == piece]
+    assert ragged.places_in(ints(wanted)).tolist() == expected
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two columns of one length."""
+
+    number: Ints
+    value: Reals
+
+
+def test_rows_of_a_table_are_those_of_each_column() -> None:
+    pair = Pair(ints([1, 2, 3]), np.array([0.5, NAN, 2.5]))
+    for at in (ints([2, 0]), np.array([True, False, True]), slice(1, None), ints([])):
+        found = rows_of(pair, at)
+        np.testing.assert_array_equal(found.number, pair.number[at])
+        np.testing.assert_array_equal(found.value, pair.value[at])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=5))
+def test_joined_tables_follow_one_another(parts: list[list[int]]) -> None:
+    found = joined([Pair(ints(part), np.array(part, dtype=float)) for part in parts])
+    assert found.number.tolist() == found.value.tolist() == [value for part in parts for value in part]
+
+
+# ---- pieces of a series
 
 
 @st.composite

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of
+from transforms.arrays import Bools, InPieces, Ints, Reals, offsets_of
 
 Texts = npt.NDArray[np.str_]
 
@@ -17,7 +17,7 @@ OUTCOMES = ("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(InPieces):
     """Frequencies that may be a signal's own, best first: those of signal i are from offsets[i] to offsets[i + 1].
 
     frequency_hz, confidence (candidates): confidence is NaN where the method gives none. amplitude_bytes_per_s,
@@ -31,16 +31,9 @@ class Candidates:
     phase_rad: Reals
     offsets: Ints
 
-    @property
-    def counts(self) -> Ints:
-        """How many candidates each signal has (n)."""
-        return np.diff(self.offsets)
-
     def chosen(self, signals: Ints) -> Candidates:
         """Return the candidates of some signals (k), in the order in which these are given."""
-        counts = self.counts[signals]
-        offsets = offsets_of(counts)
-        rows = np.arange(int(offsets[-1])) + np.repeat(self.offsets[:-1][signals] - offsets[:-1], counts)
+        rows, offsets = self.places_in(signals), offsets_of(self.counts[signals])
         return Candidates(
             self.frequency_hz[rows],
             self.confidence[rows],
@@ -106,14 +99,11 @@ class Detections:
     def denied(self, is_denied: Bools, outcome: str) -> Detections:
         """Return the answers with another outcome, and no period, for some signals (n)."""
         none = np.where(is_denied, np.nan, 1.0)
-        return Detections(
-            np.where(is_denied, outcome, self.outcome),
-            self.frequency_hz * none,
-            self.confidence * none,
-            self.window_start_s,
-            self.window_end_s,
-            self.false_alarm_probability,
-            self.candidates,
+        return replace(
+            self,
+            outcome=np.where(is_denied, outcome, self.outcome),
+            frequency_hz=self.frequency_hz * none,
+            confidence=self.confidence * none,
         )
 
 
@@ -126,20 +116,12 @@ def gathered(parts: Sequence[Detections], places: Sequence[Ints]) -> Detections:
         none = np.zeros(0)
         return Detections(np.zeros(0, np.str_), none, none, none, none, none, Candidates.none(0))
     lists = [part.candidates for part in parts]
-    counts = np.concatenate([part.counts for part in lists])
-    one_after_another = Detections(
-        np.concatenate([part.outcome for part in parts]),
-        np.concatenate([part.frequency_hz for part in parts]),
-        np.concatenate([part.confidence for part in parts]),
-        np.concatenate([part.window_start_s for part in parts]),
-        np.concatenate([part.window_end_s for part in parts]),
-        np.concatenate([part.false_alarm_probability for part in parts]),
-        Candidates(
-            np.concatenate([part.frequency_hz for part in lists]),
-            np.concatenate([part.confidence for part in lists]),
-            np.concatenate([part.amplitude_bytes_per_s for part in lists]),
-            np.concatenate([part.phase_rad for part in lists]),
-            offsets_of(counts),
-        ),
-    )
+    columns = {
+        each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Detections)[:-1]
+    }
+    listed = {
+        each.name: np.concatenate([getattr(part, each.name) for part in lists]) for each in fields(Candidates)[:-1]
+    }
+    offsets = offsets_of(np.concatenate([part.counts for part in lists]))
+    one_after_another = Detections(**columns, candidates=Candidates(**listed, offsets=offsets))
     return one_after_another.chosen(np.argsort(np.concatenate(list(places)), kind="stable"))

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import dct, irfft, next_fast_len, rfft
 
-from transforms.arrays import Bools, Ints, Reals
+from transforms.arrays import Bools, Ints, Reals, joined, rows_of
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.even_signals import EvenSignals
 
@@ -287,7 +287,7 @@ class Distances:
 
     def kept(self) -> Distances:
         """Return those that are kept."""
-        return _chosen(self, np.flatnonzero(self.is_kept))
+        return rows_of(self, np.flatnonzero(self.is_kept))
 
 
 def distances(found: Peaks, row_count: int, most_z: float = 1.0) -> Distances:
@@ -363,7 +363,7 @@ def _kept_distances(signals: EvenSignals, params: AutocorrelationParams) -> tupl
     found, outcome = _peaks_of(signals, params)
     found = _with_origins(found) if params.is_origin_peak else found
     judged = distances(found, signals.signal_count, params.most_z).kept()
-    return _chosen(judged, _by_weight(judged.row, judged.weight)), outcome
+    return rows_of(judged, _by_weight(judged.row, judged.weight)), outcome
 
 
 def _by_weight(row: Ints, weight: Reals) -> Ints:
@@ -375,10 +375,6 @@ def _by_weight(row: Ints, weight: Reals) -> Ints:
     order, mixed = np.arange(len(row)), np.flatnonzero(is_mixed[row])
     order[mixed] = mixed[np.lexsort((-weight[mixed], row[mixed]))]
     return order
-
-
-def _chosen(judged: Distances, at: Ints) -> Distances:
-    return Distances(judged.row[at], judged.samples[at], judged.weight[at], judged.is_kept[at])
 
 
 def _peaks_of(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Peaks, Texts]:
@@ -403,12 +399,9 @@ def _peaks_of(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Peak
 
 
 def _joined(parts: list[Peaks]) -> Peaks:
-    empty = np.zeros(0, dtype=np.int64)
-    row = np.concatenate([empty, *(part.row for part in parts)])
-    place = np.concatenate([empty, *(part.place for part in parts)])
-    height = np.concatenate([np.zeros(0), *(part.height for part in parts)])
-    order = np.argsort(row, kind="stable")
-    return Peaks(row[order], place[order], height[order])
+    none = np.zeros(0, dtype=np.int64)
+    found = joined([Peaks(none, none, np.zeros(0)), *parts])
+    return rows_of(found, np.argsort(found.row, kind="stable"))
 
 
 def _with_origins(found: Peaks) -> Peaks:
@@ -459,10 +452,9 @@ def _seen_distances(signals: EvenSignals, params: AutocorrelationParams) -> tupl
     doubts = np.flatnonzero(~is_sure)
     if len(doubts):
         exact, outcome[doubts] = _kept_distances(signals.chosen(doubts), params)
-        parts = _chosen(judged, np.flatnonzero(is_sure[judged.row])), replace(exact, row=doubts[exact.row])
-        names = ("row", "samples", "weight", "is_kept")
-        judged = Distances(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-        judged = _chosen(judged, np.argsort(judged.row, kind="stable"))
+        parts = rows_of(judged, np.flatnonzero(is_sure[judged.row])), replace(exact, row=doubts[exact.row])
+        judged = joined(parts)
+        judged = rows_of(judged, np.argsort(judged.row, kind="stable"))
     return judged, outcome, float((is_tried & ~is_sure).sum() / max(1, is_tried.sum()))
 
 
@@ -563,7 +555,7 @@ def _sure_distances(
     lower = np.where(np.abs(fall) > 2 * error, begin + (fall < 0), -1 - np.arange(len(begin)))
     is_swapped &= lower[one] != lower[other]
     is_close[judged.row[one[is_swapped]]] = True
-    return _chosen(judged, at), is_close
+    return rows_of(judged, at), is_close
 
 
 # ---- for a plot

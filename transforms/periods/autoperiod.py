@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of
+from transforms.arrays import Bools, Ints, Reals, places_of
 from transforms.periods import autocorrelation, autoperiod_hills, autoperiod_periodogram
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.autoperiod_periodogram import FrequencyGrid, Spreading, UnevenSignals, Waves, steps_s
@@ -393,8 +393,7 @@ def _own(row: Ints, cycles: Reals, power: Reals, place: Ints) -> Bools:
     """
     starts, ends = np.searchsorted(row, row[place], side="left"), place
     counts = ends - starts
-    offsets = offsets_of(counts)
-    stronger = np.arange(int(offsets[-1])) + np.repeat(starts - offsets[:-1], counts)
+    stronger = places_of(starts, counts)
     distance = np.pi * np.abs(cycles[stronger] - np.repeat(cycles[place], counts))
     spread = power[stronger] * 4.0 / np.maximum(distance, 1.0) ** 2
     is_spread = np.repeat(power[place], counts) <= spread

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import scipy.fft
 import scipy.sparse
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of
+from transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, offsets_of, owners
 from transforms.periods.even_signals import EvenSignals
 
 Complexes = npt.NDArray[np.complex128]
@@ -195,7 +195,7 @@ def _variances(standard: Reals) -> Reals:
 
 
 @dataclass(frozen=True, slots=True)
-class UnevenSignals:
+class UnevenSignals(InPieces):
     """Samples of n signals at any times: those of signal i are from offsets[i] to offsets[i + 1].
 
     time_s, bytes_per_s (samples): rising times of each signal, and finite values. started_s, ended_s (n): the time
@@ -238,7 +238,7 @@ class UnevenSignals:
     @classmethod
     def _sorted(cls, time_s: Reals, values: Reals, offsets: Ints, left_s: Reals, right_s: Reals) -> UnevenSignals:
         """Leave out what is not finite and put times in order; edges (samples) say of when each sample tells."""
-        owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        owner = owners(offsets)
         kept = np.flatnonzero(np.isfinite(time_s[: len(owner)]) & np.isfinite(values[: len(owner)]))
         kept = kept[np.lexsort((time_s[kept], owner[kept]))]
         starts = np.searchsorted(owner[kept], np.arange(len(offsets))).astype(np.int64)
@@ -251,16 +251,6 @@ class UnevenSignals:
         return len(self.offsets) - 1
 
     @property
-    def counts(self) -> Ints:
-        """How many samples each signal has (n)."""
-        return np.diff(self.offsets)
-
-    @property
-    def owner(self) -> Ints:
-        """The signal of each sample (samples)."""
-        return np.repeat(np.arange(self.signal_count), self.counts)
-
-    @property
     def span_s(self) -> Reals:
         """The time from each signal's first sample to its last (n); 0 without samples."""
         first, last = _ends(self.time_s, self.offsets)
@@ -269,9 +259,7 @@ class UnevenSignals:
 
     def chosen(self, rows: Ints) -> UnevenSignals:
         """Return some of the signals."""
-        counts = self.counts[rows]
-        offsets = offsets_of(counts)
-        cells = np.arange(int(offsets[-1])) + np.repeat(self.offsets[rows] - offsets[:-1], counts)
+        cells, offsets = self.places_in(rows), offsets_of(self.counts[rows])
         return UnevenSignals(
             self.time_s[cells], self.bytes_per_s[cells], offsets, self.started_s[rows], self.ended_s[rows]
         )

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, log_ndtr
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of
+from transforms.arrays import Bools, InPieces, Ints, Reals, offsets_of, owners
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -48,7 +48,7 @@ PLAIN_WEIGHT = 0.6
 
 
 @dataclass(frozen=True)
-class Phases:
+class Phases(InPieces):
     """Phases of n signals, in order of time: those of signal i are from offsets[i] to offsets[i + 1].
 
     first, last (phases): samples, the last one not included. volume (phases): the sum of the phase's samples.
@@ -64,15 +64,10 @@ class Phases:
         """The number of signals."""
         return len(self.offsets) - 1
 
-    @property
-    def counts(self) -> Ints:
-        """How many phases each signal has (n)."""
-        return np.diff(self.offsets)
-
     @cached_property
     def owner(self) -> Ints:
         """The signal of each phase."""
-        return np.repeat(np.arange(self.signal_count), self.counts)
+        return owners(self.offsets)
 
     @property
     def effective_counts(self) -> Reals:
@@ -106,10 +101,8 @@ class Phases:
 
     def of(self, signals: Ints) -> Phases:
         """Return the phases of some signals, as those of the only ones."""
-        counts = self.counts[signals]
-        offsets = offsets_of(counts)
-        at = np.arange(int(offsets[-1])) + np.repeat(self.offsets[signals] - offsets[:-1], counts)
-        return Phases(self.first[at], self.last[at], self.volume[at], offsets)
+        at = self.places_in(signals)
+        return Phases(self.first[at], self.last[at], self.volume[at], offsets_of(self.counts[signals]))
 
     @cached_property
     def _volume_sums(self) -> Reals:

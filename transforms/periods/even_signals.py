@@ -111,7 +111,7 @@ def by_length(
     ratio at most go with longer ones, and get samples that were not measured at their ends: fewer groups, for
     methods to which that is nothing.
     """
-    lengths = np.diff(pieces.offsets)
+    lengths = pieces.counts
     order = np.argsort(lengths, kind="stable")
     bounds = np.flatnonzero(np.diff(_widths(lengths[order], padding_ratio), prepend=-1, append=-1))
     for first, last in pairwise(bounds.tolist()):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from transforms.arrays import Ints, Ragged, Reals, owners
+from transforms.arrays import Ints, Ragged, Reals
 from transforms.periods import periodicity
 from transforms.periods.answers import Detections, gathered
 from transforms.periods.even_signals import EvenSignals, by_length
@@ -92,7 +92,7 @@ def detect(samples: Ragged, sampling_hz: Reals, started_s: Reals, params: Period
     if "controlled" in params.methods:
         answers |= _of_groups(_padded_answers, samples, sampling_hz, started_s, params)
     known = _known_counts(samples)
-    counts = np.diff(samples.offsets)
+    counts = samples.counts
     found: Answers = {}
     for method in (name for name in METHODS if name in params.methods):
         answer, refined = answers[method]
@@ -162,8 +162,8 @@ def _exact_answers(group: EvenSignals, params: PeriodParams) -> Answers:
 
 
 def _known_counts(samples: Ragged) -> Ints:
-    counts = np.diff(samples.offsets)
-    owner = owners(samples.offsets)
+    counts = samples.counts
+    owner = samples.owner
     return np.bincount(owner[np.isfinite(samples.values)], minlength=len(counts)).astype(np.int64)
 
 

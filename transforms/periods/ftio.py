@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, owners
+from transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.even_signals import EvenSignals
 from transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, outliers
@@ -60,9 +60,9 @@ def sampling_hz_for(steps: Steps, most_samples: int = 1 << 20) -> Reals:
     same), but no more than so many samples from the first edge to the last (ours: a million take a twentieth of a
     second; with fewer than the changes need, use bytes in bins). NaN for a subject without duration.
     """
-    owner = owners(steps.offsets)
+    owner = steps.owner
     before = np.concatenate([[0.0], steps.bytes_per_s[:-1]])
-    before[steps.offsets[:-1][np.diff(steps.offsets) > 0]] = 0.0
+    before[steps.offsets[:-1][steps.counts > 0]] = 0.0
     at = np.flatnonzero(steps.bytes_per_s != before)
     is_next = owner[at[1:]] == owner[at[:-1]]
     shortest = np.full(steps.subject_count, np.inf)
@@ -94,7 +94,7 @@ def _detect(signals: EvenSignals, params: DftParams) -> _Part:
     standing = outliers(found.power, params.method, params.outliers)
     is_judged = outcome == ""
     if not is_judged.all():
-        standing = _chosen(standing, is_judged[standing.signal])
+        standing = rows_of(standing, is_judged[standing.signal])
     is_harmonic = harmonics(standing, found.signal_count, found.bin_count, params.least_cycle_count)
     is_candidate = standing.is_candidate & ~is_harmonic
     confidence = _confidences(standing, is_harmonic, found.signal_count, params.method)
@@ -125,16 +125,6 @@ def _unjudged(found: Spectra, params: DftParams) -> Texts:
         outcome[:] = "too_short"
     outcome[found.missing_ratio >= 1.0] = "no_data"
     return outcome
-
-
-def _chosen(standing: Outliers, rows: Bools) -> Outliers:
-    return Outliers(
-        standing.signal[rows],
-        standing.bin[rows],
-        standing.score[rows],
-        standing.is_outlier[rows],
-        standing.is_near[rows],
-    )
 
 
 def harmonics(standing: Outliers, signal_count: int, bin_count: int, least_cycle_count: int) -> Bools:

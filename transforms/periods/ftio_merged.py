@@ -56,8 +56,8 @@ def similarities(period_s: Reals, candidates: Candidates) -> Reals:
     1 - the coefficient of variation of the candidates' periods and the period itself, all together (section II-C; so
     111.67 s is 97.6 % alike to five candidates about 104.8 s, and 25.73 s 99.7 % to a single one of 25.6 s).
     """
-    counts = np.diff(candidates.offsets)
-    owner = np.repeat(np.arange(len(counts)), counts)
+    counts = candidates.counts
+    owner = candidates.owner
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         others = 1.0 / candidates.frequency_hz
         # in units of the longest: no square leaves the range of a float
@@ -88,7 +88,7 @@ def merged_candidates(
     count = len(candidates.offsets) - 1
     instants = np.broadcast_to(instants_s, (count, np.shape(instants_s)[-1]))
     level = np.broadcast_to(np.asarray(level_bytes_per_s, dtype=np.float64), (count,))
-    counts = np.diff(candidates.offsets)
+    counts = candidates.counts
     found = np.where((counts > 0)[:, None], level[:, None], np.nan) + np.zeros(instants.shape)
     for rank in range(most):
         rows = np.flatnonzero(counts > rank)

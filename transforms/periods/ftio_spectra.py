@@ -217,7 +217,7 @@ def waves(candidates: Candidates, started_s: Reals, times_s: Reals) -> Reals:
     """
     since = np.atleast_2d(times_s) - started_s[:, None]
     found = np.zeros(since.shape)
-    counts = np.diff(candidates.offsets)
+    counts = candidates.counts
     for place in range(int(counts.max(initial=0))):
         signal = np.flatnonzero(counts > place)
         at = candidates.offsets[signal] + place

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Ints, Reals, offsets_of, owners
+from transforms.arrays import InPieces, Ints, Reals, offsets_of, owners
 from transforms.periods.even_signals import EvenSignals
 from transforms.periods.windows import ROUNDING, clipped
 from transforms.throughput.requests import Steps
@@ -100,7 +100,7 @@ def of_signals(signals: EvenSignals, frequency_hz: npt.ArrayLike) -> Periodicity
 
 
 @dataclass(frozen=True, slots=True)
-class _Signals:
+class _Signals(InPieces):
     """Steps of many subjects: from each edge on a rate, NaN where it is not known; edges may come twice.
 
     The first edge of each subject is its window's start, the last one its end, with a rate of 0.
@@ -130,10 +130,10 @@ class _Signals:
 
 def _framed(steps: Steps, started: Reals, ended: Reals) -> _Signals:
     """Return clipped step functions with an edge at the start and at the end of each window."""
-    counts = np.diff(steps.offsets)
+    counts = steps.counts
     offsets = offsets_of(counts + 2)
     edges, levels = np.zeros((2, int(offsets[-1])))
-    place = np.arange(len(steps.edges_s)) + 2 * owners(steps.offsets) + 1
+    place = np.arange(len(steps.edges_s)) + 2 * steps.owner + 1
     edges[place], levels[place] = steps.edges_s, steps.bytes_per_s
     edges[offsets[:-1]], edges[offsets[1:] - 1] = started, ended
     return _Signals(edges, levels, offsets, steps.impulses_s, steps.impulse_bytes, steps.impulse_offsets)
@@ -154,7 +154,7 @@ def _held(signals: EvenSignals) -> _Signals:
 
 def _metrics(signals: _Signals, frequency: Reals) -> Periodicity:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        count, owner = len(frequency), owners(signals.offsets)
+        count, owner = len(frequency), signals.owner
         is_known = np.isfinite(signals.bytes_per_s)
         widths = signals.widths_s()
         known_s = np.where(is_known, widths, 0.0)
@@ -192,7 +192,7 @@ def _sums(values: Reals, offsets: Ints) -> Reals:
 
 
 @dataclass(frozen=True, slots=True)
-class _Periods:
+class _Periods(InPieces):
     """Whole periods of many subjects: those of subject i are from offsets[i] to offsets[i + 1].
 
     edges_s, edge_offsets: one edge more than periods for each subject that has any.
@@ -206,8 +206,7 @@ class _Periods:
     @property
     def left(self) -> Ints:
         """The place of each period's left edge."""
-        counts = np.diff(self.offsets)
-        return np.arange(int(self.offsets[-1])) + np.repeat(np.cumsum(counts > 0) - 1, counts)
+        return np.arange(int(self.offsets[-1])) + np.repeat(np.cumsum(self.counts > 0) - 1, self.counts)
 
 
 def _periods(signals: _Signals, frequency: Reals) -> _Periods:
@@ -231,7 +230,7 @@ def _steps_at(signals: _Signals, periods: _Periods) -> Ints:
     """
     owner = owners(periods.edge_offsets)
     low, high = signals.offsets[owner], signals.offsets[owner + 1]
-    for _ in range(int(np.diff(signals.offsets).max(initial=1)).bit_length()):
+    for _ in range(int(signals.counts.max(initial=1)).bit_length()):
         middle = (low + high) // 2
         is_reached = signals.edges_s[np.minimum(middle, len(signals.edges_s) - 1)] <= periods.edges_s
         is_open = low + 1 < high
@@ -278,7 +277,7 @@ def _impulse_sums(signals: _Signals, periods: _Periods) -> Reals:
     """Return what impulses move in each period (periods)."""
     owner, period_count = owners(signals.impulse_offsets), int(periods.offsets[-1])
     number = np.floor((signals.impulses_s - signals.started_s[owner]) / periods.length_s[owner])
-    counts = np.diff(periods.offsets)[owner]
+    counts = periods.counts[owner]
     at_edges = np.flatnonzero(np.isfinite(number) & (counts > 0) & (number <= counts))
     owner, time, counts = owner[at_edges], signals.impulses_s[at_edges], counts[at_edges]
     place = number[at_edges].astype(np.int64)
@@ -295,7 +294,7 @@ def _impulse_sums(signals: _Signals, periods: _Periods) -> Reals:
 def _deviations(cells: list[Reals], periods: _Periods, r_io: Reals) -> tuple[Ints, Reals, Reals]:
     """Return how many periods count, sigma_vol and sigma_time (n each)."""
     volume, known_s, high_s = cells
-    owner, count = owners(periods.offsets), len(r_io)
+    owner, count = periods.owner, len(r_io)
     length_s = periods.length_s[owner]
     counts_if = known_s >= _LEAST_KNOWN_RATIO * length_s * (1.0 - ROUNDING)
     at = np.flatnonzero(counts_if & (known_s > 0))

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals
+from transforms.arrays import Bools, InPieces, Ints, Reals
 from transforms.periods.even_signals import EvenSignals
 
 #: a rate above the mean by less than this share is the mean itself: a signal that never varies has no phases
@@ -84,7 +84,7 @@ _PAUSED_RATIO = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class WindowPhases:
+class WindowPhases(InPieces):
     """Phases of I/O of many signals (n): those of signal i are from offsets[i] to offsets[i + 1], in order of time.
 
     onset_s, ended_s: where the first of its substantial samples begins, and the last one ends. volume_bytes: all
@@ -115,7 +115,7 @@ def window_phases(signals: EvenSignals, cycle_s: Reals | None = None) -> WindowP
     parts = [_phases(part, cycles[place]) for place, part in signals.chunks()]
     if len(parts) == 1:
         return parts[0]
-    counts = np.concatenate([[0], *(np.diff(part.offsets) for part in parts)]).astype(np.int64)
+    counts = np.concatenate([[0], *(part.counts for part in parts)]).astype(np.int64)
     return WindowPhases(
         _chain([part.onset_s for part in parts]),
         _chain([part.ended_s for part in parts]),

@@ -42,7 +42,7 @@ def clipped(steps: Steps, started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> S
 
 
 def _cut_edges(steps: Steps, started: Reals, ended: Reals) -> tuple[Reals, Reals, Ints]:
-    owner, offsets = owners(steps.offsets), steps.offsets
+    owner, offsets = steps.owner, steps.offsets
     is_window = started < ended
     is_inside = (steps.edges_s > started[owner]) & (steps.edges_s < ended[owner]) & is_window[owner]
     kept = np.flatnonzero(is_inside)
@@ -147,10 +147,10 @@ def first_phases(
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         length = np.asarray(ended_s, dtype=np.float64) - np.asarray(started_s, dtype=np.float64)
         threshold = np.where(length > 0, part.volume_bytes / length, np.inf)
-    at = np.flatnonzero(part.bytes_per_s > (threshold * (1.0 + ROUNDING))[owners(part.offsets)])
+    at = np.flatnonzero(part.bytes_per_s > (threshold * (1.0 + ROUNDING))[part.owner])
     began = np.concatenate([part.edges_s[at], part.impulses_s])
     ceased = np.concatenate([part.edges_s[np.minimum(at + 1, len(part.edges_s) - 1)], part.impulses_s])
-    owner = np.concatenate([owners(part.offsets)[at], owners(part.impulse_offsets)])
+    owner = np.concatenate([part.owner[at], owners(part.impulse_offsets)])
     return _first(Requests(began, ceased, np.ones(len(began)), owner, part.subject_count), params or PhaseParams())
 
 
@@ -176,7 +176,7 @@ def _first(pieces: Requests, params: PhaseParams) -> FirstPhases:
     """Return the first phases of pieces of substantial I/O."""
     gap_s = _parting_gaps(request_phases(pieces, 0.0)) if params.gap_s is None else params.gap_s
     found = request_phases(pieces, gap_s)
-    counts = np.diff(found.offsets)
+    counts = found.counts
     ended, onset = np.full((2, pieces.subject_count), np.nan)
     ended[counts > 0] = found.ended_s[found.offsets[:-1][counts > 0]]
     onset[counts > 1] = found.onset_s[found.offsets[:-1][counts > 1] + 1]
@@ -185,7 +185,7 @@ def _first(pieces: Requests, params: PhaseParams) -> FirstPhases:
 
 def _parting_gaps(pieces: RequestPhases) -> Reals:
     """Return half of the pause in which the middle of each subject's paused time lies (subjects), pauses by length."""
-    owner = owners(pieces.offsets)
+    owner = pieces.owner
     is_pause = owner[1:] == owner[:-1]
     length = (pieces.onset_s[1:] - pieces.ended_s[:-1])[is_pause]
     return middle_pauses(owner[1:][is_pause], length, len(pieces.offsets) - 1) / 2

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, owners
+from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, owners, places_within
 from transforms.throughput.exact_sums import ExactSums, segment_sums
 from transforms.throughput.requests import Requests, Steps, ordered
 
@@ -91,11 +91,6 @@ def _check_spacing(started_s: Reals, interval_s: Reals, step_count: Ints) -> Non
         raise ValueError("an interval is too short for its times, or not finite, or there are less than no steps")
 
 
-def _steps_of(offsets: Ints) -> Ints:
-    """Return each value's place in its own piece of a ragged array."""
-    return np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], np.diff(offsets))
-
-
 def _held(edges_s: Reals, bytes_per_s: Reals, counts: Ints) -> Steps:
     """Return rates (values) that hold from edge to edge; each subject that has any has one edge more than values."""
     edge_offsets = offsets_of(np.where(counts > 0, counts + 1, 0))
@@ -111,7 +106,7 @@ def _edge_places(counts: Ints) -> tuple[Ints, Ints]:
     """Return the owner and the place of each edge of subjects with so many values."""
     edge_counts = np.where(counts > 0, counts + 1, 0)
     offsets = offsets_of(edge_counts)
-    return owners(offsets), _steps_of(offsets)
+    return owners(offsets), places_within(edge_counts)
 
 
 # ---- bytes in bins
@@ -282,7 +277,7 @@ class Instants:
     @classmethod
     def over(cls, steps: Steps, sampling_hz: npt.ArrayLike) -> Instants:
         """Return FTIO's instants: from the first edge on, as many as whole intervals fit before the last."""
-        has_edges = np.diff(steps.offsets) > 0
+        has_edges = steps.counts > 0
         started, ended = np.zeros(steps.subject_count), np.zeros(steps.subject_count)
         started[has_edges] = steps.edges_s[steps.offsets[:-1][has_edges]]
         ended[has_edges] = steps.edges_s[steps.offsets[1:][has_edges] - 1]
@@ -301,7 +296,7 @@ def at_instants(steps: Steps, instants: Instants, side: Literal["right", "left"]
     side: at an instant that is an edge, the rate from there on (right-continuous, as FTIO holds a value from
     its time stamp on), or the rate up to there (left). Impulses are not seen.
     """
-    owner, offsets = owners(steps.offsets), instants.offsets
+    owner, offsets = steps.owner, instants.offsets
     started, hz, count = instants.started_s[owner], instants.sampling_hz[owner], instants.sample_count[owner]
     is_reached = np.greater_equal if side == "right" else np.greater
     # The first sample to which each edge's rate applies; rounding may have put it one beside.
@@ -353,7 +348,7 @@ def shape_differences(first: Steps, second: Steps) -> Reals:
 
 def _areas_apart(first: Steps, second: Steps) -> Reals:
     times = np.concatenate([first.edges_s, second.edges_s])
-    owner = np.concatenate([owners(first.offsets), owners(second.offsets)])
+    owner = np.concatenate([first.owner, second.owner])
     order, owner = ordered(times, owner, first.subject_count)
     times, is_first = times[order], order < len(first.edges_s)
     # Both have their edges in this order already: the latest one is the last one counted. Behind a subject's last

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals
+from transforms.arrays import Bools, InPieces, Ints, Reals
 from transforms.throughput.exact_sums import ExactSums
 from transforms.throughput.requests import Requests, ends_of_equals, ordered
 
 
 @dataclass(frozen=True, slots=True)
-class RequestPhases:
+class RequestPhases(InPieces):
     """Phases of I/O of many subjects: those of subject i are from offsets[i] to offsets[i + 1], in order of time.
 
     onset_s, ended_s: when its first request begins, and when its last one is over. volume_bytes: sums of the

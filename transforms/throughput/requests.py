@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, owners
+from transforms.arrays import Bools, InPieces, Ints, Reals, owners
 from transforms.throughput.exact_sums import running_sums, segment_sums
 
 #: what a request that is of no subject has for its subject
@@ -61,7 +61,7 @@ class Requests:
     def ragged(cls, began_s: Reals, ceased_s: Reals, volume_bytes: Reals, offsets: Ints) -> Requests:
         """Return the requests of subjects that follow one another: those of i are from offsets[i] to offsets[i+1]."""
         count = len(offsets) - 1
-        return cls(began_s, ceased_s, volume_bytes, np.repeat(np.arange(count), np.diff(offsets)), count)
+        return cls(began_s, ceased_s, volume_bytes, owners(offsets), count)
 
     @property
     def durations_s(self) -> Reals:
@@ -109,7 +109,7 @@ class Requests:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(InPieces):
     """Step functions of many subjects, and what moved in no time.
 
     Subject i has the edges offsets[i] to offsets[i + 1]: instants, each once, at which a request begins or is
@@ -134,7 +134,7 @@ class Steps:
         """How long each edge's rate holds (edges); 0 for the last of a subject."""
         widths = np.zeros(len(self.edges_s))
         np.subtract(self.edges_s[1:], self.edges_s[:-1], out=widths[:-1])
-        widths[self.offsets[1:][np.diff(self.offsets) > 0] - 1] = 0.0
+        widths[self.offsets[1:][self.counts > 0] - 1] = 0.0
         return widths
 
     @property
@@ -147,7 +147,7 @@ class Steps:
     def peak_bytes_per_s(self) -> Reals:
         """The highest rate of each subject (subjects), impulses apart; 0 where there is none."""
         peaks = np.zeros(self.subject_count)
-        np.maximum.at(peaks, owners(self.offsets), self.bytes_per_s)
+        np.maximum.at(peaks, self.owner, self.bytes_per_s)
         return peaks
 
     def requests(self) -> Requests:
@@ -158,7 +158,7 @@ class Steps:
             np.concatenate([self.edges_s[at], self.impulses_s]),
             np.concatenate([self.edges_s[at + 1], self.impulses_s]),
             np.concatenate([volume, self.impulse_bytes]),
-            np.concatenate([owners(self.offsets)[at], owners(self.impulse_offsets)]),
+            np.concatenate([self.owner[at], owners(self.impulse_offsets)]),
             self.subject_count,
         )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of, places_within
+from transforms.arrays import Bools, InPieces, Ints, Reals, offsets_of, places_within
 
 #: the target of what is on no target that is known; as a subject of requests it is none (`NO_SUBJECT`)
 NO_OST = -1
@@ -23,7 +23,7 @@ _MOST_PIECES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Layouts:
+class Layouts(InPieces):
     """How files (m) are striped.
 
     stripe_bytes (m). osts: the targets of file i, in the order of its stripes, are osts[offsets[i]:offsets[i + 1]].
@@ -41,7 +41,7 @@ class Layouts:
     @property
     def is_known(self) -> Bools:
         """Whether each layout says where bytes lie (m)."""
-        found: Bools = (self.stripe_bytes > 0) & (np.diff(self.offsets) > 0)
+        found: Bools = (self.stripe_bytes > 0) & (self.counts > 0)
         return found
 
     def has(self, layout: Ints, offset_bytes: Ints) -> Bools:
