@@ -23,7 +23,7 @@ CLASSES = Table(
             choices=("START", "END", "HILL", "CANYON", "UNIFORM", "OTHER", "NO_USAGE"),
             nullable=True,
         ),
-        Column("section_bytes", "reals", "Bytes in each quarter of the run.", low=0, nullable=True),
+        Column("section_bytes", "reals", "Bytes in each quarter of the run.", nullable=True),
         Column("cov", "real", "Coefficient of variation of the four quarters.", unit="1", low=0, nullable=True),
         c.VOLUME_BYTES.optional(),
         c.NODE_COUNT.optional(),

@@ -17,7 +17,7 @@ APPLICATION_ID = Column(
     "text",
     "One application of one user at one size: user/application/node_count, a slash in the user as %2F.",
 )
-NODE_COUNT = Column("node_count", "int", "Nodes that the job was given.", unit="nodes", low=0)
+NODE_COUNT = Column("node_count", "int", "Nodes that the job was given.", unit="nodes")
 
 # ---- when
 STARTED_AT = Column("started_at", "instant", "When the job started.")
@@ -38,11 +38,11 @@ INTERVAL_S = Column(
 FILESYSTEM = Column(
     "filesystem", "text", "The file system; `default` where neither the input nor the command names it."
 )
-READ_BYTES_PER_S = Column("read_bytes_per_s", "real", "Bytes read per second over the interval.", low=0)
-WRITE_BYTES_PER_S = Column("write_bytes_per_s", "real", "Bytes written per second over the interval.", low=0)
+READ_BYTES_PER_S = Column("read_bytes_per_s", "real", "Bytes read per second over the interval.")
+WRITE_BYTES_PER_S = Column("write_bytes_per_s", "real", "Bytes written per second over the interval.")
 BYTES_PER_S = Column("bytes_per_s", "real", "Bytes per second over the interval.", low=0)
-READ_BYTES = Column("read_bytes", "int", "Bytes read in the interval or by the run.", low=0)
-WRITTEN_BYTES = Column("written_bytes", "int", "Bytes written in the interval or by the run.", low=0)
+READ_BYTES = Column("read_bytes", "int", "Bytes read in the interval or by the run.")
+WRITTEN_BYTES = Column("written_bytes", "int", "Bytes written in the interval or by the run.")
 FLAG = Column(
     "flag",
     "text",
@@ -54,29 +54,24 @@ DIRECTION = Column("direction", "text", "Which way the bytes went, seen from the
 
 # ---- a day of polls
 EXPECTED_CONTROLLER_COUNT = Column(
-    "expected_controller_count", "int", "Controllers that reported at all on that day.", unit="controllers", low=0
+    "expected_controller_count", "int", "Controllers that reported at all on that day.", unit="controllers"
 )
-POLL_COUNT = Column("poll_count", "int", "Polls that hold a value; of a run, in that direction.", unit="polls", low=0)
-MISSING_RATIO = Column("missing_ratio", "real", "Share of the expected polls that hold no value.", low=0, high=1)
+POLL_COUNT = Column("poll_count", "int", "Polls that hold a value; of a run, in that direction.", unit="polls")
+MISSING_RATIO = Column("missing_ratio", "real", "Share of the expected polls that hold no value.")
 PEAK_BYTES_PER_S = Column(
     "peak_bytes_per_s",
     "real",
     "The highest rate of any interval; of a run, of any step of its sample, and no lower than the mean; of a traced "
     "run, of any module that counts; of a signature, of any second.",
-    low=0,
 )
 
 # ---- what a job's file system did meanwhile
-VOLUME_BYTES = Column(
-    "volume_bytes", "real", "Bytes moved: the sum of rate x interval; of a followed run, all so far.", low=0
-)
+VOLUME_BYTES = Column("volume_bytes", "real", "Bytes moved: the sum of rate x interval; of a followed run, all so far.")
 MEAN_BYTES_PER_S = Column(
-    "mean_bytes_per_s", "real", "Volume over the time that the polls of a controller cover on average.", low=0
+    "mean_bytes_per_s", "real", "Volume over the time that the polls of a controller cover on average."
 )
-STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.", unit="steps", low=0)
-SAMPLE_COUNT = Column(
-    "sample_count", "int", "Samples, which are runs with a known end, in the set.", unit="samples", low=0
-)
+STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.", unit="steps")
+SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.", unit="samples")
 FIRST_AT = Column("first_at", "instant", "When the first run started.")
 LAST_AT = Column("last_at", "instant", "When the last run ended.")
 
@@ -117,16 +112,12 @@ JUDGED = (
 # ---- traces of clients
 TRACE_ID = Column("trace_id", "text", "The traced run: the first 16 hex digits of its trace's SHA-256.")
 PROCESS_COUNT = Column(
-    "process_count", "int", "Processes (MPI ranks) of the traced or extrapolated run.", unit="processes", low=0
+    "process_count", "int", "Processes (MPI ranks) of the traced or extrapolated run.", unit="processes"
 )
 COVERED_RATIO = Column(
-    "covered_ratio",
-    "real",
-    "Share of the bytes, of those that the layer's counters state, that this holds.",
-    low=0,
-    high=1,
+    "covered_ratio", "real", "Share of the bytes, of those that the layer's counters state, that this holds."
 )
-FILE_COUNT = Column("file_count", "int", "Files that the module or the run touched.", unit="files", low=0)
+FILE_COUNT = Column("file_count", "int", "Files that the module or the run touched.", unit="files")
 FILE_NUMBER = Column(
     "file_number", "int", "The file within the trace; of Darshan, its record id as a signed number (two's complement)."
 )
@@ -134,11 +125,7 @@ RANK = Column("rank", "int", "The process's number in the run; -1 where the reco
 BEGAN_S = Column("began_s", "real", "When it began: seconds since the trace's own zero.")
 CEASED_S = Column("ceased_s", "real", "When it was over: seconds since the trace's own zero.")
 REQUEST_COUNT = Column(
-    "request_count",
-    "int",
-    "Requests that the network is made of; of a followed run, all so far.",
-    unit="requests",
-    low=0,
+    "request_count", "int", "Requests that the network is made of; of a followed run, all so far.", unit="requests"
 )
 
 # ---- periods
@@ -150,7 +137,7 @@ WINDOW_START_S = Column(
 )
 WINDOW_END_S = Column("window_end_s", "real", "Until when the verdict holds.")
 SAMPLING_HZ = Column("sampling_hz", "real", "Samples per second of the signal that was judged.", low=0)
-SAMPLE_COUNT_OF_SIGNAL = Column("sample_count", "int", "Samples of the signal that was judged.", unit="samples", low=0)
+SAMPLE_COUNT_OF_SIGNAL = Column("sample_count", "int", "Samples of the signal that was judged.", unit="samples")
 FREQUENCY_HZ = Column("frequency_hz", "real", "Cycles per second of the dominant period.", low=0)
 PERIOD_S = Column("period_s", "real", "The dominant period: from one I/O phase to the next.", low=0)
 CONFIDENCE = Column(

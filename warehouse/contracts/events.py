@@ -40,7 +40,7 @@ REQUEST_EVENTS = Table(
         ),
         c.BEGAN_S,
         c.CEASED_S,
-        Column("event_bytes", "real", "Bytes that the event moved or asked for.", low=0, nullable=True),
+        Column("event_bytes", "real", "Bytes that the event moved or asked for.", nullable=True),
         c.DIRECTION.optional(),
         c.FILE_NUMBER.optional(),
         Column("is_collective", "bool", "Whether the call waits for all ranks: it ends for all of them at once."),

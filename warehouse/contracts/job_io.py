@@ -8,7 +8,6 @@ _CONCURRENT_JOB_COUNT = Column(
     "int",
     "Other application runs on the same file system that overlap in time, of those known when the row was made.",
     unit="jobs",
-    low=0,
 )
 _JOB_IO_OUTCOME = Column(
     "outcome",

@@ -16,7 +16,7 @@ _TARGET_NODE = Column(
     "target_node", "text", "The inner node of the edge; a storage target is called by its number, such as OST 12."
 )
 _TRANSFER_COUNT = Column(
-    "transfer_count", "int", "Transfers: requests, or their pieces, from one node to another.", unit="transfers", low=0
+    "transfer_count", "int", "Transfers: requests, or their pieces, from one node to another.", unit="transfers"
 )
 _NETWORK_METRIC = Column(
     "metric",
@@ -61,14 +61,13 @@ NETWORK_RUNS = Table(
             "group_sizes", "ints", "How many members of each layer are one node.", unit="members", low=1, nullable=True
         ),
         Column("node_counts", "ints", "Nodes of each layer.", unit="nodes", low=0, nullable=True),
-        Column("window_count", "int", "Time windows of the run.", unit="windows", low=0, nullable=True),
+        Column("window_count", "int", "Time windows of the run.", unit="windows", nullable=True),
         Column("window_s", "real", "The length of a time window.", low=0, nullable=True),
         Column(
             "negative_count",
             "int",
             "Times below zero, which no clock that is right can give.",
             unit="transfers",
-            low=0,
             nullable=True,
         ),
         Column(
@@ -85,7 +84,6 @@ NETWORK_RUNS = Table(
             "int",
             "Files by whose opens the ranks' clocks were compared.",
             unit="files",
-            low=0,
             nullable=True,
         ),
         Column(
@@ -128,7 +126,7 @@ NETWORK_EDGES = Table(
         _TRANSFER_COUNT,
         c.READ_BYTES,
         c.WRITTEN_BYTES,
-        Column("timed_count", "int", "Those of them whose time is known and not negative.", unit="transfers", low=0),
+        Column("timed_count", "int", "Those of them whose time is known and not negative.", unit="transfers"),
         Column("transfer_time_s", "real", "The sum of the times of these timed_count.", low=0),
         Column("longest_s", "real", "The longest of these times.", low=0),
         Column("time_bins", "ints", _BINS.format("the times", "seconds"), low=-32768, high=32767),
@@ -166,7 +164,7 @@ NETWORK_PATTERNS = Table(
             choices=("circular", "striped", "noisy", "outlier"),
             nullable=True,
         ),
-        Column("active_node_count", "int", "Outer nodes with transfers whose value is known.", unit="nodes", low=0),
+        Column("active_node_count", "int", "Outer nodes with transfers whose value is known.", unit="nodes"),
         _TRANSFER_COUNT,
         Column(
             "node_spread",
@@ -189,8 +187,6 @@ NETWORK_PATTERNS = Table(
             "band_ratio",
             "real",
             "The share of the variance between nodes that bands of neighbours explain.",
-            low=0,
-            high=1,
             nullable=True,
         ),
         Column(
@@ -242,9 +238,7 @@ NETWORK_BOTTLENECKS = Table(
             unit="1",
             low=0,
         ),
-        Column(
-            "share_ratio", "real", "The request's share of all bytes, or of all time, by the metric.", low=0, high=1
-        ),
+        Column("share_ratio", "real", "The request's share of all bytes, or of all time, by the metric."),
     ),
     partition="ended_on",
 )

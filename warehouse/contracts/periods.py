@@ -66,7 +66,6 @@ PERIODS = Table(
             "candidate_amplitudes_bytes_per_s",
             "reals",
             "The amplitude of each candidate's cosine, NULL where the method gives none.",
-            low=0,
             nullable=True,
         ),
         Column(
@@ -86,7 +85,7 @@ PERIODS = Table(
             high=1,
             nullable=True,
         ),
-        Column("b_io_bytes_per_s", "real", "The mean rate while there is substantial I/O.", low=0, nullable=True),
+        Column("b_io_bytes_per_s", "real", "The mean rate while there is substantial I/O.", nullable=True),
         Column(
             "sigma_vol",
             "real",

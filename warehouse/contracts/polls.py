@@ -6,33 +6,22 @@ from warehouse.contracts.types import Column, Table
 _POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.")
 _POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.")
 _CONTROLLER = Column("controller", "text", "The storage controller, server or target that was polled.")
-_CONTROLLER_COUNT = Column("controller_count", "int", "Controllers that reported.", unit="controllers", low=0)
+_CONTROLLER_COUNT = Column("controller_count", "int", "Controllers that reported.", unit="controllers")
 _DUPLICATE_POLL_COUNT = Column(
-    "duplicate_poll_count",
-    "int",
-    "Polls that repeat another one of the same controller and instant.",
-    unit="polls",
-    low=0,
+    "duplicate_poll_count", "int", "Polls that repeat another one of the same controller and instant.", unit="polls"
 )
 _CONFLICTING_POLL_COUNT = Column(
     "conflicting_poll_count",
     "int",
     "Polls that contradict another one of the same controller and instant; the first landed is kept.",
     unit="polls",
-    low=0,
 )
 #: what befell polls
 _FAULT_COUNTS = (
-    Column("gap_poll_count", "int", "Polls that are flagged as gaps.", unit="polls", low=0),
+    Column("gap_poll_count", "int", "Polls that are flagged as gaps.", unit="polls"),
     _DUPLICATE_POLL_COUNT,
     _CONFLICTING_POLL_COUNT,
-    Column(
-        "implausible_poll_count",
-        "int",
-        "Polls above the controller's limit, kept out of every sum.",
-        unit="polls",
-        low=0,
-    ),
+    Column("implausible_poll_count", "int", "Polls above the controller's limit, kept out of every sum.", unit="polls"),
 )
 
 POLLS = Table(
@@ -47,8 +36,8 @@ POLLS = Table(
         c.INTERVAL_S,
         c.READ_BYTES_PER_S.optional(),
         c.WRITE_BYTES_PER_S.optional(),
-        Column("read_iops", "real", "Read operations per second over the interval.", low=0, nullable=True),
-        Column("write_iops", "real", "Write operations per second over the interval.", low=0, nullable=True),
+        Column("read_iops", "real", "Read operations per second over the interval.", nullable=True),
+        Column("write_iops", "real", "Write operations per second over the interval.", nullable=True),
         c.FLAG.optional(),
     ),
     is_published=False,
@@ -121,7 +110,6 @@ POLL_DAYS = Table(
             "int",
             "Polls that the interval and the controllers of the day make due.",
             unit="polls",
-            low=0,
         ),
         c.MISSING_RATIO,
         *_FAULT_COUNTS,

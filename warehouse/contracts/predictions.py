@@ -79,7 +79,7 @@ _COLUMNS = (
     ),
     c.VOLUME_BYTES,
     c.REQUEST_COUNT,
-    Column("phase_count", "int", "I/O phases of the run so far.", unit="phases", low=0),
+    Column("phase_count", "int", "I/O phases of the run so far.", unit="phases"),
     Column("last_phase_s", "real", "When the last I/O phase began, on the run's clock.", nullable=True),
     Column(
         "next_burst_outcome",
@@ -98,9 +98,9 @@ _COLUMNS = (
     Column(
         "next_burst_latest_s", "real", "The latest that the next burst is to begin, on the run's clock.", nullable=True
     ),
-    Column("next_burst_low_bytes", "real", "The least that the next burst is to move.", low=0, nullable=True),
-    Column("next_burst_bytes", "real", "What the next burst is to move.", low=0, nullable=True),
-    Column("next_burst_high_bytes", "real", "The most that the next burst is to move.", low=0, nullable=True),
+    Column("next_burst_low_bytes", "real", "The least that the next burst is to move.", nullable=True),
+    Column("next_burst_bytes", "real", "What the next burst is to move.", nullable=True),
+    Column("next_burst_high_bytes", "real", "The most that the next burst is to move.", nullable=True),
     Column(
         "change",
         "text",

@@ -34,7 +34,7 @@ QUALITY = Table(
         ),
         Column("success", "bool", "Whether the expectation holds."),
         Column("observed", "text", "What was observed, as JSON."),
-        Column("unexpected_count", "int", "Rows that break the expectation.", unit="rows", low=0),
+        Column("unexpected_count", "int", "Rows that break the expectation.", unit="rows"),
     ),
 )
 

@@ -42,7 +42,7 @@ GRID_STEPS = Table(
         Column("step", "int", "The grid step, counted from 1970.", unit="steps"),
         c.READ_BYTES_PER_S.optional(),
         c.WRITE_BYTES_PER_S.optional(),
-        Column("reported_ratio", "real", "The share of the controllers that reported in the step.", low=0, high=1),
+        Column("reported_ratio", "real", "The share of the controllers that reported in the step."),
     ),
     is_published=False,
 )
@@ -67,14 +67,11 @@ SAMPLES = Table(
             "sample_bytes_per_s",
             "reals",
             "The file system's rate in each step of the grid; NULL where no controller reported.",
-            low=0,
         ),
         Column(
             "reported_ratios",
             "reals",
             "The share of the file system's controllers that reported in each step; NULL where all did in every step.",
-            low=0,
-            high=1,
             nullable=True,
         ),
     ),

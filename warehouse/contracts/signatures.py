@@ -30,12 +30,12 @@ SIGNATURES = Table(
             choices=("extracted", "too_few_samples", "no_io", "no_common_bursts"),
         ),
         c.SAMPLE_COUNT,
-        Column("used_sample_count", "int", "Samples of the set that the signature is made of.", unit="samples", low=0),
+        Column("used_sample_count", "int", "Samples of the set that the signature is made of.", unit="samples"),
         Column("outlier_job_ids", "text", "The jobs whose samples were left out, as a JSON list."),
         c.FIRST_AT,
         c.LAST_AT,
         c.DURATION_S.optional(),
-        Column("burst_count", "int", "Bursts of the signature.", unit="bursts", low=0, nullable=True),
+        Column("burst_count", "int", "Bursts of the signature.", unit="bursts", nullable=True),
         c.VOLUME_BYTES.optional(),
         c.PEAK_BYTES_PER_S.optional(),
         Column(
@@ -43,7 +43,6 @@ SIGNATURES = Table(
             "real",
             "The rate of what others do all the time, which is not in the signature; NULL where the method does not "
             "estimate it.",
-            low=0,
             nullable=True,
         ),
         Column(
@@ -71,21 +70,9 @@ SIGNATURES = Table(
             nullable=True,
         ),
         Column(
-            "appeared_burst_count",
-            "int",
-            "Bursts that the release before did not have.",
-            unit="bursts",
-            low=0,
-            nullable=True,
+            "appeared_burst_count", "int", "Bursts that the release before did not have.", unit="bursts", nullable=True
         ),
-        Column(
-            "vanished_burst_count",
-            "int",
-            "Bursts that only the release before had.",
-            unit="bursts",
-            low=0,
-            nullable=True,
-        ),
+        Column("vanished_burst_count", "int", "Bursts that only the release before had.", unit="bursts", nullable=True),
         Column("method_parameters", "text", "The method's parameters, as JSON."),
     ),
 )
@@ -101,18 +88,10 @@ SIGNATURE_POINTS = Table(
         Column("offset_s", "real", "The left edge of the second, since the run's start.", low=0),
         c.BYTES_PER_S,
         Column(
-            "low_bytes_per_s",
-            "real",
-            "The lower edge of the band; NULL where the method gives none.",
-            low=0,
-            nullable=True,
+            "low_bytes_per_s", "real", "The lower edge of the band; NULL where the method gives none.", nullable=True
         ),
         Column(
-            "high_bytes_per_s",
-            "real",
-            "The upper edge of the band; NULL where the method gives none.",
-            low=0,
-            nullable=True,
+            "high_bytes_per_s", "real", "The upper edge of the band; NULL where the method gives none.", nullable=True
         ),
     ),
 )
@@ -134,8 +113,6 @@ SIGNATURE_BURSTS = Table(
             "support_ratio",
             "real",
             "The share of the used samples that have the burst; NULL where the method does not ask.",
-            low=0,
-            high=1,
             nullable=True,
         ),
     ),
@@ -169,8 +146,8 @@ SIGNATURE_CHECKS = Table(
             nullable=True,
         ),
         c.VOLUME_BYTES,
-        Column("true_volume_bytes", "real", "What the traced run moved.", low=0),
-        Column("missed_burst_count", "int", "Bursts of the traced run that the signature lacks.", unit="bursts", low=0),
-        Column("false_burst_count", "int", "Bursts of the signature that the traced run lacks.", unit="bursts", low=0),
+        Column("true_volume_bytes", "real", "What the traced run moved."),
+        Column("missed_burst_count", "int", "Bursts of the traced run that the signature lacks.", unit="bursts"),
+        Column("false_burst_count", "int", "Bursts of the signature that the traced run lacks.", unit="bursts"),
     ),
 )

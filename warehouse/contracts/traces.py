@@ -25,7 +25,7 @@ _IS_COUNTED = Column(
     "bool",
     "Whether its bytes count toward the run's volume: of layers that pass the same bytes on, one does.",
 )
-_RECORD_COUNT = Column("record_count", "int", "Records of the module.", unit="records", low=0)
+_RECORD_COUNT = Column("record_count", "int", "Records of the module.", unit="records")
 _COUNTERS = Column(
     "counters", "text", "The sums of all of the module's counters that can be added, as JSON, by the tracer's names."
 )
@@ -34,13 +34,13 @@ _IS_ASYNC = Column("is_async", "bool", "Whether the program went on meanwhile.")
 _COUNTS = (
     c.READ_BYTES.optional(),
     c.WRITTEN_BYTES.optional(),
-    Column("open_count", "int", "Opens.", unit="operations", low=0, nullable=True),
-    Column("collective_open_count", "int", "Collective opens.", unit="operations", low=0, nullable=True),
-    Column("read_count", "int", "Reads.", unit="operations", low=0, nullable=True),
-    Column("write_count", "int", "Writes.", unit="operations", low=0, nullable=True),
-    Column("seek_count", "int", "Seeks.", unit="operations", low=0, nullable=True),
-    Column("stat_count", "int", "Calls that ask for a file's state.", unit="operations", low=0, nullable=True),
-    Column("sync_count", "int", "Calls that flush or synchronize a file.", unit="operations", low=0, nullable=True),
+    Column("open_count", "int", "Opens.", unit="operations", nullable=True),
+    Column("collective_open_count", "int", "Collective opens.", unit="operations", nullable=True),
+    Column("read_count", "int", "Reads.", unit="operations", nullable=True),
+    Column("write_count", "int", "Writes.", unit="operations", nullable=True),
+    Column("seek_count", "int", "Seeks.", unit="operations", nullable=True),
+    Column("stat_count", "int", "Calls that ask for a file's state.", unit="operations", nullable=True),
+    Column("sync_count", "int", "Calls that flush or synchronize a file.", unit="operations", nullable=True),
     Column("opened_s", "real", "When the first open began, from the trace's zero.", nullable=True),
     Column("open_ended_s", "real", "When the last open was over, from the trace's zero.", nullable=True),
     Column("read_began_s", "real", "When the first read began, from the trace's zero.", nullable=True),
@@ -160,7 +160,7 @@ TRACE_HEATMAPS = Table(
         c.DIRECTION,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        Column("bin_bytes", "ints", "Bytes in each bin, counted from the trace's zero.", low=0),
+        Column("bin_bytes", "ints", "Bytes in each bin, counted from the trace's zero."),
     ),
     partition="ended_on",
 )
@@ -178,13 +178,9 @@ TRACE_REQUESTS = Table(
         Column("host", "text", "The node on which the process ran.", nullable=True),
         c.FILE_NUMBER.optional(),
         c.DIRECTION,
-        Column("offset_bytes", "int", "Where in the file the request begins.", low=0, nullable=True),
+        Column("offset_bytes", "int", "Where in the file the request begins.", nullable=True),
         Column(
-            "request_bytes",
-            "real",
-            "Bytes that the request asked for, or moved where the tracer tells.",
-            low=0,
-            nullable=True,
+            "request_bytes", "real", "Bytes that the request asked for, or moved where the tracer tells.", nullable=True
         ),
         c.BEGAN_S,
         c.CEASED_S,
@@ -305,7 +301,7 @@ TRACE_SIGNALS = Table(
         c.PEAK_BYTES_PER_S,
         c.INTERVAL_S,
         c.STEP_COUNT,
-        Column("signal_bytes_per_s", "reals", "The rate in each step from the trace's zero.", low=0),
+        Column("signal_bytes_per_s", "reals", "The rate in each step from the trace's zero."),
     ),
     partition="ended_on",
 )

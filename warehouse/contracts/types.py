@@ -8,18 +8,19 @@ from typing import Literal
 Dtype = Literal["text", "int", "real", "bool", "instant", "date", "reals", "ints"]
 Layer = Literal["landed", "stage", "samples", "transforms", "quality"]
 
-#: what a name's ending says of the unit; the longest ending counts
-UNITS = {
-    "_s": "s",
-    "_us": "us",
-    "_hz": "Hz",
-    "_iops": "1/s",
-    "_bytes": "B",
-    "_bytes_per_s": "B/s",
-    "_ratio": "1",
-    "_ratios": "1",
-    "_at": "UTC",
-    "_on": "UTC",
+#: what a name's ending says: the unit, and the bounds that no value can leave; the longest ending counts
+ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
+    "_s": ("s", None, None),
+    "_us": ("us", None, None),
+    "_at": ("UTC", None, None),
+    "_on": ("UTC", None, None),
+    "_hz": ("Hz", None, None),
+    "_iops": ("1/s", 0, None),
+    "_bytes": ("B", 0, None),
+    "_bytes_per_s": ("B/s", 0, None),
+    "_count": (None, 0, None),
+    "_ratio": ("1", 0, 1),
+    "_ratios": ("1", 0, 1),
 }
 
 
@@ -27,9 +28,9 @@ UNITS = {
 class Column:
     """One quantity, declared once: what it is called, what it holds, in which unit, within which bounds.
 
-    The unit is the one that the name tells, unless another is given. `low` and `high` are inclusive; `choices` is a
-    closed list. For `reals` and `ints` (a list of numbers, such
-    as one per step of a grid, NULL where nothing was measured) the bounds hold for each element.
+    The name's ending tells the unit and the bounds (`ENDINGS`) where none are given. `low` and `high` are inclusive;
+    `choices` is a closed list. For `reals` and `ints` (a list of numbers, such as one per step of a grid, NULL where
+    nothing was measured) the bounds hold for each element.
     """
 
     name: str
@@ -42,10 +43,12 @@ class Column:
     choices: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Take the unit from the name."""
-        endings = [ending for ending in UNITS if f"_{self.name}".endswith(ending)]
-        if self.unit is None and endings:
-            object.__setattr__(self, "unit", UNITS[max(endings, key=len)])
+        """Take what is not given from the name."""
+        endings = [ending for ending in ENDINGS if f"_{self.name}".endswith(ending)]
+        told = ENDINGS[max(endings, key=len)] if endings else (None, None, None)
+        for name, value in zip(("unit", "low", "high"), told, strict=True):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
 
     def optional(self) -> Column:
         """Return the same column where a table may leave it NULL."""
