@@ -44,9 +44,9 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     from flows.command.summary import show_summary
     from flows.demo import classes_truth, shipped_logs, signatures_truth, write_site
     from flows.landing import Told, land_paths
+    from flows.night.executors import with_child
     from flows.night.order import run_inline
     from flows.settings import ScheduleSettings, Settings
-    from flows.steps.checker import in_child
     from transforms.synthetic.site import SiteParams, simulate
 
     folder = _fresh(into)
@@ -55,10 +55,10 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     write_site(site, folder / "site", with_faults=True)
     store = Store(folder / "warehouse")
     settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"))
-    with in_child() as checker:
+    with with_child() as executor:
         for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
             click.echo(f"{Path(arrival.name).name}: {arrival.row_count:,} rows", err=True)
-        release = run_inline(store, settings, progress, checker=checker)
+        release = run_inline(store, settings, progress, executor=executor)
     compared = compare_classes(store, release, classes_truth(site))
     signatures = compare_signatures(store, release, signatures_truth(site))
     traced = traced_runs(store, release)

@@ -54,11 +54,11 @@ def run_command(
     settings = load(settings_path, store.root)
     if inline:
         from flows.command.printing import progress
+        from flows.night.executors import with_child
         from flows.night.order import run_inline
-        from flows.steps.checker import in_child
 
-        with in_child() as checker:
-            release = run_inline(store, settings, progress, since=first, until=last, checker=checker)
+        with with_child() as executor:
+            release = run_inline(store, settings, progress, since=first, until=last, executor=executor)
     else:
         from flows.night.deployment import nightly
 

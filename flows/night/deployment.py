@@ -17,11 +17,10 @@ from prefect.cache_policies import NO_CACHE
 from prefect.schedules import Cron
 from prefect.states import Completed
 
-from flows.night.order import STEPS, Step, land_new, open_run
+from flows.night.order import STEPS, Night, land_new, open_night
 from flows.settings import Settings, load
-from flows.steps import release as release_step
 from flows.steps.plan import Plan, make_plan
-from flows.steps.run import Run
+from flows.steps.run import Step
 from warehouse.errors import NothingToDo
 from warehouse.releases.reading import opened, published
 from warehouse.releases.releases import Release
@@ -50,21 +49,21 @@ def plan_run(store: Store, settings: Settings, since: date | None, until: date |
 
 
 @task(cache_policy=NO_CACHE, task_run_name="{step.name}")
-def do_step(run: Run, step: Step) -> Any:
+def do_step(night: Night, step: Step) -> Any:
     """Do one step of the night."""
     logger = get_run_logger()
     pieces = 0
-    for name, count in step.do(run):
-        logger.info("%s: %s rows", name, count)
+    for piece in night.do(step):
+        logger.info("%s: %s rows", piece.name, piece.row_count)
         pieces += 1
     return pieces if pieces else Completed(name="Cached", message="All of it was done before.", data=0)
 
 
 @task(name="release", cache_policy=NO_CACHE)
-def publish(run: Run) -> Release:
+def publish(night: Night) -> Release:
     """Publish the release and tell of it in an artifact."""
-    release = release_step.release(run)
-    with opened(run.store, release) as connection:
+    release = night.release()
+    with opened(night.run.store, release) as connection:
         table = [
             {"table": name, "rows": connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]}
             for name in (table.name for table in published())
@@ -85,10 +84,10 @@ def nightly(
         plan = plan_run(store, settings, since, until)
         if plan is None:
             return None
-        run = open_run(store, settings, plan)
+        night = open_night(store, settings, plan)
         for step in STEPS:
-            _ = do_step(run, step)
-        return publish(run)
+            _ = do_step(night, step)
+        return publish(night)
 
 
 def serve(store: Store, settings_path: Path | None, cron: str, time_zone: str) -> None:

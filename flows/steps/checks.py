@@ -3,78 +3,77 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Future
-from importlib import import_module
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from flows.settings import Settings
-from flows.steps.run import WHOLE, Run, daily, write_days
+from flows.steps.pieces import Day, File, Given, Piece
+from flows.steps.run import Run, Step, Work, all_days, built, job_days, landed, poll_days, prediction_days, released
 from warehouse.contracts import Table, frames, table as table_named
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import FAULTY_POLLS, POLLS
 from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS
 from warehouse.contracts.quality import QUALITY, QUARANTINE, REJECTS
-from warehouse.releases import releases
-from warehouse.store import models
-from warehouse.store.store import write_json, write_parquet
+from warehouse.store.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
     from expectations.gate import Checked
 
+#: what is taken out of the jobs of a day, until all that is taken out is gathered
+FAULTY_JOBS = replace(QUARANTINE, name="faulty_jobs", is_published=False)
+#: what is taken out of which table
+_TAKEN_OUT = (
+    (JOBS, FAULTY_JOBS),
+    (POLLS, FAULTY_POLLS),
+    (PREDICTION_RECORDS, FAULTY_PREDICTIONS),
+)
+#: jobs are held to their suite before they are written; the others are what checks find
+_NOT_HELD = (JOBS, QUARANTINE, QUALITY)
+#: the folder of what the checks found, until all tables are checked
+_VERDICTS = "verdicts/"
 #: rows that a suite looks at: pandas takes some hundred bytes for each
 _MOST_ROWS = 2_000_000
 
 
-def limits(settings: Settings) -> dict[str, float]:
-    """Return the parameters of the suites that the settings give."""
-    return {name: value for name, value in settings.quality.model_dump().items() if value is not None}
+def verdicts_on(table: Table) -> Table:
+    """Return what holds the verdicts on a table alone; the JSON of its validation lies beside them."""
+    return replace(QUALITY, name=f"{_VERDICTS}{table.name}", is_published=False)
 
 
-def keep_verdict(run: Run, table: Table, checked: Checked) -> None:
-    """Keep what a check found, until all tables are checked."""
-    write_parquet(checked.verdicts, QUALITY, run.folder / "verdicts" / f"{table.name}.parquet")
-    write_json(checked.validation, run.folder / "verdicts" / f"{table.name}.json")
-
-
-def begin(run: Run, built: Iterable[Table]) -> None:
-    """Begin to hold built tables to their suites, unless all of the run's checks are done."""
-    if not _verdict(run).is_file():
-        run.begun.update((table.name, _checked(run, table)) for table in built if table.name not in run.begun)
-
-
-def _checked(run: Run, table: Table) -> Future[Checked]:
-    days = dict(daily(run)).get(table, (None,))
-    files = [path for path in run.built(table, days).values() if path.is_file()]
-    return run.checker.check(table, _scalars(table, files), limits(run.settings))
-
-
-def check(run: Run) -> int:
-    """Hold every built table to its suite, and decide. Returns the expectations that do not hold.
-
-    Raises GateFailed where a critical expectation does not hold; the verdicts stay in the plan's folder.
-    """
+def checked(given: Given, table: Table, frame: pl.DataFrame) -> Checked:
+    """Hold rows to a table's suite, and keep what it says until all tables are checked."""
     from expectations import gate
 
-    begin(run, (table for table in (*dict(daily(run)), *WHOLE, REJECTS) if table != JOBS))
-    # The release needs Iceberg, whose import takes a second: where a child checks, it goes on meanwhile.
-    import_module("warehouse.releases.catalogue")
-    for name in list(run.begun):
-        keep_verdict(run, table_named(name), run.begun.pop(name).result())
-    verdicts = pl.concat([pl.read_parquet(path) for path in sorted((run.folder / "verdicts").glob("*.parquet"))])
-    validations = [json.loads(path.read_text()) for path in sorted((run.folder / "verdicts").glob("*.json"))]
-    run.checker.build_docs(validations, run.store.data_docs)
-    run.checker.end()
-    write_json({"verdict": gate.decide(verdicts)}, _verdict(run))
-    write_parquet(verdicts, QUALITY, run.path(QUALITY, None))
-    return int((~verdicts["success"]).sum())
+    limits = {name: value for name, value in given.settings.quality.model_dump().items() if value is not None}
+    found = gate.check(table, frame, limits)
+    path = write_parquet(found.verdicts, QUALITY, given.path(verdicts_on(table)))
+    write_json(found.validation, path.with_suffix(".json"))
+    return found
 
 
-def _verdict(run: Run) -> Path:
-    return run.folder / "verdict.json"
+def check_pieces(run: Run, work: Work) -> Iterator[Piece]:
+    """Yield the checks of the tables that are complete after some work, unless all checks of the run are done."""
+    if not any(piece.is_done(run.store.root) for piece in _DECIDING.pieces(run)):
+        for table in work.writes:
+            if table.is_published and table not in _NOT_HELD:
+                yield _check_of(run, table, work.days_of(table, work.days(run)))
+
+
+def _check_of(run: Run, table: Table, days: Sequence[Day]) -> Piece:
+    reads = built(table, days=lambda run: days)
+    (piece,) = Work(f"check {table.name}", hold, (reads,), (verdicts_on(table),), is_check=True).pieces(run)
+    # A run that goes on checks all of it again: the suites may have changed.
+    return replace(piece, mark="")
+
+
+def hold(given: Given) -> int:
+    """Hold a built table to its suite. Returns the expectations."""
+    (verdicts,) = given.piece.writes
+    table = table_named(verdicts.table.removeprefix(_VERDICTS))
+    return checked(given, table, _scalars(table, given.files(table))).verdicts.height
 
 
 def _scalars(table: Table, files: Sequence[Path]) -> pl.DataFrame:
@@ -90,30 +89,64 @@ def _scalars(table: Table, files: Sequence[Path]) -> pl.DataFrame:
     return pl.scan_parquet(list(files)).tail(_MOST_ROWS).with_columns(cs.list().list.len().cast(pl.Int64)).collect()
 
 
-def gather_quarantine(run: Run) -> int:
+def decide(given: Given) -> int:
+    """Decide on the release by what all checks found. Returns the expectations that do not hold.
+
+    Raises GateFailed where a critical expectation does not hold; the verdicts stay in the plan's folder.
+    """
+    from expectations import docs, gate
+
+    paths = given.files(QUALITY)
+    verdicts = pl.concat([pl.read_parquet(path) for path in paths])
+    docs.build([json.loads(path.with_suffix(".json").read_text()) for path in paths], Store(given.root).data_docs)
+    gate.decide(verdicts)
+    write_parquet(verdicts, QUALITY, given.path(QUALITY))
+    return int((~verdicts["success"]).sum())
+
+
+def _verdicts(run: Run, _: Day) -> Iterator[File]:
+    """Yield what each table's check found."""
+    for path in sorted((run.folder / _VERDICTS).glob("*/*.parquet")):
+        yield File(QUALITY.name, run.place(path))
+
+
+def gather_quarantine(given: Given) -> int:
     """Gather what was taken out of jobs, polls and predictions, by day. Returns the rows."""
-    plan = run.plan
-    pieces = [pl.read_parquet(run.folder / "faulty_jobs.parquet")]
-    pieces += [pl.read_parquet(run.path(FAULTY_POLLS, day)) for day in plan.poll_days]
-    pieces += [pl.read_parquet(run.path(FAULTY_PREDICTIONS, day)) for day in plan.prediction_days]
+    pieces = [frames.empty(QUARANTINE)]
+    pieces += [pl.read_parquet(path) for _, faulty in _TAKEN_OUT for path in given.files(faulty)]
     # A day of which not all is computed anew keeps what was taken out of the rest.
-    anew = (
-        (JOBS, plan.job_days),
-        (POLLS, plan.poll_days),
-        (PREDICTION_RECORDS, plan.prediction_days),
-    )
-    for path in run.base_files(QUARANTINE):
-        if (day := releases.day_of(path)) in plan.days:
-            kept = [table.name for table, days in anew if day not in days]
-            pieces.append(pl.read_parquet(path).filter(pl.col("table_name").is_in(kept)))
+    for path, day in given.dated(QUARANTINE, is_released=True).items():
+        kept = [table.name for table, faulty in _TAKEN_OUT if day not in given.dated(faulty).values()]
+        pieces.append(pl.read_parquet(path).filter(pl.col("table_name").is_in(kept)))
     gathered = pl.concat(pieces)
-    write_days(run, QUARANTINE, gathered, run.plan.days)
+    given.write_days(gathered, QUARANTINE)
     return gathered.height
 
 
-def gather_rejects(run: Run) -> int:
+def gather_rejects(given: Given) -> int:
     """Gather the refused rows of every landing. Returns the rows."""
-    with run.engine() as connection:
-        run.expose_landed(connection, REJECTS)
-        path = models.build(connection, REJECTS, run.path(REJECTS, None))
-    return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    with given.engine() as connection:
+        given.expose_landed(connection, REJECTS)
+        return given.build(connection, REJECTS)
+
+
+_DECIDING = Work("checks", decide, (_verdicts,), (QUALITY,), is_check=True, is_last=True)
+STEP = Step(
+    "checks",
+    (
+        Work(
+            "quarantine",
+            gather_quarantine,
+            reads=(
+                built(FAULTY_JOBS, days=job_days),
+                built(FAULTY_POLLS, days=poll_days),
+                built(FAULTY_PREDICTIONS, days=prediction_days),
+                released(QUARANTINE, days=all_days),
+            ),
+            writes=(QUARANTINE,),
+            days=all_days,
+        ),
+        Work("rejects", gather_rejects, (landed(REJECTS),), (REJECTS,)),
+        _DECIDING,
+    ),
+)

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 
 from flows.arrays import epoch_s, floats, offsets, ragged
-from flows.steps.run import Day, Run, default_signatures, undated_of_others
-from flows.steps.subjects import Subjects, signature_subjects, traced_runs
+from flows.steps.pieces import Given
+from flows.steps.run import Step, Work, built, judged_days, undated
+from flows.steps.subjects import JUDGED, Subjects, application_subjects, others_of_no_day, traced_runs
 from transforms import classes
 from transforms.arrays import Reals
 from warehouse.contracts import frames
@@ -16,49 +17,30 @@ from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.samples import APPLICATIONS, SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
-from warehouse.store.store import write_parquet
-
-#: what the classifier gives, and what every subject has
-_COMMON = (
-    "ended_on",
-    "direction",
-    "outcome",
-    "label",
-    "section_bytes",
-    "cov",
-    "volume_bytes",
-    "node_count",
-    "missing_ratio",
-)
 
 
-def classify(run: Run, day: Day) -> int:
+def classify(given: Given) -> int:
     """Classify runs, series and traced runs that ended on a day; without one, applications too. Returns the rows."""
-    params = classes.ClassParams(**run.settings.classes.model_dump())
+    params = classes.ClassParams(**given.settings.classes.model_dump())
     pieces = [frames.empty(CLASSES)]
-    if run.path(SAMPLES, day).is_file() and run.path(JOBS, day).is_file():
-        pieces.append(_job_classes(run, day, params))
-    if run.path(SERIES_INTERVALS, day).is_file():
-        pieces.append(series_classes(pl.read_parquet(run.path(SERIES_INTERVALS, day)), params))
-    if run.path(TRACE_SIGNALS, day).is_file():
-        jobs, counters, signals = (
-            pl.read_parquet(run.path(table, day)) for table in (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS)
-        )
-        pieces.append(trace_classes(jobs, counters, signals, params, run.settings.traces.max_interval_ratio))
-    if day is None:
-        applications = pl.read_parquet(run.path(APPLICATIONS, None), columns=["application_id", "node_count"])
-        pieces.append(undated_of_others(run, CLASSES))
-        pieces.append(signature_classes(signature_subjects(*default_signatures(run)), applications, params))
+    if given.files(SAMPLES) and given.files(JOBS):
+        pieces.append(_job_classes(given.frame(SAMPLES), given.frame(JOBS), params))
+    if given.files(SERIES_INTERVALS):
+        pieces.append(series_classes(given.frame(SERIES_INTERVALS), params))
+    if given.files(TRACE_SIGNALS):
+        jobs, counters, signals = map(given.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
+        pieces.append(trace_classes(jobs, counters, signals, params, given.settings.traces.max_interval_ratio))
+    if given.days == (None,):
+        pieces += [others_of_no_day(given, CLASSES)]
+        pieces += [_signature_classes(application_subjects(given), given.frame(APPLICATIONS), params)]
     found = pl.concat(pieces)
-    if not found.is_empty():
-        write_parquet(found, CLASSES, run.path(CLASSES, day))
+    given.write_days(found, CLASSES)
     return found.height
 
 
-def _job_classes(run: Run, day: Day, params: classes.ClassParams) -> pl.DataFrame:
-    cut = pl.read_parquet(run.path(SAMPLES, day))
-    jobs = pl.read_parquet(run.path(JOBS, day), columns=[*JOBS.key, "ended_at", "node_count"])
-    subjects = cut.join(jobs, on=JOBS.key, how="left", maintain_order="left")
+def _job_classes(cut: pl.DataFrame, jobs: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
+    ended = jobs.select(*JOBS.key, "ended_at", "node_count")
+    subjects = cut.join(ended, on=JOBS.key, how="left", maintain_order="left")
     rates = ragged(subjects["sample_bytes_per_s"])
     started_s = epoch_s(subjects["started_at"])
     ended_s = epoch_s(subjects["ended_at"])
@@ -71,21 +53,10 @@ def _job_classes(run: Run, day: Day, params: classes.ClassParams) -> pl.DataFram
         ended_s,
     )
     labelled = classes.classify(sections, floats(subjects["node_count"]), params)
-    return (
-        pl.concat([subjects, labelled], how="horizontal")
-        .select(
-            pl.lit("job").alias("subject_kind"),
-            pl.col("job_id").alias("subject_id"),
-            pl.lit("server").alias("source"),
-            pl.lit(True).alias("is_shared_traffic"),
-            pl.Series("duration_s", ended_s - started_s),
-            *_COMMON,
-            "cluster",
-            "started_at",
-            "filesystem",
-        )
-        .select(CLASSES.column_names)
-    )
+    told = subjects.select(
+        "ended_on", "cluster", "started_at", "filesystem", "direction", "node_count", subject_id="job_id"
+    ).with_columns(duration_s=pl.Series(ended_s - started_s), subject_kind=pl.lit("job"), source=pl.lit("server"))
+    return _rows(told.with_columns(is_shared_traffic=True), labelled)
 
 
 def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
@@ -110,21 +81,8 @@ def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.D
         ended_s,
     )
     labelled = classes.classify(sections, floats(subjects["node_count"]), params)
-    return (
-        pl.concat([subjects, labelled], how="horizontal")
-        .select(
-            pl.lit("series").alias("subject_kind"),
-            "subject_id",
-            pl.lit("series").alias("source"),
-            pl.lit(False).alias("is_shared_traffic"),
-            pl.Series("duration_s", ended_s - started_s),
-            *_COMMON,
-            pl.lit(None, pl.String).alias("cluster"),
-            pl.lit(None, pl.Datetime("us", "UTC")).alias("started_at"),
-            pl.lit(None, pl.String).alias("filesystem"),
-        )
-        .select(CLASSES.column_names)
-    )
+    told = subjects.with_columns(subject_kind=pl.lit("series"), source=pl.lit("series"), is_shared_traffic=False)
+    return _rows(told.with_columns(duration_s=pl.Series(ended_s - started_s)), labelled)
 
 
 def trace_classes(
@@ -143,51 +101,40 @@ def trace_classes(
     subjects = traced_runs(jobs, counters, counted, max_interval_ratio)
     ended_s = floats(subjects["ended_s"])
     labelled = classes.classify(_traced_sections(subjects, counted, ended_s), floats(subjects["node_count"]), params)
-    is_told = pl.col("untold").is_null()
-    is_silent = (pl.col("outcome") == "classified") & ~is_told
-    return (
-        pl.concat([subjects, labelled], how="horizontal")
-        .with_columns(
+    told = subjects.with_columns(
+        subject_id="trace_id", subject_kind=pl.lit("trace"), source=pl.lit("client"), is_shared_traffic=False
+    )
+    is_told = subjects["untold"].is_null()
+    is_silent = (labelled["outcome"] == "classified") & ~is_told
+    return _rows(
+        told,
+        labelled.with_columns(
             pl.when(~is_silent).then("label").alias("label"),
-            pl.when(is_told).then("section_bytes").alias("section_bytes"),
-            pl.when(is_told).then("cov").alias("cov"),
-            pl.when(is_told).then("volume_bytes").otherwise("counted_bytes").alias("volume_bytes"),
-            pl.when(is_silent).then("untold").otherwise("outcome").alias("outcome"),
-        )
-        .select(
-            pl.lit("trace").alias("subject_kind"),
-            pl.col("trace_id").alias("subject_id"),
-            pl.lit("client").alias("source"),
-            pl.lit(False).alias("is_shared_traffic"),
-            *_COMMON,
-            "duration_s",
-            "cluster",
-            "started_at",
-            pl.lit(None, pl.String).alias("filesystem"),
-        )
-        .select(CLASSES.column_names)
+            pl.when(is_told).then(pl.col("section_bytes", "cov")),
+            pl.when(is_told).then("volume_bytes").otherwise(subjects["counted_bytes"]).alias("volume_bytes"),
+            pl.when(is_silent).then(subjects["untold"]).otherwise("outcome").alias("outcome"),
+        ),
     )
 
 
-def signature_classes(found: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
-    """Classify applications by their signatures; returns rows of `classes`.
-
-    applications: application_id and node_count. What is over all sizes has no number of nodes.
-    """
+def _signature_classes(found: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
+    """Classify applications by their signatures; what is over all sizes has no number of nodes."""
     sizes = found.keys.select(application_id="subject_id").join(
-        applications, on="application_id", how="left", maintain_order="left"
+        applications.select("application_id", "node_count"), on="application_id", how="left", maintain_order="left"
     )
     rates = found.samples
     sections = classes.grid_sections(
         rates.values, rates.offsets, found.started_s, 1.0 / found.sampling_hz, found.started_s, found.ended_s
     )
     labelled = classes.classify(sections, floats(sizes["node_count"]), params)
-    own = [name for name in labelled.columns if name not in found.keys.columns]
-    return (
-        pl.concat([found.keys, labelled.select(own), sizes.select("node_count")], how="horizontal")
-        .with_columns(duration_s=pl.Series(found.ended_s))
-        .select(CLASSES.column_names)
-    )
+    return _rows(found.keys.with_columns(sizes["node_count"], duration_s=pl.Series(found.ended_s)), labelled)
+
+
+def _rows(subjects: pl.DataFrame, labelled: pl.DataFrame) -> pl.DataFrame:
+    """Return subjects with what the classifier says of them, as rows of `classes`: NULL in columns that none has."""
+    found = subjects.with_columns(labelled)
+    known = [name for name in CLASSES.column_names if name in found.columns]
+    return pl.concat([frames.empty(CLASSES), found.select(known)], how="diagonal")
 
 
 def _traced_sections(subjects: pl.DataFrame, counted: pl.DataFrame, ended_s: Reals) -> classes.Sections:
@@ -204,3 +151,18 @@ def _traced_sections(subjects: pl.DataFrame, counted: pl.DataFrame, ended_s: Rea
     # What no request tells of is no gap: the tracer was there all the time.
     covered = np.repeat(np.nan_to_num(ended_s)[:, None] / classes.SECTION_COUNT, classes.SECTION_COUNT, axis=1)
     return classes.Sections(volume, covered, ended_s)
+
+
+STEP = Step(
+    "classes",
+    (
+        Work(
+            "classes",
+            classify,
+            reads=(built(*JUDGED, APPLICATIONS), undated(CLASSES)),
+            writes=(CLASSES,),
+            days=judged_days,
+            is_daily=True,
+        ),
+    ),
+)

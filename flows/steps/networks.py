@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from flows.settings import NetworkSettings
-from flows.steps.run import Day, Run
+from flows.steps.pieces import Day, Given
+from flows.steps.run import Run, Step, Work, built, job_days, landed_of_traces
 from warehouse.contracts import Table, frames
 from warehouse.contracts.events import REQUEST_EVENTS
 from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
@@ -38,16 +40,24 @@ _FAULTS_OF_CONTENT = (
 )
 
 
-def make_networks(run: Run, day: Day) -> int:
+def make_networks(given: Given) -> int:
     """Make the networks of the traced runs that ended on a day, one after the other. Returns the runs."""
-    jobs = pl.read_parquet(run.path(TRACE_JOBS, day))
-    landed = {table: run.landed_by_trace(table, jobs["trace_id"]) for table in LANDED}
-    written = _Written(run, day)
+    jobs = given.frame(TRACE_JOBS)
+    landed = {table.name: _by_trace(given, table) for table in LANDED}
+    written = _Written(given)
     for job in jobs.select("ended_on", "trace_id", "source_file", "process_count").iter_rows(named=True):
-        files = {table.name: landed[table].get(job["trace_id"], []) for table in LANDED}
-        written.add(network_rows_of(job, files, run.settings.networks))
+        files = {name: of_trace[job["trace_id"]] for name, of_trace in landed.items()}
+        written.add(network_rows_of(job, files, given.settings.networks))
     written.finish()
     return jobs.height
+
+
+def _by_trace(given: Given, table: Table) -> Mapping[str, list[Path]]:
+    """Return the landed files of a table for each traced run."""
+    found: dict[str, list[Path]] = defaultdict(list)
+    for landing, part in given.parts(table):
+        found[landing.trace_id].append(given.root / part.path)
+    return found
 
 
 def network_rows_of(
@@ -115,14 +125,14 @@ def _held(job: Mapping[str, Any], rows: Mapping[Table, pl.DataFrame]) -> dict[Ta
 class _Written:
     """The rows of a day as they come: held as long as they are few, else written in parts that are joined."""
 
-    run: Run
-    day: Day
+    given: Given
     held: dict[Table, list[pl.DataFrame]] = field(default_factory=lambda: {table: [] for table in TABLES})
     parts: dict[Table, list[Path]] = field(default_factory=lambda: {table: [] for table in TABLES})
 
     @property
     def _folder(self) -> Path:
-        return self.run.folder / "network_parts" / (self.day.isoformat() if self.day else "undated")
+        (day,) = self.given.days
+        return self.given.folder / "network_parts" / (day.isoformat() if day else "undated")
 
     def add(self, rows: Mapping[Table, pl.DataFrame]) -> None:
         """Take the rows of one more run."""
@@ -134,7 +144,7 @@ class _Written:
     def finish(self) -> None:
         """Write the day's file of each table that has rows."""
         for table in TABLES:
-            path = self.run.path(table, self.day)
+            path = self.given.path(table)
             if self.parts[table]:
                 self._write_part(table)
                 join_parquet(self.parts[table], table, path)
@@ -146,3 +156,24 @@ class _Written:
         part = self._folder / table.name / f"{len(self.parts[table])}.parquet"
         self.parts[table].append(write_parquet(pl.concat([frames.empty(table), *self.held[table]]), table, part))
         self.held[table] = []
+
+
+def _is_wanted(run: Run, day: Day) -> bool:
+    """Take the days of traced runs, if the night is to make networks."""
+    return run.settings.networks.is_nightly and bool(run.built(TRACE_JOBS, [day]))
+
+
+STEP = Step(
+    "networks",
+    (
+        Work(
+            "networks",
+            make_networks,
+            reads=(built(TRACE_JOBS), landed_of_traces(*LANDED)),
+            writes=TABLES,
+            days=job_days,
+            is_daily=True,
+            where=_is_wanted,
+        ),
+    ),
+)

@@ -11,7 +11,8 @@ import polars as pl
 from flows.arrays import list_column
 from flows.settings import PeriodSettings
 from flows.steps import subjects
-from flows.steps.run import Day, Run, default_signatures, undated_of_others
+from flows.steps.pieces import Given
+from flows.steps.run import Step, Work, built, judged_days, landed_of_traces, undated
 from flows.steps.subjects import KEYS, Subjects
 from transforms.arrays import Ragged, Reals
 from transforms.periods import finding, windows
@@ -22,7 +23,7 @@ from warehouse.contracts.periods import PERIODS
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
-from warehouse.store.store import write_parquet
+from warehouse.store.landing import Landing, Part
 
 if TYPE_CHECKING:
     from transforms.periods.autocorrelation import AutocorrelationParams
@@ -35,56 +36,50 @@ DEFAULT_METHOD = "controlled"
 _REQUESTS_AT_A_TIME = 5_000_000
 
 
-def find(run: Run, day: Day) -> int:
+def find(given: Given) -> int:
     """Find the periods of runs, series and traced runs that ended on a day; without one, of applications too.
 
     Returns the rows.
     """
-    settings = run.settings.periods
+    settings = given.settings.periods
     params = params_of(settings)
     pieces = [frames.empty(PERIODS)]
-    if run.path(SAMPLES, day).is_file():
-        jobs = subjects.job_subjects(pl.read_parquet(run.path(SAMPLES, day)))
-        pieces.append(rows_of(jobs, server_params_of(settings)))
-    if run.path(SERIES_INTERVALS, day).is_file():
-        series = pl.read_parquet(run.path(SERIES_INTERVALS, day))
-        pieces.append(rows_of(subjects.series_subjects(series), params))
-    if run.path(TRACE_SIGNALS, day).is_file():
-        pieces += _of_traces(run, day, params)
-    if day is None:
-        pieces.append(undated_of_others(run, PERIODS))
-        pieces.append(rows_of(subjects.signature_subjects(*default_signatures(run)), params))
+    if given.files(SAMPLES):
+        jobs = subjects.job_subjects(given.frame(SAMPLES))
+        pieces.append(rows_of(jobs, params_of(settings, settings.server_methods, settings.server_window_levels)))
+    if given.files(SERIES_INTERVALS):
+        pieces.append(rows_of(subjects.series_subjects(given.frame(SERIES_INTERVALS)), params))
+    if given.files(TRACE_SIGNALS):
+        pieces += _of_traces(given, params)
+    if given.days == (None,):
+        pieces.append(subjects.others_of_no_day(given, PERIODS))
+        pieces.append(rows_of(subjects.application_subjects(given), params))
     found = pl.concat(pieces)
-    if not found.is_empty():
-        write_parquet(found, PERIODS, run.path(PERIODS, day))
+    given.write_days(found, PERIODS)
     return found.height
 
 
-def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) -> PeriodParams:
+def params_of(
+    settings: PeriodSettings, methods: Sequence[str] | None = None, window_levels: int | None = None
+) -> PeriodParams:
     """Return the settings of periods as parameters of some methods, or of those that are to be published."""
     wanted = settings.methods if methods is None else methods
     return PeriodParams(
         methods=tuple(wanted),
         max_missing_ratio=settings.max_missing_ratio,
         # A method's parameters import the method: those of the others are left out.
-        controlled=_controlled(settings) if "controlled" in wanted else None,
+        controlled=_controlled(settings, window_levels) if "controlled" in wanted else None,
         dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
         autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(wanted) else None,
         autoperiod=_autoperiod(settings) if "autoperiod" in wanted else None,
     )
 
 
-def server_params_of(settings: PeriodSettings) -> PeriodParams:
-    """Return the settings of periods as parameters for what servers saw."""
-    return params_of(
-        settings.model_copy(update={"window_levels": settings.server_window_levels}), settings.server_methods
-    )
-
-
-def _controlled(settings: PeriodSettings) -> ControlledParams:
+def _controlled(settings: PeriodSettings, window_levels: int | None) -> ControlledParams:
     from transforms.periods.controlled import ControlledParams
 
-    return ControlledParams(false_alarm_probability=settings.false_alarm_level, window_levels=settings.window_levels)
+    levels = settings.window_levels if window_levels is None else window_levels
+    return ControlledParams(false_alarm_probability=settings.false_alarm_level, window_levels=levels)
 
 
 def _dft(settings: PeriodSettings) -> DftParams:
@@ -106,26 +101,25 @@ def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
     return AutoperiodParams(confidence=settings.autoperiod_confidence)
 
 
-def _of_traces(run: Run, day: Day, params: PeriodParams) -> Iterator[pl.DataFrame]:
+def _of_traces(given: Given, params: PeriodParams) -> Iterator[pl.DataFrame]:
     """Yield the periods of traced runs, some at a time: their requests are read anew, for a step blurs short bursts."""
-    jobs, counters, signals = (
-        pl.read_parquet(run.path(table, day)) for table in (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS)
-    )
-    for trace_ids in _groups(run, jobs["trace_id"]):
+    jobs, counters, signals = map(given.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
+    parts = given.parts(TRACE_REQUESTS)
+    for trace_ids in _groups(parts, jobs["trace_id"]):
         is_one = pl.col("trace_id").is_in(trace_ids.implode())
         own = signals.filter(is_one)
         found = subjects.traced_subjects(
-            jobs.filter(is_one), counters.filter(is_one), own, run.settings.traces.max_interval_ratio
+            jobs.filter(is_one), counters.filter(is_one), own, given.settings.traces.max_interval_ratio
         )
-        requests = run.landed_files(TRACE_REQUESTS, trace_ids)
+        wanted = set(trace_ids)
+        requests = [given.root / part.path for landing, part in parts if landing.trace_id in wanted]
         yield rows_of(found, params, step_function(subjects.traced_requests(found.keys, own, requests)))
 
 
-def _groups(run: Run, trace_ids: pl.Series) -> Iterator[pl.Series]:
+def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iterator[pl.Series]:
     """Yield traced runs that have about so many requests together as are worked on at a time."""
-    parts = run.plan.parts(TRACE_REQUESTS.name)
     counts = pl.DataFrame(
-        [(lot.trace_id, part.row_count) for lot, part in parts],
+        [(landing.trace_id, part.row_count) for landing, part in parts],
         schema={"trace_id": pl.String, "row_count": pl.Int64},
         orient="row",
     )
@@ -214,3 +208,18 @@ def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.D
         )
         .select(PERIODS.column_names)
     )
+
+
+STEP = Step(
+    "periods",
+    (
+        Work(
+            "periods",
+            find,
+            reads=(built(*subjects.JUDGED), undated(PERIODS), landed_of_traces(TRACE_REQUESTS)),
+            writes=(PERIODS,),
+            days=judged_days,
+            is_daily=True,
+        ),
+    ),
+)

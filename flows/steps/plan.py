@@ -73,15 +73,6 @@ class Plan:
         dated = [day for day in self.days if day]
         return f"{dated[-1].isoformat() if dated else 'undated'}-{self.fingerprint[:8]}"
 
-    def parts(self, table_name: str, day: date | None = None) -> list[tuple[Landing, landing.Part]]:
-        """Return the landed files of a table, of one day if it is given, in the order of landing."""
-        return [
-            (landed, part)
-            for landed in self.landings
-            for part in landed.parts
-            if part.table == table_name and (day is None or part.day == day.isoformat())
-        ]
-
 
 def code_version() -> str:
     """Return the version of iosig that runs."""

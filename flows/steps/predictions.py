@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
 from flows.landing import Arrival
 from flows.settings import Settings
-from flows.steps.run import Run
+from flows.steps.pieces import Given
+from flows.steps.run import Step, Work, landed, prediction_days
 from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS, PREDICTIONS
 from warehouse.errors import InputRefused
 from warehouse.sources.predictions.source import SOURCE
 from warehouse.sources.protocol import Batch
-from warehouse.store import landing, models
+from warehouse.store import landing
 from warehouse.store.journal import Journal, Range
 from warehouse.store.store import Store, locked
 
@@ -59,10 +60,24 @@ def _batches(journal: Journal, rows: Range) -> Iterator[Batch]:
         count += frame.height
 
 
-def stage_predictions(run: Run, day: date) -> int:
+def stage_predictions(given: Given) -> int:
     """Stage one day of predictions: of records of the same evaluation the first counts. Returns the rows."""
-    with run.engine() as connection:
-        run.expose_landed(connection, PREDICTION_RECORDS)
-        for table in (FAULTY_PREDICTIONS, PREDICTIONS):
-            path = models.build(connection, table, run.path(table, day), run.parameters([day]))
-    return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    with given.engine() as connection:
+        given.expose_landed(connection, PREDICTION_RECORDS)
+        given.build(connection, FAULTY_PREDICTIONS)
+        return given.build(connection, PREDICTIONS)
+
+
+STEP = Step(
+    "predictions",
+    (
+        Work(
+            "predictions",
+            stage_predictions,
+            reads=(landed(PREDICTION_RECORDS),),
+            writes=(FAULTY_PREDICTIONS, PREDICTIONS),
+            days=prediction_days,
+            is_daily=True,
+        ),
+    ),
+)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import polars as pl
+
 from flows.steps import plan as planning
-from flows.steps.run import WHOLE, Day, Run, daily
-from warehouse.contracts.quality import QUALITY, QUARANTINE, REJECTS
+from flows.steps.pieces import Day
+from flows.steps.run import Run, Work
+from warehouse.contracts.quality import QUALITY
 from warehouse.releases import releases
 from warehouse.releases.releases import Draft, Release
 
 
-def release(run: Run) -> Release:
-    """Publish all that was built and checked, as one release, and remove the plan's folder."""
-    verdict = json.loads((run.folder / "verdict.json").read_text(encoding="utf-8"))["verdict"]
-    whole = (*WHOLE, REJECTS, QUALITY)
-    built: dict[str, Mapping[Day, Path]] = {table.name: run.built(table, days) for table, days in daily(run)}
-    built |= {table.name: run.built(table, (None,)) for table in whole}
-    built[QUARANTINE.name] = run.built(QUARANTINE, run.plan.days)
+def release(run: Run, works: Iterable[Work]) -> Release:
+    """Publish all that works built and checks let pass, as one release, and remove the plan's folder."""
+    from expectations import gate
+
     plan = run.plan
     draft = Draft(
         release_id=plan.release_id,
@@ -30,8 +29,18 @@ def release(run: Run) -> Release:
         removed_inputs=plan.removed_inputs,
         parameters=plan.parameters,
         code_version=planning.code_version(),
-        verdict=verdict,
+        verdict=gate.decide(pl.read_parquet(run.path(QUALITY, None))),
     )
-    published = releases.publish(run.store, draft, built)
+    published = releases.publish(run.store, draft, built_by(run, works))
     shutil.rmtree(run.folder, ignore_errors=True)
     return published
+
+
+def built_by(run: Run, works: Iterable[Work]) -> dict[str, Mapping[Day, Path]]:
+    """Return where works build each published table, day by day: a day without rows may have no file."""
+    return {
+        table.name: {day: run.path(table, day) for day in work.days_of(table, work.days(run))}
+        for work in works
+        for table in work.writes
+        if table.is_published
+    }

@@ -2,62 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from flows.arrays import floats, list_column
-from flows.steps.run import OF_POLL_DAYS, Day, Run
+from flows.steps.pieces import Day, File, Given
+from flows.steps.run import Run, Step, Work, built, job_days, live
 from transforms import arrays
 from warehouse.contracts.job_io import CLIENT_IO, JOB_IO, SERVER_IO
 from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.polls import POLL_DAYS, TICKS
 from warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLES
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
-if TYPE_CHECKING:
-    import duckdb
+#: what samples are cut out of
+_TRAFFIC = (POLL_DAYS, TICKS)
 
 
-def cut_samples(run: Run, day: date) -> int:
+def cut_samples(given: Given) -> int:
     """Cut the samples of the runs that ended on a day out of their file systems' traffic. Returns the samples."""
-    with run.engine() as connection:
-        _expose_runs(run, connection, day)
+    with given.engine() as connection:
+        given.expose(connection, JOBS, *_TRAFFIC)
         for table in (RUNS, GRID_STEPS):
-            models.build(connection, table, run.path(table, day), run.parameters([day]))
-            models.expose(connection, "samples", table, [run.path(table, day)])
-        cut = _cut(pl.read_parquet(run.path(RUNS, day)), pl.read_parquet(run.path(GRID_STEPS, day)), day)
-        write_parquet(cut, SAMPLES, run.path(SAMPLES, day))
-        models.expose(connection, "samples", SAMPLES, [run.path(SAMPLES, day)])
-        models.build(connection, SERVER_IO, run.path(SERVER_IO, day), run.parameters([day]))
+            given.build(connection, table)
+        runs, grid_steps = (pl.read_parquet(given.path(table)) for table in (RUNS, GRID_STEPS))
+        cut = _cut(runs, grid_steps, given.days[0])
+        path = write_parquet(cut, SAMPLES, given.path(SAMPLES))
+        models.expose(connection, "samples", SAMPLES, [path])
+        given.build(connection, SERVER_IO)
     return cut.height
 
 
-def join_io(run: Run, day: Day) -> int:
+def _is_of_jobs(run: Run, day: Day) -> bool:
+    """Take the days that have runs to cut samples for: on some only series or traces ended."""
+    return day is not None and run.path(JOBS, day).is_file()
+
+
+def _traffic(run: Run, day: Day) -> Iterator[File]:
+    """Yield the polls of all days on which a run of this day was there."""
+    assert day
+    first = pl.scan_parquet(run.path(JOBS, day)).select(pl.col("started_at").min().dt.date()).collect().item()
+    # The last poll of a run that ends at midnight is the next day's.
+    last = date.fromordinal(day.toordinal() + 1)
+    for table in _TRAFFIC:
+        yield from (file for file in run.live(table) if file.day is not None and (first or day) <= file.day <= last)
+
+
+def join_io(given: Given) -> int:
     """Put what servers and tracers measured of the runs of a day into one table. Returns the rows."""
-    with run.engine() as connection:
-        for table in (SERVER_IO, CLIENT_IO):
-            built = run.path(table, day)
-            models.expose(connection, "samples", table, [built] if built.is_file() else [])
+    with given.engine() as connection:
+        given.expose(connection, SERVER_IO, CLIENT_IO)
         joined = models.select(connection, JOB_IO)
-    if not joined.is_empty():
-        write_parquet(joined, JOB_IO, run.path(JOB_IO, day))
+    given.write_days(joined, JOB_IO)
     return joined.height
 
 
-def _expose_runs(run: Run, connection: duckdb.DuckDBPyConnection, day: date) -> None:
-    """Make the jobs readable, and the polls of all days on which a run of this day was there."""
-    models.expose(connection, "stage", JOBS, run.live(JOBS, run.plan.job_days))
-    jobs = pl.scan_parquet(run.path(JOBS, day)) if run.path(JOBS, day).is_file() else None
-    first = None if jobs is None else jobs.select(pl.col("started_at").min().dt.date()).collect().item()
-    # The last poll of a run that ends at midnight is the next day's.
-    within = (first or day, date.fromordinal(day.toordinal() + 1))
-    for table in OF_POLL_DAYS:
-        models.expose(connection, "stage", table, run.live(table, run.plan.poll_days, within))
-
-
-def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: date) -> pl.DataFrame:
+def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: Day) -> pl.DataFrame:
     """Cut each run's steps out of its grid, both directions; runs without any poll have no sample."""
     grid = ("filesystem", "step_us", "phase_us")
     wanted = runs.filter(pl.col("ended_on") == day, pl.col("step_us").is_not_null()).with_row_index("run")
@@ -93,10 +96,33 @@ def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: date) -> pl.DataFram
     )
 
 
-def count_applications(run: Run) -> int:
+def count_applications(given: Given) -> int:
     """Count the samples of every application over all days. Returns the applications."""
-    with run.engine() as connection:
-        models.expose(connection, "stage", JOBS, run.live(JOBS, run.plan.job_days))
-        models.expose(connection, "samples", JOB_IO, run.live(JOB_IO, run.plan.job_days))
-        path = models.build(connection, APPLICATIONS, run.path(APPLICATIONS, None))
-    return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    with given.engine() as connection:
+        given.expose(connection, JOBS, JOB_IO)
+        return given.build(connection, APPLICATIONS)
+
+
+STEP = Step(
+    "samples",
+    (
+        Work(
+            "samples",
+            cut_samples,
+            reads=(live(JOBS), _traffic),
+            writes=(RUNS, GRID_STEPS, SAMPLES, SERVER_IO),
+            days=job_days,
+            is_daily=True,
+            where=_is_of_jobs,
+        ),
+        Work(
+            "job i/o",
+            join_io,
+            reads=(built(SERVER_IO, CLIENT_IO),),
+            writes=(JOB_IO,),
+            days=job_days,
+            is_daily=True,
+        ),
+        Work("applications", count_applications, (live(JOBS, JOB_IO),), (APPLICATIONS,)),
+    ),
+)

@@ -7,7 +7,8 @@ import polars as pl
 
 from flows.signatures import published
 from flows.signatures.published import KEY
-from flows.steps.run import Run
+from flows.steps.pieces import Given
+from flows.steps.run import Work, built, live
 from flows.steps.subjects import Subjects, traced_subjects
 from transforms.arrays import Reals
 from transforms.signatures import similarity
@@ -20,53 +21,54 @@ from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
+_TRACED = (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS, SAMPLES)
+_SIGNATURES = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 
-def check_signatures(run: Run) -> int:
+
+def check_signatures(given: Given) -> int:
     """Compare each signature with each traced run of its application. Returns the comparisons."""
-    traced = _traced(run)
-    found = frames.empty(SIGNATURE_CHECKS) if traced is None else _compared(run, *traced)
-    write_parquet(found, SIGNATURE_CHECKS, run.path(SIGNATURE_CHECKS, None))
+    traced = _traced(given)
+    found = frames.empty(SIGNATURE_CHECKS) if traced is None else _compared(given, *traced)
+    write_parquet(found, SIGNATURE_CHECKS, given.path(SIGNATURE_CHECKS))
     return found.height
 
 
-def _traced(run: Run) -> tuple[pl.DataFrame, Subjects] | None:
+def _traced(given: Given) -> tuple[pl.DataFrame, Subjects] | None:
     """Return the traced runs of applications that have signatures: their application_id by trace, and their signals."""
-    days = run.plan.job_days
-    files = {table.name: run.live(table, days) for table in (TRACE_JOBS, TRACE_COUNTERS)}
-    signal_files, samples = run.live(TRACE_SIGNALS, days), run.live(SAMPLES, days)
-    if not (all(files.values()) and signal_files and samples):
+    if not all(map(given.files, _TRACED)):
         return None
-    applications = pl.read_parquet(run.path(SIGNATURES, None), columns=["application_id"]).unique()
+    applications = given.frame(SIGNATURES).select("application_id").unique()
     ids = (
-        pl.scan_parquet(samples)
+        pl.scan_parquet(given.files(SAMPLES))
         .select("cluster", "job_id", "started_at", "application_id")
         .unique()
         .join(applications.lazy(), on="application_id", how="semi")
     )
-    jobs = pl.read_parquet(files[TRACE_JOBS.name])
+    jobs = given.frame(TRACE_JOBS)
     matched = jobs.select("trace_id", "cluster", "job_id", started_at="job_started_at").drop_nulls().lazy()
     of_trace = matched.join(ids, on=["cluster", "job_id", "started_at"], how="inner").collect()
     if of_trace.is_empty():
         return None
     is_wanted = pl.col("trace_id").is_in(of_trace["trace_id"].implode())
-    signals = pl.scan_parquet(signal_files).filter(is_wanted).collect()
-    counters = pl.scan_parquet(files[TRACE_COUNTERS.name]).filter(is_wanted).collect()
-    ratio = run.settings.traces.max_interval_ratio
+    signals, counters = (
+        pl.scan_parquet(given.files(table)).filter(is_wanted).collect() for table in (TRACE_SIGNALS, TRACE_COUNTERS)
+    )
+    ratio = given.settings.traces.max_interval_ratio
     return of_trace.select("trace_id", "application_id"), traced_subjects(
         jobs.filter(is_wanted), counters, signals, ratio
     )
 
 
-def _compared(run: Run, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
+def _compared(given: Given, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
     """Return rows of `signature_checks`: every signature of a traced application beside each of its traced runs."""
     known = traced.keys.with_row_index("place").filter(pl.col("untold").is_null())
     placed = known.select("place", "direction", trace_id="subject_id").join(of_trace, on="trace_id", how="inner")
-    with run.engine() as connection:
-        for table in (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS):
-            models.expose(connection, "main", table, [run.path(table, None)])
+    with given.engine() as connection:
+        for table in _SIGNATURES:
+            models.expose(connection, "main", table, given.files(table))
         rows = published.of_keys(
             connection,
-            pl.read_parquet(run.path(SIGNATURES, None))
+            given.frame(SIGNATURES)
             .filter(outcome="extracted")
             .join(placed, on=["application_id", "direction"], how="semi"),
         )
@@ -111,3 +113,6 @@ def _by_second(traced: Subjects, place: int) -> Reals:
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(np.clip(value, -1.0, 1.0))
+
+
+CHECKS = Work("signature checks", check_signatures, (built(*_SIGNATURES), live(*_TRACED)), (SIGNATURE_CHECKS,))

@@ -17,7 +17,9 @@ from flows.settings import SignatureSettings
 from flows.signatures import published
 from flows.signatures.parallel import chunks_of, extract_each
 from flows.signatures.published import KEY, SUBJECT
-from flows.steps.run import Run
+from flows.steps.pieces import Given
+from flows.steps.run import Step, Work, built, job_days, live, released
+from flows.steps.signature_checks import CHECKS
 from transforms.arrays import offsets_of, owners
 from transforms.signatures import preprocessing, similarity
 from transforms.signatures.bursts import Bursts
@@ -30,7 +32,6 @@ from warehouse.contracts.job_io import JOB_IO
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.samples import SAMPLE_SETS, SAMPLES
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
-from warehouse.releases import reading
 from warehouse.store import models
 from warehouse.store.store import join_parquet, write_parquet
 
@@ -40,41 +41,39 @@ _MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 _STEPS_AT_A_TIME = 4_000_000
 
 
-def gather_sets(run: Run) -> int:
+def gather_sets(given: Given) -> int:
     """Gather the latest samples of every application. Returns the samples that are in sets."""
-    with run.engine() as connection:
-        for schema, table in (("stage", JOBS), ("samples", JOB_IO), ("samples", SAMPLES)):
-            models.expose(connection, schema, table, run.live(table, run.plan.job_days))
-        parameters = run.parameters(run.plan.job_days)
-        path = models.build(connection, SAMPLE_SETS, run.path(SAMPLE_SETS, None), parameters)
-    return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+    with given.engine() as connection:
+        given.expose(connection, JOBS, JOB_IO, SAMPLES)
+        return given.build(connection, SAMPLE_SETS)
 
 
-def make_signatures(run: Run) -> int:
+def make_signatures(given: Given) -> int:
     """Make the signatures of applications that have new samples; those of the others stay. Returns the new ones."""
-    sets = pl.read_parquet(run.path(SAMPLE_SETS, None))
-    is_stale = _are_stale(run, sets)
+    sets = given.frame(SAMPLE_SETS)
+    is_stale = _are_stale(given, sets)
     stale = sets.filter(is_stale)
-    parts = [_carried(run, sets.filter(~is_stale))]
+    parts = [_carried(given, sets.filter(~is_stale))]
     count = 0
-    for number, rows in enumerate(_made(run, stale)):
-        parts.append(run.folder / "signature_parts" / f"{number:05d}")
+    for number, rows in enumerate(_made(given, stale)):
+        parts.append(given.folder / "signature_parts" / f"{number:05d}")
         count += rows[SIGNATURES.name].height
         for table in _MADE:
             write_parquet(rows[table.name], table, parts[-1] / f"{table.name}.parquet")
     for table in _MADE:
-        join_parquet([part / f"{table.name}.parquet" for part in parts], table, run.path(table, None))
+        join_parquet([part / f"{table.name}.parquet" for part in parts], table, given.path(table))
     return count
 
 
 # ---- what is to be made
 
 
-def _are_stale(run: Run, sets: pl.DataFrame) -> pl.Series:
+def _are_stale(given: Given, sets: pl.DataFrame) -> pl.Series:
     """Mark the rows of sets that hold a sample of a day that is computed anew, or not the runs that they held."""
-    base = _base(run, SAMPLE_SETS)
-    is_fresh = pl.col("ended_on").is_in(pl.Series([day for day in run.plan.job_days if day], dtype=pl.Date).implode())
-    if base is None or base.is_empty():
+    files = given.released(SAMPLE_SETS)
+    base = pl.read_parquet(files) if files else frames.empty(SAMPLE_SETS)
+    is_fresh = pl.col("ended_on").is_in(pl.Series([day for day in given.days if day], dtype=pl.Date).implode())
+    if base.is_empty():
         return pl.repeat(True, sets.height, eager=True)
     counted = base.group_by(SUBJECT).agg(base_count=pl.len())
     known = base.select(*SUBJECT, *_RUN, was_known=pl.lit(True))
@@ -85,15 +84,9 @@ def _are_stale(run: Run, sets: pl.DataFrame) -> pl.Series:
     return marked.select(is_other.fill_null(True).over(SUBJECT)).to_series()
 
 
-def _base(run: Run, table: Table) -> pl.DataFrame | None:
-    """Return a table as the release before has it; None where it has none."""
-    files = run.base_files(table)
-    return pl.read_parquet(files) if files else None
-
-
-def _carried(run: Run, kept: pl.DataFrame) -> Path:
+def _carried(given: Given, kept: pl.DataFrame) -> Path:
     """Write the signatures of the release before whose samples are the same, and return their folder."""
-    folder = run.folder / "signature_parts" / "carried"
+    folder = given.folder / "signature_parts" / "carried"
     subjects = kept.select(SUBJECT).unique()
     for table in _MADE:
 
@@ -101,7 +94,7 @@ def _carried(run: Run, kept: pl.DataFrame) -> Path:
             found = rows.join(subjects, on=SUBJECT, how="semi")
             return _unchanged(found) if table == SIGNATURES else found
 
-        files = run.base_files(table) if subjects.height else []
+        files = given.released(table) if subjects.height else []
         join_parquet(files, table, folder / f"{table.name}.parquet", still_true)
     return folder
 
@@ -127,29 +120,28 @@ def params_of(settings: SignatureSettings) -> SignatureParams:
     return SignatureParams(least_run_count=settings.least_sample_count, iosi=iosi)
 
 
-def _made(run: Run, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]:
+def _made(given: Given, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]:
     """Yield the rows of each table, some sets at a time."""
-    settings = run.settings.signatures
+    settings = given.settings.signatures
     params = params_of(settings)
     subjects = sets.group_by(SUBJECT, maintain_order=True).agg(count=pl.len(), steps=pl.col("step_count").sum())
     edges = offsets(subjects["count"].cast(pl.Int64))
     chunks = chunks_of(subjects["steps"].to_numpy(), _STEPS_AT_A_TIME)
     places = [(subjects[chunk], sets[edges[chunk.start] : edges[chunk.stop]]) for chunk in chunks]
-    parts = (_sample_sets(run, rows, own, settings) for own, rows in places)
-    answered = extract_each(parts, params, settings.methods, run.settings.engine.worker_count)
+    parts = (_sample_sets(given, rows, own, settings) for own, rows in places)
+    answered = extract_each(parts, params, settings.methods, given.settings.engine.worker_count)
     for (own, rows), answers in zip(places, answered, strict=True):
         made = _rows(rows, own, answers, params)
-        yield made | {SIGNATURES.name: _marked(run, made[SIGNATURES.name], answers)}
+        yield made | {SIGNATURES.name: _marked(given, made[SIGNATURES.name], answers)}
 
 
-def _sample_sets(run: Run, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
+def _sample_sets(given: Given, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
     """Return the samples of some sets, which are in the order of the rows."""
-    files = run.live(SAMPLES, run.plan.job_days)
     wanted = rows.lazy().select(*SUBJECT[1:], *_RUN, "ended_on", "duration_s").with_row_index("place")
     columns = [*SUBJECT[1:], *_RUN, "grid_started_at", "sample_bytes_per_s"]
     days = rows["ended_on"].unique().implode()
     found = (
-        pl.scan_parquet(files)
+        pl.scan_parquet(given.files(SAMPLES))
         .filter(pl.col("ended_on").is_in(days))
         .select(columns)
         .join(wanted, on=[*SUBJECT[1:], *_RUN], how="inner")
@@ -283,20 +275,21 @@ def _part_rows(keys: pl.DataFrame, found: Sequence[Signature | Bursts], table: T
 # ---- drift over releases
 
 
-def _marked(run: Run, made: pl.DataFrame, answers: Sequence[MethodSignatures]) -> pl.DataFrame:
+def _marked(given: Given, made: pl.DataFrame, answers: Sequence[MethodSignatures]) -> pl.DataFrame:
     """Mark by how much each signature differs from that of the release before, where both are there."""
-    base = run.plan.base
-    if base is None or SIGNATURES.name not in base.snapshots:
+    if not given.released(SIGNATURES):
         return made
     new = {answer.method: answer.signatures for answer in answers}
     place = pl.int_range(pl.len()).over("method")
     rows = made.with_columns(place=place).filter(pl.col("outcome") == "extracted")
-    with reading.opened(run.store, base, published.TABLES) as connection:
+    with given.engine() as connection:
+        for table in _MADE:
+            models.expose(connection, "main", table, given.released(table))
         known = published.of_keys(connection, rows.select(KEY))
         old = published.read_signatures(connection, known)
     before = {tuple(row[name] for name in KEY): one for row, one in zip(known.to_dicts(), old, strict=True)}
     changes = [
-        _change(row, before[key], new[row["method"]][row["place"]], run.settings.signatures)
+        _change(row, before[key], new[row["method"]][row["place"]], given.settings.signatures)
         for row in rows.to_dicts()
         if (key := tuple(row[name] for name in KEY)) in before and before[key].outcome == "extracted"
     ]
@@ -315,3 +308,25 @@ def _change(row: dict[str, object], old: Signature, new: Signature, settings: Si
         volume is not None and abs(volume) > settings.changed_volume_ratio
     )
     return (*(row[name] for name in KEY), is_changed, correlation, volume, len(found.come), len(found.gone))
+
+
+STEP = Step(
+    "signatures",
+    (
+        Work(
+            "sample sets",
+            gather_sets,
+            reads=(live(JOBS, JOB_IO, SAMPLES),),
+            writes=(SAMPLE_SETS,),
+            days=job_days,
+        ),
+        Work(
+            "signatures",
+            make_signatures,
+            reads=(built(SAMPLE_SETS), live(SAMPLES), released(SAMPLE_SETS, *_MADE)),
+            writes=_MADE,
+            days=job_days,
+        ),
+        CHECKS,
+    ),
+)

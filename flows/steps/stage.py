@@ -2,47 +2,87 @@
 
 from __future__ import annotations
 
-from datetime import date
-
-import polars as pl
-
-from flows.steps.checks import keep_verdict, limits
-from flows.steps.run import Run, write_days
+from flows.steps.checks import FAULTY_JOBS, checked, verdicts_on
+from flows.steps.pieces import Given
+from flows.steps.run import Step, Work, job_days, landed, landed_on_day, poll_days
 from warehouse.contracts import frames
+from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
 from warehouse.contracts.polls import FAULTY_POLLS, POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
-from warehouse.contracts.quality import QUARANTINE
 from warehouse.contracts.series import SERIES, SERIES_INTERVALS
 from warehouse.store import landing, models
 from warehouse.store.store import write_parquet
 
 
-def stage_jobs(run: Run) -> int:
+def stage_jobs(given: Given) -> int:
     """Stage the runs and series of the plan's days; rows that break a rule go to quarantine. Returns the rows."""
-    days = run.plan.job_days
-    with run.engine() as connection:
-        run.expose_landed(connection, JOB_RECORDS)
-        run.expose_landed(connection, SERIES)
-        staged = models.select(connection, JOBS, run.parameters(days))
-        intervals = models.select(connection, SERIES_INTERVALS, run.parameters(days))
-    checked = run.checker.check(JOBS, staged, limits(run.settings)).result()
-    keep_verdict(run, JOBS, checked)
-    write_days(run, JOBS, checked.good, days)
-    write_days(run, SERIES_INTERVALS, intervals, days)
-    write_parquet(checked.quarantined, QUARANTINE, run.folder / "faulty_jobs.parquet")
-    return checked.good.height
+    with given.engine() as connection:
+        given.expose_landed(connection, JOB_RECORDS, SERIES)
+        staged = models.select(connection, JOBS, given.parameters())
+        intervals = models.select(connection, SERIES_INTERVALS, given.parameters())
+    found = checked(given, JOBS, staged)
+    given.write_days(found.good, JOBS)
+    given.write_days(intervals, SERIES_INTERVALS)
+    given.write_days(found.quarantined, FAULTY_JOBS, is_sparse=False)
+    return found.good.height
 
 
-def stage_polls(run: Run, day: date) -> int:
+def stage_polls(given: Given) -> int:
     """Stage one day of polls: doubles resolved, controllers summed. Returns the ticks."""
-    parts = [part for _, part in run.plan.parts(POLLS.name, day)]
-    with run.engine() as connection:
-        run.expose_landed(connection, POLLS, day)
-        steps = [REPEATED_POLLS, FAULTY_POLLS, POLL_TICKS, POLL_DAYS, TICKS]
-        if not landing.may_repeat(parts):
-            write_parquet(frames.empty(REPEATED_POLLS), REPEATED_POLLS, run.path(steps.pop(0), day))
-            models.expose(connection, "stage", REPEATED_POLLS, [run.path(REPEATED_POLLS, day)])
-        for table in steps:
-            models.build(connection, table, run.path(table, day), run.parameters([day]))
-            models.expose(connection, "stage", table, [run.path(table, day)])
-    return int(pl.scan_parquet(run.path(TICKS, day)).select(pl.len()).collect().item())
+    with given.engine() as connection:
+        given.expose_landed(connection, POLLS)
+        if landing.may_repeat([part for _, part in given.parts(POLLS)]):
+            given.build(connection, REPEATED_POLLS)
+        else:
+            path = given.path(REPEATED_POLLS)
+            write_parquet(frames.empty(REPEATED_POLLS), REPEATED_POLLS, path)
+            models.expose(connection, "stage", REPEATED_POLLS, [path])
+        for table in (FAULTY_POLLS, POLL_TICKS, POLL_DAYS):
+            given.build(connection, table)
+        return given.build(connection, TICKS)
+
+
+def gather_extrapolations(given: Given) -> int:
+    """Gather the extrapolations of all landed records: of every set of traces and rank count the latest."""
+    with given.engine() as connection:
+        given.expose_landed(connection, EXTRAPOLATION_RECORDS)
+        return given.build(connection, EXTRAPOLATIONS)
+
+
+STAGE_POLLS = Step(
+    "stage polls",
+    (
+        Work(
+            "stage polls",
+            stage_polls,
+            reads=(landed_on_day(POLLS),),
+            writes=(REPEATED_POLLS, FAULTY_POLLS, POLL_TICKS, POLL_DAYS, TICKS),
+            days=poll_days,
+            is_daily=True,
+        ),
+    ),
+)
+STAGE_JOBS = Step(
+    "stage jobs",
+    (
+        Work(
+            "stage jobs",
+            stage_jobs,
+            reads=(landed(JOB_RECORDS, SERIES),),
+            writes=(JOBS, SERIES_INTERVALS, FAULTY_JOBS, verdicts_on(JOBS)),
+            days=job_days,
+            is_check=True,
+        ),
+    ),
+)
+GATHER_EXTRAPOLATIONS = Step(
+    "extrapolations",
+    (
+        Work(
+            "extrapolations",
+            gather_extrapolations,
+            reads=(landed(EXTRAPOLATION_RECORDS),),
+            writes=(EXTRAPOLATIONS,),
+        ),
+    ),
+)

@@ -10,9 +10,16 @@ import numpy as np
 import polars as pl
 
 from flows.arrays import epoch_s, floats, offsets, ragged
+from flows.steps.pieces import Given
 from transforms.arrays import Ragged, Reals
 from transforms.throughput import even_values, intervals
 from transforms.throughput.requests import Requests
+from warehouse.contracts import Table, frames
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.samples import SAMPLES
+from warehouse.contracts.series import SERIES_INTERVALS
+from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
+from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 
 #: what is known of every subject
 KEYS = (
@@ -25,6 +32,17 @@ KEYS = (
     "direction",
     "source",
     "is_shared_traffic",
+)
+#: what is built that holds their signals
+JUDGED = (
+    JOBS,
+    SAMPLES,
+    SERIES_INTERVALS,
+    TRACE_JOBS,
+    TRACE_COUNTERS,
+    TRACE_SIGNALS,
+    SIGNATURES,
+    SIGNATURE_POINTS,
 )
 _SIGNAL = ["trace_id", "module", "direction", "is_async"]
 _NO_TEXT = pl.lit(None, pl.String)
@@ -94,8 +112,11 @@ def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = No
     return Subjects(keys, made.bytes_per_s, made.sampling_hz, made.started_s)
 
 
-def signature_subjects(signatures: pl.DataFrame, points: pl.DataFrame) -> Subjects:
-    """Return applications, as rows of `signatures` and `signature_points` of one method: what they do when alone."""
+def application_subjects(given: Given) -> Subjects:
+    """Return applications, by their signatures of the default method: what they do when alone."""
+    signatures = given.frame(SIGNATURES).filter("is_default")
+    of_method = pl.col("method").is_in(signatures["method"].unique().implode())
+    points = pl.scan_parquet(given.files(SIGNATURE_POINTS)).filter(of_method).collect()
     subject = ["application_id", "filesystem", "direction"]
     curves = points.sort(*subject, "offset_s").group_by(subject, maintain_order=True).agg(rates="bytes_per_s")
     found = signatures.filter(outcome="extracted").join(curves, on=subject, how="inner").sort(subject)
@@ -112,6 +133,13 @@ def signature_subjects(signatures: pl.DataFrame, points: pl.DataFrame) -> Subjec
         _NO_TEXT.alias("untold"),
     )
     return Subjects(keys, ragged(found["rates"]), np.ones(found.height), np.zeros(found.height))
+
+
+def others_of_no_day(given: Given, table: Table) -> pl.DataFrame:
+    """Return the rows of no day that stay as they are in the release before: those of all but applications."""
+    files = given.released(table)
+    found = pl.read_parquet(files) if files else frames.empty(table)
+    return found.filter(pl.col("subject_kind") != "application")
 
 
 def traced_subjects(

@@ -10,7 +10,8 @@ import polars as pl
 
 from flows.arrays import floats, list_column
 from flows.settings import TraceSettings
-from flows.steps.run import Day, Run, write_days
+from flows.steps.pieces import Given
+from flows.steps.run import Step, Work, built, job_days, landed, landed_of_traces, live, where_built
 from transforms.arrays import Ints, Ragged, Reals
 from transforms.throughput import even_values, signals
 from transforms.throughput.requests import Requests
@@ -43,43 +44,39 @@ LANDED = (
 )
 
 
-def stage_traces(run: Run) -> int:
+def stage_traces(given: Given) -> int:
     """Join the traced runs of the plan's days with the job log. Returns the traced runs."""
-    with run.engine() as connection:
-        run.expose_landed(connection, TRACES)
-        models.expose(connection, "stage", JOBS, run.live(JOBS, run.plan.job_days))
-        staged = models.select(connection, TRACE_JOBS, run.parameters(run.plan.job_days))
-    write_days(run, TRACE_JOBS, staged, run.plan.job_days)
+    with given.engine() as connection:
+        given.expose_landed(connection, TRACES)
+        given.expose(connection, JOBS)
+        staged = models.select(connection, TRACE_JOBS, given.parameters())
+    given.write_days(staged, TRACE_JOBS)
     return staged.height
 
 
-def trace_signals(run: Run, day: Day) -> int:
+def trace_signals(given: Given) -> int:
     """Count the modules and make the signals of the traced runs that ended on a day. Returns the signals."""
-    jobs = pl.read_parquet(run.path(TRACE_JOBS, day))
-    with run.engine() as connection:
-        models.expose(connection, "stage", TRACE_JOBS, [run.path(TRACE_JOBS, day)])
-        for table in LANDED:
-            run.expose_traces(connection, table, jobs["trace_id"])
-        for table, layer in ((TRACE_COUNTERS, "stage"), (TRACE_HEATMAPS, "landed")):
-            models.build(connection, table, run.path(table, day), run.parameters([day]))
-            models.expose(connection, layer, table, [run.path(table, day)])
-        made = _signals_of(run, day, jobs)
-        write_parquet(made, TRACE_SIGNALS, run.path(TRACE_SIGNALS, day))
-        models.expose(connection, "samples", TRACE_SIGNALS, [run.path(TRACE_SIGNALS, day)])
-        models.build(connection, CLIENT_IO, run.path(CLIENT_IO, day), run.parameters([day]))
+    with given.engine() as connection:
+        given.expose(connection, TRACE_JOBS)
+        given.expose_landed(connection, *LANDED)
+        for table in (TRACE_COUNTERS, TRACE_HEATMAPS):
+            given.build(connection, table)
+        made = _signals_of(given)
+        path = write_parquet(made, TRACE_SIGNALS, given.path(TRACE_SIGNALS))
+        models.expose(connection, "samples", TRACE_SIGNALS, [path])
+        given.build(connection, CLIENT_IO)
     return made.height
 
 
-def _signals_of(run: Run, day: Day, jobs: pl.DataFrame) -> pl.DataFrame:
-    requests = run.landed_files(TRACE_REQUESTS, jobs["trace_id"])
-    records = [pl.read_parquet(path) for path in run.landed_files(TRACE_RECORDS, jobs["trace_id"])]
+def _signals_of(given: Given) -> pl.DataFrame:
+    records = [pl.read_parquet(path) for path in given.landed(TRACE_RECORDS)]
     return make_signals(
-        jobs,
-        pl.read_parquet(run.path(TRACE_COUNTERS, day)),
+        given.frame(TRACE_JOBS),
+        pl.read_parquet(given.path(TRACE_COUNTERS)),
         pl.concat([frames.empty(TRACE_RECORDS), *records]),
-        pl.read_parquet(run.path(TRACE_HEATMAPS, day)),
-        requests,
-        params_of(run.settings.traces),
+        pl.read_parquet(given.path(TRACE_HEATMAPS)),
+        given.landed(TRACE_REQUESTS),
+        params_of(given.settings.traces),
     )
 
 
@@ -280,3 +277,26 @@ def _finished(made: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("volume_bytes") > 0)
         .select(TRACE_SIGNALS.column_names)
     )
+
+
+STEP = Step(
+    "traces",
+    (
+        Work(
+            "stage traces",
+            stage_traces,
+            reads=(landed(TRACES), live(JOBS)),
+            writes=(TRACE_JOBS,),
+            days=job_days,
+        ),
+        Work(
+            "traces",
+            trace_signals,
+            reads=(built(TRACE_JOBS), landed_of_traces(*LANDED)),
+            writes=(TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_SIGNALS, CLIENT_IO),
+            days=job_days,
+            is_daily=True,
+            where=where_built(TRACE_JOBS),
+        ),
+    ),
+)

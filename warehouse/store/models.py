@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table, frames
-from warehouse.store.store import Store, write_parquet
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
@@ -104,10 +104,3 @@ def select(
     wanted = {name: value for name, value in (parameters or {}).items() if f"${name}" in query}
     found: pl.DataFrame = connection.sql(query, params=wanted).pl()
     return found
-
-
-def build(
-    connection: duckdb.DuckDBPyConnection, table: Table, path: Path, parameters: Mapping[str, Any] | None = None
-) -> Path:
-    """Run a table's SQL model and write its result; raises ContractError if it differs from the contract."""
-    return write_parquet(select(connection, table, parameters), table, path)

@@ -1,0 +1,125 @@
+"""Who does pieces of work: this process, and a child for those that need Great Expectations.
+
+Its import takes seconds of one core. In a child it runs beside the landing and the staging; in a thread of
+this process it would only slow them down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Protocol
+
+from flows.steps.pieces import Done, Piece
+
+_PATIENCE_S = 2.0
+
+
+class Executor(Protocol):
+    """Who does pieces of work, in whatever process or machine sees the warehouse.
+
+    width: how many pieces are to be under way at a time.
+    """
+
+    width: int
+
+    def begin(self, root: Path, piece: Piece) -> Future[Done]:
+        """Begin a piece, in the warehouse of that root."""
+
+    def end(self) -> None:
+        """Be told that nothing more will be asked."""
+
+
+def done(executor: Executor, root: Path, pieces: Iterable[Piece]) -> Iterator[Done]:
+    """Have pieces done, of which none waits for another, and yield each as it ends."""
+    under_way: set[Future[Done]] = set()
+    for piece in pieces:
+        under_way.add(executor.begin(root, piece))
+        if len(under_way) >= executor.width:
+            ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in ended)
+    yield from (future.result() for future in under_way)
+
+
+class Inline:
+    """Does pieces in this process, at once."""
+
+    width = 1
+
+    def begin(self, root: Path, piece: Piece) -> Future[Done]:
+        """Do a piece."""
+        ended: Future[Done] = Future()
+        ended.set_result(piece.do(root))
+        return ended
+
+    def end(self) -> None:
+        """Do nothing."""
+
+
+class _BesideChild(Inline):
+    """Does pieces in this process; those that check go to a child, which does one after the other meanwhile."""
+
+    def __init__(self, connection: Connection, waiting: ThreadPoolExecutor) -> None:
+        self._connection = connection
+        self._waiting = waiting
+
+    def begin(self, root: Path, piece: Piece) -> Future[Done]:
+        """Do a piece, or have it done."""
+        return self._waiting.submit(self._ask, root, piece) if piece.is_check else super().begin(root, piece)
+
+    def end(self) -> None:
+        """Let the child end while this process goes on: it takes most of a second."""
+        self._connection.close()
+
+    def _ask(self, root: Path, piece: Piece) -> Done:
+        try:
+            self._connection.send((root, piece))
+            result: Done | BaseException = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise RuntimeError("The process that checks ended before it answered; run again.") from error
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+
+def _answer(connection: Connection) -> None:
+    """Do pieces until nobody listens any more."""
+    from expectations import gate
+
+    gate.preload()
+    while True:
+        try:
+            root, piece = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            connection.send(piece.do(root))
+        except Exception as error:
+            # It is raised again where the piece was begun.
+            connection.send(error)
+
+
+@contextmanager
+def with_child() -> Iterator[Executor]:
+    """Start a child that does the pieces that check; it ends with the block, whatever it is doing."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_answer, args=(theirs,), name="iosig-checks", daemon=True)
+    process.start()
+    # The child has its own copy: when it ends, reading here ends too.
+    theirs.close()
+    # One thread: calls keep their order, and so do answers.
+    waiting = ThreadPoolExecutor(1, "checks")
+    try:
+        yield _BesideChild(ours, waiting)
+    finally:
+        waiting.shutdown(wait=False, cancel_futures=True)
+        ours.close()
+        # An idle child ends by itself and tidies up; a busy one is not waited for.
+        process.join(_PATIENCE_S)
+        process.kill()
+        process.join()

@@ -1,0 +1,203 @@
+"""Pieces of work as data: which files each reads and writes, which function makes them, by which settings.
+
+A piece holds nothing that is open or under way: it can be pickled, or written as JSON, and done by any process that
+sees the warehouse.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from flows.settings import Settings
+from warehouse.contracts import Table
+from warehouse.store import models
+from warehouse.store.landing import Landing, Part
+from warehouse.store.store import Store, write_json, write_parquet
+
+if TYPE_CHECKING:
+    import duckdb
+
+Day = date | None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A Parquet file of a table: its path below the warehouse's root, its day if it has one.
+
+    is_released: whether it is of the release before, of which days that are computed anew are read too.
+    """
+
+    table: str
+    path: str
+    day: Day = None
+    is_released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of work: a function, by its module and name, and all that it depends on.
+
+    reads: files, and landings with those of their parts that are read. writes: files, of which those without rows may
+    be left out. days: those that are computed anew. folder: the plan's own, below the root. mark: the file that says
+    that the piece is done; empty for one that every run does again. is_check: whether it needs Great Expectations.
+    """
+
+    name: str
+    function: str
+    reads: tuple[File | Landing, ...]
+    writes: tuple[File, ...]
+    days: tuple[Day, ...]
+    settings: Settings
+    folder: str
+    mark: str
+    is_check: bool = False
+
+    def is_done(self, root: Path) -> bool:
+        """Return whether its mark says so."""
+        return bool(self.mark) and (root / self.mark).is_file()
+
+    def do(self, root: Path) -> Done:
+        """Do it, in the warehouse of that root; its mark comes last."""
+        began = time.perf_counter()
+        module, _, name = self.function.partition(":")
+        row_count: int = getattr(import_module(module), name)(Given(root, self))
+        if self.mark:
+            write_json({"rows": row_count}, root / self.mark)
+        return Done(self.name, row_count, time.perf_counter() - began)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A piece that is done: its name, the rows that came of it, and how long it took."""
+
+    name: str
+    row_count: int
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a piece's function is given: the piece, and where its files are."""
+
+    root: Path
+    piece: Piece
+
+    @property
+    def settings(self) -> Settings:
+        """What the site says about itself."""
+        return self.piece.settings
+
+    @property
+    def days(self) -> tuple[Day, ...]:
+        """The days that are computed anew."""
+        return self.piece.days
+
+    @property
+    def folder(self) -> Path:
+        """Where the plan's files are, and where a piece may leave some for itself."""
+        return self.root / self.piece.folder
+
+    # ---- what is read
+
+    def dated(self, table: Table, *, is_released: bool = False) -> dict[Path, Day]:
+        """Return the built files of a table, or those of the release before, with their days."""
+        return {
+            self.root / file.path: file.day
+            for file in self.piece.reads
+            if isinstance(file, File) and file.table == table.name and file.is_released == is_released
+        }
+
+    def files(self, table: Table) -> list[Path]:
+        """Return the built files of a table."""
+        return list(self.dated(table))
+
+    def frame(self, table: Table) -> pl.DataFrame:
+        """Read the built files of a table, of which there is at least one."""
+        return pl.read_parquet(self.files(table))
+
+    def released(self, table: Table) -> list[Path]:
+        """Return the files of a table in the release before."""
+        return list(self.dated(table, is_released=True))
+
+    def parts(self, table: Table) -> list[tuple[Landing, Part]]:
+        """Return the landed files of a table, in the order of landing."""
+        landings = (read for read in self.piece.reads if isinstance(read, Landing))
+        return [(landed, part) for landed in landings for part in landed.parts if part.table == table.name]
+
+    def landed(self, table: Table) -> list[Path]:
+        """Return where the landed files of a table are."""
+        return [self.root / part.path for _, part in self.parts(table)]
+
+    # ---- what is written
+
+    def path(self, table: Table) -> Path:
+        """Return the one file of a table that the piece writes."""
+        (file,) = (file for file in self.piece.writes if file.table == table.name)
+        return self.root / file.path
+
+    def write_days(self, frame: pl.DataFrame, table: Table, *, is_sparse: bool = True) -> None:
+        """Write a frame as one file per day, by the table's partition column; a sparse one has none without rows."""
+        assert table.partition
+        for file in self.piece.writes:
+            if file.table == table.name:
+                rows = frame.filter(pl.col(table.partition).eq_missing(pl.lit(file.day, pl.Date)))
+                if not (is_sparse and rows.is_empty()):
+                    write_parquet(rows, table, self.root / file.path)
+
+    # ---- SQL models
+
+    @contextmanager
+    def engine(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open DuckDB with the settings that models join as tables, and all that the piece reads."""
+        settings = self.settings
+        pairs = [(name, place) for name, places in settings.partitions.items() for place in places]
+        with models.engine(self.folder / "spill", settings.engine.memory_limit) as connection:
+            aliases = _pairs(list(settings.filesystems.items()), "name")
+            models.expose_frame(connection, "settings", "filesystem_aliases", aliases)
+            models.expose_frame(connection, "settings", "partition_filesystems", _pairs(pairs, "partition"))
+            yield connection
+
+    def expose(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
+        """Make the built files of tables readable as `layer.table`."""
+        for table in tables:
+            models.expose(connection, table.layer, table, self.files(table))
+
+    def expose_landed(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
+        """Make the landed files of tables readable as `landed.table`."""
+        for table in tables:
+            models.expose_parts(Store(self.root), connection, table, self.parts(table))
+
+    def build(self, connection: duckdb.DuckDBPyConnection, table: Table) -> int:
+        """Run a table's model, write its result, and make it readable in its turn. Returns the rows."""
+        rows = models.select(connection, table, self.parameters())
+        path = write_parquet(rows, table, self.path(table))
+        models.expose(connection, table.layer, table, [path])
+        return rows.height
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what the SQL models may ask for."""
+        settings = self.settings
+        return {
+            "days": [day for day in self.days if day is not None],
+            "has_undated": None in self.days,
+            "application_pattern": settings.jobs.application_pattern,
+            "filesystem_pattern": settings.jobs.filesystem_pattern,
+            "controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s,
+            "clock_tolerance_s": settings.traces.clock_tolerance_s,
+            "signature_window_days": settings.signatures.window_days,
+            "has_merged_sizes": settings.signatures.has_merged_sizes,
+            "most_sample_count": settings.signatures.most_sample_count,
+        }
+
+
+def _pairs(pairs: list[tuple[str, str]], first: str) -> pl.DataFrame:
+    return pl.DataFrame(pairs, schema={first: pl.String, "filesystem": pl.String}, orient="row")
