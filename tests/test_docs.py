@@ -153,6 +153,17 @@ def test_example_settings_are_valid_and_complete() -> None:
         assert unset == []
 
 
+def test_the_example_gets_defaults_that_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = reference.EXAMPLE.read_text(encoding="utf-8")
+    assert reference.example() == whole
+    lacking = re.sub(r"(?m)^(gamma|most_sample_count|cron) .*\n|^\[predictions\].*\n.*\n\n", "", whole)
+    (tmp_path / "iosig.toml").write_text(lacking)
+    monkeypatch.setattr(reference, "EXAMPLE", tmp_path / "iosig.toml")
+    assert len(lacking.splitlines()) == len(whole.splitlines()) - 6
+    assert tomllib.loads(reference.example()) == tomllib.loads(whole)
+    assert not re.search(r"\n\n\n|\S\n\[\w+\]", reference.example())
+
+
 def test_every_format_is_described() -> None:
     page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
     assert [source.name for source in sources() if f"`{source.name}`" not in page] == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
+import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +23,7 @@ from warehouse.contracts import TABLES, Column, Dtype, Table
 from warehouse.sources.extrapolations import compressed_traces as compressed_files
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-#: the complete example of a settings file; written by hand, it stands in the page of the settings
+#: the complete example of a settings file: what a site says, by hand, and the defaults; it stands in the page of the settings
 EXAMPLE = DOCS / FILE_NAME
 
 _DTYPES: dict[Dtype, str] = {
@@ -191,8 +193,22 @@ def settings() -> str:
         *(block for name, model in sections.items() for block in _describe_section(name, model, recomputed)),
         *(block for name, field in tables.items() for block in _describe_table(name, field, recomputed)),
         "## A complete example",
-        f"```toml\n{EXAMPLE.read_text(encoding='utf-8').strip()}\n```",
+        f"```toml\n{example().strip()}\n```",
     )
+
+
+def example() -> str:
+    """Return the example of a settings file: as it is written, with the defaults of fields that it lacks."""
+    text = EXAMPLE.read_text(encoding="utf-8")
+    known = tomllib.loads(text)
+    for name, field in Settings.model_fields.items():
+        if model := _model(field):
+            own = [(key, value.default) for key, value in model.model_fields.items() if value.default is not None]
+            lines = [f"{key} = {json.dumps(default)}\n" for key, default in own if key not in known.get(name, {})]
+            section = re.search(rf"(?m)^\[{name}\].*\n(?:.+\n)*", text)
+            end = section.end() if section else len(text)
+            text = text[:end] + ("" if section else f"\n[{name}]\n") + "".join(lines) + text[end:]
+    return text
 
 
 def _model(field: FieldInfo) -> type[BaseModel] | None:
@@ -263,6 +279,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": command_line,
     "compressed-traces.md": compressed_traces,
     "dictionary.md": dictionary,
+    "iosig.toml": example,
     "settings.md": settings,
 }
 

@@ -17,7 +17,7 @@ import pytest
 
 import expectations.docs
 import expectations.gate
-import flows.steps.checker
+import flows.night.executors
 from flows.command import main
 from flows.landing import Told, land_paths
 from flows.night import order
@@ -120,7 +120,7 @@ def check_here(monkeypatch: pytest.MonkeyPatch, found: FoundByChecks) -> None:
         return known[-1][1]
 
     monkeypatch.setattr(expectations.gate, "check", check_new_rows)
-    monkeypatch.setattr(flows.steps.checker, "in_child", lambda: nullcontext(flows.steps.checker.InProcess()))
+    monkeypatch.setattr(flows.night.executors, "with_child", lambda: nullcontext(flows.night.executors.Inline()))
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
-    monkeypatch.setattr(flows.steps.checker, "in_child", lambda: nullcontext(flows.steps.checker.InProcess()))
+    monkeypatch.setattr(flows.night.executors, "with_child", lambda: nullcontext(flows.night.executors.Inline()))
 
 
 @pytest.fixture

@@ -9,15 +9,13 @@ import duckdb
 import pytest
 
 from flows.settings import Settings
-from flows.steps.plan import Plan
-from flows.steps.run import Run
+from flows.steps.pieces import Given, Piece
 from tests.sql import given
 from warehouse.contracts import TABLES, Table, table
 from warehouse.contracts.quality import REJECTS
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_SIGNALS
 from warehouse.store import models
-from warehouse.store.store import Store
 
 FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
 #: tables of a layer that SQL makes which come from code instead
@@ -77,8 +75,8 @@ def test_a_file_is_no_template(path: Path) -> None:
 
 @each_file
 def test_a_file_asks_only_for_parameters_that_are_given(path: Path, tmp_path: Path) -> None:
-    plan = Plan(None, (), (), (), (), (), "{}")
-    given_ones = set(Run(Store(tmp_path), Settings(), plan).parameters([])) | OF_PLANNING
+    piece = Piece("", "", (), (), (), Settings(), "", "")
+    given_ones = set(Given(tmp_path, piece).parameters()) | OF_PLANNING
     asked = set(re.findall(r"\$(\w+)", statement(path)))
     assert asked <= given_ones
     # `models.select` gives a parameter wherever its name occurs.

@@ -58,11 +58,11 @@ def test_work_that_is_done_is_not_done_again(
 
     from flows.night import deployment as nightly
 
-    def unpublished(_: object) -> None:
+    def unpublished(*_: object) -> None:
         raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(nightly.release_step, "release", unpublished)
+        patch.setattr(releases, "publish", unpublished)
         with pytest.raises(ConnectionError):
             nightly.nightly(str(site.root))
     assert releases.current(site) is None

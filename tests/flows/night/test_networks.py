@@ -22,7 +22,7 @@ from flows.night import order
 from flows.settings import NetworkSettings, Settings
 from flows.steps import networks
 from flows.steps.plan import make_plan
-from flows.steps.run import OF_JOB_DAYS, Run
+from flows.steps.run import Run
 from tests.flows.conftest import Cli
 from tests.flows.traced_runs import land, trace
 from warehouse.contracts import Table, frames
@@ -295,8 +295,9 @@ def test_a_night_without_traces_takes_no_step(landed_site: Store, made: Night) -
     (step,) = (step for step in order.STEPS if step.name == "networks")
     plan = make_plan(landed_site, Settings())
     assert plan.job_days
-    assert list(step.work(Run(landed_site, Settings(), plan))) == []
-    assert set(step.completes) == set(networks.TABLES) <= set(OF_JOB_DAYS)
+    (work,) = step.works
+    assert list(work.pieces(Run(landed_site, Settings(), plan))) == []
+    assert work.writes == networks.TABLES
     assert not set(NAMES) - made.release.snapshots.keys()
 
 
