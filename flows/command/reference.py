@@ -23,7 +23,7 @@ from warehouse.contracts import TABLES, Column, Dtype, Table
 from warehouse.sources.extrapolations import compressed_traces as compressed_files
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-#: the complete example of a settings file: what a site says, by hand, and the defaults; it stands in the page of the settings
+#: an example of every setting: what a site says, by hand, and defaults; it stands in the page of the settings
 EXAMPLE = DOCS / FILE_NAME
 
 _DTYPES: dict[Dtype, str] = {
