@@ -138,7 +138,7 @@ def application_subjects(given: Given) -> Subjects:
 def others_of_no_day(given: Given, table: Table) -> pl.DataFrame:
     """Return the rows of no day that stay as they are in the release before: those of all but applications."""
     files = given.released(table)
-    found = pl.read_parquet(files) if files else frames.empty(table)
+    found = frames.widened(pl.read_parquet(files), table) if files else frames.empty(table)
     return found.filter(pl.col("subject_kind") != "application")
 
 
