@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    Table = TypeVar("Table", bound=DataclassInstance)
+Table = TypeVar("Table")
 
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -63,13 +60,17 @@ class InPieces:
 
 def rows_of(table: Table, at: Ints | Bools | slice) -> Table:
     """Return some rows of a dataclass whose fields are arrays of one length."""
-    return type(table)(*(getattr(table, column.name)[at] for column in fields(table)))
+    return type(table)(*(getattr(table, name)[at] for name in _names(table)))
 
 
 def joined(tables: Sequence[Table]) -> Table:
     """Return the rows of such tables, at least one, as one."""
-    columns = [[getattr(table, column.name) for table in tables] for column in fields(tables[0])]
+    columns = [[getattr(table, name) for table in tables] for name in _names(tables[0])]
     return type(tables[0])(*map(np.concatenate, columns))
+
+
+def _names(table: Any) -> list[str]:
+    return [column.name for column in fields(table)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from transforms.periods.answers import Candidates, Detections
 from transforms.periods.even_signals import EvenSignals
 from transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, outliers
 from transforms.periods.ftio_spectra import Spectra, spectra
-from transforms.throughput.requests import Steps
 
 Texts = npt.NDArray[np.str_]
 
@@ -51,27 +50,6 @@ def detect(signals: EvenSignals, params: DftParams | None = None) -> Detections:
     params = params or DftParams()
     parts = [_detect(part, params) for _, part in signals.chunks()]
     return _joined(parts, signals)
-
-
-def sampling_hz_for(steps: Steps, most_samples: int = 1 << 20) -> Reals:
-    """Return sampling frequencies that show each subject's smallest change (subjects), as section II-E wants it.
-
-    Twice in the shortest time between two changes of the rate, which is the least that shows it (FTIO 0.0.9 does the
-    same), but no more than so many samples from the first edge to the last (ours: a million take a twentieth of a
-    second; with fewer than the changes need, use bytes in bins). NaN for a subject without duration.
-    """
-    owner = steps.owner
-    before = np.concatenate([[0.0], steps.bytes_per_s[:-1]])
-    before[steps.offsets[:-1][steps.counts > 0]] = 0.0
-    at = np.flatnonzero(steps.bytes_per_s != before)
-    is_next = owner[at[1:]] == owner[at[:-1]]
-    shortest = np.full(steps.subject_count, np.inf)
-    np.minimum.at(shortest, owner[at[1:]][is_next], np.diff(steps.edges_s[at])[is_next])
-    duration = np.zeros(steps.subject_count)
-    np.add.at(duration, owner, steps.widths_s)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        hz = np.minimum(2.0 / shortest, most_samples / duration)
-    return np.where((duration > 0) & np.isfinite(hz) & (hz > 0), hz, np.nan)
 
 
 # ---- one chunk

@@ -1,7 +1,6 @@
 """Two methods' answers as one: how well the transform's period and the autocorrelation's agree.
 
-FTIO's refined confidence and its merged candidates (Tarraf et al., "Capturing Periodic I/O Using Frequency
-Techniques", IPDPS'24, section II-C and Figure 14).
+FTIO's refined confidence (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-C).
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from transforms.arrays import Reals
 from transforms.periods.answers import Candidates, Detections
@@ -68,32 +66,3 @@ def similarities(period_s: Reals, candidates: Candidates) -> Reals:
         squares = np.bincount(owner, np.square(others - mean[owner]), len(counts)) + np.square(own - mean)
         found = 1.0 - np.sqrt(squares / (counts + 1.0)) / mean
     return np.where(counts > 0, np.clip(found, 0.0, 1.0), np.nan)
-
-
-def merged_candidates(
-    candidates: Candidates,
-    started_s: Reals,
-    instants_s: Reals,
-    *,
-    most: int = 2,
-    level_bytes_per_s: npt.ArrayLike = 0.0,
-) -> Reals:
-    """Return the sum of the cosines of each signal's best candidates, in bytes per second (n, instants): Figure 14.
-
-    started_s (n): when each signal's samples begin. instants_s (n, instants), or (instants) for all alike.
-    most: so many candidates at most; the paper merges two. level_bytes_per_s: is added, one for all or one for each
-    signal; the cosines vary about 0, traffic about its mean. NaN for a signal without candidates, or if one of them
-    has no amplitude or phase.
-    """
-    count = len(candidates.offsets) - 1
-    instants = np.broadcast_to(instants_s, (count, np.shape(instants_s)[-1]))
-    level = np.broadcast_to(np.asarray(level_bytes_per_s, dtype=np.float64), (count,))
-    counts = candidates.counts
-    found = np.where((counts > 0)[:, None], level[:, None], np.nan) + np.zeros(instants.shape)
-    for rank in range(most):
-        rows = np.flatnonzero(counts > rank)
-        at = candidates.offsets[rows] + rank
-        cycles = candidates.frequency_hz[at][:, None] * (instants[rows] - started_s[rows, None])
-        angle = 2.0 * np.pi * (cycles - np.floor(cycles)) + candidates.phase_rad[at][:, None]
-        found[rows] += candidates.amplitude_bytes_per_s[at][:, None] * np.cos(angle)
-    return found

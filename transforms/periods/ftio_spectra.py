@@ -58,12 +58,6 @@ class Spectra:
         return int(self.power.shape[1])
 
     @property
-    def frequency_step_hz(self) -> Reals:
-        """How far apart the frequencies of each signal are (n): 1 / its duration."""
-        found: Reals = self.sampling_hz / max(self.sample_count, 1)
-        return found
-
-    @property
     def frequencies_hz(self) -> Reals:
         """The frequency of each bin (n, bins)."""
         found: Reals = self.sampling_hz[:, None] * np.arange(1, self.bin_count + 1) / max(self.sample_count, 1)
@@ -163,19 +157,6 @@ def _mended(values: Reals) -> tuple[Reals, Reals, Reals]:
     mean = known.sum(axis=1) / np.maximum(count, 1)
     found = np.where(is_known, known, mean[:, None])
     return found, np.ldexp(1.0, exponent), 1.0 - count / values.shape[1]
-
-
-def z_scores(power: Reals) -> Reals:
-    """Return by how many standard deviations each power is above the mean of its signal's powers (n, bins).
-
-    Equation 2 of the paper, with the standard deviation of the population; 0 where all powers are one, to rounding.
-    """
-    if not power.shape[1]:
-        return power
-    mean, spread = moments(power)
-    apart: Reals = power - mean[:, None]
-    apart /= np.where(spread > 0, spread, np.inf)[:, None]
-    return apart
 
 
 def moments(power: Reals) -> tuple[Reals, Reals]:

@@ -1,7 +1,7 @@
 """Throughput: bytes per second over time, from requests, intervals and stripes.
 
 - `even_values` (`Grid`, `binned`, `Instants`, `at_instants`): From throughput to evenly spaced values: bytes in
-  bins, values at instants, and what is lost by either.
+  bins, values at instants.
 - `exact_sums` (`running_sums`, `limbs`): Sums without rounding: floats are taken apart into whole multiples of
   fixed powers of two, and those are added.
 - `intervals` (`StepParams`, `stepped`): From intervals of any length, as series and polls have them, to even steps:

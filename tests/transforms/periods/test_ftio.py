@@ -14,7 +14,7 @@ from tests.naive.periods import ftio as naive, ftio_spectra as naive_spectra
 from transforms.arrays import Reals
 from transforms.periods.answers import OUTCOMES, Detections
 from transforms.periods.even_signals import EvenSignals
-from transforms.periods.ftio import DftParams, detect, sampling_hz_for
+from transforms.periods.ftio import DftParams, detect
 from transforms.periods.ftio_outliers import Method, OutlierParams
 from transforms.throughput.even_values import Instants, at_instants
 from transforms.throughput.requests import Requests, step_function
@@ -234,23 +234,3 @@ def test_many_signals_are_judged_each_for_itself() -> None:
     np.testing.assert_allclose(together.window_end_s, started + 1000 / hz)
     assert np.isnan(together.false_alarm_probability).all()
     assert detect(EvenSignals(rows[:0], hz[:0], started[:0])).signal_count == 0
-
-
-# ---- sampling frequency
-
-
-def test_the_sampling_frequency_shows_the_smallest_change() -> None:
-    began, ceased = np.array([0.0, 10.0, 20.0, 0.0, 0.0, 5.0]), np.array([10.0, 10.5, 40.0, 7.0, 5.0, 10.0])
-    volume, subject = np.array([100.0, 5.0, 10.0, 7.0, 5.0, 5.0]), np.array([0, 0, 0, 1, 3, 3])
-    steps = step_function(Requests(began, ceased, volume, subject, 4))
-    # the edge at 10 s changes nothing of subject 0, nor that at 5 s of subject 3; subject 2 has none
-    np.testing.assert_allclose(sampling_hz_for(steps), [2 / 9.5, 2 / 7, np.nan, 2 / 10])
-    np.testing.assert_allclose(sampling_hz_for(steps, most_samples=4), [4 / 40, 2 / 7, np.nan, 2 / 10])
-
-
-def test_an_instant_has_no_sampling_frequency() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        steps = step_function(Requests.of_one([1.0, 2.0], [1.0, 2.0], [5.0, 5.0]))
-        assert np.isnan(sampling_hz_for(steps)).all()
-        assert len(sampling_hz_for(step_function(Requests.of_one([], [], [])))) == 1

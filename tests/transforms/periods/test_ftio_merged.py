@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from transforms.periods.answers import Candidates, Detections
-from transforms.periods.ftio_merged import merged_candidates, refine, similarities
+from transforms.periods.ftio_merged import refine, similarities
 
 NAN = float("nan")
 
@@ -72,39 +72,3 @@ def test_similarity_is_one_less_the_coefficient_of_variation(others: list[float]
     unit = 2.0**exponent
     (scaled,) = similarities(np.array([period * unit]), candidates([other * unit for other in others]))
     assert scaled == pytest.approx(found, abs=1e-12)
-
-
-# ---- merged candidates
-
-
-def test_the_sum_of_two_cosines_is_the_signal_that_has_them() -> None:
-    times = 1e9 + np.arange(200) / 4.0
-    two = Candidates(
-        np.array([0.1206, 0.1326, 0.5, 0.2]), np.full(4, NAN), np.array([3e9, 2e9, 1e9, 5.0]),
-        np.array([0.3, -1.0, 2.0, 0.0]), np.array([0, 3, 3, 4]),
-    )  # fmt: skip
-    found = merged_candidates(two, np.full(3, 1e9), times, level_bytes_per_s=[7e9, 1.0, 0.0])
-    since = times - 1e9
-    waves = [
-        amplitude * np.cos(2 * np.pi * hz * since + phase)
-        for hz, amplitude, phase in ((0.1206, 3e9, 0.3), (0.1326, 2e9, -1.0))
-    ]
-    np.testing.assert_allclose(found[0], 7e9 + waves[0] + waves[1], rtol=1e-9)
-    assert np.isnan(found[1]).all()
-    np.testing.assert_allclose(found[2], 5.0 * np.cos(0.4 * np.pi * since), atol=1e-9)
-    own = merged_candidates(two, np.full(3, 1e9), np.broadcast_to(times, (3, 200)), most=1)
-    np.testing.assert_allclose(own[0], waves[0], atol=1.0)
-
-
-def test_a_transform_rebuilds_a_wave_from_its_bin() -> None:
-    count, hz = 400, 2.0
-    times = np.arange(count) / hz
-    wave = 5.0 + 4.0 * np.cos(2 * np.pi * 0.05 * times + 0.7) + 3.0 * np.cos(2 * np.pi * 0.2 * times - 0.2)
-    spectrum = np.fft.rfft(wave)
-    bins = np.array([10, 40])
-    found = Candidates(
-        bins * hz / count, np.full(2, NAN), 2 * np.abs(spectrum[bins]) / count, np.angle(spectrum[bins]),
-        np.array([0, 2]),
-    )  # fmt: skip
-    merged = merged_candidates(found, np.zeros(1), times, level_bytes_per_s=wave.mean())
-    np.testing.assert_allclose(merged[0], wave, atol=1e-9)

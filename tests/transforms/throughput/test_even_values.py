@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 from tests.naive.throughput import even_values as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together, total
+from tests.transforms.signal_differences import shape_differences, volume_errors
 from transforms.throughput.even_values import (
     Binned,
     Bins,
@@ -18,8 +19,6 @@ from transforms.throughput.even_values import (
     binned,
     held,
     is_resolved,
-    shape_differences,
-    volume_errors,
 )
 from transforms.throughput.requests import Requests, Steps, step_function
 

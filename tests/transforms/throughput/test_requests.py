@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from tests.naive.throughput import requests as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together, total
-from transforms.throughput.even_values import shape_differences
+from tests.transforms.signal_differences import shape_differences
 from transforms.throughput.requests import NO_SUBJECT, Requests, Steps, ordered, step_function, subjects
 
 NAN, INF = float("nan"), float("inf")

@@ -8,8 +8,9 @@ from hypothesis import given, strategies as st
 
 from tests.naive.throughput import striping as naive
 from tests.transforms.request_lists import BOUNDED
+from tests.transforms.signal_differences import shape_differences
 from transforms.throughput import striping
-from transforms.throughput.even_values import Bins, Grid, binned, shape_differences
+from transforms.throughput.even_values import Bins, Grid, binned
 from transforms.throughput.requests import Requests, step_function
 from transforms.throughput.striping import NO_OST, Extents, Layouts, Pieces, osts_of, split
 
