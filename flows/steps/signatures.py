@@ -179,7 +179,7 @@ def _adjusted(sets: SampleSets, rows: pl.DataFrame, subjects: pl.DataFrame, sett
             own = node_count[sets.offsets[place] : sets.offsets[place + 1]]
             one = preprocessing.over_node_counts([one.kept(own == size) for size in np.unique(own)])
         if is_long_set[place]:
-            one = preprocessing.partial(one, duration_s=settings.longest_s)
+            one = preprocessing.partial(one, settings.longest_s)
         adjusted.append(one)
     return SampleSets.of(adjusted)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from transforms.arrays import Ragged
 from transforms.signatures.sample_sets import SampleSet
-from transforms.signatures.signature import OUTCOMES, Signature
+from transforms.signatures.signature import Outcome, Signature
 
 Reals = npt.NDArray[np.float64]
 #: begin and end in seconds since the run's start, and bytes per second
@@ -68,7 +69,7 @@ def faults(found: Signature) -> list[str]:
     """Return what is wrong with an answer, whatever it was asked of; nothing if it is well formed."""
     curve, low, high, bursts = found.bytes_per_s, found.low_bytes_per_s, found.high_bytes_per_s, found.bursts
     wrong = {
-        "outcome": found.outcome not in OUTCOMES,
+        "outcome": found.outcome not in get_args(Outcome),
         "background": np.isinf(found.background_bytes_per_s) or found.background_bytes_per_s < 0,
         "lengths": not len(curve) == len(low) == len(high),
     }

@@ -24,7 +24,7 @@ from transforms.signatures.bursts import Bursts
 from transforms.signatures.iosi_clique import Clusters, Grids, Points, clique
 from transforms.signatures.iosi_crests import Waves, waves
 from transforms.signatures.iosi_wavelets import approximation
-from transforms.signatures.preprocessing import bridged, preprocessed, refined_all
+from transforms.signatures.preprocessing import bridged, preprocessed, refined
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
 
@@ -57,7 +57,7 @@ def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Signature:
 
     All are brought to the median length: longer ones are cut at their end, shorter ones have nothing after theirs.
     """
-    points = refined_all(bridged(one.samples, one.interval_s), one.interval_s)
+    points = refined(bridged(one.samples, one.interval_s), one.interval_s)
     counts = np.diff(points.offsets)
     counts = counts[counts > 0]
     length = int(np.median(counts)) if len(counts) else 0

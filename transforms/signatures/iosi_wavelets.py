@@ -34,12 +34,11 @@ def approximation(values: npt.ArrayLike, level: int = LEVEL) -> Reals:
     """Return the low-frequency component of each row, at the samples' own resolution.
 
     It equals PyWavelets' `wavedec` and `waverec` with all details zero, in `symmetric` mode (its default: rows are
-    mirrored at their ends), cut to the row's length. A value that is not finite was not measured: the straight line
-    between its neighbours stands in for it, at a row's end the nearest value. A row without any value stays NaN.
+    mirrored at their ends), cut to the row's length.
 
     Parameters
     ----------
-    values : shape (runs, points), any unit
+    values : shape (runs, points), any unit, finite
     level : how often the resolution is halved, 1 or more
 
     Returns
@@ -56,8 +55,6 @@ def approximation(values: npt.ArrayLike, level: int = LEVEL) -> Reals:
         raise ValueError("values are of the shape (runs, points), and a level is 1 or more")
     if not rows.size:
         return rows.copy()
-    if not np.isfinite(rows).all():
-        rows = _bridged(rows)
     found = np.empty_like(rows, order="C")
     step = max(1, _CHUNK_POINTS // rows.shape[1])
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -172,20 +169,3 @@ def _meyer() -> tuple[Reals, Reals]:
 
     wavelet = pywt.Wavelet("dmey")
     return np.array(wavelet.dec_lo), np.array(wavelet.rec_lo)
-
-
-def _bridged(rows: Reals) -> Reals:
-    """Return the rows with straight lines where nothing was measured; a row without any value is all NaN."""
-    points = rows.shape[1]
-    place = np.arange(points)
-    is_known = np.isfinite(rows)
-    before = np.maximum.accumulate(np.where(is_known, place, -1), axis=1)
-    after = np.minimum.accumulate(np.where(is_known, place, points)[:, ::-1], axis=1)[:, ::-1]
-    left = np.where(before < 0, np.minimum(after, points - 1), before)
-    right = np.where(after == points, np.maximum(before, 0), after)
-    low, high = np.take_along_axis(rows, left, 1), np.take_along_axis(rows, right, 1)
-    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        share = (place - left) / np.maximum(right - left, 1)
-        bridged: Reals = np.where(is_known, rows, low * (1 - share) + high * share)
-    bridged[~is_known.any(axis=1)] = np.nan
-    return bridged

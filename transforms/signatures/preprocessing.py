@@ -52,7 +52,7 @@ class Preprocessed:
             return self.values
         columns = np.flatnonzero(is_missing.any(axis=0))
         found = self.values.copy()
-        found[:, columns] = np.where(is_missing[:, columns], _medians(self.values[:, columns]), self.values[:, columns])
+        found[:, columns] = np.where(is_missing[:, columns], medians(self.values[:, columns]), self.values[:, columns])
         return found
 
 
@@ -63,8 +63,8 @@ def preprocessed(one: SampleSet) -> Preprocessed:
     is_usable = (counts > 0) & (_missing(samples) <= MOST_MISSING_RATIO * counts)
     if not is_usable.all():
         samples = SampleSet(samples, one.interval_s, one.started_s, one.duration_s).kept(is_usable).samples
-    points = refined_all(samples, one.interval_s)
-    values, background = noise_reduced(_trimmed(points))
+    points = refined(samples, one.interval_s)
+    values, background = noise_reduced(duration_corrected(points))
     return Preprocessed(values, background, np.flatnonzero(is_usable))
 
 
@@ -102,12 +102,7 @@ def bridged(samples: Ragged, interval_s: float, longest_gap_s: float = LONGEST_G
     return Ragged(values, samples.offsets)
 
 
-def refined(rates: Reals, interval_s: float) -> Reals:
-    """Return one sample in points of 1 s by linear interpolation; see `refined_all`."""
-    return refined_all(Ragged(rates, np.array([0, len(rates)])), interval_s).values
-
-
-def refined_all(samples: Ragged, interval_s: float) -> Ragged:
+def refined(samples: Ragged, interval_s: float) -> Ragged:
     """Return samples in points of 1 s by linear interpolation (IOSI 5.1).
 
     A step of interval_s stands for its middle. The points run from the middle of the first step on, as long as they
@@ -172,7 +167,7 @@ def _coarsened(samples: Ragged, interval_s: float) -> Ragged:
 # ---- duration correction
 
 
-def duration_corrected(rates: Sequence[Reals]) -> Reals:
+def duration_corrected(samples: Ragged) -> Reals:
     """Drop points of each sample at regular intervals, so that all are as long as the shortest (runs, points).
 
     IOSI 5.1: noise can only prolong a run. "If a sample is 4% longer than the shortest one, then we remove from it the
@@ -181,11 +176,6 @@ def duration_corrected(rates: Sequence[Reals]) -> Reals:
     there by r^2 / (N + r) points: little as long as r is little. Samples that are longer by more than
     PUBLISHED_EXCESS_RATIO lose those numbered floor(i (N + r) / r): the same interval to the end.
     """
-    offsets = offsets_of([len(one) for one in rates])
-    return _trimmed(Ragged(np.concatenate([np.zeros(0), *rates]), offsets))
-
-
-def _trimmed(samples: Ragged) -> Reals:
     counts = np.diff(samples.offsets)
     if not len(counts):
         return np.zeros((0, 0))
@@ -234,7 +224,7 @@ def _below_mean(values: Reals) -> float:
     return float((values * is_low).sum() / count) if 0 < count < values.size else 0.0
 
 
-def _medians(values: Reals) -> Reals:
+def medians(values: Reals) -> Reals:
     """Return the median of what was measured in each column (points); 0 where nothing was."""
     ordered = np.sort(values, axis=0)  # NaN last
     count = np.isfinite(values).sum(axis=0)
@@ -247,29 +237,20 @@ def _medians(values: Reals) -> Reals:
 # ---- other sets
 
 
-def partial(one: SampleSet, *, ratio: float | None = None, duration_s: float | None = None) -> SampleSet:
-    """Return the first part of each run: partial samples of very long runs (IOSI 2.3: "from one tenth").
+def partial(one: SampleSet, duration_s: float) -> SampleSet:
+    """Return the first seconds of each run, all of shorter ones: partial samples of very long runs (IOSI 2.3).
 
-    Either a ratio of each run's own duration: a run that noise has prolonged then shows the same part of its work as
-    the others; or duration_s from each one's start, and all of shorter runs. The first part, since all runs have their
-    start in common, while noise shifts what follows the further the longer it goes on. The last step reaches the end
-    of the part or beyond it. A run of unknown duration is kept whole if a ratio is asked.
+    The first ones, since all runs have their start in common, while noise shifts what follows the further the longer it
+    goes on. The last step reaches the end of the part or beyond it.
     """
-    if (ratio is None) == (duration_s is None):
-        raise ValueError("a part is either a ratio or a duration")
-    if ratio is not None and not 0 < ratio <= 1:
-        raise ValueError("a ratio is above 0 and at most 1")
-    if duration_s is not None and not duration_s > 0:
+    if not duration_s > 0:
         raise ValueError("a duration is above 0")
-    wanted = one.duration_s * ratio if ratio is not None else np.full(one.run_count, duration_s, dtype=np.float64)
-    part = np.fmin(wanted, one.duration_s)
     counts = np.diff(one.samples.offsets)
-    with np.errstate(invalid="ignore"):
-        steps = np.ceil((wanted - one.started_s) / one.interval_s - 1e-9)
+    steps = np.ceil((duration_s - one.started_s) / one.interval_s - 1e-9)
     steps = np.clip(np.where(np.isfinite(steps), steps, counts), 0, counts).astype(np.int64)
     values = one.samples.values[places_within(counts) < np.repeat(steps, counts)]
-    offsets = offsets_of(steps)
-    return SampleSet(Ragged(values, offsets), one.interval_s, one.started_s, part)
+    part = np.fmin(duration_s, one.duration_s)
+    return SampleSet(Ragged(values, offsets_of(steps)), one.interval_s, one.started_s, part)
 
 
 def over_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
@@ -301,7 +282,7 @@ def _known(one: SampleSet) -> SampleSet:
 def _in_seconds(one: SampleSet) -> SampleSet:
     """Return a set in points of 1 s; a first step's middle is the middle of its first point."""
     shift = (one.interval_s - 1.0) / 2 if one.interval_s > 1.0 else 0.0
-    return SampleSet(refined_all(one.samples, one.interval_s), 1.0, one.started_s + shift, one.duration_s)
+    return SampleSet(refined(one.samples, one.interval_s), 1.0, one.started_s + shift, one.duration_s)
 
 
 def _shrunk(one: SampleSet, ratio: float) -> SampleSet:

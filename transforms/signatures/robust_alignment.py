@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from transforms.arrays import Bools, Ints, Reals
+from transforms.signatures.preprocessing import medians
 from transforms.signatures.robust_template import Template
 
 # All numbers here are ours, and were chosen on simulated sites.
@@ -140,15 +141,7 @@ def _commonest(values: Ints, counts: Bools, width: float) -> Reals:
     pairs = (np.abs(values[:, None] - values) <= width) & counts[:, None] & counts
     neighbours = pairs.sum(axis=1)
     is_densest = neighbours == neighbours.max(axis=0)
-    return _medians(values.astype(np.float64), (pairs & is_densest[:, None]).any(axis=0))
-
-
-def _medians(values: Reals, counts: Bools) -> Reals:
-    """Return the median of those of each column that count; 0 where none does."""
-    column, number = np.arange(values.shape[1]), counts.sum(axis=0)
-    ordered = np.sort(np.where(counts, values, np.inf), axis=0)
-    middle: Reals = (ordered[np.maximum(number - 1, 0) // 2, column] + ordered[number // 2, column]) / 2
-    return np.where(number > 0, middle, 0.0)
+    return medians(np.where((pairs & is_densest[:, None]).any(axis=0), values, np.nan))
 
 
 def _within_rise(total: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:
@@ -165,7 +158,7 @@ def _within_rise(total: Reals, at: Reals, height: Reals, reach: Reals) -> Reals:
     area = high - low - before * 2 * half
     is_clear = rise > 0.3 * height
     shift = np.clip(half - np.divide(area, rise, out=np.zeros_like(area), where=is_clear), -half, half)
-    common = _medians(shift, is_clear)
+    common = medians(np.where(is_clear, shift, np.nan))
     return np.where(is_clear & (np.abs(shift - common) < 2.5), shift, common)
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from transforms.arrays import Reals
 from transforms.signatures.bursts import Bursts
 
-Outcome = Literal["extracted", "too_few_samples", "no_io", "no_common_bursts"]
 #: whether there is a signature, or why there is none
-OUTCOMES: tuple[Outcome, ...] = ("extracted", "too_few_samples", "no_io", "no_common_bursts")
+Outcome = Literal["extracted", "too_few_samples", "no_io", "no_common_bursts"]
 
 
 @dataclass(frozen=True, slots=True)

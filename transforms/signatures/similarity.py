@@ -23,14 +23,12 @@ TOLERANCE_S = 5.0
 class Difference:
     """What has changed from one signature of an application to the next.
 
-    cross_correlation, correlation, volume_ratio (new to old): see the functions of these names. lag_s: by how much the
-    new one has to be shifted to earlier times to be most like the old one. gone, come: bursts of the old one that the
-    new one has not, and the other way round.
+    cross_correlation, correlation, volume_ratio (new to old): see the functions of these names. gone, come: bursts of
+    the old one that the new one has not, and the other way round.
     """
 
     cross_correlation: float
     correlation: float
-    lag_s: float
     volume_ratio: float
     gone: Bursts
     come: Bursts
@@ -43,12 +41,16 @@ def cross_correlation(found: Reals, truth: Reals) -> float:
     Cross-Correlation", DOI 10.1007/s00034-009-9130-7, on rates as they are, means not subtracted. NaN where a curve is
     empty, constant or not measured throughout.
     """
-    return _best(found, truth)[0]
+    if not (_has_shape(found) and _has_shape(truth)):
+        return float("nan")
+    from scipy.fft import irfft, next_fast_len, rfft  # its import takes long
 
-
-def lag(found: Reals, truth: Reals) -> float:
-    """Return the lag at which the cross-correlation is largest [s]: above 0 if found is late; NaN as there."""
-    return _best(found, truth)[1]
+    first, second = (_unit(one) for one in _padded(found, truth))
+    count = len(first)
+    size = next_fast_len(2 * count - 1, real=True)
+    products = irfft(rfft(first, size) * np.conj(rfft(second, size)), size)
+    most = max(products[:count].max(), products[size - count + 1 :].max())
+    return float(np.clip(most, -1.0, 1.0))
 
 
 def correlation(found: Reals, truth: Reals) -> float:
@@ -104,11 +106,9 @@ def burst_errors(found: Bursts, truth: Bursts) -> tuple[int, int]:
 def difference(old: Signature, new: Signature) -> Difference:
     """Return what has changed from an old signature to a new one; figures are NaN where one of them is none."""
     in_new, in_old = pairs(new.bursts, old.bursts)
-    best, lag_s = _best(new.bytes_per_s, old.bytes_per_s)
     return Difference(
-        cross_correlation=best,
+        cross_correlation=cross_correlation(new.bytes_per_s, old.bytes_per_s),
         correlation=correlation(new.bytes_per_s, old.bytes_per_s),
-        lag_s=lag_s,
         volume_ratio=volume_ratio(new.bytes_per_s, old.bytes_per_s),
         gone=_without(old.bursts, in_old),
         come=_without(new.bursts, in_new),
@@ -133,23 +133,6 @@ def _padded(first: Reals, second: Reals) -> tuple[Reals, Reals]:
 def _unit(curve: Reals) -> Reals:
     found: Reals = curve / np.sqrt(curve @ curve)
     return found
-
-
-def _best(found: Reals, truth: Reals) -> tuple[float, float]:
-    """Return the largest normalized cross-correlation and its lag, the smallest one of equals."""
-    if not (_has_shape(found) and _has_shape(truth)):
-        return float("nan"), float("nan")
-    from scipy.fft import irfft, next_fast_len, rfft  # its import takes long
-
-    first, second = (_unit(one) for one in _padded(found, truth))
-    count = len(first)
-    size = next_fast_len(2 * count - 1, real=True)
-    products = irfft(rfft(first, size) * np.conj(rfft(second, size)), size)
-    lags = np.concatenate([np.arange(count), np.arange(1 - count, 0)])
-    values = np.concatenate([products[:count], products[size - count + 1 :]])
-    # what differs by rounding only counts as equal
-    equal = lags[values >= values.max() - 1e-12]
-    return float(np.clip(values.max(), -1.0, 1.0)), float(equal[np.argmin(np.abs(equal))])
 
 
 def _candidates(found: Bursts, truth: Bursts) -> tuple[Bools, Reals]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from transforms.signatures.iosi_crests import Waves, waves
 from transforms.signatures.iosi_wavelets import approximation
 from transforms.signatures.left_out import are_outliers, volumes
 from transforms.signatures.sample_sets import SampleSet, SampleSets
-from transforms.signatures.signature import OUTCOMES, Signature
+from transforms.signatures.signature import Outcome, Signature
 from transforms.signatures.similarity import correlation, cross_correlation
 from transforms.synthetic.site import SiteParams, signature, simulate
 from transforms.synthetic.workload import APPLICATIONS
@@ -55,7 +56,7 @@ def five_runs(*foreign: tuple[int, float, float, float]) -> SampleSet:
 
 def assert_sound(found: Signature) -> None:
     """Whatever a signature is, it is whole."""
-    assert found.outcome in OUTCOMES
+    assert found.outcome in get_args(Outcome)
     if found.outcome != "extracted":
         assert len(found.bytes_per_s) == len(found.bursts) == 0
         return

@@ -13,7 +13,6 @@ from tests.naive.signatures import iosi_wavelets as naive
 from transforms.arrays import Reals
 from transforms.signatures.iosi_wavelets import approximation
 
-NAN = float("nan")
 LENGTHS = (1, 2, 3, 5, 30, 31, 60, 61, 62, 63, 64, 121, 122, 123, 124, 255, 777, 1500, 1501, 1502, 1503)
 
 
@@ -83,18 +82,8 @@ def test_zeros_stay_exactly_zero() -> None:
     assert found[0, 700:710].min() > 0.5
 
 
-def test_what_was_not_measured_is_bridged_by_a_line() -> None:
-    values = np.array([[NAN, 1.0, NAN, NAN, 4.0, np.inf, 6.0, NAN]])
-    line = np.array([[1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 6.0]])
-    np.testing.assert_allclose(approximation(values), approximation(line), atol=1e-12)
-    assert np.isnan(values[0, 0]), "the input stays as it is"
-    both = approximation(np.array([[NAN, NAN, NAN], [1.0, NAN, 1.0]]))
-    assert np.isnan(both[0]).all()
-    np.testing.assert_allclose(both[1], approximation([[1.0, 1.0, 1.0]])[0])
-
-
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("scale", [1e308, 5e-324, 1e-308, np.inf, -np.inf, NAN, 0.0])
+@pytest.mark.parametrize("scale", [1e308, 5e-324, 1e-308, 0.0])
 def test_extreme_values_are_no_error(scale: float) -> None:
     values = np.full((2, 90), scale)
     values[1, ::2] = 0.0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from tests.transforms.run_sets import faults
 from transforms.signatures.bursts import Bursts
-from transforms.signatures.signature import OUTCOMES, Outcome, Signature
+from transforms.signatures.signature import Outcome, Signature
 
 
 def test_a_curve_has_as_many_points_as_seconds() -> None:
@@ -22,7 +23,7 @@ def test_a_curve_has_as_many_points_as_seconds() -> None:
     assert faults(found) == []
 
 
-@pytest.mark.parametrize("outcome", [outcome for outcome in OUTCOMES if outcome != "extracted"])
+@pytest.mark.parametrize("outcome", [outcome for outcome in get_args(Outcome) if outcome != "extracted"])
 def test_where_there_is_no_signature_there_is_nothing_of_it(outcome: Outcome) -> None:
     found = Signature.nothing(outcome)
     assert (found.outcome, found.duration_s, found.volume_bytes, len(found.bursts)) == (outcome, 0.0, 0.0, 0)

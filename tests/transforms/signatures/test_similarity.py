@@ -16,7 +16,6 @@ from transforms.signatures.similarity import (
     correlation,
     cross_correlation,
     difference,
-    lag,
     pairs,
     volume_ratio,
 )
@@ -48,8 +47,6 @@ def test_a_curve_is_like_itself_at_any_scale_and_shift() -> None:
     assert cross_correlation(truth, truth) == pytest.approx(1.0, abs=1e-12)
     assert correlation(truth, truth) == pytest.approx(1.0, abs=1e-12)
     assert cross_correlation(late, truth) == pytest.approx(1.0, abs=1e-12)
-    assert lag(late, truth) == 30
-    assert lag(truth, late) == -30
     assert correlation(late, truth) < 0.6
     assert volume_ratio(late, truth) == pytest.approx(7e-3)
 
@@ -60,15 +57,6 @@ def test_figures_by_hand() -> None:
     assert correlation(of(1, 0), of(1, 0, 1)) == pytest.approx(0.5)
     assert correlation(of(1, 0), of(0, 1)) == pytest.approx(-1.0)
     assert volume_ratio(of(1, 2), of(1, 0, 1)) == pytest.approx(1.5)
-
-
-def test_the_lag_of_what_repeats_is_the_smallest() -> None:
-    truth = np.tile(of(1, 0, 0, 0), 6)
-    assert lag(truth, truth) == 0
-    assert lag(np.concatenate([of(0), truth]), truth) == 1
-    # as like three seconds late as one second early
-    assert lag(of(0, 0, 0, 1, 0), of(1, 0, 0, 0, 1)) == -1
-    assert lag(of(0, 1, 0, 0, 0), of(1, 0, 0, 0, 1)) == 1
 
 
 @settings(max_examples=60, deadline=None)
@@ -92,7 +80,6 @@ def test_no_answer_for_curves_without_shape(none: Reals) -> None:
     for one, other in ((none, some), (some, none), (none, none)):
         assert np.isnan(cross_correlation(one, other))
         assert np.isnan(correlation(one, other))
-        assert np.isnan(lag(one, other))
 
 
 def test_no_answer_for_volumes() -> None:
@@ -196,7 +183,6 @@ def test_difference_says_what_came_and_went() -> None:
     assert found.come.started_s.tolist() == [2000.0]
     assert found.come.volume_bytes.tolist() == [6e10]
     assert 0.8 < found.correlation < found.cross_correlation < 1.0
-    assert found.lag_s == 0.0
     assert found.volume_ratio == pytest.approx((truth.sum() - 6e9 + 6e10) / truth.sum())
     same = difference(old, old)
     assert (len(same.gone), len(same.come), same.volume_ratio) == (0, 0, 1.0)
@@ -208,4 +194,4 @@ def test_difference_from_and_to_nothing() -> None:
     for old, new, gone, come in ((one, none, 7, 0), (none, one, 0, 7), (none, none, 0, 0)):
         found = difference(old, new)
         assert (len(found.gone), len(found.come)) == (gone, come)
-        assert np.isnan([found.correlation, found.cross_correlation, found.lag_s, found.volume_ratio]).all()
+        assert np.isnan([found.correlation, found.cross_correlation, found.volume_ratio]).all()
