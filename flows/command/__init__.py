@@ -9,6 +9,7 @@
 - `land`: `iosig land`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
 - `network`: `iosig network`.
+- `options`: What several subcommands take, each declared once.
 - `period`: `iosig period`.
 - `plot`: `iosig plot`.
 - `predict`: `iosig predict`.

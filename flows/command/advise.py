@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.command.options import json_option, plot_option, release_option
+from flows.command.windows import read_instant
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -32,23 +34,12 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
     return seconds
 
 
-def _read_instant(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
-    """Return the instant that an option's text says; UTC if it names no zone."""
-    if value is None:
-        return None
-    try:
-        instant = datetime.fromisoformat(value)
-        return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise click.BadParameter(f"{value!r} is no instant such as 2018-02-09T13:00Z", ctx, param) from error
-
-
 @click.command("advise")
 @click.argument("application")
 @click.option("--user", help="Whose application it is, if several users have one of that name.")
 @click.option("--nodes", type=click.IntRange(min=1), help="The job's nodes, if it runs on several counts.")
 @click.option("--on", "filesystems", metavar="FS", multiple=True, help="Only this file system; may be given again.")
-@click.option("--at", metavar="TIME", callback=_read_instant, help="The instant; else that of the newest poll.")
+@click.option("--at", metavar="TIME", callback=read_instant, help="The instant; else that of the newest poll.")
 @click.option(
     "--most-delay",
     "most_delay_s",
@@ -79,9 +70,9 @@ def _read_instant(ctx: click.Context, param: click.Parameter, value: str | None)
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Take signatures from this feed instead of a release.",
 )
-@click.option("--release", "release_id", help="The release, or the start of its id; the current one if not given.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this PNG.")
+@release_option
+@json_option
+@plot_option
 @click.pass_obj
 def advise_command(
     obj: tuple[Store, Path | None],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.command.options import exit_code, json_option, time_zone_option, trace_argument, value_option
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -15,14 +16,12 @@ if TYPE_CHECKING:
     from flows.single.classes import Classified
     from flows.single.throughput import By
 
-_REFUSED = 3
-
 
 @click.command("classify")
-@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+@trace_argument
 @click.option("--direction", type=click.Choice(["read", "write"]), help="Which way the bytes of bare columns went.")
-@click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
-@click.option("--time-zone", help="IANA zone of naive local times; UTC if not given.")
+@value_option
+@time_zone_option
 @click.option(
     "--signal",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -33,7 +32,7 @@ _REFUSED = 3
     type=click.Choice(["rank", "host", "file", "ost"]),
     help="Tell the throughput apart by this; it is made from single requests.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_obj
 def classify_command(
     obj: tuple[Store, Path | None],
@@ -62,11 +61,10 @@ def classify_command(
     found = classify_input(path, load(obj[1], obj[0].root), told, by)
     if signal is not None:
         _write_steps(signal_intervals(found.signals) if found.throughput is None else found.throughput, signal)
-    if found.refused_count:
-        click.echo(f"{found.refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
+    code = exit_code(found.refused_count)
     if as_json:
         show_json(found.classes.to_dicts())
-        return _REFUSED if found.refused_count else 0
+        return code
     show(
         f"Classes of {found.name}",
         ("subject", "direction", "class", "volume", "quarters", "cov", "duration_s"),
@@ -85,7 +83,7 @@ def classify_command(
     )
     if found.counters.height:
         show("Modules", ("module", "outcome", "counts", "read", "written", "signal", "covered", "why"), _modules(found))
-    return _REFUSED if found.refused_count else 0
+    return code
 
 
 def _modules(found: Classified) -> list[tuple[Any, ...]]:

@@ -6,19 +6,14 @@ from pathlib import Path
 
 import click
 
+from flows.command.options import compressed_option, json_option
 from warehouse.store.store import Store
 
 
 @click.command("compress")
 @click.argument("trace", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--into",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="Write the compressed trace there.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@compressed_option
+@json_option
 @click.pass_obj
 def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as_json: bool) -> int:
     """Compress a traced run into one small file: loops of calls, values by rank, times as histograms.

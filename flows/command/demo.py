@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.command.options import json_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
@@ -32,7 +33,7 @@ _MARK = ".iosig-demo"
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the site's files and the warehouse; a scratch folder if not given.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     """Make up a site whose applications are known, run the whole night on its logs, and compare.
 

@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from flows.command.options import json_option
 from flows.extrapolation.view import spans
 from warehouse.errors import NothingToDo, UsageError
 
@@ -33,7 +34,7 @@ _LINES_AT_ONCE = 1 << 18
     help="Write a file for each rank into this new folder, as recorder2text does.",
 )
 @click.option("--totals", "with_totals", is_flag=True, help="What all ranks come to, without expanding any.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def expand_command(
     path: Path, single: tuple[int, ...], listed: str | None, into: Path | None, with_totals: bool, as_json: bool
 ) -> int:

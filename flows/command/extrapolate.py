@@ -7,24 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flows.command.options import REFUSED, compressed_option, json_option
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from transforms.extrapolation.result import Extrapolated
 
-_REFUSED = 3
-
 
 @click.command("extrapolate")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--ranks", "process_count", type=click.IntRange(min=1), required=True, help="The rank count wanted.")
-@click.option(
-    "--into",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="Write the compressed trace there.",
-)
+@compressed_option
 @click.option("--nested", "has_nested", is_flag=True, help="Also the POSIX calls that MPI-IO makes.")
 @click.option(
     "--models",
@@ -32,7 +25,7 @@ _REFUSED = 3
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Models of your own, in Python, tried after iosig's.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_obj
 def extrapolate_command(
     obj: tuple[Store, Path | None],
@@ -68,7 +61,7 @@ def extrapolate_command(
         _show(found, into)
     if landed is not None:
         click.echo("The warehouse has a record of it; the next `iosig run` publishes it in `extrapolations`.", err=True)
-    return 0 if found.trace is not None else _REFUSED
+    return 0 if found.trace is not None else REFUSED
 
 
 def _show(found: Extrapolated, into: Path) -> None:

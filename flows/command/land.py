@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flows.command.options import REFUSED, json_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flows.landing import Arrival
-
-_REFUSED = 3
 
 
 @click.command("land")
@@ -30,7 +29,7 @@ _REFUSED = 3
     "--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold; a counter if not given."
 )
 @click.option("--replace", is_flag=True, help="Land anew what was landed before, with these options.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_obj
 def land_command(
     obj: tuple[Store, Path | None],
@@ -65,7 +64,7 @@ def land_command(
         arrivals.append(arrival)
         click.echo(arrival.line(), err=True)
     _summarize(arrivals, as_json)
-    return _REFUSED if any(arrival.has_refusals for arrival in arrivals) else 0
+    return REFUSED if any(arrival.has_refusals for arrival in arrivals) else 0
 
 
 def _list_formats() -> None:

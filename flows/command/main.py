@@ -13,50 +13,43 @@ import click
 from warehouse.errors import IosigError
 from warehouse.store.store import DEFAULT_ROOT, Store
 
-#: subcommand -> the module that has it; imported only when it is called, so that help is quick
+#: subcommand -> the module that has it, which is imported only when it is called, so that help is quick; its summary
 SUBCOMMANDS = {
-    "advise": "flows.command.advise",
-    "classify": "flows.command.classify",
-    "compress": "flows.command.compress",
-    "demo": "flows.command.demo",
-    "diff": "flows.command.releases",
-    "expand": "flows.command.expand",
-    "export": "flows.command.query",
-    "extrapolate": "flows.command.extrapolate",
-    "land": "flows.command.land",
-    "network": "flows.command.network",
-    "period": "flows.command.period",
-    "plot": "flows.command.plot",
-    "predict": "flows.command.predict",
-    "releases": "flows.command.releases",
-    "replay": "flows.command.replay",
-    "rollback": "flows.command.releases",
-    "run": "flows.command.run",
-    "serve": "flows.command.serve",
-    "sql": "flows.command.query",
-    "study": "studies.command",
-}
-_SUMMARIES = {
-    "advise": "Say on which file system an application should run, and how long it should wait.",
-    "classify": "Classify one series or trace, without a warehouse.",
-    "compress": "Compress a traced run into one small file.",
-    "demo": "Run the whole night on a synthetic site and print what came of it.",
-    "diff": "Compare two releases, table by table.",
-    "expand": "Print the calls of a rank of a compressed trace, or what all ranks come to.",
-    "export": "Write one table of a release as a plain file, or a feed for schedulers.",
-    "extrapolate": "Make the exact I/O trace of a program at a rank count that nobody ran.",
-    "land": "Land job logs, polls and series, each file once.",
-    "network": "Show which nodes talked to which in a traced run, how fast, and which are in trouble.",
-    "period": "Find the period of one trace, series or polls, without a warehouse.",
-    "plot": "Draw what a release holds: an application's signature, with its samples and bursts.",
-    "predict": "Predict the period of I/O phases while the run goes on.",
-    "releases": "List the releases.",
-    "replay": "Replay a trace with real processes and files.",
-    "rollback": "Make an earlier release the current one again.",
-    "run": "Run the night: stage, samples, transforms, checks, release.",
-    "serve": "Run the nightly schedule, as a Prefect deployment.",
-    "sql": "Query a release in SQL.",
-    "study": "Measure how well methods do where the truth is known, and what periods are worth to a scheduler.",
+    "advise": (
+        "flows.command.advise",
+        "Say on which file system an application should run, and how long it should wait.",
+    ),
+    "classify": ("flows.command.classify", "Classify one series or trace, without a warehouse."),
+    "compress": ("flows.command.compress", "Compress a traced run into one small file."),
+    "demo": ("flows.command.demo", "Run the whole night on a synthetic site and print what came of it."),
+    "diff": ("flows.command.releases", "Compare two releases, table by table."),
+    "expand": ("flows.command.expand", "Print the calls of a rank of a compressed trace, or what all ranks come to."),
+    "export": ("flows.command.query", "Write one table of a release as a plain file, or a feed for schedulers."),
+    "extrapolate": (
+        "flows.command.extrapolate",
+        "Make the exact I/O trace of a program at a rank count that nobody ran.",
+    ),
+    "land": ("flows.command.land", "Land job logs, polls and series, each file once."),
+    "network": (
+        "flows.command.network",
+        "Show which nodes talked to which in a traced run, how fast, and which are in trouble.",
+    ),
+    "period": ("flows.command.period", "Find the period of one trace, series or polls, without a warehouse."),
+    "plot": (
+        "flows.command.plot",
+        "Draw what a release holds: an application's signature, with its samples and bursts.",
+    ),
+    "predict": ("flows.command.predict", "Predict the period of I/O phases while the run goes on."),
+    "releases": ("flows.command.releases", "List the releases."),
+    "replay": ("flows.command.replay", "Replay a trace with real processes and files."),
+    "rollback": ("flows.command.releases", "Make an earlier release the current one again."),
+    "run": ("flows.command.run", "Run the night: stage, samples, transforms, checks, release."),
+    "serve": ("flows.command.serve", "Run the nightly schedule, as a Prefect deployment."),
+    "sql": ("flows.command.query", "Query a release in SQL."),
+    "study": (
+        "studies.command",
+        "Measure how well methods do where the truth is known, and what periods are worth to a scheduler.",
+    ),
 }
 _EPILOG = "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, 1 a bug."
 
@@ -70,12 +63,12 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SUBCOMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(SUBCOMMANDS[cmd_name]), f"{cmd_name}_command")
+        command: click.Command = getattr(importlib.import_module(SUBCOMMANDS[cmd_name][0]), f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _SUMMARIES[name]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, SUBCOMMANDS[name][1]) for name in self.list_commands(ctx)])
 
 
 @click.group(

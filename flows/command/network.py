@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.command.options import exit_code, json_option, trace_argument
 from flows.command.windows import WindowText, read_window
 from warehouse.store.store import Store
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from flows.single.networks import NetworkInput
     from transforms.networks.network import Layer, Metric, Network
 
-_REFUSED = 3
 #: nodes of a layer that are listed, also where all are alike; single requests by each metric; causes of a pattern
 _LISTED, _LISTED_ALIKE, _LISTED_REQUESTS, _LISTED_CAUSES = 8, 3, 5, 2
 #: characters of a name from the input that are shown, and of a sentence
@@ -29,7 +29,7 @@ _ALIKE = 1.25
 
 
 @click.command("network")
-@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+@trace_argument
 @click.option("--png", type=click.Path(path_type=Path, dir_okay=False), help="Draw the radial view into this PNG.")
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this SVG.")
 @click.option(
@@ -51,7 +51,7 @@ _ALIKE = 1.25
     type=click.IntRange(2, 1 << 16),
     help="With more in a layer, some are one; else the settings' count.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_obj
 def network_command(
     obj: tuple[Store, Path | None],
@@ -99,9 +99,7 @@ def network_command(
         show_json(found.document())
     else:
         _show(found)
-    if found.refused_count:
-        click.echo(f"{found.refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
-    return _REFUSED if found.refused_count else 0
+    return exit_code(found.refused_count)
 
 
 # ---- pictures

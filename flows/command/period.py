@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.command.options import exit_code, json_option, plot_option, time_zone_option, trace_argument, value_option
 from flows.command.windows import WindowText, read_window
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from flows.single.periods import FoundPeriods
 
-_REFUSED = 3
 _METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "all")
 _OUTLIERS = ("z-score", "dbscan", "forest", "lof", "peaks")
 #: what FTIO takes besides, without what stands between letters
@@ -41,7 +41,7 @@ class _OutlierChoice(click.Choice[str]):
 
 
 @click.command("period")
-@click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+@trace_argument
 @click.option("--direction", type=click.Choice(["read", "write"]), help="Only this one; also what bare columns hold.")
 @click.option(
     "--sampling-hz", type=click.FloatRange(min=0, min_open=True), help="Samples per second; else the input's own steps."
@@ -66,10 +66,10 @@ class _OutlierChoice(click.Choice[str]):
     help="With --method dft, merged or all: which frequencies stand out, as FTIO's --outlier; z-score if not given.",
 )
 @click.option("--filesystem", help="The file system of polls that do not say it.")
-@click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
-@click.option("--time-zone", help="IANA zone of naive local times; UTC if not given.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this PNG.")
+@value_option
+@time_zone_option
+@json_option
+@plot_option
 @click.pass_obj
 def period_command(
     obj: tuple[Store, Path | None],
@@ -102,13 +102,12 @@ def period_command(
     found = find_periods(path, load(obj[1], obj[0].root), told, asked)
     if plot is not None:
         _draw(found, plot)
-    if found.refused_count:
-        click.echo(f"{found.refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
+    code = exit_code(found.refused_count)
     if as_json:
         show_json([{**row, "outliers": found.outliers_of(row["method"])} for row in found.rows.to_dicts()])
     else:
         _show(found)
-    return _REFUSED if found.refused_count else 0
+    return code
 
 
 def _show(found: FoundPeriods) -> None:

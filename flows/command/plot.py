@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from flows.command.options import release_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
@@ -23,7 +24,7 @@ def plot_command() -> None:
 @click.option("--direction", type=click.Choice(["write", "read"]), help="Else the one in which it moves most.")
 @click.option("--method", help="How the signature is made; else the default method's.")
 @click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Draw this method's signature over it.")
-@click.option("--release", "release_id", help="The release, or the start of its id; the current one if not given.")
+@release_option
 @click.option(
     "--to",
     "target",

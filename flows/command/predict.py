@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.command.options import REFUSED
 from flows.command.windows import read_instant
 from warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
 from warehouse.store.store import Store
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from transforms.predictions.predictor import OnlineParams
     from warehouse.store.journal import Journal
 
-_REFUSED = 3
 #: folders are left alone for so many times what it took to look for new traces: one in twenty parts of the time
 _FOLDER_PAUSES = 19
 _PICTURES = (".png", ".svg")
@@ -316,7 +316,7 @@ class _Session:
     @property
     def exit_code(self) -> int:
         """What the command ends with: what was refused of inputs that go on is told in their rows."""
-        return _REFUSED if self.refused_count or (self._noted and not self.options["follow"]) else 0
+        return REFUSED if self.refused_count or (self._noted and not self.options["follow"]) else 0
 
     # ---- pictures
 

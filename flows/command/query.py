@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.command.options import release_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
@@ -23,7 +24,7 @@ _BATCH_ROWS = 100_000
 
 @click.command("sql")
 @click.argument("query")
-@click.option("--release", "release_id", help="The release, or the start of its id; the current one if not given.")
+@release_option
 @click.option(
     "--format",
     "format_name",
@@ -111,7 +112,7 @@ _PRINTERS: dict[str, Callable[[duckdb.DuckDBPyRelation], None]] = {
 @click.option(
     "--to", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file to write."
 )
-@click.option("--release", "release_id", help="The release, or the start of its id; the current one if not given.")
+@release_option
 @click.option(
     "--feed",
     "is_feed",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.command.options import json_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
@@ -19,7 +20,7 @@ _TOP = 30
 
 
 @click.command("releases")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_obj
 def releases_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
     """List the releases, the newest last; the last one is what readers get."""
@@ -68,7 +69,7 @@ def rollback_command(obj: tuple[Store, Path | None], release_id: str) -> int:
 @click.argument("before")
 @click.argument("after")
 @click.option("--method", help="Compare the signatures of this method; else each application's default.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_obj
 def diff_command(obj: tuple[Store, Path | None], before: str, after: str, method: str | None, as_json: bool) -> int:
     """Compare two releases: rows added, removed and changed in every table that differs, and changed signatures.

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flows.command.options import json_option
+
 if TYPE_CHECKING:
     from flows.replay.reports import Report
 
@@ -32,7 +34,7 @@ _MOST_FILES = 20
     help="A new or empty folder for a trace of the replay itself, as recorder2text prints it.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the drawn delta times.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def replay_command(
     trace: Path,
     ranks: str | None,

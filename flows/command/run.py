@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flows.command.options import json_option
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.store.store import Store
 
@@ -28,7 +29,7 @@ _DAY = click.DateTime(["%Y-%m-%d"])
     default=None,
     help="Run in this process, or as a Prefect flow; Prefect if PREFECT_API_URL is set.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_obj
 def run_command(
     obj: tuple[Store, Path | None],

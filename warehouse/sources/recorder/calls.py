@@ -10,7 +10,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
 from warehouse.contracts.traces import TRACE_CALLS, TRACE_MODULES, TRACES
 from warehouse.errors import InputRefused
@@ -60,6 +62,19 @@ def calls(rank: int, columns: Mapping[str, Any]) -> pl.DataFrame:
     height = len(columns["began_s"])
     known = {"rank": rank, "call": np.arange(height)} | dict(columns)
     return traced.rows(TRACE_CALLS, known).rows
+
+
+def texts(content: bytes, ends: npt.NDArray[np.int64]) -> pl.Series:
+    r"""Return the pieces of a text that end at these places; bytes that are no UTF-8 show as `\x..`."""
+    starts = np.concatenate(([0], ends))
+    try:
+        # A piece ends with a space or a line end: no character can lie across two of them.
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        pieces = (content[begin:end] for begin, end in pairwise(starts.tolist()))
+        return pl.Series([piece.decode("utf-8", "backslashreplace") for piece in pieces], dtype=pl.String)
+    array = pa.LargeStringArray.from_buffers(ends.size, pa.py_buffer(starts), pa.py_buffer(content))
+    return pl.Series(pl.from_arrow(array))
 
 
 def check_count(count: int) -> None:

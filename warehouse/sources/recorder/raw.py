@@ -13,7 +13,6 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from warehouse.errors import InputRefused
-from warehouse.sources.recorder.calls import Rank, Run, calls, check_count
+from warehouse.sources.recorder.calls import Rank, Run, calls, check_count, texts
 from warehouse.sources.recorder.files import Files
 from warehouse.sources.recorder.grammar import Ints, unfolded
 
@@ -268,21 +267,7 @@ def _arguments(data: Bytes, starts: Longs) -> pl.Series:
     is_ended = (text[ends[lengths > 0] - 1] == ord(" ")).all()
     if (counts != data[starts + 26]).any() or not is_ended or not text.all():
         raise InputRefused("A call signature does not have as many arguments as it says.", _REMEDY)
-    return _texts(text.tobytes(), ends).str.strip_suffix(" ")
-
-
-def _texts(content: bytes, ends: Longs) -> pl.Series:
-    r"""Return the pieces of a text that end at these places; bytes that are no UTF-8 show as `\x..`."""
-    starts = np.concatenate(([0], ends))
-    try:
-        # A piece ends with a space: no character can lie across two of them.
-        content.decode("utf-8")
-    except UnicodeDecodeError:
-        edges = starts.tolist()
-        pieces = (content[begin:end] for begin, end in pairwise(edges))
-        return pl.Series([piece.decode("utf-8", "backslashreplace") for piece in pieces], dtype=pl.String)
-    array = pa.LargeStringArray.from_buffers(ends.size, pa.py_buffer(starts), pa.py_buffer(content))
-    return pl.Series(pl.from_arrow(array))
+    return texts(text.tobytes(), ends).str.strip_suffix(" ")
 
 
 def _named(rows: pl.DataFrame, functions: tuple[str, ...]) -> pl.DataFrame:

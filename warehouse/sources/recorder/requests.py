@@ -17,12 +17,15 @@ from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.sources.protocol import Batch
 from warehouse.sources.rows import traced
 from warehouse.sources.rows.rejects import refused
+
+Flags = npt.NDArray[np.bool_]
 
 _O_APPEND = 1024
 _MPI_MODE_APPEND = 128
@@ -34,7 +37,7 @@ WITH_FINAL_NUL = ("fprintf", "vfprintf")
 #: what Recorder logs where it does not know the file
 _UNKNOWN = ("???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN")
 #: no call is deeper in practice; a made-up one is taken for this deep
-_MOST_LEVELS = 32
+MOST_LEVELS = 32
 _OF_A_FORM = ("file_at", "count_at", "size_at", "type_at", "offset_at", "whence_at", "flags_at", "path_at")
 
 _KEPT = (
@@ -132,23 +135,28 @@ def forms() -> pl.DataFrame:
 
 
 def nested(calls: pl.DataFrame) -> pl.Series:
-    """Return for each call whether it was made within a call to files (POSIX or MPI-IO) that is traced as well.
-
-    Calls stand before those that they make. A call that the trace does not show encloses nothing.
-    """
-    level = np.minimum(calls["level"].to_numpy(), _MOST_LEVELS)
+    """Return for each call whether it was made within a call to files (POSIX or MPI-IO) that is traced as well."""
     rank = calls["rank"].to_numpy()
-    touches = (
-        calls["function"].str.starts_with("MPI_File_") | calls["module"].is_in(["POSIX", "MPIIO", "STDIO"])
-    ).to_numpy()
-    first = np.r_[True, rank[1:] != rank[:-1]] if rank.size else np.zeros(0, bool)
-    place = np.arange(level.size)
-    within = np.zeros(level.size, bool)
-    for depth in np.unique(level)[:-1]:
+    touches = calls["function"].str.starts_with("MPI_File_") | calls["module"].is_in(["POSIX", "MPIIO", "STDIO"])
+    is_first = np.append(True, rank[1:] != rank[:-1])[: rank.size]
+    levels = np.minimum(calls["level"].to_numpy(), MOST_LEVELS)
+    return pl.Series("is_nested", within(levels, touches.to_numpy(), is_first))
+
+
+def within(levels: npt.NDArray[np.int64], encloses: Flags, is_first: Flags | None = None) -> Flags:
+    """Return whether each call was made within one that encloses; calls stand before those that they make.
+
+    A call that the trace does not show encloses nothing. is_first: of its rank, where there are several; none of these
+    was made within another call.
+    """
+    found = np.zeros(levels.size, np.bool_)
+    place = np.arange(levels.size, dtype=np.int32)
+    for depth in np.unique(levels)[:-1].tolist():
         # The last call no deeper than this: it encloses what follows if it is just as deep.
-        last = np.maximum.accumulate(np.where((level <= depth) | first, place, 0)) if place.size else place
-        within |= (level > depth) & (level[last] == depth) & (touches[last] | within[last])
-    return pl.Series("is_nested", within)
+        is_outer = levels <= depth if is_first is None else (levels <= depth) | is_first
+        last = np.maximum.accumulate(np.where(is_outer, place, 0))
+        found |= (levels > depth) & (levels[last] == depth) & (encloses | found)[last]
+    return found
 
 
 def _argument(place: str) -> pl.Expr:

@@ -21,16 +21,14 @@ from warehouse.errors import InputRefused
 from warehouse.sources.recorder import files as recorder_files, parquet, raw, text
 from warehouse.sources.recorder.calls import Rank, Run, sifted
 from warehouse.sources.recorder.files import Files, Form
+from warehouse.sources.recorder.requests import MOST_LEVELS, within
 
 Ints = npt.NDArray[np.int32]
 Reals = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 SIGNATURE = ("level", "module", "function", "arguments")
 #: the program's own functions: no I/O by themselves, and what they call is the program's doing
 _OWN_MODULE = "FTRACE"
-#: no call is deeper in practice; a made-up one is taken for this deep
-_MOST_LEVELS = 32
 _REMEDY = "Fetch the trace anew, with all of its files: one that is not whole cannot be compressed faithfully."
 
 
@@ -171,23 +169,9 @@ def outer(signed: SignedRank) -> SignedRank:
     left, all are of level 0.
     """
     is_own = (signed.signatures["module"] == _OWN_MODULE).to_numpy()
-    levels = np.minimum(signed.signatures["level"].to_numpy(), _MOST_LEVELS)
+    levels = np.minimum(signed.signatures["level"].to_numpy(), MOST_LEVELS)
     if not is_own.any() and not levels.any():
         return signed
-    kept = ~(_within(levels[signed.order], ~is_own[signed.order]) | is_own[signed.order])
+    kept = ~(within(levels[signed.order], ~is_own[signed.order]) | is_own[signed.order])
     flat = signed.signatures.with_columns(level=pl.lit(0, pl.Int64))
     return _signed(signed.rank, flat, signed.order[kept], signed.began_s[kept], signed.ceased_s[kept])
-
-
-def _within(levels: npt.NDArray[np.int64], encloses: Flags) -> Flags:
-    """Return whether each call was made within one that encloses; calls stand before those that they make.
-
-    A call that the trace does not show encloses nothing.
-    """
-    within = np.zeros(levels.size, np.bool_)
-    place = np.arange(levels.size, dtype=np.int32)
-    for depth in np.unique(levels)[:-1].tolist():
-        # The last call no deeper than this: it encloses what follows if it is just as deep.
-        last = np.maximum.accumulate(np.where(levels <= depth, place, 0))
-        within |= (levels > depth) & (levels[last] == depth) & (encloses | within)[last]
-    return within

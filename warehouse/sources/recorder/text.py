@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from warehouse.errors import InputRefused
-from warehouse.sources.recorder.calls import MODULES, Rank, Run, calls, check_count
+from warehouse.sources.recorder.calls import MODULES, Rank, Run, calls, check_count, texts
 from warehouse.sources.recorder.files import Files
 
 #: bytes of text that are looked at at once
@@ -91,17 +90,11 @@ def _pieces(content: bytes) -> Iterator[bytes]:
 
 
 def _lines(content: bytes) -> pl.Series:
-    r"""Return the lines of a text, without their ends; bytes that are no UTF-8 show as `\x..`."""
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError:
-        content = content.decode("utf-8", "backslashreplace").encode()
+    """Return the lines of a text, without their ends."""
     ends = np.flatnonzero(np.frombuffer(content, np.uint8) == ord("\n")) + 1
     if not ends.size or ends[-1] != len(content):
         ends = np.append(ends, len(content))
-    offsets = np.concatenate(([0], ends)).astype(np.int64)
-    array = pa.LargeStringArray.from_buffers(ends.size, pa.py_buffer(offsets), pa.py_buffer(content))
-    return pl.Series(pl.from_arrow(array)).str.strip_suffix("\n").str.strip_suffix("\r")
+    return texts(content, ends).str.strip_suffix("\n").str.strip_suffix("\r")
 
 
 def _fields(lines: pl.Series, first: int) -> pl.DataFrame:

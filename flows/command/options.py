@@ -1,0 +1,33 @@
+"""What several subcommands take, each declared once, and what they say where rows of their input were refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+#: the exit code where an input, or some of it, was refused
+REFUSED = 3
+
+trace_argument = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+plot_option = click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this PNG.")
+release_option = click.option(
+    "--release", "release_id", help="The release, or the start of its id; the current one if not given."
+)
+value_option = click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
+time_zone_option = click.option("--time-zone", help="IANA zone of naive local times; UTC if not given.")
+compressed_option = click.option(
+    "--into",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="Write the compressed trace there.",
+)
+
+
+def exit_code(refused_count: int) -> int:
+    """Return what a subcommand comes to by itself: it tells of refused rows, which only `iosig land` keeps."""
+    if refused_count:
+        click.echo(f"{refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
+    return REFUSED if refused_count else 0
