@@ -17,6 +17,7 @@ from statistics import median, quantiles
 
 ROOMS = ("expectations", "flows", "reports", "studies", "transforms", "warehouse")
 _USERS = (*ROOMS, "bench", "tests")
+_SMALL_LINES = 40
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -105,6 +106,23 @@ def importer_counts(modules: list[Module]) -> Counter[str]:
     return Counter(name for module in modules for name in imports(module, names))
 
 
+def private_modules(modules: list[Module]) -> list[Module]:
+    """Return the modules that exactly one other imports."""
+    counts = importer_counts(modules)
+    return [module for module in modules if not module.is_front and counts[module.name] == 1]
+
+
+def small_private_modules(modules: list[Module]) -> list[str]:
+    """Return the names of modules that one other imports and that are too small for a room of their own."""
+    return [module.name for module in private_modules(modules) if module.line_count < _SMALL_LINES]
+
+
+def is_importing(module: Module) -> bool:
+    """Return whether a module imports anything when it is imported."""
+    eager = [node for node in module.tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return any(not (isinstance(node, ast.ImportFrom) and node.module == "__future__") for node in eager)
+
+
 def functions_of(modules: list[Module]) -> Iterator[_Function]:
     """Yield every function and method."""
     for module in modules:
@@ -148,26 +166,24 @@ def figures(root: Path) -> list[tuple[str, str]]:
     product = [module for module in everything if module.is_product]
     sizes = Counter(module.folder for module in product if not module.is_front)
     lines = sorted(module.line_count for module in product)
-    counts = importer_counts(product)
-    private = [module.name for module in product if not module.is_front and counts[module.name] == 1]
-    small = [name for name in private if {module.name: module.line_count for module in product}[name] < _SMALL_LINES]
     bodies = [body_lines(function) for function in functions_of(product)]
     arguments = [argument_count(function) for function in functions_of(product)]
     found, given = parameters(product), keywords(everything)
+    private, small = private_modules(product), small_private_modules(product)
     return [
         ("product lines", f"{sum(lines):,}"),
         ("modules (median, most lines)", f"{len(product)} ({median(lines):.0f}, {lines[-1]})"),
         ("folders (median, most modules)", f"{len(sizes)} ({median(sizes.values()):.0f}, {max(sizes.values())})"),
         ("circles of folders", _circles_text(circles(folder_edges(product)))),
         ("circles of modules", _circles_text(circles(_module_edges(product)))),
-        ("modules with one importer (of fewer than 40 lines)", f"{len(private)} ({len(small)})"),
+        (
+            f"modules with one importer (of fewer than {_SMALL_LINES} lines)",
+            f"{len(private)} ({len(small)})",
+        ),
         ("function body lines, median / p90 / most", _spread(bodies)),
         ("function arguments, median / p90 / most", _spread(arguments)),
         ("parameters (never set by anyone)", f"{len(found)} ({sum(field not in given for _, field in found)})"),
     ]
-
-
-_SMALL_LINES = 40
 
 
 def _module_edges(modules: list[Module]) -> dict[str, set[str]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import house
 from warehouse.contracts import TABLES
 from warehouse.store.models import model_path
 
@@ -89,6 +90,49 @@ def test_every_model_makes_a_table_and_opens_with_its_grain() -> None:
 def test_every_suite_checks_a_table() -> None:
     suites = {path.stem for path in (ROOT / "expectations").glob("*.json")}
     assert sorted(suites - {table.name for table in TABLES}) == []
+
+
+@pytest.fixture(scope="module")
+def product() -> list[house.Module]:
+    """The modules that are shipped."""
+    return [module for module in house.modules_of(ROOT) if module.is_product]
+
+
+def test_no_rooms_need_each_other(product: list[house.Module]) -> None:
+    assert house.circles(house.folder_edges(product)) == []
+
+
+def test_a_front_is_a_page_that_names_what_is_behind_it(product: list[house.Module]) -> None:
+    fronts = {module.folder: ast.get_docstring(module.tree) or "" for module in product if module.is_front}
+    behind = [
+        (module.folder, f"`{Path(module.name.replace('.', '/')).name}`") for module in product if not module.is_front
+    ]
+    behind += [(str(Path(folder).parent), f"`{Path(folder).name}/`") for folder in fronts if "/" in folder]
+    assert sorted((folder, name) for folder, name in behind if name not in fronts.get(folder, "")) == []
+
+
+def test_what_a_front_names_is_there(product: list[house.Module]) -> None:
+    lost = [
+        f"{front.name}: {name}"
+        for front in product
+        if front.is_front
+        for line in re.findall(r"^- `[a-z_0-9]+`.*?(?=^- |\Z)", ast.get_docstring(front.tree) or "", re.M | re.S)
+        for module, *names in [re.findall(r"`(\w+)`", line.split(":")[0])]
+        for name in names
+        if not re.search(rf"^(?:def |class |){name}\b", (ROOT / front.folder / f"{module}.py").read_text("utf-8"), re.M)
+    ]
+    assert lost == []
+
+
+def test_fronts_import_nothing(product: list[house.Module]) -> None:
+    # the entry point of the command, and the switches that have to be set before a library is imported
+    allowed = {"flows", "flows.command"}
+    eager = [module.name for module in product if module.is_front and house.is_importing(module)]
+    assert sorted(set(eager) - allowed) == []
+
+
+def test_no_small_module_serves_one_other(product: list[house.Module]) -> None:
+    assert house.small_private_modules(product) == []
 
 
 # ---- files
