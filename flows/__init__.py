@@ -1,6 +1,6 @@
 """WHEN: the night and its steps, the `iosig` command, settings. Thin: a step calls one function of a room below.
 
-- `arrays` (`Reals`, `floats`, `Ints`, `list_column`): From frame columns to arrays and back: NULL in a frame is NaN
+- `arrays` (`floats`, `epoch_s`, `ragged`, `list_column`): From frame columns to arrays and back: NULL in a frame is NaN
   in an array.
 - `demo` (`TrueSignature`, `classes_truth`, `shipped_logs`, `signatures_truth`): The demo's site: a simulated
   machine's logs, written as the files that a real one would have, and real traces.

@@ -3,8 +3,8 @@
 - `types`: `Column` and `Table`, the two declarations.
 - `columns`: the columns that several nouns share.
 - a module a noun, such as `jobs` or `signatures`: its tables, with the columns that no other noun has.
-- `frames`, `arrow`: the dialects, for Polars, and for Arrow and DuckDB; they alone are not imported with the package,
-  so that it costs nothing.
+- `frames`: the dialect of Polars.
+- `arrow`: the dialect of Arrow and DuckDB. The dialects are not imported with the package, so that it costs nothing.
 """
 
 from importlib import import_module

@@ -4,7 +4,7 @@
   from, come into it together or not at all.
 - `landing` (`Landing`, `Part`, `Landed`, `land_batches`): Landing: an input becomes landed tables once, whole or
   not at all, with its refused rows beside it.
-- `models` (`expose`, `expose_parts`, `select`, `build`, `expose_frame`): Running the SQL models: one SELECT a file,
+- `models` (`expose`, `expose_parts`, `select`, `expose_frame`): Running the SQL models: one SELECT a file,
   its inputs exposed by name, its result held to the contract.
 - `store` (`Store`, `write_parquet`, `write_json`, `locked`): The warehouse's folder: where things lie, and how a
   file comes into being whole or not at all.
