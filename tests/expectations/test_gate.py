@@ -23,6 +23,7 @@ from hypothesis import given, settings as bounded, strategies as st
 
 from expectations import docs, gate, suites
 from expectations.gate import Checked
+from tests.budget import examples
 from tests.expectations.cases import BROKEN, CHECKED, DAY, EMPTY, GOOD, HOUR, NO_POLLS, NO_VALUES, NOON, NOTED, SETTINGS
 from warehouse.contracts import Column, Table, frames, table
 from warehouse.contracts.job_io import JOB_IO
@@ -346,7 +347,7 @@ runs = st.lists(st.tuples(instants, instants, st.none() | st.integers(8, 12)), m
 
 
 @given(runs)
-@bounded(max_examples=15, deadline=None)
+@bounded(max_examples=examples(15), deadline=None)
 def test_rows_are_kept_or_taken_out_never_lost(found: list[tuple[Any, Any, Any]]) -> None:
     """The naive twin asks one row after another."""
     changes = [

@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 
 from reports import panels
 from reports.panels import Columns
+from tests.budget import examples
 
 rates = st.one_of(st.just(np.nan), st.floats(0, 1e15), st.just(np.inf))
 
 
 @given(st.lists(rates, max_size=60), st.integers(1, 70), st.integers(1, 70))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_columns_keep_the_lowest_and_the_highest(values: list[float], most: int, columns: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(panels, "MOST_EXACT", most)

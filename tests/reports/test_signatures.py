@@ -19,6 +19,7 @@ from matplotlib.image import imread
 
 from reports import panels, signatures
 from reports.signatures import DrawnSample, DrawnSignature, SignatureView, draw
+from tests.budget import examples
 from transforms.signatures.bursts import Bursts
 from transforms.signatures.signature import Signature
 
@@ -228,7 +229,7 @@ EXTREMES = [0.0, 5e-324, 1e-300, 1.0, 1e300, 1.7e308, np.nan, np.inf]
     st.booleans(),
     st.sampled_from([np.nan, 0.0, 1e8, 1e300]),
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_any_values_are_drawn(rates: list[float], curve: list[float], out: bool, background: float) -> None:
     answer = Signature.curve(np.array(curve, dtype=np.float64), bursts(min(len(curve), 1), every=2), background)
     with np.errstate(all="raise", under="ignore"):

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.throughput.requests import Request
 from transforms.throughput.requests import Requests
 
 #: properties are many here, and each of them is tried on lists of many requests; a busy machine is no failure
-BOUNDED = settings(max_examples=40, deadline=None)
+BOUNDED = settings(max_examples=examples(40), deadline=None)
 
 
 def _request(began: float, duration: float, volume: float) -> Request:

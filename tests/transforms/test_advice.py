@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive import advice as naive
 from transforms.advice import (
     MOST_STEPS,
@@ -195,7 +196,7 @@ UNSURE = AdviceParams(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(RATES, partitions())
 def test_what_is_contended_has_bounds(rates: list[float], partition: Partition) -> None:
     demand = Demand(np.array(rates), 1.0)
@@ -212,7 +213,7 @@ def test_what_is_contended_has_bounds(rates: list[float], partition: Partition) 
     assert advice.with_delay[0].contended_bytes <= advice.without_delay[0].contended_bytes * (1 + 1e-9) + 1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(RATES, partitions())
 def test_others_never_help_and_units_do_not_matter(rates: list[float], one: Partition) -> None:
     demand = Demand(np.array(rates), 1.0)
@@ -238,7 +239,7 @@ def _scaled(partition: Partition, by: float) -> Partition:
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(RATES, partitions())
 def test_no_byte_of_the_expected_load_is_lost(rates: list[float], partition: Partition) -> None:
     asked = replace(UNSURE, most_delay_s=2000.0, delay_step_s=2000.0, lag_rounds=1)
@@ -268,7 +269,7 @@ def lines(partition: Partition, params: AdviceParams, count: int) -> list[list[f
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.sampled_from([0.0, 4.0]), min_size=1, max_size=20), partitions())
 def test_equal_to_the_naive_twin_where_levels_are_exact(rates: list[float], partition: Partition) -> None:
     # its own phase is sure, so that its rates are those of the levels; the others' are not
@@ -292,7 +293,7 @@ def test_equal_to_the_naive_twin_where_levels_are_exact(rates: list[float], part
     assert now.stretch == pytest.approx(1 + longer / len(rates))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(partitions())
 def test_late_loads_equal_those_of_the_naive_twin(partition: Partition) -> None:
     advice = advise(Demand(np.ones(30), 1.0), [partition], replace(SURE, lag_rounds=1, most_delay_s=0.0))
@@ -302,7 +303,7 @@ def test_late_loads_equal_those_of_the_naive_twin(partition: Partition) -> None:
     np.testing.assert_allclose(advice.load_bytes_per_s[0], expected, atol=1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(RATES, partitions())
 def test_near_the_naive_twin_over_all_pairs_of_phases(rates: list[float], partition: Partition) -> None:
     params = replace(UNSURE, level_count=64)

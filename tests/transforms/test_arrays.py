@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive import arrays as naive
 from transforms.arrays import (
     Ints,
@@ -40,7 +41,7 @@ def pieces(ragged: Ragged) -> list[Reals]:
 COUNTS = st.lists(st.integers(0, 5), max_size=12)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(COUNTS)
 def test_owners_and_places_are_those_of_the_naive_twin(counts: list[int]) -> None:
     offsets = offsets_of(counts)
@@ -55,14 +56,14 @@ def test_what_is_counted_may_be_truth() -> None:
     assert offsets_of([]).tolist() == [0]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 5)), max_size=12))
 def test_places_go_on_from_the_first_of_each_piece(told: list[tuple[int, int]]) -> None:
     found = places_of(ints([first for first, _ in told]), ints([count for _, count in told]))
     assert found.tolist() == [first + step for first, count in told for step in range(count)]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(COUNTS.filter(bool), st.data())
 def test_the_rows_of_some_pieces_are_those_of_the_naive_twin(counts: list[int], data: st.DataObject) -> None:
     wanted = data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=8))
@@ -91,7 +92,7 @@ def test_rows_of_a_table_are_those_of_each_column() -> None:
         np.testing.assert_array_equal(found.value, pair.value[at])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=5))
 def test_joined_tables_follow_one_another(parts: list[list[int]]) -> None:
     found = joined([Pair(ints(part), np.array(part, dtype=float)) for part in parts])
@@ -109,7 +110,7 @@ def cuts(draw: st.DrawFn) -> tuple[list[float], list[int], list[int]]:
     return series, [low for low, _ in bounds], [high for _, high in bounds]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(cuts())
 def test_pieces_are_those_of_the_naive_twin(case: tuple[list[float], list[int], list[int]]) -> None:
     series, first, last = case

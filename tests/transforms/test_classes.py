@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive import classes as naive
 from transforms import classes
 from transforms.arrays import Reals
@@ -118,7 +119,7 @@ volumes = st.one_of(st.just(0.0), st.floats(1.0, 1e15), st.integers(0, 5).map(la
 quarters = st.tuples(volumes, volumes, volumes, volumes)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(quarters, min_size=1, max_size=20), st.integers(1, 20))
 def test_labels_equal_the_naive_twin(rows: list[tuple[float, ...]], nodes: int) -> None:
     # a hair's breadth from 0.25 the two may round apart
@@ -128,14 +129,14 @@ def test_labels_equal_the_naive_twin(rows: list[tuple[float, ...]], nodes: int) 
     assert found.tolist() == [naive.label(row, nodes) for row in rows]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(quarters, st.integers(0, 30))
 def test_scale_does_not_matter_above_the_threshold(row: tuple[float, ...], exponent: int) -> None:
     assume(sum(row) >= 1e6)
     assert label(*row) == label(*(value * 2.0**exponent for value in row))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(quarters)
 def test_reversed_time_swaps_start_and_end_and_keeps_the_rest(row: tuple[float, ...]) -> None:
     # sums are taken from the other end: keep clear of the rounding of ties
@@ -203,7 +204,7 @@ def ragged_intervals(draw: st.DrawFn, disjoint: bool) -> tuple[list[list[naive.I
 
 
 @pytest.mark.parametrize("disjoint", [True, False])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), count=st.integers(1, 6))
 def test_intervals_equal_the_naive_twin(data: st.DataObject, count: int, disjoint: bool) -> None:
     subjects, runs = data.draw(ragged_intervals(disjoint))
@@ -229,7 +230,7 @@ def grids(draw: st.DrawFn) -> tuple[list[list[float]], list[tuple[float, float, 
     return subjects, draw(st.lists(times, min_size=len(subjects), max_size=len(subjects)))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(grids(), st.integers(1, 6))
 def test_grids_equal_the_naive_twin(
     drawn: tuple[list[list[float]], list[tuple[float, float, float, float]]], count: int

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from flows.advice.inputs import FilesystemState, KnownSignature, Load, Rates, RunningJob, most_told, on_filesystem
+from tests.budget import examples
 from tests.sql.given import NOON
 
 BURSTS = st.lists(
@@ -49,7 +50,7 @@ def test_no_bursts_are_no_time() -> None:
     assert rates.stepped(-5, 1, 10).tolist() == [0] * 10
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(BURSTS, st.integers(-20, 100), st.integers(1, 9))
 def test_steps_move_what_the_bursts_do(bursts: list[tuple[int, int, float]], from_s: int, step_s: int) -> None:
     """Against a loop over the bursts: the part of each that lies within a step."""
@@ -65,7 +66,7 @@ def test_steps_move_what_the_bursts_do(bursts: list[tuple[int, int, float]], fro
     assert of_bursts(bursts).stepped(from_s, step_s, 12) == pytest.approx(expected, rel=1e-9, abs=1e-9 * whole + 1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(BURSTS, BURSTS)
 def test_a_sum_is_that_of_all_bursts(some: list[tuple[int, int, float]], more: list[tuple[int, int, float]]) -> None:
     both, alone = Rates.sum_of([of_bursts(some), of_bursts(more)]), of_bursts(some + more)

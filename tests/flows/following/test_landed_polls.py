@@ -12,6 +12,7 @@ from flows.following.jobs import FollowedJob
 from flows.following.merged_polls import FeedParams
 from flows.following.polls import LandedPollFeed
 from flows.settings import PollSettings, Settings
+from tests.budget import examples
 from tests.flows.following.landed_polls import (
     START,
     Poll,
@@ -306,7 +307,7 @@ def test_a_long_backlog_comes_in_pieces_and_over_midnight(tmp_path: Path, monkey
     assert len(str(found[-1].position)) < 1000
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**32 - 1),
     cuts=st.lists(st.sets(st.integers(1, 12), min_size=1), min_size=1, max_size=5),

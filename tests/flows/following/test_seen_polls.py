@@ -7,9 +7,10 @@ from hypothesis import given, settings, strategies as st
 
 from flows.following import seen_polls
 from flows.following.seen_polls import SeenPolls
+from tests.budget import examples
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 7), st.booleans()), max_size=120))
 def test_it_knows_what_a_plain_mapping_knows(added: list[tuple[int, int, bool]]) -> None:
     seen, naive = SeenPolls(0), dict.fromkeys(range(-2, 50), 0)

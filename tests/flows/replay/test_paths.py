@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from flows.replay.libc import flags_here
 from flows.replay.sandbox import MODE_BITS, PathRefused, Sandbox, remapped
+from tests.budget import examples
 from tests.flows.replayed_programs import executed
 
 
@@ -47,7 +48,7 @@ def test_paths_without_a_place_are_refused(path: str) -> None:
         remapped(path)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(alphabet=st.sampled_from("ab./\0é"), max_size=40))
 def test_no_path_leaves_the_folder(path: str) -> None:
     try:

@@ -16,6 +16,7 @@ from flows.replay.ordering import WORLD, ordered, visits
 from flows.replay.pacing import quantiles, shuffled
 from flows.replay.scripts import STEP, written
 from flows.replay.traces import chosen
+from tests.budget import examples
 from tests.flows.replayed_programs import Line, calls_of, executed, scripts_of
 from transforms.traces.trace import TimeBin, TimeHistogram
 from warehouse.errors import UsageError
@@ -81,7 +82,7 @@ def test_what_is_not_replayed_is_counted_with_its_reason() -> None:
     assert made.script.counts == {"MPI_File_open": 1}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(
         st.tuples(

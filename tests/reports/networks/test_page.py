@@ -20,6 +20,7 @@ from reports.networks import page_data as data
 from reports.networks.page import MOST_BYTES, page, write_page
 from reports.networks.scales import scale_of, slot_counts
 from reports.networks.view import NetworkView
+from tests.budget import examples
 from tests.reports import network_views as views
 from transforms.networks.network import METRICS, Layer, Metric, Transfers
 
@@ -138,7 +139,7 @@ def test_the_page_holds_edges_and_their_sums(view: NetworkView) -> None:
 
 
 @given(st.lists(st.integers(0, 2**62), max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_varints_are_leb128(values: list[int]) -> None:
     stream = iter(data.varints(np.array(values, dtype=np.int64)))
     assert [varint(stream) for _ in values] == values
@@ -146,7 +147,7 @@ def test_varints_are_leb128(values: list[int]) -> None:
 
 
 @given(st.lists(st.integers(-(2**60), 2**60), max_size=30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_signed_varints_alternate(values: list[int]) -> None:
     stream = iter(data.signed_varints(np.array(values, dtype=np.int64)))
     found = [varint(stream) for _ in values]
@@ -154,7 +155,7 @@ def test_signed_varints_alternate(values: list[int]) -> None:
 
 
 @given(st.lists(st.integers(0, 2**61), min_size=1, max_size=30), st.integers(2, 20))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_codes_keep_leading_digits_and_order(values: list[int], bits: int) -> None:
     values = sorted(values)
     codes = data.codes(np.array(values, dtype=np.int64), bits).tolist()
@@ -166,7 +167,7 @@ def test_codes_keep_leading_digits_and_order(values: list[int], bits: int) -> No
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 50)), max_size=40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_runs_sum_what_is_alike(rows: list[tuple[int, int]]) -> None:
     numbers, values = (np.array([row[place] for row in rows], dtype=np.int64) for place in (0, 1))
     runs = data.Runs.of(numbers)

@@ -28,6 +28,7 @@ from reports.networks.edges import HopEdges, edge_image
 from reports.networks.picture import draw
 from reports.networks.texts import distinct, log_ticks, pattern_texts, value_text
 from reports.networks.view import NetworkView
+from tests.budget import examples
 from transforms.networks.counting import EdgeCounter
 from transforms.networks.network import Layer, Network, Transfers
 from transforms.networks.rings import Ring, layout
@@ -376,7 +377,7 @@ def test_values_have_units() -> None:
     assert value_text("bandwidth", 2e9) == "2 GB/s"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.floats(1e-300, 1e300), st.floats(1.0, 1e300), st.integers(3, 9))
 def test_ticks_are_few_and_within(low: float, ratio: float, most: int) -> None:
     high = min(low * ratio, 1e305)

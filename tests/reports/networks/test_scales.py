@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from reports.networks.scales import Scale, scale_of, slot_counts, sparse_slot_counts
+from tests.budget import examples
 from transforms.networks.counting import EdgeCounter, window_edges
 from transforms.networks.log_bins import HIGHEST, LOWEST, NEGATIVE, ZERO, bin_numbers
 from transforms.networks.network import Layer, Network, Transfers
@@ -84,7 +85,7 @@ def test_counts_by_edge_and_slot() -> None:
     assert sparse_slot_counts(given_network, scale).rows() == [(0, 0, 1, 1), (0, 1, 1, 1), (1, 1, 0, 1), (1, 1, 5, 1)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     times=st.lists(st.floats(), min_size=1, max_size=40),
     most=st.integers(3, 60),

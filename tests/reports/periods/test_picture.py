@@ -21,6 +21,7 @@ from reports.periods import picture
 from reports.periods.picture import Autocorrelation, Cosines, PeriodView, Spectrum, draw
 from reports.periods.view import view_of
 from reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shortened, unit_for
+from tests.budget import examples
 from transforms.periods import ftio
 from transforms.periods.answers import OUTCOMES, Candidates, Detections
 from transforms.periods.even_signals import EvenSignals
@@ -140,7 +141,7 @@ def test_says_why_there_is_no_period(outcome: str) -> None:
     assert ("found cosine" in labels(figure)) == (outcome == "periodic") == (not view.verdict.startswith("no period"))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(
     st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=40),
     st.floats(1e-3, 1e3),

@@ -20,6 +20,7 @@ from studies.periods.semi_synthetic import (
     phase_durations,
     phases,
 )
+from tests.budget import examples
 from transforms.throughput.request_phases import request_phases
 
 #: few processes and pieces: what is tested does not depend on how many there are
@@ -49,7 +50,7 @@ def test_durations_are_the_papers() -> None:
     assert np.median(found) < found.mean()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     count=st.integers(3, 300),
     shortest=st.floats(0.1, 50.0),

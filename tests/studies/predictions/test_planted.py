@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from studies.predictions import planted as made
 from studies.predictions.planted import REQUEST_BYTES, PlantedRun
+from tests.budget import examples
 from transforms.throughput.requests import Requests
 
 
@@ -46,7 +47,7 @@ def every_kind(seed: int) -> dict[str, PlantedRun]:
     }
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 1000))
 def test_phases_follow_one_another_and_ranks_keep_to_theirs(seed):
     for run in every_kind(seed).values():

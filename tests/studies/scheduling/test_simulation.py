@@ -32,6 +32,7 @@ from studies.scheduling.simulation import (
     shares,
     simulate,
 )
+from tests.budget import examples
 from tests.naive.scheduling import simulation as naive
 from transforms.synthetic import contention
 
@@ -223,7 +224,7 @@ drawn_jobs = st.lists(
 
 
 @every_policy
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(jobs=drawn_jobs)
 def test_laws(name: str, jobs: list[Job]) -> None:
     bandwidth = 2.0
@@ -244,7 +245,7 @@ def test_laws(name: str, jobs: list[Job]) -> None:
 
 
 @every_policy
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(phases=st.lists(amounts, min_size=1, max_size=20), at=st.floats(-1e6, 1e6), most=st.floats(0.01, 100))
 def test_alone_nothing_is_lost(name: str, phases: list[tuple[float, float]], at: float, most: float) -> None:
     found = outcome([job((1, 1), *phases, at=at, most=most)], 3.0, POLICIES[name](1))
@@ -258,7 +259,7 @@ def test_who_never_meets_loses_nothing(name: str) -> None:
     assert found.stretch.tolist() == [1.0] * 4
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(phases=st.lists(amounts, min_size=1, max_size=5), count=st.integers(1, 6), other=drawn_jobs)
 def test_equals_are_treated_equally(phases: list[tuple[float, float]], count: int, other: list[Job]) -> None:
     found = outcome([*other, *[job(*phases)] * count], 2.0)
@@ -302,7 +303,7 @@ def test_agrees_with_time_steps(name: str, seed: int) -> None:
     assert found.ceased_s == pytest.approx([ceased for _, ceased in expected], abs=late_s)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     drawn=st.lists(st.tuples(st.sampled_from([1.0, 0.1, 0.01, 1e-4]), st.floats(0.01, 20)), min_size=1, max_size=8),
     total=st.floats(0.1, 50),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.compressed import call_order, class_ranks, nodes, rank_values
 from tests.extrapolated_programs import Made, posix, traces_of
 from tests.naive.extrapolation.evaluation import transitions
@@ -49,7 +50,7 @@ shapes = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(shapes, max_size=4).map(tuple), st.data())
 def test_what_lacks_some_loops_is_aligned_with_what_has_them(body: Shape, data: st.DataObject) -> None:
     def lacking(shape: Shape) -> Shape:

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.extrapolation.count_models import FORMULAS, parameters
 from transforms.extrapolation.count_models import (
     FAMILIES,
@@ -68,7 +69,7 @@ def test_linear_models_come_back(counts: list[int], slope: Fraction, rest: Fract
     assert found.at(other) == slope * other + rest
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(count_sets, whole, st.fractions(-50, 50, max_denominator=7), st.integers(1, 500))
 def test_inverse_models_come_back(counts: list[int], share: Fraction, rest: Fraction, other: int) -> None:
     found = fitted([(count, share / count + rest) for count in counts], has_rivals=False)
@@ -131,7 +132,7 @@ def test_where_all_agree_nothing_is_ambiguous() -> None:
     assert found.at(28) == 1000 // 28
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 @given(
     st.integers(1, 5000),
     st.sampled_from([1, 2, 8, 1000]),
@@ -224,7 +225,7 @@ def test_the_roundest_number(low: int, high: int, found: int) -> None:
     assert len(str(roundest(low, high)).rstrip("0")) <= len(str(found).rstrip("0"))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.integers(-400, 400), st.sampled_from(sorted(FORMULAS)), st.integers(1, 5))
 def test_what_a_rounded_formula_gives_is_told_apart_from_it(k: int, formula: str, scale: int) -> None:
     points = [(n, scale * FORMULAS[formula](k, n)) for n in COUNTS]
@@ -240,7 +241,7 @@ def test_what_a_rounded_formula_gives_is_told_apart_from_it(k: int, formula: str
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.integers(1, 60), st.integers(1, 4), st.booleans())
 def test_all_parameters_are_found(times: int, scale: int, is_up: bool) -> None:
     rest = scale if is_up else -scale

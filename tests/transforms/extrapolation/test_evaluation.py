@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 
+from tests.budget import examples
 from tests.compressed import class_ranks, compressed_traces, nodes, table_one
 from tests.extrapolated_programs import INPUTS, PROGRAMS, Made, Program, first_difference, posix, traces_of
 from tests.naive.extrapolation import evaluation as naive
@@ -203,7 +204,7 @@ def test_a_million_ranks_take_no_more_nodes_and_few_shares(name: str) -> None:
 # ---- how often calls follow one another
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(compressed_traces(most_depth=3))
 def test_each_call_is_followed_as_often_as_its_twin_says(trace: CompressedTrace) -> None:
     for rank_class in trace.classes:

@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.extrapolated_programs import (
     INPUTS,
     PROGRAMS,
@@ -107,7 +108,7 @@ def test_programs_without_models_are_refused(name: str) -> None:
         assert trace is None or first_difference(trace, REFUSED[name]) is None, n
 
 
-@settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(12), suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_whatever_is_given_is_the_program(program: Drawn) -> None:
     try:
@@ -127,7 +128,7 @@ def test_whatever_is_given_is_the_program(program: Drawn) -> None:
             continue
 
 
-@settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(st.integers(50, 5000), st.integers(8, 100), st.sampled_from([(8, 12, 16, 24), (8, 16, 24, 32), (4, 6, 8, 12)]))
 def test_what_is_shared_out_with_rounding_is_never_wrong(k: int, n: int, counts: tuple[int, ...]) -> None:
     def program(r: int, n: int) -> list[Made]:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from transforms.extrapolation.count_models import Ambiguous, NotWhole
 from transforms.extrapolation.rank_models import (
     Affine,
@@ -208,7 +209,7 @@ def test_single_ranks() -> None:
 # ---- pieces
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.integers(1, 9),
     st.sampled_from([1, 2, 3, 4, 8]),

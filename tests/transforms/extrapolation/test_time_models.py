@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.extrapolation import time_models as naive
 from tests.naive.traces import time_histograms as naive_histograms
 from transforms.extrapolation import time_models
@@ -145,7 +146,7 @@ def test_misuse_is_told(counts: tuple[int, ...], values: list[float], at: int) -
         fitted(counts, np.array([values]), at)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.integers(1, 64), min_size=1, max_size=6, unique=True),
     st.sampled_from([1, 7, 20, 48, 1000]),
@@ -199,7 +200,7 @@ def test_histograms_cannot_come_out_of_nothing() -> None:
             extrapolated_histogram(COUNTS, parts, 64, count)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.lists(st.lists(st.floats(0, 1e3, allow_subnormal=False), min_size=1, max_size=12), min_size=4, max_size=4),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from studies.networks.planted import PLANTED, Planted, SystemShape, drawn_shape, drawn_system, planted_requests
+from tests.budget import examples
 from tests.naive.networks import bottlenecks as naive
 from transforms.networks import bottlenecks
 from transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
@@ -96,7 +97,7 @@ def streams(draw: st.DrawFn) -> tuple[list[float], list[int]]:
     return list(values), draw(st.lists(st.integers(0, len(values)), max_size=4).map(sorted))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(streams(), st.sampled_from([None, 1, 4, 100]), st.integers(1, 4))
 def test_streams_in_any_pieces_equal_the_naive_twin(
     stream: tuple[list[float], list[int]], process_count: int | None, most_count: int

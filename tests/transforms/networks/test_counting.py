@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.networks import counting as naive
 from transforms.networks import counting as edge_counts, hop_sums
 from transforms.networks.counting import EdgeCounter, merged, window_edges
@@ -82,7 +83,7 @@ _ROW = st.tuples(
 )
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rows=st.lists(_ROW, max_size=60), chunk=st.integers(1, 70))
 def test_twin(way: str, rows: list[naive.Transfer], chunk: int) -> None:
     found, expected = network(rows, _EDGES_S, chunk), naive.counted(rows, _EDGES_S)
@@ -94,7 +95,7 @@ def test_twin(way: str, rows: list[naive.Transfer], chunk: int) -> None:
     assert schemas == [EDGES, COUNTS, TOTALS, TIMELINE]
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(values=st.lists(st.floats(), min_size=1, max_size=40))
 def test_bins_of_any_floats(way: str, values: list[float]) -> None:
     rows = [(0, number % 3, 0, 1.0, value, NAN, NAN, False) for number, value in enumerate(values)]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests import request_event_files
+from tests.budget import examples
 from tests.naive.networks import latencies as naive
 from tests.naive.networks.latencies import Event
 from transforms.networks.clock_skew import corrected_events, offsets, opens_of
@@ -222,7 +223,7 @@ EVENTS = st.lists(_REST, max_size=30).flatmap(
     )
 )
 LAYERS = st.sampled_from([(0, 1), (0, 1, 2), (1, 2, 3), (0, 1, 2, 3), (0, 3)])
-QUICK = settings(max_examples=25, deadline=None)
+QUICK = settings(max_examples=examples(25), deadline=None)
 
 
 @QUICK

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from studies.networks.planted import PLANTED, PlantedSystem, drawn_shape, drawn_system, planted, planted_requests
+from tests.budget import examples
 from tests.naive.networks import patterns as naive
 from transforms.arrays import Reals
 from transforms.networks import patterns as found
@@ -264,7 +265,7 @@ def test_quantiles_equal_the_naive_twin(window: int | None) -> None:
     np.testing.assert_array_equal(nodes.target, nodes.number // 8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.lists(st.integers(-20, 20), min_size=1, max_size=9), min_size=8, max_size=12))
 def test_levels_equal_the_naive_twin(drawn: list[list[int]]) -> None:
     cells = [np.unique(bins, return_counts=True) for bins in drawn]
@@ -287,7 +288,7 @@ def test_serial_correlations_have_the_moments_of_shuffled_rings() -> None:
     assert chance == pytest.approx(min(1.0, 11 * beyond), abs=0.12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=12, max_size=40))
 def test_shares_of_bands_equal_the_naive_twin(drawn: list[int]) -> None:
     levels = np.array(drawn, dtype=float) - np.mean(drawn)

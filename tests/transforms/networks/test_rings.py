@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.networks import rings as naive
 from transforms.networks import rings
 from transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network
@@ -70,7 +71,7 @@ def is_same_angle(one: float, other: float) -> bool:
 # ---- rings
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(networks())
 def test_rings_are_whole_and_lie_one_in_another(given_network: Network) -> None:
     rings = layout(given_network).rings
@@ -173,7 +174,7 @@ def test_blocks_across_the_top_are_no_trouble() -> None:
     assert crossing_count(one, found) == 0
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(networks())
 def test_no_more_crossings_than_by_number(given_network: Network) -> None:
     by_number = placed(*(range(layer.node_count) for layer in given_network.layers))
@@ -191,7 +192,7 @@ def test_layout_is_the_same_every_time() -> None:
 # ---- crossings
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.permutations(range(6)),
     st.permutations(range(5)),

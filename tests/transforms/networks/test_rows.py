@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.networks import rows as naive
 from transforms.networks.clock_skew import Skew
 from transforms.networks.log_bins import NEGATIVE, ZERO
@@ -75,7 +76,7 @@ def held(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
 
 
 @given(seed=st.integers(0, 1 << 32), hop_count=st.integers(1, 3), window_count=st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_edges_are_those_of_the_slow_twin(seed: int, hop_count: int, window_count: int) -> None:
     network = at_random(seed, hop_count, window_count)
     rows = edge_rows(network)
@@ -83,7 +84,7 @@ def test_edges_are_those_of_the_slow_twin(seed: int, hop_count: int, window_coun
 
 
 @given(seed=st.integers(0, 1 << 32))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_nothing_is_lost(seed: int) -> None:
     network = at_random(seed, 2, 4)
     rows = edge_rows(network)

@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.signal import find_peaks
 
 from studies.periods import noise
+from tests.budget import examples
 from tests.naive.periods import autocorrelation as naive
 from transforms.periods import autocorrelation as autocorrelations
 from transforms.periods.answers import OUTCOMES
@@ -30,7 +31,7 @@ from transforms.throughput.even_values import Grid, binned
 from transforms.throughput.requests import Requests
 
 NAN = float("nan")
-BOUNDED = settings(max_examples=60, deadline=None)
+BOUNDED = settings(max_examples=examples(60), deadline=None)
 
 #: a signal varies, or it does not: variation in the last place would be judged by rounding
 rates = st.one_of(st.integers(0, 5).map(float), st.floats(0, 1e12).map(lambda value: round(value, 3)))
@@ -125,7 +126,7 @@ def test_nothing_has_none(shape: tuple[int, int]) -> None:
 # ---- peaks
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data(), st.integers(0, 12), st.integers(1, 5))
 def test_peaks_are_those_of_scipy(data: st.DataObject, count: int, rows: int) -> None:
     levels = st.sampled_from([0.0, 0.1, 0.15, 0.15, 0.5, 1.0, NAN])
@@ -259,7 +260,7 @@ def test_real_bursts_have_the_mean_of_their_distances(shared_data: Path, name: s
     assert found.period_s[0] == pytest.approx(np.diff(onset).mean(), rel=0.02)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(
         st.sampled_from([0.0, 1.0, 2.0, NAN, np.inf, -np.inf, 5e-324, 1e-310, 1e-200, 1e200, 1.7e308, -1.7e308]),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.periods import autoperiod as naive
 from transforms.arrays import Ragged
 from transforms.periods.answers import OUTCOMES, Detections
@@ -275,7 +276,7 @@ def test_no_answer_depends_on_the_company(significance: str) -> None:
         np.testing.assert_allclose(found.false_alarm_probability[row], alone.false_alarm_probability[0], rtol=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 1000), st.integers(-200, 200), st.floats(-3, 3), st.sampled_from([1 / 60, 1 / 3600, 86400.0]))
 def test_neither_unit_of_values_nor_of_time_matters(seed: int, exponent: int, level: float, unit: float) -> None:
     values = mixed(np.random.default_rng(seed), 80)
@@ -364,7 +365,7 @@ def test_times_that_tell_nothing(times: Reals) -> None:
     assert detect(at_instants(times, np.arange(50.0))).outcome.tolist() == ["too_short"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.tuples(

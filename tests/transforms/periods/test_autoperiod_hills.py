@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.periods import autoperiod as naive
 from transforms.arrays import Reals
 from transforms.periods.autoperiod_hills import Bends, Windows, fit, prominence
@@ -39,7 +40,7 @@ def test_the_cut_is_where_the_total_error_is_least_not_where_slopes_are_surest()
     assert fit_one(values).cut[0] == best[1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 40), st.sampled_from([1.0, 1e-200, 1e150]))
 def test_fits_equal_the_naive_twin(seed: int, count: int, scale: float) -> None:
     random = np.random.default_rng(seed)
@@ -61,7 +62,7 @@ def test_fits_equal_the_naive_twin(seed: int, count: int, scale: float) -> None:
             assert found.top[place] - first[place] == piece.index(max(piece))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 1000), st.floats(1e-3, 1e6), st.floats(-100, 100))
 def test_a_cut_depends_on_neither_scale_nor_level(seed: int, scale: float, level: float) -> None:
     values = np.random.default_rng(seed).normal(size=20).cumsum()

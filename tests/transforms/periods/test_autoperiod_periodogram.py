@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.signal import lombscargle
 
+from tests.budget import examples
 from tests.naive.periods import autoperiod_periodogram as naive
 from transforms.arrays import Ragged
 from transforms.periods import autoperiod_periodogram
@@ -55,7 +56,7 @@ def test_grid_is_that_of_astropys_autopower() -> None:
     assert grid.frequency_hz[0, [0, 1, -1]] == pytest.approx([1 / 86520, 1.2 / 86520, 1 / 60], rel=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(2, 200), st.integers(1, 9), st.sampled_from([1.0, 1 / 60, 1 / 3600, 86400.0, 0.1]))
 def test_grid_equals_the_naive_twin_in_any_unit(count: int, samples_per_peak: int, unit: float) -> None:
     found = FrequencyGrid.of(np.array([(count - 1) * unit]), np.array([unit]), samples_per_peak)
@@ -122,7 +123,7 @@ def test_power_of_a_sine_is_half_the_samples_and_a_constant_has_none() -> None:
     assert (found[1] == 0).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(-300, 300), st.floats(-5, 5), st.integers(0, 1000))
 def test_neither_scale_nor_level_nor_start_matters(exponent: int, level: float, seed: int) -> None:
     random = np.random.default_rng(seed)

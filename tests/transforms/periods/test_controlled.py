@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from studies.periods import noise
 from studies.periods.noise import BurstParams, LevelParams
+from tests.budget import examples
 from transforms.periods.answers import OUTCOMES, Detections
 from transforms.periods.controlled import WHOLE_WEIGHT, ControlledParams, detect
 from transforms.periods.even_signals import EvenSignals
@@ -86,7 +87,7 @@ def test_silence_before_and_after_changes_nothing() -> None:
     same(plain, padded)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.sampled_from([1e-9, 1e-3, 1.0, 3.7, 1e12, 1e280]), st.sampled_from([1 / 3600, 1.0, 3600.0]))
 def test_units_of_bytes_and_of_time_change_nothing(unit: float, per_s: float) -> None:
     rng = generator(5)
@@ -288,7 +289,7 @@ def test_few_samples_or_none(signals: int, samples: int) -> None:
     assert found.outcome.tolist() == ["too_short" if samples else "no_data"] * signals
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from([0.0, 1.0, NAN, np.inf, -1.0, 1e308, 5e-324]), min_size=40, max_size=40),

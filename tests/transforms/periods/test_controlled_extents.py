@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from transforms.periods.controlled_extents import best_runs, of_cycles, of_phases
 from transforms.periods.controlled_pauses import phases
 from transforms.periods.controlled_pieces import Pieces
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=6, max_size=6), min_size=1, max_size=5))
 def test_the_best_run_has_the_highest_sum(rows: list[list[int]]) -> None:
     first, last = best_runs(np.array(rows, dtype=float))

@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from studies.periods import noise
 from studies.periods.noise import BurstParams
+from tests.budget import examples
 from tests.naive.periods import controlled_pauses as naive
 from transforms.periods.controlled_pauses import (
     LARGEST_VARIATION,
@@ -38,7 +39,7 @@ def pulses(starts: list[int], length: int, sample_count: int) -> np.ndarray:
 # ---- phases
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 3), min_size=9, max_size=9), min_size=1, max_size=5), st.integers(0, 2))
 def test_phases_are_the_stretches_of_the_naive_twin(rows: list[list[int]], threshold: int) -> None:
     found = phases(np.array(rows, dtype=float), np.full(len(rows), float(threshold)))
@@ -158,7 +159,7 @@ def test_phases_in_pieces_are_merged() -> None:
     assert 0 < found.merged_gap[0] < 50
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=4, max_size=12))
 def test_the_best_merge_is_the_best_of_the_naive_twin(gaps: list[int]) -> None:
     starts = np.cumsum([0, *(gap + 2 for gap in gaps)]).tolist()

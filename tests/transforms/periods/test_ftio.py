@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.periods import ftio as naive, ftio_spectra as naive_spectra
 from transforms.arrays import Reals
 from transforms.periods.answers import OUTCOMES, Detections
@@ -135,7 +136,7 @@ SIGNALS = st.integers(20, 60).flatmap(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(SIGNALS)
 def test_answers_equal_the_slow_twins(drawn: tuple[int, list[tuple[int, float]], float, int]) -> None:
     count, lines, noise, seed = drawn

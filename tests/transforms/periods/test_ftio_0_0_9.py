@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.transforms.periods.test_ftio import waves
 from tests.warehouse.sources import darshan_tables
 from transforms.periods import ftio_0_0_9
@@ -113,7 +114,7 @@ def ftio_samples(times: list[float], rates: list[float], hz: float) -> list[floa
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(st.integers(0, 400).map(lambda tick: tick / 10), min_size=2, max_size=30, unique=True).map(sorted),
     st.sampled_from([0.3, 1.0, 3.0, 7.0, 10.0]),
@@ -161,7 +162,7 @@ def test_requests_without_bytes_make_edges_and_unknown_ones_no_rate() -> None:
     assert detect(steps, asked(1.0)).sample_count.tolist() == [10, 0, 1]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20), st.integers(1, 9)), min_size=1, max_size=20))
 def test_with_bytes_the_bandwidth_is_the_step_function(drawn: list[tuple[int, int, int]]) -> None:
     began, lasted, volume = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.periods import ftio as naive
 from tests.naive.periods.ftio_spectra import z_scores
 from transforms.periods.ftio_outliers import Method, OutlierParams, Outliers, fewest_bins, is_noise, outliers
@@ -77,7 +78,7 @@ def test_the_forest_is_the_same_for_the_same_seed() -> None:
 # ---- Z-score
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(POWERS, min_size=1, max_size=1), st.sampled_from([0.45, 0.8, 1.0]), st.sampled_from([2.0, 3.0]))
 def test_z_scores_equal_the_slow_twins(rows: list[list[float]], tolerance: float, threshold: float) -> None:
     (powers,) = rows
@@ -127,7 +128,7 @@ def test_what_is_near_but_no_outlier_counts_in_its_set_alone() -> None:
 HEIGHTS = st.lists(st.floats(0, 6).map(lambda value: round(value, 2)), min_size=1, max_size=40)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(HEIGHTS, st.integers(1, 5))
 def test_noise_equals_the_slow_twins_and_scikit_learns(heights: list[float], count: int) -> None:
     from sklearn.cluster import DBSCAN
@@ -154,7 +155,7 @@ def test_a_tolerance_of_one_leaves_the_highest_alone() -> None:
 # ---- peaks
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(POWERS.map(lambda row: (row * 10)[:30]), min_size=1, max_size=4))
 def test_peaks_of_many_signals_are_those_of_each(rows: list[list[float]]) -> None:
     from scipy import signal

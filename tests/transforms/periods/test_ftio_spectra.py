@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.periods import ftio_spectra as naive
 from transforms.arrays import Reals
 from transforms.periods.even_signals import EvenSignals
@@ -43,7 +44,7 @@ def test_the_highest_frequency_counts_once() -> None:
     assert found.deviation_bytes_per_s[0] == pytest.approx(3.0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SIGNALS)
 def test_power_and_scores_equal_the_slow_twins(samples: list[float]) -> None:
     found = spectra(of(samples))
@@ -54,7 +55,7 @@ def test_power_and_scores_equal_the_slow_twins(samples: list[float]) -> None:
     np.testing.assert_allclose(scores, naive.z_scores(found.power[0].tolist()), rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SIGNALS, st.floats(0.01, 100.0), st.floats(-1e3, 1e3))
 def test_all_cosines_and_the_mean_give_the_signal_back(samples: list[float], hz: float, started: float) -> None:
     signals = of(samples, hz, started)
@@ -66,7 +67,7 @@ def test_all_cosines_and_the_mean_give_the_signal_back(samples: list[float], hz:
     np.testing.assert_allclose(given_back[0], samples, atol=slack * len(samples) * (max(map(abs, samples)) + 1e-300))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(SIGNALS, st.floats(0.0, 40.0))
 def test_between_samples_the_cosines_equal_the_slow_twins(samples: list[float], time: float) -> None:
     found = spectra(of(samples))
@@ -107,7 +108,7 @@ def test_two_neighbours_merged_are_their_sum() -> None:
 # ---- gaps and extremes
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.one_of(st.floats(0, 1e6).map(lambda value: round(value, 3)), st.just(np.nan)), min_size=2, max_size=30)
 )

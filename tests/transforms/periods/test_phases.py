@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.periods import phases as naive
 from transforms.periods.even_signals import EvenSignals
 from transforms.periods.phases import PhaseTracker, WindowPhases, window_phases
@@ -38,7 +39,7 @@ def signal(*stretches: tuple[float, int]) -> list[float]:
 _VALUES = st.lists(st.sampled_from([0.0, 0.0, 1.0, 3.0, 8.0, NAN]), min_size=1, max_size=40)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(rows=st.lists(_VALUES, min_size=1, max_size=5), cycle=st.sampled_from([NAN, 16.0, 40.0]))
 def test_same_as_the_naive_twin(rows: list[list[float]], cycle: float) -> None:
     count = max(len(row) for row in rows)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.predictions import automaton as naive
 from transforms.predictions.automaton import CAUSES, OTHER_STATES, AutomatonParams, PhaseAutomaton, PhaseTransition
 
@@ -184,7 +185,7 @@ def laid_out(given_ones: list[tuple[float | None, int, str | None]], step: float
 
 
 @given(stretches, st.sampled_from([0.3, 1.0, 10.0]), st.integers(1, 4), st.sampled_from([0.0, 1.0, 2.0]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_transitions_are_those_of_the_naive_twin(
     given_ones: list[tuple[float | None, int, str | None]], step: float, hold_count: int, hold_cycles: float
 ) -> None:
@@ -203,7 +204,7 @@ def test_transitions_are_those_of_the_naive_twin(
 
 
 @given(stretches, st.integers(0, 40))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_an_automaton_goes_on_from_its_state(given_ones: list[tuple[float | None, int, str | None]], cut: int) -> None:
     events = laid_out(given_ones, 1.0)
     params = AutomatonParams(most_states=2, most_times=3)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.predictions import change_points as naive
 from transforms.predictions.change_points import (
     DETECTOR_NAMES,
@@ -166,14 +167,14 @@ def first(one: Detector, values: Sequence[float]) -> tuple[int, int] | None:
     return (found[0].index, found[0].found_index) if found else None
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(octaves)
 def test_cusum_equals_its_twin(told: tuple[list[tuple[int, int]], int]) -> None:
     values = drawn(told)
     assert first(Cusum(), values) == naive.cusum(values, 0.5, 10, math.inf, FLOOR, PRIOR, LEAST, MOST)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(octaves)
 def test_clipped_cusum_equals_its_twin(told: tuple[list[tuple[int, int]], int]) -> None:
     values = drawn(told)
@@ -185,14 +186,14 @@ def test_clipped_cusum_equals_its_twin(told: tuple[list[tuple[int, int]], int]) 
     assert first(ClippedCusum(), values) == expected
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(octaves)
 def test_page_hinkley_equals_its_twin(told: tuple[list[tuple[int, int]], int]) -> None:
     values = drawn(told)
     assert first(PageHinkley(), values) == naive.page_hinkley(values, 0.5, 9, FLOOR, PRIOR, LEAST, MOST)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(octaves, st.sampled_from([1, 2, 5]))
 def test_adwin_equals_its_twin(told: tuple[list[tuple[int, int]], int], most: int) -> None:
     values = drawn(told)
@@ -271,7 +272,7 @@ def test_the_default_is_named_first_and_others_are_refused() -> None:
 # ---- states
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(octaves, st.sampled_from(DETECTOR_NAMES), st.integers(0, 50))
 def test_a_killed_process_resumes(told: tuple[list[tuple[int, int]], int], name: str, killed_at: int) -> None:
     periods = [2.0**value for value in drawn(told)]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.predictions import intervals as naive
 from transforms.predictions.intervals import (
     IntervalParams,
@@ -32,7 +33,7 @@ evaluations = st.lists(st.tuples(st.none() | st.floats(1e-4, 2.0), st.floats(5.0
 
 
 @given(st.lists(grid, min_size=1, max_size=50), st.integers(1, 16), st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_one_eps_is_scikit_learns_dbscan(position: list[float], eighths: int, min_samples: int) -> None:
     from sklearn.cluster import DBSCAN
 
@@ -43,7 +44,7 @@ def test_one_eps_is_scikit_learns_dbscan(position: list[float], eighths: int, mi
 
 
 @given(points.filter(bool), st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_an_eps_for_each_is_scikit_learns_dbscan_of_distances(
     pairs: list[tuple[float, float]], min_samples: int
 ) -> None:
@@ -56,7 +57,7 @@ def test_an_eps_for_each_is_scikit_learns_dbscan_of_distances(
 
 
 @given(points, st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_clusters_are_those_of_the_naive_twin(pairs: list[tuple[float, float]], min_samples: int) -> None:
     position, eps = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     found = clusters(np.array(position, dtype=float), np.array(eps, dtype=float), min_samples)
@@ -117,7 +118,7 @@ def test_one_frequency_alone_is_no_interval_unless_one_is_enough() -> None:
 
 
 @given(evaluations, st.integers(1, 4), st.sampled_from([0.5, 1.0, 2.0]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_intervals_are_those_of_the_naive_twin(
     given_ones: list[tuple[float | None, float]], min_samples: int, ratio: float
 ) -> None:
@@ -139,7 +140,7 @@ def test_intervals_are_those_of_the_naive_twin(
 
 
 @given(evaluations, st.integers(1, 8))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_a_history_is_its_last_evaluations_and_survives_its_state(
     given_ones: list[tuple[float | None, float]], kept: int
 ) -> None:
@@ -294,7 +295,7 @@ def test_without_period_or_bursts_there_is_no_time_but_what_volume_is_known() ->
     st.floats(0.0, 0.5),
     st.floats(0.0, 100.0),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_the_next_start_is_that_of_the_naive_twin(gaps: list[float], period: float, spread: float, wait: float) -> None:
     starts = 1.7e9 + np.cumsum(np.round(np.array(gaps), 3))
     now = float(starts[-1]) + wait

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.predictions import pyramid as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, total
@@ -74,7 +75,7 @@ def test_window_is_that_of_all_requests(
         assert (found.started_s, found.ended_s) == (cells[0][0], cells[-1][1])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(requests=st.lists(FREE, min_size=1, max_size=12), kind=KINDS, rng=st.randoms(use_true_random=False))
 def test_any_times_in_any_batches(requests: list[Request], kind: str, rng: Any) -> None:
     found = Pyramid(kind=kind)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import averages as naive
 from transforms.arrays import Ragged, Reals
 from transforms.signatures.averages import mean, means, median, quantile, quantiles
@@ -36,7 +37,7 @@ def tables(draw: st.DrawFn) -> Reals:
     return np.array(draw(st.lists(rows, min_size=1, max_size=7)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(tables(), st.floats(0, 1))
 def test_points_equal_the_naive_twin(table: Reals, level: float) -> None:
     rows = table.tolist()

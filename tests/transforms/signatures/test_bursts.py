@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import bursts as naive
 from transforms.signatures import bursts as module
 from transforms.signatures.bursts import HEIGHT_RATIO, bursts_of, height
@@ -111,7 +112,7 @@ def test_scales_do_not_count(scale: float) -> None:
     np.testing.assert_array_equal(scaled.ended_s, found.ended_s)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from([0, 0, 1, 2, 5, 7, 40]), st.integers(1, 8)), max_size=20),
     st.sampled_from([0.1, 0.25, 0.6]),

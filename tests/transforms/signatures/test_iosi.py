@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import iosi as naive
 from transforms.arrays import Ragged
 from transforms.signatures import iosi as module
@@ -177,7 +178,7 @@ extreme = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(extreme, max_size=60), max_size=6), st.sampled_from([0.5, 1.0, 2.0, 3.7]))
 def test_whatever_comes_has_a_sound_outcome(drawn: list[list[float]], interval_s: float) -> None:
     rates = [np.array(one, dtype=np.float64) for one in drawn]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import iosi_clique as naive
 from transforms.signatures.iosi_clique import Clusters, Grids, Points, clique, needed
 
@@ -147,7 +148,7 @@ shares = st.sampled_from([0.3, 0.5, 0.7, 0.9, 1.0])
 sides = st.lists(st.tuples(st.floats(0.5, 30), st.sampled_from([0.05, 0.1, 0.25, 0.3, 1.0])), min_size=1, max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(planes(), sides, shares, shares)
 def test_as_the_naive_twin(
     plane: tuple[list[naive.Point], int, float], grids: list[tuple[float, float]], gamma: float, kappa: float
@@ -162,7 +163,7 @@ def test_as_the_naive_twin(
     assert {frozenset(cluster) for cluster in members(found)} == {frozenset(cluster) for cluster in expected}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(planes(), sides, shares, shares)
 def test_clusters_are_in_order_and_have_a_point_of_a_sample_at_most(
     plane: tuple[list[naive.Point], int, float], grids: list[tuple[float, float]], gamma: float, kappa: float
@@ -178,7 +179,7 @@ def test_clusters_are_in_order_and_have_a_point_of_a_sample_at_most(
         assert len({of[i][2] for i in cluster}) == len(cluster) >= needed(kappa, samples)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(planes(), st.integers(0, 1000))
 def test_the_order_of_points_does_not_count(plane: tuple[list[naive.Point], int, float], seed: int) -> None:
     of, samples, span = plane

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import iosi_crests as naive
 from transforms.signatures import iosi_crests
 from transforms.signatures.iosi_crests import Waves, waves
@@ -102,7 +103,7 @@ def test_what_is_refused() -> None:
 heights = st.one_of(st.integers(-2, 4).map(float), st.floats(-1e6, 1e6))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_rows_equal_the_naive_twin(data: st.DataObject) -> None:
     points = data.draw(st.integers(1, 12))
@@ -116,13 +117,13 @@ def test_rows_equal_the_naive_twin(data: st.DataObject) -> None:
     assert found.run.tolist() == np.repeat(np.arange(len(rows)), [len(each) for each in bursts]).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(-5, 100).map(float), min_size=1, max_size=30))
 def test_the_defaults_equal_the_naive_twins(row: list[float]) -> None:
     assert of(*row) == naive.waves(row)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(heights, min_size=1, max_size=40))
 @example([1.0, 1.0, 2.0, 2.0, 0.0, 0.0, 3.0])
 def test_backwards_in_time_bursts_are_the_same(row: list[float]) -> None:
@@ -132,13 +133,13 @@ def test_backwards_in_time_bursts_are_the_same(row: list[float]) -> None:
     assert forward.last.tolist() == (last - backward.first[::-1]).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=40), st.integers(-30, 30))
 def test_the_unit_does_not_matter(row: list[int], exponent: int) -> None:
     assert of(*row) == of(*(value * 2.0**exponent for value in row))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(heights, min_size=1, max_size=40))
 def test_bursts_are_in_order_and_share_troughs_at_most(row: list[float]) -> None:
     found = waves([row])

@@ -9,6 +9,7 @@ import pytest
 import pywt
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import iosi_wavelets as naive
 from transforms.arrays import Reals
 from transforms.signatures.iosi_wavelets import approximation
@@ -43,13 +44,13 @@ def test_it_equals_wavedec_and_waverec() -> None:
     np.testing.assert_allclose(approximation(values), flat[:, :1501], rtol=0, atol=1e-9 * values.max())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=80), st.integers(1, 3))
 def test_it_equals_the_naive_twin(row: list[float], level: int) -> None:
     np.testing.assert_allclose(approximation([row], level)[0], naive.approximation(row, level), rtol=0, atol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(1, 300), st.integers(0, 2**32 - 1))
 def test_it_is_linear(points: int, seed: int) -> None:
     first, second = np.random.default_rng(seed).normal(size=(2, 2, points))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.sparse import csr_matrix
 
+from tests.budget import examples
 from tests.naive.signatures import left_out as naive
 from transforms.arrays import Bools, Ragged, Reals, offsets_of
 from transforms.signatures import left_out
@@ -112,7 +113,7 @@ def test_each_set_is_judged_by_itself(sets: list[list[float]]) -> None:
 # ---- factors
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 40), st.data())
 def test_factors_are_those_of_scikit_learn(seed: int, count: int, data: st.DataObject) -> None:
     neighbours = data.draw(st.integers(1, count - 1))
@@ -121,7 +122,7 @@ def test_factors_are_those_of_scikit_learn(seed: int, count: int, data: st.DataO
     np.testing.assert_allclose(ours, by_scikit_learn(points, neighbours), rtol=1e-12, atol=0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=30), st.data())
 def test_ties_and_coinciding_runs_are_as_in_scikit_learn(cells: list[tuple[int, int]], data: st.DataObject) -> None:
     neighbours = data.draw(st.integers(1, len(cells) - 1))
@@ -141,7 +142,7 @@ def test_coinciding_runs_are_as_in_scikit_learn_by_its_own_search() -> None:
     assert local_factors(points[None], 2)[0, 8] > 1e9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.integers(0, 13), min_size=1, max_size=6), st.integers(0, 2**32))
 def test_sets_are_judged_apart_and_as_by_the_naive_twin(sizes: list[int], seed: int) -> None:
     duration, volume, offsets = a_site(sizes, seed)
@@ -173,7 +174,7 @@ def test_large_sets_look_for_neighbours_in_a_tree(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(by_tree[0], by_scikit_learn(points[0], 20), rtol=1e-12, atol=0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 2**32), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_units_do_not_count(seed: int, time_unit: float, volume_unit: float) -> None:
     duration, volume, offsets = a_site([11], seed)
@@ -242,7 +243,7 @@ def test_good_runs_are_kept_that_lie_above_the_mean_of_their_set() -> None:
     assert not (apart & ~to_the_letter).any()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.lists(
         st.tuples(

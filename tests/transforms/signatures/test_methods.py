@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
 from transforms.signatures.methods import DEFAULT_METHOD, METHODS, SignatureParams, extract
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import Signature
 
 NAN, INF = float("nan"), float("inf")
-BOUNDED = settings(max_examples=15, deadline=None)
+BOUNDED = settings(max_examples=examples(15), deadline=None)
 #: those that do not take runs one after the other
 ORDERLESS = ("robust", "mean", "median", "quantile")
 BURSTS: list[Burst] = [(10.0 + 50 * place, 26.0 + 50 * place, 1e9) for place in range(4)]
@@ -85,7 +86,7 @@ def sets(draw: st.DrawFn) -> SampleSet:
     return set_of(rows, interval_s, started, durations)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(sets())
 def test_answers_are_well_formed_whatever_is_asked(one: SampleSet) -> None:
     found = answers(one)
@@ -94,7 +95,7 @@ def test_answers_are_well_formed_whatever_is_asked(one: SampleSet) -> None:
         assert {told.outcome for told in found.values()} == {"too_few_samples"}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(sets(), st.integers(0, 1000))
 def test_no_method_depends_on_the_order_of_runs_but_those_that_say_so(one: SampleSet, seed: int) -> None:
     found = answers(one, ORDERLESS)

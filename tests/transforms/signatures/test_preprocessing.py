@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import preprocessing as naive
 from transforms.arrays import Ragged
 from transforms.signatures import preprocessing
@@ -98,7 +99,7 @@ def test_no_step_leaks_into_the_next_sample_by_rounding() -> None:
     np.testing.assert_array_equal(found[1], [NAN])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(gappy, max_size=40), st.sampled_from([0.1, 0.25, 0.3, 0.7]))
 def test_short_steps_keep_their_mean(steps: list[float], interval_s: float) -> None:
     found = points(of(*steps), interval_s)
@@ -109,7 +110,7 @@ def test_short_steps_keep_their_mean(steps: list[float], interval_s: float) -> N
         assert total == pytest.approx(sum(steps) * interval_s, rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.lists(gappy, max_size=12), max_size=5))
 def test_refinement_of_many_is_as_the_naive_twin(samples: list[list[float]]) -> None:
     found = pieces(refined(ragged(*samples), 2.0))
@@ -148,7 +149,7 @@ def test_short_gaps_are_bridged_and_long_ones_stay() -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(gappy, max_size=15), max_size=5), st.integers(0, 6))
 def test_bridges_are_as_the_naive_twins(samples: list[list[float]], most_steps: int) -> None:
     found = pieces(bridged(ragged(*samples), 2.0, 2.0 * most_steps))
@@ -175,7 +176,7 @@ def test_a_tenth_more_is_still_the_papers_and_beyond_is_even() -> None:
         assert (dropped[0], dropped[-1]) == (0, last)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(1, 200), st.lists(st.integers(0, 500), min_size=1, max_size=4))
 def test_just_as_many_as_needed_at_regular_intervals(shortest: int, more: list[int]) -> None:
     counts = [shortest, *(shortest + extra for extra in more)]
@@ -206,7 +207,7 @@ def test_the_mean_of_what_is_below_the_mean_is_subtracted() -> None:
     np.testing.assert_allclose(values, [[0, 1, 18], [0, NAN, 12]], atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 4), st.integers(1, 12), st.data())
 def test_noise_reduction_is_as_the_naive_twin(runs: int, points: int, data: st.DataObject) -> None:
     values = np.array(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import robust as naive
 from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
 from transforms.signatures import robust as module
@@ -30,7 +31,7 @@ from transforms.signatures.robust_timeline import timeline
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
 
-BOUNDED = settings(max_examples=25, deadline=None)
+BOUNDED = settings(max_examples=examples(25), deadline=None)
 NAN, INF = float("nan"), float("inf")
 BURSTS: list[Burst] = [(20.0 + 100 * place, 40.0 + 100 * place, 1e9) for place in range(5)]
 TRUTH = truth_by_second(BURSTS, 500)
@@ -440,7 +441,7 @@ def drawn(seed: int, runs: int, points: int, *, ties: bool = False) -> tuple[Rea
     return values, rng.choice([0.0, 0.1, 0.5, 1.0, 3.0], (runs, points))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 9), st.integers(0, 6), st.booleans())
 def test_quantiles_equal_the_naive_twin(seed: int, runs: int, points: int, ties: bool) -> None:
     values, weights = drawn(seed, runs, points, ties=ties)
@@ -455,7 +456,7 @@ def test_quantiles_equal_the_naive_twin(seed: int, runs: int, points: int, ties:
     np.testing.assert_allclose(found, np.reshape(expected, (len(LEVELS), points)), rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 9))
 def test_equal_weights_give_the_quantiles_of_numpy(seed: int, runs: int) -> None:
     values, _ = drawn(seed, runs, 5)

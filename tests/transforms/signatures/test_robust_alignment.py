@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import robust_alignment as naive
 from tests.transforms.run_sets import Burst, polled
 from transforms.signatures.robust_alignment import (
@@ -31,7 +32,7 @@ from transforms.signatures.robust_alignment import (
 )
 from transforms.signatures.robust_template import Template
 
-BOUNDED = settings(max_examples=40, deadline=None)
+BOUNDED = settings(max_examples=examples(40), deadline=None)
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import robust_template as naive
 from transforms.signatures.robust_template import (
     DIP_S,
@@ -24,7 +25,7 @@ from transforms.signatures.robust_template import (
     heights,
 )
 
-BOUNDED = settings(max_examples=80, deadline=None)
+BOUNDED = settings(max_examples=examples(80), deadline=None)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def bursts_of(curve: list[float], marks: list[bool], step_s: float = 1.0) -> lis
 # ---- by chance
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.floats(0.01, 0.5), st.booleans())
 def test_common_is_what_the_binomial_tails_tell(seed: int, runs: int, level: float, ties: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -127,7 +128,7 @@ def curves(draw: st.DrawFn) -> tuple[list[float], list[bool]]:
     return curve, marks
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(curves(), st.sampled_from([0.5, 1.0, 2.0, 5.0, 60.0]))
 def test_bursts_equal_the_naive_twins(drawn: tuple[list[float], list[bool]], step_s: float) -> None:
     curve, marks = drawn

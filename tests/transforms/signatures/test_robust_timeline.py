@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import robust_timeline as naive
 from transforms.arrays import Reals
 from transforms.signatures.robust_timeline import SPANS, timeline
 
-BOUNDED = settings(max_examples=25, deadline=None)
+BOUNDED = settings(max_examples=examples(25), deadline=None)
 
 
 def even_levels(points: int, level: float) -> list[Reals]:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import similarity as naive
 from transforms.signatures import similarity
 from transforms.signatures.bursts import Bursts, bursts_of
@@ -59,7 +60,7 @@ def test_figures_by_hand() -> None:
     assert volume_ratio(of(1, 2), of(1, 0, 1)) == pytest.approx(1.5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(curves, curves)
 def test_as_the_naive_twin(found: list[float], truth: list[float]) -> None:
     # what is left of a spread below rounding is no spread
@@ -151,7 +152,7 @@ def placed(steps: list[tuple[int, int, int]]) -> list[tuple[float, float, float]
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(spans, spans, st.floats(0, 6))
 def test_matching_is_as_the_naive_twins_best(
     found: list[tuple[int, int, int]], truth: list[tuple[int, int, int]], tolerance_s: float

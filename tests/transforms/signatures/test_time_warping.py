@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.signatures import time_warping as naive
 from transforms.arrays import Ints, Ragged, Reals
 from transforms.signatures.sample_sets import SampleSet
@@ -56,7 +57,7 @@ def test_the_cost_is_that_of_dtw_python(seed: int) -> None:
     assert cost(first, second, path) == pytest.approx(expected.distance, rel=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_paths_cost_as_much_as_the_naive_twins(data: st.DataObject) -> None:
     rates = st.lists(st.one_of(st.just(0.0), st.integers(0, 4).map(float), st.floats(0, 1e9)), min_size=1, max_size=14)
@@ -74,7 +75,7 @@ def test_without_ties_the_path_is_the_naive_twins(seed: int) -> None:
     assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=14), st.integers(1, 14))
 def test_little_memory_makes_a_band(pairs: list[tuple[int, int]], band: int) -> None:
     first, second = np.array(pairs, dtype=np.float64).T
@@ -117,7 +118,7 @@ def test_a_drifting_burst_lies_at_the_mean_time_and_keeps_its_height() -> None:
     assert found.sum() == pytest.approx(40.0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(*[st.floats(0, 1e9)] * 3), min_size=1, max_size=25))
 def test_an_average_stays_between_the_least_and_the_most(points: list[tuple[float, float, float]]) -> None:
     values = np.array(points).T

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.synthetic import contention as naive
 from transforms.synthetic.contention import Chains, Pipe, fair_rates, share
 
@@ -76,7 +77,7 @@ steps = st.tuples(
 several = st.lists(st.tuples(st.floats(0, 20), st.lists(steps, max_size=4)), min_size=1, max_size=5)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(several, st.floats(5, 60), st.floats(0, 0.3), st.floats(1, 200))
 def test_no_byte_is_lost_and_no_limit_broken(
     runs: list[tuple[float, list[Step]]], capacity: float, loss: float, until: float
@@ -93,7 +94,7 @@ def test_no_byte_is_lost_and_no_limit_broken(
     assert (took >= (plan.volume_bytes / plan.peak_bytes_per_s)[is_over] - 2e-6).all()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0.1, 50), st.sampled_from([0.5, 1.0, 4.0])), max_size=6),
     st.floats(1, 60),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from transforms.synthetic.polling import Faults, arrivals, perfect, split
 
 NONE = Faults(lost_ratio=0, late_ratio=0, repeated_ratio=0, block_s=0, controller_outage_s=(0, 0), outage_s=(0, 0))
@@ -15,7 +16,7 @@ DAY = 8640
 STEP = 10.0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.floats(0, 1e12), min_size=1, max_size=80), st.integers(1, 12), st.integers(0, 5))
 def test_controllers_count_every_byte_once(volumes: list[float], count: int, seed: int) -> None:
     total = np.array(volumes)

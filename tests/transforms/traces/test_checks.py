@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.compressed import (
     class_ranks,
     compressed_traces,
@@ -62,7 +63,7 @@ def refuses(trace: CompressedTrace, words: str) -> None:
 
 
 @given(compressed_traces())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_valid_traces_pass(trace: CompressedTrace) -> None:
     check(trace)
 
@@ -224,7 +225,7 @@ def changed(draw: Any, vector: Vector) -> Vector:
 
 
 @given(st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_changes_are_found(data: st.DataObject) -> None:
     trace = data.draw(compressed_traces(most_processes=8))
     if not trace.classes:
@@ -262,7 +263,7 @@ def rank_lists(draw: st.DrawFn) -> Progression:
 
 
 @given(rank_lists(), rank_lists())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_ranks_in_two_classes_are_found(one: Progression, other: Progression) -> None:
     trace = CompressedTrace(10**6, (RankClass((one,), (BARRIER,)), RankClass((other,), (BARRIER,))))
     if set(values((one,)).tolist()) & set(values((other,)).tolist()):

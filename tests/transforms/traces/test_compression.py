@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.call_texts import arguments
 from tests.compressed import class_ranks, nodes
 from tests.naive.traces import compression as naive
@@ -111,13 +112,13 @@ def streams(draw: st.DrawFn) -> list[Ranked]:
     return found
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(streams())
 def test_any_calls_come_back(ranks: list[Ranked]) -> None:
     sound(compress(8, ranks), ranks)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(programs())
 def test_programs_come_back_and_ranks_that_call_the_same_are_of_one_class(drawn: tuple[int, list[Made]]) -> None:
     process_count, made = drawn
@@ -131,7 +132,7 @@ def test_programs_come_back_and_ranks_that_call_the_same_are_of_one_class(drawn:
     assert sorted(chain.from_iterable(ranks_of(trace))) == [rank for rank in range(process_count) if own[rank]]
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(12))
 @given(st.lists(streams(), min_size=2, max_size=3))
 def test_traces_together_come_back_each(traces: list[list[Ranked]]) -> None:
     for ranks, trace in zip(traces, compress_together([(8, ranks) for ranks in traces]), strict=True):
@@ -286,7 +287,7 @@ def timed_streams(draw: st.DrawFn) -> list[Ranked]:
     return found
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(timed_streams())
 def test_gaps_and_durations_are_those_of_each_call_after_each_other(ranks: list[Ranked]) -> None:
     trace = compress(8, ranks)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests import compressed
+from tests.budget import examples
 from tests.naive.traces import expansion as naive
 from transforms.traces.expansion import (
     SCHEMA,
@@ -46,7 +47,7 @@ def loop(counts: tuple[int, ...], *body: Call | Loop) -> Loop:
 # ---- against the twin
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(compressed.compressed_traces())
 def test_ranks_are_as_a_walk_through_the_loops_finds_them(trace: CompressedTrace) -> None:
     for rank in range(trace.process_count):

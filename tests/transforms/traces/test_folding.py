@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.traces import folding as naive
 from tests.naive.traces.folding import Program
 from transforms.traces import folding
@@ -77,14 +78,14 @@ def programs(draw: st.DrawFn, least: int = 1) -> tuple[Program, Program]:
     return ((1,), one), ((1,), other)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(programs())
 def test_calls_of_loops_in_loops_that_iterate_unequally_often_come_back(pair: tuple[Program, Program]) -> None:
     for program in pair:
         folded(naive.expanded(program)[:5000])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(programs(least=2))
 def test_a_program_has_one_shape_however_often_its_loops_iterate(pair: tuple[Program, Program]) -> None:
     folder = Folder()

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.compressed import compressed_traces, file_per_process, table_one, table_one_posix
 from transforms.traces.frames import SCHEMA, from_frame, to_frame
 from transforms.traces.trace import CompressedTrace
@@ -19,7 +20,7 @@ Rows = list[dict[str, Any]]
 
 
 @given(compressed_traces())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_there_and_back(trace: CompressedTrace) -> None:
     frame = to_frame(trace)
     assert frame.schema == SCHEMA
@@ -139,7 +140,7 @@ def test_deep_loops_are_told_before_they_are_built() -> None:
 
 
 @given(compressed_traces(most_processes=4, most_depth=1), st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_any_cell_lost_or_taken_from_elsewhere_is_refused_or_valid(trace: CompressedTrace, data: st.DataObject) -> None:
     rows = to_frame(trace).to_dicts()
     if not rows:

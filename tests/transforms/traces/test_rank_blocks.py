@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.traces import expansion as naive
 from transforms.traces.progressions import Listed, Progression
 from transforms.traces.rank_blocks import block_of, divided, moving, of_share, refined
@@ -30,7 +31,7 @@ def vectors(draw: st.DrawFn, process_count: int) -> Vector:
     return tuple(shares)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.data())
 def test_blocks_of_several_vectors_have_the_values_of_their_ranks(data: st.DataObject) -> None:
     process_count = data.draw(st.integers(1, 24))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests import compressed
+from tests.budget import examples
 from tests.naive.traces import expansion as naive
 from tests.spmd_programs import FORMS
 from transforms.traces.progressions import Listed, Progression
@@ -88,7 +89,7 @@ def test_volumes_of_each_execution() -> None:
 # ---- calls within calls
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(compressed.compressed_traces())
 def test_calls_within_others_are_those_that_a_walk_finds(trace: CompressedTrace) -> None:
     for rank_class in trace.classes:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.call_texts import arguments
 from tests.naive.traces import templates as naive
 from tests.naive.traces.templates import Signature
@@ -46,7 +47,7 @@ def of_texts(*texts: str, module: str = "POSIX") -> list[tuple[tuple[str, ...], 
     return [(template.texts, template.widths, numbers) for template, numbers in rows]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(
     st.lists(
         st.tuples(

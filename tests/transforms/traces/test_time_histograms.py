@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.traces import time_histograms as naive
 from transforms.traces.time_histograms import EMPTY, Bins, gaps_and_durations, histograms, merged
 from transforms.traces.trace import TimeBin, TimeHistogram
@@ -73,7 +74,7 @@ def test_misuse_is_told(values: list[float], groups: list[int], count: int) -> N
         histograms(np.array(values), np.array(groups), count)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(times, st.integers(0, 3)), max_size=60))
 def test_histograms_are_those_of_the_obvious_twin(pairs: list[tuple[float, int]]) -> None:
     values = np.array([time for time, _ in pairs], float)
@@ -94,7 +95,7 @@ def test_histograms_are_those_of_the_obvious_twin(pairs: list[tuple[float, int]]
 # ---- merging
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(rows_of_times, min_size=1, max_size=6))
 def test_merged_statistics_are_exact_and_bins_hold(parts: list[list[float]]) -> None:
     found = merged(of(*part) for part in parts)
@@ -128,7 +129,7 @@ def test_merging_nothing_and_one() -> None:
 # ---- bins
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.floats(0, 1), st.floats(0.01, 0.99), st.floats(0.1, 10), st.floats(0, 5))
 def test_shares_sums_and_times_of_a_bin_agree(share: float, middle: float, width: float, least: float) -> None:
     bins = Bins.of([TimeBin(7, least, least + middle * width, least + width)])
@@ -157,7 +158,7 @@ def test_a_gap_that_the_tick_makes_negative_is_none() -> None:
     assert gaps.tolist() == [0.0, 0.0]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9), st.integers(0, 9)), max_size=50))
 def test_gaps_are_those_of_the_obvious_twin(calls: list[tuple[int, int, int]]) -> None:
     levels = np.array([level for level, _, _ in calls], np.int32)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests import compressed, spmd_programs
+from tests.budget import examples
 from tests.naive.traces.totals import Made, asked_of
 from tests.spmd_programs import FORMS
 from transforms.traces.expansion import rank_calls
@@ -45,7 +46,7 @@ def _expected(trace: CompressedTrace) -> Sums:
     return _summed(rows)
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
 @given(spmd_programs.programs())
 def test_intervals_are_the_requests_of_all_ranks(program: tuple[int, list[Made]]) -> None:
     trace = spmd_programs.compressed(*program)

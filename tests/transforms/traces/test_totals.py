@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests import compressed, spmd_programs
+from tests.budget import examples
 from tests.naive.traces import totals as naive
 from tests.spmd_programs import FORMS
 from transforms.traces.progressions import Progression
@@ -53,7 +54,7 @@ def assert_files_agree(rows: list[FileTotal], own: naive.File, *, has_path: bool
         assert sum(known) == own.bytes[False, "write"]
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(spmd_programs.programs())
 def test_totals_are_those_of_all_calls(program: tuple[int, list[naive.Made]]) -> None:
     process_count, made = program
@@ -61,7 +62,7 @@ def test_totals_are_those_of_all_calls(program: tuple[int, list[naive.Made]]) ->
     assert_agree(found, naive.totals(made, FORMS))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(compressed.compressed_traces())
 def test_calls_of_any_trace_are_counted(trace: CompressedTrace) -> None:
     expected = naive.totals(naive.calls_of(trace), FORMS)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.compressed import compressed_traces, nodes
 from tests.naive.traces import vectors as naive
 from transforms.traces import vectors
@@ -218,7 +219,7 @@ def test_tables_of_ranks_with_unequally_many_values_have_no_columns() -> None:
 # ---- bounds
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=examples(12))
 @given(compressed_traces())
 def test_bounds_are_those_of_all_values(trace: CompressedTrace) -> None:
     def vectors_in(trace: CompressedTrace) -> list[Vector]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from warehouse.errors import InputRefused
 from warehouse.following.files import EDGE_BYTES, FollowedFile, Position
 
@@ -297,7 +298,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, most_bytes=st.sampled_from([3, 50, 1 << 20]))
 def test_whatever_happens_each_byte_comes_once(tmp_path: Path, steps: list[tuple[str, bool]], most_bytes: int) -> None:
     """After each step all is read, perhaps by another process; what comes is what the step has written."""

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from warehouse.errors import InputRefused
 from warehouse.sources.darshan import layout as darshan_layout
 from warehouse.sources.darshan.layout import Layout, Region, examine
@@ -223,7 +224,7 @@ def test_partial_modules(tmp_path: Path) -> None:
     assert [region.is_partial for region in layout.regions] == [False, False, True]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(cuts=st.lists(st.integers(0, 3000), max_size=6), counts=st.lists(st.integers(0, 20), min_size=1, max_size=8))
 def test_streams_may_be_cut_anywhere(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int], counts: list[int]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from warehouse.sources.darshan.stripes import Stripes
 
 #: (size, count, pattern, flags, start, end, mirror)
@@ -89,7 +90,7 @@ def layouts(draw: st.DrawFn) -> list[tuple[int, list[tuple[Component, list[int]]
     return files
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(layouts(), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 60)), min_size=1, max_size=20))
 def test_targets_are_those_of_the_obvious_way(
     files: list[tuple[int, list[tuple[Component, list[int]]]]], requests: list[tuple[int, int]]

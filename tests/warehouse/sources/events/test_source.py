@@ -17,6 +17,7 @@ from flows.landing import Told
 from flows.settings import Settings
 from flows.single.one_input import TraceInput, opened
 from tests import request_event_files
+from tests.budget import examples
 from tests.request_event_files import Plan
 from warehouse.contracts import frames
 from warehouse.contracts.events import REQUEST_EVENTS
@@ -143,7 +144,7 @@ def test_other_columns_and_their_order_do_not_matter(tmp_path: Path) -> None:
     assert landed(tmp_path / "events.csv")["request_events"].equals(plain["request_events"])
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.permutations(GOOD), st.integers(1, 400))
 def test_events_land_by_time_whatever_their_order(tmp_path: Path, lines: list[str], block_bytes: int) -> None:
     whole = of(tmp_path, *GOOD)["request_events"]
@@ -293,7 +294,7 @@ def test_columns_of_another_kind_are_refused(tmp_path: Path) -> None:
         landed(path)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from([*GOOD, "", ",,,", '"', "a,b", GOOD[1][:20], GOOD[1] + "\x00", "é" * 30]), max_size=9))
 def test_no_text_is_lost_or_raises_anything_else(tmp_path: Path, lines: list[str]) -> None:
     try:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.warehouse.extrapolation_records import EXTRAPOLATED, REFUSED, sha256, traces
 from warehouse.errors import InputRefused
 from warehouse.sources.extrapolations import record as extrapolation_json
@@ -53,7 +54,7 @@ def refusal_of(content: object) -> InputRefused:
 # ---- what is written is read
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(record=records())
 def test_a_record_is_read_as_it_was_written(record: Record) -> None:
     assert parse(record.text().encode()) == record
@@ -199,7 +200,7 @@ def test_a_record_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     assert refusal_of(document()).reason == "The record of the extrapolation is longer than 100 bytes."
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_any_damage_is_refused_or_harmless(data: st.DataObject) -> None:
     content = bytearray(REFUSED.text().encode())

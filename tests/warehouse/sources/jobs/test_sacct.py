@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.warehouse.sources.log_reading import content_lines, read_log
 from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.errors import InputRefused, UsageError
@@ -494,7 +495,7 @@ def as_cell(value: object, epoch: bool) -> str:
     return str(value)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_written_records_read_back_equal_in_any_order_and_choice_of_fields(tmp_path: Path, data: st.DataObject) -> None:
     records = data.draw(st.lists(_records, min_size=1, max_size=8))

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.warehouse.sources.log_reading import read_log
 from warehouse.errors import InputRefused
 from warehouse.sources.jobs.sacct_json import SOURCE
@@ -330,7 +331,7 @@ def test_every_record_of_a_damaged_export_lands_or_is_refused(tmp_path: Path, se
     assert sorted(rows["line"].to_list() + refused["line"].to_list()) == list(range(1, record_count + 1))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.recursive(

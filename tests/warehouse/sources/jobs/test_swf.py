@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.warehouse.sources.log_reading import content_lines, read_log
 from warehouse.errors import InputRefused
 from warehouse.sources.jobs.swf import FIELDS, SOURCE, STATES
@@ -146,7 +147,7 @@ def test_a_log_that_does_not_say_when_it_begins_is_refused_whole(tmp_path: Path,
         read_lines(tmp_path, *comments, LINE)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(

@@ -12,6 +12,7 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.warehouse.sources.batch_reading import read_input
 from warehouse.errors import InputRefused
 from warehouse.sources.polls import csv, polls
@@ -199,7 +200,7 @@ LINE = st.one_of(ROW, ROW, ROW, st.sampled_from(["", "a,b", ",,,,", "a,b,c,d,"])
 
 
 @given(st.lists(LINE, max_size=12), st.booleans())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_blocks_and_the_fast_path_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], has_end: bool
 ) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
+from tests.budget import examples
 from warehouse.errors import InputRefused
 from warehouse.sources.polls.grids import Edge, edges
 
@@ -45,7 +46,7 @@ def test_fewer_than_two_times_make_no_grid(times: list[float]) -> None:
 
 
 @given(st.lists(st.integers(-3, 40), max_size=15), st.sampled_from(["left", "right"]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_good_steps_rise_and_intervals_do_not_overlap(times: list[int], edge: Edge) -> None:
     kept: list[int] = []
     for time in times:

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.warehouse.sources.batch_reading import read_input
 from tests.warehouse.sources.lmt_tables import Rows, database
 from warehouse.errors import InputRefused, UsageError
@@ -210,7 +211,7 @@ def test_what_is_no_lmt_database_is_refused_for_good(tmp_path: Path) -> None:
         on(path)
 
 
-@settings(max_examples=7, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(7), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     counters=st.lists(st.lists(st.integers(0, 60), min_size=2, max_size=14), min_size=1, max_size=2),
     looks=st.sets(st.integers(1, 14), max_size=6),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
 from transforms.predictions.automaton import CAUSES
 from transforms.predictions.intervals import OUTCOMES
@@ -70,7 +71,7 @@ ROWS = st.fixed_dictionaries({column.name: value_of(column) for column in TABLE.
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(ROWS)
 def test_any_row_comes_back_as_it_was(row: dict[str, Any]) -> None:
     line = line_of(row)

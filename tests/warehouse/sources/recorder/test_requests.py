@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.sources.recorder import requests as naive
 from tests.warehouse.sources.recorder_calls import found, made, of_archive
 from warehouse.sources.recorder import requests as recorder_requests
@@ -316,7 +317,7 @@ def same_as_twin(calls: pl.DataFrame) -> None:
     assert named.select(columns).rows() == wanted
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.lists(st.lists(CALLS, max_size=25), min_size=1, max_size=2))
 def test_made_calls_are_as_the_twin_says(ranks: list[list[str]]) -> None:
     same_as_twin(pl.concat([made(*calls, rank=rank) for rank, calls in enumerate(ranks)]))

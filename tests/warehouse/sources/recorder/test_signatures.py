@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive import recorder_traces as naive
 from tests.naive.recorder_traces import USER, Call
 from tests.naive.sources.recorder import signatures as twin
@@ -259,7 +260,7 @@ calls_within = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(calls_within)
 def test_outer_calls_are_those_of_the_obvious_twin(calls: list[twin.Call]) -> None:
     found, kept = outer(signed(calls)), twin.outer(calls)

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive import recorder_traces as naive
 from tests.warehouse.sources.trace_landing import calls_of, expected, made_up, put, tables_of
 from warehouse.errors import InputRefused
@@ -80,7 +81,7 @@ def test_a_file_of_nothing_has_no_calls_and_one_of_no_calls_is_refused() -> None
         parsed(0, b"JobID|State\n")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.sampled_from([LINE, "nothing\n", "\n", "0.1 0.2 w 0 0 ( ä )\n"]), max_size=30), st.integers(1, 200))
 def test_pieces_change_nothing(lines: list[str], size: int) -> None:
     content = "".join([LINE, *lines]).encode()

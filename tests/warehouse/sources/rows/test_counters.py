@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.sources.rows import counters as naive
 from warehouse.sources.rows import counters
 
@@ -65,13 +66,13 @@ def test_no_reading_and_one_reading_have_no_rise(size: int) -> None:
 
 
 @given(st.lists(SMALL, min_size=1, max_size=4))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_polled_equals_its_naive_twin(groups: list[list[int]]) -> None:
     assert polled(*groups) == [flag for group in groups for flag in naive.polled(group)]
 
 
 @given(LARGE)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_what_has_no_flag_rose(values: list[int]) -> None:
     flags = polled(values)
     rises = counters.rises(np.array(values, np.int64)).tolist()
@@ -94,13 +95,13 @@ def test_a_fall_below_all_before_starts_anew() -> None:
 
 
 @given(SMALL)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_confirmed_equals_its_naive_twin(values: list[int]) -> None:
     assert confirmed(values) == naive.confirmed(values)
 
 
 @given(st.one_of(SMALL, LARGE))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_confirmed_rises_sum_to_what_each_segment_gained(values: list[int]) -> None:
     found = confirmed(values)
     assert all(rise >= 0 for rise, _ in found)

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.sources.rows.times import to_utc
 from warehouse.errors import UsageError
 from warehouse.sources.rows import times
@@ -100,7 +101,7 @@ def test_columns_without_any_time(dtype: type[pl.DataType]) -> None:
     assert times.parse(pl.Series([None, None], dtype=dtype), "UTC", "end")["instant"].null_count() == 2
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.sampled_from(ZONES),
     st.lists(
@@ -128,7 +129,7 @@ def test_local_times_agree_with_zoneinfo_one_by_one(zone: str, locals_: list[dat
             assert (instant, reason) == (expected, None)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=20), st.sampled_from(ZONES))
 def test_any_text_is_an_instant_or_null_or_a_fault(texts: list[str], zone: str) -> None:
     parsed = times.parse(pl.Series(texts), zone, "end")

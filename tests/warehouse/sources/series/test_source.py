@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.sources.rows import counters as naive
 from tests.warehouse.sources.batch_reading import read_input
 from warehouse.contracts.series import SERIES
@@ -189,7 +190,7 @@ def test_only_series_are_recognized(text: str, expected: bool) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 20)), min_size=2, max_size=30))
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_volumes_are_what_the_naive_twin_confirms(tmp_path: Path, readings: list[tuple[int, int]]) -> None:
     times = np.cumsum([gap for gap, _ in readings])
     values = [value for _, value in readings]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.flushed_traces import HOSTILE, IO_TIME, LINES, array_of, joined, line_of, plain
 from warehouse.errors import InputRefused
 from warehouse.following.flushes import EVENTS, Flush
@@ -228,7 +229,7 @@ def test_what_cannot_be_followed_is_refused_until_it_is_another_file(path: Path,
 # ---- anything at any moment
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(LINES, LINES, HOSTILE), min_size=1, max_size=12).map(b"".join), st.data())
 def test_growth_and_kills_at_any_moment_change_nothing(tmp_path: Path, content: bytes, data: st.DataObject) -> None:
     path = tmp_path / "trace"
@@ -260,7 +261,7 @@ def timed(rates: list[float]) -> list[bytes]:
     return [line_of(("write_sync", [(rate, float(number), 1.0)])) for number, rate in enumerate(rates)]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SINGLE.map(timed), st.data())
 def test_rotations_between_lines_lose_and_double_nothing(
     tmp_path: Path, lines: list[bytes], data: st.DataObject
@@ -293,7 +294,7 @@ def test_rotations_between_lines_lose_and_double_nothing(
     assert [flush.events[-1:] == ("end",) for flush in found].count(True) == 1
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(SINGLE.map(timed), min_size=1, max_size=4), st.data())
 def test_runs_that_replace_each_other_are_told_apart(
     tmp_path: Path, runs: list[list[bytes]], data: st.DataObject

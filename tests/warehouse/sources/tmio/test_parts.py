@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Reading
 from warehouse.sources.tmio import parts as tmio_parts, source
@@ -142,7 +143,7 @@ def test_memory_does_not_grow_with_the_flushes(tmp_path: Path) -> None:
     assert peak(100) < 1.5 * peak(5)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.binary(max_size=300),
     st.sampled_from([b"", b'{"read_sync": ', b"\x9e\xa9read_sync", struct.pack(">BI", 0xDD, 14)]),
@@ -156,7 +157,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes, start: by
         return
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_flaw_in_a_good_trace_is_survived(tmp_path: Path, data: st.DataObject) -> None:
     packed = msgpack.packb(array("write_sync", phase(3, 0, 1), total=3)) * 3

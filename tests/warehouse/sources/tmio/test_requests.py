@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.budget import examples
 from tests.naive.sources.tmio import source as naive
 from warehouse.contracts import frames
 from warehouse.sources.rows import traced
@@ -36,7 +37,7 @@ def tables(path: Path) -> dict[str, pl.DataFrame]:
     return {name: pl.concat(parts) for name, parts in found.items()}
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.tuples(NUMBERS, TIMES, TIMES), max_size=8), min_size=1, max_size=4))
 def test_requests_equal_the_slow_twins(tmp_path: Path, flushes: list[list[tuple[float, float, float]]]) -> None:
     path = tmp_path / "trace"

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
 from tests.flushed_traces import (
     ARRAYS,
     GOOD_PHASES,
@@ -58,14 +59,14 @@ SIZES = st.lists(st.integers(1, 90), min_size=1, max_size=6)
 # ---- the same however it arrives
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.one_of(LINES, LINES, HOSTILE), max_size=12).map(b"".join), SIZES, st.integers(0, 40))
 def test_lines_give_the_same_flushes_in_any_pieces(content: bytes, sizes: list[int], cut: int) -> None:
     content = LINE + content[: max(len(content) - cut, 0)]
     assert list(map(plain, fed(content, sizes))) == list(map(plain, at_once(content)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.one_of(ARRAYS, ARRAYS, ARRAYS, st.sampled_from([b"\x01", b"\xc1", b"\x91\x01"])), max_size=12),
     SIZES,
@@ -77,7 +78,7 @@ def test_arrays_give_the_same_flushes_in_any_pieces(arrays: list[bytes], sizes: 
     assert list(map(plain, fed(content, sizes))) == list(map(plain, at_once(content)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.one_of(LINES, LINES, HOSTILE), max_size=12).map(b"".join), st.data())
 def test_a_stream_goes_on_after_any_flush(content: bytes, data: st.DataObject) -> None:
     content = LINE + content
@@ -89,7 +90,7 @@ def test_a_stream_goes_on_after_any_flush(content: bytes, data: st.DataObject) -
     assert list(map(plain, rest)) == list(map(plain, whole[place + 1 :]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(MODES), GOOD_PHASES, min_size=1, max_size=3).map(
@@ -104,7 +105,7 @@ def test_flushes_equal_the_slow_twins(lines: list[bytes]) -> None:
     assert [requests_of(flush.moves) for flush in at_once(content)] == naive.flushes(content.decode())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(GOOD_PHASES, min_size=1, max_size=4), st.data())
 def test_what_is_handed_over_early_counts_once(
     flushes: list[list[tuple[float, float, float]]], data: st.DataObject
