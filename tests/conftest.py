@@ -7,10 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.budget import examples
 
 # Hundreds of processes import the same modules: what is compiled is kept, even where Python was told to keep nothing.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# of properties that say nothing of it
+settings.register_profile("iosig", max_examples=examples(100))
+settings.load_profile("iosig")
 
 _ROOT = Path(__file__).resolve().parent.parent
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given as examples, settings, strategies as st
 
-from tests.budget import examples
+from tests import budget
 from tests.naive import grid_steps as naive
 from tests.sql.given import DAY, Select, at, expect, filled
 from warehouse.contracts.samples import GRID_STEPS
@@ -170,7 +170,7 @@ def ticks_of(polls: list[naive.Poll], controllers: int) -> pl.DataFrame:
     )
 
 
-@settings(max_examples=examples(12), deadline=None)
+@settings(max_examples=budget.examples(12), deadline=None)
 @examples(polled(), st.sampled_from([S // 2, 2 * S, 5 * S]), st.integers(0, 5 * S), st.integers(1, 3))
 def test_every_byte_is_in_one_step(
     select: Select, polls: list[naive.Poll], step_us: int, phase_us: int, controllers: int

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given as examples, settings, strategies as st
 
-from tests.budget import examples
+from tests import budget
 from tests.naive import server_io as naive
 from tests.sql.given import DAY, Select, at, expect, filled, rows
 from warehouse.contracts import samples
@@ -312,7 +312,7 @@ def ticks_of(found: list[naive.Poll]) -> pl.DataFrame:
     )
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=budget.examples(10), deadline=None)
 @examples(polls(), st.lists(st.tuples(st.just("filesystem"), st.integers(-9, 60), st.integers(0, 30)), min_size=5))
 def test_volumes_are_those_of_the_naive_twin(
     select: Select, found: list[naive.Poll], times: list[tuple[str | None, int, int | None]]
@@ -330,7 +330,7 @@ def test_volumes_are_those_of_the_naive_twin(
         assert row["mean_bytes_per_s"] == (pytest.approx(volume / covered_s) if mine else None)
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=budget.examples(10), deadline=None)
 @examples(
     st.lists(
         st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 12), st.none() | st.integers(0, 6)),
@@ -363,7 +363,7 @@ def sampled(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     return filled(SAMPLES, pl.DataFrame(found, schema_overrides={"sample_bytes_per_s": pl.List(pl.Float64)}))
 
 
-@settings(max_examples=examples(10), deadline=None)
+@settings(max_examples=budget.examples(10), deadline=None)
 @examples(
     polls(),
     st.lists(st.tuples(st.just("filesystem"), st.integers(-9, 60), st.integers(0, 12)), min_size=5, max_size=12),
