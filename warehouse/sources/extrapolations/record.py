@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from warehouse.errors import InputRefused
+from warehouse.sources.rows.documents import MalformedError, flag, items, members, text
 
 MARK = "iosig-extrapolation"
 VERSION = 1
@@ -128,10 +129,6 @@ def as_json(value: object) -> str:
 # ---- reading
 
 
-class _MalformedError(ValueError):
-    """A place of the record that is not as it should be."""
-
-
 def parse(content: bytes) -> Record:
     """Read a record from its JSON; raises InputRefused for whatever is none of ours, whole and consistent."""
     if len(content) > MOST_BYTES:
@@ -150,81 +147,45 @@ def parse(content: bytes) -> Record:
             "Land it with the iosig that wrote it.",
         )
     try:
-        return consistent(_record(document))
-    except _MalformedError as error:
+        return consistent(_RECORD(document, ""))
+    except MalformedError as error:
         raise InputRefused(f"The record of the extrapolation is damaged: {error}.", _REMEDY) from error
-
-
-def _record(document: Mapping[str, object]) -> Record:
-    names = ("format", "version", *(field.name for field in fields(Record)))
-    found = _members(document, "the record", names)
-    if found["version"] != VERSION or not _is_whole(found["version"]):
-        raise _MalformedError(f"version is not {VERSION}")
-    traces = _list(found["traces"], "traces", _trace)
-    if not 1 <= len(traces) <= MOST_TRACES:
-        raise _MalformedError(f"traces has {len(traces):,} members, not 1 to {MOST_TRACES:,}")
-    return Record(
-        traces=tuple(sorted(traces)),
-        has_nested_calls=_flag(found["has_nested_calls"], "has_nested_calls"),
-        process_count=_process_count(found["process_count"], "process_count"),
-        outcome=_outcome(found["outcome"], "outcome"),
-        models=_list(found["models"], "models", _model),
-        refused_fields=_list(found["refused_fields"], "refused_fields", _refused_field),
-        totals=_totals(found["totals"], "totals"),
-    )
 
 
 def consistent(record: Record) -> Record:
     """Return the record; raises ValueError if its outcome is not that of its refused fields."""
     if any(refused.outcome == _DONE for refused in record.refused_fields):
-        raise _MalformedError(f"a refused field has the outcome {_DONE}")
+        raise MalformedError(f"a refused field has the outcome {_DONE}")
     expected = record.refused_fields[0].outcome if record.refused_fields else _DONE
     if record.outcome != expected:
-        raise _MalformedError(f"the outcome is {record.outcome}, and its refused fields say {expected}")
+        raise MalformedError(f"the outcome is {record.outcome}, and its refused fields say {expected}")
     if record.outcome != _DONE and record.totals != Totals():
-        raise _MalformedError("there are totals of a trace that was refused")
+        raise MalformedError("there are totals of a trace that was refused")
     return record
 
 
-def _trace(value: object, place: str) -> GivenTrace:
-    found = _members(value, place, ("process_count", "sha256", "name"))
-    sha256 = _text(found["sha256"], f"{place}.sha256")
-    if not _SHA256.fullmatch(sha256):
-        raise _MalformedError(f"{place}.sha256 is no SHA-256 in hex")
-    name = _text(found["name"], f"{place}.name")
-    if not 1 <= len(name) <= _MOST_NAME_CHARS:
-        raise _MalformedError(f"{place}.name has {len(name):,} characters, not 1 to {_MOST_NAME_CHARS:,}")
-    return GivenTrace(_process_count(found["process_count"], f"{place}.process_count"), sha256, name)
+def _version(value: object, place: str) -> int:
+    if value != VERSION or not _is_whole(value):
+        raise MalformedError(f"{place} is not {VERSION}")
+    return VERSION
 
 
-def _model(value: object, place: str) -> FieldModel:
-    return FieldModel(**_members(value, place, ("field", "formula"), _text))
+def _sha256(value: object, place: str) -> str:
+    if not _SHA256.fullmatch(found := text(value, place)):
+        raise MalformedError(f"{place} is no SHA-256 in hex")
+    return found
 
 
-def _refused_field(value: object, place: str) -> RefusedField:
-    found = _members(value, place, ("outcome", "field", "reason"), _text)
-    _outcome(found["outcome"], f"{place}.outcome")
-    return RefusedField(**found)
-
-
-def _totals(value: object, place: str) -> Totals:
-    return Totals(**_members(value, place, [field.name for field in fields(Totals)], _total))
-
-
-def _total(value: object, place: str) -> int | None:
-    return None if value is None else _number(value, place, 0, _MOST_TOTAL)
+def _name(value: object, place: str) -> str:
+    if not 1 <= len(found := text(value, place)) <= _MOST_NAME_CHARS:
+        raise MalformedError(f"{place} has {len(found):,} characters, not 1 to {_MOST_NAME_CHARS:,}")
+    return found
 
 
 def _outcome(value: object, place: str) -> str:
     if value not in _OUTCOMES:
-        raise _MalformedError(f"{place} is none of {', '.join(_OUTCOMES)}")
+        raise MalformedError(f"{place} is none of {', '.join(_OUTCOMES)}")
     return str(value)
-
-
-def _flag(value: object, place: str) -> bool:
-    if not isinstance(value, bool):
-        raise _MalformedError(f"{place} is neither true nor false")
-    return value
 
 
 def _is_whole(value: object) -> bool:
@@ -233,38 +194,61 @@ def _is_whole(value: object) -> bool:
 
 def _number(value: object, place: str, low: int, high: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise _MalformedError(f"{place} is no whole number from {low} to {high}")
+        raise MalformedError(f"{place} is no whole number from {low} to {high}")
     return value
 
 
-_process_count: Final = partial(_number, low=1, high=MOST_PROCESSES)
+def _total(value: object, place: str) -> int | None:
+    return None if value is None else _number(value, place, 0, _MOST_TOTAL)
 
 
-def _text(value: object, place: str) -> str:
-    if not isinstance(value, str):
-        raise _MalformedError(f"{place} is no text")
-    # JSON can spell half characters, which no column can hold.
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise _MalformedError(f"{place} is no valid Unicode text")
-    return value
+def _object(made: Callable[..., _T], readers: Mapping[str, _Read[Any]]) -> _Read[_T]:
+    """Return what reads an object that has these members and no others."""
+
+    def read(value: object, place: str) -> _T:
+        given = members(value, place or _WHOLE)
+        if missing := [name for name in readers if name not in given]:
+            raise MalformedError(f"{place or _WHOLE} has no {missing[0]}")
+        if len(given) > len(readers):
+            raise MalformedError(f"{place or _WHOLE} has more than {', '.join(readers)}")
+        return made(**{name: reader(given[name], f"{place}.{name}".lstrip(".")) for name, reader in readers.items()})
+
+    return read
+
+
+def _list(read: _Read[_T]) -> _Read[tuple[_T, ...]]:
+    return lambda value, place: tuple(read(each, f"{place}[{index}]") for index, each in enumerate(items(value, place)))
+
+
+def _traces(value: object, place: str) -> tuple[GivenTrace, ...]:
+    found = _list(_TRACE)(value, place)
+    if not 1 <= len(found) <= MOST_TRACES:
+        raise MalformedError(f"{place} has {len(found):,} members, not 1 to {MOST_TRACES:,}")
+    return tuple(sorted(found))
 
 
 def _anything(value: object, place: str) -> object:
     return value
 
 
-def _members(value: object, place: str, names: Any, read: _Read[Any] = _anything) -> dict[str, Any]:
-    """Return the members of an object, each read; it has these names and no others."""
-    if not isinstance(value, dict):
-        raise _MalformedError(f"{place} is no object")
-    if missing := [name for name in names if name not in value]:
-        raise _MalformedError(f"{place} has no {missing[0]}")
-    if len(value) > len(names):
-        raise _MalformedError(f"{place} has more than {', '.join(names)}")
-    return {name: read(value[name], f"{place}.{name}") for name in names}
+def _made(**known: Any) -> Record:
+    return Record(**{field.name: known[field.name] for field in fields(Record)})
 
 
-def _list(value: object, place: str, read: _Read[_T]) -> tuple[_T, ...]:
-    if not isinstance(value, list):
-        raise _MalformedError(f"{place} is no list")
-    return tuple(read(member, f"{place}[{index}]") for index, member in enumerate(value))
+_WHOLE = "the record"
+_process_count: Final = partial(_number, low=1, high=MOST_PROCESSES)
+_TRACE = _object(GivenTrace, {"process_count": _process_count, "sha256": _sha256, "name": _name})
+_RECORD = _object(
+    _made,
+    {
+        "format": _anything,
+        "version": _version,
+        "traces": _traces,
+        "has_nested_calls": flag,
+        "process_count": _process_count,
+        "outcome": _outcome,
+        "models": _list(_object(FieldModel, {"field": text, "formula": text})),
+        "refused_fields": _list(_object(RefusedField, {"outcome": _outcome, "field": text, "reason": text})),
+        "totals": _object(Totals, dict.fromkeys((field.name for field in fields(Totals)), _total)),
+    },
+)

@@ -20,6 +20,7 @@ from warehouse.sources.files.opening import DAMAGE, open_bytes
 from warehouse.sources.jobs.records import settle
 from warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch, Head, Reading, Source
 from warehouse.sources.rows import times as job_times
+from warehouse.sources.rows.documents import MalformedError, items, members, text
 from warehouse.sources.rows.rejects import Sifted
 
 Cells: TypeAlias = dict[str, str | None]
@@ -34,52 +35,32 @@ _SQUEUE_WORD = '"job_state"'
 _REMEDY = "Export the log anew with sacct --json."
 
 
-class _MalformedError(ValueError):
-    """A value of another kind than Slurm writes there."""
-
-
 def sniff(head: Head) -> bool:
     """Return whether the start is a JSON object with jobs as sacct writes them."""
-    text = head.text.lstrip("\ufeff \t\r\n")
-    lower = text.lower()
+    start = head.text.lstrip("\ufeff \t\r\n")
+    lower = start.lower()
     return (
-        text.startswith("{")
-        and '"jobs"' in text
-        and _SQUEUE_WORD not in text
+        start.startswith("{")
+        and '"jobs"' in start
+        and _SQUEUE_WORD not in start
         and any(word in lower for word in _SLURM_WORDS)
     )
 
 
 def _object(value: object, name: str) -> Mapping[str, object]:
-    if value is None:
-        return {}
-    if isinstance(value, dict):
-        return value
-    raise _MalformedError(f"{name} is no object")
+    return {} if value is None else members(value, name)
 
 
 def _list(value: object, name: str) -> list[object]:
-    if value is None:
-        return []
-    if isinstance(value, list):
-        return value
-    raise _MalformedError(f"{name} is no list")
+    return [] if value is None else items(value, name)
 
 
 def _text(value: object, name: str) -> str | None:
     """Return a text or number as text; NULL for null and empty."""
     if value is None:
         return None
-    if isinstance(value, str):
-        text = value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        text = str(value)
-    else:
-        raise _MalformedError(f"{name} is no text")
-    # JSON can spell half characters, which no column can hold.
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise _MalformedError(f"{name} is no valid Unicode text")
-    return text or None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return text(str(value) if is_number else value, name) or None
 
 
 def _number(value: object, name: str) -> str | None:
@@ -89,14 +70,14 @@ def _number(value: object, name: str) -> str | None:
             return None
         value = value.get("number")
         if isinstance(value, dict):
-            raise _MalformedError(f"{name} is no number")
+            raise MalformedError(f"{name} is no number")
     return _text(value, name)
 
 
 def _instant(times: Mapping[str, object], key: str) -> str | None:
     """Return epoch seconds as text; Slurm writes 0 for what has not happened."""
-    text = _number(times.get(key), f"time.{key}")
-    return None if text == "0" else text
+    seconds = _number(times.get(key), f"time.{key}")
+    return None if seconds == "0" else seconds
 
 
 def _state(value: object) -> str | None:
@@ -184,7 +165,7 @@ def _job(job: Mapping[str, object]) -> Cells:
 def _step(step: Mapping[str, object], of_job: Cells) -> Cells:
     """Return a step's cells; what is said once of the job holds of its steps."""
     if "reason" in of_job:
-        raise _MalformedError("its job is refused")
+        raise MalformedError("its job is refused")
     nodes = _object(step.get("nodes"), "nodes")
     names = [_text(node, "nodes.list") or "" for node in _list(nodes.get("list"), "nodes.list")]
     shared = ("user", "account", "cluster", "partition", "comment", "submitted_at")
@@ -214,13 +195,13 @@ def _records(jobs: list[object]) -> Iterator[tuple[Cells, object]]:
             record = _object(job, "the job")
             steps = _list(record.get("steps"), "steps")
             cells = _job(record)
-        except _MalformedError as error:
+        except MalformedError as error:
             cells = _malformed(error)
         yield cells, job
         for step in steps:
             try:
                 yield _step(_object(step, "the step"), cells), step
-            except _MalformedError as error:
+            except MalformedError as error:
                 yield _malformed(error), step
 
 

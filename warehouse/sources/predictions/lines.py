@@ -18,6 +18,7 @@ from warehouse.contracts import Column, Dtype
 from warehouse.contracts.predictions import PREDICTION_RECORDS, PREDICTIONS
 from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch
+from warehouse.sources.rows.documents import MalformedError, flag, text
 
 FORMAT = "iosig-prediction/1"
 #: no line that is written is longer; it bounds what is read at once
@@ -34,10 +35,6 @@ _INTERVAL = ("shortest_period_s", "typical_period_s", "longest_period_s", "proba
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _REMEDY = "Land what `iosig predict` printed, whole and unchanged."
 _CUT = "End the line or take it out; what follows the input prints it whole."
-
-
-class _WrongError(ValueError):
-    """A line or a value that is not as it should be, in the words of a reason."""
 
 
 # ---- writing
@@ -100,37 +97,34 @@ def _of_own_types(row: Mapping[str, Any]) -> dict[str, Any]:
         for name, is_nullable, check in _CHECKED
     }
     if checked["predicted_on"] != checked["predicted_at"].date():
-        raise _WrongError("predicted_on is not the day of predicted_at")
+        raise MalformedError("predicted_on is not the day of predicted_at")
     if checked["events"] and not all(map(_EVENT.fullmatch, checked["events"].split(","))):
-        raise _WrongError("events holds something else than names of events")
+        raise MalformedError("events holds something else than names of events")
     return checked
 
 
 def _require_names(found: Mapping[str, Any], names: tuple[str, ...]) -> None:
     if missing := [name for name in names if name not in found]:
-        raise _WrongError(f"there is no {missing[0]}")
+        raise MalformedError(f"there is no {missing[0]}")
     if len(found) > len(names):
-        raise _WrongError("there are members beside the columns")
+        raise MalformedError("there are members beside the columns")
 
 
 def _null(name: str, is_nullable: bool) -> Any:
     if not is_nullable:
-        raise _WrongError(f"{name} is NULL")
+        raise MalformedError(f"{name} is NULL")
     return None
 
 
 def _text(name: str, value: object) -> str:
-    if not isinstance(value, str) or "\x00" in value:
-        raise _WrongError(f"{name} is no text")
-    # JSON can spell half characters, which no column can hold.
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise _WrongError(f"{name} is no valid Unicode text")
-    return value
+    if isinstance(value, str) and "\x00" in value:
+        raise MalformedError(f"{name} is no text")
+    return text(value, name)
 
 
 def _int(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MOST_INT:
-        raise _WrongError(f"{name} is no whole number of 64 bits")
+        raise MalformedError(f"{name} is no whole number of 64 bits")
     return value
 
 
@@ -138,31 +132,29 @@ def _real(name: str, value: object) -> float:
     if type(value) is float and math.isfinite(value):
         return value
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise _WrongError(f"{name} is no number")
+        raise MalformedError(f"{name} is no number")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise _WrongError(f"{name} is no finite number")
+        raise MalformedError(f"{name} is no finite number")
     return number
 
 
 def _bool(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise _WrongError(f"{name} is neither true nor false")
-    return value
+    return flag(value, name)
 
 
 def _instant(name: str, value: object) -> datetime:
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise _WrongError(f"{name} is no instant in UTC")
+        raise MalformedError(f"{name} is no instant in UTC")
     return value.astimezone(UTC)
 
 
 def _date(name: str, value: object) -> date:
     if not isinstance(value, date) or isinstance(value, datetime):
-        raise _WrongError(f"{name} is no date")
+        raise MalformedError(f"{name} is no date")
     return value
 
 
@@ -179,7 +171,7 @@ _CHECKED = tuple((column.name, column.nullable, _CHECKS[column.dtype]) for colum
 
 def _intervals(value: object) -> list[dict[str, float | int]]:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise _WrongError("intervals is no list of objects")
+        raise MalformedError("intervals is no list of objects")
     for each in value:
         _require_names(each, _INTERVAL)
     return [
@@ -195,9 +187,9 @@ def row_of(line: str) -> dict[str, Any]:
     """Return the row of `predictions` that a line tells of; raises ValueError, with the reason, for what is none."""
     document = _loaded(line)
     if not isinstance(document, dict) or "format" not in document:
-        raise _WrongError("it is no object with a format")
+        raise MalformedError("it is no object with a format")
     if document["format"] != FORMAT:
-        raise _WrongError(f"its format is not {FORMAT}")
+        raise MalformedError(f"its format is not {FORMAT}")
     _require_names(document, ("format", *_NAMES))
     return _of_own_types({column.name: _heard(column, document[column.name]) for column in _TABLE.columns})
 
@@ -206,13 +198,13 @@ def _loaded(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except RecursionError as error:
-        raise _WrongError("it is no valid JSON: it is nested too deeply") from error
+        raise MalformedError("it is no valid JSON: it is nested too deeply") from error
     except json.JSONDecodeError as error:
-        raise _WrongError(f"it is no valid JSON: {error}") from error
+        raise MalformedError(f"it is no valid JSON: {error}") from error
 
 
 def _no_number(text: str) -> None:
-    raise _WrongError(f"{text} is no number in JSON")
+    raise MalformedError(f"{text} is no number in JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
@@ -224,7 +216,7 @@ def _heard(column: Column, value: Any) -> Any:
         return intervals_text(value)
     if column.name == "events":
         if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-            raise _WrongError("events is no list of texts")
+            raise MalformedError("events is no list of texts")
         return ",".join(value)
     if column.dtype in ("instant", "date") and value is not None:
         return _time(column, value)
@@ -234,11 +226,11 @@ def _heard(column: Column, value: Any) -> Any:
 def _time(column: Column, value: object) -> datetime | date:
     form, read = (_INSTANT, datetime.fromisoformat) if column.dtype == "instant" else (_DATE, date.fromisoformat)
     if not isinstance(value, str) or not form.fullmatch(value):
-        raise _WrongError(f"{column.name} is not in ISO 8601{' and UTC' if column.dtype == 'instant' else ''}")
+        raise MalformedError(f"{column.name} is not in ISO 8601{' and UTC' if column.dtype == 'instant' else ''}")
     try:
         return read(value)
     except ValueError as error:
-        raise _WrongError(f"{column.name} is no time: {error}") from error
+        raise MalformedError(f"{column.name} is no time: {error}") from error
 
 
 def read_batches(path: Path) -> Iterator[Batch]:

@@ -4,6 +4,7 @@
   where falls are told from traffic.
 - `delimited` (`read_cells`): Delimited text, cell by cell with its line number: the careful reader, for logs and
   for damaged tables.
+- `documents` (`MalformedError`, `text`, `flag`): Values of JSON documents, each held to what it should be.
 - `faults` (`sift`, `Fault`, `of_contract`): What is wrong with a row, said in one sentence: the checks
   that part good rows from refused ones.
 - `log_lines` (`blocks`): Lines of a text log in blocks of bounded size, each line with the header that holds for

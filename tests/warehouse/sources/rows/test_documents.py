@@ -1,0 +1,32 @@
+"""Values of documents: what is as it should be comes back, and what is not is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from warehouse.sources.rows.documents import MalformedError, flag, items, members, text
+
+
+@pytest.mark.parametrize(
+    ("read", "value"), [(text, ""), (text, "ä\U0001f4be"), (flag, False), (items, [1]), (members, {"a": None})]
+)
+def test_what_is_as_it_should_be(read: Callable[[object, str], object], value: object) -> None:
+    assert read(value, "a.b") is value
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "said"),
+    [
+        (text, 5, "is no text"),
+        (text, None, "is no text"),
+        (text, "x\ud800", "is no valid Unicode text"),
+        (flag, 1, "is neither true nor false"),
+        (items, {}, "is no list"),
+        (members, [], "is no object"),
+    ],
+)
+def test_what_is_not_is_named(read: Callable[[object, str], object], value: object, said: str) -> None:
+    with pytest.raises(MalformedError, match=rf"^a\.b {said}$"):
+        read(value, "a.b")
