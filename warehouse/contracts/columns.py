@@ -17,7 +17,7 @@ APPLICATION_ID = Column(
     "text",
     "One application of one user at one size: user/application/node_count, a slash in the user as %2F.",
 )
-NODE_COUNT = Column("node_count", "int", "Nodes that the job was given.", unit="nodes")
+NODE_COUNT = Column("node_count", "int", "Nodes that the job was given.")
 
 # ---- when
 STARTED_AT = Column("started_at", "instant", "When the job started.")
@@ -40,7 +40,7 @@ FILESYSTEM = Column(
 )
 READ_BYTES_PER_S = Column("read_bytes_per_s", "real", "Bytes read per second over the interval.")
 WRITE_BYTES_PER_S = Column("write_bytes_per_s", "real", "Bytes written per second over the interval.")
-BYTES_PER_S = Column("bytes_per_s", "real", "Bytes per second over the interval.", low=0)
+BYTES_PER_S = Column("bytes_per_s", "real", "Bytes per second over the interval.")
 READ_BYTES = Column("read_bytes", "int", "Bytes read in the interval or by the run.")
 WRITTEN_BYTES = Column("written_bytes", "int", "Bytes written in the interval or by the run.")
 FLAG = Column(
@@ -53,10 +53,8 @@ FLAG = Column(
 DIRECTION = Column("direction", "text", "Which way the bytes went, seen from the application.", choices=DIRECTIONS)
 
 # ---- a day of polls
-EXPECTED_CONTROLLER_COUNT = Column(
-    "expected_controller_count", "int", "Controllers that reported at all on that day.", unit="controllers"
-)
-POLL_COUNT = Column("poll_count", "int", "Polls that hold a value; of a run, in that direction.", unit="polls")
+EXPECTED_CONTROLLER_COUNT = Column("expected_controller_count", "int", "Controllers that reported at all on that day.")
+POLL_COUNT = Column("poll_count", "int", "Polls that hold a value; of a run, in that direction.")
 MISSING_RATIO = Column("missing_ratio", "real", "Share of the expected polls that hold no value.")
 PEAK_BYTES_PER_S = Column(
     "peak_bytes_per_s",
@@ -70,8 +68,8 @@ VOLUME_BYTES = Column("volume_bytes", "real", "Bytes moved: the sum of rate x in
 MEAN_BYTES_PER_S = Column(
     "mean_bytes_per_s", "real", "Volume over the time that the polls of a controller cover on average."
 )
-STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.", unit="steps")
-SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.", unit="samples")
+STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.")
+SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.")
 FIRST_AT = Column("first_at", "instant", "When the first run started.")
 LAST_AT = Column("last_at", "instant", "When the last run ended.")
 
@@ -111,22 +109,18 @@ JUDGED = (
 
 # ---- traces of clients
 TRACE_ID = Column("trace_id", "text", "The traced run: the first 16 hex digits of its trace's SHA-256.")
-PROCESS_COUNT = Column(
-    "process_count", "int", "Processes (MPI ranks) of the traced or extrapolated run.", unit="processes"
-)
+PROCESS_COUNT = Column("process_count", "int", "Processes (MPI ranks) of the traced or extrapolated run.")
 COVERED_RATIO = Column(
     "covered_ratio", "real", "Share of the bytes, of those that the layer's counters state, that this holds."
 )
-FILE_COUNT = Column("file_count", "int", "Files that the module or the run touched.", unit="files")
+FILE_COUNT = Column("file_count", "int", "Files that the module or the run touched.")
 FILE_NUMBER = Column(
     "file_number", "int", "The file within the trace; of Darshan, its record id as a signed number (two's complement)."
 )
 RANK = Column("rank", "int", "The process's number in the run; -1 where the record is of all together.", low=-1)
 BEGAN_S = Column("began_s", "real", "When it began: seconds since the trace's own zero.")
 CEASED_S = Column("ceased_s", "real", "When it was over: seconds since the trace's own zero.")
-REQUEST_COUNT = Column(
-    "request_count", "int", "Requests that the network is made of; of a followed run, all so far.", unit="requests"
-)
+REQUEST_COUNT = Column("request_count", "int", "Requests that the network is made of; of a followed run, all so far.")
 
 # ---- periods
 IS_DEFAULT = Column("is_default", "bool", "Whether this is the method whose answer to take if only one is wanted.")
@@ -136,26 +130,20 @@ WINDOW_START_S = Column(
     "From when the verdict holds: since the run's start, a trace's zero, or on the series' own clock.",
 )
 WINDOW_END_S = Column("window_end_s", "real", "Until when the verdict holds.")
-SAMPLING_HZ = Column("sampling_hz", "real", "Samples per second of the signal that was judged.", low=0)
-SAMPLE_COUNT_OF_SIGNAL = Column("sample_count", "int", "Samples of the signal that was judged.", unit="samples")
-FREQUENCY_HZ = Column("frequency_hz", "real", "Cycles per second of the dominant period.", low=0)
-PERIOD_S = Column("period_s", "real", "The dominant period: from one I/O phase to the next.", low=0)
+SAMPLING_HZ = Column("sampling_hz", "real", "Samples per second of the signal that was judged.")
+SAMPLE_COUNT_OF_SIGNAL = Column("sample_count", "int", "Samples of the signal that was judged.")
+FREQUENCY_HZ = Column("frequency_hz", "real", "Cycles per second of the dominant period.")
+PERIOD_S = Column("period_s", "real", "The dominant period: from one I/O phase to the next.")
 CONFIDENCE = Column(
     "confidence",
     "real",
     "The method's own confidence in its period: FTIO's c_d or c_a; for controlled, how even the cycles are.",
-    unit="1",
-    low=0,
-    high=1,
 )
 FALSE_ALARM_PROBABILITY = Column(
     "false_alarm_probability",
     "real",
     "How probable it is that noise (white, red, or bursts at random times) looks so periodic; for AUTOPERIOD, that "
     "white noise has so high a peak.",
-    unit="1",
-    low=0,
-    high=1,
 )
 
 # ---- quality and history

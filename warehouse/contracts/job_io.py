@@ -7,7 +7,6 @@ _CONCURRENT_JOB_COUNT = Column(
     "concurrent_job_count",
     "int",
     "Other application runs on the same file system that overlap in time, of those known when the row was made.",
-    unit="jobs",
 )
 _JOB_IO_OUTCOME = Column(
     "outcome",

@@ -5,7 +5,7 @@ from warehouse.contracts.types import Column, Table
 
 _ACCOUNT = Column("account", "text", "The account or project that pays for the job.")
 _PARTITION = Column("partition", "text", "The scheduler's partition or queue.")
-_TASK_COUNT = Column("task_count", "int", "Tasks (MPI ranks) that the job was given.", unit="tasks")
+_TASK_COUNT = Column("task_count", "int", "Tasks (MPI ranks) that the job was given.")
 _STATE = Column(
     "state",
     "text",

@@ -15,9 +15,7 @@ _SOURCE_NODE = Column(
 _TARGET_NODE = Column(
     "target_node", "text", "The inner node of the edge; a storage target is called by its number, such as OST 12."
 )
-_TRANSFER_COUNT = Column(
-    "transfer_count", "int", "Transfers: requests, or their pieces, from one node to another.", unit="transfers"
-)
+_TRANSFER_COUNT = Column("transfer_count", "int", "Transfers: requests, or their pieces, from one node to another.")
 _NETWORK_METRIC = Column(
     "metric",
     "text",
@@ -61,7 +59,7 @@ NETWORK_RUNS = Table(
             "group_sizes", "ints", "How many members of each layer are one node.", unit="members", low=1, nullable=True
         ),
         Column("node_counts", "ints", "Nodes of each layer.", unit="nodes", low=0, nullable=True),
-        Column("window_count", "int", "Time windows of the run.", unit="windows", nullable=True),
+        Column("window_count", "int", "Time windows of the run.", nullable=True),
         Column("window_s", "real", "The length of a time window.", low=0, nullable=True),
         Column(
             "negative_count",
@@ -79,13 +77,7 @@ NETWORK_RUNS = Table(
             choices=("corrected", "no_collective_open", "no_times", "one_rank"),
             nullable=True,
         ),
-        Column(
-            "skew_file_count",
-            "int",
-            "Files by whose opens the ranks' clocks were compared.",
-            unit="files",
-            nullable=True,
-        ),
+        Column("skew_file_count", "int", "Files by whose opens the ranks' clocks were compared.", nullable=True),
         Column(
             "skew_range_s",
             "real",
@@ -164,23 +156,19 @@ NETWORK_PATTERNS = Table(
             choices=("circular", "striped", "noisy", "outlier"),
             nullable=True,
         ),
-        Column("active_node_count", "int", "Outer nodes with transfers whose value is known.", unit="nodes"),
+        Column("active_node_count", "int", "Outer nodes with transfers whose value is known."),
         _TRANSFER_COUNT,
         Column(
             "node_spread",
             "real",
             "How far the nodes' means lie apart: their robust standard deviation, less what the number of their "
             "transfers explains.",
-            unit="octaves",
-            low=0,
             nullable=True,
         ),
         Column(
             "edge_spread",
             "real",
             "How far values of one node lie apart: the median of the nodes' robust standard deviations.",
-            unit="octaves",
-            low=0,
             nullable=True,
         ),
         Column(
@@ -201,7 +189,6 @@ NETWORK_PATTERNS = Table(
             "outlier_score",
             "real",
             "The highest robust score of a node: its distance above the median in deviations.",
-            unit="1",
             nullable=True,
         ),
         Column(
@@ -235,7 +222,6 @@ NETWORK_BOTTLENECKS = Table(
             "score",
             "real",
             "How many robust standard deviations, in octaves, the request lies above the median.",
-            unit="1",
             low=0,
         ),
         Column("share_ratio", "real", "The request's share of all bytes, or of all time, by the metric."),

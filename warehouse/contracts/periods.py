@@ -48,9 +48,6 @@ PERIODS = Table(
             "refined_confidence",
             "real",
             "FTIO's (c_d + c_a + c_s) / 3, of both its methods and how well they agree.",
-            unit="1",
-            low=0,
-            high=1,
             nullable=True,
         ),
         Column(
@@ -108,7 +105,6 @@ PERIODS = Table(
             "periodicity_score",
             "real",
             "How alike the periods are: 1 - sigma_vol - sigma_time, and no less than 0.",
-            unit="1",
             low=0,
             high=1,
             nullable=True,

@@ -6,22 +6,21 @@ from warehouse.contracts.types import Column, Table
 _POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.")
 _POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.")
 _CONTROLLER = Column("controller", "text", "The storage controller, server or target that was polled.")
-_CONTROLLER_COUNT = Column("controller_count", "int", "Controllers that reported.", unit="controllers")
+_CONTROLLER_COUNT = Column("controller_count", "int", "Controllers that reported.")
 _DUPLICATE_POLL_COUNT = Column(
-    "duplicate_poll_count", "int", "Polls that repeat another one of the same controller and instant.", unit="polls"
+    "duplicate_poll_count", "int", "Polls that repeat another one of the same controller and instant."
 )
 _CONFLICTING_POLL_COUNT = Column(
     "conflicting_poll_count",
     "int",
     "Polls that contradict another one of the same controller and instant; the first landed is kept.",
-    unit="polls",
 )
 #: what befell polls
 _FAULT_COUNTS = (
-    Column("gap_poll_count", "int", "Polls that are flagged as gaps.", unit="polls"),
+    Column("gap_poll_count", "int", "Polls that are flagged as gaps."),
     _DUPLICATE_POLL_COUNT,
     _CONFLICTING_POLL_COUNT,
-    Column("implausible_poll_count", "int", "Polls above the controller's limit, kept out of every sum.", unit="polls"),
+    Column("implausible_poll_count", "int", "Polls above the controller's limit, kept out of every sum."),
 )
 
 POLLS = Table(
@@ -105,12 +104,7 @@ POLL_DAYS = Table(
         ),
         _CONTROLLER_COUNT,
         c.POLL_COUNT,
-        Column(
-            "expected_poll_count",
-            "int",
-            "Polls that the interval and the controllers of the day make due.",
-            unit="polls",
-        ),
+        Column("expected_poll_count", "int", "Polls that the interval and the controllers of the day make due."),
         c.MISSING_RATIO,
         *_FAULT_COUNTS,
         c.READ_BYTES.optional(),

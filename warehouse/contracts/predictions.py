@@ -56,19 +56,12 @@ _COLUMNS = (
     c.PERIOD_S.optional(),
     c.CONFIDENCE.optional(),
     c.FALSE_ALARM_PROBABILITY.optional(),
-    Column(
-        "shortest_period_s", "real", "The shortest period of the interval in which this one lies.", low=0, nullable=True
-    ),
-    Column(
-        "longest_period_s", "real", "The longest period of the interval in which this one lies.", low=0, nullable=True
-    ),
+    Column("shortest_period_s", "real", "The shortest period of the interval in which this one lies.", nullable=True),
+    Column("longest_period_s", "real", "The longest period of the interval in which this one lies.", nullable=True),
     Column(
         "probability",
         "real",
         "Of that interval: the share of the evaluations so far whose period lies in it.",
-        unit="1",
-        low=0,
-        high=1,
         nullable=True,
     ),
     Column(
@@ -79,7 +72,7 @@ _COLUMNS = (
     ),
     c.VOLUME_BYTES,
     c.REQUEST_COUNT,
-    Column("phase_count", "int", "I/O phases of the run so far.", unit="phases"),
+    Column("phase_count", "int", "I/O phases of the run so far."),
     Column("last_phase_s", "real", "When the last I/O phase began, on the run's clock.", nullable=True),
     Column(
         "next_burst_outcome",

@@ -3,7 +3,6 @@
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
-_SUBJECT = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION)
 _METHOD_OF_SIGNATURE = Column(
     "method",
     "text",
@@ -11,7 +10,9 @@ _METHOD_OF_SIGNATURE = Column(
     "(iosi_raw); dynamic time warping (dtw); the mean, median or 35 % quantile of the preprocessed samples.",
     choices=("robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"),
 )
-_KEY = tuple(column.name for column in (*_SUBJECT, _METHOD_OF_SIGNATURE))
+#: whose signature, and made how
+_MADE = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION, _METHOD_OF_SIGNATURE)
+_KEY = tuple(column.name for column in _MADE)
 
 SIGNATURES = Table(
     name="signatures",
@@ -19,8 +20,7 @@ SIGNATURES = Table(
     grain="one row per application, file system, direction and method",
     key=_KEY,
     columns=(
-        *_SUBJECT,
-        _METHOD_OF_SIGNATURE,
+        *_MADE,
         c.IS_DEFAULT,
         Column(
             "outcome",
@@ -30,12 +30,12 @@ SIGNATURES = Table(
             choices=("extracted", "too_few_samples", "no_io", "no_common_bursts"),
         ),
         c.SAMPLE_COUNT,
-        Column("used_sample_count", "int", "Samples of the set that the signature is made of.", unit="samples"),
+        Column("used_sample_count", "int", "Samples of the set that the signature is made of."),
         Column("outlier_job_ids", "text", "The jobs whose samples were left out, as a JSON list."),
         c.FIRST_AT,
         c.LAST_AT,
         c.DURATION_S.optional(),
-        Column("burst_count", "int", "Bursts of the signature.", unit="bursts", nullable=True),
+        Column("burst_count", "int", "Bursts of the signature.", nullable=True),
         c.VOLUME_BYTES.optional(),
         c.PEAK_BYTES_PER_S.optional(),
         Column(
@@ -56,9 +56,6 @@ SIGNATURES = Table(
             "change_correlation",
             "real",
             "Correlation coefficient with the signature of the release before.",
-            unit="1",
-            low=-1,
-            high=1,
             nullable=True,
         ),
         Column(
@@ -69,10 +66,8 @@ SIGNATURES = Table(
             low=-1,
             nullable=True,
         ),
-        Column(
-            "appeared_burst_count", "int", "Bursts that the release before did not have.", unit="bursts", nullable=True
-        ),
-        Column("vanished_burst_count", "int", "Bursts that only the release before had.", unit="bursts", nullable=True),
+        Column("appeared_burst_count", "int", "Bursts that the release before did not have.", nullable=True),
+        Column("vanished_burst_count", "int", "Bursts that only the release before had.", nullable=True),
         Column("method_parameters", "text", "The method's parameters, as JSON."),
     ),
 )
@@ -83,8 +78,7 @@ SIGNATURE_POINTS = Table(
     grain="one row per second of a signature",
     key=(*_KEY, "offset_s"),
     columns=(
-        *_SUBJECT,
-        _METHOD_OF_SIGNATURE,
+        *_MADE,
         Column("offset_s", "real", "The left edge of the second, since the run's start.", low=0),
         c.BYTES_PER_S,
         Column(
@@ -102,8 +96,7 @@ SIGNATURE_BURSTS = Table(
     grain="one row per burst of a signature",
     key=(*_KEY, "burst"),
     columns=(
-        *_SUBJECT,
-        _METHOD_OF_SIGNATURE,
+        *_MADE,
         Column("burst", "int", "The burst's number, from 0, in order of time.", low=0),
         Column("started_s", "real", "When it starts, since the run's start.", low=0),
         Column("peaked_s", "real", "When its rate is highest, since the run's start.", low=0),
@@ -124,30 +117,18 @@ SIGNATURE_CHECKS = Table(
     grain="one row per signature and traced run of its application",
     key=(*_KEY, "trace_id"),
     columns=(
-        *_SUBJECT,
-        _METHOD_OF_SIGNATURE,
+        *_MADE,
         c.TRACE_ID,
         Column(
             "cross_correlation",
             "real",
             "Normalized cross-correlation of the signature with the traced run, at the best shift.",
-            unit="1",
-            low=-1,
-            high=1,
             nullable=True,
         ),
-        Column(
-            "correlation",
-            "real",
-            "Correlation coefficient of the signature with the traced run.",
-            unit="1",
-            low=-1,
-            high=1,
-            nullable=True,
-        ),
+        Column("correlation", "real", "Correlation coefficient of the signature with the traced run.", nullable=True),
         c.VOLUME_BYTES,
         Column("true_volume_bytes", "real", "What the traced run moved."),
-        Column("missed_burst_count", "int", "Bursts of the traced run that the signature lacks.", unit="bursts"),
-        Column("false_burst_count", "int", "Bursts of the signature that the traced run lacks.", unit="bursts"),
+        Column("missed_burst_count", "int", "Bursts of the traced run that the signature lacks."),
+        Column("false_burst_count", "int", "Bursts of the signature that the traced run lacks."),
     ),
 )

@@ -25,7 +25,7 @@ _IS_COUNTED = Column(
     "bool",
     "Whether its bytes count toward the run's volume: of layers that pass the same bytes on, one does.",
 )
-_RECORD_COUNT = Column("record_count", "int", "Records of the module.", unit="records")
+_RECORD_COUNT = Column("record_count", "int", "Records of the module.")
 _COUNTERS = Column(
     "counters", "text", "The sums of all of the module's counters that can be added, as JSON, by the tracer's names."
 )

@@ -14,13 +14,19 @@ ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
     "_us": ("us", None, None),
     "_at": ("UTC", None, None),
     "_on": ("UTC", None, None),
-    "_hz": ("Hz", None, None),
+    "_hz": ("Hz", 0, None),
+    "_period_s": ("s", 0, None),
     "_iops": ("1/s", 0, None),
     "_bytes": ("B", 0, None),
     "_bytes_per_s": ("B/s", 0, None),
     "_count": (None, 0, None),
     "_ratio": ("1", 0, 1),
     "_ratios": ("1", 0, 1),
+    "_confidence": ("1", 0, 1),
+    "_probability": ("1", 0, 1),
+    "_correlation": ("1", -1, 1),
+    "_score": ("1", None, None),
+    "_spread": ("octaves", 0, None),
 }
 
 
@@ -28,9 +34,9 @@ ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
 class Column:
     """One quantity, declared once: what it is called, what it holds, in which unit, within which bounds.
 
-    The name's ending tells the unit and the bounds (`ENDINGS`) where none are given. `low` and `high` are inclusive;
-    `choices` is a closed list. For `reals` and `ints` (a list of numbers, such as one per step of a grid, NULL where
-    nothing was measured) the bounds hold for each element.
+    The name's ending tells the unit and the bounds (`ENDINGS`) where none are given; a count's unit is what it counts,
+    the word before `_count`. `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list
+    of numbers, such as one per step of a grid, NULL where nothing was measured) the bounds hold for each element.
     """
 
     name: str
@@ -49,6 +55,9 @@ class Column:
         for name, value in zip(("unit", "low", "high"), told, strict=True):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+        if self.unit is None and self.name.endswith("_count"):
+            counted = self.name.removesuffix("_count").rpartition("_")[2]
+            object.__setattr__(self, "unit", counted + ("es" if counted.endswith("s") else "s"))
 
     def optional(self) -> Column:
         """Return the same column where a table may leave it NULL."""
