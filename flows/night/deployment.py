@@ -17,10 +17,9 @@ from prefect.cache_policies import NO_CACHE
 from prefect.schedules import Cron
 from prefect.states import Completed
 
-from flows.night.order import STEPS, Night, land_new, open_night
+from flows.night.order import STEPS, Night, Step, land_new, open_night
 from flows.settings import Settings, load
 from flows.steps.plan import Plan, make_plan
-from flows.steps.run import Step
 from warehouse.errors import NothingToDo
 from warehouse.releases.reading import opened, published
 from warehouse.releases.releases import Release

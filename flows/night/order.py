@@ -23,12 +23,13 @@ from flows.steps import (
     predictions,
     release as releasing,
     samples,
+    signature_checks,
     signatures,
     stage,
     traces,
 )
 from flows.steps.pieces import Done
-from flows.steps.run import Run, Step
+from flows.steps.run import Run, Work
 from warehouse.releases.releases import Release
 from warehouse.store import landing
 from warehouse.store.store import Store, locked
@@ -37,19 +38,27 @@ from warehouse.store.store import Store, locked
 Report = Callable[[str, int, float], None]
 
 
-#: each step's record stands in its own module; a new step is a line here, after all whose tables it reads
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the night: its name, and its work in order."""
+
+    name: str
+    works: tuple[Work, ...]
+
+
+#: the order: each kind of work comes after all whose tables it reads
 STEPS = (
-    stage.STAGE_POLLS,
-    stage.STAGE_JOBS,
-    traces.STEP,
-    networks.STEP,
-    stage.GATHER_EXTRAPOLATIONS,
-    predictions.STEP,
-    samples.STEP,
-    signatures.STEP,
-    classes.STEP,
-    periods.STEP,
-    checks.STEP,
+    Step("stage polls", (stage.POLLS_WORK,)),
+    Step("stage jobs", (stage.JOBS_WORK,)),
+    Step("traces", (traces.STAGE, traces.SIGNALS)),
+    Step("networks", (networks.WORK,)),
+    Step("extrapolations", (stage.EXTRAPOLATIONS_WORK,)),
+    Step("predictions", (predictions.WORK,)),
+    Step("samples", (samples.CUT, samples.IO, samples.COUNT)),
+    Step("signatures", (signatures.GATHER, signatures.MAKE, signature_checks.WORK)),
+    Step("classes", (classes.WORK,)),
+    Step("periods", (periods.WORK,)),
+    Step("checks", (checks.QUARANTINED, checks.REJECTED, checks.DECIDED)),
 )
 
 

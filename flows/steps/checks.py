@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from flows.steps.pieces import Day, File, Given, Piece
-from flows.steps.run import Run, Step, Work, all_days, built, job_days, landed, poll_days, prediction_days, released
+from flows.steps.run import Run, Work, built, landed, released
 from warehouse.contracts import Table, frames, table as table_named
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import FAULTY_POLLS, POLLS
@@ -56,14 +56,14 @@ def checked(given: Given, table: Table, frame: pl.DataFrame) -> Checked:
 
 def check_pieces(run: Run, work: Work) -> Iterator[Piece]:
     """Yield the checks of the tables that are complete after some work, unless all checks of the run are done."""
-    if not any(piece.is_done(run.store.root) for piece in _DECIDING.pieces(run)):
-        for table in work.writes:
+    if not any(piece.is_done(run.store.root) for piece in DECIDED.pieces(run)):
+        for table, files in work.files(run).items():
             if table.is_published and table not in _NOT_HELD:
-                yield _check_of(run, table, work.days_of(table, work.days(run)))
+                yield _check_of(run, table, [file.day for file in files])
 
 
 def _check_of(run: Run, table: Table, days: Sequence[Day]) -> Piece:
-    reads = built(table, days=lambda run: days)
+    reads = built(table, days=lambda plan: days)
     (piece,) = Work(f"check {table.name}", hold, (reads,), (verdicts_on(table),), is_check=True).pieces(run)
     # A run that goes on checks all of it again: the suites may have changed.
     return replace(piece, mark="")
@@ -130,23 +130,17 @@ def gather_rejects(given: Given) -> int:
         return given.build(connection, REJECTS)
 
 
-_DECIDING = Work("checks", decide, (_verdicts,), (QUALITY,), is_check=True, is_last=True)
-STEP = Step(
-    "checks",
-    (
-        Work(
-            "quarantine",
-            gather_quarantine,
-            reads=(
-                built(FAULTY_JOBS, days=job_days),
-                built(FAULTY_POLLS, days=poll_days),
-                built(FAULTY_PREDICTIONS, days=prediction_days),
-                released(QUARANTINE, days=all_days),
-            ),
-            writes=(QUARANTINE,),
-            days=all_days,
-        ),
-        Work("rejects", gather_rejects, (landed(REJECTS),), (REJECTS,)),
-        _DECIDING,
+QUARANTINED = Work(
+    "quarantine",
+    gather_quarantine,
+    reads=(
+        built(FAULTY_JOBS, days=lambda plan: plan.job_days),
+        built(FAULTY_POLLS, days=lambda plan: plan.poll_days),
+        built(FAULTY_PREDICTIONS, days=lambda plan: plan.prediction_days),
+        released(QUARANTINE, days=lambda plan: plan.days),
     ),
+    writes=(QUARANTINE,),
+    days=lambda plan: plan.days,
 )
+REJECTED = Work("rejects", gather_rejects, (landed(REJECTS),), (REJECTS,))
+DECIDED = Work("checks", decide, (_verdicts,), (QUALITY,), is_check=True, is_last=True)

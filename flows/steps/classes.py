@@ -7,8 +7,8 @@ import polars as pl
 
 from flows.arrays import epoch_s, floats, offsets, ragged
 from flows.steps.pieces import Given
-from flows.steps.run import Step, Work, built, judged_days, undated
-from flows.steps.subjects import JUDGED, Subjects, application_subjects, others_of_no_day, traced_runs
+from flows.steps.run import Work, built, undated
+from flows.steps.subjects import JUDGED, Subjects, application_subjects, keys_of, others_of_no_day, traced_runs
 from transforms import classes
 from transforms.arrays import Reals
 from warehouse.contracts import frames
@@ -53,10 +53,8 @@ def _job_classes(cut: pl.DataFrame, jobs: pl.DataFrame, params: classes.ClassPar
         ended_s,
     )
     labelled = classes.classify(sections, floats(subjects["node_count"]), params)
-    told = subjects.select(
-        "ended_on", "cluster", "started_at", "filesystem", "direction", "node_count", subject_id="job_id"
-    ).with_columns(duration_s=pl.Series(ended_s - started_s), subject_kind=pl.lit("job"), source=pl.lit("server"))
-    return _rows(told.with_columns(is_shared_traffic=True), labelled)
+    keys = keys_of("job", subjects, subject_id="job_id")
+    return _rows(keys, labelled, subjects["node_count"], ended_s - started_s)
 
 
 def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
@@ -81,8 +79,7 @@ def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.D
         ended_s,
     )
     labelled = classes.classify(sections, floats(subjects["node_count"]), params)
-    told = subjects.with_columns(subject_kind=pl.lit("series"), source=pl.lit("series"), is_shared_traffic=False)
-    return _rows(told.with_columns(duration_s=pl.Series(ended_s - started_s)), labelled)
+    return _rows(keys_of("series", subjects), labelled, subjects["node_count"], ended_s - started_s)
 
 
 def trace_classes(
@@ -101,20 +98,16 @@ def trace_classes(
     subjects = traced_runs(jobs, counters, counted, max_interval_ratio)
     ended_s = floats(subjects["ended_s"])
     labelled = classes.classify(_traced_sections(subjects, counted, ended_s), floats(subjects["node_count"]), params)
-    told = subjects.with_columns(
-        subject_id="trace_id", subject_kind=pl.lit("trace"), source=pl.lit("client"), is_shared_traffic=False
-    )
     is_told = subjects["untold"].is_null()
     is_silent = (labelled["outcome"] == "classified") & ~is_told
-    return _rows(
-        told,
-        labelled.with_columns(
-            pl.when(~is_silent).then("label").alias("label"),
-            pl.when(is_told).then(pl.col("section_bytes", "cov")),
-            pl.when(is_told).then("volume_bytes").otherwise(subjects["counted_bytes"]).alias("volume_bytes"),
-            pl.when(is_silent).then(subjects["untold"]).otherwise("outcome").alias("outcome"),
-        ),
+    known = labelled.with_columns(
+        pl.when(~is_silent).then("label").alias("label"),
+        pl.when(is_told).then(pl.col("section_bytes", "cov")),
+        pl.when(is_told).then("volume_bytes").otherwise(subjects["counted_bytes"]).alias("volume_bytes"),
+        pl.when(is_silent).then(subjects["untold"]).otherwise("outcome").alias("outcome"),
     )
+    keys = keys_of("trace", subjects, subject_id="trace_id")
+    return _rows(keys, known, subjects["node_count"], subjects["duration_s"])
 
 
 def _signature_classes(found: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
@@ -127,14 +120,15 @@ def _signature_classes(found: Subjects, applications: pl.DataFrame, params: clas
         rates.values, rates.offsets, found.started_s, 1.0 / found.sampling_hz, found.started_s, found.ended_s
     )
     labelled = classes.classify(sections, floats(sizes["node_count"]), params)
-    return _rows(found.keys.with_columns(sizes["node_count"], duration_s=pl.Series(found.ended_s)), labelled)
+    return _rows(found.keys, labelled, sizes["node_count"], found.ended_s)
 
 
-def _rows(subjects: pl.DataFrame, labelled: pl.DataFrame) -> pl.DataFrame:
-    """Return subjects with what the classifier says of them, as rows of `classes`: NULL in columns that none has."""
-    found = subjects.with_columns(labelled)
-    known = [name for name in CLASSES.column_names if name in found.columns]
-    return pl.concat([frames.empty(CLASSES), found.select(known)], how="diagonal")
+def _rows(
+    keys: pl.DataFrame, labelled: pl.DataFrame, node_count: pl.Series, duration_s: pl.Series | Reals
+) -> pl.DataFrame:
+    """Return rows of `classes`: subjects, with what the classifier says of them."""
+    sizes = pl.DataFrame({"node_count": node_count, "duration_s": duration_s})
+    return pl.concat([keys, labelled, sizes], how="horizontal").select(CLASSES.column_names)
 
 
 def _traced_sections(subjects: pl.DataFrame, counted: pl.DataFrame, ended_s: Reals) -> classes.Sections:
@@ -153,16 +147,10 @@ def _traced_sections(subjects: pl.DataFrame, counted: pl.DataFrame, ended_s: Rea
     return classes.Sections(volume, covered, ended_s)
 
 
-STEP = Step(
+WORK = Work(
     "classes",
-    (
-        Work(
-            "classes",
-            classify,
-            reads=(built(*JUDGED, APPLICATIONS), undated(CLASSES)),
-            writes=(CLASSES,),
-            days=judged_days,
-            is_daily=True,
-        ),
-    ),
+    classify,
+    reads=(built(*JUDGED, APPLICATIONS), undated(CLASSES)),
+    writes=(CLASSES,),
+    daily=lambda plan: plan.judged_days,
 )

@@ -13,7 +13,7 @@ import polars as pl
 
 from flows.settings import NetworkSettings
 from flows.steps.pieces import Day, Given
-from flows.steps.run import Run, Step, Work, built, job_days, landed_of_traces
+from flows.steps.run import Run, Work, built, landed_of_traces
 from warehouse.contracts import Table, frames
 from warehouse.contracts.events import REQUEST_EVENTS
 from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
@@ -163,17 +163,11 @@ def _is_wanted(run: Run, day: Day) -> bool:
     return run.settings.networks.is_nightly and bool(run.built(TRACE_JOBS, [day]))
 
 
-STEP = Step(
+WORK = Work(
     "networks",
-    (
-        Work(
-            "networks",
-            make_networks,
-            reads=(built(TRACE_JOBS), landed_of_traces(*LANDED)),
-            writes=TABLES,
-            days=job_days,
-            is_daily=True,
-            where=_is_wanted,
-        ),
-    ),
+    make_networks,
+    reads=(built(TRACE_JOBS), landed_of_traces(*LANDED)),
+    writes=TABLES,
+    daily=lambda plan: plan.job_days,
+    where=_is_wanted,
 )

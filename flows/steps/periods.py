@@ -12,7 +12,7 @@ from flows.arrays import list_column
 from flows.settings import PeriodSettings
 from flows.steps import subjects
 from flows.steps.pieces import Given
-from flows.steps.run import Step, Work, built, judged_days, landed_of_traces, undated
+from flows.steps.run import Work, built, landed_of_traces, undated
 from flows.steps.subjects import KEYS, Subjects
 from transforms.arrays import Ragged, Reals
 from transforms.periods import finding, windows
@@ -210,16 +210,10 @@ def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.D
     )
 
 
-STEP = Step(
+WORK = Work(
     "periods",
-    (
-        Work(
-            "periods",
-            find,
-            reads=(built(*subjects.JUDGED), undated(PERIODS), landed_of_traces(TRACE_REQUESTS)),
-            writes=(PERIODS,),
-            days=judged_days,
-            is_daily=True,
-        ),
-    ),
+    find,
+    reads=(built(*subjects.JUDGED), undated(PERIODS), landed_of_traces(TRACE_REQUESTS)),
+    writes=(PERIODS,),
+    daily=lambda plan: plan.judged_days,
 )

@@ -53,6 +53,11 @@ class Plan:
         days = {*self.poll_days, *self.job_days, *self.prediction_days}
         return (*sorted(day for day in days if day is not None), *([None] if None in days else []))
 
+    @property
+    def judged_days(self) -> tuple[date | None, ...]:
+        """The days whose classes and periods are made anew: what is of no day holds those of signatures too."""
+        return self.job_days if None in self.job_days else (*self.job_days, None)
+
     @cached_property
     def fingerprint(self) -> str:
         """Twelve hex digits that tell this plan from every other."""

@@ -10,7 +10,7 @@ import polars as pl
 from flows.landing import Arrival
 from flows.settings import Settings
 from flows.steps.pieces import Given
-from flows.steps.run import Step, Work, landed, prediction_days
+from flows.steps.run import Work, landed
 from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS, PREDICTIONS
 from warehouse.errors import InputRefused
 from warehouse.sources.predictions.source import SOURCE
@@ -68,16 +68,10 @@ def stage_predictions(given: Given) -> int:
         return given.build(connection, PREDICTIONS)
 
 
-STEP = Step(
+WORK = Work(
     "predictions",
-    (
-        Work(
-            "predictions",
-            stage_predictions,
-            reads=(landed(PREDICTION_RECORDS),),
-            writes=(FAULTY_PREDICTIONS, PREDICTIONS),
-            days=prediction_days,
-            is_daily=True,
-        ),
-    ),
+    stage_predictions,
+    reads=(landed(PREDICTION_RECORDS),),
+    writes=(FAULTY_PREDICTIONS, PREDICTIONS),
+    daily=lambda plan: plan.prediction_days,
 )

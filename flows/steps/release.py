@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 
 import polars as pl
 
 from flows.steps import plan as planning
-from flows.steps.pieces import Day
 from flows.steps.run import Run, Work
 from warehouse.contracts.quality import QUALITY
 from warehouse.releases import releases
@@ -31,16 +29,12 @@ def release(run: Run, works: Iterable[Work]) -> Release:
         code_version=planning.code_version(),
         verdict=gate.decide(pl.read_parquet(run.path(QUALITY, None))),
     )
-    published = releases.publish(run.store, draft, built_by(run, works))
-    shutil.rmtree(run.folder, ignore_errors=True)
-    return published
-
-
-def built_by(run: Run, works: Iterable[Work]) -> dict[str, Mapping[Day, Path]]:
-    """Return where works build each published table, day by day: a day without rows may have no file."""
-    return {
-        table.name: {day: run.path(table, day) for day in work.days_of(table, work.days(run))}
+    built = {
+        table.name: {file.day: run.store.root / file.path for file in files}
         for work in works
-        for table in work.writes
+        for table, files in work.files(run).items()
         if table.is_published
     }
+    published = releases.publish(run.store, draft, built)
+    shutil.rmtree(run.folder, ignore_errors=True)
+    return published

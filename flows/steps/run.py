@@ -75,35 +75,42 @@ class Run:
 
 #: what a piece reads of a run: its day, or None for a piece of all days
 Reads = Callable[[Run, Day], Iterator[File | Landing] | Sequence[File]]
-Days = Callable[[Run], Sequence[Day]]
+Days = Callable[[Plan], Sequence[Day]]
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Work of one kind: the function that does it, what it reads and writes, the days that it is about.
+    """Work of one kind: the function that does it, what it reads and writes, the days of a plan that it is about.
 
     writes: tables, by day if they have a partition or the pieces are daily. Those that are published are complete, and
-    are held to their suites, once all pieces are done. days: of a run; without them, the work is about no days.
-    is_daily: whether each day is a piece, or all of them are one. where: on which days there is such a piece.
-    is_check: whether it needs Great Expectations. is_last: whether it waits until all tables are held to their suites.
+    are held to their suites, once all pieces are done. daily: days that are a piece each, where there is one on that
+    day. days: those of work that is one piece. is_check: whether it needs Great Expectations. is_last: whether it waits
+    until all tables are held to their suites.
     """
 
     name: str
     function: Callable[[Given], int]
     reads: tuple[Reads, ...]
     writes: tuple[Table, ...]
-    days: Days = lambda run: ()
-    is_daily: bool = False
+    daily: Days | None = None
     where: Callable[[Run, Day], bool] = lambda run, day: True
+    days: Days = lambda plan: ()
     is_check: bool = False
     is_last: bool = False
 
+    def files(self, run: Run) -> dict[Table, list[File]]:
+        """Return the files that are written of each table; those of days without rows may not be there."""
+        return {table: self._files(run, table, (self.daily or self.days)(run.plan)) for table in self.writes}
+
+    def _files(self, run: Run, table: Table, days: Sequence[Day]) -> list[File]:
+        return [run.file(table, day) for day in (days if self.daily or table.partition else (None,))]
+
     def pieces(self, run: Run) -> Iterator[Piece]:
         """Yield what is to be done in a run, once the work before is done."""
-        if not self.is_daily:
-            yield self._piece(run, self.name, None, self.days(run))
+        if self.daily is None:
+            yield self._piece(run, self.name, None, self.days(run.plan))
             return
-        for day in self.days(run):
+        for day in self.daily(run.plan):
             if self.where(run, day):
                 yield self._piece(run, f"{self.name} {day or 'undated'}", day, (day,))
 
@@ -113,59 +120,13 @@ class Work:
             name=name,
             function=f"{self.function.__module__}:{self.function.__name__}",
             reads=tuple(read for reads in self.reads for read in reads(run, day)),
-            writes=tuple(run.file(table, of_day) for table in self.writes for of_day in self.days_of(table, days)),
+            writes=tuple(file for table in self.writes for file in self._files(run, table, days)),
             days=tuple(days),
             settings=run.settings,
             folder=folder,
             mark=f"{folder}/done/{name.replace(' ', '-').replace('/', '')}.json",
             is_check=self.is_check,
         )
-
-    def days_of(self, table: Table, days: Sequence[Day]) -> Sequence[Day]:
-        """Return of which of the work's days it writes files of a table: None is the whole of it."""
-        return days if self.is_daily or table.partition else (None,)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the night: its name, and its work in order."""
-
-    name: str
-    works: tuple[Work, ...]
-
-
-# ---- days
-
-
-def poll_days(run: Run) -> Sequence[Day]:
-    """Return the days of polls."""
-    return run.plan.poll_days
-
-
-def job_days(run: Run) -> Sequence[Day]:
-    """Return the days on which runs or series ended."""
-    return run.plan.job_days
-
-
-def prediction_days(run: Run) -> Sequence[Day]:
-    """Return the days on which predictions were made."""
-    return run.plan.prediction_days
-
-
-def all_days(run: Run) -> Sequence[Day]:
-    """Return every day that is computed anew."""
-    return run.plan.days
-
-
-def judged_days(run: Run) -> Sequence[Day]:
-    """Return the days whose classes and periods are made anew: what is of no day holds those of signatures too."""
-    days = run.plan.job_days
-    return days if None in days else (*days, None)
-
-
-def where_built(table: Table) -> Callable[[Run, Day], bool]:
-    """Take the days of which a table is built."""
-    return lambda run, day: bool(run.built(table, [day]))
 
 
 # ---- what a piece reads
@@ -194,7 +155,7 @@ def landed_of_traces(*wanted: Table) -> Reads:
 
 def built(*wanted: Table, days: Days | None = None) -> Reads:
     """Read what is built of tables for the piece's day, or the whole of tables that have none; else for some days."""
-    return lambda run, day: [file for table in wanted for file in run.built(table, days(run) if days else [day])]
+    return lambda run, day: [file for table in wanted for file in run.built(table, days(run.plan) if days else [day])]
 
 
 def live(*wanted: Table) -> Reads:
@@ -205,7 +166,7 @@ def live(*wanted: Table) -> Reads:
 def released(*wanted: Table, days: Days | None = None) -> Reads:
     """Read tables of the release before: all of them, or some days."""
     return lambda run, day: [
-        file for table in wanted for file in run.released(table) if days is None or file.day in days(run)
+        file for table in wanted for file in run.released(table) if days is None or file.day in days(run.plan)
     ]
 
 

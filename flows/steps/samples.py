@@ -9,7 +9,7 @@ import polars as pl
 
 from flows.arrays import floats, list_column
 from flows.steps.pieces import Day, File, Given
-from flows.steps.run import Run, Step, Work, built, job_days, live
+from flows.steps.run import Run, Work, built, live
 from transforms import arrays
 from warehouse.contracts.job_io import CLIENT_IO, JOB_IO, SERVER_IO
 from warehouse.contracts.jobs import JOBS
@@ -103,26 +103,13 @@ def count_applications(given: Given) -> int:
         return given.build(connection, APPLICATIONS)
 
 
-STEP = Step(
+CUT = Work(
     "samples",
-    (
-        Work(
-            "samples",
-            cut_samples,
-            reads=(live(JOBS), _traffic),
-            writes=(RUNS, GRID_STEPS, SAMPLES, SERVER_IO),
-            days=job_days,
-            is_daily=True,
-            where=_is_of_jobs,
-        ),
-        Work(
-            "job i/o",
-            join_io,
-            reads=(built(SERVER_IO, CLIENT_IO),),
-            writes=(JOB_IO,),
-            days=job_days,
-            is_daily=True,
-        ),
-        Work("applications", count_applications, (live(JOBS, JOB_IO),), (APPLICATIONS,)),
-    ),
+    cut_samples,
+    reads=(live(JOBS), _traffic),
+    writes=(RUNS, GRID_STEPS, SAMPLES, SERVER_IO),
+    daily=lambda plan: plan.job_days,
+    where=_is_of_jobs,
 )
+IO = Work("job i/o", join_io, (built(SERVER_IO, CLIENT_IO),), (JOB_IO,), daily=lambda plan: plan.job_days)
+COUNT = Work("applications", count_applications, (live(JOBS, JOB_IO),), (APPLICATIONS,))

@@ -115,4 +115,4 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(np.clip(value, -1.0, 1.0))
 
 
-CHECKS = Work("signature checks", check_signatures, (built(*_SIGNATURES), live(*_TRACED)), (SIGNATURE_CHECKS,))
+WORK = Work("signature checks", check_signatures, (built(*_SIGNATURES), live(*_TRACED)), (SIGNATURE_CHECKS,))

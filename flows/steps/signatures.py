@@ -18,8 +18,7 @@ from flows.signatures import published
 from flows.signatures.parallel import chunks_of, extract_each
 from flows.signatures.published import KEY, SUBJECT
 from flows.steps.pieces import Given
-from flows.steps.run import Step, Work, built, job_days, live, released
-from flows.steps.signature_checks import CHECKS
+from flows.steps.run import Work, built, live, released
 from transforms.arrays import offsets_of, owners
 from transforms.signatures import preprocessing, similarity
 from transforms.signatures.bursts import Bursts
@@ -310,23 +309,17 @@ def _change(row: dict[str, object], old: Signature, new: Signature, settings: Si
     return (*(row[name] for name in KEY), is_changed, correlation, volume, len(found.come), len(found.gone))
 
 
-STEP = Step(
+GATHER = Work(
+    "sample sets",
+    gather_sets,
+    reads=(live(JOBS, JOB_IO, SAMPLES),),
+    writes=(SAMPLE_SETS,),
+    days=lambda plan: plan.job_days,
+)
+MAKE = Work(
     "signatures",
-    (
-        Work(
-            "sample sets",
-            gather_sets,
-            reads=(live(JOBS, JOB_IO, SAMPLES),),
-            writes=(SAMPLE_SETS,),
-            days=job_days,
-        ),
-        Work(
-            "signatures",
-            make_signatures,
-            reads=(built(SAMPLE_SETS), live(SAMPLES), released(SAMPLE_SETS, *_MADE)),
-            writes=_MADE,
-            days=job_days,
-        ),
-        CHECKS,
-    ),
+    make_signatures,
+    reads=(built(SAMPLE_SETS), live(SAMPLES), released(SAMPLE_SETS, *_MADE)),
+    writes=_MADE,
+    days=lambda plan: plan.job_days,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flows.steps.checks import FAULTY_JOBS, checked, verdicts_on
 from flows.steps.pieces import Given
-from flows.steps.run import Step, Work, job_days, landed, landed_on_day, poll_days
+from flows.steps.run import Work, landed, landed_on_day
 from warehouse.contracts import frames
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
@@ -49,40 +49,19 @@ def gather_extrapolations(given: Given) -> int:
         return given.build(connection, EXTRAPOLATIONS)
 
 
-STAGE_POLLS = Step(
+POLLS_WORK = Work(
     "stage polls",
-    (
-        Work(
-            "stage polls",
-            stage_polls,
-            reads=(landed_on_day(POLLS),),
-            writes=(REPEATED_POLLS, FAULTY_POLLS, POLL_TICKS, POLL_DAYS, TICKS),
-            days=poll_days,
-            is_daily=True,
-        ),
-    ),
+    stage_polls,
+    reads=(landed_on_day(POLLS),),
+    writes=(REPEATED_POLLS, FAULTY_POLLS, POLL_TICKS, POLL_DAYS, TICKS),
+    daily=lambda plan: plan.poll_days,
 )
-STAGE_JOBS = Step(
+JOBS_WORK = Work(
     "stage jobs",
-    (
-        Work(
-            "stage jobs",
-            stage_jobs,
-            reads=(landed(JOB_RECORDS, SERIES),),
-            writes=(JOBS, SERIES_INTERVALS, FAULTY_JOBS, verdicts_on(JOBS)),
-            days=job_days,
-            is_check=True,
-        ),
-    ),
+    stage_jobs,
+    reads=(landed(JOB_RECORDS, SERIES),),
+    writes=(JOBS, SERIES_INTERVALS, FAULTY_JOBS, verdicts_on(JOBS)),
+    days=lambda plan: plan.job_days,
+    is_check=True,
 )
-GATHER_EXTRAPOLATIONS = Step(
-    "extrapolations",
-    (
-        Work(
-            "extrapolations",
-            gather_extrapolations,
-            reads=(landed(EXTRAPOLATION_RECORDS),),
-            writes=(EXTRAPOLATIONS,),
-        ),
-    ),
-)
+EXTRAPOLATIONS_WORK = Work("extrapolations", gather_extrapolations, (landed(EXTRAPOLATION_RECORDS),), (EXTRAPOLATIONS,))

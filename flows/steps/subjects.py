@@ -16,6 +16,7 @@ from transforms.throughput import even_values, intervals
 from transforms.throughput.requests import Requests
 from warehouse.contracts import Table, frames
 from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.periods import PERIODS
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
@@ -45,8 +46,13 @@ JUDGED = (
     SIGNATURE_POINTS,
 )
 _SIGNAL = ["trace_id", "module", "direction", "is_async"]
-_NO_TEXT = pl.lit(None, pl.String)
-_NO_INSTANT = pl.lit(None, pl.Datetime("us", "UTC"))
+#: where each kind of subject was measured, and whether others' traffic is measured with it
+_MEASURED = {
+    "job": ("server", True),
+    "series": ("series", False),
+    "application": ("server", False),
+    "trace": ("client", False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +75,24 @@ class Subjects:
         return self.started_s + np.diff(self.samples.offsets) / self.sampling_hz
 
 
+def keys_of(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.DataFrame:
+    """Return the keys of subjects of one kind, and `untold`; NULL where the kind has no such column.
+
+    named: expressions of columns that have other names.
+    """
+    source, is_shared = _MEASURED[kind]
+    found = subjects.with_columns(
+        subject_kind=pl.lit(kind), source=pl.lit(source), is_shared_traffic=pl.lit(is_shared), **named
+    )
+    schema = {name: frames.schema(PERIODS)[name] for name in KEYS} | {"untold": pl.String()}
+    return pl.concat(
+        [pl.DataFrame(schema=schema), found.select(name for name in schema if name in found.columns)], how="diagonal"
+    )
+
+
 def job_subjects(samples: pl.DataFrame) -> Subjects:
     """Return the runs of jobs, as rows of `samples`: what servers moved while they ran."""
-    keys = samples.select(
-        "ended_on",
-        pl.lit("job").alias("subject_kind"),
-        "cluster",
-        pl.col("job_id").alias("subject_id"),
-        "started_at",
-        "filesystem",
-        "direction",
-        pl.lit("server").alias("source"),
-        pl.lit(True).alias("is_shared_traffic"),
-        _NO_TEXT.alias("untold"),
-    )
+    keys = keys_of("job", samples, subject_id="job_id")
     started_s = epoch_s(samples["grid_started_at"]) - epoch_s(samples["started_at"])
     return Subjects(keys, ragged(samples["sample_bytes_per_s"]), 1.0 / samples["interval_s"].to_numpy(), started_s)
 
@@ -97,19 +107,7 @@ def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = No
     made = intervals.stepped(
         right_s - interval_s, right_s, floats(ordered["bytes_per_s"]) * interval_s, offsets(subjects["count"]), params
     )
-    keys = subjects.select(
-        "ended_on",
-        pl.lit("series").alias("subject_kind"),
-        _NO_TEXT.alias("cluster"),
-        "subject_id",
-        _NO_INSTANT.alias("started_at"),
-        _NO_TEXT.alias("filesystem"),
-        "direction",
-        pl.lit("series").alias("source"),
-        pl.lit(False).alias("is_shared_traffic"),
-        _NO_TEXT.alias("untold"),
-    )
-    return Subjects(keys, made.bytes_per_s, made.sampling_hz, made.started_s)
+    return Subjects(keys_of("series", subjects), made.bytes_per_s, made.sampling_hz, made.started_s)
 
 
 def application_subjects(given: Given) -> Subjects:
@@ -120,18 +118,7 @@ def application_subjects(given: Given) -> Subjects:
     subject = ["application_id", "filesystem", "direction"]
     curves = points.sort(*subject, "offset_s").group_by(subject, maintain_order=True).agg(rates="bytes_per_s")
     found = signatures.filter(outcome="extracted").join(curves, on=subject, how="inner").sort(subject)
-    keys = found.select(
-        pl.lit(None, pl.Date).alias("ended_on"),
-        pl.lit("application").alias("subject_kind"),
-        _NO_TEXT.alias("cluster"),
-        pl.col("application_id").alias("subject_id"),
-        _NO_INSTANT.alias("started_at"),
-        "filesystem",
-        "direction",
-        pl.lit("server").alias("source"),
-        pl.lit(False).alias("is_shared_traffic"),
-        _NO_TEXT.alias("untold"),
-    )
+    keys = keys_of("application", found, subject_id="application_id")
     return Subjects(keys, ragged(found["rates"]), np.ones(found.height), np.zeros(found.height))
 
 
@@ -148,19 +135,9 @@ def traced_subjects(
     """Return traced runs, as rows of `trace_jobs`, `trace_counters` and `trace_signals`, their modules added up."""
     counted = signals.filter("is_counted")
     runs = traced_runs(jobs, counters, counted, max_interval_ratio)
-    keys = runs.select(
-        "ended_on",
-        pl.lit("trace").alias("subject_kind"),
-        "cluster",
-        pl.col("trace_id").alias("subject_id"),
-        "started_at",
-        _NO_TEXT.alias("filesystem"),
-        "direction",
-        pl.lit("client").alias("source"),
-        pl.lit(False).alias("is_shared_traffic"),
-        # What moved nothing has no signal, and is known nevertheless.
-        pl.when(pl.col("counted_bytes") == 0).then(pl.lit("no_io")).otherwise("untold").alias("untold"),
-    )
+    # What moved nothing has no signal, and is known nevertheless.
+    untold = pl.when(pl.col("counted_bytes") == 0).then(pl.lit("no_io")).otherwise("untold")
+    keys = keys_of("trace", runs, subject_id="trace_id", untold=untold)
     return Subjects(keys, *_added_up(runs, counted.filter(pl.col("basis") != "interval")))
 
 

@@ -11,7 +11,7 @@ import polars as pl
 from flows.arrays import floats, list_column
 from flows.settings import TraceSettings
 from flows.steps.pieces import Given
-from flows.steps.run import Step, Work, built, job_days, landed, landed_of_traces, live, where_built
+from flows.steps.run import Work, built, landed, landed_of_traces, live
 from transforms.arrays import Ints, Ragged, Reals
 from transforms.throughput import even_values, signals
 from transforms.throughput.requests import Requests
@@ -279,24 +279,18 @@ def _finished(made: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-STEP = Step(
+STAGE = Work(
+    "stage traces",
+    stage_traces,
+    reads=(landed(TRACES), live(JOBS)),
+    writes=(TRACE_JOBS,),
+    days=lambda plan: plan.job_days,
+)
+SIGNALS = Work(
     "traces",
-    (
-        Work(
-            "stage traces",
-            stage_traces,
-            reads=(landed(TRACES), live(JOBS)),
-            writes=(TRACE_JOBS,),
-            days=job_days,
-        ),
-        Work(
-            "traces",
-            trace_signals,
-            reads=(built(TRACE_JOBS), landed_of_traces(*LANDED)),
-            writes=(TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_SIGNALS, CLIENT_IO),
-            days=job_days,
-            is_daily=True,
-            where=where_built(TRACE_JOBS),
-        ),
-    ),
+    trace_signals,
+    reads=(built(TRACE_JOBS), landed_of_traces(*LANDED)),
+    writes=(TRACE_COUNTERS, TRACE_HEATMAPS, TRACE_SIGNALS, CLIENT_IO),
+    daily=lambda plan: plan.job_days,
+    where=lambda run, day: bool(run.built(TRACE_JOBS, [day])),
 )
