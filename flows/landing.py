@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from flows.settings import Settings
@@ -57,23 +57,9 @@ class Arrival:
 
 def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
     """Return how a format is to be read: by what the user says, else by the settings for its kind."""
-    if source.kind == "jobs":
-        known = Reading(time_zone=settings.jobs.time_zone)
-    elif source.kind == "polls":
-        polls = settings.polls
-        known = Reading(filesystem=polls.filesystem, time_zone=polls.time_zone, columns=dict(polls.columns))
-    elif source.kind in ("traces", "extrapolations", "predictions"):
-        known = Reading()
-    else:
-        series = settings.series
-        known = Reading(time_zone=series.time_zone, direction=series.direction, value=series.value)
-    return replace(
-        known,
-        filesystem=told.filesystem or known.filesystem,
-        time_zone=told.time_zone or known.time_zone,
-        direction=told.direction or known.direction,
-        value=told.value or known.value,
-    )
+    section = {"jobs": settings.jobs, "polls": settings.polls, "series": settings.series}.get(source.kind)
+    known = section.params(Reading) if section else Reading()
+    return replace(known, **{name: value for name, value in asdict(told).items() if value})
 
 
 def land_paths(

@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from warehouse.errors import UsageError
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 FILE_NAME = "iosig.toml"
+
+
+_Params = TypeVar("_Params", bound="DataclassInstance")
 
 
 class _Section(BaseModel):
     # Validators are built when a file is read: without one the defaults, which are never validated, are all.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    def params(self, kind: type[_Params]) -> _Params:
+        """Return parameters, a dataclass, with what is set here by the names of its fields."""
+        return kind(**self.model_dump(include={field.name for field in fields(kind)}))
 
 
 def _with_group(pattern: str) -> str:

@@ -12,8 +12,8 @@ from flows.settings import Settings
 from flows.single.one_input import PollInput, SeriesInput, TraceInput, opened
 from flows.single.throughput import By, throughput_by
 from flows.steps.classes import series_classes, trace_classes
-from flows.steps.traces import params_of
 from transforms.classes import ClassParams
+from transforms.throughput.signals import SignalParams
 from warehouse.contracts import frames
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_FILES, TRACE_REQUESTS, TRACE_SIGNALS
 from warehouse.errors import InputRefused
@@ -42,7 +42,7 @@ def classify_input(path: Path, settings: Settings, told: Told, by: By | None = N
 
     Raises InputRefused if the input holds neither, or nothing of it can be read.
     """
-    params = ClassParams(**settings.classes.model_dump())
+    params = settings.classes.params(ClassParams)
     with opened(path, settings, told) as found:
         if isinstance(found, PollInput):
             raise InputRefused(
@@ -59,7 +59,7 @@ def _classify_trace(found: TraceInput, params: ClassParams, settings: Settings, 
     if by is not None:
         (duration_s,) = found.jobs["duration_s"]
         requests, files = found.landed[TRACE_REQUESTS.name], found.read(TRACE_FILES)
-        throughput = throughput_by(requests, files, duration_s, by, params_of(settings.traces))
+        throughput = throughput_by(requests, files, duration_s, by, settings.traces.params(SignalParams))
     labelled = trace_classes(found.jobs, found.counters, found.signals, params, settings.traces.max_interval_ratio)
     return Classified(found.name, labelled, found.refused_count, found.counters, found.signals, throughput)
 

@@ -15,7 +15,8 @@ import polars as pl
 from flows.extrapolation import view
 from flows.landing import Told, reading_of
 from flows.settings import Settings
-from flows.steps.traces import LANDED, make_signals, params_of
+from flows.steps.traces import LANDED, make_signals
+from transforms.throughput.signals import SignalParams
 from warehouse.contracts import Table, frames
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import POLLS
@@ -113,7 +114,7 @@ def _trace(name: str, batches: Iterable[Batch], settings: Settings, scratch: Pat
         _read(files, TRACE_RECORDS),
         heatmaps,
         files[TRACE_REQUESTS.name],
-        params_of(settings.traces),
+        settings.traces.params(SignalParams),
     )
     return TraceInput(name, jobs, counters, signals, files, _read(files, REJECTS).height)
 

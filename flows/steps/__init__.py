@@ -31,6 +31,6 @@ release. A step's record (`STEP`) stands in its module, after the functions; `fl
   landed.
 - `subjects` (`Subjects`, `application_subjects`, `series_subjects`, `traced_requests`, `traced_subjects`): Whose
   signals are judged: jobs, series, traced runs and applications, each with its bytes over time.
-- `traces` (`params_of`, `stage_traces`, `trace_signals`): Traces: each traced run joined with its job, its modules
+- `traces` (`stage_traces`, `trace_signals`): Traces: each traced run joined with its job, its modules
   counted, and its bytes as a signal over time.
 """

@@ -21,7 +21,7 @@ from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 
 def classify(given: Given) -> int:
     """Classify runs, series and traced runs that ended on a day; without one, applications too. Returns the rows."""
-    params = classes.ClassParams(**given.settings.classes.model_dump())
+    params = given.settings.classes.params(classes.ClassParams)
     pieces = [frames.empty(CLASSES)]
     if given.files(SAMPLES) and given.files(JOBS):
         pieces.append(_job_classes(given.frame(SAMPLES), given.frame(JOBS), params))

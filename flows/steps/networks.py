@@ -81,7 +81,7 @@ def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[Path]], settings
     from flows.networks.making import Asked, network_of_trace
     from transforms.networks.network import NetworkParams
 
-    params = NetworkParams(settings.window_count, settings.most_node_count)
+    params = settings.params(NetworkParams)
     return network_of_trace(landed, Asked(), params, job["process_count"])
 
 

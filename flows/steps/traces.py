@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from flows.arrays import floats, list_column
-from flows.settings import TraceSettings
 from flows.steps.pieces import Given
 from flows.steps.run import Work, built, landed, landed_of_traces, live
 from transforms.arrays import Ints, Ragged, Reals
@@ -76,14 +75,7 @@ def _signals_of(given: Given) -> pl.DataFrame:
         pl.concat([frames.empty(TRACE_RECORDS), *records]),
         pl.read_parquet(given.path(TRACE_HEATMAPS)),
         given.landed(TRACE_REQUESTS),
-        params_of(given.settings.traces),
-    )
-
-
-def params_of(settings: TraceSettings) -> signals.SignalParams:
-    """Return the settings of traces as the parameters of signals."""
-    return signals.SignalParams(
-        settings.interval_s, settings.min_step_count, settings.max_step_count, settings.min_covered_ratio
+        given.settings.traces.params(signals.SignalParams),
     )
 
 
