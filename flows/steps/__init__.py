@@ -2,7 +2,7 @@
 
 What a step has built lies in the plan's own folder, one Parquet file per table and day. A piece that finds
 its mark there has nothing to do, so a run that was killed goes on where it stopped and ends in the same
-release. A step's record (`STEP`) stands in its module, after the functions; `flows/night/order.py` has the order.
+release. Work's records (`Work`) stand after the functions in their modules; `flows/night/order.py` has the steps.
 
 - `checks` (`checked`, `check_pieces`, `hold`, `decide`, `gather_quarantine`, `gather_rejects`): Checks: every built
   table is held to its suite; what was taken out or refused is gathered.
@@ -19,8 +19,8 @@ release. A step's record (`STEP`) stands in its module, after the functions; `fl
 - `predictions` (`land_journal`, `stage_predictions`): Predictions: what the journal holds is landed, and each day's
   become a table.
 - `release` (`release`): The release: all that was built and checked becomes visible at once.
-- `run` (`Run`, `Work`, `Step`, and what work reads: `landed`, `built`, `live`, `released`): A plan at work: the
-  steps' work as records, and the pieces that a plan makes of them.
+- `run` (`Run`, `Work`, `landed`, `landed_on_day`, `landed_of_traces`, `built`, `live`, `released`, `undated`): A plan
+  at work: work as records, what it reads, and the pieces that a plan makes of it.
 - `samples` (`count_applications`, `join_io`, `cut_samples`): Samples: each run's piece of its file system's
   traffic, and the applications that the runs are of.
 - `signature_checks` (`check_signatures`): Signatures against the truth: where clients of an application's run were

@@ -1,4 +1,4 @@
-"""A plan at work: the steps' work as records, and the pieces that a plan makes of them."""
+"""A plan at work: work as records, what it reads, and the pieces that a plan makes of it."""
 
 from __future__ import annotations
 
