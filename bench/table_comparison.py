@@ -59,7 +59,7 @@ LEFT_OUT = {
     ("releases", "code_version"): "the version of the package, which may be another one",
 }
 #: columns of JSON objects: values of keys that both sides have must be equal, other keys are listed
-JSON_COLUMNS = {("releases", "parameters")}
+JSON_COLUMNS = {("releases", "parameters"), ("signatures", "method_parameters")}
 #: by how much of them numbers may differ
 RELATIVE = 1e-12
 #: longer lines of texts are compared in parts
