@@ -11,19 +11,22 @@ import errno
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import chain
+from typing import Any, TypeVar
 
 from flows.replay.functions import READING, WRITING, Verb
 from flows.replay.libc import O_CREAT, O_EXCL, Calls, NotedCalls, Place, Stream
 from flows.replay.scripts import ABSENT, Script
 from warehouse.sources.recorder.requests import TYPE_BYTES
 
+_T = TypeVar("_T")
 #: MPI's access modes (MPI 4.1, section 14.2.1, as Open MPI and MPICH number them)
 _CREATE, _RDONLY, _WRONLY, _DELETE_ON_CLOSE, _EXCL, _APPEND = 1, 2, 4, 16, 64, 128
 
-#: verb(file, other, size, offset, flags) -> bytes moved
-Handler = Callable[[int, int, int, int, int], int]
+#: verb(file, other, size, offset, flags); what reads or writes returns the bytes that it moved
+Handler = Callable[[int, int, int, int, int], object]
 
 
 @dataclass(slots=True)
@@ -86,89 +89,65 @@ class Executor:
     def _posix(self) -> dict[Verb, Handler]:
         calls, named, place, at = self.calls, self._named, self.script.places, self._descriptor
         return {
-            Verb.OPEN: lambda f, o, s, n, g: self._keep(f, calls.open(named[f], place[f], g, n)),
-            Verb.CREAT: lambda f, o, s, n, g: self._keep(f, calls.open(named[f], place[f], 0o1101, n)),
-            Verb.CLOSE: lambda f, o, s, n, g: self._close(f),
+            Verb.OPEN: lambda f, o, s, n, g: self._descriptors[f].append(calls.open(named[f], place[f], g, n)),
+            Verb.CREAT: lambda f, o, s, n, g: self._descriptors[f].append(calls.open(named[f], place[f], 0o1101, n)),
+            Verb.CLOSE: lambda f, o, s, n, g: calls.close(named[f], _opened(self._descriptors, f).pop()),
             Verb.READ: lambda f, o, s, n, g: calls.read(named[f], at(f), s),
             Verb.WRITE: lambda f, o, s, n, g: calls.write(named[f], at(f), s),
             Verb.PREAD: lambda f, o, s, n, g: calls.pread(named[f], at(f), s, n),
             Verb.PWRITE: lambda f, o, s, n, g: calls.pwrite(named[f], at(f), s, n),
             Verb.READV: lambda f, o, s, n, g: calls.readv(named[f], at(f), s, n),
             Verb.WRITEV: lambda f, o, s, n, g: calls.writev(named[f], at(f), s, n),
-            Verb.SEEK: lambda f, o, s, n, g: calls.lseek(named[f], at(f), n, g) or 0,
-            Verb.FSYNC: lambda f, o, s, n, g: calls.fsync(named[f], at(f)) or 0,
-            Verb.FDATASYNC: lambda f, o, s, n, g: calls.fdatasync(named[f], at(f)) or 0,
-            Verb.FTRUNCATE: lambda f, o, s, n, g: calls.ftruncate(named[f], at(f), s) or 0,
-            Verb.TRUNCATE: lambda f, o, s, n, g: calls.truncate(named[f], place[f], s) or 0,
-            Verb.STAT: lambda f, o, s, n, g: calls.stat(named[f], place[f]) or 0,
-            Verb.LSTAT: lambda f, o, s, n, g: calls.stat(named[f], place[f]) or 0,
-            Verb.FSTAT: lambda f, o, s, n, g: calls.fstat(named[f], at(f)) * 0,
-            Verb.ACCESS: lambda f, o, s, n, g: calls.access(named[f], place[f], g) or 0,
-            Verb.UNLINK: lambda f, o, s, n, g: calls.unlink(named[f], place[f]) or 0,
+            Verb.LSEEK: lambda f, o, s, n, g: calls.lseek(named[f], at(f), n, g),
+            Verb.FSYNC: lambda f, o, s, n, g: calls.fsync(named[f], at(f)),
+            Verb.FDATASYNC: lambda f, o, s, n, g: calls.fdatasync(named[f], at(f)),
+            Verb.FTRUNCATE: lambda f, o, s, n, g: calls.ftruncate(named[f], at(f), s),
+            Verb.TRUNCATE: lambda f, o, s, n, g: calls.truncate(named[f], place[f], s),
+            Verb.STAT: lambda f, o, s, n, g: calls.stat(named[f], place[f]),
+            Verb.LSTAT: lambda f, o, s, n, g: calls.stat(named[f], place[f]),
+            Verb.FSTAT: lambda f, o, s, n, g: calls.fstat(named[f], at(f)),
+            Verb.ACCESS: lambda f, o, s, n, g: calls.access(named[f], place[f], g),
+            Verb.UNLINK: lambda f, o, s, n, g: calls.unlink(named[f], place[f]),
             Verb.REMOVE: lambda f, o, s, n, g: self._remove(f),
-            Verb.RENAME: lambda f, o, s, n, g: calls.rename(named[f], place[f], named[o], place[o]) or 0,
-            Verb.MKDIR: lambda f, o, s, n, g: calls.mkdir(named[f], place[f], n) or 0,
-            Verb.RMDIR: lambda f, o, s, n, g: calls.rmdir(named[f], place[f]) or 0,
+            Verb.RENAME: lambda f, o, s, n, g: calls.rename(named[f], place[f], named[o], place[o]),
+            Verb.MKDIR: lambda f, o, s, n, g: calls.mkdir(named[f], place[f], n),
+            Verb.RMDIR: lambda f, o, s, n, g: calls.rmdir(named[f], place[f]),
         }
-
-    def _keep(self, file: int, descriptor: int) -> int:
-        self._descriptors[file].append(descriptor)
-        return 0
 
     def _descriptor(self, file: int) -> int:
         if self._descriptors[file]:
             return self._descriptors[file][-1]
         return self._stream(file).fileno()
 
-    def _close(self, file: int) -> int:
-        if not self._descriptors[file]:
-            raise OSError(errno.EBADF, "not open")
-        self.calls.close(self._named[file], self._descriptors[file].pop())
-        return 0
-
-    def _remove(self, file: int) -> int:
+    def _remove(self, file: int) -> None:
         place = self.script.places[file]
         try:
             self.calls.unlink(self._named[file], place)
         except IsADirectoryError:
             self.calls.rmdir(self._named[file], place)
-        return 0
 
     # ---- buffered files
 
     def _buffered(self) -> dict[Verb, Handler]:
         calls, named, place, at = self.calls, self._named, self.script.places, self._stream
         return {
-            Verb.FOPEN: lambda f, o, s, n, g: self._hold(f, calls.fopen(named[f], place[f], named[o])),
+            Verb.FOPEN: lambda f, o, s, n, g: self._streams[f].append(calls.fopen(named[f], place[f], named[o])),
             Verb.FDOPEN: lambda f, o, s, n, g: self._fdopen(f, named[o]),
-            Verb.FCLOSE: lambda f, o, s, n, g: self._fclose(f),
+            Verb.FCLOSE: lambda f, o, s, n, g: calls.fclose(named[f], _opened(self._streams, f).pop()),
             Verb.FREAD: lambda f, o, s, n, g: calls.fread(named[f], at(f), s, g),
             Verb.FWRITE: lambda f, o, s, n, g: calls.fwrite(named[f], at(f), s, g),
             Verb.FPRINTF: lambda f, o, s, n, g: calls.fprintf(named[f], at(f), s),
-            Verb.FSEEK: lambda f, o, s, n, g: calls.fseek(named[f], at(f), n, g) or 0,
-            Verb.FTELL: lambda f, o, s, n, g: calls.ftell(named[f], at(f)) or 0,
-            Verb.FILENO: lambda f, o, s, n, g: calls.fileno(named[f], at(f)) or 0,
+            Verb.FSEEK: lambda f, o, s, n, g: calls.fseek(named[f], at(f), n, g),
+            Verb.FTELL: lambda f, o, s, n, g: calls.ftell(named[f], at(f)),
+            Verb.FILENO: lambda f, o, s, n, g: calls.fileno(named[f], at(f)),
         }
 
-    def _hold(self, file: int, stream: Stream) -> int:
-        self._streams[file].append(stream)
-        return 0
-
     def _stream(self, file: int) -> Stream:
-        if not self._streams[file]:
-            raise OSError(errno.EBADF, "not open")
-        return self._streams[file][-1]
+        return _opened(self._streams, file)[-1]
 
-    def _fdopen(self, file: int, mode: str) -> int:
-        if not self._descriptors[file]:
-            raise OSError(errno.EBADF, "not open")
-        return self._hold(file, self.calls.fdopen(self._named[file], self._descriptors[file].pop(), mode))
-
-    def _fclose(self, file: int) -> int:
-        stream = self._stream(file)
-        self._streams[file].pop()
-        self.calls.fclose(self._named[file], stream)
-        return 0
+    def _fdopen(self, file: int, mode: str) -> None:
+        descriptor = _opened(self._descriptors, file).pop()
+        self._streams[file].append(self.calls.fdopen(self._named[file], descriptor, mode))
 
     # ---- MPI-IO as POSIX calls
 
@@ -184,16 +163,18 @@ class Executor:
             Verb.MPI_SET_VIEW: lambda f, o, s, n, g: self._mpi_view(f, o, n),
             Verb.MPI_SET_SIZE: lambda f, o, s, n, g: self._mpi_resize(f, s, reserve=False),
             Verb.MPI_PREALLOCATE: lambda f, o, s, n, g: self._mpi_resize(f, s, reserve=True),
-            Verb.MPI_GET_SIZE: lambda f, o, s, n, g: self._mpi_size(f) * 0,
-            Verb.MPI_SYNC: lambda f, o, s, n, g: self._mpi_sync(f),
+            Verb.MPI_GET_SIZE: lambda f, o, s, n, g: self._mpi_on(self.calls.fstat, f),
+            Verb.MPI_SYNC: lambda f, o, s, n, g: self._mpi_on(self.calls.fsync, f),
         }
 
     def _handle(self, file: int) -> _Handle:
-        if file not in self._handles:
-            raise OSError(errno.EBADF, "not open")
-        return self._handles[file]
+        return _opened(self._handles, file)
 
-    def _mpi_open(self, file: int, path: int, communicator: int, mode: int) -> int:
+    def _mpi_on(self, call: Callable[..., object], file: int, *given: int) -> None:
+        handle = self._handle(file)
+        call(handle.name, handle.descriptor, *given)
+
+    def _mpi_open(self, file: int, path: int, communicator: int, mode: int) -> None:
         flags = 0 if mode & _RDONLY else 1 if mode & _WRONLY else 2
         flags |= O_CREAT if mode & _CREATE else 0
         # Of several ranks that make a file together, only the first would be let.
@@ -205,15 +186,13 @@ class Executor:
         handle = _Handle(name, place, descriptor, communicator, bool(mode & _DELETE_ON_CLOSE))
         handle.pointer = self.calls.fstat(name, descriptor) if mode & _APPEND else 0
         self._handles[file] = handle
-        return 0
 
-    def _mpi_close(self, file: int) -> int:
+    def _mpi_close(self, file: int) -> None:
         handle = self._handle(file)
         del self._handles[file]
         self.calls.close(handle.name, handle.descriptor)
         if handle.deletes and self._leads.get(handle.communicator, True):
             self.calls.unlink(handle.name, handle.place)
-        return 0
 
     def _mpi_at(self, file: int, size: int, offset: int, *, is_read: bool) -> int:
         handle = self._handle(file)
@@ -227,60 +206,46 @@ class Executor:
         handle.pointer += moved
         return moved
 
-    def _mpi_seek(self, file: int, offset: int, whence: int) -> int:
+    def _mpi_seek(self, file: int, offset: int, whence: int) -> None:
         handle = self._handle(file)
         ends = {0: handle.start, 1: handle.pointer}
         base = ends[whence] if whence in ends else self.calls.fstat(handle.name, handle.descriptor)
         if base + offset * handle.unit < 0:
             raise OSError(errno.EINVAL, "before the file")
         handle.pointer = base + offset * handle.unit
-        return 0
 
-    def _mpi_view(self, file: int, types: int, start: int) -> int:
+    def _mpi_view(self, file: int, types: int, start: int) -> None:
         handle = self._handle(file)
         element, _, file_type = self._named[types].partition(" ")
         if file_type != element or element not in TYPE_BYTES:
             self.calls.notes["view of a derived datatype, whose layout is not in the trace: bytes lie in a row"] += 1
         handle.start, handle.unit, handle.pointer = start, TYPE_BYTES.get(element, 1), start
-        return 0
 
-    def _mpi_resize(self, file: int, size: int, *, reserve: bool) -> int:
-        handle = self._handle(file)
-        if self._leads.get(handle.communicator, True):
-            resize = self.calls.allocate if reserve else self.calls.ftruncate
-            resize(handle.name, handle.descriptor, size)
-        return 0
-
-    def _mpi_size(self, file: int) -> int:
-        handle = self._handle(file)
-        size: int = self.calls.fstat(handle.name, handle.descriptor)
-        return size
-
-    def _mpi_sync(self, file: int) -> int:
-        handle = self._handle(file)
-        self.calls.fsync(handle.name, handle.descriptor)
-        return 0
+    def _mpi_resize(self, file: int, size: int, *, reserve: bool) -> None:
+        if self._leads.get(self._handle(file).communicator, True):
+            self._mpi_on(self.calls.allocate if reserve else self.calls.ftruncate, file, size)
 
     # ---- the end
 
     def close(self) -> None:
         """Close what the trace leaves open; what fails then is of no call."""
-        for streams in self._streams.values():
-            for stream in streams:
-                _quietly(stream.close)
-        descriptors = [one for found in self._descriptors.values() for one in found]
-        for descriptor in descriptors + [handle.descriptor for handle in self._handles.values()]:
-            _quietly(partial(self.calls.close, "", descriptor))
+        for stream in chain.from_iterable(self._streams.values()):
+            with suppress(OSError):
+                stream.close()
+        handles = (handle.descriptor for handle in self._handles.values())
+        for descriptor in chain(*self._descriptors.values(), handles):
+            with suppress(OSError):
+                self.calls.close("", descriptor)
         self._streams.clear()
         self._descriptors.clear()
         self._handles.clear()
 
 
-def _quietly(close: Callable[[], object]) -> None:
-    try:
-        close()
-    except OSError:
-        return
+def _opened(held: Mapping[int, _T], file: int) -> _T:
+    """Return what holds a file open; raise OSError as for a bad descriptor where nothing does."""
+    if not held.get(file):
+        raise OSError(errno.EBADF, "not open")
+    return held[file]
 
 
 def run(
@@ -315,7 +280,7 @@ def run(
 def _execute(handler: Handler, function: str, step: tuple[int, int, int, int, int, int], done: Done) -> None:
     verb, file, other, size, offset, flags = step
     done.counts[function] += 1
-    moved = 0
+    moved: Any = 0
     try:
         moved = handler(file, other, size, offset, flags)
     except (OSError, ValueError, OverflowError, MemoryError) as error:

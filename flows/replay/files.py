@@ -16,7 +16,7 @@ import polars as pl
 
 from flows.replay.functions import EFFECTS, Verb, among
 from flows.replay.libc import O_APPEND, O_CREAT, O_EXCL, O_TRUNC, STREAM_FLAGS, Place
-from flows.replay.scripts import Written
+from flows.replay.scripts import ABSENT, Written
 from warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
 from warehouse.sources.recorder.requests import Requests
 
@@ -99,10 +99,14 @@ class Uses:
     made_folders: set[Place] = field(default_factory=set)
     named: set[Place] = field(default_factory=set)
 
+    def join(self, place: Place, use: FileUse) -> None:
+        """Add what is done to one file."""
+        self.files[place] = self.files[place].joined(use) if place in self.files else use
+
     def add(self, other: Uses) -> None:
         """Add what others do."""
         for place, use in other.files.items():
-            self.files[place] = self.files[place].joined(use) if place in self.files else use
+            self.join(place, use)
         self.made_folders |= other.made_folders
         self.named |= other.named
 
@@ -128,8 +132,8 @@ def uses(written: Written) -> Uses:
     phases = np.searchsorted(written.sync_places, done["place"].to_numpy().astype(np.int64), side="right")
     calls = _with_paths(done).with_columns(phase=pl.Series(phases, dtype=pl.Int64))
     _add_events(found, calls, script.places)
-    for place, use in _moved(written).items():
-        found.files[place] = found.files[place].joined(use) if place in found.files else use
+    for place, use in _moved(written):
+        found.join(place, use)
     return found
 
 
@@ -198,7 +202,7 @@ def _opens_with(flags: int) -> pl.Expr:
     return found.fill_null(0) & flags == flags
 
 
-def _moved(written: Written) -> dict[Place, FileUse]:
+def _moved(written: Written) -> list[tuple[Place, FileUse]]:
     """Return the bytes that a rank reads and writes of each file, and which of them it has not written itself."""
     done = written.done
     # Requests carry their times on: the call's place stands in for them.
@@ -221,12 +225,10 @@ def _moved(written: Written) -> dict[Place, FileUse]:
         if batch.table == TRACE_FILES
         for number, path in batch.rows.select("file_number", "path").iter_rows()
     }
-    if not rows:
-        return {}
-    return _per_file(pl.concat(rows), paths, written)
+    return _per_file(pl.concat(rows), paths, written) if rows else []
 
 
-def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written) -> dict[Place, FileUse]:
+def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written) -> list[tuple[Place, FileUse]]:
     known = {name[1:]: number for number, name in enumerate(written.script.names) if name[0] == "p"}
     is_read = pl.col("direction") == "read"
     size = pl.col("request_bytes").fill_null(0)
@@ -251,14 +253,9 @@ def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written
         end_bytes=pl.col("ends").filter(~is_read & pl.col("is_placed") & (size > 0)).max().fill_null(0),
         is_sized=(is_read | pl.col("is_placed")).all(),
     )
-    uses_: dict[Place, FileUse] = {}
-    for row in found.to_dicts():
-        number = known.get(paths[row.pop("file_number")] or "")
-        if number is not None and number in written.script.places:
-            place = written.script.places[number]
-            use = FileUse(**row)
-            uses_[place] = uses_[place].joined(use) if place in uses_ else use
-    return uses_
+    numbered = [(known.get(paths[row.pop("file_number")] or "", ABSENT), FileUse(**row)) for row in found.to_dicts()]
+    places = written.script.places
+    return [(places[number], use) for number, use in numbered if number in places]
 
 
 def merged(parts: Iterable[Uses]) -> Uses:

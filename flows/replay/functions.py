@@ -30,7 +30,7 @@ class Verb(IntEnum):
     PWRITE = 8
     READV = 9
     WRITEV = 10
-    SEEK = 11
+    LSEEK = 11
     FSYNC = 12
     FDATASYNC = 13
     FTRUNCATE = 14
@@ -103,89 +103,60 @@ def among(verbs: Iterable[Verb]) -> pl.Expr:
     return pl.col("verb").is_in([int(verb) for verb in verbs])
 
 
-_POSIX = {
-    **dict.fromkeys(("open", "open64"), Verb.OPEN),
-    **dict.fromkeys(("creat", "creat64"), Verb.CREAT),
-    "close": Verb.CLOSE,
-    "read": Verb.READ,
-    "write": Verb.WRITE,
-    **dict.fromkeys(("pread", "pread64"), Verb.PREAD),
-    **dict.fromkeys(("pwrite", "pwrite64"), Verb.PWRITE),
-    "readv": Verb.READV,
-    "writev": Verb.WRITEV,
-    **dict.fromkeys(("lseek", "lseek64"), Verb.SEEK),
-    "fsync": Verb.FSYNC,
-    "fdatasync": Verb.FDATASYNC,
-    "ftruncate": Verb.FTRUNCATE,
-    "truncate": Verb.TRUNCATE,
-    **dict.fromkeys(("__xstat", "__xstat64", "stat", "stat64"), Verb.STAT),
-    **dict.fromkeys(("__lxstat", "__lxstat64", "lstat", "lstat64"), Verb.LSTAT),
-    **dict.fromkeys(("__fxstat", "__fxstat64", "fstat", "fstat64"), Verb.FSTAT),
-    "access": Verb.ACCESS,
-    "unlink": Verb.UNLINK,
-    "remove": Verb.REMOVE,
-    "rename": Verb.RENAME,
-    "mkdir": Verb.MKDIR,
-    "rmdir": Verb.RMDIR,
-    **dict.fromkeys(("fopen", "fopen64"), Verb.FOPEN),
-    "fdopen": Verb.FDOPEN,
-    "fclose": Verb.FCLOSE,
-    "fread": Verb.FREAD,
-    "fwrite": Verb.FWRITE,
-    **dict.fromkeys(("fprintf", "vfprintf"), Verb.FPRINTF),
-    **dict.fromkeys(("fseek", "fseeko"), Verb.FSEEK),
-    **dict.fromkeys(("ftell", "ftello"), Verb.FTELL),
-    "fileno": Verb.FILENO,
+#: functions that are not called as their verb is, nor with a 64 behind it
+_OTHER_NAMES = {
+    **dict.fromkeys(("__xstat", "__xstat64"), Verb.STAT),
+    **dict.fromkeys(("__lxstat", "__lxstat64"), Verb.LSTAT),
+    **dict.fromkeys(("__fxstat", "__fxstat64"), Verb.FSTAT),
+    **{"vfprintf": Verb.FPRINTF, "fseeko": Verb.FSEEK, "ftello": Verb.FTELL},
+}
+#: verbs whose functions have a form for large files
+_WITH_64 = frozenset({Verb.OPEN, Verb.CREAT, Verb.PREAD, Verb.PWRITE, Verb.LSEEK, Verb.FOPEN}) | {
+    *(Verb.STAT, Verb.LSTAT, Verb.FSTAT)
 }
 
 
+def _posix_verbs() -> dict[str, Verb]:
+    verbs = [verb for verb in Verb if Verb.SYNC < verb < Verb.MPI_OPEN]
+    large = {f"{verb.name.lower()}64": verb for verb in verbs if verb in _WITH_64}
+    return {verb.name.lower(): verb for verb in verbs} | large | _OTHER_NAMES
+
+
 def _mpi_verbs() -> dict[str, Verb]:
+    transfers = READING | WRITING
     found = {
-        "MPI_File_open": Verb.MPI_OPEN,
-        "MPI_File_close": Verb.MPI_CLOSE,
-        "MPI_File_seek": Verb.MPI_SEEK,
-        "MPI_File_seek_shared": Verb.MPI_SEEK_SHARED,
-        "MPI_File_set_view": Verb.MPI_SET_VIEW,
-        "MPI_File_set_size": Verb.MPI_SET_SIZE,
-        "MPI_File_get_size": Verb.MPI_GET_SIZE,
-        "MPI_File_preallocate": Verb.MPI_PREALLOCATE,
-        "MPI_File_sync": Verb.MPI_SYNC,
+        f"MPI_File_{verb.name.removeprefix('MPI_').lower()}": verb
+        for verb in Verb
+        if verb >= Verb.MPI_OPEN and verb not in transfers
     }
-    kinds = {
-        "read": (Verb.MPI_READ_AT, Verb.MPI_READ, Verb.MPI_READ_SHARED),
-        "write": (Verb.MPI_WRITE_AT, Verb.MPI_WRITE, Verb.MPI_WRITE_SHARED),
-    }
-    for way, (at, next_, shared) in kinds.items():
-        ends = ("_at", "_at_all", "_at_all_begin")
-        found |= dict.fromkeys([f"MPI_File_{way}{end}" for end in ends], at)
-        found |= dict.fromkeys([f"MPI_File_i{way}_at", f"MPI_File_i{way}_at_all"], at)
-        found |= dict.fromkeys([f"MPI_File_{way}{end}" for end in ("", "_all", "_all_begin")], next_)
-        found |= dict.fromkeys([f"MPI_File_i{way}", f"MPI_File_i{way}_all"], next_)
+    for way in ("read", "write"):
+        at, next_, shared = (Verb[f"MPI_{way.upper()}{end}"] for end in ("_AT", "", "_SHARED"))
+        ends = {**dict.fromkeys(("_at", "_at_all"), at), **dict.fromkeys(("", "_all"), next_)}
+        found |= {f"MPI_File_{kind}{end}": verb for end, verb in ends.items() for kind in (way, f"i{way}")}
         found |= dict.fromkeys([f"MPI_File_{way}{end}" for end in ("_shared", "_ordered", "_ordered_begin")], shared)
-        found[f"MPI_File_i{way}_shared"] = shared
+        found |= {
+            f"MPI_File_{way}_at_all_begin": at,
+            f"MPI_File_{way}_all_begin": next_,
+            f"MPI_File_i{way}_shared": shared,
+        }
     return found
 
 
 #: function -> what replays it
-VERBS: dict[str, Verb] = _POSIX | _mpi_verbs()
+VERBS: dict[str, Verb] = _posix_verbs() | _mpi_verbs()
 
 #: where arguments stand that only a replay needs; `other` is a second name, `parts` the pieces of a vector
 _FURTHER: dict[str, dict[str, int]] = {
-    "open": {"mode_at": 2},
-    "open64": {"mode_at": 2},
-    "creat": {"mode_at": 1},
-    "creat64": {"mode_at": 1},
-    "readv": {"parts_at": 2},
-    "writev": {"parts_at": 2},
-    "ftruncate": {"count_at": 1},
-    "truncate": {"count_at": 1},
-    "access": {"mode_at": 1},
+    **{function: {"mode_at": 2} for function in ("open", "open64")},
+    **{function: {"mode_at": 1} for function in ("creat", "creat64", "access")},
+    **{function: {"parts_at": 2} for function in ("readv", "writev")},
+    **{
+        function: {"count_at": 1} for function in ("ftruncate", "truncate", "MPI_File_set_size", "MPI_File_preallocate")
+    },
     "rename": {"other_at": 1},
     "mkdir": {"file_at": 0, "mode_at": 1},
     "rmdir": {"file_at": 0},
     "fdopen": {"flags_at": 1},
-    "MPI_File_set_size": {"count_at": 1},
-    "MPI_File_preallocate": {"count_at": 1},
     "MPI_File_seek_shared": {"offset_at": 1, "whence_at": 2},
     "MPI_File_set_view": {"other_at": 3},
 }

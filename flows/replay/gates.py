@@ -51,56 +51,48 @@ class OpenBoard:
         self.arrivals = cells[1 + 2 * count :]
 
 
+@dataclass(frozen=True, slots=True)
 class Gates:
     """The barriers of one process's ranks.
 
     members: ranks of each communicator. processes: those that carry any of them.
     """
 
-    def __init__(
-        self,
-        board: OpenBoard,
-        lock: Lock,
-        semaphores: Sequence[Semaphore],
-        own: int,
-        members: Sequence[int],
-        processes: Sequence[Sequence[int]],
-    ) -> None:
-        self._board = board
-        self._lock = lock
-        self._semaphores = semaphores
-        self._own = own
-        self._members = members
-        self._processes = processes
+    board: OpenBoard
+    lock: Lock
+    semaphores: Sequence[Semaphore]
+    own: int
+    members: Sequence[int]
+    processes: Sequence[Sequence[int]]
 
     def arrive(self, communicator: int) -> int:
         """Note that a rank has come; return how many must have come until it may go on."""
-        while not self._lock.acquire(timeout=_LOOK_S):
+        while not self.lock.acquire(timeout=_LOOK_S):
             self.check()
         try:
-            self._board.arrivals[communicator] += 1
-            count = int(self._board.arrivals[communicator])
+            self.board.arrivals[communicator] += 1
+            count = int(self.board.arrivals[communicator])
         finally:
-            self._lock.release()
-        members = self._members[communicator]
+            self.lock.release()
+        members = self.members[communicator]
         if count % members == 0:
-            for process in self._processes[communicator]:
-                if process != self._own:
-                    self._semaphores[process].release()
+            for process in self.processes[communicator]:
+                if process != self.own:
+                    self.semaphores[process].release()
         return -(-count // members) * members
 
     def is_open(self, communicator: int, needed: int) -> bool:
         """Return whether so many have come."""
-        return bool(self._board.arrivals[communicator] >= needed)
+        return bool(self.board.arrivals[communicator] >= needed)
 
     def wait(self, until: float | None) -> None:
         """Wait until something may have changed, or for this time of the monotonic clock."""
         left = _LOOK_S if until is None else min(_LOOK_S, until - time.monotonic())
         if left > 0:
-            self._semaphores[self._own].acquire(timeout=left)
+            self.semaphores[self.own].acquire(timeout=left)
         self.check()
 
     def check(self) -> None:
         """Raise Broken if another process is gone."""
-        if self._board.broken[0]:
+        if self.board.broken[0]:
             raise Broken("another process ended")

@@ -75,9 +75,8 @@ class MpiExecutor(Executor):
             raise OSError(9, "not open")
         return self._files[file]
 
-    def _call(self, file: int, method: str, *given: int) -> int:
+    def _call(self, file: int, method: str, *given: int) -> None:
         self._checked(getattr(self._file(file), method), *given)
-        return 0
 
     def _checked(self, call: Any, *given: Any) -> Any:
         """Call MPI; its error becomes an OSError."""
@@ -88,7 +87,7 @@ class MpiExecutor(Executor):
                 raise FileNotFoundError(2, "no such file") from error
             raise OSError(5, str(error)) from error
 
-    def _open_file(self, file: int, path: int, communicator: int, mode: int) -> int:
+    def _open_file(self, file: int, path: int, communicator: int, mode: int) -> None:
         name, place = self._named[path], self.script.places[path]
         at = self._world if communicator == ABSENT else self._communicators[communicator]
         self._refuse_links(name, place)
@@ -96,7 +95,6 @@ class MpiExecutor(Executor):
         if file in self._files:
             self._close_file(file)
         self._files[file] = opened
-        return 0
 
     def _refuse_links(self, name: str, place: tuple[str, ...]) -> None:
         try:
@@ -105,19 +103,17 @@ class MpiExecutor(Executor):
             return
         self.calls.close(name, descriptor)
 
-    def _close_file(self, file: int) -> int:
+    def _close_file(self, file: int) -> None:
         self._checked(self._file(file).Close)
         del self._files[file]
-        return 0
 
-    def _set_view(self, file: int, types: int, start: int) -> int:
+    def _set_view(self, file: int, types: int, start: int) -> None:
         element, _, file_type = self._named[types].partition(" ")
         known = getattr(self._mpi4py, element.removeprefix("MPI_"), None)
         if file_type != element or not isinstance(known, self._mpi4py.Datatype):
             self.calls.notes["view of a derived datatype, whose layout is not in the trace: bytes lie in a row"] += 1
             known = self._mpi4py.BYTE
         self._checked(self._file(file).Set_view, start, known, known)
-        return 0
 
     def _move(self, file: int, other: int, size: int, offset: int, flags: int) -> int:
         """Read or write by the call that the trace has; one that does not block is waited for at once."""
@@ -163,11 +159,7 @@ METHODS = {
     function: _method(function)
     for way in ("read", "write")
     for end in ("", "_all", "_at", "_at_all", "_shared", "_ordered")
-    for function in (
-        f"MPI_File_{way}{end}",
-        f"MPI_File_i{way}{end}",
-        f"MPI_File_{way}{end}_begin",
-    )
+    for function in (f"MPI_File_{way}{end}", f"MPI_File_i{way}{end}", f"MPI_File_{way}{end}_begin")
 }
 
 

@@ -49,41 +49,44 @@ class Survey:
     request_bytes: int = 0
     ceased_s: float = 0.0
 
-    def add(self, script: Script, uses: Uses) -> None:
-        """Add a rank of the same process."""
-        verbs = script.steps["verb"]
-        sizes = script.steps["size"]
-        reads, writes = np.isin(verbs, [*map(int, READING)]), np.isin(verbs, [*map(int, WRITING)])
-        self.ranks = (*self.ranks, script.rank)
-        self.uses.add(uses)
-        self.counts.update(script.counts)
-        self.not_replayed.update(script.not_replayed)
-        # In Python's numbers: a damaged trace may ask for more than 64 bits hold.
-        self.read_bytes += sum(sizes[reads].tolist())
-        self.written_bytes += sum(sizes[writes].tolist())
-        self.step_count += len(script.steps)
-        opens = np.isin(verbs, [*map(int, OPENING)]).astype(np.int64) - np.isin(verbs, [*map(int, CLOSING)])
-        self.open_count += int(np.cumsum(opens).max(initial=0))
-        self.request_bytes = max(self.request_bytes, int(sizes[reads | writes].max(initial=0)))
-        self.ceased_s = max(self.ceased_s, script.ceased_s)
+    @classmethod
+    def of(cls, script: Script, uses: Uses) -> Survey:
+        """Return what one rank would do."""
+        verbs, sizes = script.steps["verb"], script.steps["size"]
+        reads, writes, opens, closes = (
+            np.isin(verbs, [*map(int, kind)]) for kind in (READING, WRITING, OPENING, CLOSING)
+        )
+        return cls(
+            ranks=(script.rank,),
+            uses=uses,
+            counts=script.counts,
+            not_replayed=script.not_replayed,
+            # In Python's numbers: a damaged trace may ask for more than 64 bits hold.
+            read_bytes=sum(sizes[reads].tolist()),
+            written_bytes=sum(sizes[writes].tolist()),
+            step_count=len(script.steps),
+            open_count=int(np.cumsum(opens.astype(np.int64) - closes).max(initial=0)),
+            request_bytes=int(sizes[reads | writes].max(initial=0)),
+            ceased_s=script.ceased_s,
+        )
+
+    def add(self, part: Survey) -> None:
+        """Add what other ranks would do, of this process or all of another."""
+        self.uses.add(part.uses)
+        for name in ("ranks", "visits", "read_bytes", "written_bytes", "step_count", "open_count"):
+            setattr(self, name, getattr(self, name) + getattr(part, name))
+        self.counts.update(part.counts)
+        self.not_replayed.update(part.not_replayed)
+        self.most_open_count = max(self.most_open_count, part.open_count)
+        self.request_bytes = max(self.request_bytes, part.request_bytes)
+        self.ceased_s = max(self.ceased_s, part.ceased_s)
 
 
 def joined(parts: Iterable[Survey]) -> Survey:
     """Return what the ranks of several processes would do; `most_open_count` is that of one process."""
     whole = Survey()
     for part in parts:
-        whole.ranks += part.ranks
-        whole.uses.add(part.uses)
-        whole.visits += part.visits
-        whole.counts.update(part.counts)
-        whole.not_replayed.update(part.not_replayed)
-        whole.read_bytes += part.read_bytes
-        whole.written_bytes += part.written_bytes
-        whole.step_count += part.step_count
-        whole.open_count += part.open_count
-        whole.most_open_count = max(whole.most_open_count, part.open_count)
-        whole.request_bytes = max(whole.request_bytes, part.request_bytes)
-        whole.ceased_s = max(whole.ceased_s, part.ceased_s)
+        whole.add(part)
     return whole
 
 

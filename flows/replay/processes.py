@@ -12,10 +12,9 @@ import os
 import threading
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -73,15 +72,6 @@ class Go:
     rank_digits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a process did, by rank, and when it began (monotonic clock [s])."""
-
-    done: list[Done]
-    started_s: float
-    notes: Counter[str] = field(default_factory=Counter)
-
-
 # ---- within a process
 
 
@@ -95,7 +85,7 @@ def scripts_of(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Scri
     for rank in ranks:
         calls = calls_of(job.trace, rank)
         made = written(rank, calls, pacing.spent(rank, calls), job.way)
-        survey.add(made.script, uses(made))
+        survey.add(Survey.of(made.script, uses(made)))
         scripts.append(made.script.spilled(scratch) if survey.step_count > _MOST_STEPS else made.script)
     survey.visits = visits(scripts)
     return scripts, survey
@@ -130,7 +120,8 @@ def _end_with_parent() -> None:
 
 def _perform(
     job: Job, go: Go, scripts: list[Script], survey: Survey, told: Connection, shared: tuple[int, Any, list[Any]]
-) -> Outcome:
+) -> tuple[list[Done], float]:
+    """Return what the ranks did, and when they began (monotonic clock [s])."""
     own, lock, semaphores = shared
     raise_limit()
     board = go.board.opened()
@@ -158,7 +149,7 @@ def _perform(
         ]
         sleep_until(started_s)
         advance(steps, gates, _teller(board, own))
-    return Outcome(done, started_s)
+    return done, started_s
 
 
 def _calls(go: Go, script: Script, sandbox: Sandbox, memory: Any, stack: ExitStack) -> Calls | NotedCalls:
@@ -233,13 +224,14 @@ class Processes:
         """Wait for what the processes tell of their ranks."""
         return self._gather("surveyed", tell)
 
-    def replay(self, go: Go, tell: Callable[[float], None]) -> list[Outcome]:
-        """Let all begin at one instant, and wait for what they did."""
+    def replay(self, go: Go, tell: Callable[[float], None]) -> tuple[list[Done], float]:
+        """Let all begin at one instant; return what the ranks did, and when they began (monotonic clock [s])."""
         self._board = go.board.opened()
         self._send(go)
         self._gather("ready", tell)
         self._send(time.monotonic() + _LEAD_S)
-        return self._gather("done", tell)
+        outcomes = self._gather("done", tell)
+        return [one for done, _ in outcomes for one in done], outcomes[0][1]
 
     def _send(self, what: object) -> None:
         for own, end in enumerate(self._ends):

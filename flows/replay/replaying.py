@@ -6,7 +6,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections import Counter
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,7 +69,8 @@ def replay(path: Path, wish: Wish, tell: Tell) -> Report:
                 order, plan = _planned(survey, folder, wish, len(shares), traced_s)
                 faults = planning.prepare(survey.uses, folder, tell)
                 done, started_s = _executed(running, (folder, scratch), order, wish, trace.process_count, tell)
-        return _compared(plan, done, started_s, survey, folder, faults)
+        sizes = planning.sizes_under(folder, survey.uses.files)
+        return reports.finished(plan, done, started_s, sizes, faults)
 
 
 def _executed(
@@ -77,14 +78,7 @@ def _executed(
 ) -> tuple[list[Done], float]:
     folder, scratch = folders
     go = processes.go_of(folder, scratch / "board", order, running.shares, (wish.trace_into, count))
-    outcomes = running.replay(go, _Progress(tell))
-    return [one for outcome in outcomes for one in outcome.done], outcomes[0].started_s
-
-
-def _compared(
-    plan: Report, done: list[Done], started_s: float, survey: Survey, folder: Path, faults: Counter[str]
-) -> Report:
-    return reports.finished(plan, done, started_s, planning.sizes_under(folder, survey.uses.files), faults)
+    return running.replay(go, _Progress(tell))
 
 
 def _planned(
@@ -116,16 +110,13 @@ class _Progress:
     """Says now and then how many steps are done."""
 
     def __init__(self, tell: Tell) -> None:
-        import time
-
         self._tell = tell
-        self._clock = time.monotonic
-        self._next_s = self._clock() + 2.0
+        self._next_s = time.monotonic() + 2.0
 
     def __call__(self, step_count: float) -> None:
-        if self._clock() >= self._next_s:
+        if time.monotonic() >= self._next_s:
             self._tell(f"{step_count:,.0f} steps done")
-            self._next_s = self._clock() + 2.0
+            self._next_s = time.monotonic() + 2.0
 
 
 # ---- folders

@@ -92,10 +92,7 @@ class Report:
                 "is_duration_from_means": self.is_time_drawn,
             },
             "replayed": None if self.is_dry_run else self._replayed(),
-            "not_replayed": [
-                {"function": function, "reason": reason, "count": count}
-                for (function, reason), count in sorted(self.not_replayed.items())
-            ],
+            "not_replayed": _rows(self.not_replayed, "reason"),
             "files": [asdict(file) for file in self.files],
             "needed_bytes": self.needed_bytes,
             "waited_on": self.waited_on,
@@ -110,11 +107,13 @@ class Report:
             "read_bytes": self.read_bytes,
             "written_bytes": self.written_bytes,
             "duration_s": self.replayed_s,
-            "failures": [
-                {"function": function, "error": error, "count": count}
-                for (function, error), count in sorted(self.failures.items())
-            ],
+            "failures": _rows(self.failures, "error"),
         }
+
+
+def _rows(counts: Counter[tuple[str, str]], why: str) -> list[dict[str, object]]:
+    """Return counts by function and reason as rows."""
+    return [{"function": function, why: reason, "count": count} for (function, reason), count in sorted(counts.items())]
 
 
 def planned(

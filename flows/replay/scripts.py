@@ -184,13 +184,13 @@ def _bytes() -> pl.Expr:
     return pl.when(is_sane).then(counted * unit)
 
 
-_PLACED = frozenset({Verb.PREAD, Verb.PWRITE, Verb.SEEK, Verb.FSEEK}) | {
+_PLACED = frozenset({Verb.PREAD, Verb.PWRITE, Verb.LSEEK, Verb.FSEEK}) | {
     *(Verb.MPI_READ_AT, Verb.MPI_WRITE_AT, Verb.MPI_SEEK, Verb.MPI_SET_VIEW)
 }
 _BLOCKED = (Verb.FREAD, Verb.FWRITE)
 _STREAMED = (Verb.FOPEN, Verb.FDOPEN)
 _WHENCES = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4, "MPI_SEEK_SET": 0, "MPI_SEEK_CUR": 1, "MPI_SEEK_END": 2}
-_SOUGHT = (Verb.SEEK, Verb.FSEEK, Verb.MPI_SEEK)
+_SOUGHT = (Verb.LSEEK, Verb.FSEEK, Verb.MPI_SEEK)
 _STREAM_MODES = "^[rwa]b?\\+?b?[a-z]*$"
 
 
