@@ -13,8 +13,9 @@ import hashlib
 import html
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -65,74 +66,59 @@ def page(view: NetworkView, most_bytes: int = MOST_BYTES) -> bytes:
     return content or _assembled(view, made, detail, made.parts(detail))
 
 
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """What a page tells of the whole run: of which edges, by part, and by metric how many counts there are."""
+
+    kept: Ints
+    parts: dict[str, bytes]
+    cell_counts: list[int]
+
+
 @dataclass
 class _Parts:
     """The deflated parts of a page; those that do not depend on the detail are made once."""
 
     network: Network
     view: NetworkView
-    known: dict[tuple[object, ...], Any] = field(default_factory=dict)
+    known: dict[tuple[int, int], _Whole] = field(default_factory=dict)
 
-    def _once(self, key: tuple[object, ...], make: Callable[[], Any]) -> Any:
+    @cached_property
+    def counts(self) -> tuple[SlotCounts, ...]:
+        """The counts of each metric."""
+        return data.slot_counts_of(self.network)
+
+    @cached_property
+    def timeline(self) -> tuple[bytes, list[list[int]]]:
+        """The timeline, and how many steps it has by metric and hop."""
+        return data.timeline_part(self.network)
+
+    def whole(self, detail: Detail) -> _Whole:
+        """Return what is told of the whole run."""
+        key = (detail.whole_bits, detail.edge_count)
         if key not in self.known:
-            self.known[key] = make()
+            self.known[key] = self._made(detail)
         return self.known[key]
 
-    @property
-    def counts(self) -> tuple[SlotCounts, ...]:
-        found: tuple[SlotCounts, ...] = self._once(("counts",), lambda: data.slot_counts_of(self.network))
-        return found
+    def _made(self, detail: Detail) -> _Whole:
+        kept = data.strongest(self.network, detail.edge_count)
+        cells = [data.whole_part(self._rows(one.rows, kept), one.scale.slot_count, detail) for one in self.counts]
+        parts = {
+            "edges": data.edges_part(self.network, self.view.layout, kept),
+            "timeline": self.timeline[0],
+            "totals": data.whole_totals_part(self._rows(self.network.totals, kept), len(kept)),
+        }
+        parts |= {f"whole-{name}": part for name, (part, _) in zip(METRICS, cells, strict=True)}
+        return _Whole(kept, parts, [count for _, count in cells])
 
-    @property
-    def timeline_lengths(self) -> list[list[int]]:
-        lengths: list[list[int]] = self._timeline[1]
-        return lengths
-
-    @property
-    def _timeline(self) -> tuple[bytes, list[list[int]]]:
-        found: tuple[bytes, list[list[int]]] = self._once(("timeline",), lambda: data.timeline_part(self.network))
-        return found
-
-    def kept(self, detail: Detail) -> Ints:
-        """Return the numbers of the edges that the page tells of."""
-        found: Ints = self._once(("kept", detail.edge_count), lambda: data.strongest(self.network, detail.edge_count))
-        return found
-
-    def _rows(self, rows: pl.DataFrame, detail: Detail) -> pl.DataFrame:
-        return data.renumbered(rows, self.kept(detail), self.network.edges.height)
-
-    def whole(self, metric: int, detail: Detail) -> tuple[bytes, int]:
-        """Return a metric's counts of the whole run, and how many there are."""
-        counts = self.counts[metric]
-        found: tuple[bytes, int] = self._once(
-            ("whole", metric, detail.whole_bits, detail.edge_count),
-            lambda: data.whole_part(self._rows(counts.rows, detail), counts.scale.slot_count, detail),
-        )
-        return found
-
-    def _edges(self, detail: Detail) -> bytes:
-        def make() -> bytes:
-            return data.edges_part(self.network, self.view.layout, self.kept(detail))
-
-        found: bytes = self._once(("edges", detail.edge_count), make)
-        return found
-
-    def _totals(self, detail: Detail) -> bytes:
-        def make() -> bytes:
-            return data.whole_totals_part(self._rows(self.network.totals, detail), len(self.kept(detail)))
-
-        found: bytes = self._once(("totals", detail.edge_count), make)
-        return found
+    def _rows(self, rows: pl.DataFrame, kept: Ints) -> pl.DataFrame:
+        return data.renumbered(rows, kept, self.network.edges.height)
 
     def parts(self, detail: Detail) -> dict[str, bytes]:
         """Return the parts by name."""
-        return self._whole_parts(detail) | self._window_parts(
-            self._rows(self.network.totals, detail), self.counts, detail
-        )
-
-    def _whole_parts(self, detail: Detail) -> dict[str, bytes]:
-        parts = {"edges": self._edges(detail), "timeline": self._timeline[0], "totals": self._totals(detail)}
-        return parts | {f"whole-{name}": self.whole(metric, detail)[0] for metric, name in enumerate(METRICS)}
+        whole = self.whole(detail)
+        totals = self._rows(self.network.totals, whole.kept)
+        return whole.parts | self._window_parts(totals, self.counts, detail)
 
     def _window_parts(self, totals: pl.DataFrame, counts: tuple[SlotCounts, ...], detail: Detail) -> dict[str, bytes]:
         if detail.window_factor >= self.network.window_count:
@@ -148,13 +134,13 @@ class _Parts:
         if self.network.edges.height < _LEAST_GUESSED_EDGES or detail.window_factor >= self.network.window_count:
             return 0
 
-        def sampled() -> tuple[pl.DataFrame, tuple[SlotCounts, ...]]:
-            counts = tuple(SlotCounts(one.scale, _every_eighth(one.rows)) for one in self.counts)
-            return _every_eighth(self.network.totals), counts
+        sizes = map(_base64_size, self._window_parts(*self._sampled, detail).values())
+        return 8 * sum(sizes) + sum(map(_base64_size, self.whole(detail).parts.values()))
 
-        totals, counts = self._once(("sampled",), sampled)
-        sizes = map(_base64_size, self._window_parts(totals, counts, detail).values())
-        return 8 * sum(sizes) + sum(map(_base64_size, self._whole_parts(detail).values()))
+    @cached_property
+    def _sampled(self) -> tuple[pl.DataFrame, tuple[SlotCounts, ...]]:
+        counts = tuple(SlotCounts(one.scale, _every_eighth(one.rows)) for one in self.counts)
+        return _every_eighth(self.network.totals), counts
 
 
 def _every_eighth(rows: pl.DataFrame) -> pl.DataFrame:
@@ -172,7 +158,7 @@ def _about(view: NetworkView, made: _Parts, detail: Detail) -> dict[str, Any]:
     """Return what the page knows beside its parts."""
     network = view.network
     first, last = view.selected
-    kept = made.kept(detail)
+    kept = made.whole(detail).kept
     return {
         "title": _plain(view.title),
         "notes": [_plain(note, most=2000) for note in view.notes],
@@ -196,8 +182,8 @@ def _about(view: NetworkView, made: _Parts, detail: Detail) -> dict[str, Any]:
         "hops": [_hop(network, kept, hop) for hop in range(network.hop_count)],
         "unused": {"light": unused_color(is_dark=False).tolist(), "dark": unused_color(is_dark=True).tolist()},
         "metrics": [_metric(made, metric, detail) for metric in range(len(METRICS))],
-        "timeline": made.timeline_lengths,
-        "patterns": _patterns(view),
+        "timeline": made.timeline[1],
+        "patterns": [_pattern(view.network, row) for row in view.patterns.iter_rows(named=True)],
         "bottlenecks": [_bottleneck(row) for row in view.bottlenecks.iter_rows(named=True)],
     }
 
@@ -240,7 +226,7 @@ def _metric(made: _Parts, metric: int, detail: Detail) -> dict[str, Any]:
         "hasZero": scale.has_zero,
         "slotFactor": detail.slot_factor,
         "coarseSlots": data.coarse_slot_count(made.counts[metric], detail),
-        "cellCount": made.whole(metric, detail)[1],
+        "cellCount": made.whole(detail).cell_counts[metric],
     }
 
 
@@ -255,10 +241,6 @@ def _number(value: object) -> float | None:
 def _plain(text: object, most: int = _MOST_CHARACTERS) -> str:
     """Return a text from a log without what steers, not too long."""
     return printable(text, most)
-
-
-def _patterns(view: NetworkView) -> list[dict[str, Any]]:
-    return [_pattern(view.network, row) for row in view.patterns.iter_rows(named=True)]
 
 
 def _pattern(network: Network, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -318,7 +300,7 @@ def _coarser(view: NetworkView, made: _Parts, detail: Detail) -> list[str]:
     if detail.whole_bits:
         said.append("counts are rounded to 0.2 %")
     if detail.edge_count:
-        said.append(_left_out(network, made.kept(detail)))
+        said.append(_left_out(network, made.whole(detail).kept))
     end = "" if detail.whole_bits else " The whole run is told exactly."
     return [f"To keep this page small, {'; '.join(said)}.{end}"] if said else []
 
