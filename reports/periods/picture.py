@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from reports import panels
 from reports.panels import PIXEL_COLUMNS, Columns
-from reports.periods.view import Autocorrelation, Cosines, PeriodView, Spectrum
+from reports.periods.view import Autocorrelation, Cosines, PeriodView
 from reports.texts import HERTZ, RATES, TIMES, Unit, plain, time_axis_text, unit_for
 from transforms.arrays import Ints, Reals
 from transforms.periods.even_signals import EvenSignals
@@ -25,8 +25,6 @@ from transforms.periods.even_signals import EvenSignals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["Autocorrelation", "Cosines", "PeriodView", "Spectrum", "draw"]
 
 
 _SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = panels.BLUE, panels.VERMILION, panels.PURPLE, panels.ORANGE, panels.GREEN

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,8 @@ _NO_PERIOD = {
     "too_many_gaps": "no period: too much was not measured",
 }
 
+_nothing: Callable[[], Reals] = partial(np.zeros, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Cosines:
@@ -35,15 +39,10 @@ class Cosines:
     frequency_hz, amplitude_bytes_per_s, phase_rad (n): t runs from the signal's own start.
     """
 
-    frequency_hz: Reals
-    amplitude_bytes_per_s: Reals
-    phase_rad: Reals
-    mean_bytes_per_s: float
-
-    @classmethod
-    def none(cls) -> Cosines:
-        """Return no cosines."""
-        return cls(np.zeros(0), np.zeros(0), np.zeros(0), math.nan)
+    frequency_hz: Reals = field(default_factory=_nothing)
+    amplitude_bytes_per_s: Reals = field(default_factory=_nothing)
+    phase_rad: Reals = field(default_factory=_nothing)
+    mean_bytes_per_s: float = math.nan
 
     def chosen(self, rows: Bools | slice) -> Cosines:
         """Return some of them."""
@@ -82,30 +81,20 @@ class Spectrum:
     best first.
     """
 
-    frequency_hz: Reals
-    power_ratio: Reals
-    threshold_ratio: float
-    threshold_z: float
-    candidates_hz: Reals
-
-    @classmethod
-    def none(cls) -> Spectrum:
-        """Return no spectrum."""
-        return cls(np.zeros(0), np.zeros(0), math.nan, math.nan, np.zeros(0))
+    frequency_hz: Reals = field(default_factory=_nothing)
+    power_ratio: Reals = field(default_factory=_nothing)
+    threshold_ratio: float = math.nan
+    threshold_z: float = math.nan
+    candidates_hz: Reals = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True, slots=True)
 class Autocorrelation:
     """A signal's likeness to itself when shifted: lag_s (n) ascending, coefficient (n), and peaks (k), their places."""
 
-    lag_s: Reals
-    coefficient: Reals
-    peaks: Ints
-
-    @classmethod
-    def none(cls) -> Autocorrelation:
-        """Return no autocorrelation."""
-        return cls(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
+    lag_s: Reals = field(default_factory=_nothing)
+    coefficient: Reals = field(default_factory=_nothing)
+    peaks: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +117,9 @@ class PeriodView:
     false_alarm_probability: float
     window_start_s: float
     window_end_s: float
-    cosines: Cosines
-    spectrum: Spectrum
-    autocorrelation: Autocorrelation
+    cosines: Cosines = field(default_factory=Cosines)
+    spectrum: Spectrum = field(default_factory=Spectrum)
+    autocorrelation: Autocorrelation = field(default_factory=Autocorrelation)
     has_utc_clock: bool = False
 
     def __post_init__(self) -> None:
@@ -206,10 +195,7 @@ def view_of(
         float(found.false_alarm_probability[signal]),
         float(found.window_start_s[signal]),
         float(found.window_end_s[signal]),
-        Cosines.none(),
-        Spectrum.none(),
-        Autocorrelation.none(),
-        has_utc_clock,
+        has_utc_clock=has_utc_clock,
     )
     judged = one.between(*view.window_samples)
     return replace(
@@ -223,7 +209,7 @@ def view_of(
 def _cosines(view: PeriodView, judged: EvenSignals, found: Detections, rows: slice) -> Cosines:
     """Return the found cosine as it fits the judged time, and the other candidates where they are of the whole."""
     if not view.is_periodic:
-        return Cosines.none()
+        return Cosines()
     amplitude, phase, mean = _fitted(judged, view.frequency_hz, view.window_samples[0])
     # The judged time has a phase of its own: candidates of it do not fit the whole.
     others = rows if view.is_whole else slice(0)
@@ -256,7 +242,7 @@ def _fitted(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[float
 def _spectrum(judged: EvenSignals, candidates_hz: Reals, *, has_z_score: bool) -> Spectrum:
     found, threshold_z = spectra(judged), OutlierParams().z_threshold
     if not found.bin_count or found.is_constant[0]:
-        return Spectrum.none()
+        return Spectrum()
     shares = found.shares[0]
     threshold = float(shares.mean() + threshold_z * shares.std()) if has_z_score else math.nan
     return Spectrum(found.frequencies_hz[0], shares, threshold, threshold_z, candidates_hz)
@@ -265,7 +251,7 @@ def _spectrum(judged: EvenSignals, candidates_hz: Reals, *, has_z_score: bool) -
 def _autocorrelation(judged: EvenSignals, *, is_circular: bool) -> Autocorrelation:
     """Return the autocorrelation as far as it can tell anything: a circular one repeats itself from its middle on."""
     if judged.sample_count < _FEWEST_LAGS:
-        return Autocorrelation.none()
+        return Autocorrelation()
     if judged.is_known.all():
         function = autocorrelations.circular if is_circular else autocorrelations.linear
         values = function(judged.bytes_per_s)

@@ -18,8 +18,8 @@ from matplotlib.image import imread
 from reports import panels
 from reports.panels import PIXEL_COLUMNS, Columns
 from reports.periods import picture
-from reports.periods.picture import Autocorrelation, Cosines, PeriodView, Spectrum, draw
-from reports.periods.view import view_of
+from reports.periods.picture import draw
+from reports.periods.view import PeriodView, view_of
 from reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shortened, unit_for
 from tests.budget import examples
 from transforms.periods import ftio
@@ -102,9 +102,8 @@ def test_same_picture_twice_and_for_everybody(tmp_path: Path) -> None:
 
 def test_is_of_one_signal() -> None:
     two = EvenSignals(np.zeros((2, 5)), np.ones(2), np.zeros(2))
-    none = Cosines.none(), Spectrum.none(), Autocorrelation.none()
     with pytest.raises(ValueError, match="one signal"):
-        PeriodView("", "", "", two, "no_io", math.nan, math.nan, math.nan, 0.0, 5.0, *none)
+        PeriodView("", "", "", two, "no_io", math.nan, math.nan, math.nan, 0.0, 5.0)
 
 
 # ---- any signal
