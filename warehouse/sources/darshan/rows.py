@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -96,16 +96,22 @@ class _Trace:
         """Take up a block of the child's, and yield the rows that it makes."""
         if "ids" in block and head["kind"] != "names":
             self._note_ids(head["module"], block["ids"])
-        readers: dict[str, Callable[[dict[str, Any], Arrays], Iterator[Batch]]] = {
-            "job": self._job,
-            "names": self._names,
-            "records": self._records,
-            "stripes": self._stripes,
-            "heatmaps": self._heatmaps,
-            "segments": self._segments,
-            "module": self._module,
-        }
-        yield from readers[head["kind"]](head, block)
+        match head["kind"]:
+            case "job":
+                yield self._job(head)
+            case "names":
+                self.names = dict(zip(block["ids"].tolist(), head["names"], strict=True))
+            case "records":
+                yield from self._records(head, block)
+            case "stripes":
+                parts = (block[name] for name in ("ids", "component_counts", "components", "osts"))
+                self.stripes = Stripes.of(*parts)
+            case "heatmaps":
+                yield from self._heatmaps(block)
+            case "segments":
+                yield from self._segments(head, block)
+            case "module":
+                self.modules.append(head)
 
     def last_rows(self, regions: list[Region]) -> Iterator[Batch]:
         """Yield the rows of what is known only at the end: modules and files."""
@@ -130,14 +136,14 @@ class _Trace:
 
     # ---- the run
 
-    def _job(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
+    def _job(self, head: dict[str, Any]) -> Batch:
         (start_s, start_ns), (end_s, end_ns) = head["started"], head["ended"]
         is_exact = self.layout.version >= _EXACT_FORMAT
         self.ended_at = _instant(end_s, end_ns)
         self.mounts = dict(head["mounts"])
         words = head["command"].split()
         application = PurePosixPath(words[0]).name if words else None
-        yield self._batch(
+        return self._batch(
             TRACES,
             {
                 "tracer": "darshan",
@@ -156,15 +162,7 @@ class _Trace:
             },
         )
 
-    def _names(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
-        self.names = dict(zip(block["ids"].tolist(), head["names"], strict=True))
-        yield from ()
-
     # ---- modules
-
-    def _module(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
-        self.modules.append(head)
-        yield from ()
 
     def _module_columns(self) -> dict[str, Any]:
         def counters(told: dict[str, Any]) -> str | None:
@@ -172,14 +170,11 @@ class _Trace:
             known = totals.known() if totals else told.get("counts") or {}
             return json.dumps(known) if known else None
 
-        return {
-            "module": pl.Series([our_name(told["module"]) for told in self.modules], dtype=pl.String),
-            "module_version": pl.Series([told["version"] for told in self.modules], dtype=pl.Int64),
-            "outcome": pl.Series([told["outcome"] for told in self.modules], dtype=pl.String),
-            "reason": pl.Series([told["reason"] for told in self.modules], dtype=pl.String),
-            "is_partial": pl.Series([told["is_partial"] for told in self.modules], dtype=pl.Boolean),
-            "record_count": pl.Series([told["record_count"] for told in self.modules], dtype=pl.Int64),
-            "counters": pl.Series([counters(told) for told in self.modules], dtype=pl.String),
+        same = ("outcome", "reason", "is_partial", "record_count")
+        return {name: [told[name] for told in self.modules] for name in same} | {
+            "module": [our_name(told["module"]) for told in self.modules],
+            "module_version": [told["version"] for told in self.modules],
+            "counters": [counters(told) for told in self.modules],
         }
 
     def _records(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
@@ -204,13 +199,9 @@ class _Trace:
         if kept.height:
             yield self._batch(TRACE_RECORDS, {"module": module, **kept.to_dict(as_series=True)})
 
-    def _stripes(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
-        self.stripes = Stripes.of(block["ids"], block["component_counts"], block["components"], block["osts"])
-        yield from ()
-
     # ---- heat maps
 
-    def _heatmaps(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
+    def _heatmaps(self, block: Arrays) -> Iterator[Batch]:
         first = self.record_counts["HEATMAP"]
         self.record_counts["HEATMAP"] += len(block["ids"])
         modules = pl.Series([self._heatmap_module(number) for number in block["ids"].tolist()], dtype=pl.String)
@@ -241,12 +232,8 @@ class _Trace:
     # ---- requests
 
     def _segments(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
-        segments = _Segments(head, block)
-        sound = segments.sound
-        first = self.request_count
-        self.request_count += len(sound)
-        osts = self.stripes.targets(block["ids"], segments.counts, segments.offsets)
-        frame = segments.frame(first, osts)
+        frame, sound = _segments(head, block, self.request_count, self.stripes)
+        self.request_count += frame.height
         if not sound.all():
             refused = frame.filter(~sound)
             reason = "The segment has a negative length or offset, no time, or it ends before it begins."
@@ -275,11 +262,11 @@ class _Trace:
         places = [mounts.of(path, is_striped=number in described) for number, path in zip(ids, paths, strict=True)]
         return {
             "file_number": np.array(ids, np.uint64).view(np.int64),
-            "path": pl.Series(paths, dtype=pl.String),
-            "mount": pl.Series([mount for mount, _ in places], dtype=pl.String),
-            "filesystem_kind": pl.Series([kind for _, kind in places], dtype=pl.String),
-            "stripe_bytes": pl.Series([size for size, _ in stripes], dtype=pl.Int64),
-            "osts": pl.Series([osts for _, osts in stripes], dtype=pl.List(pl.Int64)),
+            "path": paths,
+            "mount": [mount for mount, _ in places],
+            "filesystem_kind": [kind for _, kind in places],
+            "stripe_bytes": [size for size, _ in stripes],
+            "osts": [osts for _, osts in stripes],
         }
 
 
@@ -338,59 +325,34 @@ def _lists(values: Ints, counts: Ints) -> pl.Series:
 
 
 def _refused(rows: pl.DataFrame, places: Ints, reason: str) -> Batch:
-    return reject_frame(
-        pl.DataFrame(
-            {
-                "line": places + 1,
-                "reason": pl.repeat(reason, rows.height, eager=True),
-                "remedy": pl.repeat(_REMEDY, rows.height, eager=True),
-                "raw": rows.select(
-                    pl.concat_str(pl.all().cast(pl.String).fill_null("none"), separator=" ")
-                ).to_series(),
-            }
-        )
+    raw = pl.concat_str(pl.all().cast(pl.String).fill_null("none"), separator=" ")
+    told = {"reason": pl.lit(reason), "remedy": pl.lit(_REMEDY), "raw": raw}
+    return reject_frame(rows.select(line=pl.Series(places + 1), **told))
+
+
+def _segments(head: dict[str, Any], block: Arrays, first: int, stripes: Stripes) -> tuple[pl.DataFrame, Marks]:
+    """Return DXT segments, numbered from `first` on, writes before reads in each record, and which are sound."""
+    writes, reads = block["write_counts"], block["read_counts"]
+    counts: Ints = writes + reads
+    offsets, lengths = (block["segments"][:, column].copy() for column in (0, 1))
+    began, ceased = (block["segments"][:, column].copy().view(np.float64) for column in (2, 3))
+    # Of MPI-IO, the offset is -1 where the tracer did not ask for it, and in the module's first version.
+    lowest = -1 if head["module"] == "DXT_MPIIO" else 0
+    sound = (lengths >= 0) & (offsets >= lowest) & (began <= ceased) & np.isfinite(began) & np.isfinite(ceased)
+    is_read = np.repeat(np.tile([0, 1], len(counts)), np.stack([writes, reads], axis=1).ravel())
+    osts = stripes.targets(block["ids"], counts, offsets)
+    frame = pl.DataFrame(
+        {
+            "request": np.arange(first, first + len(offsets)),
+            "rank": np.repeat(block["ranks"], counts),
+            "host": pl.Series(head["hosts"], dtype=pl.String).gather(np.repeat(block["host_codes"], counts)),
+            "file_number": np.repeat(block["ids"].view(np.int64), counts),
+            "direction": pl.Series(["write", "read"]).gather(is_read),
+            "offset_bytes": _nullable(offsets, offsets != -1),
+            "request_bytes": lengths.astype(np.float64),
+            "began_s": began,
+            "ceased_s": ceased,
+            "ost": None if osts is None else _nullable(osts, osts >= 0),
+        }
     )
-
-
-class _Segments:
-    """DXT segments of a block as columns: writes before reads in each record, as they are stored."""
-
-    def __init__(self, head: dict[str, Any], block: Arrays) -> None:
-        self._block = block
-        self._hosts = pl.Series(head["hosts"], dtype=pl.String)
-        content = block["segments"]
-        self.counts: Ints = block["write_counts"] + block["read_counts"]
-        self.offsets: Ints = content[:, 0].copy()
-        self._lengths: Ints = content[:, 1].copy()
-        self._began = content[:, 2].copy().view(np.float64)
-        self._ceased = content[:, 3].copy().view(np.float64)
-        # Of MPI-IO, the offset is -1 where the tracer did not ask for it, and in the module's first version.
-        lowest = -1 if head["module"] == "DXT_MPIIO" else 0
-        self.sound: Marks = (self._lengths >= 0) & (self.offsets >= lowest) & (self._began <= self._ceased)
-        self.sound &= np.isfinite(self._began) & np.isfinite(self._ceased)
-
-    def frame(self, first: int, osts: Ints | None) -> pl.DataFrame:
-        """Return what is known of each segment; `first` is the number of the first."""
-        block, counts = self._block, self.counts
-        return pl.DataFrame(
-            {
-                "request": np.arange(first, first + len(self.offsets)),
-                "rank": np.repeat(block["ranks"], counts),
-                "host": self._hosts.gather(np.repeat(block["host_codes"], counts)),
-                "file_number": np.repeat(block["ids"].view(np.int64), counts),
-                "direction": pl.Series(["write", "read"]).gather(self._directions()),
-                "offset_bytes": _nullable(self.offsets, self.offsets != -1),
-                "request_bytes": self._lengths.astype(np.float64),
-                "began_s": self._began,
-                "ceased_s": self._ceased,
-                "ost": _no_ints(len(self.offsets)) if osts is None else _nullable(osts, osts >= 0),
-            }
-        )
-
-    def _directions(self) -> npt.NDArray[np.uint32]:
-        counts = np.stack([self._block["write_counts"], self._block["read_counts"]], axis=1).ravel()
-        return np.repeat(np.tile(np.array([0, 1], np.uint32), len(self.counts)), counts)
-
-
-def _no_ints(count: int) -> pl.Series:
-    return pl.Series([None], dtype=pl.Int64).new_from_index(0, count)
+    return frame, sound
