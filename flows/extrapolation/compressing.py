@@ -16,7 +16,8 @@ from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.recorder import signatures
 
 if TYPE_CHECKING:
-    from warehouse.sources.recorder.signatures import SignedRank, SignedRun
+    from warehouse.sources.recorder.calls import Run
+    from warehouse.sources.recorder.signatures import SignedRank
 
 #: of a trace's name: where to tell, while it lasts, how many ranks are read and how many there are
 Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
@@ -77,7 +78,7 @@ def _comparable(rank: SignedRank, has_nested: bool) -> SignedRank:
     return replace(kept, signatures=without_addresses(kept.signatures))
 
 
-def _decoded(run: SignedRun, path: Path, progress: Progress) -> Iterator[SignedRank]:
+def _decoded(run: Run[SignedRank], path: Path, progress: Progress) -> Iterator[SignedRank]:
     # Archives of several runs are called alike, and differ by their folders.
     with progress("/".join(path.parts[-2:])) as told:
         for done, rank in enumerate(run.ranks, start=1):

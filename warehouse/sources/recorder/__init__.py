@@ -10,7 +10,7 @@
   (`.ts`).
 - `requests` (`forms`, `nested`): Reads and writes out of Recorder's calls: which file, where in it, how many bytes,
   and what they add up to.
-- `signatures` (`SignedRank`, `opened`, `outer`, `SignedRun`): Recorder traces without a row for each call: the
+- `signatures` (`SignedRank`, `opened`, `outer`): Recorder traces without a row for each call: the
   distinct calls of a rank, and in which order they were made.
 - `source`: Recorder traces: every traced call of every rank, from the raw trace, its text or its Parquet export.
 - `text`: What recorder2text prints: a file for each rank, a line for each call.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ _ORDERLESS = "The call begins before the one before it: Recorder logs them in th
 _ENDLESS = "The call ends before it begins: its time stamp wrapped around, or is damaged."
 _UNTIMELY = "The call's times are beyond ten years."
 
+_Decoded = TypeVar("_Decoded")
+
 
 @dataclass(frozen=True, slots=True)
 class Rank:
@@ -43,7 +45,7 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(Generic[_Decoded]):
     """A trace that is open: what it says of the run, the ranks of which it has files, and how to read one.
 
     `resolution_s` is None where the times are of single precision: then it depends on when the run ended.
@@ -54,7 +56,7 @@ class Run:
     started_at: datetime | None
     resolution_s: float | None
     ranks: Sequence[int]
-    decode: Callable[[int], Rank]
+    decode: Callable[[int], _Decoded]
 
 
 def calls(rank: int, columns: Mapping[str, Any]) -> pl.DataFrame:
@@ -83,7 +85,7 @@ def check_count(count: int) -> None:
         raise InputRefused(f"It has {count} calls; {MOST_CALLS} of a rank can be read.", "Trace fewer calls.")
 
 
-def landed(run: Run) -> Iterator[Batch]:
+def landed(run: Run[Rank]) -> Iterator[Batch]:
     """Yield all rows of a trace, some ranks at a time; a rank that cannot be read is left out and said to be.
 
     Raises InputRefused where no rank can be read.
@@ -102,7 +104,7 @@ def landed(run: Run) -> Iterator[Batch]:
     yield from tally.finish(ended_at)
 
 
-def _read(run: Run, tally: _Tally) -> Iterator[pl.DataFrame]:
+def _read(run: Run[Rank], tally: _Tally) -> Iterator[pl.DataFrame]:
     for rank in run.ranks:
         if rank >= run.process_count:
             tally.leave_out(rank, InputRefused(f"The trace has {run.process_count} ranks.", _REMEDY))
@@ -157,7 +159,7 @@ def sifted(found: Rank, rank: int) -> Rank:
 class _Tally:
     """What was read of a trace so far, and what was not."""
 
-    run: Run
+    run: Run[Rank]
     read_count: int = 0
     record_counts: Counter[str] = field(default_factory=Counter)
     last_s: float = 0.0
@@ -246,7 +248,7 @@ class _Tally:
             yield f"Of {self.shortened_count} calls, only the first ten arguments are in the trace."
 
 
-def _missing(run: Run) -> str:
+def _missing(run: Run[Rank]) -> str:
     """Return the ranks that have no file, in words; empty where all have."""
     edges = [-1, *sorted({rank for rank in run.ranks if rank < run.process_count}), run.process_count]
     gaps = [(before + 1, after - 1) for before, after in pairwise(edges) if after - before > 1]

@@ -34,7 +34,7 @@ _MOST_LEVEL = 255
 _REMEDY = "Write the export anew with recorder2parquet of Recorder 2.5, or land the raw trace."
 
 
-def opened(files: Files) -> Run:
+def opened(files: Files) -> Run[Rank]:
     """Return what the names of the files tell of the run, and how to read one of its ranks."""
     names = ranked(files)
 

@@ -73,37 +73,26 @@ class Coded:
     ceased_s: Reals
 
 
-@dataclass(frozen=True, slots=True)
-class CodedRun:
-    """A trace that is open: what it says of the run, the ranks of which it has files, and how to decode one."""
-
-    version: str
-    metadata: Metadata
-    ranks: tuple[int, ...]
-    decode: Callable[[int], Coded]
-
-
-def opened(files: Files) -> Run:
+def opened(files: Files) -> Run[Rank]:
     """Return what the trace says of the run, and how to decode one of its ranks."""
     run = opened_coded(files)
-    metadata = run.metadata
 
     def decode(rank: int) -> Rank:
         found = run.decode(rank)
         times = {"began_s": found.began_s, "ceased_s": found.ceased_s}
         return Rank(calls(rank, found.signatures[found.order].to_dict() | times))
 
-    return Run(run.version, metadata.process_count, metadata.started_at, metadata.tick_s, run.ranks, decode)
+    return Run(run.version, run.process_count, run.started_at, run.resolution_s, run.ranks, decode)
 
 
-def opened_coded(files: Files) -> CodedRun:
+def opened_coded(files: Files) -> Run[Coded]:
     """Return what the trace says of the run, and how to decode one of its ranks without a row for each call."""
     version = _version(files)
     metadata = read_metadata(files.read("recorder.mt"))
     kind = "ts" if metadata.is_merged else "cst|cfg|ts"
     named = {int(name.split(".")[0]) for name in files.names if re.fullmatch(rf"[0-9]+\.(?:{kind})", name)}
     decode = _merged(files, metadata) if metadata.is_merged else _separate(files, metadata)
-    return CodedRun(version, metadata, tuple(sorted(named)), decode)
+    return Run(version, metadata.process_count, metadata.started_at, metadata.tick_s, tuple(sorted(named)), decode)
 
 
 def _version(files: Files) -> str:

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from warehouse.errors import InputRefused
-from warehouse.sources.recorder import files as recorder_files, parquet, raw, text
+from warehouse.sources.recorder import files as recorder_files, raw
 from warehouse.sources.recorder.calls import Rank, Run, sifted
-from warehouse.sources.recorder.files import Files, Form
+from warehouse.sources.recorder.files import Files
 from warehouse.sources.recorder.requests import MOST_LEVELS, within
+from warehouse.sources.recorder.source import opener
 
 Ints = npt.NDArray[np.int32]
 Reals = npt.NDArray[np.float64]
@@ -47,32 +48,19 @@ class SignedRank:
     ceased_s: Reals
 
 
-@dataclass(frozen=True, slots=True)
-class SignedRun:
-    """A whole trace that is open: what it says of the run, and how to decode one of its ranks, which are all there."""
-
-    form: Form
-    version: str | None
-    process_count: int
-    started_at: datetime | None
-    ranks: range
-    decode: Callable[[int], SignedRank]
-
-
 @contextmanager
-def opened(path: Path) -> Iterator[SignedRun]:
-    """Open the trace that lies in a folder, an archive of one, or a single text file.
+def opened(path: Path) -> Iterator[Run[SignedRank]]:
+    """Open the trace that lies in a folder, an archive of one, or a single text file: all ranks of it are there.
 
     Raises InputRefused where it has no file of a rank; decoding does so where a rank cannot be read wholly.
     """
     with recorder_files.opened(path) as (form, files):
-        yield _of_raw(files) if form == "raw" else _of_rows(form, files)
+        run = _of_raw(files) if form == "raw" else _of_rows(opener(form)(files))
+        yield replace(run, ranks=_whole(run.ranks, run.process_count))
 
 
-def _of_raw(files: Files) -> SignedRun:
+def _of_raw(files: Files) -> Run[SignedRank]:
     run = raw.opened_coded(files)
-    known = run.metadata
-    ranks = _whole(run.ranks, known.process_count)
 
     def decode(rank: int) -> SignedRank:
         with _of_rank(rank):
@@ -81,13 +69,10 @@ def _of_raw(files: Files) -> SignedRun:
             _check(sifted(Rank(_timed(signed)), rank))
         return signed
 
-    return SignedRun("raw", run.version, known.process_count, known.started_at, ranks, decode)
+    return _decoded_by(decode, run)
 
 
-def _of_rows(form: Form, files: Files) -> SignedRun:
-    run: Run = {"text": text.opened, "parquet": parquet.opened}[form](files)
-    ranks = _whole(run.ranks, run.process_count)
-
+def _of_rows(run: Run[Rank]) -> Run[SignedRank]:
     def decode(rank: int) -> SignedRank:
         with _of_rank(rank):
             found = run.decode(rank)
@@ -96,7 +81,11 @@ def _of_rows(form: Form, files: Files) -> SignedRun:
         order = np.arange(calls.height, dtype=np.int32)
         return _signed(rank, calls, order, calls["began_s"].to_numpy(), calls["ceased_s"].to_numpy())
 
-    return SignedRun(form, run.version, run.process_count, run.started_at, ranks, decode)
+    return _decoded_by(decode, run)
+
+
+def _decoded_by(decode: Callable[[int], SignedRank], run: Run[Any]) -> Run[SignedRank]:
+    return Run(run.version, run.process_count, run.started_at, run.resolution_s, run.ranks, decode)
 
 
 def _whole(ranks: Sequence[int], process_count: int) -> range:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 
 if TYPE_CHECKING:
-    from warehouse.sources.recorder.calls import Run
+    from warehouse.sources.recorder.calls import Rank, Run
     from warehouse.sources.recorder.files import Files, Form
 
 
@@ -39,7 +39,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         yield from calls.landed(opener(form)(files))
 
 
-def opener(form: Form) -> Callable[[Files], Run]:
+def opener(form: Form) -> Callable[[Files], Run[Rank]]:
     """Return what opens traces of that form."""
     from warehouse.sources.recorder import parquet, raw, text
 

@@ -24,7 +24,7 @@ _REMEDY = "Convert the trace anew; the line is left out, and the rank is not who
 _MOST_LEVEL = 255
 
 
-def opened(files: Files) -> Run:
+def opened(files: Files) -> Run[Rank]:
     """Return what the names of the files and their first line tell of the run, and how to read one of its ranks."""
     names = ranked(files)
     return Run(None, max(names) + 1, None, _resolution_s(files), tuple(sorted(names)), _decoder(files, names))

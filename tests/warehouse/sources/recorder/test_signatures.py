@@ -76,7 +76,7 @@ def signed(calls: list[twin.Call]) -> SignedRank:
 @pytest.mark.parametrize("form", FORMS)
 def test_a_run_is_told_of_and_its_ranks_signed(tmp_path: Path, form: str) -> None:
     with opened(put(tmp_path / "raw", FORMS[form](RANKS))) as run:
-        assert (run.form, run.version, run.process_count, run.ranks) == ("raw", "2.5.0", 3, range(3))
+        assert (run.version, run.process_count, run.ranks) == ("2.5.0", 3, range(3))
         assert run.started_at is not None
         first, second, empty = map(run.decode, run.ranks)
     assert first.signatures.rows() == [(0, "POSIX", "open", "f 66 420"), (0, "POSIX", "write", "f %p 8")]
