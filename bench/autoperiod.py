@@ -159,7 +159,7 @@ def _measure(loaded: str) -> dict[str, Any]:
         """Return the periods of the first so many series."""
         end = int(offsets[count])
         held = Ragged(bytes_per_s[:end], offsets[: count + 1])
-        found = detect(UnevenSignals.of_instants(time_s[:end], held)).period_s
+        found = detect(UnevenSignals.of_intervals(time_s[:end], np.zeros(end), held)).period_s
         return [None if np.isnan(period) else float(period) for period in found]
 
     periods(1)

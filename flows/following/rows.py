@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from transforms.predictions.intervals import FrequencyIntervals
-from transforms.predictions.numbers import finite_or_none
-from transforms.predictions.predictor import Evaluation
+from transforms.predictions.predictor import Evaluation, finite_or_none
 from warehouse.sources.predictions.lines import intervals_text
 
 Row = dict[str, Any]

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import scipy.fft
 import scipy.sparse
 
-from transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, offsets_of, owners
+from transforms.arrays import Bools, InPieces, Ints, Ragged, Reals, offsets_of
 from transforms.periods.even_signals import EvenSignals
 
 Complexes = npt.NDArray[np.complex128]
@@ -209,23 +209,23 @@ class UnevenSignals(InPieces):
     ended_s: Reals
 
     @classmethod
-    def of_instants(cls, time_s: npt.ArrayLike, values: Ragged) -> UnevenSignals:
-        """Return samples at instants (samples); what is not finite is left out, times may come in any order."""
-        time = np.asarray(time_s, dtype=np.float64)
-        return cls._sorted(time, values.values, values.offsets, time, time)
-
-    @classmethod
     def of_intervals(cls, right_s: npt.ArrayLike, interval_s: npt.ArrayLike, values: Ragged) -> UnevenSignals:
         """Return the mean rates of intervals (samples), by their right edges and lengths, as samples at their middles.
 
-        The middle is where the mean of what changes steadily is its value; SUPReMM takes the left edge, which is the
+        What is not finite is left out, times may come in any order; an interval of no length is an instant. The middle
+        is where the mean of what changes steadily is its value; SUPReMM takes the left edge, which is the
         same but for a shift where all intervals are alike.
         """
         right, length = np.asarray(right_s, dtype=np.float64), np.asarray(interval_s, dtype=np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
             left = right - length
             middle = np.where(length >= 0, right - length / 2.0, np.nan)
-        return cls._sorted(middle, values.values, values.offsets, left, right)
+        owner = values.owner
+        kept = np.flatnonzero(np.isfinite(middle[: len(owner)]) & np.isfinite(values.values[: len(owner)]))
+        kept = kept[np.lexsort((middle[kept], owner[kept]))]
+        starts = np.searchsorted(owner[kept], np.arange(len(values.offsets))).astype(np.int64)
+        (first, _), (_, last) = _ends(left[kept], starts), _ends(right[kept], starts)
+        return cls(middle[kept], values.values[kept], starts, first, last)
 
     @classmethod
     def of_signals(cls, signals: EvenSignals) -> UnevenSignals:
@@ -234,16 +234,6 @@ class UnevenSignals(InPieces):
         time = signals.started_s[:, None] + np.arange(signals.sample_count) / signals.sampling_hz[:, None]
         offsets = offsets_of(is_known.sum(axis=1))
         return cls(time[is_known], signals.bytes_per_s[is_known], offsets, signals.started_s, signals.ended_s)
-
-    @classmethod
-    def _sorted(cls, time_s: Reals, values: Reals, offsets: Ints, left_s: Reals, right_s: Reals) -> UnevenSignals:
-        """Leave out what is not finite and put times in order; edges (samples) say of when each sample tells."""
-        owner = owners(offsets)
-        kept = np.flatnonzero(np.isfinite(time_s[: len(owner)]) & np.isfinite(values[: len(owner)]))
-        kept = kept[np.lexsort((time_s[kept], owner[kept]))]
-        starts = np.searchsorted(owner[kept], np.arange(len(offsets))).astype(np.int64)
-        (first, _), (_, last) = _ends(left_s[kept], starts), _ends(right_s[kept], starts)
-        return cls(time_s[kept], values[kept], starts, first, last)
 
     @property
     def signal_count(self) -> int:
@@ -377,16 +367,6 @@ def uneven_waves(turns: Reals, owner: Ints, counts: Ints, numbers: Ints) -> Wave
     """Return what the times contribute, given in turns (points); counts (n): samples of each signal."""
     doubled = Spreading.of(2.0 * turns, owner, len(counts), numbers).sums(np.ones(len(turns)))
     return Waves.of(doubled, counts.astype(np.float64))
-
-
-def uneven_powers(samples: UnevenSignals, grid: FrequencyGrid) -> Reals:
-    """Return the powers (n, most frequencies) of samples at any times; NaN beyond a signal's own frequencies."""
-    turns = turns_of(samples, grid)
-    waves = uneven_waves(turns, samples.owner, samples.counts, grid.numbers)
-    spreading = Spreading.of(turns, samples.owner, samples.signal_count, grid.numbers)
-    standard = standardized_pieces(samples)
-    powers = waves.powers(spreading.sums(standard), varying(standard, samples))
-    return np.where(grid.is_own, powers, np.nan)
 
 
 def varying(standard: Reals, samples: UnevenSignals) -> Reals:

@@ -6,7 +6,6 @@
   scale alike.
 - `intervals` (`FrequencyIntervals`): Frequency intervals from evaluation after evaluation, and when the next burst
   is due, while the run goes on.
-- `numbers` (`finite_or_none`): What numbers in evaluations, parameters and rows may be.
 - `predictor` (`OnlineParams`, `Predictor`, `Due`): The period of I/O phases while the run goes on: one evaluation
   whenever new requests have come.
 - `pyramid` (`Pyramid`): Throughput pyramids: a subject's throughput while it grows, fine for what is recent and

@@ -16,8 +16,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from transforms.predictions.numbers import is_count, is_finite
-
 #: what an evaluation may say beside its period: a change-point detector fired; nothing was measured; the run is over
 EVENT_CAUSES = ("change_point", "gap", "end")
 #: why one state gave way to another. up: to a longer period; change_point: a detector said so, shift: evaluations alone
@@ -53,13 +51,6 @@ class AutomatonParams:
     hold_cycles: float = 1.0
     most_states: int = 32
     most_times: int = 64
-
-    def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
-        if not all(is_count(each) and each > 0 for each in (self.hold_count, self.most_states - 1, self.most_times)):
-            raise ValueError("hold_count and most_times are whole numbers above 0, most_states above 1")
-        if not (is_finite(self.hold_cycles) and self.hold_cycles >= 0):
-            raise ValueError("hold_cycles is a finite number, at least 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +170,9 @@ class PhaseAutomaton:
     def _check(self, at_s: float, period_s: float | None, cause: str | None) -> None:
         if cause is not None and cause not in EVENT_CAUSES:
             raise ValueError(f"an evaluation's cause is None or one of {', '.join(EVENT_CAUSES)}")
-        if not is_finite(at_s) or (self._last_s is not None and at_s < self._last_s):
+        if not math.isfinite(at_s) or (self._last_s is not None and at_s < self._last_s):
             raise ValueError("evaluations come in the order of their times, which are finite")
-        if period_s is not None and not (is_finite(period_s) and period_s > 0):
+        if period_s is not None and not 0 < period_s < math.inf:
             raise ValueError("a period is a finite number above 0 [s], or None")
         if self._current == "end":
             raise ValueError("nothing comes behind the end")

@@ -13,10 +13,10 @@ With up to 10 % noise, all but `Adwin` find 99 % of doublings and halvings withi
 ones, and a change in less than 2 % of runs of 40 without any; `Adwin` takes about 12 predictions.
 
 Each takes one prediction at a time, `add(period_s)`, and returns a `Change` or None. After a change the state begins
-anew with the values since the change point. The noise is estimated from the values since the last change
-(`NoiseParams`); errors that are alike from one prediction to the next pass for changes more often. A prediction that is
-missing (None or NaN) is counted and changes nothing else. `to_dict` gives a detector's whole state in plain values that
-JSON can hold, `Detector.from_dict` the same detector from it.
+anew with the values since the change point. The noise is estimated from the values since the last change;
+errors that are alike from one prediction to the next pass for changes more often. A prediction that is missing (None
+or NaN) is counted and changes nothing else. `to_dict` gives a detector's whole state in plain values that JSON can
+hold, `Detector.from_dict` the same detector from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import accumulate
 from statistics import median
 from typing import Any, ClassVar
@@ -35,11 +35,17 @@ _SIGMA_PER_MAD = 1.4826
 _SMALL_SAMPLE = (1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
 #: the variance of a median is so many times that of a mean
 _MEDIAN_VARIANCE = math.pi / 2
-
-
-def _require(is_met: bool, what: str) -> None:
-    if not is_met:
-        raise ValueError(what)
+#: the noise is never taken to be less (ours: 7 %; a few values may agree by chance, and a smaller change than that is
+#: none that a scheduler would act on)
+_FLOOR_OCTAVES = 0.1
+#: so many values since the last change are seen before one is judged (ours: the median of fewer is spoiled by two)
+_LEAST_COUNT = 5
+#: the first so many values since the last change tell level and noise, then they stay (ours: bounds memory and work,
+#: and a slow drift becomes a change)
+_MOST_COUNT = 32
+#: the floor counts as the noise of so many values beside those that were seen (ours, from the measured rates: the MAD
+#: of five values alone is often far off)
+_PRIOR_COUNT = 10
 
 
 def _period_s(octaves: float) -> float:
@@ -69,46 +75,22 @@ class Change:
         return math.log2(self.after_period_s) - math.log2(self.before_period_s)
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseParams:
-    """How the noise of predictions is estimated; all are ours.
-
-    floor_octaves: the noise is never taken to be less (0.1, which is 7 %: a few values may agree by chance, and a
-    smaller change than that is none that a scheduler would act on). least_count: so many values have to be seen since
-    the last change before one is judged (5: the median of fewer is spoiled by two). most_count: the first so many
-    values since the last change tell level and noise, then they stay (32: bounds memory and work, and a slow drift
-    becomes a change). prior_count: the floor counts as the noise of so many values beside those that were seen (10,
-    from the measured rates: the MAD of five values alone is often far off).
-    """
-
-    floor_octaves: float = 0.1
-    least_count: int = 5
-    most_count: int = 32
-    prior_count: int = 10
-
-    def __post_init__(self) -> None:
-        is_usable = 0 < self.floor_octaves < math.inf and self.prior_count >= 0
-        _require(is_usable, "floor_octaves must be positive, and prior_count must not be negative")
-        _require(2 <= self.least_count <= self.most_count <= 4096, "2 <= least_count <= most_count <= 4096 is required")
-
-
 class _Reference:
     """Level and noise of the first values since the last change: their median, and their MAD with a floor."""
 
-    def __init__(self, params: NoiseParams, values: Sequence[float] = ()) -> None:
-        self.params = params
-        self.values = list(values[: params.most_count])
+    def __init__(self, values: Sequence[float] = ()) -> None:
+        self.values = list(values[:_MOST_COUNT])
         self.level = self.noise = math.nan
         self._estimate()
 
     def add(self, value: float) -> None:
-        if len(self.values) < self.params.most_count:
+        if len(self.values) < _MOST_COUNT:
             self.values.append(value)
             self._estimate()
 
     @property
     def is_ready(self) -> bool:
-        return len(self.values) >= self.params.least_count
+        return len(self.values) >= _LEAST_COUNT
 
     @property
     def level_error(self) -> float:
@@ -117,21 +99,20 @@ class _Reference:
 
     def _estimate(self) -> None:
         count = len(self.values)
-        if count < self.params.least_count:
+        if count < _LEAST_COUNT:
             return
         self.level = median(self.values)
         spread = median([abs(value - self.level) for value in self.values])
         factor = _SMALL_SAMPLE[count - 2] if count < 10 else count / (count - 0.8)
-        floor, prior = self.params.floor_octaves, self.params.prior_count
+        floor = _FLOOR_OCTAVES
         own = max(_SIGMA_PER_MAD * factor * spread, floor)
-        self.noise = math.sqrt((prior * floor * floor + count * own * own) / (prior + count))
+        self.noise = math.sqrt((_PRIOR_COUNT * floor * floor + count * own * own) / (_PRIOR_COUNT + count))
 
 
 class Detector(ABC):
     """What all detectors share: they count predictions, pass over missing ones, and refuse what is no period."""
 
     name: ClassVar[str]
-    params: Any
 
     def __init__(self) -> None:
         self.seen_count = 0
@@ -156,7 +137,7 @@ class Detector(ABC):
     def _judge(self, index: int, value: float) -> Change | None: ...
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole state of a detector with default parameters in plain values, which JSON can hold."""
+        """Return the whole state in plain values, which JSON can hold."""
         counts = {"seen_count": self.seen_count, "missing_count": self.missing_count}
         return {"detector": self.name, **counts, **self._state()}
 
@@ -191,68 +172,19 @@ class _Sum:
         self.value = max(0.0, self.value + step)
 
 
-@dataclass(frozen=True, slots=True)
-class CusumParams:
-    """Parameters of `Cusum`, in noise units.
-
-    allowance: what a deviation has to exceed to count; half the least shift that is sought (0.5, the usual choice:
-    a shift of one noise unit). threshold: the sum at which there is a change (10; 5 is
-    usual where level and noise are known, but here they are estimated from few values; ours, from the measured rates).
-    """
-
-    allowance: float = 0.5
-    threshold: float = 10.0
-    noise: NoiseParams = field(default_factory=NoiseParams)
-
-    def __post_init__(self) -> None:
-        is_usable = 0 <= self.allowance < math.inf and 0 < self.threshold < math.inf
-        _require(is_usable, "allowance must not be negative, and threshold must be positive")
-
-
-@dataclass(frozen=True, slots=True)
-class PageHinkleyParams:
-    """Parameters of `PageHinkley`, in noise units.
-
-    tolerance: delta of the test, half the least shift that is sought (0.5, as for `CusumParams`). threshold: lambda
-    (9, ours, as for `CusumParams`).
-    """
-
-    tolerance: float = 0.5
-    threshold: float = 9.0
-    noise: NoiseParams = field(default_factory=NoiseParams)
-
-    def __post_init__(self) -> None:
-        is_usable = 0 <= self.tolerance < math.inf and 0 < self.threshold < math.inf
-        _require(is_usable, "tolerance must not be negative, and threshold must be positive")
-
-
-@dataclass(frozen=True, slots=True)
-class ClippedCusumParams:
-    """Parameters of `ClippedCusum`, in noise units; all are ours, from the measured rates.
-
-    allowance: as of `CusumParams` (1: shifts of two noise units or more are sought). threshold: the sum at which there
-    is a change (6). largest_deviation: a larger deviation counts as this one (4: with the allowance, one value adds 3
-    at most, so that it takes two).
-    """
-
-    allowance: float = 1.0
-    threshold: float = 6.0
-    largest_deviation: float = 4.0
-    noise: NoiseParams = field(default_factory=NoiseParams)
-
-    def __post_init__(self) -> None:
-        _require(0 <= self.allowance < self.largest_deviation < math.inf, "largest_deviation must exceed allowance")
-        is_more = self.largest_deviation - self.allowance < self.threshold < math.inf
-        _require(is_more, "threshold must exceed largest_deviation - allowance: one value is no change")
-
-
 class _Cumulative(Detector):
-    """Two sums of deviations in noise units, one for longer and one for shorter periods."""
+    """Two sums of deviations in noise units, one for longer and one for shorter periods.
 
-    def __init__(self, allowance: float, threshold: float, noise: NoiseParams) -> None:
+    allowance: what a deviation has to exceed to count. threshold: the sum at which there is a change. Both are in noise
+    units, and the thresholds are ours, from the measured rates.
+    """
+
+    allowance: ClassVar[float]
+    threshold: ClassVar[float]
+
+    def __init__(self) -> None:
         super().__init__()
-        self._allowance, self._threshold = allowance, threshold
-        self._reference = _Reference(noise)
+        self._reference = _Reference()
         self._longer, self._shorter = _Sum(), _Sum()
         #: indices and values that count in a sum, the latest ones
         self._pending: list[tuple[int, float]] = []
@@ -262,11 +194,11 @@ class _Cumulative(Detector):
             self._learn(value)
             return None
         deviation = self._deviation(value)
-        self._longer.add(index, deviation - self._allowance)
-        self._shorter.add(index, -deviation - self._allowance)
+        self._longer.add(index, deviation - self.allowance)
+        self._shorter.add(index, -deviation - self.allowance)
         self._remember(index, value)
         grown = max(self._longer, self._shorter, key=lambda one: one.value)
-        if grown.value >= self._threshold:
+        if grown.value >= self.threshold:
             return self._changed(index, self._change_point(grown))
         self._reference.add(value)
         return None
@@ -281,7 +213,7 @@ class _Cumulative(Detector):
     def _remember(self, index: int, value: float) -> None:
         first = min((one.first_index for one in (self._longer, self._shorter) if one.value > 0), default=index + 1)
         kept = [pair for pair in (*self._pending, (index, value)) if pair[0] >= first]
-        self._pending = kept[-self._reference.params.most_count :]
+        self._pending = kept[-_MOST_COUNT:]
 
     def _change_point(self, grown: _Sum) -> int:
         return grown.first_index
@@ -290,7 +222,7 @@ class _Cumulative(Detector):
         since = [value for place, value in self._pending if place >= first_index]
         before = self._reference.level
         found = Change(first_index, index, _period_s(before), _period_s(median(since)), self._reference.noise)
-        self._reference = _Reference(self._reference.params)
+        self._reference = _Reference()
         self._longer, self._shorter, self._pending = _Sum(), _Sum(), []
         for value in since:
             self._learn(value)
@@ -302,7 +234,7 @@ class _Cumulative(Detector):
         return {"reference": list(self._reference.values), **sums, "pending": pending}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self._reference = _Reference(self._reference.params, state["reference"])
+        self._reference = _Reference(state["reference"])
         self._longer, self._shorter = _Sum(**state["longer"]), _Sum(**state["shorter"])
         self._pending = [(place, value) for place, value in state["pending"]]
 
@@ -318,10 +250,10 @@ class Cusum(_Cumulative):
     """
 
     name = "cusum"
-
-    def __init__(self, params: CusumParams | None = None) -> None:
-        self.params: CusumParams = params or CusumParams()
-        super().__init__(self.params.allowance, self.params.threshold, self.params.noise)
+    #: half the least shift that is sought, the usual choice: a shift of one noise unit
+    allowance = 0.5
+    #: 5 is usual where level and noise are known, but here they are estimated from few values
+    threshold = 10.0
 
 
 class ClippedCusum(_Cumulative):
@@ -334,14 +266,14 @@ class ClippedCusum(_Cumulative):
     """
 
     name = "clipped_cusum"
-
-    def __init__(self, params: ClippedCusumParams | None = None) -> None:
-        self.params: ClippedCusumParams = params or ClippedCusumParams()
-        super().__init__(self.params.allowance, self.params.threshold, self.params.noise)
+    #: shifts of two noise units or more are sought
+    allowance = 1.0
+    threshold = 6.0
+    #: a larger deviation counts as this one: with the allowance, one value adds 3 at most, so that it takes two
+    largest_deviation: ClassVar[float] = 4.0
 
     def _deviation(self, value: float) -> float:
-        largest = self.params.largest_deviation
-        return max(-largest, min(super()._deviation(value), largest))
+        return max(-self.largest_deviation, min(super()._deviation(value), self.largest_deviation))
 
     def _change_point(self, grown: _Sum) -> int:
         since = [(place, value - self._reference.level) for place, value in self._pending if place >= grown.first_index]
@@ -363,12 +295,14 @@ class PageHinkley(_Cumulative):
     """
 
     name = "page_hinkley"
+    #: delta of the test, half the least shift that is sought
+    allowance = 0.5
+    #: lambda; the test is strict where Page's is not
+    threshold = math.nextafter(9.0, math.inf)
 
-    def __init__(self, params: PageHinkleyParams | None = None) -> None:
-        self.params: PageHinkleyParams = params or PageHinkleyParams()
+    def __init__(self) -> None:
+        super().__init__()
         self._count, self._mean = 0, 0.0
-        # the test is strict where Page's is not
-        super().__init__(self.params.tolerance, math.nextafter(self.params.threshold, math.inf), self.params.noise)
 
     def _average(self, value: float) -> None:
         self._count += 1
@@ -453,22 +387,6 @@ class _Window:
         self.rows = [[_Bucket(*one) for one in row] for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class AdwinParams:
-    """Parameters of `Adwin`.
-
-    delta: the confidence is 1 - delta (0.05, the usual level: the paper leaves it to the user).
-    most_buckets: M, so many buckets of each size (5, as in the authors' own program).
-    """
-
-    delta: float = 0.05
-    most_buckets: int = 5
-
-    def __post_init__(self) -> None:
-        _require(0 < self.delta < 1, "delta must lie between 0 and 1")
-        _require(1 <= self.most_buckets <= 1024, "most_buckets must be 1 to 1024")
-
-
 class Adwin(Detector):
     """ADWIN2 (Bifet and Gavalda, SDM 2007, sections 3 and 4, DOI 10.1137/1.9781611972771.42).
 
@@ -482,11 +400,14 @@ class Adwin(Detector):
     """
 
     name = "adwin"
+    #: the confidence is 1 - delta: the usual level, for the paper leaves it to the user
+    delta: ClassVar[float] = 0.05
+    #: M, so many buckets of each size, as in the authors' own program
+    most_buckets: ClassVar[int] = 5
 
-    def __init__(self, params: AdwinParams | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.params: AdwinParams = params or AdwinParams()
-        self._window = _Window(self.params.most_buckets)
+        self._window = _Window(self.most_buckets)
 
     def _judge(self, index: int, value: float) -> Change | None:
         self._window.add(index, value)
@@ -508,7 +429,7 @@ class Adwin(Detector):
         if not splits:
             return None
         whole = splits[0][0].joined(splits[0][1])
-        variance, confidence = whole.square_sum / whole.count, math.log(2.0 * math.log(whole.count) / self.params.delta)
+        variance, confidence = whole.square_sum / whole.count, math.log(2.0 * math.log(whole.count) / self.delta)
         for older, newer in splits:
             inverse = 1.0 / older.count + 1.0 / newer.count
             bound = math.sqrt(2.0 * inverse * variance * confidence) + 2.0 / 3.0 * inverse * confidence
@@ -526,13 +447,13 @@ class Adwin(Detector):
 # ---- by name
 
 
-_DETECTORS: dict[str, type[Any]] = {kind.name: kind for kind in (ClippedCusum, Cusum, PageHinkley, Adwin)}
+_DETECTORS: dict[str, type[Detector]] = {kind.name: kind for kind in (ClippedCusum, Cusum, PageHinkley, Adwin)}
 #: the detectors' names, the default first
 DETECTOR_NAMES = tuple(_DETECTORS)
 
 
 def detector(name: str = ClippedCusum.name) -> Detector:
-    """Return a new detector of that name with its default parameters."""
-    _require(name in DETECTOR_NAMES, f"there is no detector {name}; there are {', '.join(DETECTOR_NAMES)}")
-    kind: type[Detector] = _DETECTORS[name]
-    return kind()
+    """Return a new detector of that name."""
+    if name not in _DETECTORS:
+        raise ValueError(f"there is no detector {name}; there are {', '.join(DETECTOR_NAMES)}")
+    return _DETECTORS[name]()

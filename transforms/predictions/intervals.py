@@ -89,13 +89,6 @@ class IntervalParams:
     min_samples: int = 2
     resolution_ratio: float = 1.0
 
-    def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
-        if self.history_count < 1 or self.min_samples < 1:
-            raise ValueError("history_count and min_samples are whole numbers above 0")
-        if not 0 < self.resolution_ratio < math.inf:
-            raise ValueError("resolution_ratio is a finite number above 0")
-
 
 @dataclass(frozen=True, slots=True)
 class PeriodRange:
@@ -131,12 +124,6 @@ class FrequencyIntervals:
     def current(self) -> int | None:
         """The interval of the last evaluation; None where it has none."""
         return int(self.label[-1]) if len(self.label) and self.label[-1] >= 0 else None
-
-    @property
-    def latest(self) -> int | None:
-        """The interval of the last evaluation that is in one: the most recent prediction, as section IV uses it."""
-        within = self.label[self.label >= 0]
-        return int(within[-1]) if len(within) else None
 
     def periods(self, interval: int) -> PeriodRange:
         """Return an interval's periods."""
@@ -187,21 +174,18 @@ class PredictionHistory:
 
         frequency_hz: None where it found no period. window_s: the length of the time that it judged.
         """
-        self._keep(frequency_hz, window_s)
-        return self.intervals()
-
-    def intervals(self) -> FrequencyIntervals:
-        """Return what the evaluations that are kept say together."""
-        frequency = np.array([math.nan if each is None else each for each in self._frequency_hz], dtype=np.float64)
-        return merged(frequency, np.array(self._window_s, dtype=np.float64), self.params)
-
-    def _keep(self, frequency_hz: float | None, window_s: float) -> None:
         if frequency_hz is not None and not _is_invertible(frequency_hz):
             raise ValueError("a frequency is a finite number above 0 [Hz], or None")
         if not _is_invertible(window_s):
             raise ValueError("a window's length is a finite number above 0 [s]")
         self._frequency_hz.append(None if frequency_hz is None else float(frequency_hz))
         self._window_s.append(float(window_s))
+        return self.intervals()
+
+    def intervals(self) -> FrequencyIntervals:
+        """Return what the evaluations that are kept say together."""
+        frequency = np.array([math.nan if each is None else each for each in self._frequency_hz], dtype=np.float64)
+        return merged(frequency, np.array(self._window_s, dtype=np.float64), self.params)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole state as plain values, fit for JSON."""
@@ -234,11 +218,6 @@ class NextBurstParams:
 
     burst_count: int = 10
     tail_ratio: float = 0.1
-
-    def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
-        if not (self.burst_count >= 1 and 0 <= self.tail_ratio < 0.5):
-            raise ValueError("burst_count is a whole number above 0, tail_ratio at least 0 and below 0.5")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,6 @@ from transforms.predictions.intervals import (
     PredictionHistory,
     next_burst,
 )
-from transforms.predictions.numbers import finite_or_none
 from transforms.predictions.pyramid import Pyramid, Window
 from transforms.throughput.requests import Requests
 
@@ -93,12 +92,6 @@ class OnlineParams:
             raise ValueError("a window's length goes with the strategy `fixed`, and with no other")
         if self.window_s is not None and not 0 < self.window_s < math.inf:
             raise ValueError("a window's length is a finite number above 0 [s]")
-        if self.hit_count < 1 or not 0 < self.window_periods < math.inf:
-            raise ValueError("hit_count and window_periods are above 0")
-        if self.most_samples < 16:
-            raise ValueError("most_samples is at least 16")
-        if self.agreeing_gap_count < 0:
-            raise ValueError("agreeing_gap_count is not negative")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +165,8 @@ class Predictor:
 
     def restart(self) -> None:
         """Begin with another run; evaluations are counted on."""
-        self.pyramid = _pyramid_of(self.params)
+        kind = "instants" if self.params.method in OF_INSTANTS else "volumes"
+        self.pyramid = Pyramid(self.params.finest_s, self.params.most_samples, kind)
         self.automaton = PhaseAutomaton()
         self.history = PredictionHistory()
         self.period_s: float | None = None
@@ -387,8 +381,9 @@ class Predictor:
         return found
 
 
-def _pyramid_of(params: OnlineParams) -> Pyramid:
-    return Pyramid(params.finest_s, params.most_samples, "instants" if params.method in OF_INSTANTS else "volumes")
+def finite_or_none(value: float) -> float | None:
+    """Return a number as a plain float; None, which tables and JSON can hold, for NaN and infinity."""
+    return float(value) if math.isfinite(value) else None
 
 
 # ---- evaluations

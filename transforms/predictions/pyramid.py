@@ -82,10 +82,18 @@ class Pyramid:
         #: whether only what was told to be measured is known
         self.is_measured = False
         self._levels: list[_Level] = []
-        self._first_s, self._until_s = math.nan, math.nan
+        #: when the first bytes began to move, or the first measured interval began; NaN where there is none
+        self.first_s = math.nan
+        #: when the last bytes had moved, the last measured interval ended, or what `advance` said; else NaN
+        self.until_s = math.nan
         #: in units of 2**-992 bytes
         self._volume = 0
-        self._request_count = self._unusable_count = self._unknown_size_count = 0
+        #: requests whose times and size make sense, those of no bytes included
+        self.request_count = 0
+        #: requests that are left out: times that are missing or go backwards, sizes below 0 or without measure
+        self.unusable_count = 0
+        #: requests with times but no size (NaN); left out as well, and not among the unusable ones
+        self.unknown_size_count = 0
 
     # ---- what is in it
 
@@ -93,41 +101,6 @@ class Pyramid:
     def volume_bytes(self) -> float:
         """All bytes ever added, each once; rounded once."""
         return self._volume / (1 << _UNIT_BITS)
-
-    @property
-    def request_count(self) -> int:
-        """Requests whose times and size make sense, those of no bytes included."""
-        return self._request_count
-
-    @property
-    def unusable_count(self) -> int:
-        """Requests that are left out: times that are missing or go backwards, sizes below 0 or without measure."""
-        return self._unusable_count
-
-    @property
-    def unknown_size_count(self) -> int:
-        """Requests with times but no size (NaN); left out as well, and not among the unusable ones."""
-        return self._unknown_size_count
-
-    @property
-    def first_s(self) -> float:
-        """When the first bytes began to move, or the first measured interval began; NaN where there is none."""
-        return self._first_s
-
-    @property
-    def until_s(self) -> float:
-        """When the last bytes had moved, the last measured interval ended, or what `advance` said; else NaN."""
-        return self._until_s
-
-    @property
-    def level_count(self) -> int:
-        """The number of levels."""
-        return len(self._levels)
-
-    @property
-    def memory_bytes(self) -> int:
-        """What the cells take."""
-        return sum(level.cells.nbytes for level in self._levels)
 
     # ---- what comes
 
@@ -149,9 +122,9 @@ class Pyramid:
         self._take([moving] if measured_s is None else [moving, _intervals(measured_s)])
         self._volume += _exact(moving.volume_bytes)
         usable, unknown = int(is_usable.sum()), int(is_unknown.sum())
-        self._request_count += usable
-        self._unknown_size_count += unknown
-        self._unusable_count += len(size) - usable - unknown
+        self.request_count += usable
+        self.unknown_size_count += unknown
+        self.unusable_count += len(size) - usable - unknown
 
     def advance(self, until_s: float) -> None:
         """Tell that all that moved until then was added; an earlier instant than `until_s` changes nothing."""
@@ -169,13 +142,13 @@ class Pyramid:
         most = self.cell_count if most_samples is None else most_samples
         if most < 1 or not (math.isfinite(start_s) and math.isfinite(end_s)):
             raise ValueError("a window is from an instant to another, and has a sample at least")
-        if math.isnan(self._until_s):
+        if math.isnan(self.until_s):
             return Window(np.zeros(0), 1.0 / self.finest_s, start_s)
-        start, end = self._cell(start_s), self._cell(min(end_s, self._until_s))
+        start, end = self._cell(start_s), self._cell(min(end_s, self.until_s))
         start += start * self.finest_s < start_s
         for number, level in self._all_levels():
             low, high = -(-start >> _shift(number)), end >> _shift(number)
-            holds_all = math.isnan(self._first_s) or self._cell(self._first_s) >> _shift(number) >= level.lowest
+            holds_all = math.isnan(self.first_s) or self._cell(self.first_s) >> _shift(number) >= level.lowest
             if (low >= level.lowest or holds_all) and high - low <= most:
                 break
         return self._read(number, level, low, max(high, low))
@@ -190,11 +163,11 @@ class Pyramid:
             "kind": self.kind,
             "is_measured": self.is_measured,
             "volume": hex(self._volume),
-            "request_count": self._request_count,
-            "unusable_count": self._unusable_count,
-            "unknown_size_count": self._unknown_size_count,
-            "first_s": None if math.isnan(self._first_s) else self._first_s,
-            "until_s": None if math.isnan(self._until_s) else self._until_s,
+            "request_count": self.request_count,
+            "unusable_count": self.unusable_count,
+            "unknown_size_count": self.unknown_size_count,
+            "first_s": None if math.isnan(self.first_s) else self.first_s,
+            "until_s": None if math.isnan(self.until_s) else self.until_s,
         }
         return state, zlib.compress(b"".join(level.packed() for level in self._levels), 1)
 
@@ -203,8 +176,8 @@ class Pyramid:
         """Return the pyramid of a state, which goes on to the last bit as the one would that it was taken from."""
         found = cls(state["finest_s"], state["cell_count"], state["kind"])
         found.is_measured, found._volume = state["is_measured"], int(state["volume"], 16)
-        found._request_count, found._unusable_count = state["request_count"], state["unusable_count"]
-        found._unknown_size_count = state["unknown_size_count"]
+        found.request_count, found.unusable_count = state["request_count"], state["unusable_count"]
+        found.unknown_size_count = state["unknown_size_count"]
         if state["until_s"] is not None:
             found._extend(math.nan if state["first_s"] is None else state["first_s"], state["until_s"])
         raw, at = zlib.decompress(blob), 0
@@ -242,7 +215,7 @@ class Pyramid:
 
     def _empty(self) -> _Level:
         planes = 2 if self.is_measured else 1
-        return _Level(np.zeros((planes, self.cell_count)), self._cell(self._until_s))
+        return _Level(np.zeros((planes, self.cell_count)), self._cell(self.until_s))
 
     def _take(self, planes: list[Requests]) -> None:
         """Add usable requests that move bytes, and measured intervals as such, to their planes."""
@@ -266,10 +239,10 @@ class Pyramid:
 
     def _extend(self, first_s: float, until_s: float) -> None:
         """Make room for what is from first to until; NaN: nothing is added."""
-        first, until = _least(self._first_s, first_s), -_least(-self._until_s, -until_s)
+        first, until = _least(self.first_s, first_s), -_least(-self.until_s, -until_s)
         until_cell = self._cell(until)
         first_cell = until_cell if math.isnan(first) else self._cell(first)
-        self._first_s, self._until_s = first, until
+        self.first_s, self.until_s = first, until
         if math.isnan(first):
             return
         if not self._levels:

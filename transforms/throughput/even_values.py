@@ -8,12 +8,11 @@ happens between two instants is not seen, and what takes no time never is.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of, owners, places_within
+from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of
 from transforms.throughput.exact_sums import ExactSums
 from transforms.throughput.requests import Requests, Steps
 
@@ -91,24 +90,6 @@ def _check_spacing(started_s: Reals, interval_s: Reals, step_count: Ints) -> Non
         raise ValueError("an interval is too short for its times, or not finite, or there are less than no steps")
 
 
-def _held(edges_s: Reals, bytes_per_s: Reals, counts: Ints) -> Steps:
-    """Return rates (values) that hold from edge to edge; each subject that has any has one edge more than values."""
-    edge_offsets = offsets_of(np.where(counts > 0, counts + 1, 0))
-    levels = np.zeros(int(edge_offsets[-1]))
-    is_last = np.zeros(len(levels), dtype=np.bool_)
-    is_last[edge_offsets[1:][counts > 0] - 1] = True
-    levels[~is_last] = bytes_per_s
-    none = np.zeros(0)
-    return Steps(edges_s, levels, edge_offsets, none, none, np.zeros(len(counts) + 1, dtype=np.int64))
-
-
-def _edge_places(counts: Ints) -> tuple[Ints, Ints]:
-    """Return the owner and the place of each edge of subjects with so many values."""
-    edge_counts = np.where(counts > 0, counts + 1, 0)
-    offsets = offsets_of(edge_counts)
-    return owners(offsets), places_within(edge_counts)
-
-
 # ---- bytes in bins
 
 
@@ -131,12 +112,6 @@ class Binned:
         """The mean rate in each bin (steps)."""
         found: Reals = self.volume_bytes / self.grid.widths_s
         return found
-
-    def steps(self) -> Steps:
-        """Return the mean rates as step functions."""
-        owner, place = _edge_places(self.grid.step_count)
-        edges = self.grid.started_s[owner] + place * self.grid.interval_s[owner]
-        return _held(edges, self.bytes_per_s, self.grid.step_count)
 
 
 class Bins:
@@ -274,44 +249,27 @@ class Instants:
         with np.errstate(divide="ignore", invalid="ignore"):
             _check_spacing(self.started_s, 1.0 / self.sampling_hz, self.sample_count)
 
-    @classmethod
-    def over(cls, steps: Steps, sampling_hz: npt.ArrayLike) -> Instants:
-        """Return FTIO's instants: from the first edge on, as many as whole intervals fit before the last."""
-        has_edges = steps.counts > 0
-        started, ended = np.zeros(steps.subject_count), np.zeros(steps.subject_count)
-        started[has_edges] = steps.edges_s[steps.offsets[:-1][has_edges]]
-        ended[has_edges] = steps.edges_s[steps.offsets[1:][has_edges] - 1]
-        hz = np.broadcast_to(np.asarray(sampling_hz, dtype=np.float64), started.shape).copy()
-        return cls(started, hz, np.floor((ended - started) * hz).astype(np.int64))
-
     @property
     def offsets(self) -> Ints:
         """Where each subject's samples begin and end in a flat array (n + 1)."""
         return offsets_of(self.sample_count)
 
 
-def at_instants(steps: Steps, instants: Instants, side: Literal["right", "left"] = "right") -> Ragged:
+def at_instants(steps: Steps, instants: Instants) -> Ragged:
     """Return each subject's rate at its instants, in bytes per second.
 
-    side: at an instant that is an edge, the rate from there on (right-continuous, as FTIO holds a value from
-    its time stamp on), or the rate up to there (left). Impulses are not seen.
+    At an instant that is an edge it is the rate from there on, as FTIO holds a value from its time stamp on. Impulses
+    are not seen.
     """
     owner, offsets = steps.owner, instants.offsets
     started, hz, count = instants.started_s[owner], instants.sampling_hz[owner], instants.sample_count[owner]
-    is_reached = np.greater_equal if side == "right" else np.greater
     # The first sample to which each edge's rate applies; rounding may have put it one beside.
     first = np.clip(np.ceil((steps.edges_s - started) * hz), 0, count).astype(np.int64)
-    first -= (first > 0) & is_reached(started + (first - 1) / hz, steps.edges_s)
-    first += (first < count) & ~is_reached(started + first / hz, steps.edges_s)
+    first -= (first > 0) & (started + (first - 1) / hz >= steps.edges_s)
+    first += (first < count) & (started + first / hz < steps.edges_s)
     place = offsets[owner] + first
     total = int(offsets[-1])
     # The last edge's rate of 0 holds to the subject's end, and on to the first edge of the next one.
     lead = int(place[0]) if len(place) else total
     lengths = np.diff(place, append=total)
     return Ragged(np.concatenate([np.zeros(lead), np.repeat(steps.bytes_per_s, lengths)]), offsets)
-
-
-def held(samples: Ragged, instants: Instants) -> Steps:
-    """Return what samples say of the signal: each value holds until the next instant (zero-order hold)."""
-    owner, place = _edge_places(instants.sample_count)
-    return _held(instants.started_s[owner] + place / instants.sampling_hz[owner], samples.values, instants.sample_count)

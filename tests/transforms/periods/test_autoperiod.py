@@ -38,7 +38,9 @@ def evenly(values: Reals, sampling_hz: float = 1.0) -> EvenSignals:
 
 
 def at_instants(times: Reals, values: Reals) -> UnevenSignals:
-    return UnevenSignals.of_instants(times, Ragged(np.asarray(values, dtype=np.float64), np.array([0, len(times)])))
+    return UnevenSignals.of_intervals(
+        times, np.zeros(len(times)), Ragged(np.asarray(values, np.float64), np.array([0, len(times)]))
+    )
 
 
 def candidate_periods(found: Detections, row: int = 0) -> list[float]:
@@ -268,7 +270,7 @@ def test_no_answer_depends_on_the_company(significance: str) -> None:
     params = AutoperiodParams(significance=significance, permutation_count=19)  # type: ignore[arg-type]
     times, values = (np.concatenate([pair[place] for pair in pairs]) for place in (0, 1))
     offsets = np.concatenate([[0], np.cumsum([len(pair[0]) for pair in pairs])])
-    found = detect(UnevenSignals.of_instants(times, Ragged(values, offsets)), params)
+    found = detect(UnevenSignals.of_intervals(times, np.zeros(len(times)), Ragged(values, offsets)), params)
     for row, (time, value) in enumerate(pairs):
         alone = detect(at_instants(time, value), params)
         assert found.outcome[row] == alone.outcome[0]
@@ -356,7 +358,7 @@ def test_outcomes(values: list[float], outcome: str) -> None:
 
 
 def test_no_signals() -> None:
-    none = UnevenSignals.of_instants(np.zeros(0), Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)))
+    none = UnevenSignals.of_intervals(np.zeros(0), np.zeros(0), Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)))
     assert detect(none).signal_count == detect_even(evenly(np.zeros((0, 40)))).signal_count == 0
 
 

@@ -22,8 +22,11 @@ from transforms.periods.autoperiod_periodogram import (
     exponential_probability,
     exponential_threshold,
     standardized,
+    standardized_pieces,
     steps_s,
-    uneven_powers,
+    turns_of,
+    uneven_waves,
+    varying,
 )
 from transforms.periods.even_signals import EvenSignals
 
@@ -31,11 +34,19 @@ from transforms.periods.even_signals import EvenSignals
 def samples_of(*signals: tuple[Reals, Reals]) -> UnevenSignals:
     times, values = (np.concatenate([pair[place] for pair in signals]) for place in (0, 1))
     offsets = np.concatenate([[0], np.cumsum([len(pair[0]) for pair in signals])])
-    return UnevenSignals.of_instants(times, Ragged(values, offsets))
+    return UnevenSignals.of_intervals(times, np.zeros(len(times)), Ragged(values, offsets))
 
 
 def grid_of(samples: UnevenSignals, samples_per_peak: int = 5) -> FrequencyGrid:
     return FrequencyGrid.of(samples.span_s, steps_s(samples), samples_per_peak)
+
+
+def uneven_powers(samples: UnevenSignals, grid: FrequencyGrid) -> Reals:
+    turns, standard = turns_of(samples, grid), standardized_pieces(samples)
+    spreading = Spreading.of(turns, samples.owner, samples.signal_count, grid.numbers)
+    waves = uneven_waves(turns, samples.owner, samples.counts, grid.numbers)
+    powers = waves.powers(spreading.sums(standard), varying(standard, samples))
+    return np.where(grid.is_own, powers, np.nan)
 
 
 def even(values: Reals, samples_per_peak: int = 5) -> Reals:
@@ -184,7 +195,7 @@ def test_probability_of_high_powers_does_not_vanish_in_rounding() -> None:
 def test_what_is_not_known_is_left_out_and_times_are_put_in_order() -> None:
     times = np.array([3.0, 1.0, np.nan, 2.0, 5.0, 4.0, 7.0])
     values = np.array([30.0, 10.0, 1.0, np.nan, 50.0, np.inf, 70.0])
-    found = UnevenSignals.of_instants(times, Ragged(values, np.array([0, 4, 4, 6, 7])))
+    found = UnevenSignals.of_intervals(times, np.zeros(len(times)), Ragged(values, np.array([0, 4, 4, 6, 7])))
     assert found.time_s.tolist() == [1, 3, 5, 7]
     assert found.bytes_per_s.tolist() == [10, 30, 50, 70]
     assert found.counts.tolist() == [2, 0, 1, 1]

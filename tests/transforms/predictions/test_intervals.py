@@ -89,7 +89,7 @@ def test_frequencies_of_two_behaviours_are_two_intervals() -> None:
     assert found.evaluation_count.tolist() == [3, 3]
     assert found.probability.tolist() == [3 / 8, 3 / 8]
     assert found.label.tolist() == [0, 0, -1, 0, 1, 1, 1, -1]
-    assert (found.current, found.latest) == (None, 1)
+    assert found.current is None
     found = history.add(0.2, 100.0)
     assert found.current == 1
     periods = found.periods(1)
@@ -160,7 +160,7 @@ def test_a_history_is_its_last_evaluations_and_survives_its_state(
 
 def test_no_evaluations_say_nothing() -> None:
     found = PredictionHistory().intervals()
-    assert (found.current, found.latest, len(found.low_hz), len(found.label)) == (None, None, 0, 0)
+    assert (found.current, len(found.low_hz), len(found.label)) == (None, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,10 @@ def test_a_run_like_the_papers_hacc_io_is_foretold_burst_by_burst() -> None:
     for seen, period in enumerate([8.1, 8.1, 8.0, 8.3, 8.6, 8.8, 8.7], start=3):
         now = float(starts[seen - 1])
         found = history.add(1 / period, min(now, 26.0))
-        if found.latest is None:
+        within = found.label[found.label >= 0]
+        if not len(within):
             continue
-        burst = next_burst(starts[:seen], np.full(seen, 1e10), found.periods(found.latest), now)
+        burst = next_burst(starts[:seen], np.full(seen, 1e10), found.periods(int(within[-1])), now)
         inside.append(burst.earliest_start_s <= starts[seen] <= burst.latest_start_s)
         errors.append(abs(burst.start_s - starts[seen]))
     assert len(errors) == 6
@@ -350,9 +351,3 @@ def test_what_are_no_bursts_is_refused(starts: list[float], volumes: list[float]
 def test_what_is_no_range_of_periods_is_refused(values: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="range of periods"):
         PeriodRange(*values)
-
-
-@pytest.mark.parametrize("tail", [-0.1, 0.5, NAN])
-def test_what_is_no_tail_is_refused(tail: float) -> None:
-    with pytest.raises(ValueError, match="tail_ratio"):
-        NextBurstParams(tail_ratio=tail)

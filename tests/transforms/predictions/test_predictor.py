@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.naive.predictions import predictor as naive
 from tests.online_runs import add_phase, changing, hacc_like, planted, predicted
-from transforms.predictions.predictor import STRATEGIES, Due, OnlineParams, Predictor, evaluate
+from transforms.predictions.predictor import STRATEGIES, Due, OnlineParams, Predictor, evaluate, finite_or_none
 from transforms.throughput.requests import Requests
 
 
@@ -257,12 +257,13 @@ def test_polls_leave_unknown_what_was_not_measured():
         {"strategy": "fixed"},
         {"window_s": 3.0},
         {"strategy": "fixed", "window_s": math.inf},
-        {"hit_count": 0},
-        {"window_periods": 0.0},
-        {"most_samples": 4},
-        {"agreeing_gap_count": -1},
     ],
 )
 def test_senseless_parameters_are_refused(wrong):
     with pytest.raises(ValueError, match=r"."):
         OnlineParams(**wrong)
+
+
+def test_what_is_not_finite_is_none():
+    assert [finite_or_none(each) for each in (math.nan, math.inf, np.float64(1.5))] == [None, None, 1.5]
+    assert type(finite_or_none(np.float64(1.5))) is float

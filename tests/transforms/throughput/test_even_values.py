@@ -10,6 +10,7 @@ from tests.naive.throughput import even_values as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together, total
 from tests.transforms.signal_differences import shape_differences, volume_errors
+from transforms.arrays import Ragged, places_within
 from transforms.throughput.even_values import (
     Binned,
     Bins,
@@ -17,7 +18,6 @@ from transforms.throughput.even_values import (
     Instants,
     at_instants,
     binned,
-    held,
     is_resolved,
 )
 from transforms.throughput.requests import Requests, Steps, step_function
@@ -35,6 +35,16 @@ def sampling(started: float, hz: float, count: int) -> Instants:
 
 def steps_of(requests: list[Request]) -> Steps:
     return step_function(of(requests))
+
+
+def held(samples: Ragged, where: Instants) -> Steps:
+    """What samples say of the signal: each value holds until the next instant."""
+    owner, place = samples.owner, places_within(samples.counts)
+    started, hz = where.started_s[owner], where.sampling_hz[owner]
+    volume = samples.values / hz
+    return step_function(
+        Requests(started + place / hz, started + (place + 1) / hz, volume, owner, len(where.started_s))
+    )
 
 
 def of_subject(found: Binned, number: int) -> list[float]:
@@ -249,25 +259,22 @@ def test_ftio_samples() -> None:
     steps = steps_of([(1, 3, 100), (3, 4, 10)])
     each = sampling(0, 1, 6)
     assert at_instants(steps, each).values.tolist() == [0, 50, 50, 10, 0, 0]
-    assert at_instants(steps, each, "left").values.tolist() == [0, 0, 50, 50, 10, 0]
-    over = Instants.over(steps, 2)
-    assert (over.started_s.tolist(), over.sample_count.tolist()) == ([1], [6])
-    assert at_instants(steps, over).values.tolist() == [50, 50, 50, 50, 10, 10]
+    assert at_instants(steps, sampling(1, 2, 6)).values.tolist() == [50, 50, 50, 50, 10, 10]
 
 
 @BOUNDED
-@given(SUBJECTS, st.sampled_from(["right", "left"]))
-def test_samples_equal_the_twin(subjects: list[tuple[list[Request], tuple[float, float, int]]], side: str) -> None:
+@given(SUBJECTS)
+def test_samples_equal_the_twin(subjects: list[tuple[list[Request], tuple[float, float, int]]]) -> None:
     steps = step_function(together([requests for requests, _ in subjects]))
     each = grids_of([found for _, found in subjects])
     where = Instants(each.started_s, 1 / each.interval_s, each.step_count)
-    samples = at_instants(steps, where, "right" if side == "right" else "left")
+    samples = at_instants(steps, where)
     for number in range(len(subjects)):
         mine = slice(steps.offsets[number], steps.offsets[number + 1])
         edges, rates = steps.edges_s[mine].tolist(), steps.bytes_per_s[mine].tolist()
         count = int(where.sample_count[number])
         times = (where.started_s[number] + np.arange(count) / where.sampling_hz[number]).tolist()
-        expected = [naive.rate_at(edges, rates, time, is_right=side == "right") for time in times]
+        expected = [naive.rate_at(edges, rates, time) for time in times]
         assert samples.values[samples.offsets[number] : samples.offsets[number + 1]].tolist() == expected
 
 
@@ -297,7 +304,8 @@ def test_too_much_here_hides_too_little_there() -> None:
 
 def test_bin_averages_lose_shape_but_no_volume() -> None:
     requests = of([(0, 1, 8)])
-    means = binned(requests, grid(0, 4, 1)).steps()
+    (volume,) = binned(requests, grid(0, 4, 1)).volume_bytes
+    means = steps_of([(0, 4, volume)])
     assert means.volume_bytes.tolist() == [8]
     # 2 B/s for 4 s beside 8 B/s for 1 s: 6 + 3 * 2 bytes apart, of 16
     assert shape_differences(step_function(requests), means).tolist() == [0.75]
@@ -346,18 +354,3 @@ def test_shape_differences_equal_the_twin(pairs: list[tuple[list[Request], list[
             assert gap - 1e-13 <= found[number] <= 1
         else:
             assert np.isnan(found[number])
-
-
-@BOUNDED
-@given(st.lists(st.lists(FREE, max_size=6), max_size=4), st.sampled_from([0.1, 1.0, 7.0]), st.integers(0, 30))
-def test_held_samples_are_what_was_sampled(lists: list[list[Request]], hz: float, count: int) -> None:
-    steps = step_function(together(lists))
-    where = Instants(np.full(len(lists), 0.3), np.full(len(lists), hz), np.full(len(lists), count))
-    samples = at_instants(steps, where)
-    again = held(samples, where)
-    np.testing.assert_array_equal(at_instants(again, where).values, samples.values)
-    np.testing.assert_allclose(
-        again.volume_bytes,
-        [samples.values[low:high].sum() / hz for low, high in zip(samples.offsets, samples.offsets[1:], strict=False)],
-        rtol=1e-9,
-    )
