@@ -1,23 +1,16 @@
 """WHEN: the night and its steps, the `iosig` command, settings. Thin: a step calls one function of a room below.
 
-- `arrays` (`floats`, `epoch_s`, `ragged`, `list_column`): From frame columns to arrays and back: NULL in a frame is NaN
-  in an array.
-- `demo` (`TrueSignature`, `classes_truth`, `shipped_logs`, `signatures_truth`): The demo's site: a simulated
-  machine's logs, written as the files that a real one would have, and real traces.
-- `landing` (`Told`, `Arrival`, `land_paths`, `reading_of`): Landing many inputs: files, folders and databases, each
-  on its own, so that a bad one costs only itself.
-- `settings` (`Settings`, `load`, `AdviceSettings`): What a site says about itself: one TOML file, read once, never
-  changed.
+- `arrays` (`floats`, `epoch_s`, `ragged`, `list_column`): From frame columns to arrays and back.
+- `demo` (`TrueSignature`, `classes_truth`, `shipped_logs`): The demo's site: a simulated machine's logs.
+- `landing` (`Told`, `Arrival`, `land_paths`, `reading_of`): Landing many inputs: files, folders and databases.
+- `settings` (`Settings`, `load`, `AdviceSettings`): What a site says about itself: one TOML file, read once.
 - `advice/`: Advice on where and when to start, and what a scheduler is told.
-- `command/`: The `iosig` command: prints results on stdout and progress on stderr, and ends with a documented exit
-  code.
+- `command/`: The `iosig` command: prints results on stdout and progress on stderr.
 - `extrapolation/`: Compression and extrapolation of Recorder traces, and the records that are made of it.
-- `following/`: What is followed while it grows: each feed hands over flushes, and goes on from a position after a
-  restart.
+- `following/`: What is followed while it grows: each feed hands over flushes.
 - `networks/`: Networks of traced runs, out of landed requests.
 - `night/`: The night: its order, inline and under Prefect.
-- `replay/`: Replay of traced calls by real processes on real files (ScalaIOReplay, Luo et al., ESPT 2015, section
-  3.3).
+- `replay/`: Replay of traced calls by real processes on real files (ScalaIOReplay).
 - `signatures/`: Signatures, as the night extracts them and as releases have them.
 - `single/`: One input, no warehouse: read and judged as the night would.
 - `steps/`: The night's steps: plain functions, each of which leaves its results as files and can be run again.

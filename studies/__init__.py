@@ -1,18 +1,15 @@
 """The papers' experiments: each with its simulation, its figures and its page; `iosig study` runs them.
 
 - `command`: `iosig study`.
-- `study` (`Study`, `found`): What a study is: a record in the front of its folder, and modules of fixed names that do
-  the work.
+- `study` (`Study`, `found`): What a study is: a record in the front of its folder.
 - `pages` (`Table`, `Figure`, `written`): What the page of a study is made of: paragraphs, tables, figures beside it.
 - `pieces` (`worked`): The work of a study, piece by piece: in this process or in several.
 - `drawing` (`figure_of`, `save_study`, `legend_below`): What figures of studies share.
 - `advice/`: What advice on where and when to start is worth, by simulation: `iosig study advice`.
-- `extrapolations/`: What extrapolation gets right, fits and refuses, on traces whose next rank count is known:
-  `iosig study`.
+- `extrapolations/`: What extrapolation gets right, fits and refuses, on traces whose next rank count is known.
 - `networks/`: How well networks' patterns are named and clocks are set, where the truth is planted: `iosig study`.
 - `periods/`: The evaluation of the searches for periods, reproducible from a seed: `iosig study periods`.
 - `predictions/`: How good predictions are while a run goes on, where the truth is known: `iosig study predictions`.
 - `scheduling/`: What knowing periods is worth to an I/O scheduler, by simulation: `iosig study scheduling`.
-- `signatures/`: The evaluation of the methods that extract signatures, reproducible from a seed: `iosig study
-  signatures`.
+- `signatures/`: The evaluation of the methods that extract signatures, reproducible from a seed.
 """

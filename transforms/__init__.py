@@ -1,11 +1,8 @@
 """HOW: pure functions on arrays and frames. No files, no clock, no log, no engine.
 
-- `advice` (`Demand`, `Advice`, `Choice`, `AdviceParams`): Where to start an application and when, so that it and
-  those who run already are least in each other's way.
-- `arrays` (`Ragged`, `cut`, `Reals`): Samples: each run's piece cut out of its file system's traffic, all runs at
-  once.
-- `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O: the simple job
-  classifier of PEARC'18.
+- `advice` (`Demand`, `Advice`, `Choice`, `AdviceParams`): Where to start an application and when.
+- `arrays` (`Ragged`, `cut`, `Reals`): Samples: each run's piece cut out of its file system's traffic.
+- `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O.
 - `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
 - `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
 - `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.

@@ -1,11 +1,8 @@
 """WHERE: contracts, sources, the store, and releases.
 
-- `errors` (`InputRefused`, `UsageError`, `NothingToDo`, `IosigError`): What can go wrong that a user can mend; each
-  kind has its exit code.
-- `placing` (`moved_into_place`, `sweep_temporaries`): How a file or a folder comes into being: whole or not at all,
-  whatever happens meanwhile.
-- `contracts/`: Contracts: each column once, each table once; schemas, checks, comments and the dictionary derive
-  from them.
+- `errors` (`InputRefused`, `UsageError`, `NothingToDo`, `IosigError`): What can go wrong that a user can mend.
+- `placing` (`moved_into_place`, `sweep_temporaries`): How a file or a folder comes into being: whole or not at all.
+- `contracts/`: Contracts: each column once, each table once.
 - `following/`: Following files that grow.
 - `releases/`: Releases: immutable, named sets of snapshots, and how they are read.
 - `sources/`: Input formats, a room a family; a module here that has a `SOURCE` is a format that iosig can land.

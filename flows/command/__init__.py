@@ -13,8 +13,7 @@
 - `period`: `iosig period`.
 - `plot`: `iosig plot`.
 - `predict`: `iosig predict`.
-- `printing` (`progress_bar`, `show_json`, `show`, `bytes_text`): How results look: a table that fits the terminal,
-  or JSON; progress goes to stderr.
+- `printing` (`progress_bar`, `show_json`, `show`, `bytes_text`): How results look: a table that fits the terminal.
 - `query`: `iosig sql` and `iosig export`.
 - `reference`: The reference pages under `docs/`, made from what they describe: `python -m flows.command.reference`.
 - `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.

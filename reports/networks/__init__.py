@@ -2,21 +2,13 @@
 
 - `colors`: The colours of a network's edges: one map per pair of layers, from few transfers to many.
 - `edges`: Edges between rings as pixels: each one a 1-D heat map along its way.
-- `labels`: The names of nodes on their rings: as many as there is room for, none over another, upright where one
-  can read them.
-- `legend` (`pixel_axes`): What stands beside the circle: colours of counts, what places on an edge mean, patterns,
-  single requests.
-- `page` (`write_page`): A network as one HTML file that one can ask: metric, time range, nodes and edges, near and
-  far.
-- `page_data`: A network's numbers as the interactive page holds them: whole numbers in few bytes, deflated, coarser
-  where need be.
-- `picture` (`draw`, `draw_disc`): The picture of a network: rings of nodes, edges as heat maps between them, their
-  legend, and the time below.
-- `scales`: The scale on which a network's edges show a metric: at most so many slots from the least value to the
-  most.
-- `texts` (`value_text`): What is said of a network in words: its metrics, values with their units, what
-  was found, nodes without ballast.
-- `timeline`: The values of a network over time: their mean as a line that fades towards the least and the most, hop
-  by hop.
+- `labels`: The names of nodes on their rings: as many as there is room for.
+- `legend` (`pixel_axes`): What stands beside the circle: colours of counts, what places on an edge mean.
+- `page` (`write_page`): A network as one HTML file that one can ask: metric, time range, nodes and edges.
+- `page_data`: A network's numbers as the interactive page holds them: whole numbers in few bytes, deflated.
+- `picture` (`draw`, `draw_disc`): The picture of a network: rings of nodes, edges as heat maps between them.
+- `scales`: The scale on which a network's edges show a metric.
+- `texts` (`value_text`): What is said of a network in words: its metrics, values with their units, what was found.
+- `timeline`: The values of a network over time: their mean as a line that fades towards the least and the most.
 - `view` (`NetworkView`): What any picture of a network is drawn from.
 """

@@ -1,10 +1,8 @@
 """What advice on where and when to start is worth, by simulation: `iosig study advice`.
 
-- `figures`: The figures of the study of advice: what each policy costs in contended bytes, and what errors do to
-  it.
+- `figures`: The figures of the study of advice: what each policy costs in contended bytes, and what errors do to it.
 - `page`: What the study of advice shows: its page, and tables.
-- `running`: The study itself: draws mixes of running applications, places a new one by every policy, and simulates
-  what comes.
+- `running`: The study itself: draws mixes of running applications, places a new one by every policy.
 """
 
 from studies.study import SEED, WORKERS, Study, seeds

@@ -1,8 +1,7 @@
 """What extrapolation gets right, fits and refuses, on traces whose next rank count is known: `iosig study`.
 
 - `checking`: An extrapolated trace held against the traced one, call by call, and its times beside the traced ones.
-- `figures`: Pictures of the study of extrapolations: sizes by ranks, times by ranks, and where ranks write in a
-  shared file.
+- `figures`: Pictures of the study of extrapolations: sizes by ranks, times by ranks.
 - `maps`: Where ranks read and write in a file that they share out among them, as the paper's Table 1 has it.
 - `page`: What the study of extrapolations shows: its page, and all tables for JSON.
 - `programs`: The traced programs of a folder: one Recorder trace for each rank count, found and decoded once.

@@ -1,8 +1,7 @@
 """How well networks' patterns are named and clocks are set, where the truth is planted: `iosig study networks`.
 
 - `page`: What the study of networks shows: its page, and tables.
-- `planted`: Parallel I/O systems that never were, each with a pattern planted in its times: what pattern finders
-  are tried on.
+- `planted`: Parallel I/O systems that never were, each with a pattern planted in its times.
 - `running`: The study itself: plants patterns and clocks, asks for them, and keeps a row for each answer.
 """
 

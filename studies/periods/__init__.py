@@ -1,15 +1,13 @@
 """The evaluation of the searches for periods, reproducible from a seed: `iosig study periods`.
 
-- `figures`: Pictures of the study of periods: errors as FTIO's Figure 8, deviations as its Figure 9, false alarms,
-  examples.
+- `figures`: Pictures of the study of periods: errors as FTIO's Figure 8, deviations as its Figure 9, false alarms.
 - `methods`: The searches for a period that are compared, by name: one list, in the order in which they are shown.
 - `noise`: Noise of the kinds that I/O has: what a search for periods must not take for a period.
 - `page`: What the study of periods shows: its page, and tables that fit a terminal.
 - `running`: The study itself: draws traces and noise, asks every method, and keeps a row for each answer.
 - `scenarios`: What is studied: the settings of the semi-synthetic traces, and the kinds of noise.
 - `semi_synthetic`: Application traces whose period is known: FTIO's "semi-synthetic" traces, drawn from a seed.
-- `summary`: What the study's answers say: a row for each method, and the paper's own statements beside what was
-  found.
+- `summary`: What the study's answers say: a row for each method.
 """
 
 from studies.study import SEED, WORKERS, Study, count

@@ -2,11 +2,9 @@
 
 - `figures`: The figures of the study of predictions: changes told, changes followed, next bursts and intervals.
 - `page`: What the study of predictions shows: its page, and tables.
-- `peer_rules`: How a peer tells of changes, for comparison: three rules on frequencies in hertz, with thresholds in
-  hertz.
+- `peer_rules`: How a peer tells of changes, for comparison: three rules on frequencies in hertz.
 - `planted`: Runs whose I/O phases are known, phase by phase: what predictions of periods are tried on.
-- `running`: The study itself: predicts planted runs, phase by phase, and keeps a row for each evaluation and for
-  each rule.
+- `running`: The study itself: predicts planted runs, phase by phase.
 - `scenarios`: What is tried: runs whose truth is known, and with which parameters they are predicted.
 - `summary`: The study in short: what is told of its rows, by setting.
 """

@@ -1,12 +1,10 @@
 """What knowing periods is worth to an I/O scheduler, by simulation: `iosig study scheduling`.
 
 - `figures`: The figure of the study of scheduling: stretch, I/O slowdown and utilization, as FTIO's Figure 17.
-- `observed_periods`: The period of jobs whose I/O phases are seen one by one: FTIO's online prediction, as a
-  scheduler would ask for it.
+- `observed_periods`: The period of jobs whose I/O phases are seen one by one: FTIO's online prediction.
 - `page`: What the study of scheduling shows: its page, and its table.
 - `running`: The study itself: simulates workloads under every policy, and keeps a row for each run.
-- `simulation`: Jobs that compute and do I/O on one shared file system: what it costs them, and what knowing periods
-  saves.
+- `simulation`: Jobs that compute and do I/O on one shared file system: what it costs them.
 """
 
 from studies.study import SEED, Study, seeds

@@ -1,19 +1,14 @@
 """The evaluation of the methods that extract signatures, reproducible from a seed: `iosig study signatures`.
 
-- `bounds`: What is lost before any noise: runs do not compute equally long, and how long a run alone would is in no
-  sample.
-- `edison`: Applications injected into real traffic: a day of Edison's scratch file system, or of any whose polls
-  are at hand.
-- `figures`: Pictures of the study of signatures: accuracy as IOSI's Figure 16, sensitivity as Figures 17 and 18,
-  time as 19.
+- `bounds`: What is lost before any noise: runs do not compute equally long.
+- `edison`: Applications injected into real traffic: a day of Edison's scratch file system.
+- `figures`: Pictures of the study of signatures: accuracy as IOSI's Figure 16, sensitivity as Figures 17 and 18.
 - `methods`: The methods that are compared, by name, and the settings of `iosi` whose influence is studied.
 - `page`: What the study of signatures shows: its page, and tables that fit a terminal.
 - `running`: The study itself: draws sites, asks every method, and keeps a row for each signature.
 - `scores`: How near signatures come to the truth: a row for each, with IOSI's yardsticks (section 6.3) and ours.
-- `sites`: Where the study's samples come from: simulated sites whose applications are known, one sample set for
-  each.
-- `summary`: What the study's answers say: means and spreads, what was aimed at beside what was reached, and who
-  wins where.
+- `sites`: Where the study's samples come from: simulated sites whose applications are known, one sample set for each.
+- `summary`: What the study's answers say: means and spreads, what was aimed at beside what was reached.
 - `timing`: How long methods take, by the number of samples and by their length: IOSI's Figure 19.
 """
 

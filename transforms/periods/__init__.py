@@ -1,37 +1,24 @@
 """Periods: how often an application does its I/O, by every method, and how sure that is.
 
 - `answers` (`Detections`, `gathered`): What a search for periods says of many signals: one form for all methods.
-- `autocorrelation` (`AutocorrelationParams`, `detect`, `peaks`, `circular`): How alike signals are to themselves
-  some time later, and the period that this tells.
+- `autocorrelation` (`AutocorrelationParams`, `detect`, `peaks`): How alike signals are to themselves some time later.
 - `autoperiod` (`AutoperiodParams`, `detect_even`, `detect`): AUTOPERIOD: periods that stand out in the
   Lomb-Scargle periodogram and lie on a hill of the autocorrelation.
 - `autoperiod_hills`: Hills of a function: pieces of it that two straight lines fit best by going up, then down.
-- `autoperiod_periodogram` (`UnevenSignals`): The Lomb-Scargle periodogram of many signals at once, by fast Fourier
-  transforms.
+- `autoperiod_periodogram` (`UnevenSignals`): The Lomb-Scargle periodogram of many signals at once.
 - `controlled` (`detect`, `ControlledParams`): Periods that noise would rarely make: our default.
-- `controlled_extents`: Where a known period starts and where it stops: the stretch in which most cycles are as they
-  should be.
+- `controlled_extents`: Where a known period starts and where it stops.
 - `controlled_lines`: Lines in a spectrum that are multiples of one frequency, and how probable noise makes them.
 - `controlled_pauses`: Phases whose distances are more alike than chance makes them.
-- `controlled_pieces`: Pieces of many signals: from the first activity to the last, windows, and the samples of
-  either side by side.
-- `even_signals` (`EvenSignals`, `by_length`): Evenly spaced signals of one length, many at a time: what every search
-  for a period works on.
-- `finding` (`PeriodParams`, `find`, `Periods`): Periods of many signals by every method, and how alike the periods
-  are.
-- `ftio` (`detect`, `DftParams`): The period of many signals by their discrete Fourier transform, as FTIO states it
-  (sections II-B and II-C).
-- `ftio_0_0_9` (`judge`, `CompatibleParams`, `detect`, `overlapped`): What FTIO 0.0.9 computes, with its faults: to
-  compare with its published numbers, not to be believed.
+- `controlled_pieces`: Pieces of many signals: from the first activity to the last, and windows of it.
+- `even_signals` (`EvenSignals`, `by_length`): Evenly spaced signals of one length, many at a time.
+- `finding` (`PeriodParams`, `find`, `Periods`): Periods of many signals by every method.
+- `ftio` (`detect`, `DftParams`): The period of many signals by their discrete Fourier transform.
+- `ftio_0_0_9` (`judge`, `CompatibleParams`, `detect`, `overlapped`): What FTIO 0.0.9 computes, with its faults.
 - `ftio_merged`: Two methods' answers as one: how well the transform's period and the autocorrelation's agree.
-- `ftio_outliers` (`OutlierParams`): Frequencies that stand out of a spectrum, by the methods that FTIO names
-  (section II-B2).
-- `ftio_spectra` (`spectra`): The discrete Fourier transform of many signals: their power, and their cosines (FTIO,
-  section II-B1).
-- `periodicity` (`of_steps`): How periodic a signal is, given its period: volume and time per period, and the share
-  of substantial I/O.
-- `phases` (`PhaseTracker`, `window_phases`): Phases of I/O in recent samples, and the gaps between their onsets
-  while a run goes on.
-- `windows` (`clipped`, `first_phases`, `first_phases_of_signals`): Parts of signals: a window of time, all but the
-  first phase of I/O, several signals as one.
+- `ftio_outliers` (`OutlierParams`): Frequencies that stand out of a spectrum.
+- `ftio_spectra` (`spectra`): The discrete Fourier transform of many signals: their power, and their cosines.
+- `periodicity` (`of_steps`): How periodic a signal is, given its period: volume and time per period.
+- `phases` (`PhaseTracker`, `window_phases`): Phases of I/O in recent samples.
+- `windows` (`clipped`, `first_phases`, `first_phases_of_signals`): Parts of signals: a window of time, all but the first phase.
 """

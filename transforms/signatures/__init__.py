@@ -1,27 +1,20 @@
 """Signatures: what an application does to storage when it is alone, from the samples of its runs.
 
 - `averages`: The mean, the median and low quantiles of preprocessed samples: what a signature method has to beat.
-- `bursts` (`Bursts`, `bursts_of`): Bursts of signatures, and how any curve's are found by one rule, so that all
-  methods and the truth are counted alike.
+- `bursts` (`Bursts`, `bursts_of`): Bursts of signatures, and how any curve's are found by one rule.
 - `iosi` (`IosiParams`, `iosi`): IOSI: an application's signature from what the samples of its runs have in common.
 - `iosi_clique`: Common bursts by clustering on a grid: CLIQUE as IOSI adapts it.
 - `iosi_crests`: Crests and troughs of smoothed samples: where one burst ends and the next begins.
 - `iosi_wavelets`: Discrete Meyer wavelets: the smooth part of samples, from which bursts stand out.
-- `left_out` (`are_usual`, `are_outliers`): Which runs of a set are left out, and why: those that took another time
-  than most, and those unlike the others.
-- `methods` (`SignatureParams`, `MethodSignatures`, `extract`): Signatures of applications, by every method: one answer
-  for each sample set and method.
-- `preprocessing` (`over_node_counts`, `partial`): Samples of one application brought to one form: 1-s points, equal
-  lengths, less noise.
-- `robust` (`robust`): Our own estimator of signatures: align the runs at each burst, then take a low envelope across
-  them.
+- `left_out` (`are_usual`, `are_outliers`): Which runs of a set are left out, and why.
+- `methods` (`SignatureParams`, `MethodSignatures`, `extract`): Signatures of applications, by every method.
+- `preprocessing` (`over_node_counts`, `partial`): Samples of one application brought to one form: 1-s points.
+- `robust` (`robust`): Our own estimator of signatures: align the runs at each burst.
 - `robust_alignment`: Alignment: when each run reaches each burst of a template.
 - `robust_template`: Templates: the bursts that aligned runs have in common.
 - `robust_timeline`: Timelines: when an application would reach each of its bursts alone, from when its runs did.
-- `sample_sets` (`SampleSets`, `SampleSet`): Sample sets: the runs of one application, each with the traffic that
-  storage servers saw while it ran.
+- `sample_sets` (`SampleSets`, `SampleSet`): Sample sets: the runs of one application.
 - `signature` (`Signature`): Signatures: what a method makes of one sample set, in one form for all methods.
-- `similarity` (`correlation`, `cross_correlation`, `burst_errors`, `difference`): How alike two signatures are:
-  correlation, volume, and bursts missed and false.
+- `similarity` (`correlation`, `cross_correlation`, `burst_errors`, `difference`): How alike two signatures are.
 - `time_warping` (`dtw`): Dynamic time warping: the baseline that IOSI is compared with.
 """

@@ -1,31 +1,20 @@
 """Traces: every rank's calls, compressed, and what they add up to without being expanded.
 
 - `checks`: Whether a compressed trace keeps what its form promises: what a damaged or hostile file may break.
-- `compression` (`compress`, `compress_together`): Compression of traces as ScalaTrace does it: loops within a rank,
-  values with rank lists across ranks.
-- `expansion` (`rank_calls`, `numbered`, `node_counts`, `place_in`): One rank's calls out of a compressed trace, in
-  order, without expanding any other rank.
+- `compression` (`compress`, `compress_together`): Compression of traces as ScalaTrace does it: loops within a rank.
+- `expansion` (`rank_calls`, `numbered`, `node_counts`, `place_in`): One rank's calls out of a compressed trace.
 - `folding`: A rank's calls folded into loops: ScalaTrace's compression within a process.
-- `frames` (`to_frame`, `from_frame`): Compressed traces as one frame, a row for each node: the form in which they
-  are kept in files, and back.
+- `frames` (`to_frame`, `from_frame`): Compressed traces as one frame, a row for each node.
 - `handles`: Which open each MPI-IO call goes back to: by the handle, whose numbers follow rules as all others do.
-- `name_patterns`: Names that differ in numbers only, as one pattern: `/scratch/f.{00000000..00999999}`, and how
-  many there are.
-- `progressions` (`Progression`, `values`, `Listed`, `Run`, `distinct`): Whole numbers in a row as nested arithmetic
-  progressions: the form of rank lists and of parameters' values; and how many of them are distinct.
+- `name_patterns`: Names that differ in numbers only, as one pattern: `/scratch/f.{00000000..00999999}`.
+- `progressions` (`Progression`, `values`, `Listed`, `Run`): Whole numbers in a row as nested arithmetic progressions.
 - `rank_blocks`: Blocks of ranks: parts of rank lists within which all values in question grow evenly from rank to
   rank.
-- `requests` (`Forms`, `Form`): What the calls of a compressed trace do to files: the fields of their arguments, and
-  which are within others.
-- `templates` (`without_addresses`): Calls by what they have in common: the text of their arguments, without
-  addresses, and the numbers in it as slots to be filled.
+- `requests` (`Forms`, `Form`): What the calls of a compressed trace do to files: the fields of their arguments.
+- `templates` (`without_addresses`): Calls by what they have in common: the text of their arguments.
 - `time_histograms` (`Bins`, `merged`): Times as histograms, as ScalaTrace keeps them: statistics and a few bins.
-- `timelines` (`timeline`): The server's side of a compressed trace: when all ranks together read and write how many
-  bytes.
-- `totals` (`Totals`, `totals`): What a compressed trace adds up to: calls, bytes and files of all ranks, without
-  expanding any.
-- `trace` (`CompressedTrace`, `Call`, `Node`, `Loop`): The trace of an SPMD program, compressed: what every rank
-  called, as loops over calls with values by rank.
-- `vectors` (`rank_lists`, `bounds_of`, `runs_of`, `vector_of`): Rows of numbers and values by rank, folded into
-  nested progressions: what makes a trace small.
+- `timelines` (`timeline`): The server's side of a compressed trace.
+- `totals` (`Totals`, `totals`): What a compressed trace adds up to: calls, bytes and files of all ranks.
+- `trace` (`CompressedTrace`, `Call`, `Node`, `Loop`): The trace of an SPMD program, compressed.
+- `vectors` (`rank_lists`, `bounds_of`, `runs_of`, `vector_of`): Rows of numbers and values by rank.
 """

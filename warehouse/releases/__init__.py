@@ -2,8 +2,6 @@
 
 - `catalogue`: The Iceberg catalogue: versions of published tables, in an SQLite file beside them.
 - `export` (`write_csv`, `export_table`): Plain files out of a release: Parquet that carries units and docs, or CSV.
-- `reading` (`opened`, `published`, `require_reading`, `count_differences`): Reading a release: DuckDB over its
-  Parquet files, read-only, without any Iceberg library.
-- `releases` (`Release`, `find`, `day_of`, `current`): Releases: named, immutable sets of snapshots, and the history
-  that analysts stand on.
+- `reading` (`opened`, `published`, `require_reading`): Reading a release: DuckDB over its Parquet files, read-only.
+- `releases` (`Release`, `find`, `day_of`, `current`): Releases: named, immutable sets of snapshots.
 """

@@ -1,7 +1,6 @@
 """Input formats, a room a family; a module here that has a `SOURCE` is a format that iosig can land.
 
-- `protocol` (`Batch`, `Reading`, `Source`, `Head`): Input formats, one module each; a module here that has a
-  `SOURCE` is a format that iosig can land.
+- `protocol` (`Batch`, `Reading`, `Source`, `Head`): Input formats, one module each.
 - `darshan/`: Darshan's logs.
 - `events/`: Traces of request events, layer by layer.
 - `extrapolations/`: Extrapolations, as `iosig extrapolate` records them, and compressed traces as files.

@@ -1,6 +1,5 @@
 """Predictions, as `iosig predict` tells them.
 
-- `lines` (`intervals_text`, `line_of`, `checked_row`, `row_of`): Predictions as JSON Lines: what `iosig predict`
-  prints and what is read back, exactly the same.
+- `lines` (`intervals_text`, `line_of`, `checked_row`, `row_of`): Predictions as JSON Lines.
 - `source`: Predictions: the lines that `iosig predict` prints, one evaluation each.
 """

@@ -1,22 +1,13 @@
 """Rows of any format: parsed, checked, and refused with line, reason and remedy.
 
-- `counters` (`words`, `Marks`, `confirmed`): Cumulative counters: from readings to what was moved between them,
-  where falls are told from traffic.
-- `delimited` (`read_cells`): Delimited text, cell by cell with its line number: the careful reader, for logs and
-  for damaged tables.
+- `counters` (`words`, `Marks`, `confirmed`): Cumulative counters: from readings to what was moved between them.
+- `delimited` (`read_cells`): Delimited text, cell by cell with its line number: the careful reader.
 - `documents` (`MalformedError`, `text`, `flag`): Values of JSON documents, each held to what it should be.
-- `faults` (`sift`, `Fault`, `of_contract`): What is wrong with a row, said in one sentence: the checks
-  that part good rows from refused ones.
-- `log_lines` (`blocks`): Lines of a text log in blocks of bounded size, each line with the header that holds for
-  it.
-- `rejects` (`Sifted`, `refused`, `rejects`): Refused rows: one way to make them, so that all look alike; beside them,
-  the rows that are good.
-- `tables` (`text_pieces`, `parquet_pieces`): Tables as delimited text or Parquet, piece by piece: quickly where a piece
-  is sound, row by row where it is not.
-- `text_blocks` (`read_header`, `require_single`, `blocks`, `quick_cells`): Delimited text with a header, in blocks:
-  read all at once where it is sound, line by line where it is not.
-- `times` (`require_zone`, `parse`, `in_range`): Times in job logs: from text to UTC instants and durations, where
-  nothing is guessed.
-- `traced` (`rows`): What all readers of traces share: rows of the trace tables out of whatever columns a format
-  knows.
+- `faults` (`sift`, `Fault`, `of_contract`): What is wrong with a row, said in one sentence.
+- `log_lines` (`blocks`): Lines of a text log in blocks of bounded size, each line with the header that holds for it.
+- `rejects` (`Sifted`, `refused`, `rejects`): Refused rows: one way to make them, so that all look alike.
+- `tables` (`text_pieces`, `parquet_pieces`): Tables as delimited text or Parquet, piece by piece.
+- `text_blocks` (`read_header`, `require_single`, `blocks`, `quick_cells`): Delimited text with a header, in blocks.
+- `times` (`require_zone`, `parse`, `in_range`): Times in job logs: from text to UTC instants and durations.
+- `traced` (`rows`): What all readers of traces share.
 """
