@@ -29,7 +29,7 @@ def _compatible(signals: EvenSignals) -> Detections:
 
 
 #: Merging the paper's method with autocorrelation refines its confidence, and leaves its periods as they are
-#: (`transforms.periods.ftio_merged`): errors and false alarms are those of `dft`.
+#: (`transforms.periods.finding`): errors and false alarms are those of `dft`.
 METHODS: tuple[Method, ...] = (
     Method(
         "controlled",

@@ -1,6 +1,5 @@
 """Extrapolation: a trace at a rank count that nobody ran, from traces at several.
 
-- `aligned_loops`: Loops of one iteration put back where a trace has what is in them only once.
 - `count_models` (`CountFamily`): Exact models of one number over the rank count n.
 - `evaluation`: The models of a program's trace evaluated at a rank count: its compressed trace.
 - `extrapolating` (`extrapolated_at`, `ExtrapolationParams`): ScalaIOExtrap: from traces at four or more rank counts.

@@ -153,15 +153,15 @@ class _Fitting:
 
     def fit_silent(self, number: int, ranks: Sequence[tuple[Progression, ...]]) -> FittedClass:
         """Fit the ranks that make no calls; there may be none at some rank counts."""
-        return self.fit_class(number, Matched(tuple(RankClass(own, ()) for own in ranks)), "ranks without calls")
+        return self.fit_class(number, tuple(RankClass(own, ()) for own in ranks), "ranks without calls")
 
     def fit_class(self, number: int, one: Matched, name: str = "") -> FittedClass:
         """Fit the ranks and the nodes of a class."""
-        self.ranks = tuple(np.sort(values(rank_class.ranks)) for rank_class in one.classes)
+        self.ranks = tuple(np.sort(values(rank_class.ranks)) for rank_class in one)
         lists = fitted_ranks(list(zip(self.rank_counts, self.ranks, strict=True)), self.families.counts)
         shown = "all others" if lists is None else "; ".join(model.formula() for model in lists)
         self.models.append(Model(name or f"class {number}, ranks", shown))
-        bodies = [rank_class.body for rank_class in one.classes]
+        bodies = [rank_class.body for rank_class in one]
         return FittedClass(number, lists, self._body(f"class {number}", count(), bodies, [()] * len(bodies)))
 
     def _body(

@@ -15,10 +15,9 @@
 - `finding` (`PeriodParams`, `find`, `Periods`): Periods of many signals by every method.
 - `ftio` (`detect`, `DftParams`): The period of many signals by their discrete Fourier transform.
 - `ftio_0_0_9` (`judge`, `CompatibleParams`, `detect`, `overlapped`): What FTIO 0.0.9 computes, with its faults.
-- `ftio_merged`: Two methods' answers as one: how well the transform's period and the autocorrelation's agree.
 - `ftio_outliers` (`OutlierParams`): Frequencies that stand out of a spectrum.
 - `ftio_spectra` (`spectra`): The discrete Fourier transform of many signals: their power, and their cosines.
 - `periodicity` (`of_steps`): How periodic a signal is, given its period: volume and time per period.
 - `phases` (`PhaseTracker`, `window_phases`): Phases of I/O in recent samples.
-- `windows` (`clipped`, `first_phases`, `first_phases_of_signals`): Parts of signals: a window of time, all but the first phase.
+- `windows` (`clipped`, `first_phases`, `first_phases_of_signals`): Parts of signals: a window of time, without a phase.
 """

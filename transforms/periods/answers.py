@@ -33,14 +33,9 @@ class Candidates(InPieces):
 
     def chosen(self, signals: Ints) -> Candidates:
         """Return the candidates of some signals (k), in the order in which these are given."""
-        rows, offsets = self.places_in(signals), offsets_of(self.counts[signals])
-        return Candidates(
-            self.frequency_hz[rows],
-            self.confidence[rows],
-            self.amplitude_bytes_per_s[rows],
-            self.phase_rad[rows],
-            offsets,
-        )
+        rows = self.places_in(signals)
+        columns = {each.name: getattr(self, each.name)[rows] for each in fields(self)[:-1]}
+        return Candidates(**columns, offsets=offsets_of(self.counts[signals]))
 
     @classmethod
     def none(cls, signal_count: int) -> Candidates:
@@ -86,15 +81,8 @@ class Detections:
 
     def chosen(self, signals: Ints) -> Detections:
         """Return the answers for some signals (k), in the order in which these are given."""
-        return Detections(
-            self.outcome[signals],
-            self.frequency_hz[signals],
-            self.confidence[signals],
-            self.window_start_s[signals],
-            self.window_end_s[signals],
-            self.false_alarm_probability[signals],
-            self.candidates.chosen(signals),
-        )
+        columns = {each.name: getattr(self, each.name)[signals] for each in fields(self)[:-1]}
+        return Detections(**columns, candidates=self.candidates.chosen(signals))
 
     def denied(self, is_denied: Bools, outcome: str) -> Detections:
         """Return the answers with another outcome, and no period, for some signals (n)."""

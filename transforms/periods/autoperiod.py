@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from transforms.arrays import Bools, Ints, Reals, places_of
+from transforms.arrays import Bools, Ints, Reals, places_of, rows_of
 from transforms.periods import autocorrelation, autoperiod_hills, autoperiod_periodogram
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.autoperiod_periodogram import FrequencyGrid, Spreading, UnevenSignals, Waves, steps_s
@@ -348,7 +348,7 @@ def _on_hills(examined: Examined, windows: autoperiod_hills.Windows, params: Aut
     """
     keys = np.stack([windows.row, windows.first, windows.last])
     _, kept, back = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    bends = autoperiod_hills.fit(examined.correlation, windows.chosen(kept))
+    bends = autoperiod_hills.fit(examined.correlation, rows_of(windows, kept))
     back = back.ravel()
     rising, falling, top = bends.rising[back], bends.falling[back], bends.top[back]
     is_hill = (rising > 0) & (falling < 0) & (top > windows.first) & (top < windows.last)
@@ -413,7 +413,7 @@ def periods(examined: Examined, params: AutoperiodParams | None = None) -> Perio
     place, top = _on_hills(examined, windows, params)
     is_own = _own(row, number / params.samples_per_peak, power, place)
     place, top = place[is_own], top[is_own]
-    lag = _refined(examined, windows.chosen(place), top, params.refined_shoulder)
+    lag = _refined(examined, rows_of(windows, place), top, params.refined_shoulder)
     chance = _probabilities(examined, row[place], power[place])
     return Periods(row[place], lag * examined.step_s[row[place]], chance)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Ints, Reals
+from transforms.arrays import Ints, Reals, rows_of
 
 #: points of a line: through two any line fits
 _LEAST_POINTS = 3
@@ -30,15 +30,6 @@ class Windows:
     row: Ints
     first: Ints
     last: Ints
-
-    @property
-    def count(self) -> int:
-        """The number of windows."""
-        return len(self.row)
-
-    def chosen(self, places: Ints) -> Windows:
-        """Return some of the windows."""
-        return Windows(self.row[places], self.first[places], self.last[places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +50,12 @@ class Bends:
 
 def fit(table: Reals, windows: Windows) -> Bends:
     """Fit two straight lines to each window of a table (rows, columns), where the total squared error is least."""
-    count = windows.count
+    count = len(windows.row)
     found = Bends(
         np.full(count, -1), np.full(count, np.nan), np.full(count, np.nan), np.full(count, np.nan), windows.first.copy()
     )
     for places, most in _groups(windows.last - windows.first + 1):
-        part = _fit(table, windows.chosen(places), most)
+        part = _fit(table, rows_of(windows, places), most)
         for name in ("cut", "rising", "falling", "residual", "top"):
             getattr(found, name)[places] = getattr(part, name)
     return found

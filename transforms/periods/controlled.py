@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals, offsets_of
+from transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
 from transforms.periods import controlled_extents, controlled_lines, controlled_pauses
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.controlled_extents import Extents
@@ -125,10 +125,6 @@ class _Findings:
         for column in fields(self):
             getattr(self, column.name)[at] = getattr(other, column.name)
 
-    def chosen(self, at: Ints | Bools) -> _Findings:
-        """Return some of them."""
-        return _Findings(*(getattr(self, column.name)[at] for column in fields(self)))
-
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
@@ -195,17 +191,17 @@ def _answer(part: EvenSignals, params: ControlledParams, answers: _Answers, offs
     answers.outcome[place] = outcome
     answers.first[place] = signals.spans.first
     answers.last[place] = np.where(signals.spans.lengths > 0, signals.spans.last, part.sample_count)
-    best = _best(signals, signals.spans.chosen(judged), params)
+    best = _best(signals, rows_of(signals.spans, judged), params)
     answers.log_probability[offset + judged] = best.log_probability
-    claimed = best.chosen(best.log_probability <= np.log(params.false_alarm_probability))
+    claimed = rows_of(best, best.log_probability <= np.log(params.false_alarm_probability))
     for is_comb in (False, True):
-        found = claimed.chosen(claimed.is_comb == is_comb)
+        found = rows_of(claimed, claimed.is_comb == is_comb)
         for places, size in found.pieces.grouped():
-            some = found.chosen(places)
+            some = rows_of(found, places)
             told = _cycles(signals, some, size) if is_comb else _distances(signals, some)
             is_much = told[1].regularity >= _LEAST_CORRELATION
             rows = some.row[is_much]
-            _tell(part, (told[0][is_much], told[1].chosen(is_much)), rows, answers, offset)
+            _tell(part, (told[0][is_much], rows_of(told[1], is_much)), rows, answers, offset)
 
 
 def _outcomes(signals: Signals) -> npt.NDArray[np.str_]:
@@ -256,20 +252,20 @@ def _search(
     )
     # what is neither sure nor surer than the best so far is not asked for
     least = np.maximum(best.log_probability[owner[at]], np.log(params.false_alarm_probability)) - np.log(trials)
-    found = _judged(signals, windows.chosen(at), least, params)
+    found = _judged(signals, rows_of(windows, at), least, params)
     found.log_probability[:] = np.minimum(found.log_probability + np.log(trials), 0.0)
     # what is as probable as anything is not better
     told = np.flatnonzero(found.log_probability < 0)
-    found, at = found.chosen(told), at[told]
+    found, at = rows_of(found, told), at[told]
     top = _preferred(found.log_probability, signals.volumes(found.pieces), owner[at], params)
     owner = owner[at][top]
-    old, new = best.chosen(owner), found.chosen(top)
+    old, new = rows_of(best, owner), rows_of(found, top)
     two = np.concatenate([old.log_probability, new.log_probability])
     volume = np.concatenate([signals.volumes(old.pieces), signals.volumes(new.pieces)])
     winner = _preferred(two, volume, np.concatenate([owner, owner]), params)
     is_new = winner >= len(owner)
     at = winner[is_new] - len(owner)
-    best.put(owner[at], new.chosen(at))
+    best.put(owner[at], rows_of(new, at))
 
 
 def _preferred(log_probability: Reals, volume: Reals, owner: Ints, params: ControlledParams) -> Ints:
@@ -295,10 +291,10 @@ def _judged(signals: Signals, pieces: Pieces, least: Reals, params: ControlledPa
     found = _Findings.of(pieces)
     needed = least - np.log(_TESTS) + _MARGIN
     for places, width in pieces.alike():
-        found.put(places, _judge_phases(signals, pieces.chosen(places), width, needed[places]))
+        found.put(places, _judge_phases(signals, rows_of(pieces, places), width, needed[places]))
     fit = np.flatnonzero(controlled_lines.is_fit(pieces.lengths, found.typical_length, found.effective_counts))
-    lines = fit[_may_have_lines(signals, found.chosen(fit), needed[fit])]
-    for places, size in pieces.chosen(lines).grouped():
+    lines = fit[_may_have_lines(signals, rows_of(found, fit), needed[fit])]
+    for places, size in rows_of(pieces, lines).grouped():
         _judge_lines(signals, found, lines[places], size, params)
     found.log_probability[:] = np.minimum(found.log_probability + np.log(_TESTS), 0.0)
     return found
@@ -326,7 +322,7 @@ def _may_have_lines(signals: Signals, found: _Findings, needed: Reals) -> Ints:
         return np.arange(len(needed))
     is_possible = np.zeros(len(needed), dtype=np.bool_)
     for places, size in found.pieces.grouped():
-        centred = _centred(signals, found.chosen(places), size)
+        centred = _centred(signals, rows_of(found, places), size)
         power = controlled_lines.powers(centred.values, size)
         is_possible[places] = controlled_lines.may_be_combs(centred, power, needed[places])
     return np.flatnonzero(is_possible)
@@ -334,7 +330,7 @@ def _may_have_lines(signals: Signals, found: _Findings, needed: Reals) -> Ints:
 
 def _judge_lines(signals: Signals, found: _Findings, at: Ints, size: int, params: ControlledParams) -> None:
     """Put lines where they are less probable than what was found of phases."""
-    phases = found.chosen(at)
+    phases = rows_of(found, at)
     centred = _centred(signals, phases, size)
     ratios = controlled_lines.over_noise(controlled_lines.powers(centred.values, size))
     comb = controlled_lines.best_combs(centred, ratios, np.log(params.false_alarm_probability))

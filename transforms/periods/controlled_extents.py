@@ -51,10 +51,6 @@ class Extents:
         """Return these, with others for some signals."""
         return Extents(*(np.where(rows, getattr(other, name), getattr(self, name)) for name in self.__slots__))
 
-    def chosen(self, rows: Ints | Bools) -> Extents:
-        """Return those of some signals."""
-        return Extents(*(getattr(self, name)[rows] for name in self.__slots__))
-
 
 def best_runs(scores: Reals) -> tuple[Ints, Ints]:
     """Return the run of neighbours with the highest sum in each row (n): its first place, and the one behind it."""

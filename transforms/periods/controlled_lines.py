@@ -88,10 +88,6 @@ class Centred:
         """The number of columns: the size of the transform."""
         return int(self.values.shape[1])
 
-    def chosen(self, rows: Ints | Bools) -> Centred:
-        """Return some of the signals."""
-        return Centred(self.values[rows], self.lengths[rows], self.typical_length[rows], self.effective_counts[rows])
-
     def measures(self, rows: Ints | Bools) -> Centred:
         """Return what is known of some of the signals, without their values."""
         none = self.values[:0]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, Ints, Reals
+from transforms.arrays import Bools, Ints, Reals, rows_of
 from transforms.periods.controlled_lines import transform_sizes
 from transforms.periods.even_signals import EvenSignals
 
@@ -34,10 +34,6 @@ class Pieces:
     def lengths(self) -> Ints:
         """How many samples each has (k)."""
         return self.last - self.first
-
-    def chosen(self, at: Ints | Bools) -> Pieces:
-        """Return some of them."""
-        return Pieces(self.row[at], self.first[at], self.last[at])
 
     def grouped(self) -> Iterator[tuple[Ints, int]]:
         """Yield the places of pieces that are transformed alike, about as many as fit the cache, and the size."""
@@ -103,7 +99,7 @@ class Signals:
     def chosen(self, rows: Ints) -> Signals:
         """Return some of the signals."""
         known = None if self.is_known is None else self.is_known[rows]
-        spans = replace(self.spans.chosen(rows), row=np.arange(len(rows)))
+        spans = replace(rows_of(self.spans, rows), row=np.arange(len(rows)))
         return Signals(self.padded[rows], self.sample_count, known, spans)
 
     def known_counts(self, pieces: Pieces) -> Ints:

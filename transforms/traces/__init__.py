@@ -3,9 +3,7 @@
 - `checks`: Whether a compressed trace keeps what its form promises: what a damaged or hostile file may break.
 - `compression` (`compress`, `compress_together`): Compression of traces as ScalaTrace does it: loops within a rank.
 - `expansion` (`rank_calls`, `numbered`, `node_counts`, `place_in`): One rank's calls out of a compressed trace.
-- `folding`: A rank's calls folded into loops: ScalaTrace's compression within a process.
 - `frames` (`to_frame`, `from_frame`): Compressed traces as one frame, a row for each node.
-- `handles`: Which open each MPI-IO call goes back to: by the handle, whose numbers follow rules as all others do.
 - `name_patterns`: Names that differ in numbers only, as one pattern: `/scratch/f.{00000000..00999999}`.
 - `progressions` (`Progression`, `values`, `Listed`, `Run`): Whole numbers in a row as nested arithmetic progressions.
 - `rank_blocks`: Blocks of ranks: parts of rank lists within which all values in question grow evenly from rank to

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tests.compressed import call_order, class_ranks
+from transforms.traces.compression import FoldedCall, FoldedNode
 from transforms.traces.trace import START, CompressedTrace
 
 #: level, began and ceased [s] of each call of a rank, in order
@@ -43,3 +44,45 @@ def times(trace: CompressedTrace, calls: Sequence[Timed]) -> dict[Place, list[fl
 def kinds(calls: Sequence[tuple[object, ...]]) -> tuple[tuple[object, ...], ...]:
     """Return a rank's calls without the numbers in them: ranks in which these are the same are of one class."""
     return tuple((*call[:-1], re.sub("[0-9]+", "#", str(call[-1]))) for call in calls)
+
+
+#: a symbol that is called, or nodes that are gone through so often as the numbers say, one for each time
+Program = int | tuple[tuple[int, ...], tuple["Program", ...]]
+
+
+def executed(nodes: Sequence[FoldedNode]) -> list[tuple[int, int]]:
+    """Return the symbol and the position of each call in the order in which the nodes execute them."""
+    found: list[tuple[int, int]] = []
+    left: dict[int, Iterator[int]] = {}
+
+    def following(node: FoldedNode) -> int:
+        if id(node) not in left:
+            left[id(node)] = iter((node.positions if isinstance(node, FoldedCall) else node.counts).tolist())
+        return next(left[id(node)])
+
+    def execute(body: Sequence[FoldedNode]) -> None:
+        for node in body:
+            if isinstance(node, FoldedCall):
+                found.append((node.symbol, following(node)))
+            else:
+                for _ in range(following(node)):
+                    execute(node.body)
+
+    execute(nodes)
+    assert all(next(numbers, None) is None for numbers in left.values())
+    return found
+
+
+def expanded(program: Program) -> list[int]:
+    """Return the symbols that a program calls; a loop's numbers are taken in turn, over and over."""
+    entered: dict[int, int] = {}
+
+    def calls(part: Program) -> list[int]:
+        if isinstance(part, int):
+            return [part]
+        counts, body = part
+        time = entered.get(id(part), 0)
+        entered[id(part)] = time + 1
+        return [symbol for _ in range(counts[time % len(counts)]) for inner in body for symbol in calls(inner)]
+
+    return calls(program)

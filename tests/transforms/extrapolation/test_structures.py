@@ -3,10 +3,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
+from tests.budget import examples
+from tests.compressed import call_order, class_ranks, nodes, rank_values
 from tests.extrapolated_programs import PROGRAMS, Made, Program, posix, traces_of
-from transforms.extrapolation.structures import Difference, arguments_of, matched
-from transforms.traces.trace import Call, CompressedTrace, Loop
+from tests.naive.extrapolation.evaluation import transitions
+from transforms.extrapolation.structures import Difference, Shape, aligned, arguments_of, matched, shape_of, with_loops
+from transforms.traces.trace import Call, CompressedTrace, Loop, RankClass
 
 
 def told(program: Program, counts: tuple[int, ...]) -> tuple[str, str]:
@@ -21,8 +25,8 @@ def test_classes_go_together() -> None:
     assert not isinstance(found, Difference)
     assert len(found) == 3
     for one in found:
-        assert [len(own.body) for own in one.classes] == [len(one.classes[0].body)] * 4
-        assert [own in trace.classes for own, trace in zip(one.classes, traces, strict=True)] == [True] * 4
+        assert [len(own.body) for own in one] == [len(one[0].body)] * 4
+        assert [own in trace.classes for own, trace in zip(one, traces, strict=True)] == [True] * 4
 
 
 def test_the_first_place_that_differs_is_told() -> None:
@@ -76,7 +80,7 @@ def test_a_loop_of_one_iteration_is_a_loop(counts: tuple[int, ...]) -> None:
     found = matched(traces_of(shared_out, counts))
     assert not isinstance(found, Difference)
     (one,) = found
-    assert [isinstance(own.body[1], Loop) for own in one.classes] == [True] * len(counts)
+    assert [isinstance(own.body[1], Loop) for own in one] == [True] * len(counts)
 
 
 def test_classes_that_differ_in_a_loop_do_not_change_places() -> None:
@@ -85,7 +89,7 @@ def test_classes_that_differ_in_a_loop_do_not_change_places() -> None:
 
     found = matched(traces_of(program, (6, 8, 24)))
     assert not isinstance(found, Difference)
-    assert [{one.ranks[0].start for one in own.classes} for own in found] == [{0}, {1}]
+    assert [{one.ranks[0].start for one in own} for own in found] == [{0}, {1}]
 
 
 def test_more_than_a_loop_is_a_difference() -> None:
@@ -108,3 +112,139 @@ def test_arguments_are_counted() -> None:
         "argument 2",
         "argument 3",
     )
+
+
+A, B, C = (("call", name) for name in "abc")
+
+
+def loop(*body: object) -> Shape:
+    return ("loop", *body)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "joined"),
+    [
+        ((A, B), (A, B), (A, B)),
+        ((A, B), (A, C), None),
+        ((A, B), (A,), None),
+        ((A, loop(B), C), (A, B, C), (A, loop(B), C)),
+        ((A, B, C), (A, loop(B), C), (A, loop(B), C)),
+        ((loop(A, B),), (A, B), (loop(A, B),)),
+        ((loop(A, B),), (A, C), None),
+        ((loop(A, B),), (A,), None),
+        ((loop(A), B), (A, loop(B)), (loop(A), loop(B))),
+        ((loop(A, loop(B)),), (A, B), (loop(A, loop(B)),)),
+        ((loop(A, loop(B)),), (loop(A, B),), (loop(A, loop(B)),)),
+        ((loop(A, loop(B)),), (A, loop(B)), (loop(A, loop(B)),)),
+        ((loop(A, B), C), (A, loop(B), C), (loop(A, loop(B)), C)),
+        ((loop(loop(A), B),), (loop(A), B), (loop(loop(A), B),)),
+        ((loop(A),), (A, A), None),
+        ((), (), ()),
+    ],
+)
+def test_bodies_with_each_others_loops(one: Shape, other: Shape, joined: Shape | None) -> None:
+    assert aligned(one, other) == joined
+    assert aligned(other, one) == joined
+
+
+shapes = st.recursive(
+    st.sampled_from([A, B, C]),
+    lambda inner: st.lists(inner, min_size=1, max_size=3).map(lambda body: loop(*body)),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, max_examples=examples(60))
+@given(st.lists(shapes, max_size=4).map(tuple), st.data())
+def test_what_lacks_some_loops_is_aligned_with_what_has_them(body: Shape, data: st.DataObject) -> None:
+    def lacking(shape: Shape) -> Shape:
+        found: list[object] = []
+        for node in shape:
+            assert isinstance(node, tuple)
+            if node[0] == "loop":
+                inner = lacking(node[1:])
+                found += [loop(*inner)] if data.draw(st.booleans()) else inner
+            else:
+                found.append(node)
+        return tuple(found)
+
+    assert aligned(body, body) == body
+    other = lacking(body)
+    joined = aligned(body, other)
+    # Where the same calls follow the loop, it is not known which of them were in it.
+    if joined is not None:
+        assert aligned(joined, body) == joined
+        assert aligned(joined, other) == joined
+
+
+def test_bodies_that_could_be_aligned_in_endless_ways_are_given_up() -> None:
+    deep: Shape = (A,)
+    for _ in range(40):
+        deep = (loop(*deep, *deep[:1]), B)
+    other: Shape = (A,) * 60
+    assert aligned(deep, other) is None
+
+
+# ---- in classes
+
+
+def block(r: int, n: int, blocks: int) -> list[Made]:
+    rows = [posix("lseek", "/a/f", i * 8, 0) for i in range(blocks)]
+    return [call for row in rows for call in (row, posix("write", "/a/f", "%p", r))]
+
+
+def nested(r: int, n: int) -> list[Made]:
+    steps = [[posix("open", f"/a/{t}", 66), *block(r, n, 24 // n), posix("close", f"/a/{t}")] for t in range(3)]
+    return [posix("stat", "/a"), *(call for step in steps for call in step), posix("sync")]
+
+
+def test_loops_are_put_back_where_they_were() -> None:
+    with_it, without = traces_of(nested, (8, 24))
+    (one,), (other,) = with_it.classes, without.classes
+    shape = tuple(map(shape_of, one.body))
+    assert tuple(map(shape_of, other.body)) != shape
+    put = with_loops(other, shape)
+    assert put is not None
+    assert tuple(map(shape_of, put.body)) == shape
+    assert with_loops(one, shape) is one
+    assert _called(put, 23) == _called(other, 23) == [call[1] for call in nested(23, 24)]
+    (inner,) = [node for node in nodes(put.body) if isinstance(node, Loop) and len(node.body) == 2]
+    assert rank_values(inner.counts) == {rank: [1, 1, 1] for rank in range(24)}
+    assert _gaps(put) == {pair: 24 * count for pair, count in transitions(put, 0).items()}
+
+
+def _called(one: RankClass, rank: int) -> list[str]:
+    known = list(nodes(one.body))
+    return [node.function for number in call_order(one, rank) if isinstance(node := known[number], Call)]
+
+
+def _gaps(one: RankClass) -> dict[tuple[int, int], int]:
+    return {
+        (gap.previous, number): gap.histogram.count
+        for number, node in enumerate(nodes(one.body))
+        if isinstance(node, Call)
+        for gap in node.gaps
+    }
+
+
+def test_loops_within_loops_of_some_ranks() -> None:
+    """How often the missing loop is entered differs by rank, as the loop around it iterates."""
+
+    def program(r: int, n: int) -> list[Made]:
+        steps = [[posix("open", "/a/f", 66), *block(0, n, 24 // n), posix("close", "/a/f")] for _ in range(2 + r % 3)]
+        return [posix("stat", "/a"), *(call for step in steps for call in step)]
+
+    with_it, without = traces_of(program, (8, 24))
+    put = with_loops(without.classes[0], tuple(map(shape_of, with_it.classes[0].body)))
+    assert put is not None
+    (inner,) = [node for node in nodes(put.body) if isinstance(node, Loop) and len(node.body) == 2]
+    assert rank_values(inner.counts) == {rank: [1] * (2 + rank % 3) for rank in class_ranks(put)}
+
+
+def test_a_class_that_is_not_that_body_is_none() -> None:
+    (trace,) = traces_of(nested, (24,))
+    (one,) = trace.classes
+    shape = tuple(map(shape_of, one.body))
+    assert with_loops(one, (*shape, A)) is None
+    assert with_loops(one, shape[:-1]) is None
+    assert with_loops(one, (loop(A), *shape[1:])) is None
