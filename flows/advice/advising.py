@@ -8,19 +8,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from flows.advice.inputs import FilesystemState, KnownSignature, LeftOut, Rates, SignatureSource, SiteState, most_told
 from flows.settings import AdviceSettings
 from flows.signatures.view import choose_application
 from reports.texts import printable
+from transforms.advice import Advice, AdviceParams, Choice, Demand, Partition, Running, advise
 from warehouse.errors import NothingToDo, UsageError
-
-if TYPE_CHECKING:
-    from transforms.advice import Advice, Choice, Demand
 
 #: what readers compare; another number means that old readers must not read on
 FORMAT = "iosig-advice/1"
@@ -180,26 +178,16 @@ def advise_on(
     asked_at: datetime,
 ) -> Advised:
     """Return where and when an application should start; raises NothingToDo if there is no file system to advise."""
-    from transforms.advice import AdviceParams, Partition, Running, advise
-
     state = _asked_about(state, asked.filesystems)
     if not state.filesystems:
         reasons = "; ".join(f"{printable(one.filesystem, 120)}: {one.reason}" for one in state.left_out[:_MOST_TOLD])
         raise NothingToDo(f"There is no file system to advise{'. ' if reasons else ''}{reasons}.")
     demands = _demands(state)
-    partitions = [
-        Partition(
-            name=one.filesystem,
-            capacity_bytes_per_s=one.capacity_bytes_per_s,
-            background_bytes_per_s=one.background_bytes_per_s,
-            running=tuple(
-                Running(job.name, demands[id(job.signature)], job.elapsed_s)
-                for job in one.now_running
-                if job.signature is not None
-            ),
-        )
-        for one in state.filesystems
-    ]
+    partitions = []
+    for one in state.filesystems:
+        known = [job for job in one.now_running if job.signature is not None]
+        running = tuple(Running(job.name, demands[id(job.signature)], job.elapsed_s) for job in known)
+        partitions.append(Partition(one.filesystem, one.capacity_bytes_per_s, one.background_bytes_per_s, running))
     params = AdviceParams(method=asked.method, most_delay_s=asked.most_delay_s)
     params = replace(params, delay_step_s=max(params.delay_step_s, asked.most_delay_s / _MOST_DELAYS))
     advice = advise(demand_of(signature.rates), partitions, params)
@@ -217,8 +205,6 @@ def _demands(state: SiteState) -> dict[int, Demand]:
 
 def demand_of(rates: Rates, most_steps: int = _MOST_DEMAND_STEPS) -> Demand:
     """Return rates in even steps: of a second, or longer ones where it lasts very long."""
-    from transforms.advice import Demand
-
     step_s = max(1.0, rates.duration_s / most_steps)
     count = max(1, math.ceil(rates.duration_s / step_s - 1e-9))
     return Demand(rates.stepped(0.0, step_s, count), step_s)
@@ -262,7 +248,7 @@ def document(advised: Advised, *, signatures_from: str, release_id: str | None, 
         "step_s": advice.step_s,
         "application": _application(advised),
         "choices": [_choice(advised, number) for number in range(len(advised.choices))],
-        "left_out": [{"filesystem": one.filesystem, "reason": one.reason} for one in advised.state.left_out],
+        "left_out": [asdict(one) for one in advised.state.left_out],
     }
 
 
@@ -317,12 +303,8 @@ def _choice(advised: Advised, number: int) -> Row:
 
 
 def _expected(advised: Advised, choice: Choice) -> Row:
-    start_at = _before(advised.state.at, -choice.delay_s)
-    return {
-        "delay_s": choice.delay_s,
-        "start_at": _instant(start_at),
-        **{name: getattr(choice, name) for name in _EXPECTED},
-    }
+    told = {"delay_s": choice.delay_s, "start_at": _instant(_before(advised.state.at, -choice.delay_s))}
+    return told | {name: getattr(choice, name) for name in _EXPECTED}
 
 
 def _before(at: datetime, seconds: float) -> datetime:

@@ -163,16 +163,19 @@ def _entry(row: Row, kind: str, bursts: list[Row]) -> Row:
         probability = row["false_alarm_probability"]
         row |= {"confidence": None if probability is None else 1.0 - probability}
         return {column.name: row[column.name] for column in FIELDS[kind]}
-    row |= {"confidence": _by_volume(bursts)}
+    row |= {"confidence": by_volume([(burst["volume_bytes"], burst["confidence"]) for burst in bursts])}
     return {column.name: row[column.name] for column in FIELDS[kind]} | {"bursts": bursts}
 
 
-def _by_volume(bursts: Sequence[Row]) -> float | None:
-    """Return the mean confidence of bursts, each by its volume: how probable it is that the next run moves a byte."""
-    volume_bytes = math.fsum(burst["volume_bytes"] for burst in bursts)
-    if not volume_bytes or any(burst["confidence"] is None for burst in bursts):
+def by_volume(parts: Sequence[tuple[float, float | None]]) -> float | None:
+    """Return the mean of confidences, each by its volume: how probable it is that the next run moves a byte.
+
+    None if one is not known, or nothing is moved.
+    """
+    volume_bytes = math.fsum(volume for volume, _ in parts)
+    if not volume_bytes > 0 or any(confidence is None for _, confidence in parts):
         return None
-    return math.fsum(burst["volume_bytes"] * burst["confidence"] for burst in bursts) / volume_bytes
+    return math.fsum(volume * (confidence or 0.0) for volume, confidence in parts) / volume_bytes
 
 
 # ---- out of the release

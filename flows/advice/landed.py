@@ -11,11 +11,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import duckdb
 import numpy as np
+import polars as pl
 
-from flows.advice.inputs import FilesystemState, KnownSignature, LeftOut, Load, RunningJob, SiteState, on_filesystem
+from flows.advice.inputs import (
+    FilesystemState,
+    KnownSignature,
+    LeftOut,
+    Load,
+    RunningJob,
+    SignatureSource,
+    SiteState,
+    on_filesystem,
+)
 from flows.settings import AdviceSettings, Settings
 from transforms.arrays import Reals
 from warehouse.contracts import Table
@@ -27,12 +38,6 @@ from warehouse.releases.releases import Release
 from warehouse.store import landing, models
 from warehouse.store.landing import Landing, Part
 from warehouse.store.store import Store
-
-if TYPE_CHECKING:
-    import duckdb
-    import polars as pl
-
-    from flows.advice.inputs import SignatureSource
 
 #: polls that are older tell nothing of now; a file system without younger ones is left out
 _OLDEST_LOAD_S = 86_400.0
@@ -99,8 +104,6 @@ def _state(
 @contextmanager
 def _engine(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open DuckDB with the settings that models join as tables."""
-    import polars as pl
-
     aliases = list(settings.filesystems.items())
     with (
         tempfile.TemporaryDirectory(prefix="iosig-advice-") as folder,

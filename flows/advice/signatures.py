@@ -6,20 +6,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
-from flows.advice.feed import FORMAT, VALID_DAYS
+from flows.advice.feed import FORMAT, VALID_DAYS, by_volume
 from flows.advice.inputs import KnownSignature, Rates
+from transforms.signatures.signature import Signature
 from warehouse.errors import InputRefused
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from transforms.signatures.signature import Signature
 
 _MOST_FEED_BYTES = 1 << 30
 #: longer ones are no runs, and their edges would fill the memory
@@ -53,8 +50,6 @@ class ReleaseSignatures:
 
     def of(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
         """Return the signatures of some applications, by application and file system; what has none is left out."""
-        import polars as pl
-
         from flows.signatures.published import TABLES, read_signatures
         from warehouse.releases.reading import opened
 
@@ -75,8 +70,6 @@ class ReleaseSignatures:
 
     def why_none(self, application_id: str) -> str:
         """Say what is known of an application without a signature, and what to do."""
-        import polars as pl
-
         rows = self._rows.filter(pl.col("application_id") == application_id)
         told = [f"{row['direction']} on {row['filesystem']}: {row['outcome']}" for row in rows.iter_rows(named=True)]
         count = self._sample_counts.get(application_id)
@@ -90,13 +83,9 @@ class ReleaseSignatures:
         )
 
     def _extracted(self) -> pl.DataFrame:
-        import polars as pl
-
         return self._rows.filter(pl.col("outcome") == "extracted")
 
     def _outcomes(self, application_ids: Iterable[str]) -> dict[tuple[str, str], dict[str, str]]:
-        import polars as pl
-
         found: dict[tuple[str, str], dict[str, str]] = {}
         for row in self._rows.filter(pl.col("application_id").is_in(list(application_ids))).iter_rows(named=True):
             found.setdefault((row["application_id"], row["filesystem"]), {})[row["direction"]] = row["outcome"]
@@ -119,7 +108,7 @@ def _of_curves(
         basis="curve",
         outcomes=outcomes,
         method=parts[0][0]["method"],
-        confidence=_by_volume(confidences),
+        confidence=by_volume(confidences),
         sample_count=min(row["sample_count"] for row, _ in parts),
         last_at=last_at,
         valid_until=last_at + timedelta(days=VALID_DAYS),
@@ -133,14 +122,6 @@ def _confidence(row: Mapping[str, Any], curve: Signature) -> float | None:
         return None
     of_each = (bursts.support_ratio * row["used_sample_count"] + 1) / (row["sample_count"] + 2)
     return float(np.average(of_each, weights=bursts.volume_bytes))
-
-
-def _by_volume(parts: Sequence[tuple[float, float | None]]) -> float | None:
-    """Return the mean of confidences, each by its volume; None if one is not known."""
-    whole = sum(volume for volume, _ in parts)
-    if not whole > 0 or any(confidence is None for _, confidence in parts):
-        return None
-    return sum(volume * (confidence or 0.0) for volume, confidence in parts) / whole
 
 
 class FeedSignatures:
@@ -252,7 +233,7 @@ def _of_bursts(application_id: str, filesystem: str, entries: Sequence[Mapping[s
         basis="bursts",
         outcomes={entry["direction"]: "extracted" for entry in entries},
         method=str(entries[0]["method"]),
-        confidence=_by_volume(confidences),
+        confidence=by_volume(confidences),
         sample_count=min(int(entry["sample_count"]) for entry in entries),
         last_at=min(_instant(entry["last_at"]) for entry in entries),
         valid_until=min(_instant(entry["valid_until"]) for entry in entries),

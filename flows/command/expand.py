@@ -15,7 +15,6 @@ from warehouse.errors import NothingToDo, UsageError
 if TYPE_CHECKING:
     import polars as pl
 
-    from transforms.traces.totals import Totals
     from transforms.traces.trace import CompressedTrace
 
 _TICKS_PER_S = 10_000_000
@@ -53,7 +52,7 @@ def expand_command(
         raise UsageError(f"{into} exists and is not an empty folder: nothing in it is touched.")
     trace = read(path)
     if with_totals:
-        _print_totals(path.name, _totals_of(trace), as_json=as_json)
+        _print_totals(path.name, trace, as_json=as_json)
         return 0
     wanted = ",".join([*map(str, single), *filter(None, (listed,))])
     ranks = list(dict.fromkeys(rank for span in spans(wanted, trace.process_count) for rank in span))
@@ -70,16 +69,14 @@ def expand_command(
 
 
 def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
-    from flows.extrapolation.view import refused
+    from flows.extrapolation.view import used
     from transforms.traces.expansion import rank_calls
 
-    try:
+    with used():
         found = rank_calls(trace, rank)
         if found.height and not found["ceased_s"].max() <= _MOST_S:  # type: ignore[operator]
             raise ValueError(f"Rank {rank} has calls at impossible times.")
-    except ValueError as error:
-        raise refused(error) from error
-    return found
+        return found
 
 
 # ---- text
@@ -146,21 +143,15 @@ def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
     click.echo(rows.write_json())
 
 
-def _totals_of(trace: CompressedTrace) -> Totals:
-    from flows.extrapolation.view import recorder_forms, refused
-    from transforms.traces.totals import totals
-
-    try:
-        return totals(trace, recorder_forms())
-    except ValueError as error:
-        raise refused(error) from error
-
-
-def _print_totals(name: str, found: Totals, *, as_json: bool) -> None:
+def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from flows.command.printing import bytes_text, show, show_json
+    from flows.extrapolation.view import recorder_forms, used
+    from transforms.traces.totals import totals
 
+    with used():
+        found = totals(trace, recorder_forms())
     if as_json:
         show_json({"call_count": found.call_count, **asdict(found)})
         return

@@ -35,6 +35,7 @@ _PICTURES = (".png", ".svg")
 _MOST_NOTED = 10
 #: characters in a line from which on the table has all its columns
 _WIDE = 120
+_WIDE_ONLY = ("range_s", "window from")
 #: seconds that are told without fractions
 _MANY_S = 1e5
 
@@ -418,7 +419,7 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         series.setdefault((row["followed_id"], row["direction"]), []).append(row)
     for (followed_id, direction), found in series.items():
-        cells = [_narrow_cells(row) if is_narrow else _cells(row) for row in found]
+        cells = [_cells(row, is_narrow=is_narrow) for row in found]
         title = f"Predictions of {_named(followed_id)}, {direction}{_since_text(found[0]['window_end_s'])}"
         show(title, [*cells[0]], [[*each.values()] for each in cells])
 
@@ -427,23 +428,10 @@ def _is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def _narrow_cells(row: dict[str, Any]) -> dict[str, Any]:
+def _cells(row: dict[str, Any], *, is_narrow: bool) -> dict[str, Any]:
     from flows.command.printing import bytes_text
 
-    return {
-        "at": _at_text(row["window_end_s"]),
-        "period_s": row["outcome"] if row["period_s"] is None else row["period_s"],
-        "probability": row["probability"],
-        "next burst": _at_text(row["next_burst_start_s"]),
-        "moves": bytes_text(row["next_burst_bytes"]),
-        "state": _state_text(row, is_narrow=True),
-    }
-
-
-def _cells(row: dict[str, Any]) -> dict[str, Any]:
-    from flows.command.printing import bytes_text
-
-    return {
+    cells = {
         "at": _at_text(row["window_end_s"]),
         "period_s": row["outcome"] if row["period_s"] is None else row["period_s"],
         "range_s": _range_text(row["shortest_period_s"], row["longest_period_s"]),
@@ -451,8 +439,9 @@ def _cells(row: dict[str, Any]) -> dict[str, Any]:
         "window from": _at_text(row["window_start_s"]),
         "next burst": _at_text(row["next_burst_start_s"]),
         "moves": bytes_text(row["next_burst_bytes"]),
-        "state": _state_text(row),
+        "state": _state_text(row, is_narrow=is_narrow),
     }
+    return {name: cell for name, cell in cells.items() if not is_narrow or name not in _WIDE_ONLY}
 
 
 def _at_text(at_s: float | None) -> str | None:
@@ -480,7 +469,7 @@ def _range_text(shortest_s: float | None, longest_s: float | None) -> str | None
     return None if shortest_s is None or longest_s is None else f"{shortest_s:.4g}\N{EN DASH}{longest_s:.4g}"
 
 
-def _state_text(row: dict[str, Any], *, is_narrow: bool = False) -> str:
+def _state_text(row: dict[str, Any], *, is_narrow: bool) -> str:
     """Return the state of the automaton, and in a few words what is special about an evaluation."""
     since = "" if is_narrow or row["changed_s"] is None else f" since {_at_text(row['changed_s'])}"
     words = [

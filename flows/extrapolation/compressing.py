@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from transforms.traces.compression import compress, compress_together
 from transforms.traces.expansion import numbered
@@ -14,10 +13,8 @@ from transforms.traces.templates import without_addresses
 from transforms.traces.trace import Call, CompressedTrace
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.recorder import signatures
-
-if TYPE_CHECKING:
-    from warehouse.sources.recorder.calls import Run
-    from warehouse.sources.recorder.signatures import SignedRank
+from warehouse.sources.recorder.calls import Run
+from warehouse.sources.recorder.signatures import SignedRank
 
 #: of a trace's name: where to tell, while it lasts, how many ranks are read and how many there are
 Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]

@@ -8,17 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flows.extrapolation.compressing import Progress, comparable
+from flows.extrapolation.records import Record, counted, given_trace, record
+from flows.extrapolation.view import recorder_forms
 from transforms.extrapolation.count_models import CountFamily
+from transforms.extrapolation.evaluation import MOST_RANKS
 from transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
 from transforms.extrapolation.iteration_models import Families
+from transforms.extrapolation.result import Extrapolated
+from transforms.traces.totals import totals
 from warehouse.errors import InputRefused, UsageError
-
-if TYPE_CHECKING:
-    from flows.extrapolation.records import Record
-    from transforms.extrapolation.result import Extrapolated
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,6 @@ def extrapolated(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record
 
     Raises InputRefused where a trace cannot be read wholly.
     """
-    from flows.extrapolation.records import counted, given_trace, record
-    from flows.extrapolation.view import recorder_forms
-    from transforms.extrapolation.evaluation import MOST_RANKS
-    from transforms.traces.totals import totals
-
     if asked.process_count > MOST_RANKS:
         raise UsageError(f"--ranks: {asked.process_count:,} are more than can be extrapolated to, {MOST_RANKS:,}.")
     params = ExtrapolationParams(families=families(asked.models))

@@ -10,8 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import polars as pl
+
+from transforms.extrapolation.result import Extrapolated
+from transforms.traces import totals as trace_totals
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from warehouse.sources.extrapolations import source as extrapolations
 from warehouse.sources.extrapolations.record import (
@@ -24,14 +28,11 @@ from warehouse.sources.extrapolations.record import (
     consistent,
     parse,
 )
+from warehouse.sources.files.opening import content_hash
 from warehouse.sources.protocol import input_name, named, owner
 from warehouse.store import landing
 from warehouse.store.landing import Landed, Landing
 from warehouse.store.store import Store
-
-if TYPE_CHECKING:
-    from transforms.extrapolation.result import Extrapolated
-    from transforms.traces import totals as trace_totals
 
 #: of a record's models, and of its refused fields: both together leave room for the traces
 _MOST_LISTED_BYTES = 2 << 20
@@ -44,8 +45,6 @@ __all__ = ["GivenTrace", "Record", "Totals", "counted", "given_trace", "land", "
 
 def given_trace(path: Path, process_count: int) -> GivenTrace:
     """Return what a record says of a trace: the name and hash that it also has when it is landed."""
-    from warehouse.sources.files.opening import content_hash
-
     source = named("recorder")
     owned = owner(path, source) if path.is_dir() else None
     sha256 = content_hash(path, owned[1] if owned else ())
@@ -145,8 +144,6 @@ def land_if_there(store: Store, record: Record, source_file: str) -> Landed | No
 
 def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] | None:
     """Return the last landing that tells of a record's traces and rank count, and what it says, but for the file."""
-    import polars as pl
-
     table = EXTRAPOLATION_RECORDS.name
     lots = {lot.landing_id: lot for lot in landing.ledger(store)}
     paths = [store.root / part.path for lot in lots.values() for part in lot.parts if part.table == table]

@@ -7,12 +7,14 @@ its class) can be done with a trace of ranks that nobody ran.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.errors import InputRefused
+from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.extrapolations import compressed_traces
 
 if TYPE_CHECKING:
@@ -21,11 +23,6 @@ if TYPE_CHECKING:
     from transforms.traces.requests import Forms
     from transforms.traces.trace import CompressedTrace
     from warehouse.sources.protocol import Batch
-
-
-import re
-
-from warehouse.errors import UsageError
 
 _REMEDY = "Write the file anew with iosig compress or iosig extrapolate."
 #: of all ranks together
@@ -39,15 +36,17 @@ def read(path: Path) -> CompressedTrace:
         reading = pool.submit(compressed_traces.read, path)
         from transforms.traces.frames import from_frame
     rows, metadata = reading.result()
-    try:
+    with used():
         return from_frame(rows, int(metadata["process_count"]))
+
+
+@contextmanager
+def used() -> Iterator[None]:
+    """Tell what is wrong with a compressed trace as a fault of the input."""
+    try:
+        yield
     except ValueError as error:
-        raise refused(error) from error
-
-
-def refused(error: ValueError) -> InputRefused:
-    """Return what is wrong with a compressed trace as a fault of the input."""
-    return InputRefused(f"The compressed trace cannot be used: {error}", _REMEDY)
+        raise InputRefused(f"The compressed trace cannot be used: {error}", _REMEDY) from error
 
 
 def recorder_forms() -> Forms:
@@ -75,15 +74,11 @@ def batches(path: Path) -> Iterator[Batch]:
     from warehouse.sources.rows import traced
 
     trace = read(path)
-    try:
+    with used():
         found = timeline(trace, recorder_forms())
-    except ValueError as error:
-        raise refused(error) from error
     modules = found.intervals["module"].unique().sort()
-    yield traced.rows(
-        TRACES,
-        {"tracer": "recorder", "process_count": trace.process_count, "duration_s": found.duration_s},
-    )
+    run = {"tracer": "recorder", "process_count": trace.process_count, "duration_s": found.duration_s}
+    yield traced.rows(TRACES, run)
     if modules.is_empty():
         return
     yield traced.rows(TRACE_MODULES, {"module": modules, "outcome": "sound", "is_partial": False, "record_count": 1})

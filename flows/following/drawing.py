@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from flows.following.followed import Followed
 from flows.following.rows import Row
+from reports.predictions.picture import PredictionView
 from transforms.predictions.predictor import EPOCH_S, Predictor
 from warehouse.contracts import frames
 from warehouse.contracts.predictions import PREDICTIONS
 from warehouse.errors import NothingToDo
 from warehouse.store.journal import Journal
-
-if TYPE_CHECKING:
-    from reports.predictions.picture import PredictionView
 
 #: rows that are kept to be drawn, of an input and direction
 _MOST_DRAWN = 100_000
@@ -47,8 +45,6 @@ def rows_of(journal: Journal, followed: Followed, direction: str) -> list[Row]:
 
 def view_of(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
     """Return what there is to see of one input and direction: its predictions, and the rate as far as it is kept."""
-    from reports.predictions.picture import PredictionView
-
     pyramid, tracker = predictor.pyramid, predictor.tracker
     window = pyramid.window(predictor.origin_s, pyramid.until_s)
     frame = pl.DataFrame(rows, schema=frames.schema(PREDICTIONS), orient="row")

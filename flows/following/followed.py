@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flows.following.rows import Identity
+from flows.following.rows import Circumstances, Identity
 from transforms.predictions.predictor import Due, OnlineParams, Predictor
 from transforms.throughput.requests import Requests
 from warehouse.errors import UsageError
@@ -66,11 +66,8 @@ class Ready:
     """One evaluation that is to be made of an input."""
 
     identity: Identity
-    direction: str
+    told: Circumstances
     due: Due
-    run_number: int
-    events: tuple[str, ...]
-    is_final: bool
 
 
 @dataclass(slots=True)
@@ -126,7 +123,8 @@ class Followed:
             cause = "end" if is_end else "gap" if is_gap else None
             self._evaluated_s[direction] = self._clock.until_s
             due = Due(predictor, self._clock.until_s, cause)
-            ready.append(Ready(self.identity, direction, due, self.run_number, named, is_end))
+            told = Circumstances(direction, self.run_number, predictor.params.strategy, named, is_end)
+            ready.append(Ready(self.identity, told, due))
         self._waiting_events = [] if ready else list(named)
         self.is_over = is_end
         return ready

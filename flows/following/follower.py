@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from flows.following.followed import Followed, Ready
-from flows.following.rows import Circumstances, Row, row_of
+from flows.following.rows import Row, row_of
 from transforms.predictions.predictor import OnlineParams, evaluate
 from warehouse.errors import InputRefused
 from warehouse.following.flushes import Flush
@@ -236,13 +236,5 @@ def _judged(ready: Sequence[Ready]) -> list[Row]:
     for group in groups.values():
         predicted_at = datetime.now(UTC)
         for one, evaluation in zip(group, evaluate([each.due for each in group]), strict=True):
-            told = Circumstances(
-                one.direction,
-                one.run_number,
-                predicted_at,
-                one.due.predictor.params.strategy,
-                one.events,
-                one.is_final,
-            )
-            rows.append(row_of(one.identity, told, evaluation))
+            rows.append(row_of(one.identity, one.told, predicted_at, evaluation))
     return rows

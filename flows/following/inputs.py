@@ -110,18 +110,9 @@ class Opener:
         """Return a feed of polls, which `opened` makes from a position."""
         state = self._claimed(followed_id)
         feed = opened(self._position(state))
-        identity = Identity(
-            followed_id,
-            feed.subject_kind,
-            feed.cluster,
-            feed.subject_id,
-            feed.filesystem,
-            feed.source,
-            feed.is_shared_traffic,
-        )
         # Phases of several jobs cannot be told apart in what servers saw: the predicted periods tell of changes.
         params = replace(self.params, observed="predictions")
-        return self._ready(Followed(identity, feed, params, self.spacing_s, self.direction), state)
+        return self._ready(Followed(feed.identity, feed, params, self.spacing_s, self.direction), state)
 
     def _claimed(self, followed_id: str) -> State | None:
         if self.journal is None:

@@ -184,19 +184,8 @@ def find_jobs(
     places = [filesystem] if filesystem else _filesystems(store, settings, landings, row)
     if not places:
         raise UsageError(f"Nothing tells which file system the job {job_id} uses. Name it with --filesystem.")
-    return tuple(
-        FollowedJob(
-            row["cluster"],
-            row["job_id"],
-            row["user"],
-            row["application"],
-            row["state"],
-            row["started_at"],
-            _end_of(row),
-            place,
-        )
-        for place in places
-    )
+    told = {name: row[name] for name in ("cluster", "job_id", "user", "application", "state", "started_at")}
+    return tuple(FollowedJob(**told, ended_at=_end_of(row), filesystem=place) for place in places)
 
 
 def _end_of(row: dict[str, Any]) -> datetime | None:

@@ -20,26 +20,24 @@ if TYPE_CHECKING:
     from warehouse.sources.polls.lmt_following import Cursor, NewPolls
 
 
-def followed_id_of(
-    filesystem: str, since: datetime, job: WatchedJob | None = None, subject_id: str | None = None
-) -> str:
+def followed_id_of(filesystem: str, since: datetime, job: WatchedJob | None = None) -> str:
     """Return what tells the followed input from all others."""
     if job is not None:
         return replace(job.job, filesystem=filesystem).followed_id
-    return f"{_subject_of(since, job, subject_id)} on {filesystem}"
+    return f"{_subject_of(since)} on {filesystem}"
 
 
-def _subject_of(since: datetime, job: WatchedJob | None, subject_id: str | None) -> str:
-    return job.job.job_id if job else subject_id or f"since {since.astimezone(UTC):%FT%TZ}"
+def _subject_of(since: datetime) -> str:
+    return f"since {since.astimezone(UTC):%FT%TZ}"
 
 
 class LmtFeed(PollFeed):
     """The polls of a file system in an LMT database that is being written, from an instant on.
 
     url: an SQLAlchemy URL, or the path of an SQLite file. since: with a zone. job: the run that is followed, if the
-    job log is to say when it ends; subject_id names what is followed where there is none. While the database does not
-    answer, `is_down` is true, `down_reason` says why and `failed_count` how often it was asked in vain: the caller
-    waits longer each time, and after `FeedParams.give_up_s` the reason is raised.
+    job log is to say when it ends. While the database does not answer, `is_down` is true, `down_reason` says why and
+    `failed_count` how often it was asked in vain: the caller waits longer each time, and after `FeedParams.give_up_s`
+    the reason is raised.
     """
 
     def __init__(
@@ -52,7 +50,6 @@ class LmtFeed(PollFeed):
         position: Mapping[str, Any] | None = None,
         *,
         settings: Settings | None = None,
-        subject_id: str | None = None,
         params: FeedParams | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -61,8 +58,8 @@ class LmtFeed(PollFeed):
 
         params = params or FeedParams()
         merged, held = merged_from(since, settings or Settings.model_construct(), params, position)
-        name, subject = followed_id_of(filesystem, since, job, subject_id), _subject_of(since, job, subject_id)
-        super().__init__(name, job.job.cluster if job else None, subject, filesystem, merged, params, clock)
+        cluster, subject_id = (job.job.cluster, job.job.job_id) if job else (None, _subject_of(since))
+        super().__init__(followed_id_of(filesystem, since, job), cluster, subject_id, filesystem, merged, params, clock)
         self.is_over = bool(held and held["is_over"])
         self.down_reason: str | None = None
         self.failed_count = 0
@@ -98,12 +95,10 @@ class LmtFeed(PollFeed):
             return
         for line, reason in new.refused:
             self._merged.note(line, reason)
-        for flush in self._merged.push(new.rows):
-            yield self._placed(flush)
+        yield from self._pushed(new.rows)
         # From here on a position says that they were read: before, they are read again.
         self._cursor = new.cursor
-        for flush in self._merged.ready():
-            yield self._placed(flush)
+        yield from self._ready()
 
     def _asked(self) -> NewPolls | None:
         """Ask the database; None where it does not answer."""

@@ -18,6 +18,7 @@ import polars as pl
 
 from flows.following.jobs import FollowedJob, Landings, WatchedJob, polls_of_days
 from flows.following.merged_polls import SCHEMA, FeedParams, MergedPolls
+from flows.following.rows import Identity
 from flows.settings import Settings
 from warehouse.following.flushes import Flush
 from warehouse.store.landing import Landing
@@ -40,16 +41,13 @@ class PollFeed:
     A kind of feed says in `_news` what is new, and in `_source_position` how far its source was read.
     """
 
-    subject_kind = "job"
-    source = "server"
-    is_shared_traffic = True
     #: how often in a row the source was asked in vain
     failed_count = 0
     is_quiet = False
 
     def __init__(
         self,
-        name: str,
+        followed_id: str,
         cluster: str | None,
         subject_id: str,
         filesystem: str,
@@ -57,7 +55,10 @@ class PollFeed:
         params: FeedParams,
         clock: Callable[[], float],
     ) -> None:
-        self.name, self.cluster, self.subject_id, self.filesystem = name, cluster, subject_id, filesystem
+        self.identity = Identity(
+            followed_id, "job", cluster, subject_id, filesystem, source="server", is_shared_traffic=True
+        )
+        self.filesystem = filesystem
         self.is_behind = False
         self.is_over = False
         self._has_more = False
@@ -89,7 +90,7 @@ class PollFeed:
             flushes += self.poll()
         if not self.is_over:
             has_ended = self._merged.ended_us is not None
-            flushes += [self._placed(flush) for flush in self._merged.ready(is_final=True)]
+            flushes += self._ready(is_final=True)
             flushes.append(self._final(is_over=has_ended))
             self.is_over = True
         return flushes
@@ -103,10 +104,15 @@ class PollFeed:
         if not self._merged.is_over:
             if self._clock() - self._ended_since_s < self._params.end_wait_s:
                 return
-            for flush in self._merged.ready(is_final=True):
-                yield self._placed(flush)
+            yield from self._ready(is_final=True)
         self.is_over = True
         yield self._final(is_over=True)
+
+    def _pushed(self, rows: pl.DataFrame, *, is_again: bool = False) -> Iterator[Flush]:
+        return map(self._placed, self._merged.push(rows, is_again=is_again))
+
+    def _ready(self, *, is_final: bool = False) -> Iterator[Flush]:
+        return map(self._placed, self._merged.ready(is_final=is_final))
 
     def _final(self, *, is_over: bool) -> Flush:
         merged = self._merged
@@ -227,7 +233,7 @@ class LandedPollFeed(PollFeed):
             key=lambda lot: (lot.landing.landed_at, lot.landing.landing_id),
         )
         found = [(lot, self._rows(lot.files[day], self._merged.started_us)) for lot in lots]
-        yield from self._pushed(pl.concat(rows for _, rows in found), is_again=False)
+        yield from self._pushed(pl.concat(rows for _, rows in found))
         # From here on a position says that they were read: before, they are read again.
         for lot, rows in found:
             del lot.files[day]
@@ -235,14 +241,6 @@ class LandedPollFeed(PollFeed):
             lot.last_us = max(lot.last_us, _latest(rows))
         self._told = None
         yield from self._ready()
-
-    def _pushed(self, rows: pl.DataFrame, *, is_again: bool) -> Iterator[Flush]:
-        for flush in self._merged.push(rows, is_again=is_again):
-            yield self._placed(flush)
-
-    def _ready(self) -> Iterator[Flush]:
-        for flush in self._merged.ready():
-            yield self._placed(flush)
 
     def _rows(self, files: list[Path], after_us: int) -> pl.DataFrame:
         """Return a landing's polls of the file system after an instant."""

@@ -33,23 +33,29 @@ class Circumstances:
 
     direction: str
     run_number: int
-    predicted_at: datetime
     window_strategy: str
     events: Sequence[str] = ()
     is_final: bool = False
 
 
-def row_of(identity: Identity, told: Circumstances, found: Evaluation) -> Row:
+#: what an answer has by the names of columns
+_ANSWER = (
+    *("window_start_s", "window_end_s", "sampling_hz", "sample_count", "method", "outcome", "frequency_hz", "period_s"),
+    *("confidence", "false_alarm_probability"),
+)
+
+
+def row_of(identity: Identity, told: Circumstances, predicted_at: datetime, found: Evaluation) -> Row:
     """Return an evaluation as a row of `predictions`."""
     return {
-        "predicted_on": told.predicted_at.date(),
+        "predicted_on": predicted_at.date(),
         **asdict(identity),
         "direction": told.direction,
         "run_number": told.run_number,
         "evaluation": found.number,
-        "predicted_at": told.predicted_at,
+        "predicted_at": predicted_at,
         "window_strategy": told.window_strategy,
-        **_answer(found),
+        **{name: getattr(found.answer, name) for name in _ANSWER},
         "shortest_period_s": found.periods and found.periods.shortest_s,
         "longest_period_s": found.periods and found.periods.longest_s,
         "probability": found.probability,
@@ -65,22 +71,6 @@ def row_of(identity: Identity, told: Circumstances, found: Evaluation) -> Row:
         "transition_cause": found.transition and found.transition.cause,
         "events": ",".join(told.events),
         "is_final": told.is_final,
-    }
-
-
-def _answer(found: Evaluation) -> Row:
-    answer = found.answer
-    return {
-        "window_start_s": answer.window_start_s,
-        "window_end_s": answer.window_end_s,
-        "sampling_hz": answer.sampling_hz,
-        "sample_count": answer.sample_count,
-        "method": answer.method,
-        "outcome": answer.outcome,
-        "frequency_hz": answer.frequency_hz,
-        "period_s": answer.period_s,
-        "confidence": answer.confidence,
-        "false_alarm_probability": answer.false_alarm_probability,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -124,7 +124,7 @@ def network_of(
         return Made("no_requests", notes=("The trace has no single requests.",))
     told = told.filter(pl.col("module").is_in(modules))
     rows = told.select(_SUMMED).row(0, named=True)
-    source = _Requests(requests, files, modules)
+    source = _Requests(requests, modules)
     # where all ranks are told of together, no single one is a node
     is_single = rows["rank_high"] >= 0
     rank_high = max(rows["rank_high"], (process_count or 0) - 1 if is_single else -1)
@@ -139,13 +139,13 @@ def network_of(
     layers = [members(name, seen, params) for name in names]
     counted = _Counted(layers, _span(rows, skew, params), skew, process_count)
     for chunk in source.chunks():
-        counted.add(chunk, source.pieces(chunk) if "target" in names else None)
-    network = counted.network()
+        counted.add(chunk, on_targets(chunk, files) if "target" in names else ())
+    network = without_idle(counted.counter.result())
     made = replace(made, outcome="made", network=network, skew=skew, negative_count=_negative_count(network))
     return replace(
         made,
         patterns=patterns(network),
-        bottlenecks=_placed(counted.finder.result(), source, layers),
+        bottlenecks=_placed(counted.finder.result(), source, files, layers),
         notes=_notes(made, network, skew) + _layer_notes(names, asked, is_single=is_single),
     )
 
@@ -167,12 +167,7 @@ def _of_events(events: Sequence[Path], asked: Asked, params: NetworkParams, proc
     if found.unmatched_count:
         are = "1 event has" if found.unmatched_count == 1 else f"{found.unmatched_count:,} events have"
         notes += (f"{are} no counterpart in the layer before or behind.",)
-    return replace(
-        made,
-        patterns=patterns(network),
-        bottlenecks=found.bottlenecks(members),
-        notes=notes,
-    )
+    return replace(made, patterns=patterns(network), bottlenecks=found.bottlenecks(members), notes=notes)
 
 
 # ---- what there is
@@ -237,7 +232,6 @@ class _Requests:
     """The landed requests of some modules, some rows at a time."""
 
     paths: Sequence[Path]
-    files: pl.DataFrame
     modules: Sequence[str]
 
     def _lazy(self) -> pl.LazyFrame:
@@ -247,10 +241,6 @@ class _Requests:
         rows = self._lazy().select(_NEEDED)
         yield from rows.collect_batches(chunk_size=_CHUNK_ROWS, maintain_order=True, engine="streaming")
 
-    def pieces(self, chunk: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """Yield a chunk's requests cut where stripes end, each on its target."""
-        yield from on_targets(chunk, self.files)
-
     def of(self, numbers: Sequence[int]) -> pl.DataFrame:
         """Return the rows of some requests, by their numbers."""
         return self._lazy().filter(pl.col("request").is_in(numbers)).select(_NEEDED).collect(engine="streaming")
@@ -258,10 +248,7 @@ class _Requests:
 
 def _skew(records: pl.DataFrame, process_count: int) -> Skew:
     opens = records.filter(pl.col("module") == "MPIIO").select(
-        file="file_number",
-        rank="rank",
-        collective_open_count="collective_open_count",
-        open_ended_s="open_ended_s",
+        "rank", "collective_open_count", "open_ended_s", file="file_number"
     )
     return offsets(opens, process_count)
 
@@ -284,11 +271,11 @@ class _Counted:
         self.finder = BottleneckFinder(process_count=process_count)
         self._skew = skew
         kind: TimeKind = "service_time"
-        self._counter = EdgeCounter(
+        self.counter = EdgeCounter(
             tuple(member.layer for member in layers), (kind,) * (len(layers) - 1), window_edges_s
         )
 
-    def add(self, chunk: pl.DataFrame, pieces: Iterator[pl.DataFrame] | None) -> None:
+    def add(self, chunk: pl.DataFrame, pieces: Iterable[pl.DataFrame]) -> None:
         """Count requests; `pieces` are the same, cut by storage targets, if that is a layer."""
         request: Ints = chunk["request"].to_numpy()
         self.finder.add("size", floats(chunk["request_bytes"]), request)
@@ -297,7 +284,7 @@ class _Counted:
         for hop in range(len(self.layers) - 1):
             if hop not in striped:
                 self._count(hop, chunk)
-        for piece in pieces or ():
+        for piece in pieces:
             for hop in striped:
                 self._count(hop, piece)
 
@@ -309,13 +296,9 @@ class _Counted:
         with np.errstate(divide="ignore", invalid="ignore"):
             bandwidth = np.where(time_s > 0, size_bytes / time_s, np.nan)
         is_read = (rows["direction"] == "read").to_numpy()
-        self._counter.add(
+        self.counter.add(
             Transfers(hop, source.nodes(rows), target.nodes(rows), at_s, time_s, size_bytes, bandwidth, is_read)
         )
-
-    def network(self) -> Network:
-        """Return what was counted, without nodes that are in no edge; ranks stay, be they idle or not."""
-        return without_idle(self._counter.result())
 
 
 def without_idle(network: Network) -> Network:
@@ -355,11 +338,11 @@ def _covered(records: pl.DataFrame, modules: Sequence[str], moved_bytes: float) 
     return min(moved_bytes / total, 1.0) if total > 0 else None
 
 
-def _placed(found: pl.DataFrame, source: _Requests, layers: Sequence[Members]) -> pl.DataFrame:
+def _placed(found: pl.DataFrame, source: _Requests, files: pl.DataFrame, layers: Sequence[Members]) -> pl.DataFrame:
     """Return bottlenecks with the nodes that they were between: the outermost one and the innermost one."""
     rows = source.of(found["request"].unique().to_list())
     # a request on several targets is told with the first
-    pieces = pl.concat([rows.clear(), *on_targets(rows, source.files)])
+    pieces = pl.concat([rows.clear(), *on_targets(rows, files)])
     first = pieces.unique("request", keep="first", maintain_order=True)
     nodes = first.select("request", "began_s")
     for side, member in (("source", layers[0]), ("target", layers[-1])):

@@ -26,7 +26,8 @@ from flows.replay.files import uses
 from flows.replay.functions import VERBS, Verb
 from flows.replay.gates import Board, Broken, Gates, OpenBoard
 from flows.replay.libc import Calls, NotedCalls, content
-from flows.replay.ordering import Order
+from flows.replay.ordering import Order, visits
+from flows.replay.pacing import Pacing
 from flows.replay.planning import Survey, raise_limit
 from flows.replay.sandbox import Sandbox
 from flows.replay.scripts import Script, Way, written
@@ -77,9 +78,6 @@ class Go:
 
 def scripts_of(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Script], Survey]:
     """Return what ranks are to do; steps that memory should not hold lie in files under `scratch`."""
-    from flows.replay.ordering import visits
-    from flows.replay.pacing import Pacing
-
     pacing = Pacing(job.trace, job.seed)
     survey, scripts = Survey(), []
     for rank in ranks:

@@ -32,26 +32,30 @@ class Report:
     """
 
     folder: str
-    is_dry_run: bool
     is_timed: bool
     rank_count: int
     process_count: int
     traced_calls: Counter[str]
-    replayed_calls: Counter[str]
-    failures: Counter[tuple[str, str]]
     not_replayed: Counter[tuple[str, str]]
     traced_read_bytes: int
     traced_written_bytes: int
-    read_bytes: int
-    written_bytes: int
     files: list[FileSize]
     needed_bytes: int
     traced_s: float
     is_time_drawn: bool
-    replayed_s: float | None
     waited_on: dict[str, int]
     ignored: dict[str, str]
+    replayed_calls: Counter[str] = field(default_factory=Counter)
+    failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    read_bytes: int = 0
+    written_bytes: int = 0
+    replayed_s: float | None = None
     notes: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether it was only planned."""
+        return self.replayed_s is None
 
     def differences(self) -> list[str]:
         """Return in which ways what was replayed differs from the trace's calls; empty where it does not."""
@@ -127,23 +131,17 @@ def planned(
     ]
     return Report(
         folder=folder,
-        is_dry_run=True,
         is_timed=is_timed,
         rank_count=len(survey.ranks),
         process_count=process_count,
         traced_calls=survey.counts,
-        replayed_calls=Counter(),
-        failures=Counter(),
         not_replayed=survey.not_replayed,
         traced_read_bytes=survey.read_bytes,
         traced_written_bytes=survey.written_bytes,
-        read_bytes=0,
-        written_bytes=0,
         files=files,
         needed_bytes=disk_bytes(survey.uses),
         traced_s=survey.ceased_s if traced_s is None else traced_s,
         is_time_drawn=traced_s is None,
-        replayed_s=None,
         waited_on=order.members,
         ignored=order.ignored,
     )
@@ -162,7 +160,6 @@ def finished(
     files = [replace(file, replayed_bytes=sizes.get(tuple(file.path.split("/")))) for file in plan.files]
     return replace(
         plan,
-        is_dry_run=False,
         replayed_calls=calls,
         failures=failures,
         read_bytes=sum(rank.read_bytes for rank in ranks),

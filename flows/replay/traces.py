@@ -6,10 +6,13 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.extrapolation.view import spans
+from flows.extrapolation import view
+from flows.extrapolation.compressing import compressed
 from transforms.traces import expansion
 from transforms.traces.trace import CompressedTrace
 from warehouse.errors import InputRefused, UsageError
+from warehouse.sources.extrapolations import compressed_traces
+from warehouse.sources.recorder.signatures import SignedRank, outer
 
 #: of a set of ranks: so many are more than one machine replays
 MOST_RANKS = 1 << 16
@@ -21,18 +24,12 @@ def opened(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float 
     A compressed trace is taken as it is, a Recorder trace compressed first: its outer calls, or with `nested` all.
     Raises InputRefused where it is neither, or cannot be read.
     """
-    from flows.extrapolation import view
-    from warehouse.sources.extrapolations import compressed_traces
-
     if path.is_file() and compressed_traces.is_compressed_trace(path):
         return view.read(path), None
     return _compressed(path, nested)
 
 
 def _compressed(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
-    from flows.extrapolation.compressing import compressed
-    from warehouse.sources.recorder.signatures import SignedRank, outer
-
     ended_s = 0.0
 
     def played(signed: SignedRank) -> SignedRank:
@@ -76,7 +73,7 @@ def chosen(text: str | None, process_count: int) -> tuple[int, ...]:
 
     Raises UsageError where it is no such list, or names ranks that the trace does not have or too many.
     """
-    named = (range(process_count),) if text is None else spans(text, process_count)
+    named = (range(process_count),) if text is None else view.spans(text, process_count)
     if sum(map(len, named)) > MOST_RANKS:
         count = sum(map(len, named))
         raise UsageError(f"{count:,} ranks are more than one machine replays; choose up to {MOST_RANKS:,} by --ranks.")

@@ -58,15 +58,9 @@ def throughput_by(
 
 
 def _rows(subjects: pl.DataFrame, bytes_per_s: Reals, interval_s: float, step_count: int) -> pl.DataFrame:
-    steps = subjects.select(pl.all(), step=pl.lit(step_count, pl.Int64)).select(
-        pl.exclude("step"), step=pl.int_ranges(1, pl.col("step") + 1)
-    )
-    return (
-        steps.explode("step", empty_as_null=False)
-        .with_columns(
-            time_s=pl.col("step") * interval_s, interval_s=pl.lit(interval_s), bytes_per_s=pl.Series(bytes_per_s)
-        )
-        .drop("step")
+    steps = pl.DataFrame({"time_s": np.arange(1, step_count + 1) * interval_s})
+    return subjects.join(steps, how="cross", maintain_order="left_right").with_columns(
+        interval_s=pl.lit(interval_s), bytes_per_s=pl.Series(bytes_per_s)
     )
 
 

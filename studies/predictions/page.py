@@ -221,13 +221,10 @@ def _draw_example(seed: int, path: Path) -> None:
 
     run, predictor, evaluations = example(seed)
     identity = Identity(f"HACC-IO, planted, seed {seed}", "trace", None, "planted", None, "client", False)
-    strategy = predictor.params.strategy
+    told = Circumstances("write", 1, predictor.params.strategy)
     # a planted run is of no day
     day = datetime(2000, 1, 1, tzinfo=UTC)
-    rows = [
-        row_of(identity, Circumstances("write", 1, day + timedelta(seconds=found.answer.window_end_s), strategy), found)
-        for found in evaluations
-    ]
+    rows = [row_of(identity, told, day + timedelta(seconds=found.answer.window_end_s), found) for found in evaluations]
     window = predictor.pyramid.window(0.0, float(run.ended_s[-1]))
     times = [window.started_s + place / window.sampling_hz for place in range(len(window.bytes_per_s))]
     view = PredictionView(

@@ -11,6 +11,7 @@ from flows.following import polls as polls_module
 from flows.following.jobs import FollowedJob
 from flows.following.merged_polls import FeedParams
 from flows.following.polls import LandedPollFeed
+from flows.following.rows import Identity
 from flows.settings import PollSettings, Settings
 from tests.budget import examples
 from tests.flows.following.landed_polls import (
@@ -56,8 +57,7 @@ def test_one_flush_holds_all_controllers_of_a_poll_time(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_polls(store, even(10, 30))
     feed = feed_of(store)
-    assert (feed.name, feed.cluster, feed.subject_id, feed.filesystem) == ("c/7 on scratch", "c", "7", "scratch")
-    assert (feed.subject_kind, feed.source, feed.is_shared_traffic) == ("job", "server", True)
+    assert feed.identity == Identity("c/7 on scratch", "job", "c", "7", "scratch", "server", True)
     flushes = feed.poll()
     assert not feed.is_behind
     assert [flush.until_s for flush in flushes] == [10.0, 20.0, 30.0]

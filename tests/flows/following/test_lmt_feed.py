@@ -13,6 +13,7 @@ from flows.following.jobs import FollowedJob, WatchedJob, find_jobs
 from flows.following.lmt import LmtFeed, followed_id_of
 from flows.following.merged_polls import FeedParams
 from flows.following.polls import LandedPollFeed
+from flows.following.rows import Identity
 from flows.landing import Told, land_paths
 from flows.settings import PollSettings, Settings
 from flows.single.one_input import PollInput, opened
@@ -256,7 +257,7 @@ def test_a_job_of_the_log_names_the_feed_and_ends_it(tmp_path: Path) -> None:
     (job,) = find_jobs(store, Settings(), "7", filesystem="scratch")
     watched = WatchedJob(store, Settings(), job)
     feed = LmtFeed(str(path), "scratch", job.started_at, Reading(), watched)
-    assert (feed.name, feed.cluster, feed.subject_id) == ("c/7 on scratch", "c", "7")
+    assert feed.identity == Identity("c/7 on scratch", "job", "c", "7", "scratch", "server", True)
     flushes = []
     for ts in range(6):
         add(path, ts, 10 * ts, 1, 2)
@@ -268,11 +269,11 @@ def test_a_job_of_the_log_names_the_feed_and_ends_it(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert read_bytes(flushes) == 2 * (30 + 6)
     assert feed.is_over
-    plain = feed_of(path, subject_id="run")
-    assert (plain.name, plain.cluster, plain.subject_id, plain.filesystem) == ("run on scratch", None, "run", "scratch")
+    since = "since 2026-01-01T00:00:00Z"
+    plain = feed_of(path).identity
+    assert plain == Identity(f"{since} on scratch", "job", None, since, "scratch", "server", True)
     assert followed_id_of("x", ZERO, watched) == "c/7 on x"
-    assert feed_of(path).name == followed_id_of("scratch", ZERO) == "since 2026-01-01T00:00:00Z on scratch"
-    assert feed_of(path).subject_id == "since 2026-01-01T00:00:00Z"
+    assert followed_id_of("scratch", ZERO) == plain.followed_id
 
 
 def test_polls_are_implausible_by_the_same_limit(tmp_path: Path) -> None:
