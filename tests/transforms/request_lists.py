@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import settings, strategies as st
@@ -44,8 +45,8 @@ def of(requests: Sequence[Request]) -> Requests:
 def together(subjects: Sequence[Sequence[Request]]) -> Requests:
     """The requests of many subjects, one after the other."""
     joined = of([request for requests in subjects for request in requests])
-    offsets = np.concatenate([[0], np.cumsum([len(requests) for requests in subjects])]).astype(np.int64)
-    return Requests.ragged(joined.began_s, joined.ceased_s, joined.volume_bytes, offsets)
+    subject = np.repeat(np.arange(len(subjects)), [len(requests) for requests in subjects]).astype(np.int64)
+    return replace(joined, subject=subject, subject_count=len(subjects))
 
 
 def total(requests: Sequence[Request]) -> float:

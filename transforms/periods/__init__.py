@@ -19,5 +19,5 @@
 - `ftio_spectra` (`spectra`): The discrete Fourier transform of many signals: their power, and their cosines.
 - `periodicity` (`of_steps`): How periodic a signal is, given its period: volume and time per period.
 - `phases` (`PhaseTracker`, `window_phases`): Phases of I/O in recent samples.
-- `windows` (`clipped`, `first_phases`, `first_phases_of_signals`): Parts of signals: a window of time, without a phase.
+- `windows` (`clipped`, `first_phases`, `first_phases_of_signals`): Parts of signals: a window, all but the first phase.
 """

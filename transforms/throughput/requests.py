@@ -57,12 +57,6 @@ class Requests:
         began, ceased, volume = (np.asarray(column, dtype=np.float64) for column in (began_s, ceased_s, volume_bytes))
         return cls(began, ceased, volume, np.zeros(len(began), dtype=np.int64), 1)
 
-    @classmethod
-    def ragged(cls, began_s: Reals, ceased_s: Reals, volume_bytes: Reals, offsets: Ints) -> Requests:
-        """Return the requests of subjects that follow one another: those of i are from offsets[i] to offsets[i+1]."""
-        count = len(offsets) - 1
-        return cls(began_s, ceased_s, volume_bytes, owners(offsets), count)
-
     @property
     def durations_s(self) -> Reals:
         """How long each took (n)."""
