@@ -7,6 +7,7 @@
 - `arrow`: the dialect of Arrow and DuckDB. The dialects are not imported with the package, so that it costs nothing.
 """
 
+from collections.abc import Iterable
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -14,18 +15,38 @@ from warehouse.contracts.types import Column, Dtype, Layer, Table
 
 __all__ = ["TABLES", "Column", "Dtype", "Layer", "Table", "table"]
 
-_LAYERS: tuple[Layer, ...] = ("landed", "stage", "samples", "transforms", "quality")
 _NO_NOUNS = ("arrow", "columns", "frames", "types")
+#: the nouns in the order in which people read of them; those that are not named here come in between
+_FIRST = (
+    "jobs",
+    "series",
+    "polls",
+    "traces",
+    "extrapolations",
+    "networks",
+    "job_io",
+    "samples",
+    "signatures",
+    "classes",
+)
+_LAST = ("periods", "predictions", "quality", "releases")
 
 
-def _declared() -> list[Table]:
-    nouns = sorted(found.name for found in iter_modules(__path__) if found.name not in _NO_NOUNS)
+def _nouns() -> list[str]:
+    found = sorted(module.name for module in iter_modules(__path__) if module.name not in _NO_NOUNS)
+    return [*_FIRST, *(noun for noun in found if noun not in _FIRST + _LAST), *_LAST]
+
+
+def _declared(nouns: Iterable[str]) -> list[Table]:
     modules = [import_module(f"{__name__}.{noun}") for noun in nouns]
     return [value for module in modules for value in vars(module).values() if isinstance(value, Table)]
 
 
-#: every table, in the order of the layers
-TABLES = tuple(sorted(_declared(), key=lambda table: _LAYERS.index(table.layer)))
+#: every table: what lands, by its noun's name, and then what is made of it
+TABLES = (
+    *(table for table in _declared(sorted(_nouns())) if table.layer == "landed"),
+    *(table for table in _declared(_nouns()) if table.layer != "landed"),
+)
 
 
 def table(name: str) -> Table:
