@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,7 +22,7 @@ from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from flows.following.followed import Followed
-    from flows.following.follower import Follower
+    from flows.following.follower import Follower, Stop
     from flows.following.inputs import Folder, Opener
     from transforms.predictions.predictor import OnlineParams
     from warehouse.store.journal import Journal
@@ -172,12 +171,12 @@ class _Session:
     """One call of the command: its inputs, where its rows go, and what is left to draw."""
 
     def __init__(self, obj: tuple[Store, Path | None], options: dict[str, Any], stack: ExitStack) -> None:
-        from flows.following.follower import Follower
+        from flows.following.follower import Follower, Stop
         from flows.following.inputs import Opener
         from flows.settings import load
         from warehouse.store.journal import Journal
 
-        self.stop = threading.Event()
+        self.stop = Stop()
         if options["follow"]:
             stack.enter_context(_stopped_by_signals(self.stop))
         self.store, self.options = obj[0], options
@@ -359,7 +358,7 @@ class _Session:
 
 
 @contextmanager
-def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+def _stopped_by_signals(stop: Stop) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end the work in order; whoever cannot wait sends a second one."""
 
     def end(number: int, _: object) -> None:

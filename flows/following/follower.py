@@ -7,12 +7,13 @@ parallel file systems that traces lie on notify no other host of a write.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
 
 from flows.following.followed import Followed, Ready
 from flows.following.rows import Row, row_of
@@ -29,6 +30,31 @@ _COMMIT_S = 0.5
 _QUIET_S = 1.0
 #: an input that cannot be read is asked again after 2, 4, 8 ... seconds, and so many at most
 _LONGEST_PAUSE_S = 60.0
+
+
+class Stop:
+    """Whether to stop, and a wait that ends then; it may be set in a signal's handler.
+
+    An event of `threading` may not: its lock may be held by the very wait that the signal interrupts.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._woken: SimpleQueue[None] = SimpleQueue()
+
+    def is_set(self) -> bool:
+        """Return whether to stop."""
+        return self._is_set
+
+    def set(self) -> None:
+        """Let whoever waits go on, and stop."""
+        self._is_set = True
+        self._woken.put(None)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait that long, or until it is set."""
+        with suppress(Empty):
+            self._woken.get(timeout=timeout_s)
 
 
 @dataclass(slots=True)
@@ -65,9 +91,7 @@ class Follower:
     #: inputs whose last rows would be told again after a restart
     _unsettled: set[str] = field(default_factory=set)
 
-    def follow(
-        self, interval_s: float, stop: threading.Event, found: Callable[[], Iterable[Followed]] | None = None
-    ) -> None:
+    def follow(self, interval_s: float, stop: Stop, found: Callable[[], Iterable[Followed]] | None = None) -> None:
         """Follow until all inputs are over, or stop is set.
 
         found: gives the inputs that have appeared since it was last asked. What was committed but perhaps not told, as
@@ -87,7 +111,7 @@ class Follower:
                 stop.wait(max(0.0, begun_s + interval_s - time.monotonic()))
         self._settle(self.followed)
 
-    def step(self, stop: threading.Event | None = None) -> bool:
+    def step(self, stop: Stop | None = None) -> bool:
         """Take what is new of every input once; return whether there is more to be had at once."""
         is_behind = False
         waiting: list[tuple[Followed, deque[Flush]]] = []
@@ -172,7 +196,7 @@ class Follower:
             seen.quiet_s = now_s
         return one.feed.pending() if now_s - seen.quiet_s >= _QUIET_S else []
 
-    def _take(self, groups: Sequence[tuple[Followed, deque[Flush]]], stop: threading.Event | None = None) -> None:
+    def _take(self, groups: Sequence[tuple[Followed, deque[Flush]]], stop: Stop | None = None) -> None:
         """Take flushes of inputs, the first of each together, then the second of each; commit, and tell.
 
         A long backlog is committed piece by piece: so much less is done again after a kill, and stop is heeded soon.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from flows.following.followed import Followed
-from flows.following.follower import Follower
+from flows.following.follower import Follower, Stop
 from flows.following.rows import Identity, Row
 from tests.online_runs import changing
 from transforms.predictions.predictor import OnlineParams
@@ -96,7 +97,7 @@ def ended(one: Followed) -> list[Row]:
     told = Told()
     follower = told.follower([one])
     follower.idle_end_s = 0.0
-    follower.follow(0.001, threading.Event())
+    follower.follow(0.001, Stop())
     return told.rows
 
 
@@ -207,7 +208,7 @@ def test_a_long_backlog_is_committed_piece_by_piece_and_left_at_a_signal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("flows.following.follower._COMMIT_S", 1e-9)
-    stop, commits = threading.Event(), []
+    stop, commits = Stop(), []
 
     def tell(rows: list[Row]) -> None:
         commits.append([row["evaluation"] for row in rows])
@@ -231,7 +232,7 @@ def test_a_run_that_was_over_may_go_on(tmp_path: Path):
         told = Told()
         follower = told.follower([opened(journal, flushes[:6], 6)], journal)
         follower.idle_end_s = 0.0
-        follower.follow(0.001, threading.Event())
+        follower.follow(0.001, Stop())
         assert told.rows[-1]["is_final"]
         # what is over is another process's to take
         with Journal(tmp_path / "j.sqlite") as other:
@@ -255,8 +256,8 @@ def test_what_was_refused_is_noted_with_its_reasons():
     assert noted == [("/traces/run", ((3, "It is no number."),))]
 
 
-def _stopping() -> threading.Event:
-    stop = threading.Event()
+def _stopping() -> Stop:
+    stop = Stop()
     threading.Timer(0.2, stop.set).start()
     return stop
 
@@ -387,7 +388,7 @@ def test_a_run_that_is_idle_for_long_is_over():
     told = Told()
     follower = told.follower([one])
     follower.idle_end_s = 0.05
-    follower.follow(0.02, threading.Event())
+    follower.follow(0.02, Stop())
     assert one.is_over
     assert told.rows[-1]["is_final"]
 
@@ -398,7 +399,7 @@ def test_what_waits_for_its_rest_is_handed_over_once_the_input_is_quiet():
     one.feed.waiting = flushes[1:]
     told = Told()
     follower = told.follower([one])
-    stop = threading.Event()
+    stop = Stop()
     threading.Timer(1.5, stop.set).start()
     follower.follow(0.05, stop)
     assert [row["evaluation"] for row in told.rows] == [1, 2]
@@ -413,3 +414,15 @@ def test_an_input_that_fails_is_told_once_and_asked_again_later():
     assert not follower.step()
     assert told.refused == ["/traces/run"]
     assert follower.followed == [one]
+
+
+def test_a_signal_may_set_it_whatever_the_wait_is_about() -> None:
+    for _ in range(300):
+        stop = Stop()
+        before = signal.signal(signal.SIGALRM, lambda *_, stop=stop: stop.set())
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 5e-4)
+            while not stop.is_set():
+                stop.wait(1e-5)
+        finally:
+            signal.signal(signal.SIGALRM, before)
