@@ -34,6 +34,7 @@ def check_of(root: Path, row_count: int, into: str) -> Piece:
 
 
 # One child for all of it: it imports Great Expectations before it answers, which takes seconds.
+@pytest.mark.slow
 def test_a_child_answers_as_this_process_does(tmp_path: Path) -> None:
     here, there = (check_of(tmp_path, 3, f"{place}.parquet") for place in ("here", "there"))
     (told,) = done(Inline(), tmp_path, [here])

@@ -303,6 +303,7 @@ def test_reports_say_what_differs(tmp_path: Path) -> None:
 # ---- extrapolated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "sizes"), [("ios_posix_nn", [819200] * 32), ("ios_strong_posix", [786432])])
 def test_an_extrapolated_trace_is_replayed_exactly(
     shared_data: Path, tmp_path: Path, name: str, sizes: list[int]

@@ -95,6 +95,7 @@ def files(store: Store, release: Release) -> dict[str, dict[str, bytes]]:
     return {table.name: {path.name: path.read_bytes() for path in found.get(table.name, [])} for table in published()}
 
 
+@pytest.mark.slow
 def test_pieces_do_elsewhere_what_they_do_here(sites: tuple[Store, Store], tmp_path: Path) -> None:
     here, there = sites
     told: list[tuple[str, int]] = []

@@ -189,6 +189,7 @@ def test_without_times_traces_are_equal_if_their_calls_are(root: Path) -> None:
 # ---- what comes of it
 
 
+@pytest.mark.slow
 def test_what_is_exact_refused_and_wrong_is_told_apart(results: Results) -> None:
     assert dict(results.checks.schema) == CHECKS
     for has_nested in (False, True):

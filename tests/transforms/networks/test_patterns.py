@@ -89,6 +89,7 @@ def test_planted_patterns_are_named_rightly_95_times_in_100(named: pl.DataFrame)
     assert len(wrong) <= 4, wrong
 
 
+@pytest.mark.slow
 def test_their_causes_are_told(named: pl.DataFrame) -> None:
     right = named.filter(pl.col("planted") == pl.col("named"))
     assert right.filter(planted="circular")["told"].sum() == 0
