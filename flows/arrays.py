@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from transforms.arrays import Ints, Ragged, Reals, offsets_of
+from transforms.arrays import Ragged, Reals, offsets_of
 
 
 def floats(values: pl.Series) -> Reals:
@@ -21,14 +21,9 @@ def epoch_s(instants: pl.Series) -> Reals:
     return found
 
 
-def offsets(counts: pl.Series) -> Ints:
-    """Return where each of many pieces of these lengths begins, and where the last one ends."""
-    return offsets_of(counts.to_numpy())
-
-
 def ragged(lists: pl.Series) -> Ragged:
     """Return a list column as ragged arrays."""
-    return Ragged(floats(lists.explode(empty_as_null=False)), offsets(lists.list.len().cast(pl.Int64)))
+    return Ragged(floats(lists.explode(empty_as_null=False)), offsets_of(lists.list.len().to_numpy()))
 
 
 def list_column(pieces: Ragged) -> pl.Series:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats, offsets, ragged
+from flows.arrays import epoch_s, floats, ragged
 from flows.steps.pieces import Given
 from flows.steps.run import Work, built, undated
 from flows.steps.subjects import JUDGED, Subjects, application_subjects, keys_of, others_of_no_day, traced_runs
 from transforms import classes
-from transforms.arrays import Reals
+from transforms.arrays import Reals, offsets_of
 from warehouse.contracts import frames
 from warehouse.contracts.classes import CLASSES
 from warehouse.contracts.jobs import JOBS
@@ -74,7 +74,7 @@ def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.D
         ordered["left_s"].to_numpy(),
         ordered["time_s"].to_numpy(),
         floats(ordered["bytes"]),
-        offsets(subjects["count"]),
+        offsets_of(subjects["count"].to_numpy()),
         started_s,
         ended_s,
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, offsets, ragged
+from flows.arrays import epoch_s, ragged
 from flows.settings import SignatureSettings
 from flows.signatures import published
 from flows.signatures.parallel import chunks_of, extract_each
@@ -124,7 +124,7 @@ def _made(given: Given, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]
     settings = given.settings.signatures
     params = params_of(settings)
     subjects = sets.group_by(SUBJECT, maintain_order=True).agg(count=pl.len(), steps=pl.col("step_count").sum())
-    edges = offsets(subjects["count"].cast(pl.Int64))
+    edges = offsets_of(subjects["count"].to_numpy())
     chunks = chunks_of(subjects["steps"].to_numpy(), _STEPS_AT_A_TIME)
     places = [(subjects[chunk], sets[edges[chunk.start] : edges[chunk.stop]]) for chunk in chunks]
     parts = (_sample_sets(given, rows, own, settings) for own, rows in places)
@@ -152,13 +152,13 @@ def _sample_sets(given: Given, rows: pl.DataFrame, subjects: pl.DataFrame, setti
         started_s=epoch_s(found["grid_started_at"]) - epoch_s(found["started_at"]),
         duration_s=found["duration_s"].to_numpy(),
         interval_s=_first_of_each(rows, subjects),
-        offsets=offsets(subjects["count"].cast(pl.Int64)),
+        offsets=offsets_of(subjects["count"].to_numpy()),
     )
     return _adjusted(of_runs, rows, subjects, settings)
 
 
 def _first_of_each(rows: pl.DataFrame, subjects: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    begins = offsets(subjects["count"].cast(pl.Int64))[:-1]
+    begins = offsets_of(subjects["count"].to_numpy())[:-1]
     interval_s: np.ndarray[tuple[int], np.dtype[np.float64]] = rows["interval_s"].to_numpy()[begins]
     return interval_s
 
@@ -190,7 +190,7 @@ def _rows(
     rows: pl.DataFrame, subjects: pl.DataFrame, answers: Sequence[MethodSignatures], params: SignatureParams
 ) -> dict[str, pl.DataFrame]:
     """Return the rows of signatures, their points and their bursts, ordered by subject and method."""
-    edges = offsets(subjects["count"].cast(pl.Int64))
+    edges = offsets_of(subjects["count"].to_numpy())
     sets = rows.group_by(SUBJECT, maintain_order=True).agg(
         sample_count=pl.len().cast(pl.Int64),
         first_at=pl.col("started_at").min(),

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.arrays import epoch_s, floats, offsets, ragged
+from flows.arrays import epoch_s, floats, ragged
 from flows.steps.pieces import Given
-from transforms.arrays import Ragged, Reals
+from transforms.arrays import Ragged, Reals, offsets_of
 from transforms.throughput import even_values, intervals
 from transforms.throughput.requests import Requests
 from warehouse.contracts import Table, frames
@@ -105,7 +105,11 @@ def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = No
     )
     right_s, interval_s = ordered["time_s"].to_numpy(), ordered["interval_s"].to_numpy()
     made = intervals.stepped(
-        right_s - interval_s, right_s, floats(ordered["bytes_per_s"]) * interval_s, offsets(subjects["count"]), params
+        right_s - interval_s,
+        right_s,
+        floats(ordered["bytes_per_s"]) * interval_s,
+        offsets_of(subjects["count"].to_numpy()),
+        params,
     )
     return Subjects(keys_of("series", subjects), made.bytes_per_s, made.sampling_hz, made.started_s)
 
