@@ -38,6 +38,11 @@ class Module:
         """The syntax tree."""
         return ast.parse(self.source)
 
+    @cached_property
+    def imports(self) -> list[ast.Import | ast.ImportFrom]:
+        """What it imports, wherever in it."""
+        return [node for node in ast.walk(self.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
     @property
     def is_product(self) -> bool:
         """Whether it is shipped."""
@@ -64,10 +69,10 @@ def _module(place: Path, path: Path) -> Module:
 def imports(module: Module, names: set[str]) -> set[str]:
     """Return which of these modules one imports, wherever in it."""
     found = set()
-    for node in ast.walk(module.tree):
+    for node in module.imports:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names} & names
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif node.module and not node.level:
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= inner & names
             if inner - names and node.module in names:

@@ -1,8 +1,13 @@
-"""How many examples a property is tried with: few while one waits, all of them in `.ci/run`'s second part."""
+"""How much is tried while one waits; `.ci/run`'s second part tries all of it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from _pytest.mark import ParameterSet
 
 #: of a property's examples, one in so many is tried while one waits
 _QUICK_PART = 5
@@ -14,3 +19,9 @@ def examples(full_count: int) -> int:
     if os.environ.get("IOSIG_TEST_EXAMPLES") == "full":
         return full_count
     return min(full_count, max(full_count // _QUICK_PART, _LEAST))
+
+
+def one_in(count: int, cases: Iterable[Any]) -> list[ParameterSet]:
+    """Return parameters of which one in so many, the first among them, is tried while one waits; the rest is slow."""
+    listed = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=[pytest.mark.slow] if place % count else []) for place, case in enumerate(listed)]

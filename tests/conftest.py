@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ from tests.budget import examples
 # Hundreds of processes import the same modules: what is compiled is kept, even where Python was told to keep nothing.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A worker holds thousands of tests: looking through all of them for garbage takes more than what is found is worth.
+gc.set_threshold(50_000, 20, 50)
 
 # of properties that say nothing of it
 settings.register_profile("iosig", max_examples=examples(100))

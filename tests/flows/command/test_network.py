@@ -302,6 +302,7 @@ def test_many_nodes_are_taken_together(cli: Cli, trace: Path) -> None:
 # ---- what is written
 
 
+@pytest.mark.slow
 def test_pictures_and_page_are_written(cli: Cli, trace: Path, folder: Path) -> None:
     names = ("a.png", "a.svg", "a.html")
     options = [item for name in names for item in (f"--{name[2:]}", folder / name)]

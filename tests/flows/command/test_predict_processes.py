@@ -169,6 +169,7 @@ def test_with_nowhere_to_print_to_it_ends_and_prints_it_later(commands: Commands
     assert len(printed(tmp_path)) == len(kept(tmp_path)) == 6
 
 
+@pytest.mark.slow
 def test_a_folder_is_followed_whatever_lies_in_it(commands: Commands, tmp_path: Path) -> None:
     folder = tmp_path / "traces"
     (folder / "sub").mkdir(parents=True)

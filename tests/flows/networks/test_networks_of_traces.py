@@ -274,6 +274,7 @@ def test_jeanbez_has_its_edges(shared_data: Path) -> None:
     assert found.made.skew.outcome == "corrected"
 
 
+@pytest.mark.slow
 def test_jlbez_goes_to_its_filesystem(shared_data: Path) -> None:
     (path,) = (shared_data / "darshan").glob("jlbez_IO_test5*")
     network = network_of_log(path).network

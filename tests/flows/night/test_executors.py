@@ -55,6 +55,7 @@ def test_a_child_answers_as_this_process_does(tmp_path: Path) -> None:
     assert children() == []
 
 
+@pytest.mark.slow
 def test_a_block_that_ends_early_does_not_wait_for_the_child() -> None:
     with with_child():
         assert len(children()) == 1

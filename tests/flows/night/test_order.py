@@ -22,6 +22,7 @@ import warehouse.store.store
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
+from tests.budget import one_in
 from tests.flows.conftest import Night, pass_every_check
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.errors import GateFailed, NothingToDo, UsageError
@@ -122,6 +123,7 @@ class TestRepeated:
             run(site)
         assert releases.history(site) == [both_days.release]
 
+    @pytest.mark.slow
     def test_other_settings_make_every_day_anew(self, both_days: QuickNight, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}})
@@ -133,6 +135,7 @@ class TestRepeated:
         assert changed["classes"] == 8
         assert changed["job_io"] == 0
 
+    @pytest.mark.slow
     def test_a_range_leaves_the_rest_for_the_next_run(self, first_day: Night, tmp_path: Path) -> None:
         first = first_day.release
         assert first.dates == (DAYS[0].isoformat(),)
@@ -141,6 +144,7 @@ class TestRepeated:
         assert second.dates == tuple(day.isoformat() for day in DAYS)
         assert len(second.inputs) == 2
 
+    @pytest.mark.slow
     def test_one_day_at_a_time_gives_what_both_days_give(
         self, both_days: QuickNight, first_day: Night, tmp_path: Path
     ) -> None:
@@ -149,6 +153,7 @@ class TestRepeated:
         both.pop("quality"), apart.pop("quality")
         assert both == apart
 
+    @pytest.mark.slow
     def test_late_polls_renew_only_what_they_concern(self, both_days: QuickNight, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         late = tmp_path / "late.csv"
@@ -173,7 +178,7 @@ class TestRepeated:
             run(Store(tmp_path / "empty"))
 
 
-@pytest.mark.parametrize(("kind", "rows"), [("jobs.sacct", {"jobs": 4}), ("polls.csv", {"poll_days": 2})])
+@pytest.mark.parametrize(("kind", "rows"), one_in(2, [("polls.csv", {"poll_days": 2}), ("jobs.sacct", {"jobs": 4})]))
 @pytest.mark.usefixtures("quick_checks")
 def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_site: Store, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
@@ -200,6 +205,7 @@ def test_rows_that_break_a_rule_are_in_quarantine(site: Store, tmp_path: Path) -
     assert '"900"' in taken[0][2]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_path: Path) -> None:
     polls = tmp_path / "wrong.csv"
@@ -217,6 +223,7 @@ def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_
     assert volume == [(5430e6,)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
 def test_a_critical_failure_stops_the_release(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     check = expectations.gate.check
@@ -260,13 +267,13 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, write: int) -> Iterator[list[str]
         yield moved
 
 
-@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 8])
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 def test_killed_before_any_write_the_next_run_ends_the_same(
-    stride: int, site: Store, both_days: QuickNight, monkeypatch: pytest.MonkeyPatch
+    site: Store, both_days: QuickNight, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each run works on the wreck of the last one, and is killed some writes later, until one is not."""
-    for write in range(0, 100, stride):
+    """Each run works on the wreck of the last one, and is killed one write later, until one is not."""
+    for write in range(100):
         try:
             with killed_at(monkeypatch, write):
                 again = run(site)
@@ -293,7 +300,7 @@ STAGES = ("replace", "remember_files", "snapshot_files", "ensure")
 
 
 # Each stage at its first call or at a later one, in turn: a run of the night is long.
-@pytest.mark.parametrize(("call", "stage"), list(zip((0, 3, 3, 0), STAGES, strict=True)))
+@pytest.mark.parametrize(("call", "stage"), one_in(4, zip((0, 3, 3, 0), STAGES, strict=True)))
 @pytest.mark.usefixtures("quick_checks")
 def test_killed_while_publishing_the_next_run_ends_the_same(
     stage: str, call: int, built_site: Store, monkeypatch: pytest.MonkeyPatch
@@ -323,6 +330,7 @@ def test_killed_while_publishing_the_next_run_ends_the_same(
         assert connection.sql("select count(*) from ticks").fetchall() == [(1440,)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 def test_what_a_killed_run_left_behind_goes_when_another_plan_is_published(
     built_site: Store, monkeypatch: pytest.MonkeyPatch

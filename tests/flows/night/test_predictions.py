@@ -135,6 +135,7 @@ def test_rows_of_the_journal_and_of_files_are_published_once_and_by_day(store: S
         run(store)
 
 
+@pytest.mark.slow
 def test_what_is_landed_anew_gives_way_to_what_then_is_first(store: Store, tmp_path: Path) -> None:
     path = printed(tmp_path / "a.jsonl", [on(0, 1)])
     land(store, path)

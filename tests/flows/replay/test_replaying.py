@@ -18,6 +18,7 @@ from flows.replay import planning, processes
 from flows.replay.ordering import WORLD
 from flows.replay.replaying import Wish, replay
 from flows.replay.reports import Report
+from tests.budget import one_in
 from tests.flows.replayed_programs import Line, executed, write_trace
 from transforms.extrapolation.extrapolating import extrapolate
 from transforms.traces.compression import compress_together
@@ -54,7 +55,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # ---- real traces
 
 
-@pytest.mark.parametrize(("name", "sizes"), [("ios_posix_nn", [819200] * 8), ("ios_strong_posix", [786432])])
+@pytest.mark.parametrize(("name", "sizes"), one_in(2, [("ios_posix_nn", [819200] * 8), ("ios_strong_posix", [786432])]))
 def test_real_traces_are_replayed_exactly(shared_data: Path, tmp_path: Path, name: str, sizes: list[int]) -> None:
     trace = shared_data / "recorder" / name / "8" / "raw.tar.zst"
     into = tmp_path / "into"
@@ -70,6 +71,7 @@ def test_real_traces_are_replayed_exactly(shared_data: Path, tmp_path: Path, nam
     assert plan.not_replayed == {}
 
 
+@pytest.mark.slow
 def test_mpi_io_becomes_posix_calls(shared_data: Path, temporary: Path) -> None:
     report = replay(shared_data / "recorder" / "ios_mpiio_n1" / "8" / "raw.tar.zst", Wish(process_count=2), quiet)
     assert report.differences() == []

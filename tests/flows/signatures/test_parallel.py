@@ -100,6 +100,7 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_same(extract_in_chunks(sets, PARAMS, METHODS, worker_count=1), wanted)
 
 
+@pytest.mark.slow
 def test_processes_change_nothing_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "CHUNK_SETS", 2)
     sets = drawn(9)

@@ -203,6 +203,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
     ]
 
 
+@pytest.mark.slow
 def test_servers_rows_are_what_they_were(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, _ = traced
     found = ask(store, release, "select source, count(*) as n from job_io group by source order by source")
@@ -210,6 +211,7 @@ def test_servers_rows_are_what_they_were(traced: tuple[Store, Release, dict[str,
     assert ask(store, release, "select sample_count from applications")["sample_count"].to_list() == [2, 2]
 
 
+@pytest.mark.slow
 def test_a_releases_inputs_can_be_asked_for_by_name(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, ids = traced
     query = "select trace_id, count(*), sum(request_bytes) from trace_requests group by all order by 3 desc limit 2"
@@ -235,6 +237,7 @@ def test_a_second_run_has_nothing_to_do(traced: tuple[Store, Release, dict[str, 
         run(traced[0])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 def test_a_trace_that_came_first_is_joined_when_its_job_comes(landed_site: Store, tmp_path: Any) -> None:
     store = Store(tmp_path / "warehouse")

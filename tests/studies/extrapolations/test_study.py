@@ -204,6 +204,7 @@ def test_what_is_exact_refused_and_wrong_is_told_apart(results: Results) -> None
     assert (wrong["call_count"], wrong["equal_count"]) == (36, 24)
 
 
+@pytest.mark.slow
 def test_models_are_those_of_the_program(results: Results) -> None:
     formulas = set(results.models.filter(program="shared_out", has_nested=False)["formula"])
     assert {"48/n*rank + 48*i", "48/n"} <= formulas
@@ -211,6 +212,7 @@ def test_models_are_those_of_the_program(results: Results) -> None:
     assert "pwrite" in " ".join(nested["field"])
 
 
+@pytest.mark.slow
 def test_all_calls_come_back(results: Results) -> None:
     own = results.traces.filter(program="shared_out")
     assert own["call_count"].to_list() == own["expanded_count"].to_list() == [7 * count for count in COUNTS]

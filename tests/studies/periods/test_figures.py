@@ -11,6 +11,8 @@ import polars as pl
 import pytest
 
 from studies.periods import figures
+from tests.budget import one_in
+from tests.studies.pictures import assert_drawn_alike
 
 ROOT = Path(__file__).resolve().parents[3]
 METHODS = ("first", "second")
@@ -61,13 +63,9 @@ DRAWN: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("name", list(DRAWN))
+@pytest.mark.parametrize("name", one_in(6, DRAWN))
 def test_pictures_are_drawn_and_the_same_each_time(name: str, tmp_path: Path) -> None:
-    first, second = tmp_path / "first.png", tmp_path / "second.png"
-    DRAWN[name](first)
-    DRAWN[name](second)
-    assert first.read_bytes().startswith(b"\x89PNG")
-    assert first.read_bytes() == second.read_bytes()
+    assert_drawn_alike(DRAWN[name], tmp_path)
 
 
 def test_boxes_are_of_the_errors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

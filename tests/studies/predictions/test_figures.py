@@ -11,6 +11,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from studies.predictions import figures as figures
+from tests.budget import one_in
+from tests.studies.pictures import assert_drawn_alike
 
 ROOT = Path(__file__).resolve().parents[3]
 CHANGES = pl.DataFrame(
@@ -52,11 +54,9 @@ DRAWN: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", one_in(4, DRAWN))
 def test_the_same_results_give_the_same_picture(name: str, tmp_path: Path) -> None:
-    for number in range(2):
-        DRAWN[name](tmp_path / f"{number}.png")
-    assert (tmp_path / "0.png").read_bytes() == (tmp_path / "1.png").read_bytes() != b""
+    assert_drawn_alike(DRAWN[name], tmp_path)
 
 
 def test_told_ones_are_those_of_both_changes_and_false_ones_those_of_none(kept: list[Figure], tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_branches_have_in_common_what_is_predicted_once() -> None:
 # ---- results
 
 
+@pytest.mark.slow
 def test_every_evaluation_has_its_row(results: Results) -> None:
     rows = sum(sum(branch.phase_count for branch in one.branches.values()) for one in few_settings())
     assert results.evaluations.height == SEEDS * rows

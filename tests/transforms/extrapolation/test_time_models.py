@@ -248,6 +248,7 @@ def test_bins_that_are_out_of_order_are_put_in_order() -> None:
     check(extrapolated_histogram(COUNTS, [odd] * 4, 64, 9)[0], 9)
 
 
+@pytest.mark.slow
 def test_ten_thousand_histograms_are_extrapolated_together() -> None:
     generator = np.random.default_rng(6)
     parts = [histograms(generator.lognormal(-8.0, 1.0, 2000 * n), np.repeat(np.arange(2000), n), 2000) for n in COUNTS]

@@ -239,6 +239,7 @@ def require_whole(journal: Journal, names: tuple[str, ...]) -> int:
     return rows.height
 
 
+@pytest.mark.slow
 def test_followers_that_are_killed_leave_every_commit_whole_or_not_at_all(path: Path) -> None:
     """Both begin at once, where no journal is, and again after each kill; what they followed is free then."""
     chance = random.Random(8)

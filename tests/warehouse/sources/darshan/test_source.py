@@ -55,6 +55,7 @@ def rows(tables: Tables, name: str) -> pl.DataFrame:
 # ---- what Darshan's own tools say
 
 
+@pytest.mark.slow
 def test_bytes_of_modules_are_those_of_the_parser(shared_data: Path, landed: dict[str, Tables]) -> None:
     checked = 0
     for row in golden(shared_data):

@@ -562,6 +562,7 @@ def test_a_damaged_compressed_log_is_read_or_refused(tmp_path: Path, seed: int) 
         read_log(SOURCE, path)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = (
         "{}|{}|c|p|q|a|g|1|u|2|2020-01-01T00:00:00|2020-01-01T00:00:00|2020-01-01T00:00:00|2020-01-02T01:00:00|"

@@ -352,6 +352,7 @@ def test_any_json_is_read_or_refused_record_by_record(tmp_path: Path, jobs: list
     assert rows.height + refused.height >= len(jobs)
 
 
+@pytest.mark.slow
 def test_five_thousand_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, {"jobs": [JOB_24_05] * 5_000})
     started = time.perf_counter()

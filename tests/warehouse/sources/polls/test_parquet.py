@@ -108,6 +108,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
             read_input(SOURCE, path)
 
 
+@pytest.mark.slow
 def test_flipped_bytes_never_escape_as_another_error(tmp_path: Path) -> None:
     path = write(tmp_path)
     content = path.read_bytes()

@@ -246,6 +246,7 @@ def test_a_trace_of_which_no_rank_can_be_read_is_refused_with_the_first_reason(t
         tables_of(put(tmp_path, files))
 
 
+@pytest.mark.slow
 def test_damage_anywhere_never_raises_anything_else(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     for form in FORMS.values():

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tests.budget import examples
+from tests.budget import examples, one_in
 from tests.naive import recorder_traces as naive
 from tests.naive.recorder_traces import USER, Call
 from tests.naive.sources.recorder import signatures as twin
@@ -273,7 +273,7 @@ def test_outer_calls_are_those_of_the_obvious_twin(calls: list[twin.Call]) -> No
 # ---- real traces
 
 
-@pytest.mark.parametrize("application", TRACES)
+@pytest.mark.parametrize("application", one_in(4, TRACES))
 def test_real_traces_are_what_lands_call_by_call(shared_data: Path, application: str) -> None:
     for count in COUNTS:
         path = shared_data / "recorder" / application / str(count) / "raw.tar.zst"

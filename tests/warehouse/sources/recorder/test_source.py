@@ -11,6 +11,7 @@ import pytest
 
 from flows.landing import Told, land_paths
 from flows.settings import Settings
+from tests.budget import one_in
 from tests.naive import recorder_traces as naive
 from tests.warehouse.sources.trace_landing import calls_of, made_up, put, tables_of, tarred
 from warehouse.errors import InputRefused
@@ -149,7 +150,7 @@ def test_a_rank_of_more_calls_than_fit_into_memory_is_left_out(tmp_path: Path, m
 # ---- real traces
 
 
-@pytest.mark.parametrize("application", TRACES)
+@pytest.mark.parametrize("application", one_in(4, TRACES))
 def test_the_raw_trace_is_the_text_record_by_record(shared_data: Path, application: str) -> None:
     for count in COUNTS:
         folder = shared_data / "recorder" / application / str(count)

@@ -126,6 +126,7 @@ def test_an_object_above_the_bound_is_refused_and_the_rest_goes_on(
         of(tmp_path, long.replace(b": {", b":\n{"))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_flushes(tmp_path: Path) -> None:
     numbers = np.arange(2000.0).tolist()
     flush = {"read_sync": {"bandwidth": {"b_rank_avr": numbers, "t_rank_s": numbers, "t_rank_e": numbers}}}
