@@ -14,7 +14,7 @@ from operator import mul
 
 from hypothesis import strategies as st
 
-from transforms.traces.progressions import Listed, Progression, Run, values
+from transforms.traces.progressions import Listed, Progression, Stretch, values
 from transforms.traces.trace import (
     START,
     Call,
@@ -47,7 +47,7 @@ def span(first: int, count: int, stride: int = 1) -> Progression:
     return Progression(first, (stride,), (count,)) if count > 1 else Progression(first)
 
 
-def share(ranks: Progression, *runs: Run, shift: int = 0) -> Share:
+def share(ranks: Progression, *runs: Stretch, shift: int = 0) -> Share:
     """Return the values of some ranks in one row, larger by `shift` from each to the next."""
     size = sum(run.size for run in runs)
     return Share(ranks, tuple((same(shift, size),) for _ in ranks.counts), runs)
@@ -262,8 +262,8 @@ def _vector(
 
 def _runs(
     draw: st.DrawFn, count: int, numbers: st.SearchStrategy[int], steps: st.SearchStrategy[int]
-) -> tuple[Run, ...]:
-    runs: list[Run] = []
+) -> tuple[Stretch, ...]:
+    runs: list[Stretch] = []
     while count:
         size = draw(st.integers(1, count))
         count -= size

@@ -18,9 +18,9 @@ import numpy as np
 from transforms.arrays import Ints
 from transforms.extrapolation.count_models import FAMILIES, CountFamily, CountModel, NotWhole, fitted, whole_at
 from transforms.extrapolation.rank_models import RANK_FAMILIES, Column, PiecedModel, RankFamily, RankModel
-from transforms.traces.progressions import Listed, Progression, Run, values
+from transforms.traces.progressions import Listed, Progression, Stretch, values
 from transforms.traces.trace import Share, Vector
-from transforms.traces.vectors import runs_of, vector_of
+from transforms.traces.vectors import stretches_of, vector_of
 
 _INDICES = "ijklmpqrstuvw"
 #: iterations that follow no stride can be so many
@@ -333,42 +333,42 @@ def _layout(model: FieldModel, process_count: int, lengths: list[int]) -> _Layou
             return _LEAF
 
 
-def _row(layout: _Layout, numbers: list[int], *, is_shift: bool) -> tuple[Run, ...]:
+def _row(layout: _Layout, numbers: list[int], *, is_shift: bool) -> tuple[Stretch, ...]:
     """Return the row that has these numbers at its leaves; strides along loops are the same for all ranks."""
     found = _laid_out(layout, iter(numbers), is_shift)
     return _joined(found)
 
 
-def _laid_out(layout: _Layout, numbers: object, is_shift: bool) -> tuple[Run, ...]:
+def _laid_out(layout: _Layout, numbers: object, is_shift: bool) -> tuple[Stretch, ...]:
     assert hasattr(numbers, "__next__")
     if not layout.parts:
         return (Progression(next(numbers)),)
-    inside = tuple(run for part in layout.parts for run in _laid_out(part, numbers, is_shift))
+    inside = tuple(stretch for part in layout.parts for stretch in _laid_out(part, numbers, is_shift))
     if layout.count == 1:
         return inside
     return repeated(_joined(inside), 0 if is_shift else layout.stride, layout.count)
 
 
-def repeated(runs: tuple[Run, ...], stride: int, count: int) -> tuple[Run, ...]:
+def repeated(stretches: tuple[Stretch, ...], stride: int, count: int) -> tuple[Stretch, ...]:
     """Return a row that comes so often, each time larger by the stride."""
-    if len(runs) == 1:
-        run = runs[0]
-        if isinstance(run, Progression):
-            return (Progression(run.start, (stride, *run.strides), (count, *run.counts)),)
-        return (Listed(run.numbers, (stride, *run.strides), (count, *run.counts)),)
-    size = sum(run.size for run in runs)
+    if len(stretches) == 1:
+        stretch = stretches[0]
+        if isinstance(stretch, Progression):
+            return (Progression(stretch.start, (stride, *stretch.strides), (count, *stretch.counts)),)
+        return (Listed(stretch.numbers, (stride, *stretch.strides), (count, *stretch.counts)),)
+    size = sum(stretch.size for stretch in stretches)
     if size * count > _MOST_NUMBERS:
         raise ValueError(f"a row of {size * count} numbers follows no progression")
-    row = values(runs)
+    row = values(stretches)
     return (Listed(tuple(row.tolist()), (stride,), (count,)),)
 
 
-def _joined(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+def _joined(stretches: tuple[Stretch, ...]) -> tuple[Stretch, ...]:
     """Return a row with single numbers behind one another brought together."""
-    found: list[Run] = []
-    for is_single, group in groupby(runs, key=lambda run: run.size == 1):
+    found: list[Stretch] = []
+    for is_single, group in groupby(stretches, key=lambda stretch: stretch.size == 1):
         members = tuple(group)
-        found += runs_of(values(members)) if is_single and len(members) > 1 else members
+        found += stretches_of(values(members)) if is_single and len(members) > 1 else members
     return tuple(found)
 
 

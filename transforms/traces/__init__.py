@@ -5,7 +5,8 @@
 - `expansion` (`rank_calls`, `numbered`, `node_counts`, `place_in`): One rank's calls out of a compressed trace.
 - `frames` (`to_frame`, `from_frame`): Compressed traces as one frame, a row for each node.
 - `name_patterns`: Names that differ in numbers only, as one pattern: `/scratch/f.{00000000..00999999}`.
-- `progressions` (`Progression`, `values`, `Listed`, `Run`): Whole numbers in a row as nested arithmetic progressions.
+- `progressions` (`Progression`, `values`, `Listed`, `Stretch`): Whole numbers in a row as nested
+  arithmetic progressions.
 - `rank_blocks`: Blocks of ranks: parts of rank lists within which all values in question grow evenly from rank to
   rank.
 - `requests` (`Forms`, `Form`): What the calls of a compressed trace do to files: the fields of their arguments.
@@ -14,5 +15,5 @@
 - `timelines` (`timeline`): The server's side of a compressed trace.
 - `totals` (`Totals`, `totals`): What a compressed trace adds up to: calls, bytes and files of all ranks.
 - `trace` (`CompressedTrace`, `Call`, `Node`, `Loop`): The trace of an SPMD program, compressed.
-- `vectors` (`rank_lists`, `bounds_of`, `runs_of`, `vector_of`): Rows of numbers and values by rank.
+- `vectors` (`rank_lists`, `bounds_of`, `stretches_of`, `vector_of`): Rows of numbers and values by rank.
 """

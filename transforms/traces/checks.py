@@ -1,8 +1,8 @@
 """Whether a compressed trace keeps what its form promises: what a damaged or hostile file may break.
 
-Nothing is expanded: the work grows with nodes, shares and runs, not with ranks or iterations. That shares tile their
-class, and that each rank has as many values as it executes the node, are equations between sums over ranks. With a
-number x for each rank's place, the ranks of a list are the sum of x^rank and the executions of a node are the sum of
+Nothing is expanded: the work grows with nodes, shares and stretches, not with ranks or iterations. That shares tile
+their class, and that each rank has as many values as it executes the node, are equations between sums over ranks. With
+a number x for each rank's place, the ranks of a list are the sum of x^rank and the executions of a node are the sum of
 executions(rank) * x^rank; both have closed forms over nested progressions, and two such sums that are equal at one
 number, chosen after the trace is known, modulo a prime of 127 bits are the same for every rank but for a chance
 below 2^-60 [1].
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transforms.traces.progressions import Progression, Run, distinct_count, extremes, size_of, sum_of, values
+from transforms.traces.progressions import Progression, Stretch, distinct_count, extremes, size_of, sum_of, values
 from transforms.traces.trace import (
     START,
     Call,
@@ -52,7 +52,7 @@ MODULES = ("POSIX", "MPIIO", "MPI", "HDF5", "FTRACE")
 _LONGS = np.iinfo(np.int64)
 _LEAST, _MOST = int(_LONGS.min), int(_LONGS.max)
 _PRIME = (1 << 127) - 1
-#: values that are looked at one by one, in all, where the bounds of their runs are too wide to tell
+#: values that are looked at one by one, in all, where the bounds of their stretches are too wide to tell
 _MOST_VALUES = 1 << 24
 #: of these, in one share whose values and shifts may together leave 64 bits
 _MOST_LARGE_VALUES = 1 << 18
@@ -78,26 +78,26 @@ def check(trace: CompressedTrace) -> None:
 # ---- progressions
 
 
-def _check_run(where: str, run: Run) -> None:
-    if len(run.strides) != len(run.counts):
-        raise ValueError(f"{where}: a progression has {len(run.strides)} strides and {len(run.counts)} counts.")
-    if len(run.counts) > MOST_DIMENSIONS:
-        raise ValueError(f"{where}: a progression has {len(run.counts)} dimensions.")
-    if any(count < 1 for count in run.counts) or run.size > _MOST:
-        raise ValueError(f"{where}: a progression has counts {run.counts}.")
-    low, high = extremes((run,))
-    if low < _LEAST or high > _MOST or any(not _LEAST <= stride <= _MOST for stride in run.strides):
+def _check_stretch(where: str, stretch: Stretch) -> None:
+    if len(stretch.strides) != len(stretch.counts):
+        raise ValueError(f"{where}: a progression has {len(stretch.strides)} strides and {len(stretch.counts)} counts.")
+    if len(stretch.counts) > MOST_DIMENSIONS:
+        raise ValueError(f"{where}: a progression has {len(stretch.counts)} dimensions.")
+    if any(count < 1 for count in stretch.counts) or stretch.size > _MOST:
+        raise ValueError(f"{where}: a progression has counts {stretch.counts}.")
+    low, high = extremes((stretch,))
+    if low < _LEAST or high > _MOST or any(not _LEAST <= stride <= _MOST for stride in stretch.strides):
         raise ValueError(f"{where}: a progression leaves the range of 64-bit integers.")
 
 
-def _check_row(where: str, row: Sequence[Run]) -> None:
-    for run in row:
-        _check_run(where, run)
+def _check_row(where: str, row: Sequence[Stretch]) -> None:
+    for stretch in row:
+        _check_stretch(where, stretch)
 
 
 def _check_ranks(where: str, ranks: Progression, process_count: int) -> None:
     """Raise ValueError unless ranks rise, each stride leaving behind all that is inside it, and are some of the run."""
-    _check_run(where, ranks)
+    _check_stretch(where, ranks)
     inner = 0
     for stride, count in zip(reversed(ranks.strides), reversed(ranks.counts), strict=True):
         if count > 1 and stride <= inner:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import polars as pl
 
 from transforms.arrays import Ints, Reals, offsets_of, owners
-from transforms.traces.progressions import Progression, Run, extremes, size_of, sum_of
+from transforms.traces.progressions import Progression, Stretch, extremes, size_of, sum_of
 from transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, RankClass, Share, Slot, Vector
 
 Ints32 = npt.NDArray[np.int32]
@@ -97,7 +97,7 @@ def class_of(trace: CompressedTrace, rank: int) -> RankClass | None:
 
 
 #: the values of one rank as rows of equal length that are to be added up, each so many times
-Rows = tuple[tuple[int, tuple[Run, ...]], ...]
+Rows = tuple[tuple[int, tuple[Stretch, ...]], ...]
 
 
 def share_of(vector: Vector, rank: int) -> tuple[Share, tuple[int, ...]]:
@@ -141,15 +141,17 @@ def row_values(rows: Rows) -> Ints:
     found = np.zeros(size_of(rows[0][1]), np.int64)
     for times, row in rows:
         place = 0
-        for run in row:
-            found[place : place + run.size] += times * (run.start if _is_constant(run) else run.values())
-            place += run.size
+        for stretch in row:
+            found[place : place + stretch.size] += times * (
+                stretch.start if _is_constant(stretch) else stretch.values()
+            )
+            place += stretch.size
     return found
 
 
-def _is_constant(run: Run) -> TypeGuard[Progression]:
-    """Whether a run is one number again and again, as most are."""
-    return isinstance(run, Progression) and not any(run.strides)
+def _is_constant(stretch: Stretch) -> TypeGuard[Progression]:
+    """Whether a stretch is one number again and again, as most are."""
+    return isinstance(stretch, Progression) and not any(stretch.strides)
 
 
 # ---- the order of execution

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from transforms.traces.checks import MOST_DEPTH, check
-from transforms.traces.progressions import Listed, Progression, Run
+from transforms.traces.progressions import Listed, Progression, Stretch
 from transforms.traces.trace import (
     Call,
     CompressedTrace,
@@ -106,23 +106,23 @@ def _vector_rows(vector: Vector) -> list[dict[str, Any]]:
     return [
         {
             "ranks": _progression_row(share.ranks),
-            "shifts": [_run_rows(row) for row in share.shifts],
-            "values": _run_rows(share.values),
+            "shifts": [_stretch_rows(row) for row in share.shifts],
+            "values": _stretch_rows(share.values),
         }
         for share in vector
     ]
 
 
-def _run_rows(row: Sequence[Run]) -> list[dict[str, Any]]:
-    return [_listed_row(run) if isinstance(run, Listed) else _progression_row(run) for run in row]
+def _stretch_rows(row: Sequence[Stretch]) -> list[dict[str, Any]]:
+    return [_listed_row(stretch) if isinstance(stretch, Listed) else _progression_row(stretch) for stretch in row]
 
 
-def _listed_row(run: Listed) -> dict[str, Any]:
-    return {"strides": list(run.strides), "counts": list(run.counts), "listed": list(run.numbers)}
+def _listed_row(stretch: Listed) -> dict[str, Any]:
+    return {"strides": list(stretch.strides), "counts": list(stretch.counts), "listed": list(stretch.numbers)}
 
 
-def _progression_row(run: Progression) -> dict[str, Any]:
-    return {"start": run.start, "strides": list(run.strides), "counts": list(run.counts)}
+def _progression_row(stretch: Progression) -> dict[str, Any]:
+    return {"start": stretch.start, "strides": list(stretch.strides), "counts": list(stretch.counts)}
 
 
 def _histogram_row(times: TimeHistogram) -> dict[str, Any]:
@@ -284,17 +284,17 @@ def _share(row: _Row | None) -> Share:
     return Share(_progression(ranks), tuple(_row(own) for own in _whole(shifts)), _row(values))
 
 
-def _row(rows: Sequence[_Row | None]) -> tuple[Run, ...]:
-    return tuple(map(_run, rows))
+def _row(rows: Sequence[_Row | None]) -> tuple[Stretch, ...]:
+    return tuple(map(_stretch, rows))
 
 
-def _run(row: _Row | None) -> Run:
+def _stretch(row: _Row | None) -> Stretch:
     if row is None:
         raise _Lacking
     if row["listed"] is None:
         return _progression(row)
     if row["start"] is not None:
-        raise ValueError("a run is both a progression and a list.")
+        raise ValueError("a stretch is both a progression and a list.")
     strides, counts, numbers = _each(row, "strides", "counts", "listed")
     return Listed(_whole(numbers), _whole(strides), _whole(counts))
 

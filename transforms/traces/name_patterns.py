@@ -198,12 +198,14 @@ def _row_parts(rows: Rows, executed: int) -> list[Progression] | None:
     still = rows_first(tuple(pair for pair in rows if pair not in moving))
     if not moving:
         return [Progression(still)]
-    if len(moving) == 1 and all(isinstance(run, Progression) for run in moving[0][1]):
+    if len(moving) == 1 and all(isinstance(stretch, Progression) for stretch in moving[0][1]):
         times, row = moving[0]
         return [
-            Progression(still + times * run.start, tuple(times * stride for stride in run.strides), run.counts)
-            for run in row
-            if isinstance(run, Progression)
+            Progression(
+                still + times * stretch.start, tuple(times * stride for stride in stretch.strides), stretch.counts
+            )
+            for stretch in row
+            if isinstance(stretch, Progression)
         ]
     if executed > _MOST_EXECUTED or not _is_small(rows):
         return None

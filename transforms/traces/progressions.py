@@ -69,42 +69,42 @@ class Listed:
 
 
 #: a row of numbers is a tuple of these
-Run = Progression | Listed
+Stretch = Progression | Listed
 
 
-def values(runs: tuple[Run, ...]) -> Ints:
+def values(stretches: tuple[Stretch, ...]) -> Ints:
     """Return all numbers of a row."""
-    return np.concatenate([np.empty(0, np.int64), *(run.values() for run in runs)])
+    return np.concatenate([np.empty(0, np.int64), *(stretch.values() for stretch in stretches)])
 
 
-def extremes(runs: tuple[Run, ...]) -> tuple[int, int]:
+def extremes(stretches: tuple[Stretch, ...]) -> tuple[int, int]:
     """Return the least and the largest of the numbers; 0 and 0 where there are none."""
     ends: list[int] = []
-    for run in runs:
-        if not run.size:
+    for stretch in stretches:
+        if not stretch.size:
             continue
-        reaches = [stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True)]
-        numbers = run.numbers if isinstance(run, Listed) else (run.start,)
+        reaches = [stride * (count - 1) for stride, count in zip(stretch.strides, stretch.counts, strict=True)]
+        numbers = stretch.numbers if isinstance(stretch, Listed) else (stretch.start,)
         ends.append(min(numbers) + sum(min(0, reach) for reach in reaches))
         ends.append(max(numbers) + sum(max(0, reach) for reach in reaches))
     return (min(ends), max(ends)) if ends else (0, 0)
 
 
-def size_of(runs: tuple[Run, ...]) -> int:
+def size_of(stretches: tuple[Stretch, ...]) -> int:
     """Return how many numbers a row has."""
-    return sum(run.size for run in runs)
+    return sum(stretch.size for stretch in stretches)
 
 
-def sum_of(runs: tuple[Run, ...]) -> int:
+def sum_of(stretches: tuple[Stretch, ...]) -> int:
     """Return the sum of the numbers of a row, exact and in closed form."""
-    return sum(map(run_sum, runs))
+    return sum(map(stretch_sum, stretches))
 
 
-def run_sum(run: Run) -> int:
-    """Return the sum of a run: the mean of its steps, which is that of their ends, beside each number."""
-    numbers = run.numbers if isinstance(run, Listed) else (run.start,)
-    twice_mean = sum(stride * (count - 1) for stride, count in zip(run.strides, run.counts, strict=True))
-    times = math.prod(run.counts)
+def stretch_sum(stretch: Stretch) -> int:
+    """Return the sum of a stretch: the mean of its steps, which is that of their ends, beside each number."""
+    numbers = stretch.numbers if isinstance(stretch, Listed) else (stretch.start,)
+    twice_mean = sum(stride * (count - 1) for stride, count in zip(stretch.strides, stretch.counts, strict=True))
+    times = math.prod(stretch.counts)
     return (2 * sum(numbers) + twice_mean * len(numbers)) * times // 2
 
 
@@ -181,25 +181,25 @@ def _merged(parts: Sequence[Progression]) -> list[Progression]:
     flat = [part for part in parts if len(part.strides) == 1]
     points = sorted({part.start for part in parts if not part.strides})
     others = [part for part in parts if len(part.strides) > 1]
-    runs: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    by_stride: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for part in flat:
         (stride,) = part.strides
-        runs.setdefault((stride, part.start % stride), []).append((part.start, part.start + reach(part)))
+        by_stride.setdefault((stride, part.start % stride), []).append((part.start, part.start + reach(part)))
     left: list[int] = []
     for point in points:
-        keys = [key for key in runs if point % key[0] == key[1]]
-        near = [key for key in keys if any(low - key[0] <= point <= high + key[0] for low, high in runs[key])]
+        keys = [key for key in by_stride if point % key[0] == key[1]]
+        near = [key for key in keys if any(low - key[0] <= point <= high + key[0] for low, high in by_stride[key])]
         if near:
-            runs[near[0]].append((point, point))
+            by_stride[near[0]].append((point, point))
         else:
             left.append(point)
-    return [*others, *_joined(runs), *progressions_of(np.array(left, object))]
+    return [*others, *_joined(by_stride), *progressions_of(np.array(left, object))]
 
 
-def _joined(runs: dict[tuple[int, int], list[tuple[int, int]]]) -> list[Progression]:
+def _joined(by_stride: dict[tuple[int, int], list[tuple[int, int]]]) -> list[Progression]:
     """Return stretches of numbers of one stride and remainder, joined where they touch."""
     found: list[Progression] = []
-    for (stride, _), stretches in runs.items():
+    for (stride, _), stretches in by_stride.items():
         ends: list[tuple[int, int]] = []
         for low, high in sorted(stretches):
             if ends and low <= ends[-1][1] + stride:

@@ -96,8 +96,10 @@ def rows_sum(rows: Rows) -> int:
 
 def rows_first(rows: Rows) -> int:
     """Return the first number of rows that are to be added up, which are not empty."""
-    firsts = [(times, next(run for run in row if run.size)) for times, row in rows]
-    return sum(times * (run.start if isinstance(run, Progression) else run.numbers[0]) for times, run in firsts)
+    firsts = [(times, next(stretch for stretch in row if stretch.size)) for times, row in rows]
+    return sum(
+        times * (stretch.start if isinstance(stretch, Progression) else stretch.numbers[0]) for times, stretch in firsts
+    )
 
 
 def rows_least(rows: Rows) -> int:

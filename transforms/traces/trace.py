@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transforms.traces.progressions import Progression, Run
+from transforms.traces.progressions import Progression, Stretch
 
 #: the number that stands for "no call before" in `Gap.previous`
 START = -1
@@ -36,8 +36,8 @@ class Share:
     """
 
     ranks: Progression
-    shifts: tuple[tuple[Run, ...], ...]
-    values: tuple[Run, ...]
+    shifts: tuple[tuple[Stretch, ...], ...]
+    values: tuple[Stretch, ...]
 
 
 #: the values of all ranks of a class; each rank is in one share

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from transforms.arrays import Bools, Ints
-from transforms.traces.progressions import Listed, Progression, Run, extremes, size_of, values
+from transforms.traces.progressions import Listed, Progression, Stretch, extremes, size_of, values
 from transforms.traces.trace import Share, Vector
 
 #: numbers by which a long row is judged
@@ -38,7 +38,7 @@ class _Piece:
     counts: tuple[int, ...]
 
 
-def runs_of(numbers: Ints) -> tuple[Run, ...]:
+def stretches_of(numbers: Ints) -> tuple[Stretch, ...]:
     """Return a row of numbers as progressions and lists, in order; the same numbers, losslessly.
 
     Numbers too far apart for differences of 64 bits are listed.
@@ -50,7 +50,7 @@ def runs_of(numbers: Ints) -> tuple[Run, ...]:
     if _is_irregular(numbers):
         return _blocks(numbers) or (Listed(tuple(numbers.tolist())),)
     pieces = _pieces(numbers[:, None])
-    return (_blocks(numbers) if len(pieces) > 2 else ()) or _runs(numbers, pieces)
+    return (_blocks(numbers) if len(pieces) > 2 else ()) or _stretches(numbers, pieces)
 
 
 def rank_lists(ranks: Ints) -> tuple[Progression, ...]:
@@ -70,8 +70,8 @@ def vector_of(ranks: Ints, rows: Ints) -> Vector:
     return tuple(
         Share(
             Progression(int(ranks[piece.first]), tuple(int(stride[0]) for stride in piece.strides), piece.counts),
-            tuple(runs_of(stride[1:]) for stride in piece.strides),
-            runs_of(rows[piece.first]),
+            tuple(stretches_of(stride[1:]) for stride in piece.strides),
+            stretches_of(rows[piece.first]),
         )
         for piece in _pieces(points)
     )
@@ -129,7 +129,7 @@ def _is_wide(numbers: Ints) -> bool:
     return numbers.size > 0 and int(numbers.max()) - int(numbers.min()) > _WIDEST
 
 
-def _blocks(numbers: Ints) -> tuple[Run, ...]:
+def _blocks(numbers: Ints) -> tuple[Stretch, ...]:
     """Return a row as the shortest list of numbers that comes again and again; nothing if there is none."""
     for length in range(2, min(numbers.size // 2, _LONGEST_BLOCK) + 1):
         if numbers.size % length:
@@ -158,8 +158,8 @@ def _is_irregular(numbers: Ints) -> bool:
     return len(_pieces(middle[:, None])) * _LEAST_SIZE > middle.size
 
 
-def _runs(numbers: Ints, pieces: list[_Piece]) -> tuple[Run, ...]:
-    found: list[Run] = []
+def _stretches(numbers: Ints, pieces: list[_Piece]) -> tuple[Stretch, ...]:
+    found: list[Stretch] = []
     sizes = [int(np.prod(piece.counts, dtype=np.int64)) for piece in pieces]
     is_short = [size < _LEAST_SIZE and len(pieces) > 1 for size in sizes]
     for short, group in groupby(range(len(pieces)), key=is_short.__getitem__):

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from transforms.traces.progressions import Listed, Progression, Run
+from transforms.traces.progressions import Listed, Progression, Stretch
 from transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, Vector
 
 
-def numbers(run: Run) -> list[int]:
-    """Return the numbers of a run, the last index fastest."""
-    each = run.numbers if isinstance(run, Listed) else (run.start,)
-    places = product(*(range(count) for count in run.counts))
-    steps = [sum(a * b for a, b in zip(run.strides, place, strict=True)) for place in places]
+def numbers(stretch: Stretch) -> list[int]:
+    """Return the numbers of a stretch, the last index fastest."""
+    each = stretch.numbers if isinstance(stretch, Listed) else (stretch.start,)
+    places = product(*(range(count) for count in stretch.counts))
+    steps = [sum(a * b for a, b in zip(stretch.strides, place, strict=True)) for place in places]
     return [number + step for step in steps for number in each]
 
 
-def row(runs: Sequence[Run]) -> list[int]:
+def row(stretches: Sequence[Stretch]) -> list[int]:
     """Return the numbers of a row."""
-    return [number for run in runs for number in numbers(run)]
+    return [number for stretch in stretches for number in numbers(stretch)]
 
 
 def values(vector: Vector, rank: int) -> list[int]:

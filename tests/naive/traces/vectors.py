@@ -1,34 +1,34 @@
-"""The obvious slow twin of `transforms.traces.vectors`: runs and shares are expanded number by number."""
+"""The obvious slow twin of `transforms.traces.vectors`: stretches and shares are expanded number by number."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
 
-from transforms.traces.progressions import Listed, Run
+from transforms.traces.progressions import Listed, Stretch
 from transforms.traces.trace import Vector
 
 
-def numbers(run: Run) -> list[int]:
-    """Return the numbers of a run: loops in one another, the last one innermost."""
-    firsts = list(run.numbers) if isinstance(run, Listed) else [run.start]
+def numbers(stretch: Stretch) -> list[int]:
+    """Return the numbers of a stretch: loops in one another, the last one innermost."""
+    firsts = list(stretch.numbers) if isinstance(stretch, Listed) else [stretch.start]
 
     def below(level: int, base: int) -> list[int]:
-        if level == len(run.counts):
+        if level == len(stretch.counts):
             return [base + first for first in firsts]
         found: list[int] = []
-        for index in range(run.counts[level]):
-            found += below(level + 1, base + run.strides[level] * index)
+        for index in range(stretch.counts[level]):
+            found += below(level + 1, base + stretch.strides[level] * index)
         return found
 
     return below(0, 0)
 
 
-def row(runs: Sequence[Run]) -> list[int]:
+def row(stretches: Sequence[Stretch]) -> list[int]:
     """Return the numbers of a row."""
     found: list[int] = []
-    for run in runs:
-        found += numbers(run)
+    for stretch in stretches:
+        found += numbers(stretch)
     return found
 
 

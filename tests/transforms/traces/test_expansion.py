@@ -19,7 +19,7 @@ from transforms.traces.expansion import (
     rank_calls,
     values_of,
 )
-from transforms.traces.progressions import Listed, Progression, extremes, run_sum
+from transforms.traces.progressions import Listed, Progression, extremes, stretch_sum
 from transforms.traces.trace import START, Call, CompressedTrace, Gap, Loop, RankClass, Share, Slot
 
 ONE = Progression(0)
@@ -78,7 +78,7 @@ def test_places_lead_back_to_their_number(ranks: Progression, number: int) -> No
 @given(progressions, st.lists(st.integers(-9, 9), min_size=1, max_size=3))
 def test_sums_and_extremes_are_those_of_the_numbers(run: Progression, numbers: list[int]) -> None:
     again = Listed(tuple(numbers), run.strides, run.counts)
-    assert [run_sum(run), run_sum(again)] == [run.values().sum(), again.values().sum()]
+    assert [stretch_sum(run), stretch_sum(again)] == [run.values().sum(), again.values().sum()]
     assert extremes((again,)) == (again.values().min(), again.values().max())
     assert extremes((run, Listed((7,)))) == (min(7, run.values().min()), max(7, run.values().max()))
 

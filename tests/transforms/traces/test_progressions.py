@@ -7,14 +7,22 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.naive.traces import vectors as naive
-from transforms.traces.progressions import Listed, Progression, Run, distinct, distinct_count, progressions_of, values
+from transforms.traces.progressions import (
+    Listed,
+    Progression,
+    Stretch,
+    distinct,
+    distinct_count,
+    progressions_of,
+    values,
+)
 
 dimensions = st.lists(st.tuples(st.integers(-(10**15), 10**15), st.integers(0, 4)), max_size=4)
 starts = st.integers(-(10**17), 10**17)
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> Run:
+def stretches(draw: st.DrawFn) -> Stretch:
     dims = draw(dimensions)
     strides, counts = tuple(stride for stride, _ in dims), tuple(count for _, count in dims)
     if draw(st.booleans()):
@@ -23,16 +31,16 @@ def runs(draw: st.DrawFn) -> Run:
 
 
 @settings(deadline=None)
-@given(st.lists(runs(), max_size=4))
-def test_values_are_those_of_loops_in_one_another(row: list[Run]) -> None:
-    for run in row:
-        assert run.values().tolist() == naive.numbers(run)
-        assert run.size == len(naive.numbers(run))
+@given(st.lists(stretches(), max_size=4))
+def test_values_are_those_of_loops_in_one_another(row: list[Stretch]) -> None:
+    for stretch in row:
+        assert stretch.values().tolist() == naive.numbers(stretch)
+        assert stretch.size == len(naive.numbers(stretch))
     assert values(tuple(row)).tolist() == naive.row(row)
 
 
 @pytest.mark.parametrize(
-    ("run", "numbers"),
+    ("stretch", "numbers"),
     [
         (Progression(7), [7]),
         (Progression(7, (2,), (3,)), [7, 9, 11]),
@@ -45,10 +53,10 @@ def test_values_are_those_of_loops_in_one_another(row: list[Run]) -> None:
         (Listed(()), []),
     ],
 )
-def test_plain_ones(run: Run, numbers: list[int]) -> None:
-    assert run.values().tolist() == numbers
-    assert run.values().dtype == "int64"
-    assert run.size == len(numbers)
+def test_plain_ones(stretch: Stretch, numbers: list[int]) -> None:
+    assert stretch.values().tolist() == numbers
+    assert stretch.values().dtype == "int64"
+    assert stretch.size == len(numbers)
 
 
 def test_a_row_of_nothing_has_no_numbers() -> None:

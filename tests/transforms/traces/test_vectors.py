@@ -13,9 +13,9 @@ from tests.budget import examples
 from tests.compressed import compressed_traces, nodes
 from tests.naive.traces import vectors as naive
 from transforms.traces import vectors
-from transforms.traces.progressions import Listed, Progression, Run, values
+from transforms.traces.progressions import Listed, Progression, Stretch, values
 from transforms.traces.trace import Call, CompressedTrace, Loop, Share, Vector
-from transforms.traces.vectors import Tiles, bounds_of, rank_lists, runs_of, table_of, vector_of
+from transforms.traces.vectors import Tiles, bounds_of, rank_lists, stretches_of, table_of, vector_of
 
 Longs = npt.NDArray[np.int64]
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -53,13 +53,13 @@ def rows(draw: st.DrawFn) -> list[int]:
 @given(rows())
 def test_rows_are_kept(numbers: list[int]) -> None:
     numbers = [max(min(number, (1 << 63) - 1), -(1 << 63)) for number in numbers]
-    assert naive.row(runs_of(longs(*numbers))) == numbers
+    assert naive.row(stretches_of(longs(*numbers))) == numbers
 
 
 @settings(deadline=None)
 @given(st.lists(st.one_of(LONG, st.sampled_from([(1 << 63) - 1, -(1 << 63), 0, -1])), max_size=12))
 def test_rows_that_reach_from_end_to_end_of_64_bits_are_kept(numbers: list[int]) -> None:
-    assert naive.row(runs_of(longs(*numbers))) == numbers
+    assert naive.row(stretches_of(longs(*numbers))) == numbers
 
 
 @settings(deadline=None)
@@ -73,14 +73,14 @@ def test_a_nested_progression_is_found(form: list[tuple[int, int]], start: int, 
         reach += strides[0] * (count - 1)
     counts = [count for count, _ in form]
     numbers = naive.numbers(Progression(start, tuple(-s if falls else s for s in strides), tuple(counts)))
-    (found,) = runs_of(longs(*numbers))
+    (found,) = stretches_of(longs(*numbers))
     assert naive.numbers(found) == numbers
     assert isinstance(found, Progression)
     assert found.counts == tuple(counts)
 
 
 @pytest.mark.parametrize(
-    ("numbers", "runs"),
+    ("numbers", "stretches"),
     [
         ([5], (Progression(5),)),
         ([5, 5, 5], (Progression(5, (0,), (3,)),)),
@@ -104,13 +104,16 @@ def test_a_nested_progression_is_found(form: list[tuple[int, int]], start: int, 
         ([], ()),
     ],
 )
-def test_plain_rows(numbers: list[int], runs: tuple[Run, ...]) -> None:
-    assert runs_of(longs(*numbers)) == runs
+def test_plain_rows(numbers: list[int], stretches: tuple[Stretch, ...]) -> None:
+    assert stretches_of(longs(*numbers)) == stretches
 
 
 def test_the_same_rule_has_the_same_form_at_all_sizes() -> None:
     shapes = {
-        tuple(len(run.counts) for run in runs_of(np.add.outer(np.arange(n) * 960, np.arange(m) * 8).reshape(-1)))
+        tuple(
+            len(stretch.counts)
+            for stretch in stretches_of(np.add.outer(np.arange(n) * 960, np.arange(m) * 8).reshape(-1))
+        )
         for n in (3, 8, 12, 300)
         for m in (3, 7, 40)
     }
@@ -119,12 +122,12 @@ def test_the_same_rule_has_the_same_form_at_all_sizes() -> None:
 
 def test_long_rows_without_a_rule_are_listed_whole() -> None:
     numbers = np.random.default_rng(3).integers(0, 10**12, 30_000)
-    assert runs_of(numbers) == (Listed(tuple(numbers.tolist())),)
+    assert stretches_of(numbers) == (Listed(tuple(numbers.tolist())),)
 
 
 def test_long_rows_that_follow_a_rule_beside_a_few_numbers_are_folded() -> None:
     numbers = np.concatenate([longs(9, 4, 7, 1), np.arange(100_000) * 4096])
-    assert runs_of(numbers) == (Listed((9, 4, 7, 1)), Progression(0, (4096,), (100_000,)))
+    assert stretches_of(numbers) == (Listed((9, 4, 7, 1)), Progression(0, (4096,), (100_000,)))
 
 
 # ---- rank lists
@@ -233,7 +236,7 @@ def test_bounds_are_those_of_all_values(trace: CompressedTrace) -> None:
 
 
 def test_values_that_fall_where_others_rise_have_their_own_bounds() -> None:
-    """Rank 0 counts up and rank 1 down: each run's bounds by themselves are wider."""
+    """Rank 0 counts up and rank 1 down: each stretch's bounds by themselves are wider."""
     ranks = Progression(0, (1,), (2,))
     vector = (Share(ranks, ((Progression(9, (-2,), (10,)),),), (Progression(0, (1,), (10,)),)),)
     assert bounds_of(vector) == (0, 9)

@@ -83,11 +83,11 @@ PROGRESSION = Structure(
     "`i[1]`, `i[2]`, …; without dimensions, the one number `start`. Rank lists rise.",
     _PROGRESSION_FIELDS,
 )
-RUN = Structure(
-    "run",
+STRETCH = Structure(
+    "stretch",
     "Numbers in a row: a progression, or numbers `listed` that follow no rule, and then `start` is NULL: all of those "
     "numbers come once for each number of the progression of `strides` and `counts` from 0, raised by it. A list of "
-    "runs is their numbers one behind the other.",
+    "stretches is their numbers one behind the other.",
     (*_PROGRESSION_FIELDS, Field("listed", "int", "the numbers listed; NULL in a progression", lists=1)),
 )
 SHARE = Structure(
@@ -96,8 +96,10 @@ SHARE = Structure(
     "at its t-th execution of the node, the value `values[t] + Σ shifts[d][t] * i[d]`.",
     (
         Field("ranks", PROGRESSION, "the ranks"),
-        Field("shifts", RUN, "for each dimension of `ranks`, by how much a step along it raises each value", lists=2),
-        Field("values", RUN, "the values of the first of the ranks, one for each execution", lists=1),
+        Field(
+            "shifts", STRETCH, "for each dimension of `ranks`, by how much a step along it raises each value", lists=2
+        ),
+        Field("values", STRETCH, "the values of the first of the ranks, one for each execution", lists=1),
     ),
 )
 SLOT = Structure(
