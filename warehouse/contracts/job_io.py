@@ -15,6 +15,15 @@ _JOB_IO_OUTCOME = Column(
     "tell the size of every request.",
     choices=("measured", "no_polls", "unknown_sizes"),
 )
+_OF_A_RUN = (
+    c.ENDED_ON.optional(),
+    c.CLUSTER,
+    c.JOB_ID,
+    c.STARTED_AT.optional(),
+    c.FILESYSTEM.optional(),
+    c.DIRECTION,
+)
+_MOVED = (c.VOLUME_BYTES.optional(), c.MEAN_BYTES_PER_S.optional(), c.PEAK_BYTES_PER_S.optional())
 
 SERVER_IO = Table(
     name="server_io",
@@ -29,9 +38,7 @@ SERVER_IO = Table(
         c.FILESYSTEM.optional(),
         c.DIRECTION,
         _JOB_IO_OUTCOME,
-        c.VOLUME_BYTES.optional(),
-        c.MEAN_BYTES_PER_S.optional(),
-        c.PEAK_BYTES_PER_S.optional(),
+        *_MOVED,
         c.POLL_COUNT,
         c.MISSING_RATIO.optional(),
         _CONCURRENT_JOB_COUNT,
@@ -45,16 +52,9 @@ CLIENT_IO = Table(
     grain="one row per traced run, file system and direction",
     key=("trace_id", "filesystem", "direction"),
     columns=(
-        c.ENDED_ON.optional(),
-        c.CLUSTER,
-        c.JOB_ID,
-        c.STARTED_AT.optional(),
-        c.FILESYSTEM.optional(),
-        c.DIRECTION,
+        *_OF_A_RUN,
         c.TRACE_ID,
-        c.VOLUME_BYTES.optional(),
-        c.MEAN_BYTES_PER_S.optional(),
-        c.PEAK_BYTES_PER_S.optional(),
+        *_MOVED,
     ),
     is_published=False,
 )
@@ -65,18 +65,11 @@ JOB_IO = Table(
     grain="one row per application run or traced run, file system and direction",
     key=("cluster", "job_id", "started_at", "filesystem", "direction", "source", "trace_id"),
     columns=(
-        c.ENDED_ON.optional(),
-        c.CLUSTER,
-        c.JOB_ID,
-        c.STARTED_AT.optional(),
-        c.FILESYSTEM.optional(),
-        c.DIRECTION,
+        *_OF_A_RUN,
         c.SOURCE,
         c.TRACE_ID.optional(),
         _JOB_IO_OUTCOME,
-        c.VOLUME_BYTES.optional(),
-        c.MEAN_BYTES_PER_S.optional(),
-        c.PEAK_BYTES_PER_S.optional(),
+        *_MOVED,
         c.POLL_COUNT.optional(),
         c.MISSING_RATIO.optional(),
         _CONCURRENT_JOB_COUNT.optional(),

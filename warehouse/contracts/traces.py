@@ -64,6 +64,7 @@ _COUNTS = (
         nullable=True,
     ),
 )
+_TRACED_BY = (c.ENDED_ON.optional(), c.TRACE_ID, _TRACER, _TRACER_VERSION.optional())
 
 TRACES = Table(
     name="traces",
@@ -71,10 +72,7 @@ TRACES = Table(
     grain="one row per traced run",
     key=("trace_id",),
     columns=(
-        c.ENDED_ON.optional(),
-        c.TRACE_ID,
-        _TRACER,
-        _TRACER_VERSION.optional(),
+        *_TRACED_BY,
         c.JOB_ID.optional(),
         c.USER.optional(),
         Column("uid", "int", "The number of the user who ran the program.", nullable=True),
@@ -222,10 +220,7 @@ TRACE_JOBS = Table(
     grain="one row per traced run, with the job to which it belongs",
     key=("trace_id",),
     columns=(
-        c.ENDED_ON.optional(),
-        c.TRACE_ID,
-        _TRACER,
-        _TRACER_VERSION.optional(),
+        *_TRACED_BY,
         c.SOURCE_FILE,
         Column(
             "job_match",

@@ -178,7 +178,8 @@ class TestRepeated:
             run(Store(tmp_path / "empty"))
 
 
-@pytest.mark.parametrize(("kind", "rows"), one_in(2, [("polls.csv", {"poll_days": 2}), ("jobs.sacct", {"jobs": 4})]))
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "rows"), [("polls.csv", {"poll_days": 2}), ("jobs.sacct", {"jobs": 4})])
 @pytest.mark.usefixtures("quick_checks")
 def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_site: Store, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")

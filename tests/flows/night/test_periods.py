@@ -17,7 +17,7 @@ from transforms.periods.finding import METHODS
 from warehouse.releases.reading import opened
 from warehouse.store.store import Store
 
-pytestmark = pytest.mark.usefixtures("quick_checks_throughout")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 
 PERIOD_S, BURST_S, COUNT = 20.0, 0.3, 30
 WRITE = {"module": "POSIX", "direction": "write"}

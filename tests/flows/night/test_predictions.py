@@ -314,6 +314,7 @@ def followed(landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick
     return Followed(store)
 
 
+@pytest.mark.slow
 def test_checks_hold(followed: Followed) -> None:
     """The gate takes seconds to be imported: its rules are asked of pandas, as it does."""
     found = pl.DataFrame(published(followed.store), schema=frames.schema(PREDICTIONS))
@@ -339,11 +340,13 @@ def queries() -> Iterator[tuple[str, str]]:
 QUERIES = dict(queries())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", list(QUERIES), ids=[title.replace(" ", "-") for title in QUERIES])
 def test_a_query_of_the_page_answers(followed: Followed, title: str) -> None:
     assert ask(followed.store, QUERIES[title]), "the night has what it asks for"
 
 
+@pytest.mark.slow
 def test_the_last_word_is_the_last_evaluation(followed: Followed) -> None:
     told = ask(followed.store, QUERIES["Last word"])
     assert [(row["followed_id"], row["period_s"], row["is_final"]) for row in told] == [
@@ -352,6 +355,7 @@ def test_the_last_word_is_the_last_evaluation(followed: Followed) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_next_bursts_are_told_in_utc(followed: Followed) -> None:
     (told,) = ask(followed.store, QUERIES["Next bursts"])
     row = job_prediction(1)
@@ -359,12 +363,14 @@ def test_next_bursts_are_told_in_utc(followed: Followed) -> None:
     assert abs(told["next_burst_at"] - (row["predicted_at"] + ahead)) < timedelta(milliseconds=1)
 
 
+@pytest.mark.slow
 def test_accuracy_is_of_what_came_next(followed: Followed) -> None:
     """Predicted 30, 40, 60, 90; the next began at 30, 50, 70, 90."""
     (told,) = ask(followed.store, QUERIES["Accuracy"])
     assert (told["predictions"], told["median_error_s"], told["within_ratio"]) == (4, 5.0, 0.5)
 
 
+@pytest.mark.slow
 def test_changes_and_phases_are_told_with_their_times(followed: Followed) -> None:
     (changed,) = ask(followed.store, QUERIES["Changes"])
     assert (changed["period_before_s"], changed["period_s"], changed["noticed_after_s"]) == (10.0, 20.0, 42.0)
@@ -377,6 +383,7 @@ def test_changes_and_phases_are_told_with_their_times(followed: Followed) -> Non
     assert phases[-1]["last_cause"] in ("change_point_up", None)
 
 
+@pytest.mark.slow
 def test_inputs_beside_and_contradictions(followed: Followed) -> None:
     assert [(row["event"], row["inputs"]) for row in ask(followed.store, QUERIES["Inputs"])] == [
         ("refused", 1),
@@ -388,6 +395,7 @@ def test_inputs_beside_and_contradictions(followed: Followed) -> None:
     assert contradicted["followed_id"] == "/scratch/ior.jsonl"
 
 
+@pytest.mark.slow
 def test_the_commands_answer_and_export(followed: Followed, cli: Cli, tmp_path: Path) -> None:
     query = ["sql", "select count(*) as n from predictions", "--format", "json"]
     code, out, _ = cli("--warehouse", followed.store.root, *query)
@@ -402,6 +410,7 @@ def test_the_gate_looks_at_predictions(store: Store) -> None:
     assert {rule.severity for rule in suites.declared(PREDICTIONS)} == {"warning", "info"}
 
 
+@pytest.mark.slow
 def test_a_night_leaves_the_journal_readable_to_others(followed: Followed) -> None:
     with closing(sqlite3.connect(f"{followed.store.journal.as_uri()}?mode=ro", uri=True)) as connection:
         assert connection.execute("select count(*) from predictions").fetchone() == (8,)
