@@ -28,7 +28,7 @@ from warehouse.sources.extrapolations import compressed_traces
 from warehouse.sources.extrapolations.source import METADATA_KEY
 from warehouse.store.store import Store
 
-pytestmark = pytest.mark.usefixtures("quick_checks_throughout")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 
 ROWS = pl.DataFrame(compressed_traces.schema().empty_table())
 MENDED = replace(EXTRAPOLATED, process_count=28)
@@ -96,7 +96,6 @@ def test_another_night_has_nothing_to_do(nights: Nights) -> None:
 # ---- what comes later
 
 
-@pytest.mark.slow
 def test_landing_the_file_of_the_trace_elsewhere_gives_the_same_row(nights: Nights, tmp_path: Path) -> None:
     path, elsewhere = tmp_path / "ior-1000.parquet", Store(tmp_path / "elsewhere")
     compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})
@@ -112,7 +111,6 @@ def test_landing_the_file_where_its_record_is_changes_nothing(warehouse: Store, 
     assert ask(warehouse, run(warehouse)) == ask(warehouse, nights.second)
 
 
-@pytest.mark.slow
 def test_a_night_of_jobs_and_polls_keeps_them(warehouse: Store, landed_site: Store, nights: Nights) -> None:
     list(land_paths(warehouse, Settings(), [str(landed_site.root.parent / "site")], Told()))
     third = run(warehouse)

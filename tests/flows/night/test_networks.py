@@ -36,7 +36,7 @@ from warehouse.sources.rows.traced import rows
 from warehouse.store import landing
 from warehouse.store.store import Store, write_parquet
 
-pytestmark = pytest.mark.usefixtures("quick_checks_throughout")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 
 PAGE = Path(__file__).parents[3] / "docs" / "networks-sql.md"
 MB = 1_000_000.0

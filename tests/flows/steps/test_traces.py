@@ -232,6 +232,7 @@ def test_an_input_that_came_later_is_not_in_the_release(tmp_path: Path) -> None:
     assert found == [(ids["undated"],)]
 
 
+@pytest.mark.slow
 def test_a_second_run_has_nothing_to_do(traced: tuple[Store, Release, dict[str, str]]) -> None:
     with pytest.raises(NothingToDo):
         run(traced[0])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imread
@@ -147,6 +147,8 @@ def test_says_why_there_is_no_period(outcome: str) -> None:
     st.floats(-1e9, 1e9),
     st.one_of(st.just(math.nan), st.floats(1e-4, 1e4)),
 )
+@example([0.0, 1.3802093805217993e308], 2.0, 0.0, 4.0)
+@example([0.0, 1.3661614495213004e308], 2.0, 0.0, 3.0)
 def test_draws_whatever_is_sampled(values: list[float], hz: float, started_s: float, period_s: float) -> None:
     signals = EvenSignals.of_one(np.array(values), hz, started_s)
     outcome = "periodic" if math.isfinite(period_s) else "aperiodic"

@@ -72,6 +72,7 @@ def test_bytes_of_modules_are_those_of_the_parser(shared_data: Path, landed: dic
     assert checked == 64
 
 
+@pytest.mark.slow
 def test_heat_maps_are_those_of_the_parser(shared_data: Path, landed: dict[str, Tables]) -> None:
     checked = 0
     for row in golden(shared_data):
@@ -238,6 +239,7 @@ def test_a_compressed_log_is_read_as_well(tmp_path: Path) -> None:
 # ---- one bad log among many
 
 
+@pytest.mark.slow
 def test_a_log_that_crashes_the_library_or_hangs_costs_that_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
