@@ -267,6 +267,7 @@ def test_options_that_do_not_fit_the_trace_are_refused(cli: Cli, trace: Path) ->
         assert cli("network", trace, option, value)[0] == 2, (option, value)
 
 
+@pytest.mark.slow
 def test_layers_and_modules_are_checked_against_the_trace(cli: Cli, shared_data: Path) -> None:
     log = shared_data / "dxt" / "ior_posix_fpp_n8_i12_d3.darshan"
     for layers in ("", "rank,rank", "rank,,nonsense"):

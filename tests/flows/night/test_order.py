@@ -117,6 +117,7 @@ def first_day(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> N
 
 @pytest.mark.usefixtures("quick_checks")
 class TestRepeated:
+    @pytest.mark.slow
     def test_a_second_run_has_nothing_to_do(self, both_days: QuickNight, tmp_path: Path) -> None:
         site = both_days.copy(tmp_path / "warehouse")
         with pytest.raises(NothingToDo, match=both_days.release.release_id):

@@ -78,6 +78,7 @@ def test_every_evaluation_has_its_row(results: Results) -> None:
     assert results.changes.height == SEEDS * 3 * len(RULES)
 
 
+@pytest.mark.slow
 def test_a_branch_begins_with_what_all_have_in_common(results: Results) -> None:
     followed = results.evaluations.filter(experiment="following", run=0)
     one, other = (followed.filter(branch=name) for name in ("doubled", "halved"))

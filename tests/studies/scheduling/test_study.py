@@ -23,6 +23,7 @@ def results() -> Results:
         return study(StudyParams(2, 3))
 
 
+@pytest.mark.slow
 def test_every_run_has_its_row(results: Results) -> None:
     assert results.runs.height == 2 * len(POLICIES) * len(WORKLOADS)
     assert results.runs.select(pl.col("stretch", "io_slowdown").min()).row(0) >= (1.0, 1.0)
