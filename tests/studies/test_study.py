@@ -54,6 +54,6 @@ def test_a_study_at_its_size_writes_its_page(study: Study, shared_data: Path, tm
     result = CliRunner().invoke(study_command, [study.name, "--into", str(tmp_path), *inputs.get(study.name, [])])
     assert result.exit_code == 0, result.output
     page = (tmp_path / study.page_name).read_text(encoding="utf-8")
-    drawn = [path.name for path in tmp_path.iterdir() if path.suffix == ".png"]
+    drawn = [path.name for path in (tmp_path / "figures").iterdir()]
     assert drawn
     assert all(name in page for name in drawn)
