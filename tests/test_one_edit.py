@@ -259,7 +259,7 @@ def python(copy: Path, *arguments: str) -> str:
 
 
 def queried(copy: Path, query: str) -> list[tuple[object, ...]]:
-    return [tuple(json.loads(line).values()) for line in iosig(copy, "sql", query, "--format", "json").splitlines()]
+    return [tuple(json.loads(line).values()) for line in iosig(copy, "sql", query, "--format", "jsonl").splitlines()]
 
 
 def test_it_is_the_copy_that_runs(copy: Path) -> None:

@@ -43,6 +43,11 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
+def make_read_only(path: Path) -> None:
+    """Take from everybody the right to write to a file, and give nobody another one."""
+    path.chmod(path.stat().st_mode & 0o444)
+
+
 def sweep_temporaries(folder: Path) -> None:
     """Remove what killed writers left in a folder; call it only where no writer can be at work."""
     for left in folder.glob(".*.tmp"):

@@ -5,6 +5,7 @@
 - `compress`: `iosig compress`.
 - `demo`: `iosig demo`.
 - `expand`: `iosig expand`.
+- `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
 - `land`: `iosig land`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
@@ -13,8 +14,8 @@
 - `period`: `iosig period`.
 - `plot`: `iosig plot`.
 - `predict`: `iosig predict`.
-- `printing` (`progress_bar`, `show_json`, `show`, `bytes_text`): How results look: a table that fits the terminal.
-- `query`: `iosig sql` and `iosig export`.
+- `printing` (`progress_bar`, `show_json`, `show`, `bytes_text`, `binary_stdout`): How results look.
+- `query`: `iosig sql`.
 - `reference`: The reference pages under `docs/`, made from what they describe: `python -m flows.command.reference`.
 - `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.
 - `replay`: `iosig replay`.

@@ -24,7 +24,10 @@ SUBCOMMANDS = {
     "demo": ("flows.command.demo", "Run the whole night on a synthetic site and print what came of it."),
     "diff": ("flows.command.releases", "Compare two releases, table by table."),
     "expand": ("flows.command.expand", "Print the calls of a rank of a compressed trace, or what all ranks come to."),
-    "export": ("flows.command.query", "Write one table of a release as a plain file, or a feed for schedulers."),
+    "export": (
+        "flows.command.export",
+        "Write a release or one of its tables as plain files, or a feed for schedulers.",
+    ),
     "extrapolate": (
         "flows.command.extrapolate",
         "Make the exact I/O trace of a program at a rank count that nobody ran.",

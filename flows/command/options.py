@@ -15,6 +15,9 @@ plot_option = click.option("--plot", type=click.Path(path_type=Path, dir_okay=Fa
 release_option = click.option(
     "--release", "release_id", help="The release, or the start of its id; the current one if not given."
 )
+raw_csv_option = click.option(
+    "--raw-csv", "is_raw", is_flag=True, help="In CSV, leave texts that a spreadsheet takes for formulas as they are."
+)
 value_option = click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
 time_zone_option = click.option("--time-zone", help="IANA zone of naive local times; UTC if not given.")
 compressed_option = click.option(

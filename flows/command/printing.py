@@ -6,9 +6,11 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
+
+from warehouse.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -101,6 +103,13 @@ def printable(text: str) -> str:
 def show_json(document: Any) -> None:
     """Print a document as JSON on stdout."""
     click.echo(json.dumps(document, indent=1, default=str))
+
+
+def binary_stdout(format_name: str) -> BinaryIO:
+    """Return stdout for bytes; raise UsageError where a terminal would get some that are no text."""
+    if format_name == "parquet" and sys.stdout.isatty():
+        raise UsageError("Parquet is no text: send it to a file or a pipe, with `> x.parquet` at the end.")
+    return sys.stdout.buffer
 
 
 def progress(name: str, count: int, seconds: float) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.placing import moved_into_place, sweep_temporaries
+from warehouse.placing import make_read_only, moved_into_place, sweep_temporaries
 
 
 class Killed(BaseException):
@@ -101,3 +101,12 @@ def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path: Path) -> N
     (tmp_path / ".kept").touch()
     sweep_temporaries(tmp_path)
     assert lying_in(tmp_path) == [".kept", "kept.tmp"]
+
+
+@pytest.mark.parametrize(("mode", "left"), [(0o644, 0o444), (0o600, 0o400), (0o664, 0o444), (0o444, 0o444)])
+def test_read_only_gives_nobody_a_right(tmp_path: Path, mode: int, left: int) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(mode)
+    make_read_only(path)
+    assert path.stat().st_mode & 0o777 == left

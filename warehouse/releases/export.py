@@ -3,72 +3,134 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
 from warehouse.contracts import Table, arrow
 from warehouse.errors import UsageError
 from warehouse.placing import moved_into_place
-from warehouse.releases.reading import opened, published
+from warehouse.releases.reading import opened, published, rows_of
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
 
 _BATCH_ROWS = 100_000
 
 
-def export_table(store: Store, release: Release, table_name: str, target: Path) -> int:
-    """Write one table of a release to a file and return its rows; the ending `.csv` makes it CSV.
+#: the endings of a file that one table can be written to
+ENDINGS = (".parquet", ".csv")
+#: what a spreadsheet takes for the beginning of a formula
+_FORMULA = r"^[=+\-@\t\r]"
 
-    Raises UsageError if no published table has that name.
+
+def export_table(store: Store, release: Release, table_name: str, target: Path, *, is_raw: bool = False) -> int:
+    """Write one table of a release to a file and return its rows; the ending says whether it is Parquet or CSV.
+
+    Raises UsageError if no published table has that name, or the ending is another one.
     """
-    table = _published(table_name)
+    ending = target.suffix.lower()
+    if ending not in ENDINGS:
+        raise UsageError(
+            f"A table is written as Parquet or CSV: let the file's name end in .parquet or .csv, not {target.name!r}. "
+            "A whole release (--all) goes to .duckdb or a folder, a feed (--feed) to .json or .parquet."
+        )
+    table = require_published(table_name)
+    with moved_into_place(target.absolute()) as temporary, temporary.open("wb") as file:
+        return write_table(store, release, table, file, ending[1:], is_raw=is_raw)
+
+
+def write_table(
+    store: Store, release: Release, table: Table, file: IO[bytes], format_name: str, *, is_raw: bool = False
+) -> int:
+    """Write one table of a release as `parquet` or `csv` to an open file, and return its rows."""
     with opened(store, release, table.name) as connection:
         names = ", ".join(f'"{name}"' for name in table.column_names)
         reader = connection.sql(f'select {names} from "{table.name}"').to_arrow_reader(_BATCH_ROWS)
-        with moved_into_place(target.absolute()) as temporary:
-            if target.suffix.lower() == ".csv":
-                with temporary.open("wb") as file:
-                    return write_csv(reader, file)
-            return _write_parquet(reader, table, temporary)
+        if format_name == "csv":
+            return write_csv(reader, file, is_raw=is_raw)
+        return _write_parquet(reader, table, file)
 
 
-def _published(name: str) -> Table:
+def join_files(table: Table, files: Sequence[Path], target: Path) -> int:
+    """Write the rows of a table's files, which may lack columns, as one file; return how many they are."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        columns = ", ".join(f'"{name}"' for name in table.column_names)
+        rows = rows_of(connection, table, files).select(columns)
+        with target.open("wb") as file:
+            return _write_parquet(rows.to_arrow_reader(_BATCH_ROWS), table, file)
+
+
+def require_published(name: str) -> Table:
+    """Return the published table of that name, or raise UsageError with those that there are."""
     tables = {table.name: table for table in published()}
     if name not in tables:
         raise UsageError(f"No table is called {name!r}; a release holds {', '.join(sorted(tables))}.")
     return tables[name]
 
 
-def _write_parquet(reader: pa.RecordBatchReader, table: Table, path: Path) -> int:
+def _write_parquet(reader: pa.RecordBatchReader, table: Table, file: IO[bytes]) -> int:
     contract = arrow.schema(table)
     # A release that is older than a column has NULL there, whatever the contract says by now.
     schema = pa.schema([field.with_nullable(True) for field in contract], contract.metadata)
     count = 0
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         for batch in reader:
             writer.write_table(pa.Table.from_batches([batch]).cast(schema))
             count += batch.num_rows
     return count
 
 
-def write_csv(reader: pa.RecordBatchReader, file: IO[bytes]) -> int:
-    """Write record batches as CSV with a header, lists as JSON texts; returns the rows."""
-    lists = [place for place, kind in enumerate(reader.schema.types) if pa.types.is_nested(kind)]
-    schema = reader.schema
-    for place in lists:
-        schema = schema.set(place, pa.field(schema.field(place).name, pa.string()))
+def write_csv(reader: pa.RecordBatchReader, file: IO[bytes], *, is_raw: bool = False) -> int:
+    """Write record batches as CSV with a header, lists as JSON texts; returns the rows.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe in front, unless it is to be raw.
+    """
+    schema = pa.schema([_csv_field(field, is_raw) for field in reader.schema])
     count = 0
     with csv.CSVWriter(file, schema) as writer:
         for batch in reader:
-            columns = [_texts(column) if place in lists else column for place, column in enumerate(batch.columns)]
+            columns = [_csv_cells(column, is_raw) for column in batch.columns]
             writer.write_batch(pa.record_batch(columns, schema=schema))
             count += batch.num_rows
     return count
 
 
-def _texts(column: pa.Array) -> pa.Array:
-    return pa.array([None if value is None else json.dumps(value) for value in column.to_pylist()], pa.string())
+def _csv_field(field: pa.Field, is_raw: bool) -> pa.Field:
+    name = field.name if is_raw or not re.match(_FORMULA, field.name) else f"'{field.name}"
+    return pa.field(name, pa.string() if pa.types.is_nested(field.type) else field.type)
+
+
+def _csv_cells(column: pa.Array, is_raw: bool) -> pa.Array:
+    if pa.types.is_nested(column.type):
+        return pa.array([None if value is None else json_text(value) for value in column.to_pylist()], pa.string())
+    if is_raw or not pa.types.is_string(column.type):
+        return column
+    return pc.if_else(pc.match_substring_regex(column, _FORMULA), pc.binary_join_element_wise("'", column, ""), column)
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON; numbers that JSON does not have, NaN and infinities, are null."""
+    return json.dumps(_finite(value), default=_plain, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain(value: Any) -> str:
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warehouse.contracts import TABLES, Dtype, Table, table as contract
 from warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
-from warehouse.errors import UsageError
 from warehouse.releases import releases
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
@@ -29,10 +28,6 @@ _DUCKDB_TYPES: dict[Dtype, str] = {
     "reals": "double[]",
     "ints": "bigint[]",
 }
-#: statements that only read; all else is refused before it runs
-_READING = {"SELECT", "PRAGMA", "RELATION"}
-#: what comes before a statement whose plan is asked for; DuckDB runs it too, if it is analyzed
-_EXPLAIN = re.compile(r"\s*explain(\s+analyze)?\s+(?=\w)", re.IGNORECASE)
 
 
 def published() -> list[Table]:
@@ -56,7 +51,9 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
 
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
-    with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
+    # Names in a query are the release's: never variables of this program, or extensions to be fetched.
+    alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
+    with duckdb.connect(config={"memory_limit": "2GB", **alone}) as connection:
         connection.execute("set TimeZone = 'UTC'")
         connection.execute("set enable_progress_bar = false")
         for table in published():
@@ -64,7 +61,7 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
                 _view(connection, table, files.get(table.name, []))
         for table, paths in inputs.items():
             _view(connection, table, paths)
-        _list_releases(connection, store)
+        list_releases(connection, store)
         _confine(connection, [path for paths in (*files.values(), *inputs.values()) for path in paths])
         yield connection
 
@@ -87,39 +84,44 @@ def _may_mean(query: str, table: Table) -> bool:
 
 
 def _view(connection: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) -> None:
-    _rows(connection, table, files).create_view(table.name)
-    _comment(connection, "view", table)
+    rows_of(connection, table, files).create_view(table.name)
+    comment(connection, "view", table)
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) -> duckdb.DuckDBPyRelation:
+def rows_of(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> duckdb.DuckDBPyRelation:
     """Return the rows of Parquet files, with all of the contract's columns even where old files lack some."""
+    if not files:
+        return connection.sql(selection(table, None))
+    return connection.sql(selection(table, "$paths"), params={"paths": [str(path) for path in files]})
+
+
+def selection(table: Table, paths: str | None) -> str:
+    """Return the SELECT that reads a table from Parquet files, `paths` being a list or parameter in SQL."""
     columns = ", ".join(f'null::{_DUCKDB_TYPES[column.dtype]} as "{column.name}"' for column in table.columns)
     empty = f"select {columns} where false"
-    if not files:
-        return connection.sql(empty)
-    return connection.sql(
-        f"{empty} union all by name from read_parquet($paths, union_by_name = true)",
-        params={"paths": [str(path) for path in files]},
-    )
+    # A warehouse may lie in a folder whose name looks like a column of Hive's: that is none of ours.
+    files = f"read_parquet({paths}, union_by_name = true, hive_partitioning = false)"
+    return f"{empty} union all by name from {files}" if paths else empty
 
 
-def _comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> None:
-    connection.execute(f'comment on {kind} "{table.name}" is {_quoted(table.grain)}')
+def comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> None:
+    """Give a table or view and its columns their docs and units."""
+    connection.execute(f'comment on {kind} "{table.name}" is {quoted(table.grain)}')
     for column in table.columns:
         text = f"{column.doc} [{column.unit}]" if column.unit else column.doc
-        connection.execute(f'comment on column "{table.name}"."{column.name}" is {_quoted(text)}')
+        connection.execute(f'comment on column "{table.name}"."{column.name}" is {quoted(text)}')
 
 
-def _quoted(text: str) -> str:
-    """Quote a text of our own declarations: DuckDB takes no parameter in a comment."""
+def quoted(text: str) -> str:
+    """Quote a text where DuckDB takes no parameter: in a comment, in the definition of a view."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def _list_releases(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
+def list_releases(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
     """Make the table `releases`, from the rows that are read already."""
     table = contract("releases")
-    _rows(connection, table, []).create(table.name)
-    _comment(connection, "table", table)
+    rows_of(connection, table, []).create(table.name)
+    comment(connection, "table", table)
     for release in releases.history(store):
         values = [getattr(release, name) for name in table.column_names]
         row = [json.dumps(value, sort_keys=True) if isinstance(value, tuple | dict) else value for value in values]
@@ -131,23 +133,6 @@ def _confine(connection: duckdb.DuckDBPyConnection, files: list[Path]) -> None:
     connection.execute("set allowed_paths = $paths", {"paths": [str(path) for path in files]})
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
-
-
-def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
-    """Raise UsageError unless the text is one statement that only reads."""
-    import duckdb
-
-    try:
-        statements = connection.extract_statements(query)
-    except duckdb.Error as error:
-        raise UsageError(str(error)) from error
-    if len(statements) != 1:
-        raise UsageError("Give one SQL statement.")
-    kind = str(statements[0].type).rsplit(".", 1)[-1]
-    if kind == "EXPLAIN" and (explained := _EXPLAIN.match(query)):
-        return require_reading(connection, query[explained.end() :])
-    if kind not in _READING:
-        raise UsageError(f"A release is read-only: this is a {kind} statement.")
 
 
 def count_differences(store: Store, before: Release, after: Release) -> list[tuple[str, int, int, int, int]]:
@@ -165,7 +150,7 @@ def count_differences(store: Store, before: Release, after: Release) -> list[tup
             continue
         with duckdb.connect() as connection:
             for name, sides in zip(("before", "after"), files, strict=True):
-                _rows(connection, table, sides.get(table.name, [])).create_view(f"{name}_rows")
+                rows_of(connection, table, sides.get(table.name, [])).create_view(f"{name}_rows")
             counts = connection.execute(_difference(table)).fetchone()
         assert counts is not None
         found.append((table.name, *counts))

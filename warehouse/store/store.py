@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.errors import UsageError
-from warehouse.placing import moved_into_place
+from warehouse.placing import make_read_only, moved_into_place
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,6 +67,7 @@ class Store:
 def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
     """Write a frame that meets the table's contract as one Parquet file, units and docs in its metadata.
 
+    The file is read-only: what is landed or released is replaced as a whole or not at all.
     Raises ContractError, and writes nothing, if the frame differs from the contract.
     """
     import pyarrow.parquet as pq
@@ -82,6 +83,7 @@ def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
             row_group_size=_ROW_GROUP_ROWS,
             use_dictionary=[column.name for column in table.columns if column.dtype in ("text", "date")],
         )
+        make_read_only(temporary)
     return path
 
 
@@ -109,6 +111,7 @@ def join_parquet(
                     elif (rows := kept(frames.widened(pl.DataFrame(batch), table))).height:
                         held = frames.require(rows, table).to_arrow().cast(schema)
                         writer.write_table(held, row_group_size=_ROW_GROUP_ROWS)
+        make_read_only(temporary)
     return path
 
 

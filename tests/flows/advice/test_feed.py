@@ -136,7 +136,9 @@ def test_confidence_is_weighted_by_volume(tmp_path: Path) -> None:
     release = publish_signatures(store, "one", [Made(run_count=8)])
     shares = pl.DataFrame({"burst": [0, 1], "support_ratio": [1.0, 0.25]})
     for path in releases.files_of(store, release)["signature_bursts"]:
-        pl.read_parquet(path).drop("support_ratio").join(shares, on="burst").write_parquet(path)
+        changed = pl.read_parquet(path).drop("support_ratio").join(shares, on="burst")
+        path.unlink()
+        changed.write_parquet(path)
     (entry,) = feed_of(store, release, "signatures", LONG).entries
     assert [burst["confidence"] for burst in entry["bursts"]] == pytest.approx([0.9, 0.3], rel=1e-12)
     assert entry["confidence"] == pytest.approx((60 * 0.9 + 40 * 0.3) / 100, rel=1e-12)

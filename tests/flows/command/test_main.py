@@ -132,9 +132,9 @@ class TestReading:
             "103",
         ]
 
-    def test_json_is_one_row_a_line(self, cli: Cli, released: Path) -> None:
+    def test_json_has_instants_and_whole_lists(self, cli: Cli, released: Path) -> None:
         query = "select job_id, started_at, sample_bytes_per_s from samples order by all limit 1"
-        row = json.loads(cli("--warehouse", released, "sql", query, "--format", "json")[1])
+        (row,) = json.loads(cli("--warehouse", released, "sql", query, "--format", "json")[1])
         assert (row["job_id"], row["started_at"]) == ("100", "2026-03-02T22:20:00+00:00")
         assert len(row["sample_bytes_per_s"]) == 181
 

@@ -155,7 +155,7 @@ def test_the_documented_query_lists_refused_fields_with_their_reasons(nights: Ni
     (line,) = [line for line in page.splitlines() if line.startswith("iosig sql") and "refused_fields" in line]
     _, *arguments = shlex.split(line)
     code, out, _ = cli(
-        "--warehouse", nights.store.root, *arguments, "--format", "json", "--release", nights.first.release_id
+        "--warehouse", nights.store.root, *arguments, "--format", "jsonl", "--release", nights.first.release_id
     )
     assert code == 0
     listed = [json.loads(row) for row in out.splitlines()]

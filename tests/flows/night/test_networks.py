@@ -437,6 +437,6 @@ def test_the_quantile_is_that_of_the_requests_within_a_bin(made: Night) -> None:
 
 
 def test_the_page_is_answered_by_the_command(made: Night, cli: Cli) -> None:
-    code, out, _ = cli("--warehouse", made.store.root, "sql", QUERIES[0][1], "--format", "json")
+    code, out, _ = cli("--warehouse", made.store.root, "sql", QUERIES[0][1], "--format", "jsonl")
     assert code == 0
     assert json.loads(out.splitlines()[0])["target_node"]

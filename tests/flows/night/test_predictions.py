@@ -398,7 +398,7 @@ def test_inputs_beside_and_contradictions(followed: Followed) -> None:
 
 @pytest.mark.slow
 def test_the_commands_answer_and_export(followed: Followed, cli: Cli, tmp_path: Path) -> None:
-    query = ["sql", "select count(*) as n from predictions", "--format", "json"]
+    query = ["sql", "select count(*) as n from predictions", "--format", "jsonl"]
     code, out, _ = cli("--warehouse", followed.store.root, *query)
     assert (code, json.loads(out)) == (0, {"n": 8})
     target = tmp_path / "predictions.parquet"

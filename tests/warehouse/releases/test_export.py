@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from warehouse.contracts.quality import REJECTS
 from warehouse.contracts.samples import SAMPLES
 from warehouse.errors import UsageError
 from warehouse.releases import releases
-from warehouse.releases.export import export_table, write_csv
+from warehouse.releases.export import export_table, json_text, write_csv
 from warehouse.releases.reading import published
 from warehouse.store.store import Store, write_parquet
 
@@ -141,3 +142,28 @@ def test_batches_of_many_kinds_become_one_csv() -> None:
         (None, "[]", None),
         (3, None, '{"a": null}'),
     ]
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.duckdb", "x", "x.parquet.gz", ".csv"])
+def test_an_ending_that_is_none_is_told_with_those_that_are(store: Store, tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"\.parquet or \.csv.*--all.*\.duckdb.*--feed.*\.json"):
+        export_table(store, releases.find(store, None), "jobs", tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_csv_has_no_formulas_unless_it_is_to_be_raw() -> None:
+    texts = ["=1", "+1", "-1", "@1", "\t1", "\r1", "1=", "", None]
+    batch = pa.record_batch({"=n": [-1] * len(texts), "text": texts})
+    for is_raw in (False, True):
+        target = io.BytesIO()
+        write_csv(pa.RecordBatchReader.from_batches(batch.schema, [batch]), target, is_raw=is_raw)
+        found = pl.read_csv(target.getvalue())
+        mark = "" if is_raw else "'"
+        assert found.columns == [f"{mark}=n", "text"]
+        assert found["text"].to_list()[:7] == [*(mark + str(text) for text in texts[:6]), "1="]
+        assert found[f"{mark}=n"].to_list() == [-1] * len(texts)
+
+
+def test_numbers_that_json_does_not_have_are_null() -> None:
+    value = {"a": [1.5, float("nan"), {"b": float("-inf")}], "at": datetime(2018, 2, 9, tzinfo=UTC), "c": (None, True)}
+    assert json_text(value) == '{"a": [1.5, null, {"b": null}], "at": "2018-02-09T00:00:00+00:00", "c": [null, true]}'

@@ -72,6 +72,7 @@ def test_a_file_that_breaks_its_contract_gets_into_no_release(
     (made,) = built(tmp_path, JOBS, {9: "job_id \n 92"}).values()
     good = read(two, releases.find(two, None), "jobs")
     rows = pl.read_parquet(made).with_columns(broken)
+    made.unlink()
     rows.write_parquet(made)
     with pytest.raises(ContractError, match=f"jobs: .*{rule}"):
         releases.publish(two, draft("third"), {"jobs": {on(9): made}})

@@ -1,0 +1,163 @@
+"""`iosig sql`: nothing that is asked changes anything, and what is told is readable by people and programs."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import stat
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.budget import one_in
+from tests.flows.command.hostile_queries import QUERIES
+from tests.flows.conftest import Cli
+from tests.warehouse.releasing import publish
+from warehouse.releases import releases
+from warehouse.sources.protocol import Reading
+from warehouse.store import landing
+from warehouse.store.store import Store
+
+SERIES = "time_s,write_bytes_per_s\n0,0\n60,1e6\n120,2e6\n"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A warehouse with a landing and a release, which no query changes."""
+    folder = tmp_path_factory.mktemp("query")
+    store = Store(folder / "warehouse")
+    (folder / "series.csv").write_text(SERIES)
+    landed = landing.land(store, folder / "series.csv", lambda _: Reading()).landing
+    content = {"jobs": {9: "job_id user \n 1 =1+1 \n 2 -bob"}, "samples": {9: "job_id sample_bytes_per_s \n 1 0,.,2.5"}}
+    publish(store, "first", content, inputs=(landed.landing_id,))
+    return store
+
+
+def contents(*folders: Path) -> dict[str, str]:
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+# ---- nothing can be done to a release
+
+
+def test_there_are_enough_hostile_queries() -> None:
+    assert len(set(QUERIES)) == len(QUERIES) >= 250
+
+
+@pytest.mark.parametrize("query", one_in(25, QUERIES))
+def test_no_query_changes_a_file_or_ends_in_a_traceback(
+    query: str, store: Store, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    other = tmp_path / "other.csv"
+    other.write_text("secret\n1\n")
+    secret_frame = pl.DataFrame({"secret": [1]})
+    places = {
+        "{file}": str(releases.files_of(store, releases.find(store, None))["jobs"][0]),
+        "{landed}": str(next(store.landed.glob("*/*.parquet"))),
+        "{new}": str(tmp_path / "new"),
+        "{other}": str(other),
+        "{root}": str(store.root),
+    }
+    for name, place in places.items():
+        query = query.replace(name, place)
+    before = contents(store.root, tmp_path)
+    code, out, err = cli("--warehouse", store.root, "sql", query)
+    assert contents(store.root, tmp_path) == before
+    assert code in (0, 2)
+    assert "Traceback" not in err
+    assert "secret" not in out.replace("secret_", "")
+    if code:
+        assert err.startswith(("iosig: ", "Usage: ")), err
+    assert secret_frame.height == 1
+
+
+def test_a_changing_query_is_refused_whatever_is_around_it(store: Store, cli: Cli) -> None:
+    """What DuckDB would do if it were let: the statement of a CTE that overwrites a release is a SELECT."""
+    path = releases.files_of(store, releases.find(store, None))["jobs"][0]
+    query = f"with x as (copy (select 1) to '{path}' (format parquet, use_tmp_file false)) select 1"
+    code, out, err = cli("--warehouse", store.root, "sql", query)
+    assert (code, out) == (2, "")
+    assert err == "iosig: A release is read-only: there is a COPY in this query.\n"
+
+
+def test_files_are_read_only(store: Store) -> None:
+    """The second barrier: whoever gets past the first one has no right to write."""
+    files = [*store.landed.glob("*/*.parquet"), *store.tables.glob("*/data/*.parquet")]
+    assert {path.parent.parent.name for path in files} >= {"jobs", "samples", "landed"}
+    ours = [path for path in files if path.parent.parent.name != "releases"]
+    assert [path for path in ours if stat.S_IMODE(path.stat().st_mode) & 0o222] == []
+
+
+# ---- what is told
+
+
+def test_a_description_has_docs_and_units(store: Store, cli: Cli) -> None:
+    code, out, _ = cli("--warehouse", store.root, "sql", "describe job_io", "--format", "json")
+    assert code == 0
+    told = {row["column_name"]: row for row in json.loads(out)}
+    assert told["volume_bytes"]["unit"] == "B"
+    assert told["volume_bytes"]["doc"].startswith("Bytes moved")
+    assert (told["job_id"]["column_type"], told["job_id"]["key"], told["job_id"]["null"]) == ("VARCHAR", "PRI", "NO")
+    for query in ("describe JOB_IO", "show job_io"):
+        assert cli("--warehouse", store.root, "sql", query, "--format", "json")[1] == out
+    assert "Bytes moved" in cli("--warehouse", store.root, "sql", "describe job_io")[1]
+
+
+@pytest.mark.parametrize("query", ["summarize jobs", "show tables", "describe select 1 as a", "show all tables"])
+def test_what_shows_the_release_works(query: str, store: Store, cli: Cli) -> None:
+    code, out, _ = cli("--warehouse", store.root, "sql", query)
+    assert (code, bool(out)) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("from job", "There is no table 'job' in this release. Did you mean jobs"),
+        ("select usr from jobs", "There is no column 'usr' in jobs. Did you mean user"),
+        ("selec 1", 'syntax error at or near "selec"'),
+        ("from test_all_types()", "A value of the result cannot be shown as table"),
+        ("update extensions", "A release is read-only"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(query: str, told: str, store: Store, cli: Cli) -> None:
+    code, out, err = cli("--warehouse", store.root, "sql", query)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"iosig: {told}")
+    assert err.count("\n") == 1
+
+
+NUMBERS = "select * from (values (1, 'nan'::double, ['inf'::double, 2]), (2, 0.5, null)) as t(n, x, l) order by n"
+
+
+def test_json_is_one_array_and_has_no_nan(store: Store, cli: Cli) -> None:
+    out = cli("--warehouse", store.root, "sql", NUMBERS, "--format", "json")[1]
+    expected = [{"n": 1, "x": None, "l": [None, 2.0]}, {"n": 2, "x": 0.5, "l": None}]
+    assert json.loads(out, parse_constant=lambda name: pytest.fail(name)) == expected
+    assert len(out.splitlines()) == len(expected) + 2
+    lines = cli("--warehouse", store.root, "sql", NUMBERS, "--format", "jsonl")[1].splitlines()
+    assert [json.loads(line) for line in lines] == expected
+
+
+def test_no_rows_are_an_empty_array(store: Store, cli: Cli) -> None:
+    assert cli("--warehouse", store.root, "sql", "from rejects", "--format", "json")[1] == "[]\n"
+    assert cli("--warehouse", store.root, "sql", "from rejects", "--format", "jsonl")[1] == ""
+
+
+CELLS = ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "plain", "a=1", "")
+
+
+def test_csv_has_no_formulas_unless_asked(store: Store, cli: Cli) -> None:
+    values = ", ".join(f"('{cell}', -1, -0.5)" for cell in CELLS)
+    query = ["sql", f'select * from (values {values}) as t("=a", n, x)', "--format", "csv"]
+    header, *rows = csv.reader(io.StringIO(cli("--warehouse", store.root, *query)[1], newline=""))
+    assert header == ["'=a", "n", "x"]
+    assert [row[0] for row in rows] == [f"'{cell}" if place < 6 else cell for place, cell in enumerate(CELLS)]
+    assert {(row[1], row[2]) for row in rows} == {("-1", "-0.5")}
+    raw = csv.reader(io.StringIO(cli("--warehouse", store.root, *query, "--raw-csv")[1], newline=""))
+    assert [row[0] for row in raw] == ["=a", *CELLS]

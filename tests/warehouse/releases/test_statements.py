@@ -1,0 +1,194 @@
+"""Statements: what only reads is let through, all else is refused before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from warehouse.errors import UsageError
+from warehouse.releases.statements import CHANGING_FUNCTIONS, READING_FUNCTIONS, described_table, require_reading
+
+#: table functions that change something, run what no tree shows, or read from an address in memory
+NOT_READING = frozenset(
+    """
+    arrow_scan arrow_scan_dumb checkpoint create_external_resource deregister_external_resource
+    destroy_external_resource disable_logging disable_profiling enable_logging enable_profiling force_checkpoint
+    json_execute_serialized_sql pandas_scan python_arrow_scan python_map_function query query_table read_duckdb
+    read_single_csv_file read_single_json_file read_single_parquet_file register_external_resource
+    register_external_resource_type seq_scan truncate_duckdb_logs which_secret
+    """.split()  # noqa: SIM905
+)
+#: functions whose value is another one at each call, and that is all
+VARYING = frozenset(
+    """
+    current_connection_id current_query current_query_id current_transaction_id error gen_random_uuid random sleep_ms
+    stats uuid uuidv4 uuidv7 vector_type
+    """.split()  # noqa: SIM905
+)
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Two tables of no rows."""
+    with duckdb.connect() as found:
+        found.execute("create view jobs as select 'a' as job_id, 'b' as user where false")
+        found.execute("create view samples as select 'a' as job_id where false")
+        found.execute("create table releases as select 'a' as release_id, 'b' as verdict where false")
+        yield found
+
+
+def ask(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
+    """Run a query as the command does."""
+    require_reading(connection, query)
+    return connection.sql(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select 1",
+        "from jobs",
+        "with a as (select 1 as x) select * from a",
+        "values (1)",
+        "show tables",
+        "describe jobs",
+        "summarize jobs",
+        "select 1;",
+        "-- a comment\nselect 1",
+        "explain select * from jobs",
+        "EXPLAIN ANALYZE\n select * from jobs",
+        "explain from jobs",
+        "pragma table_info('jobs')",
+        "select 'insert into jobs'",
+        "with recursive n(n) as (select 1 union all select n + 1 from n where n < 3) from n",
+        "select case when a.job_id in ('1') then 1 end, a.* exclude (user) from jobs as a join samples using (job_id)",
+        "select list_transform([1], lambda x: x + 1), {'a': 1}, map {'a': 1}, [x * 2 for x in [1, 2] if x > 1]",
+        "select distinct on (user) user, row_number() over w from jobs window w as (order by job_id) limit 10%",
+        "pivot jobs on user in ('ann') using count(*)",
+        "unpivot (select 1 as a) on a",
+        "select user, count(*) filter (where true) from jobs group by cube(user) having true order by all",
+        "select 1 as a union by name select 2 as a except select 3",
+        "from range(3) as t(i), lateral (select i + 1)",
+        "from (describe jobs)",
+        "from duckdb_columns()",
+        "from histogram(jobs, user)",
+        "pragma show_tables",
+        "select * from jobs tablesample 10%",
+        "select (select 1), exists (from jobs), 1 = any (select 1), random(), now()",
+    ],
+)
+def test_what_only_reads_is_let_through_and_runs(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    assert ask(connection, query).fetchall() is not None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "insert into releases select * from releases",
+        "update releases set verdict = 'passed'",
+        "delete from releases",
+        "drop view jobs",
+        "create table a as select 1",
+        "create or replace view jobs as select 1",
+        "alter table releases add column a int",
+        "comment on table releases is 'x'",
+        "copy jobs to 'jobs.csv'",
+        "copy (select 1) to '/tmp/x'",
+        "export database 'x'",
+        "attach 'x.db'",
+        "install httpfs",
+        "load httpfs",
+        "set memory_limit = '1GB'",
+        "reset memory_limit",
+        "use memory",
+        "begin",
+        "call pragma_version()",
+        "prepare a as select 1",
+        "vacuum",
+        "checkpoint",
+        "explain insert into releases select * from releases",
+        "explain analyze delete from releases",
+        "explain analyze create table a as select 1",
+        "explain /**/ analyze copy (select 1) to '/tmp/x'",
+        "explain analyze /**/ copy (select 1) to '/tmp/x'",
+        "explain (analyze) copy (select 1) to '/tmp/x'",
+        "explain (format json) select 1",
+        "select 1; select 2",
+        "select 1; drop view jobs",
+        "",
+        "  -- nothing",
+        "selec 1",
+        "update extensions",
+        "pivot jobs on user",
+        "with x as (copy (select 1) to '/tmp/x' (format parquet, use_tmp_file false)) select 1",
+        "with x as (insert into releases from releases returning *) from x",
+        "with x as (update releases set verdict = 'passed' returning *) from x",
+        "with x as (delete from releases returning *) from x",
+        "select (select a from (with x as (delete from releases returning 1 as a) from x))",
+        "describe with x as (delete from releases returning 1) from x",
+        "from query('select 1')",
+        "from query_table('jobs')",
+        "from json_execute_serialized_sql('{}')",
+        "from checkpoint()",
+        "from jobs, enable_logging()",
+        "select 1 where (select true from truncate_duckdb_logs())",
+        "from arrow_scan(1, 1, 1)",
+        "select write_log('x')",
+        "select [nextval('x')]",
+        "pragma import_database('x')",
+        "pragma profiling_output = 'x'",
+        "pragma table_info('jobs') = 1",
+    ],
+)
+def test_all_else_is_refused_before_it_runs(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    with pytest.raises(UsageError):
+        require_reading(connection, query)
+
+
+def test_every_function_of_this_duckdb_is_known(connection: duckdb.DuckDBPyConnection) -> None:
+    """A new version's are looked at before they are let through, or refused."""
+    query = "select distinct function_name from duckdb_functions() where function_type in ('table', 'table_macro')"
+    names = {name for (name,) in connection.sql(query).fetchall()}
+    assert names == READING_FUNCTIONS | NOT_READING
+    assert not READING_FUNCTIONS & NOT_READING
+    query = "select distinct function_name from duckdb_functions() where stability = 'VOLATILE'"
+    assert {name for (name,) in connection.sql(query).fetchall()} == CHANGING_FUNCTIONS | VARYING
+
+
+@pytest.mark.parametrize(
+    ("query", "table"),
+    [
+        ("describe jobs", "jobs"),
+        ("show jobs", "jobs"),
+        ('desc "JOBS";', "JOBS"),
+        ("describe select job_id from jobs", None),
+        ("describe select 1", None),
+        ("summarize jobs", None),
+        ("show tables", None),
+        ("from jobs", None),
+        ("explain from jobs", None),
+        ("pragma table_info('jobs')", None),
+    ],
+)
+def test_what_is_described_is_told(connection: duckdb.DuckDBPyConnection, query: str, table: str | None) -> None:
+    assert described_table(connection, query) == table
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("insert into releases from releases", "this is a INSERT statement"),
+        ("with x as (copy (select 1) to 'x') select 1", "there is a COPY in this query"),
+        ("from checkpoint()", r"checkpoint\(\) is not among the table functions"),
+        ("select write_log('x')", r"write_log\(\) changes something"),
+        ("pivot jobs on user", "on COLUMN in"),
+        ("selec 1", '^syntax error at or near "selec"\\.$'),
+        ("select 1; select 2", "one SQL statement"),
+        ("update extensions", "none that reads"),
+    ],
+)
+def test_refusals_are_sentences(connection: duckdb.DuckDBPyConnection, query: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        require_reading(connection, query)

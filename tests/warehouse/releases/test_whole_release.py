@@ -1,0 +1,250 @@
+"""A whole release for other readers: as plain files, linked where that can be, and as a DuckDB file."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from tests.budget import one_in
+from tests.sql.given import rows
+from tests.warehouse.releasing import draft, on, publish, read
+from warehouse.contracts import Table, arrow, frames, table
+from warehouse.contracts.jobs import JOBS
+from warehouse.errors import UsageError
+from warehouse.releases import releases, whole_release
+from warehouse.releases.reading import published
+from warehouse.releases.releases import Release
+from warehouse.releases.whole_release import UNDATED, day_key, export_database, export_folder
+from warehouse.store.store import Store, write_parquet
+
+CONTENT: dict[str, Any] = {
+    "jobs": {
+        8: "job_id user \n 0 ann",
+        9: "job_id user \n 1 ann \n 2 bob",
+        None: "job_id ended_at \n run .",
+    },
+    "quarantine": {
+        9: "table_name rule row_json \n jobs known {}",
+        None: "table_name rule row_json \n jobs unknown {}",
+    },
+    "applications": {None: "application_id \n ann/x/1 \n bob/x/1"},
+}
+COUNTS = {"jobs": 4, "quarantine": 2, "applications": 2}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Let files be safe only from the end of a process, not of the machine: a release has thirty."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(os, "fsync", os.fstat)
+        yield
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A warehouse with two releases, in a folder whose name has all that a name can have."""
+    store = Store(tmp_path_factory.mktemp("it's day=1") / "warehouse")
+    publish(store, "first", CONTENT)
+    publish(store, "second", {"applications": {None: "application_id \n eve/x/1"}})
+    return store
+
+
+@pytest.fixture(scope="module")
+def first(store: Store) -> Release:
+    return releases.history(store)[0]
+
+
+@pytest.fixture(scope="module")
+def exported(store: Store, first: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "new" / "first"
+    counts = export_folder(store, first, folder)
+    assert counts == {made.name: COUNTS.get(made.name, 0) for made in published()}
+    return folder
+
+
+def files_in(folder: Path, made: Table) -> list[Path]:
+    found = folder / f"{made.name}.parquet"
+    return [found] if made.partition is None else sorted((folder / made.name).glob("*/*.parquet"))
+
+
+# ---- plain files
+
+
+def test_every_table_is_there_with_its_rows_and_its_schema(store: Store, first: Release, exported: Path) -> None:
+    for made in published():
+        files = files_in(exported, made)
+        assert files, made.name
+        found = pl.read_parquet(files, hive_partitioning=False)
+        assert found.schema == frames.schema(made)
+        assert found.sort(made.key).equals(read(store, first, made.name))
+        for path in files:
+            fields = {field.name: field for field in pq.read_schema(path)}
+            for column in made.columns:
+                assert fields[column.name].type == arrow.ARROW_TYPES[column.dtype]
+                assert fields[column.name].metadata.get(b"unit", b"").decode() == (column.unit or "")
+                assert fields[column.name].metadata[b"doc"].decode() == column.doc
+    assert {path.name for path in exported.iterdir() if path.suffix != ".parquet"} == {
+        "README.txt",
+        "release.json",
+        *(made.name for made in published() if made.partition),
+    }
+
+
+def test_days_are_folders_that_are_called_as_no_column_is(exported: Path) -> None:
+    assert sorted(path.name for path in (exported / "jobs").iterdir()) == [
+        "day=2018-02-08",
+        "day=2018-02-09",
+        f"day={UNDATED}",
+    ]
+    assert sorted(path.name for path in (exported / "quarantine").iterdir()) == [
+        "of_day=2018-02-09",
+        f"of_day={UNDATED}",
+    ]
+    assert [made.name for made in published() if day_key(made) in made.column_names] == []
+
+
+def test_files_are_the_releases_own_unless_copied(store: Store, first: Release, exported: Path, tmp_path: Path) -> None:
+    export_folder(store, first, tmp_path / "copy", is_copied=True)
+    for name in COUNTS:
+        own = {path.stat().st_ino for path in releases.files_of(store, first)[name]}
+        assert {path.stat().st_ino for path in files_in(exported, table(name))} == own
+        copies = files_in(tmp_path / "copy", table(name))
+        assert not {path.stat().st_ino for path in copies} & own
+        assert all(path.stat().st_mode & stat.S_IWUSR for path in copies)
+
+
+@pytest.mark.parametrize("number", one_in(3, [errno.EXDEV, errno.EPERM, errno.EMLINK]))
+def test_what_cannot_be_linked_is_copied(
+    store: Store, first: Release, tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(os, "link", refuse)
+    counts = export_folder(store, first, tmp_path / "out")
+    assert counts["jobs"] == pl.read_parquet(files_in(tmp_path / "out", JOBS)).height == COUNTS["jobs"]
+
+
+def test_it_says_which_release_it_is(first: Release, exported: Path) -> None:
+    words = (exported / "README.txt").read_text()
+    assert words.startswith(f"Release {first.release_id} of iosig")
+    assert all(made.grain in words for made in published())
+    told = json.loads((exported / "release.json").read_text())
+    assert told["release"]["release_id"] == first.release_id
+    assert told["tables"]["jobs"]["row_count"] == COUNTS["jobs"]
+    for name, known in told["tables"].items():
+        assert (exported / known["place"]).exists()
+        assert [column["name"] for column in known["columns"]] == list(table(name).column_names)
+
+
+def test_an_empty_folder_is_filled_and_any_other_refused(store: Store, first: Release, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    export_folder(store, first, tmp_path / "empty")
+    assert (tmp_path / "empty" / "README.txt").is_file()
+    (tmp_path / "file").write_text("mine")
+    for name in ("empty", "file"):
+        with pytest.raises(UsageError, match="there already"):
+            export_folder(store, first, tmp_path / name)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_after_an_error_nothing_is_left(
+    store: Store, first: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_off(*_: object) -> str:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(whole_release, "_words", break_off)
+    monkeypatch.setattr(whole_release, "_name_itself", break_off)
+    (tmp_path / "out.duckdb").write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError):
+        export_folder(store, first, tmp_path / "out")
+    with pytest.raises(ZeroDivisionError):
+        export_database(store, first, tmp_path / "out.duckdb")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.duckdb"]
+    assert (tmp_path / "out.duckdb").read_bytes() == b"old"
+
+
+def test_files_that_are_older_than_a_column_are_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "warehouse")
+    old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name != "line"))
+    path = store.builds / "old.parquet"
+    frame = rows("stage.jobs", "job_id \n 1").select(old.column_names).with_columns(ended_on=pl.lit(on(8)))
+    write_parquet(frame, old, path)
+    with monkeypatch.context() as patch:
+        patch.setattr(releases, "contract", lambda _: old)
+        releases.publish(store, draft("old"), {"jobs": {on(8): path}})
+    release = publish(store, "new", {"jobs": {9: "job_id \n 2"}})
+    export_folder(store, release, tmp_path / "out")
+    found = pl.read_parquet(tmp_path / "out" / "jobs").sort("job_id")
+    assert found.select("job_id", "line").rows() == [("1", None), ("2", 1)]
+    assert pq.read_table(tmp_path / "out" / "jobs", partitioning=None).num_rows == 2
+    export_database(store, release, tmp_path / "out.duckdb")
+    with duckdb.connect(tmp_path / "out.duckdb", read_only=True) as connection:
+        assert connection.sql("select job_id, line from jobs order by all").fetchall() == [("1", None), ("2", 1)]
+
+
+# ---- a DuckDB file
+
+
+@pytest.mark.parametrize("is_copied", one_in(2, [False, True]))
+def test_a_database_holds_the_release(store: Store, first: Release, tmp_path: Path, is_copied: bool) -> None:
+    path = tmp_path / "new" / "ALL.DUCKDB"
+    counts = export_database(store, first, path, is_copied=is_copied)
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+    with duckdb.connect(path, read_only=True) as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        for made in published():
+            found = connection.sql(f'from "{made.name}"').pl()
+            assert found.sort(made.key).equals(read(store, first, made.name)), made.name
+            assert found.height == counts[made.name] == COUNTS.get(made.name, 0)
+        kinds = dict(connection.sql("select table_name, table_type from information_schema.tables").fetchall())
+        assert kinds.pop("release") == kinds.pop("releases") == "BASE TABLE"
+        assert kinds == dict.fromkeys(counts, "BASE TABLE" if is_copied else "VIEW")
+        assert connection.sql("select release_id from release").fetchall() == [(first.release_id,)]
+        assert len(connection.sql("from releases").fetchall()) == 2
+
+
+@pytest.mark.parametrize("is_copied", one_in(2, [False, True]))
+def test_a_database_explains_itself(store: Store, first: Release, tmp_path: Path, is_copied: bool) -> None:
+    export_database(store, first, tmp_path / "all.duckdb", is_copied=is_copied)
+    with duckdb.connect(tmp_path / "all.duckdb", read_only=True) as connection:
+        query = "select table_name, column_name, comment from duckdb_columns() where not internal"
+        comments = {(name, column): comment for name, column, comment in connection.sql(query).fetchall()}
+        source = "table_name, comment from duckdb_tables()" if is_copied else "view_name, comment from duckdb_views()"
+        grains = dict(connection.sql(f"select {source} where not internal").fetchall())
+    for made in published():
+        assert grains[made.name] == made.grain
+        for column in made.columns:
+            assert comments[made.name, column.name] == column.doc + (f" [{column.unit}]" if column.unit else "")
+
+
+@pytest.mark.slow
+def test_copies_need_the_warehouse_no_longer_and_views_do(store: Store, first: Release, tmp_path: Path) -> None:
+    for is_copied in (False, True):
+        export_database(store, first, tmp_path / "all.duckdb", is_copied=is_copied)
+        with duckdb.connect(tmp_path / "all.duckdb", read_only=True) as connection:
+            connection.execute("set enable_external_access = false")
+            if is_copied:
+                assert connection.sql("select count(*) from jobs").fetchall() == [(COUNTS["jobs"],)]
+            else:
+                with pytest.raises(duckdb.PermissionException):
+                    connection.sql("select count(*) from jobs").fetchall()
+
+
+@pytest.mark.parametrize("name", ["all.parquet", "all.db", "all", "-"])
+def test_another_ending_is_refused(store: Store, first: Release, tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"\.duckdb.*--into FOLDER"):
+        export_database(store, first, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,81 @@
+"""What DuckDB says of a query that went wrong, as a sentence that knows the release's tables and columns."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+
+from warehouse.contracts import Table, table as contract
+from warehouse.contracts.releases import RELEASES
+from warehouse.releases.reading import INPUTS, published
+from warehouse.releases.statements import first_sentence
+
+_UNKNOWN_TABLE = re.compile(r"Table with name \"?(.+?)\"? does not exist")
+_UNKNOWN_COLUMN = re.compile(
+    r"(?:Referenced column|does not have a column named|Column with name) \"?([^\"\n]+?)\"?(?: (?:not|was not|does)|$)",
+    re.M,
+)
+_OUT_OF_REACH = re.compile(r"Cannot access (?:file|directory) \"(.*)\"")
+_BROKEN = "INTERNAL Error"
+
+
+def tables() -> list[Table]:
+    """Return the tables that a query can name."""
+    return [*published(), *INPUTS, RELEASES]
+
+
+def sentence(error: Exception, query: str) -> str:
+    """Return what is wrong with a query, and what may have been meant instead."""
+    text = str(error)
+    if found := _UNKNOWN_TABLE.search(text):
+        return _unknown_table(found[1])
+    if found := _UNKNOWN_COLUMN.search(text):
+        return _unknown_column(found[1], query)
+    if found := _OUT_OF_REACH.search(text):
+        return f"{found[1]} is out of reach: a query reads the files of its release alone."
+    if _BROKEN in text:
+        return f"DuckDB broke off at this query, which is a fault of its own: {first_sentence(error)}"
+    return first_sentence(error)
+
+
+def _unknown_table(name: str) -> str:
+    known = [table.name for table in tables()]
+    close = get_close_matches(name.lower(), known, n=3, cutoff=0.6)
+    meant = f" Did you mean {' or '.join(close)}?" if close else ""
+    return f"There is no table {name!r} in this release.{meant} `show tables` lists them."
+
+
+def _unknown_column(name: str, query: str) -> str:
+    """Say which column may have been meant: one of the tables that the query names, or where that very name is."""
+    named = [table for table in tables() if re.search(rf"\b{table.name}\b", query, re.IGNORECASE)]
+    columns = sorted({column for table in named for column in table.column_names})
+    close = get_close_matches(name.lower(), columns, n=3, cutoff=0.6)
+    meant = f" Did you mean {' or '.join(close)}?" if close else ""
+    others = [table.name for table in tables() if table not in named and name.lower() in table.column_names]
+    elsewhere = f" {', '.join(others[:5])} {'have' if len(others) > 1 else 'has'} one." if others and not close else ""
+    shown = f" `describe {named[0].name}` shows what there is." if named else ""
+    where = f" in {' or '.join(table.name for table in named)}" if named else ""
+    return f"There is no column {name!r}{where}.{meant}{elsewhere}{shown}"
+
+
+def description(table_name: str, types: dict[str, str]) -> dict[str, list[str | None]] | None:
+    """Return what `describe` shows of a table of ours, column by column; None if it is none of ours.
+
+    types: DuckDB's type of each column. The names are those that DuckDB gives, and `unit` and `doc`.
+    """
+    if table_name.lower() not in {table.name for table in tables()}:
+        return None
+    declared = contract(table_name.lower())
+    rows = [
+        (
+            column.name,
+            types[column.name],
+            "YES" if column.nullable else "NO",
+            "PRI" if column.name in declared.key else None,
+            column.unit,
+            column.doc,
+        )
+        for column in declared.columns
+    ]
+    names = ("column_name", "column_type", "null", "key", "unit", "doc")
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}

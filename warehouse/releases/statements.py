@@ -1,0 +1,162 @@
+"""What a query may be: one statement that reads, decided on the tree into which DuckDB parses it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from warehouse.errors import UsageError
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: what a tree is made of that reads: queries, what they read from, and how results are ordered and cut
+_NODES = _words(
+    """
+    SELECT_NODE SET_OPERATION_NODE RECURSIVE_CTE_NODE CTE_NODE
+    EMPTY BASE_TABLE SUBQUERY JOIN TABLE_FUNCTION EXPRESSION_LIST PIVOT SHOW_REF
+    ORDER_MODIFIER LIMIT_MODIFIER LIMIT_PERCENT_MODIFIER DISTINCT_MODIFIER
+    ORDER_DEFAULT ASCENDING DESCENDING
+    """
+)
+#: the classes of expressions
+_EXPRESSIONS = _words(
+    """
+    CASE CAST COLLATE COLUMN_REF COMPARISON CONJUNCTION CONSTANT DEFAULT FUNCTION LAMBDA LAMBDA_REF OPERATOR
+    PARAMETER POSITIONAL_REFERENCE STAR SUBQUERY TYPE WINDOW BETWEEN
+    """
+)
+#: table functions that read; files only as far as the connection reaches. `query` would run what no tree shows.
+READING_FUNCTIONS = _words(
+    """
+    duckdb_approx_database_count duckdb_available_metrics duckdb_columns duckdb_connection_count duckdb_constraints
+    duckdb_coordinate_systems duckdb_databases duckdb_dependencies duckdb_dialects duckdb_eviction_queues
+    duckdb_extension_repositories duckdb_extensions duckdb_external_file_cache duckdb_external_resource_types
+    duckdb_external_resources duckdb_functions duckdb_grammar_extensions duckdb_indexes duckdb_keywords
+    duckdb_log_contexts duckdb_logs duckdb_logs_parsed duckdb_memory duckdb_optimizers duckdb_prepared_statements
+    duckdb_profiling_settings duckdb_schemas duckdb_secret_type_parameters duckdb_secret_types duckdb_secrets
+    duckdb_sequences duckdb_settings duckdb_table_sample duckdb_tables duckdb_temporary_files duckdb_triggers
+    duckdb_types duckdb_variables duckdb_views generate_series glob histogram histogram_values icu_calendar_names
+    json_each json_tree parquet_bloom_probe parquet_file_metadata parquet_full_metadata parquet_kv_metadata
+    parquet_metadata parquet_scan parquet_schema pg_timezone_names pragma_collations pragma_database_size
+    pragma_metadata_info pragma_platform pragma_show pragma_storage_info pragma_table_info pragma_user_agent
+    pragma_version range read_blob read_csv read_csv_auto read_json read_json_auto read_json_objects
+    read_json_objects_auto read_ndjson read_ndjson_auto read_ndjson_objects read_parquet read_text repeat repeat_row
+    sniff_csv summary test_all_types test_vector_types unnest
+    """
+)
+#: functions of values that leave something behind
+CHANGING_FUNCTIONS = frozenset({"currval", "nextval", "setseed", "setval", "write_log"})
+_PRAGMAS = (
+    "collations|database_list|database_size|functions|metadata_info|platform|show|show_databases|show_tables|"
+    "show_tables_expanded|storage_info|table_info|user_agent|version"
+)
+_PRAGMA = re.compile(rf"\s*pragma\s+({_PRAGMAS})\s*(\(\s*('[^']*'|\w+)\s*\))?[\s;]*", re.IGNORECASE)
+#: what comes before a statement whose plan is asked for; DuckDB runs it too, if it is analyzed
+_EXPLAIN = re.compile(r"\s*explain(\s+analyze)?\s+(?=\w)", re.IGNORECASE)
+_READ_ONLY = "A release is read-only"
+
+
+def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+    """Raise UsageError unless the text is one statement that only reads."""
+    kind = _kind_of(connection, query)
+    if kind == "EXPLAIN" and (explained := _EXPLAIN.match(query)):
+        return require_reading(connection, query[explained.end() :])
+    if kind == "MULTI":
+        raise UsageError(
+            "This is more than one statement to DuckDB. A pivot is one if it says `on COLUMN in (VALUES)`."
+        )
+    if kind == "PRAGMA" and _PRAGMA.fullmatch(query):
+        return None
+    if kind != "SELECT":
+        raise UsageError(f"{_READ_ONLY}: this is a {kind.replace('_', ' ')} statement.")
+    for node in _nodes(_tree(connection, query)):
+        _require_reading_node(node)
+    return None
+
+
+def _kind_of(connection: duckdb.DuckDBPyConnection, query: str) -> str:
+    import duckdb
+
+    try:
+        statements = connection.extract_statements(query)
+        kinds = [str(statement.type).rsplit(".", 1)[-1] for statement in statements]
+    except duckdb.Error as error:
+        raise UsageError(first_sentence(error)) from error
+    except ValueError as error:
+        # a type of statements that DuckDB's Python does not know
+        raise UsageError(f"{_READ_ONLY}: this statement is none that reads.") from error
+    if len(kinds) != 1:
+        raise UsageError("Give one SQL statement.")
+    return kinds[0]
+
+
+def first_sentence(error: Exception) -> str:
+    """Return what DuckDB says is wrong, without what follows: guesses, the text of the query, traces."""
+    text = re.split(r"\n\s*(?:\n|LINE \d|Did you mean|Candidate |Possible solutions|Stack Trace)", str(error))[0]
+    text = re.sub(r"^(?:[A-Z][A-Za-z]* )+Error: ", "", " ".join(text.split()))
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> Any:
+    import duckdb
+
+    try:
+        found = connection.execute("select json_serialize_sql($query)", {"query": query}).fetchall()
+    except duckdb.Error as error:
+        raise UsageError(first_sentence(error)) from error
+    document = json.loads(found[0][0])
+    if document["error"]:
+        raise UsageError(f"This query cannot be shown to read only: {document.get('error_message', 'it has no tree')}")
+    return document["statements"]
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Return all objects of a tree, however deep."""
+    waiting = [tree]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield value
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def _require_reading_node(node: dict[str, Any]) -> None:
+    """Raise UsageError unless a node of the tree is among those that read."""
+    kind = node.get("type")
+    if "class" in node:
+        if node["class"] not in _EXPRESSIONS:
+            raise UsageError(f"{_READ_ONLY}: {node['class']} is no expression that reads.")
+        if node["class"] == "FUNCTION" and (name := node["function_name"].lower()) in CHANGING_FUNCTIONS:
+            raise UsageError(f"{_READ_ONLY}: {name}() changes something.")
+    elif isinstance(kind, str) and kind not in _NODES:
+        raise UsageError(
+            f"{_READ_ONLY}: there is a {kind.removesuffix('_QUERY_NODE').replace('_', ' ')} in this query."
+        )
+    if kind == "TABLE_FUNCTION":
+        name = node["function"].get("function_name", "").lower()
+        if name not in READING_FUNCTIONS:
+            raise UsageError(f"{_READ_ONLY}: {name}() is not among the table functions that only read.")
+
+
+def described_table(connection: duckdb.DuckDBPyConnection, query: str) -> str | None:
+    """Return the table of a `describe TABLE` or `show TABLE`, None for all other statements that read."""
+    if _kind_of(connection, query) != "SELECT":
+        return None
+    found = _tree(connection, query)[0]["node"].get("from_table") or {}
+    if found.get("type") != "SHOW_REF" or found["show_type"] not in ("DESCRIBE", "SHOW"):
+        return None
+    if (described := found["query"]) is None:
+        return str(found["table_name"])
+    source = described["from_table"]
+    is_whole = source["type"] == "BASE_TABLE" and [item["class"] for item in described["select_list"]] == ["STAR"]
+    return str(source["table_name"]) if is_whole else None

@@ -1,0 +1,172 @@
+"""A whole release as plain files, or as one DuckDB file: for readers that know nothing of warehouses."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from warehouse.contracts import Table, table as contract
+from warehouse.errors import UsageError
+from warehouse.placing import moved_into_place
+from warehouse.releases.export import join_files
+from warehouse.releases.reading import comment, list_releases, published, quoted, selection
+from warehouse.releases.releases import Release, day_of, files_of
+from warehouse.store.store import Store, write_json
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: the day of rows without a day, as Hive has it and all readers since
+UNDATED = "__HIVE_DEFAULT_PARTITION__"
+#: DuckDB from 1.0 on reads it
+_STORAGE_VERSION = "v1.0.0"
+_SELF = "release"
+
+
+def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bool = False) -> dict[str, int]:
+    """Write all tables of a release as plain Parquet files into a new folder; return each one's rows.
+
+    The files are the release's own, linked, unless they are to be copied or must be: on another file system, or where
+    they lack columns that a table has by now. Raises UsageError if something lies in the folder.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there already: give a folder that is new, or empty.")
+    files = files_of(store, release)
+    counts = {}
+    with moved_into_place(folder.absolute()) as temporary:
+        temporary.mkdir()
+        for table in published():
+            counts[table.name] = _put_table(temporary, table, files.get(table.name, []), is_copied)
+        write_json(_described(release, counts), temporary / "release.json")
+        (temporary / "README.txt").write_text(_words(release, counts), encoding="utf-8")
+    return counts
+
+
+def _put_table(folder: Path, table: Table, files: Sequence[Path], is_copied: bool) -> int:
+    """Write a table as one file, or as a folder a day if it has days; one without rows is an empty file."""
+    if table.partition is None:
+        return _put(folder / f"{table.name}.parquet", table, files, is_copied)
+    days = folder / table.name
+    if not files:
+        return _put(days / f"{day_key(table)}={UNDATED}" / "empty.parquet", table, [], is_copied)
+    places = {file: days / f"{day_key(table)}={day_of(file) or UNDATED}" / file.name for file in files}
+    return sum(_put(place, table, [file], is_copied) for file, place in places.items())
+
+
+def day_key(table: Table) -> str:
+    """Return what the folders of a table's days are called: Arrow takes no key that a column of a file has too."""
+    return "of_day" if "day" in table.column_names else "day"
+
+
+def _put(target: Path, table: Table, files: Sequence[Path], is_copied: bool) -> int:
+    """Make one file of a table, by a link where that is the same; return its rows."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if len(files) != 1 or pq.read_schema(files[0]).names != list(table.column_names):
+        return join_files(table, files, target)
+    if is_copied or not _is_linked(files[0], target):
+        shutil.copyfile(files[0], target)
+    return int(pq.read_metadata(target).num_rows)
+
+
+def _is_linked(file: Path, target: Path) -> bool:
+    """Link a file where that can be done: not onto another file system, not to a stranger's file."""
+    try:
+        os.link(file, target)
+    except OSError:
+        return False
+    return True
+
+
+def _described(release: Release, counts: dict[str, int]) -> dict[str, Any]:
+    tables = {
+        table.name: {
+            "place": _place(table),
+            "grain": table.grain,
+            "row_count": counts[table.name],
+            "columns": [
+                {"name": column.name, "type": column.dtype, "unit": column.unit, "doc": column.doc}
+                for column in table.columns
+            ],
+        }
+        for table in published()
+    }
+    return {"release": asdict(release), "tables": tables}
+
+
+def _place(table: Table) -> str:
+    return f"{table.name}.parquet" if table.partition is None else f"{table.name}/"
+
+
+def _words(release: Release, counts: dict[str, int]) -> str:
+    width = max(map(len, counts))
+    listed = [f"  {name.ljust(width)}  {count:>12,}  {contract(name).grain}" for name, count in counts.items()]
+    return "\n".join(
+        [
+            f"Release {release.release_id} of iosig, made at {release.created_at}; its checks: {release.verdict}.",
+            "",
+            "One file a table, NAME.parquet, or a folder, NAME/day=YYYY-MM-DD/, for what belongs to days; rows without",
+            f"a day lie in day={UNDATED}. Folders of quarantine say of_day: it has a column day.",
+            "Units and docs are in the files' schemas and in release.json. Files may be shared with the warehouse that",
+            "they are from: they are not to be written to.",
+            "",
+            "Tables, and how many rows they have:",
+            *listed,
+            "",
+        ]
+    )
+
+
+def export_database(store: Store, release: Release, target: Path, *, is_copied: bool = False) -> dict[str, int]:
+    """Write a DuckDB file of views over a release's files, or of its rows; return each table's rows.
+
+    Tables and columns have their docs and units as comments; `release` is the release's own row of `releases`.
+    Raises UsageError unless the file's name ends in .duckdb.
+    """
+    import duckdb
+
+    if target.suffix.lower() != ".duckdb":
+        raise UsageError(
+            f"A whole release goes to a DuckDB file: let its name end in .duckdb, not {target.name!r}. For plain "
+            "Parquet files say --into FOLDER; .parquet and .csv are for one TABLE."
+        )
+    files = {name: [path.resolve() for path in paths] for name, paths in files_of(store, release).items()}
+    with moved_into_place(target.absolute()) as temporary, duckdb.connect() as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        connection.execute(f"attach {quoted(str(temporary))} as made (storage_version '{_STORAGE_VERSION}')")
+        connection.execute("use made")
+        for table in published():
+            _make(connection, table, files.get(table.name, []), is_copied)
+        list_releases(connection, store)
+        _name_itself(connection, release)
+        counts = {table.name: _count(connection, table.name) for table in published()}
+        connection.execute("use memory")
+        connection.execute("detach made")
+    return counts
+
+
+def _make(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], is_copied: bool) -> None:
+    kind = "table" if is_copied else "view"
+    # A view takes no parameters.
+    paths = ", ".join(quoted(str(path)) for path in files)
+    names = ", ".join(f'"{name}"' for name in table.column_names)
+    rows = selection(table, f"[{paths}]" if files else None)
+    connection.execute(f'create {kind} "{table.name}" as select {names} from ({rows})')
+    comment(connection, kind, table)
+
+
+def _name_itself(connection: duckdb.DuckDBPyConnection, release: Release) -> None:
+    connection.execute(f"create table {_SELF} as from releases where false")
+    connection.execute(f"insert into {_SELF} from releases where release_id = ?", [release.release_id])
+    connection.execute(f"comment on table {_SELF} is 'the release that this file holds, as in releases'")
+
+
+def _count(connection: duckdb.DuckDBPyConnection, name: str) -> int:
+    found = connection.execute(f'select count(*) from "{name}"').fetchone()
+    assert found is not None
+    return int(found[0])
