@@ -33,6 +33,7 @@ HAND_WRITTEN = (
     "docs/networks-sql.md",
     "docs/predictions.md",
     "docs/predictions-sql.md",
+    "docs/reading.md",
     "docs/scheduler-feed.md",
 )
 _CONTEXT = click.Context(iosig, info_name="iosig")

@@ -22,8 +22,8 @@ from warehouse.store.store import Store, write_json
 if TYPE_CHECKING:
     import duckdb
 
-#: the day of rows without a day, as Hive has it and all readers since
-UNDATED = "__HIVE_DEFAULT_PARTITION__"
+#: pandas fails at folders of no value as Hive names them
+UNDATED = "undated"
 #: DuckDB from 1.0 on reads it
 _STORAGE_VERSION = "v1.0.0"
 _SELF = "release"
@@ -42,35 +42,35 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
     with moved_into_place(folder.absolute()) as temporary:
         temporary.mkdir()
         for table in published():
-            counts[table.name] = _put_table(temporary, table, files.get(table.name, []), is_copied)
+            counts[table.name] = _put_table(temporary / table.name, table, files.get(table.name, []), is_copied)
         write_json(_described(release, counts), temporary / "release.json")
         (temporary / "README.txt").write_text(_words(release, counts), encoding="utf-8")
     return counts
 
 
 def _put_table(folder: Path, table: Table, files: Sequence[Path], is_copied: bool) -> int:
-    """Write a table as one file, or as a folder a day if it has days; one without rows is an empty file."""
-    if table.partition is None:
-        return _put(folder / f"{table.name}.parquet", table, files, is_copied)
-    days = folder / table.name
+    """Write a table as a folder, with a folder a day if it has days; one without rows is an empty file."""
     if not files:
-        return _put(days / f"{day_key(table)}={UNDATED}" / "empty.parquet", table, [], is_copied)
-    places = {file: days / f"{day_key(table)}={day_of(file) or UNDATED}" / file.name for file in files}
-    return sum(_put(place, table, [file], is_copied) for file, place in places.items())
+        return _put(folder / "empty.parquet", table, None, is_copied)
+    return sum(_put(folder / place_in(table, file), table, file, is_copied) for file in files)
 
 
-def day_key(table: Table) -> str:
-    """Return what the folders of a table's days are called: Arrow takes no key that a column of a file has too."""
-    return "of_day" if "day" in table.column_names else "day"
+def place_in(table: Table, file: Path) -> Path:
+    """Return where a released file of a table lies in the table's folder."""
+    if table.partition is None:
+        return Path(file.name)
+    value = str(day_of(file) or UNDATED)
+    # Arrow takes no key of a folder that a column of the files has too
+    return Path(value if "day" in table.column_names else f"day={value}", file.name)
 
 
-def _put(target: Path, table: Table, files: Sequence[Path], is_copied: bool) -> int:
+def _put(target: Path, table: Table, file: Path | None, is_copied: bool) -> int:
     """Make one file of a table, by a link where that is the same; return its rows."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    if len(files) != 1 or pq.read_schema(files[0]).names != list(table.column_names):
-        return join_files(table, files, target)
-    if is_copied or not _is_linked(files[0], target):
-        shutil.copyfile(files[0], target)
+    if file is None or pq.read_schema(file).names != list(table.column_names):
+        return join_files(table, [file] if file else [], target)
+    if is_copied or not _is_linked(file, target):
+        shutil.copyfile(file, target)
     return int(pq.read_metadata(target).num_rows)
 
 
@@ -86,7 +86,6 @@ def _is_linked(file: Path, target: Path) -> bool:
 def _described(release: Release, counts: dict[str, int]) -> dict[str, Any]:
     tables = {
         table.name: {
-            "place": _place(table),
             "grain": table.grain,
             "row_count": counts[table.name],
             "columns": [
@@ -99,10 +98,6 @@ def _described(release: Release, counts: dict[str, int]) -> dict[str, Any]:
     return {"release": asdict(release), "tables": tables}
 
 
-def _place(table: Table) -> str:
-    return f"{table.name}.parquet" if table.partition is None else f"{table.name}/"
-
-
 def _words(release: Release, counts: dict[str, int]) -> str:
     width = max(map(len, counts))
     listed = [f"  {name.ljust(width)}  {count:>12,}  {contract(name).grain}" for name, count in counts.items()]
@@ -110,10 +105,9 @@ def _words(release: Release, counts: dict[str, int]) -> str:
         [
             f"Release {release.release_id} of iosig, made at {release.created_at}; its checks: {release.verdict}.",
             "",
-            "One file a table, NAME.parquet, or a folder, NAME/day=YYYY-MM-DD/, for what belongs to days; rows without",
-            f"a day lie in day={UNDATED}. Folders of quarantine say of_day: it has a column day.",
-            "Units and docs are in the files' schemas and in release.json. Files may be shared with the warehouse that",
-            "they are from: they are not to be written to.",
+            "A folder a table; what belongs to days has a folder day=YYYY-MM-DD for each, and one for the rest,",
+            f"day={UNDATED}. Units and docs are in the schemas and in release.json.",
+            "Files may be those of the warehouse itself: they are not to be written to.",
             "",
             "Tables, and how many rows they have:",
             *listed,

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import polars as pl
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,7 +27,7 @@ from warehouse.errors import UsageError
 from warehouse.releases import releases, whole_release
 from warehouse.releases.reading import published
 from warehouse.releases.releases import Release
-from warehouse.releases.whole_release import UNDATED, day_key, export_database, export_folder
+from warehouse.releases.whole_release import export_database, export_folder
 from warehouse.store.store import Store, write_parquet
 
 CONTENT: dict[str, Any] = {
@@ -73,9 +75,12 @@ def exported(store: Store, first: Release, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
+def quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
 def files_in(folder: Path, made: Table) -> list[Path]:
-    found = folder / f"{made.name}.parquet"
-    return [found] if made.partition is None else sorted((folder / made.name).glob("*/*.parquet"))
+    return sorted((folder / made.name).rglob("*.parquet"))
 
 
 # ---- plain files
@@ -94,24 +99,30 @@ def test_every_table_is_there_with_its_rows_and_its_schema(store: Store, first: 
                 assert fields[column.name].type == arrow.ARROW_TYPES[column.dtype]
                 assert fields[column.name].metadata.get(b"unit", b"").decode() == (column.unit or "")
                 assert fields[column.name].metadata[b"doc"].decode() == column.doc
-    assert {path.name for path in exported.iterdir() if path.suffix != ".parquet"} == {
-        "README.txt",
-        "release.json",
-        *(made.name for made in published() if made.partition),
-    }
+    names = {path.name for path in exported.iterdir()}
+    assert names == {"README.txt", "release.json", *(made.name for made in published())}
 
 
 def test_days_are_folders_that_are_called_as_no_column_is(exported: Path) -> None:
-    assert sorted(path.name for path in (exported / "jobs").iterdir()) == [
-        "day=2018-02-08",
-        "day=2018-02-09",
-        f"day={UNDATED}",
-    ]
-    assert sorted(path.name for path in (exported / "quarantine").iterdir()) == [
-        "of_day=2018-02-09",
-        f"of_day={UNDATED}",
-    ]
-    assert [made.name for made in published() if day_key(made) in made.column_names] == []
+    days = ["2018-02-08", "2018-02-09", "undated"]
+    assert sorted(path.name for path in (exported / "jobs").iterdir()) == [f"day={day}" for day in days]
+    assert sorted(path.name for path in (exported / "quarantine").iterdir()) == days[1:]
+    assert [path.parent.name for path in files_in(exported, table("applications"))] == ["applications"]
+    assert [path.name for path in (exported / "samples").iterdir()] == ["empty.parquet"]
+
+
+@pytest.mark.parametrize("name", ["jobs", "quarantine", "applications", "samples"])
+def test_every_reader_reads_a_folder_as_it_is(store: Store, first: Release, exported: Path, name: str) -> None:
+    made, folder = table(name), exported / name
+    count = read(store, first, name).height
+    names = list(made.column_names)
+    day = ["day"] if name == "jobs" else []
+    for found in (pl.read_parquet(folder), duckdb.sql(f"from '{quoted(folder)}/**/*.parquet'").pl()):
+        assert (found.columns, found.height) == (names + day, count)
+    assert list(pd.read_parquet(folder).columns) == names + day
+    assert len(pd.read_parquet(folder)) == count
+    for arranged in (ds.dataset(folder), ds.dataset(folder, partitioning="hive")):
+        assert (arranged.count_rows(), arranged.schema.names[: len(names)]) == (count, names)
 
 
 def test_files_are_the_releases_own_unless_copied(store: Store, first: Release, exported: Path, tmp_path: Path) -> None:
@@ -144,7 +155,7 @@ def test_it_says_which_release_it_is(first: Release, exported: Path) -> None:
     assert told["release"]["release_id"] == first.release_id
     assert told["tables"]["jobs"]["row_count"] == COUNTS["jobs"]
     for name, known in told["tables"].items():
-        assert (exported / known["place"]).exists()
+        assert (exported / name).is_dir()
         assert [column["name"] for column in known["columns"]] == list(table(name).column_names)
 
 
