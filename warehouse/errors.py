@@ -40,3 +40,9 @@ class NothingToDo(IosigError):
     """All that was asked for is done already."""
 
     exit_code = 5
+
+
+class MachineFault(IosigError):
+    """What the machine or its disk does not give: space, rights, memory, sound files, a server."""
+
+    exit_code = 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import uuid
@@ -16,12 +17,13 @@ def moved_into_place(path: Path) -> Iterator[Path]:
 
     What lay at `path` is replaced (a file) or must not exist (a folder). After an error nothing is left.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
         yield temporary
         _flush(temporary)
         os.replace(temporary, path)
+        synced(path.parent)
     finally:
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
@@ -33,9 +35,20 @@ def _flush(path: Path) -> None:
     """Have the bytes on disk before the name points to them."""
     if path.is_dir():
         for child in path.rglob("*"):
-            if child.is_file():
-                _flush(child)
-        return
+            synced(child)
+    synced(path)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, names on disk; nothing is done where it is there."""
+    if not path.is_dir():
+        make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        synced(path.parent)
+
+
+def synced(path: Path) -> None:
+    """Have a file's bytes, or a folder's names, on disk: a power cut takes neither back."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -46,6 +59,12 @@ def _flush(path: Path) -> None:
 def make_read_only(path: Path) -> None:
     """Take from everybody the right to write to a file, and give nobody another one."""
     path.chmod(path.stat().st_mode & 0o444)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, as hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sweep_temporaries(folder: Path) -> None:

@@ -7,6 +7,7 @@
 - `expand`: `iosig expand`.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
+- `faults` (`machine_fault`): Whose fault it is: what libraries raise, as one sentence with a remedy.
 - `land`: `iosig land`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
 - `network`: `iosig network`.
@@ -22,6 +23,7 @@
 - `run`: `iosig run`.
 - `serve`: `iosig serve`.
 - `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
+- `upkeep`: `iosig verify`, `iosig repair`, `iosig relocate` and `iosig upgrade`.
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
 """
 

@@ -43,7 +43,9 @@ SUBCOMMANDS = {
         "Draw what a release holds: an application's signature, with its samples and bursts.",
     ),
     "predict": ("flows.command.predict", "Predict the period of I/O phases while the run goes on."),
+    "relocate": ("flows.command.upkeep", "Have Iceberg metadata name the folder to which a warehouse was moved."),
     "releases": ("flows.command.releases", "List the releases."),
+    "repair": ("flows.command.upkeep", "Make anew what is damaged in a warehouse, and say what is lost."),
     "replay": ("flows.command.replay", "Replay a trace with real processes and files."),
     "rollback": ("flows.command.releases", "Make an earlier release the current one again."),
     "run": ("flows.command.run", "Run the night: stage, samples, transforms, checks, release."),
@@ -53,8 +55,13 @@ SUBCOMMANDS = {
         "studies.command",
         "Measure how well methods do where the truth is known, and what periods are worth to a scheduler.",
     ),
+    "upgrade": ("flows.command.upkeep", "Bring a warehouse of an older iosig to the form that this one reads."),
+    "verify": ("flows.command.upkeep", "Say which files of a warehouse are not as they were written."),
 }
-_EPILOG = "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, 1 a bug."
+_EPILOG = (
+    "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, "
+    "6 the machine (disk, rights, memory, damage), 1 a bug."
+)
 
 
 class _Lazy(click.Group):
@@ -68,6 +75,20 @@ class _Lazy(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(SUBCOMMANDS[cmd_name][0]), f"{cmd_name}_command")
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; where the machine fails it, raise what to tell of it."""
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort, click.ClickException, IosigError, BrokenPipeError):
+            raise
+        except Exception as error:
+            from flows.command.faults import machine_fault
+
+            fault = machine_fault(error, ctx.params["warehouse"])
+            if fault is None:
+                raise
+            raise fault from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

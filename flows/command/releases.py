@@ -56,7 +56,7 @@ def releases_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
 @click.pass_obj
 def rollback_command(obj: tuple[Store, Path | None], release_id: str) -> int:
     """Make an earlier release the current one again; nothing is deleted."""
-    from warehouse.releases.releases import rollback
+    from warehouse.releases.publishing import rollback
     from warehouse.store.store import locked
 
     with locked(obj[0]):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.command.printing import bytes_text, show
-from warehouse.releases.reading import opened, published
-from warehouse.releases.releases import Release
+from warehouse.releases.reading import opened
+from warehouse.releases.releases import Release, published
 from warehouse.store.store import DEFAULT_ROOT, Store
 
 if TYPE_CHECKING:

@@ -77,7 +77,7 @@ class Landings:
         found = [lot for name in names if (lot := landing.find(self._store, name)) is not None]
         self._names |= {lot.landing_id for lot in found}
         self._changed_ns = changed_ns if is_settled else None
-        return self._latest(sorted(found, key=lambda lot: (lot.generation, lot.landed_at, lot.landing_id)))
+        return self._latest(sorted(found, key=lambda lot: (lot.generation, lot.sequence, lot.landing_id)))
 
     def _latest(self, found: Sequence[Landing]) -> list[Landing]:
         latest: dict[str, Landing] = {}
@@ -85,7 +85,7 @@ class Landings:
             if lot.generation >= self._generations.get(lot.content_sha256, 0):
                 self._generations[lot.content_sha256] = lot.generation
                 latest[lot.content_sha256] = lot
-        return sorted(latest.values(), key=lambda lot: (lot.landed_at, lot.landing_id))
+        return sorted(latest.values(), key=lambda lot: (lot.sequence, lot.landing_id))
 
 
 class JobLog:
@@ -117,7 +117,7 @@ class JobLog:
 
     def runs(self, cluster: str | None = None) -> pl.DataFrame:
         """Return the job's rows of `jobs` that have a start, the latest first; of one cluster if it is given."""
-        kept = sorted(self._records.values(), key=lambda it: (it[0].landed_at, it[0].landing_id))
+        kept = sorted(self._records.values(), key=lambda it: (it[0].sequence, it[0].landing_id))
         records = [
             rows.with_columns(pl.lit(order, pl.Int64).alias("part_order"), pl.lit(lot.landing_id).alias("landing_id"))
             for order, (lot, rows) in enumerate(kept)

@@ -26,8 +26,8 @@ from warehouse.store.store import Store
 
 #: flushes that are handed over at a time: bounds the memory
 MOST_FLUSHES = 1024
-#: a landing is told of so much later than it says at the most
-_LATEST = timedelta(hours=1)
+#: landings that may be under way at once: one that began before others may be seen after them
+_LATEST = 500
 
 
 def micros(instant: datetime) -> int:
@@ -174,9 +174,11 @@ class LandedPollFeed(PollFeed):
         merged, held = merged_from(job.started_at, settings, params, position)
         super().__init__(job.followed_id, job.cluster, job.job_id, job.filesystem, merged, params, clock)
         self.is_over = bool(held and held["is_over"])
-        told: Mapping[str, Any] = held["source"] if held else {"since": "", "read": [], "open": {}}
-        self._since: str = told["since"]
-        self._read: dict[str, str] = dict.fromkeys(told["read"], "")
+        told: Mapping[str, Any] = held["source"] if held else {"read": [], "open": {}}
+        self._since: int = told.get("since_sequence", 0)
+        # what a position of iosig 0.1 says instead
+        self._since_at: str = told.get("since", "")
+        self._read: dict[str, int | None] = dict.fromkeys(told["read"])
         self._opened: dict[str, str] = dict(told["open"])
         self._store = store
         self._watched = WatchedJob(store, settings, job)
@@ -202,10 +204,10 @@ class LandedPollFeed(PollFeed):
         """Note which files of new landings hold polls of the run's days that were not read before."""
         for landing, part in polls_of_days(new, job.started_at, job.ended_at):
             name = landing.landing_id
-            is_read = name in self._read or landing.landed_at <= self._since
+            is_read = name in self._read or landing.sequence <= self._since or landing.landed_at <= self._since_at
             if is_read and name not in self._opened:
                 if name in self._read:
-                    self._read[name] = landing.landed_at
+                    self._read[name] = landing.sequence
                 continue
             lot = self._lots.setdefault(name, _Lot(landing, {}, self._opened.get(name)))
             lot.files.setdefault(str(part.day), []).append(self._store.root / part.path)
@@ -230,7 +232,7 @@ class LandedPollFeed(PollFeed):
         """Read a day's files that are new, all together."""
         lots = sorted(
             (lot for lot in self._lots.values() if day in lot.files),
-            key=lambda lot: (lot.landing.landed_at, lot.landing.landing_id),
+            key=lambda lot: (lot.landing.sequence, lot.landing.landing_id),
         )
         found = [(lot, self._rows(lot.files[day], self._merged.started_us)) for lot in lots]
         yield from self._pushed(pl.concat(rows for _, rows in found))
@@ -264,15 +266,12 @@ class LandedPollFeed(PollFeed):
     # ---- the position
 
     def _forget(self) -> None:
-        """Leave those landings that were read whole to their time of landing."""
+        """Leave those landings that were read whole to their place in the order of landing."""
         for lot in self._lots.values():
-            self._read.setdefault(lot.landing.landing_id, lot.landing.landed_at)
-        newest = max(self._read.values(), default="")
-        if newest:
-            self._since = max(
-                self._since, (datetime.fromisoformat(newest) - _LATEST).isoformat(timespec="microseconds")
-            )
-        self._read = {name: at for name, at in self._read.items() if not at or at > self._since}
+            self._read.setdefault(lot.landing.landing_id, lot.landing.sequence)
+        newest = max((place for place in self._read.values() if place is not None), default=0)
+        self._since = max(self._since, newest - _LATEST)
+        self._read = {name: place for name, place in self._read.items() if place is None or place > self._since}
         for name in [name for name, lot in self._lots.items() if self._is_done(lot)]:
             del self._lots[name]
         self._told = None
@@ -291,7 +290,12 @@ class LandedPollFeed(PollFeed):
             read = [name for name in dict.fromkeys([*self._read, *done]) if name not in open_lots]
             waiting = [lot.last_us for lot in self._lots.values() if lot.last_us > self._merged.closed_us]
             self._settled_us = min(waiting, default=1 << 62)
-            self._told = {"since": self._since, "read": read, "open": {**open_lots, **self._opened}}
+            self._told = {
+                "since_sequence": self._since,
+                "since": self._since_at,
+                "read": read,
+                "open": {**open_lots, **self._opened},
+            }
         return self._told
 
 

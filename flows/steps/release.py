@@ -10,8 +10,9 @@ import polars as pl
 from flows.steps import plan as planning
 from flows.steps.run import Run, Work
 from warehouse.contracts.quality import QUALITY
-from warehouse.releases import releases
-from warehouse.releases.releases import Draft, Release
+from warehouse.releases import publishing
+from warehouse.releases.publishing import Draft
+from warehouse.releases.releases import Release
 
 
 def release(run: Run, works: Iterable[Work]) -> Release:
@@ -35,6 +36,6 @@ def release(run: Run, works: Iterable[Work]) -> Release:
         for table, files in work.files(run).items()
         if table.is_published
     }
-    published = releases.publish(run.store, draft, built)
+    published = publishing.publish(run.store, draft, built)
     shutil.rmtree(run.folder, ignore_errors=True)
     return published

@@ -11,14 +11,23 @@ import polars as pl
 
 from tests.sql.given import DAY, rows
 from warehouse.contracts import Table, frames, table
-from warehouse.releases import releases
-from warehouse.releases.releases import Draft, Release
+from warehouse.releases import publishing, releases
+from warehouse.releases.publishing import Draft
+from warehouse.releases.releases import Release
 from warehouse.store.store import Store, write_parquet
 
 _NUMBER = count()
 
 #: a table's days as text; a day with an empty text has no rows any more
 Content = Mapping[int | None, str]
+
+FIRST: dict[str, Content] = {
+    "jobs": {8: "job_id \n 80 \n 81", 9: "job_id \n 90", None: "job_id ended_at \n run ."},
+    "poll_days": {8: "filesystem \n lake", 9: "filesystem \n lake"},
+    "applications": {None: "application_id \n a/x/1 \n b/y/2"},
+    "rejects": {None: ""},
+}
+SECOND: dict[str, Content] = {"jobs": {9: "job_id \n 91", 10: "job_id \n 100"}}
 
 
 def on(number: int | None) -> date | None:
@@ -58,7 +67,7 @@ def publish(store: Store, name: str, content: Mapping[str, Content], *, inputs: 
     """Build and publish tables, by name."""
     folder = store.builds / name
     files = {known: built(folder, table(known), days) for known, days in content.items()}
-    return releases.publish(store, draft(name, inputs), files)
+    return publishing.publish(store, draft(name, inputs), files)
 
 
 def read(store: Store, release: Release, name: str) -> pl.DataFrame:

@@ -19,6 +19,7 @@ RELEASES = Table(
     key=("release_id", "created_at"),
     columns=(
         Column("release_id", "text", "The release: its last day and a fingerprint of all that went into it."),
+        Column("sequence", "int", "The release's place in the history, from 1, whatever the clock said.", low=1),
         Column("created_at", "instant", "When the release was made."),
         Column("kind", "text", "How it came about.", choices=("run", "rollback")),
         Column("parent_release_id", "text", "The release on which it builds.", nullable=True),

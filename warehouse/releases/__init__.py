@@ -1,10 +1,19 @@
 """Releases: immutable, named sets of snapshots, and how they are read.
 
-- `catalogue`: The Iceberg catalogue: versions of published tables, in an SQLite file beside them.
+- `catalogue` (`changed_at_once`, `replace`, `tag`): The Iceberg catalogue: versions of published tables, in an SQLite
+  file beside them.
 - `export` (`export_table`, `write_table`, `write_csv`, `json_text`): Plain files out of a release: Parquet or CSV.
-- `reading` (`opened`, `published`): Reading a release: DuckDB over its Parquet files, read-only.
-- `releases` (`Release`, `find`, `day_of`, `current`): Releases: named, immutable sets of snapshots.
+- `links` (`link_latest`, `write_linked`): `latest/`: the current release as plain files.
+- `locations` (`location_of`, `metadata_locations`): Where the catalogue says that metadata lie.
+- `publishing` (`publish`, `rollback`, `complete`, `Draft`): What a run built becomes a release, all tables at once.
+- `reading` (`opened`): Reading a release: DuckDB over its Parquet files, read-only.
+- `releases` (`Release`, `find`, `day_of`, `current`, `published`): Releases: named, immutable sets of snapshots.
+- `relocating` (`relocate`): Metadata name the folder in which a warehouse lies now.
+- `repairing` (`repair`): What is damaged is made anew where it can be, and what is lost is told.
+- `seals` (`seal`, `sealed`): The SHA-256 of every file that a release added.
 - `sentences` (`sentence`, `description`): What DuckDB says, in the words of the release's tables and columns.
 - `statements` (`require_reading`, `described_table`): What a query may be: one statement that reads.
+- `upgrading` (`upgrade`, `needs`): A warehouse of an older form becomes one of this form.
+- `verifying` (`verify`, `Damage`): Whether what lies in a warehouse is what was written.
 - `whole_release` (`export_folder`, `export_database`): A release as plain files, or as one DuckDB file.
 """

@@ -1,14 +1,17 @@
 """The Iceberg catalogue: versions of published tables, in an SQLite file beside them.
 
-Every location in it starts with `warehouse://`, which is resolved against the folder in which the
-catalogue lies now, so a warehouse can be moved or copied as a whole.
+Locations are absolute, as every reader of Iceberg resolves them. So they name the folder in which the warehouse lay
+when they were written: where it was moved or copied since, we look below its own folder instead, and
+`warehouse.releases.relocating` mends them for others.
 """
 
 from __future__ import annotations
 
+import io
 import os
-import warnings
-from datetime import date
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,68 +19,130 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, In, IsNull, Or
-from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO, parquet_files_to_data_files
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import Table as IcebergTable, TableProperties
+from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.transforms import IdentityTransform
 
 from warehouse.contracts import Table, arrow, frames
-from warehouse.placing import moved_into_place
-from warehouse.store.store import Store, write_json
+from warehouse.placing import moved_into_place, synced
+from warehouse.releases.locations import NAMESPACE, location_of, metadata_locations, root_before
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Sequence
 
+    from pyiceberg.manifest import DataFile
     from pyiceberg.typedef import Properties
 
-SCHEME = "warehouse://"
-NAMESPACE = "published"
+NAME = "iosig"
 _ROOT = "iosig.root"
-_FINGERPRINT = "iosig.fingerprint"
+_BEFORE = "iosig.root-before"
+#: each commit leaves one metadata file of a table: so many earlier ones are kept
+_KEPT_VERSIONS = 20
+_HINT = "version-hint.text"
+_EPOCH = date(1970, 1, 1)
 
 
-class MovableFileIO(PyArrowFileIO):
-    """Local files whose locations are relative to the warehouse's folder."""
+class _SyncedStream(io.FileIO):
+    """A file whose bytes and name are on disk once it is closed."""
+
+    def close(self) -> None:
+        if not self.closed:
+            os.fsync(self.fileno())
+            super().close()
+            synced(Path(str(self.name)).parent)
+
+
+class _SyncedFile(PyArrowFile):
+    """A local file that is written to stay."""
+
+    def create(self, overwrite: bool = False) -> _SyncedStream:
+        """Open the file for writing; without `overwrite` it must not be there yet."""
+        Path(self._path).parent.mkdir(parents=True, exist_ok=True)
+        return _SyncedStream(self._path, "wb" if overwrite else "xb")
+
+
+class WarehouseFileIO(PyArrowFileIO):
+    """Local files, found below the warehouse's own folder wherever it lay when they were named."""
 
     @staticmethod
     def parse_location(location: str, properties: Properties = {}) -> tuple[str, str, str]:  # noqa: B006
-        """Return (scheme, netloc, path) of a location, `warehouse://` resolved."""
-        if location.startswith(SCHEME):
-            return "file", "", os.path.join(properties[_ROOT], location.removeprefix(SCHEME))
+        """Return (scheme, netloc, path) of a location."""
+        before = properties.get(_BEFORE)
+        if before and location.startswith(f"{before}/"):
+            location = properties[_ROOT] + location.removeprefix(before)
         return PyArrowFileIO.parse_location(location, properties)
+
+    def new_output(self, location: str) -> PyArrowFile:
+        """Return a file to be written, which is on disk when it is closed."""
+        scheme, netloc, path = self.parse_location(location, self.properties)
+        return _SyncedFile(location, path, self.fs_by_scheme(scheme, netloc))
 
 
 def open_catalogue(store: Store) -> SqlCatalog:
     """Open the warehouse's catalogue; it comes into being on first use."""
     store.root.mkdir(parents=True, exist_ok=True)
+    root, before = location_of(store.root), root_before(store)
     catalogue = SqlCatalog(
-        "iosig",
+        NAME,
         **{
             "uri": f"sqlite:///{store.catalogue.resolve()}",
-            "warehouse": SCHEME,
-            "py-io-impl": f"{MovableFileIO.__module__}.{MovableFileIO.__qualname__}",
-            _ROOT: str(store.root.resolve()),
+            "warehouse": root,
+            "py-io-impl": f"{WarehouseFileIO.__module__}.{WarehouseFileIO.__qualname__}",
+            _ROOT: root,
+            _BEFORE: before or root,
         },
     )
     catalogue.create_namespace_if_not_exists(NAMESPACE)
     return catalogue
 
 
+def make_catalogue(store: Store) -> None:
+    """Make an empty catalogue."""
+    catalogue = SqlCatalog(NAME, uri=f"sqlite:///{store.catalogue.resolve()}", warehouse=location_of(store.root))
+    catalogue.create_namespace_if_not_exists(NAMESPACE)
+    catalogue.close()
+
+
+@contextmanager
+def changed_at_once(store: Store) -> Iterator[SqlCatalog]:
+    """Open the catalogue to change several tables: all changes are seen together on leaving, or none after an error.
+
+    The metadata must name the warehouse's own folder.
+    """
+    catalogue = open_catalogue(store)
+    engine = catalogue.engine
+    try:
+        with engine.begin() as connection:
+            # each of the catalogue's commits becomes part of this one
+            catalogue.engine = connection  # type: ignore[assignment]
+            yield catalogue
+    finally:
+        catalogue.engine = engine
+        catalogue.close()
+
+
+def leave_hints(store: Store) -> None:
+    """Say beside each table which of its metadata is the current one, for readers that have no catalogue."""
+    for location in metadata_locations(store).values():
+        name = location.rsplit("/", 1)[1].removesuffix(".metadata.json")
+        folder = store.tables / location.rsplit("/", 3)[1] / "metadata"
+        hint = folder / _HINT
+        if folder.is_dir() and not (hint.is_file() and hint.read_text(encoding="utf-8") == name):
+            with moved_into_place(hint) as temporary:
+                temporary.write_text(name, encoding="utf-8")
+
+
 def ensure(catalogue: SqlCatalog, table: Table) -> IcebergTable:
     """Return the Iceberg table of a contract, made or widened to the contract's columns if need be."""
     identifier = (NAMESPACE, table.name)
-    schema = arrow.schema(table)
+    schema = _documented(table)
     try:
         found = catalogue.load_table(identifier)
     except NoSuchTableError:
-        with catalogue.create_table_transaction(
-            identifier, schema, f"{SCHEME}tables/{table.name}", PartitionSpec(), properties={"comment": table.grain}
-        ) as transaction:
-            if table.partition:
-                with transaction.update_spec() as spec:
-                    spec.add_field(table.partition, IdentityTransform(), table.partition)
-        return catalogue.load_table(identifier)
+        return _create(catalogue, table, schema)
     known = {field.name for field in found.schema().fields}
     # Rows that are there already have no value in a new column, whatever the contract asks of new ones.
     new = [field.with_nullable(True) for field in schema if field.name not in known]
@@ -87,65 +152,93 @@ def ensure(catalogue: SqlCatalog, table: Table) -> IcebergTable:
     return found
 
 
+def _documented(table: Table) -> pa.Schema:
+    """Return a table's schema with each column's unit in its doc: Iceberg knows of no units."""
+    units = {column.name: f" [{column.unit}]" if column.unit else "" for column in table.columns}
+    docs = {column.name: column.doc + units[column.name] for column in table.columns}
+    return pa.schema([field.with_metadata({"doc": docs[field.name]}) for field in arrow.schema(table)])
+
+
+def _create(catalogue: SqlCatalog, table: Table, schema: pa.Schema) -> IcebergTable:
+    identifier = (NAMESPACE, table.name)
+    properties = {
+        "comment": table.grain,
+        TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: str(_KEPT_VERSIONS),
+        TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
+    }
+    location = f"{catalogue.properties['warehouse']}/tables/{table.name}"
+    with catalogue.create_table_transaction(
+        identifier, schema, location, PartitionSpec(), properties=properties
+    ) as made:
+        # our files have no field ids: readers find their columns by name
+        mapping = made.table_metadata.schema().name_mapping.model_dump_json()
+        made.set_properties(**{TableProperties.DEFAULT_NAME_MAPPING: mapping})
+        if table.partition:
+            with made.update_spec() as spec:
+                spec.add_field(table.partition, IdentityTransform(), table.partition)
+    return catalogue.load_table(identifier)
+
+
 def replace(
     catalogue: SqlCatalog,
-    store: Store,
     table: Table,
-    built: Mapping[date | None, Path],
+    locations: Sequence[str],
     *,
-    base_snapshot: int | None,
-    fingerprint: str,
-) -> int | None:
-    """Replace a table's days (the whole table, if it has no partition) by built files, on top of a snapshot.
+    days: Collection[date | None] | None,
+    tag: str,
+) -> int:
+    """Replace days of a table, all of it if `days` is None, by Parquet files of its own; return the snapshot's id.
 
-    `built` maps a day to its Parquet file (no file where the day has no rows). The files become the
-    table's own. What a crashed run left above `base_snapshot` is dropped. Returns the new snapshot's id, None
-    where the table has never had a row.
+    It is one snapshot, be there rows or not, with a tag.
     """
-    if base_snapshot is None and not any(_has_rows(path) for path in built.values()):
-        return None
     iceberg = ensure(catalogue, table)
-    head = iceberg.current_snapshot()
-    if base_snapshot is not None and head is not None and head.snapshot_id != base_snapshot:
-        iceberg.manage_snapshots().set_current_snapshot(base_snapshot).commit()
-        iceberg = catalogue.load_table((NAMESPACE, table.name))
-    locations = [_adopt(store, table, day, path, fingerprint) for day, path in built.items() if _has_rows(path)]
-    properties = {_FINGERPRINT: fingerprint}
-    with warnings.catch_warnings(), iceberg.transaction() as transaction:
-        # A day that is new has nothing to be deleted.
-        warnings.filterwarnings("ignore", "Delete operation did not match any records")
-        if iceberg.current_snapshot() is not None:
-            whole = table.partition is None or base_snapshot is None
-            scope = AlwaysTrue() if whole else _days(table, list(built))
-            transaction.delete(scope, snapshot_properties=properties)
-        if locations:
-            transaction.add_files(locations, snapshot_properties=properties)
-    snapshot = iceberg.current_snapshot()
-    return snapshot.snapshot_id if snapshot else None
+    gone = [file for file in _data_files(iceberg) if days is None or _day_of(file) in days]
+    with iceberg.transaction() as transaction:
+        with transaction.update_snapshot().overwrite() as snapshot:
+            for file in gone:
+                snapshot.delete_data_file(file)
+            for file in parquet_files_to_data_files(iceberg.io, transaction.table_metadata, iter(locations)):
+                snapshot.append_data_file(file)
+        ManageSnapshots(transaction).create_tag(snapshot.snapshot_id, tag).commit()
+    return snapshot.snapshot_id
 
 
-def _has_rows(path: Path) -> bool:
-    return path.is_file() and pq.read_metadata(path).num_rows > 0
+def _data_files(table: IcebergTable) -> list[DataFile]:
+    return [task.file for task in table.scan().plan_files()] if table.current_snapshot() else []
 
 
-def _days(table: Table, days: list[date | None]) -> BooleanExpression:
-    dated = [day for day in days if day is not None]
-    column = table.partition or ""
-    among: BooleanExpression = In(column, dated) if dated else AlwaysFalse()  # type: ignore
-    return Or(among, IsNull(column)) if None in days else among  # type: ignore
+def _day_of(file: DataFile) -> date | None:
+    days = file.partition[0] if len(file.partition) else None
+    return None if days is None else _EPOCH + timedelta(days=days)
 
 
-def _adopt(store: Store, table: Table, day: date | None, path: Path, fingerprint: str) -> str:
-    """Bring a built file into the table's own folder and return its location.
+def adopt(store: Store, table: Table, day: date | None, path: Path, fingerprint: str) -> str | None:
+    """Bring a built file into the table's own folder and return its location; None where it has no rows.
 
     Whoever wrote the file, and whenever: it is held to the contract once more, so that nothing else is published.
     """
+    if not path.is_file() or not pq.read_metadata(path).num_rows:
+        return None
     frames.require_file(path, table)
-    place = f"tables/{table.name}/data/{day.isoformat() if day else 'undated'}-{fingerprint}.parquet"
-    target = store.root / place
-    with moved_into_place(target) as temporary:
+    place = data_place(table, day, fingerprint)
+    with moved_into_place(store.root / place) as temporary:
         os.link(path, temporary)
-    return SCHEME + place
+    return f"{location_of(store.root)}/{place}"
+
+
+def data_place(table: Table, day: date | None, fingerprint: str) -> str:
+    """Return where a day of a table lies that a run made, below the warehouse's root."""
+    return f"tables/{table.name}/data/{day.isoformat() if day else 'undated'}-{fingerprint}.parquet"
+
+
+def tag(catalogue: SqlCatalog, table_name: str, snapshot_id: int, name: str) -> None:
+    """Give a snapshot of a table a name, and make it the table's current one."""
+    table = catalogue.load_table((NAMESPACE, table_name))
+    changes = table.manage_snapshots().create_tag(snapshot_id, name)
+    head = table.current_snapshot()
+    if head is None or head.snapshot_id != snapshot_id:
+        changes = changes.set_current_snapshot(snapshot_id)
+    changes.commit()
 
 
 def snapshot_files(catalogue: SqlCatalog, table_name: str, snapshot_id: int) -> list[str]:
@@ -156,17 +249,5 @@ def snapshot_files(catalogue: SqlCatalog, table_name: str, snapshot_id: int) -> 
     table = catalogue.load_table((NAMESPACE, table_name))
     tasks = list(table.scan(snapshot_id=snapshot_id).plan_files())
     assert not any(task.delete_files for task in tasks)
-    return sorted(task.file.file_path.removeprefix(SCHEME) for task in tasks)
-
-
-def reset(catalogue: SqlCatalog, table_name: str, snapshot_id: int) -> None:
-    """Make an earlier snapshot of a table its current one."""
-    table = catalogue.load_table((NAMESPACE, table_name))
-    head = table.current_snapshot()
-    if head is None or head.snapshot_id != snapshot_id:
-        table.manage_snapshots().set_current_snapshot(snapshot_id).commit()
-
-
-def remember_files(store: Store, table_name: str, snapshot_id: int, files: list[str]) -> None:
-    """Write a snapshot's file list beside the catalogue, so that readers need no Iceberg library."""
-    write_json(files, store.root / "snapshot_files" / f"{table_name}-{snapshot_id}.json")
+    places = (task.file.file_path.removeprefix(table.metadata.location) for task in tasks)
+    return sorted(f"tables/{table_name}{place}" for place in places)

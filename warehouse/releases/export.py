@@ -18,8 +18,8 @@ from pyarrow import csv
 from warehouse.contracts import Table, arrow
 from warehouse.errors import UsageError
 from warehouse.placing import moved_into_place
-from warehouse.releases.reading import opened, published, rows_of
-from warehouse.releases.releases import Release
+from warehouse.releases.reading import opened, rows_of
+from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store
 
 _BATCH_ROWS = 100_000

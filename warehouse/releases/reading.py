@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.contracts import TABLES, Dtype, Table, table as contract
+from warehouse.contracts import Dtype, Table, table as contract
 from warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.releases import releases
-from warehouse.releases.releases import Release
+from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -28,11 +28,6 @@ _DUCKDB_TYPES: dict[Dtype, str] = {
     "reals": "double[]",
     "ints": "bigint[]",
 }
-
-
-def published() -> list[Table]:
-    """Return the tables that a release holds."""
-    return [table for table in TABLES if table.is_published and table.name != "releases"]
 
 
 #: inputs that are too large to be copied into releases; a query that names one reads the release's landings

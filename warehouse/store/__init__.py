@@ -1,5 +1,6 @@
 """What lies in a warehouse's folder: landed inputs, built tables, the journal of what is followed.
 
+- `form` (`require_form`, `mark_form`): The number of a warehouse's form.
 - `journal` (`Journal`, `State`, `Range`): The journal of what is followed: predictions, and the state to go on from.
 - `landing` (`Landing`, `Part`, `Landed`, `land_batches`): Landing: an input becomes landed tables once.
 - `models` (`expose`, `expose_parts`, `select`, `expose_frame`): Running the SQL models: one SELECT a file.

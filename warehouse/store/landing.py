@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
-import json
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,10 +19,11 @@ from warehouse.contracts import Table
 from warehouse.contracts.polls import POLLS
 from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.quality import REJECTS
-from warehouse.errors import InputRefused
-from warehouse.placing import moved_into_place, sweep_temporaries
+from warehouse.errors import InputRefused, MachineFault
+from warehouse.placing import make_folder, moved_into_place, sha256_of, sweep_temporaries
 from warehouse.sources.protocol import Batch, Head, Reading, Source, input_name, named, owner, recognize
-from warehouse.store.store import Store, write_json, write_parquet
+from warehouse.store.form import mark_form, require_form
+from warehouse.store.store import Store, read_json, write_json, write_parquet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,6 +50,8 @@ class Part:
     path: str
     day: str | None
     row_count: int
+    byte_count: int
+    sha256: str
     first: tuple[str, str, str] | None = None
     last: tuple[str, str, str] | None = None
     longest_interval_s: float = 0.0
@@ -56,9 +59,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """What is known of one landed input; `generation` counts how often it was landed anew."""
+    """What is known of one landed input.
+
+    `generation` counts how often it was landed anew; `sequence` is its place in the order of landing, from 1, whatever
+    the clock said at `landed_at`.
+    """
 
     landing_id: str
+    sequence: int
     generation: int
     source_file: str
     content_sha256: str
@@ -87,19 +95,23 @@ class Landed:
 
 def ledger(store: Store) -> list[Landing]:
     """Return every landing that counts, the latest generation of each content, in the order of landing."""
+    require_form(store)
     latest: dict[str, Landing] = {}
     for manifest in store.landed.glob(f"*/{_MANIFEST}"):
         landing = _read_manifest(manifest)
         known = latest.get(landing.content_sha256)
         if known is None or known.generation < landing.generation:
             latest[landing.content_sha256] = landing
-    return sorted(latest.values(), key=lambda landing: (landing.landed_at, landing.landing_id))
+    return sorted(latest.values(), key=lambda landing: (landing.sequence, landing.landing_id))
 
 
 def _read_manifest(path: Path) -> Landing:
-    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    parts = tuple(_part(part) for part in document.pop("parts"))
-    return Landing(**document, parts=parts)
+    document: dict[str, Any] = read_json(path)
+    try:
+        parts = tuple(_part(part) for part in document.pop("parts"))
+        return Landing(**document, parts=parts)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise MachineFault(f"{path} is damaged: it is no manifest. `iosig repair` sets the landing aside.") from error
 
 
 def _part(document: dict[str, Any]) -> Part:
@@ -213,12 +225,15 @@ def _write(
 ) -> Landed:
     suffix = f"-{len(earlier)}" if earlier else ""
     landing_id = sha256[:_ID_DIGITS] + suffix
-    store.landed.mkdir(parents=True, exist_ok=True)
+    require_form(store)
+    mark_form(store)
+    make_folder(store.landed)
     with suppress(_NothingNew), _at_work(store, fcntl.LOCK_SH), moved_into_place(store.landed / landing_id) as folder:
         folder.mkdir()
         parts = list(_write_parts(folder, landing_id, source_file, batches))
         landing = Landing(
             landing_id=landing_id,
+            sequence=_next_sequence(store),
             generation=len(earlier),
             source_file=source_file,
             content_sha256=sha256,
@@ -248,6 +263,22 @@ def _at_work(store: Store, operation: int) -> Iterator[None]:
         yield
 
 
+def _next_sequence(store: Store) -> int:
+    """Return the next place in the order of landing; what was given and not used is left out."""
+    path = store.root / "landing.sequence"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        text = file.read()
+        last = int(text) if text.isdecimal() else max((lot.sequence for lot in ledger(store)), default=0)
+        file.seek(0)
+        # of one length always: it is never half of another number
+        file.write(f"{last + 1:016}")
+        file.flush()
+        os.fsync(file.fileno())
+    return last + 1
+
+
 def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Iterator[Batch]) -> Iterator[Part]:
     """Write batches as files; one is written while the next is read."""
     counts: Counter[str] = Counter()
@@ -266,12 +297,19 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
 
 def _write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
     write_parquet(rows, table, path)
-    place = f"landed/{landing_id}/{path.name}"
+    part = Part(
+        table=table.name,
+        path=f"landed/{landing_id}/{path.name}",
+        day=day,
+        row_count=rows.height,
+        byte_count=path.stat().st_size,
+        sha256=sha256_of(path),
+    )
     if table != POLLS:
-        return Part(table.name, place, day, rows.height)
+        return part
     first, last = _edges(rows)
     longest_s = float(rows.select("interval_s").max().item())
-    return Part(table.name, place, day, rows.height, first, last, longest_s)
+    return dataclasses.replace(part, first=first, last=last, longest_interval_s=longest_s)
 
 
 def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warehouse.errors import UsageError
+from warehouse.errors import MachineFault, UsageError
 from warehouse.placing import make_read_only, moved_into_place
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
             temporary,
             compression="zstd",
             row_group_size=_ROW_GROUP_ROWS,
+            write_page_checksum=True,
             use_dictionary=[column.name for column in table.columns if column.dtype in ("text", "date")],
         )
         make_read_only(temporary)
@@ -103,7 +104,9 @@ def join_parquet(
     schema = arrow.schema(table)
     with moved_into_place(path) as temporary:
         dictionaries = [column.name for column in table.columns if column.dtype in ("text", "date")]
-        with pq.ParquetWriter(temporary, schema, compression="zstd", use_dictionary=dictionaries) as writer:
+        with pq.ParquetWriter(
+            temporary, schema, compression="zstd", use_dictionary=dictionaries, write_page_checksum=True
+        ) as writer:
             for part in parts:
                 for batch in pq.ParquetFile(part).iter_batches(_ROW_GROUP_ROWS):
                     if kept is None:
@@ -120,6 +123,22 @@ def write_json(document: Any, path: Path) -> Path:
     with moved_into_place(path) as temporary:
         temporary.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return path
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON document of the warehouse says; raise MachineFault where it is torn."""
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise MachineFault(f"{path} is damaged: it is no JSON. `iosig repair` mends what it can.") from error
+
+
+def read_cache(path: Path) -> Any:
+    """Return what a JSON document says that can be made anew; None where it is torn or not there."""
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, FileNotFoundError):
+        return None
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,10 @@ from tests.budget import one_in
 from tests.flows.conftest import Night, pass_every_check
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.errors import GateFailed, NothingToDo, UsageError
-from warehouse.releases import releases
-from warehouse.releases.reading import count_differences, opened, published
-from warehouse.releases.releases import Release
+from warehouse.releases import publishing, releases
+from warehouse.releases.reading import count_differences, opened
+from warehouse.releases.releases import Release, published
+from warehouse.releases.verifying import verify
 from warehouse.store.store import Store
 
 DAYS = (date(2026, 3, 2), date(2026, 3, 3))
@@ -93,7 +95,7 @@ def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Q
     root = tmp_path_factory.mktemp("both-days")
     store = Store(root / "warehouse")
     shutil.copytree(landed_site.root, store.root)
-    publish = releases.publish
+    publish = publishing.publish
 
     def keep_what_is_built(*arguments: Any) -> Release:
         shutil.copytree(store.root, root / "built")
@@ -101,7 +103,7 @@ def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Q
 
     with pytest.MonkeyPatch.context() as monkeypatch:
         pass_every_check(monkeypatch)
-        monkeypatch.setattr(releases, "publish", keep_what_is_built)
+        monkeypatch.setattr(publishing, "publish", keep_what_is_built)
         return QuickNight(store, run(store), root / "built")
 
 
@@ -298,11 +300,8 @@ def built_site(both_days: QuickNight, tmp_path: Path) -> Store:
     return Store(tmp_path / "built")
 
 
-STAGES = ("replace", "remember_files", "snapshot_files", "ensure")
-
-
 # Each stage at its first call or at a later one, in turn: a run of the night is long.
-@pytest.mark.parametrize(("call", "stage"), one_in(4, zip((0, 3, 3, 0), STAGES, strict=True)))
+@pytest.mark.parametrize(("call", "stage"), one_in(4, [(0, "replace"), (3, "replace"), (0, "adopt"), (3, "adopt")]))
 @pytest.mark.usefixtures("quick_checks")
 def test_killed_while_publishing_the_next_run_ends_the_same(
     stage: str, call: int, built_site: Store, monkeypatch: pytest.MonkeyPatch
@@ -333,6 +332,28 @@ def test_killed_while_publishing_the_next_run_ends_the_same(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "stage"), [("catalogue", "leave_hints"), ("links", "link_latest"), ("seals", "seal")]
+)
+@pytest.mark.usefixtures("quick_checks")
+def test_killed_after_the_release_the_next_run_leaves_what_readers_need(
+    module: str, stage: str, built_site: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deadly(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(import_module(f"warehouse.releases.{module}"), stage, deadly)
+        with pytest.raises(Killed):
+            run(built_site)
+    assert releases.current(built_site) is not None
+    with pytest.raises(NothingToDo):
+        run(built_site)
+    assert verify(built_site) == []
+    assert pl.read_parquet(built_site.root / "latest" / "job_io").height == 8
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 def test_what_a_killed_run_left_behind_goes_when_another_plan_is_published(
     built_site: Store, monkeypatch: pytest.MonkeyPatch
@@ -357,7 +378,7 @@ def test_what_a_killed_run_left_behind_goes_when_another_plan_is_published(
 def test_killed_after_the_release_the_next_run_has_nothing_to_do(
     built_site: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    publish = releases.publish
+    publish = publishing.publish
 
     def deadly(*arguments: Any) -> None:
         publish(*arguments)

@@ -27,8 +27,7 @@ from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.quality import QUALITY, QUARANTINE
 from warehouse.errors import IosigError
 from warehouse.releases import releases
-from warehouse.releases.reading import published
-from warehouse.releases.releases import Release
+from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store
 
 #: a job whose times are in the wrong order

@@ -16,9 +16,9 @@ from tests.warehouse.releasing import draft, on, publish
 from warehouse.contracts import columns
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.releases import RELEASES, STALE_DAYS
-from warehouse.releases import catalogue, reading, releases
-from warehouse.releases.reading import count_differences, opened, published
-from warehouse.releases.releases import Release
+from warehouse.releases import catalogue, publishing, reading, releases
+from warehouse.releases.reading import count_differences, opened
+from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store, write_parquet
 
 FIRST: dict[str, Any] = {
@@ -188,8 +188,9 @@ def test_a_file_that_lacks_a_column_reads_as_null_there(tmp_path: Path, monkeypa
     frame = rows("stage.jobs", "job_id user \n 1 ann").select(old.column_names)
     write_parquet(frame.with_columns(ended_on=pl.lit(on(8))), old, path)
     with monkeypatch.context() as patch:
-        patch.setattr(releases, "contract", lambda _: old)
-        releases.publish(store, draft("old"), {"jobs": {on(8): path}})
+        patch.setattr(publishing, "contract", lambda _: old)
+        patch.setattr(publishing, "published", lambda: [old])
+        publishing.publish(store, draft("old"), {"jobs": {on(8): path}})
     release = publish(store, "new", {"jobs": {9: "job_id user account \n 2 bob physics"}})
     with opened(store, release) as connection:
         found = connection.sql("from jobs order by job_id").pl()

@@ -344,7 +344,7 @@ NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
 
 def part(first: tuple[float, str], last: tuple[float, str]) -> Part:
     begin, end = (((NOON + timedelta(seconds=at)).isoformat(), controller, "lake") for at, controller in (first, last))
-    return Part("polls", "", "2018-02-09", 9, begin, end)
+    return Part("polls", "", "2018-02-09", 9, 100, "", begin, end)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,142 @@
+"""`iosig verify`, `iosig repair`, `iosig relocate` and `iosig upgrade`: what keeps a warehouse sound for years."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flows.command.options import json_option
+from warehouse.errors import MachineFault, NothingToDo, UsageError
+from warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from warehouse.releases.verifying import Damage
+
+#: damaged files that are printed; JSON has all
+_MOST = 50
+
+
+@click.command("verify")
+@click.option("--all", "is_all", is_flag=True, help="Every release, not the current one alone.")
+@json_option
+@click.pass_obj
+def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) -> int:
+    """Read a release and all landings whole, and say which file is not as it was written.
+
+    Landed and released files, the metadata that name them, manifests, the catalogue and what is made from them.
+    """
+    from flows.command.printing import show_json
+    from warehouse.store.form import require_form
+
+    store = _existing(obj[0])
+    require_form(store)
+    damages = _verified(store, is_all)
+    if as_json:
+        show_json([asdict(damage) for damage in damages])
+    elif not damages:
+        click.echo(f"All is as it was written in {store.root}.")
+    else:
+        _show(damages)
+    return MachineFault.exit_code if damages else 0
+
+
+def _verified(store: Store, is_all: bool) -> list[Damage]:
+    from flows.command.printing import progress_bar
+    from warehouse.releases.verifying import verify
+
+    with progress_bar("Reading") as told:
+        return verify(store, is_all=is_all, told=told)
+
+
+def _show(damages: list[Damage]) -> None:
+    from flows.command.printing import show
+
+    more = f", the first {_MOST} of {len(damages):,}" if len(damages) > _MOST else ""
+    rows = [(damage.path, damage.problem, damage.remedy) for damage in damages[:_MOST]]
+    show(f"Damaged{more}", ("file", "it", "what to do"), rows)
+
+
+@click.command("repair")
+@json_option
+@click.pass_obj
+def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
+    """Make anew what is damaged where that can be, and say what is lost.
+
+    Damaged metadata: the last release that is sound becomes the current one, and the next run makes the later ones
+    anew. Damaged landings are set aside, so that their inputs can be landed again.
+    """
+    from flows.command.printing import show, show_json
+    from warehouse.releases.repairing import repair
+    from warehouse.store.form import require_form
+    from warehouse.store.store import locked
+
+    store = _existing(obj[0])
+    require_form(store)
+    with locked(store):
+        mended = repair(store, _verified(store, is_all=False))
+    if as_json:
+        show_json([asdict(each) for each in mended])
+    elif not mended:
+        raise NothingToDo(f"All is as it was written in {store.root}.")
+    else:
+        show("Repaired", ("file", "it", "what to do then"), [(m.path, m.outcome, m.remedy) for m in mended])
+    return 0
+
+
+@click.command("relocate")
+@click.pass_obj
+def relocate_command(obj: tuple[Store, Path | None]) -> int:
+    """Have a warehouse's Iceberg metadata name the folder in which it lies, after it was moved or copied.
+
+    iosig finds its files anyway; other readers of Iceberg need this. No data file is touched.
+    """
+    from warehouse.releases.relocating import relocate
+    from warehouse.store.form import require_form
+    from warehouse.store.store import locked
+
+    store = _existing(obj[0])
+    require_form(store)
+    with locked(store):
+        count = relocate(store)
+    if not count:
+        raise NothingToDo(f"The metadata name {store.root.resolve()} already.")
+    click.echo(f"{count:,} metadata files name {store.root.resolve()} now.")
+    return 0
+
+
+@click.command("upgrade")
+@click.option("--check", "is_check", is_flag=True, help="Say what it would take, and change nothing.")
+@click.pass_obj
+def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
+    """Bring a warehouse that an older iosig made to the form that this one reads.
+
+    Releases, their ids and their verdicts stay; they can be read meanwhile. An upgrade that was killed goes on.
+    """
+    from flows.command.printing import bytes_text, progress_bar
+    from warehouse.releases.upgrading import needs, upgrade
+    from warehouse.store.form import FORM
+    from warehouse.store.store import locked
+
+    store = _existing(obj[0])
+    found = needs(store)
+    if found is None:
+        raise NothingToDo(f"{store.root} has form {FORM} already.")
+    click.echo(
+        f"Form {found.form} to {FORM}: {found.written_file_count:,} small files ({bytes_text(found.written_bytes)}) are"
+        f" written anew, {found.read_file_count:,} ({bytes_text(found.read_bytes)}) read; about"
+        f" {found.duration_s:.0f} s, and {bytes_text(found.written_bytes)} of space."
+    )
+    if not is_check:
+        with locked(store), progress_bar("Upgrading") as told:
+            upgrade(store, told)
+        click.echo(f"{store.root} has form {FORM}.")
+    return 0
+
+
+def _existing(store: Store) -> Store:
+    if not store.exists:
+        raise UsageError(f"There is no warehouse in {store.root}.")
+    return store

@@ -1,0 +1,27 @@
+"""A warehouse with two small releases."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.warehouse.releasing import FIRST, SECOND, publish
+from warehouse.store.store import Store
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse with two releases; tests copy it."""
+    store = Store(tmp_path_factory.mktemp("published") / "warehouse")
+    publish(store, "first", FIRST, inputs=("l1", "l2"))
+    publish(store, "second", SECOND, inputs=("l3",))
+    return store.root
+
+
+@pytest.fixture
+def two(published: Path, tmp_path: Path) -> Store:
+    """A warehouse with two releases of its own."""
+    shutil.copytree(published, tmp_path / "two", symlinks=True)
+    return Store(tmp_path / "two")

@@ -1,0 +1,100 @@
+"""`latest/`: always exactly the current release, whoever reads it with whatever."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow.dataset as ds
+import pytest
+
+from tests.warehouse.releasing import publish, read
+from warehouse.contracts import table
+from warehouse.releases import links, publishing, releases
+from warehouse.store.store import Store
+
+READERS: dict[str, Callable[[Path], list[str]]] = {
+    "pandas": lambda folder: pd.read_parquet(folder)["job_id"].tolist(),
+    "polars": lambda folder: pl.read_parquet(folder)["job_id"].to_list(),
+    "duckdb": lambda folder: [
+        str(row[0]) for row in duckdb.sql(f"select job_id from read_parquet('{folder}/**/*.parquet')").fetchall()
+    ],
+    "arrow": lambda folder: ds.dataset(folder, partitioning="hive").to_table()["job_id"].to_pylist(),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_of_files_has_the_rows_of_the_current_release(two: Store, reader: str) -> None:
+    jobs = two.root / "latest" / "jobs"
+    assert sorted(READERS[reader](jobs)) == ["100", "80", "81", "91", "run"]
+    publish(two, "third", {"jobs": {8: "", 10: "job_id \n 101"}})
+    assert sorted(READERS[reader](jobs)) == ["101", "91", "run"]
+    publishing.rollback(two, "2018-02-09-first")
+    assert sorted(READERS[reader](jobs)) == ["80", "81", "90", "run"]
+
+
+def test_days_are_folders_and_every_table_is_there(two: Store) -> None:
+    latest = two.root / "latest"
+    days = sorted(path.name for path in (latest / "jobs").iterdir())
+    assert days == ["day=2018-02-08", "day=2018-02-09", "day=2018-02-10", "day=undated"]
+    assert sorted(path.name for path in latest.iterdir()) == sorted(each.name for each in releases.published())
+    assert pd.read_parquet(latest / "rejects").empty
+    assert set(pd.read_parquet(latest / "rejects").columns) == set(table("rejects").column_names)
+    seen = duckdb.sql(f"select distinct day from read_parquet('{latest}/jobs/**/*.parquet')")
+    assert {str(row[0]) for row in seen.fetchall()} == {"2018-02-08", "2018-02-09", "2018-02-10", "undated"}
+
+
+def test_a_table_with_a_column_of_that_name_keeps_it(two: Store) -> None:
+    rows = {9: "table_name \n jobs", None: "table_name \n polls"}
+    release = publish(two, "third", {"quarantine": rows})
+    folder = two.root / "latest" / "quarantine"
+    expected = sorted(map(str, read(two, release, "quarantine")["day"].to_list()))
+    assert sorted(map(str, pl.read_parquet(folder / "**/*.parquet")["day"].to_list())) == expected
+    assert sorted(str(day) for day in pd.read_parquet(folder)["day"]) == expected
+
+
+def test_files_are_links_and_carry_units_and_docs(two: Store) -> None:
+    publish(two, "third", {"rejects": {None: ""}})
+    (linked,) = (two.root / "latest" / "jobs" / "day=2018-02-10").iterdir()
+    (own,) = (path for path in releases.files_of(two, releases.find(two, None))["jobs"] if "2018-02-10" in path.name)
+    assert linked.stat().st_ino == own.stat().st_ino
+    field = ds.dataset(linked).schema.field("duration_s")
+    assert field.metadata[b"unit"] == b"s"
+    assert field.metadata[b"doc"]
+
+
+def test_no_pattern_finds_two_releases_and_no_folder_is_left_of_older_ones(two: Store) -> None:
+    for number in range(3):
+        publish(two, f"more{number}", {"jobs": {9: f"job_id \n {number}"}})
+    assert sorted(glob.glob("*/jobs", root_dir=two.root)) == ["latest/jobs", "tables/jobs"]
+    assert len(list(two.root.glob(".latest-*"))) == 2, "the one before stays for whoever reads it just now"
+
+
+def test_it_is_switched_in_one_step(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = READERS["polars"](two.root / "latest" / "jobs")
+
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(links, "link_or_copy", fail)
+        with pytest.raises(KeyboardInterrupt):
+            publish(two, "third", {"jobs": {9: ""}})
+    assert READERS["polars"](two.root / "latest" / "jobs") == before
+    publishing.complete(two)
+    assert "91" not in READERS["polars"](two.root / "latest" / "jobs")
+
+
+def test_where_links_cannot_be_files_are_copied(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError
+
+    release = releases.find(two, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(links.os, "link", refuse)
+        links.write_linked(two, release, two.root / "elsewhere")
+    assert sorted(READERS["pandas"](two.root / "elsewhere" / "jobs")) == ["100", "80", "81", "91", "run"]

@@ -1,0 +1,113 @@
+"""Relocating: a warehouse that was moved or copied is read at once, and by everybody once its metadata are mended."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import fastavro
+import polars as pl
+import pytest
+from pyiceberg.table import StaticTable
+
+from tests.warehouse.releasing import keys, publish
+from warehouse.releases import releases, verifying
+from warehouse.releases.catalogue import open_catalogue
+from warehouse.releases.locations import location_of, root_before
+from warehouse.releases.relocating import relocate
+from warehouse.store.store import Store
+
+JOBS = ["100", "80", "81", "91", "run"]
+
+
+@pytest.fixture
+def moved(two: Store, tmp_path: Path) -> Store:
+    """The warehouse, moved to a folder with a blank and a letter that is not ASCII."""
+    elsewhere = tmp_path / "deep ü" / "moved here"
+    elsewhere.parent.mkdir()
+    relocate(two)
+    two.root.rename(elsewhere)
+    return Store(elsewhere)
+
+
+def static(store: Store) -> list[str]:
+    table = StaticTable.from_metadata(str(store.tables / "jobs"))
+    return sorted(table.scan().to_arrow()["job_id"].to_pylist())
+
+
+def test_a_moved_warehouse_is_read_at_once_and_by_others_when_it_is_relocated(moved: Store) -> None:
+    release = releases.find(moved, None)
+    for cache in ("release_index", "snapshot_files"):
+        shutil.rmtree(moved.root / cache)
+    assert keys(moved, release, "jobs", "job_id") == JOBS
+    with pytest.raises(FileNotFoundError):
+        static(moved)
+    data = {path: path.stat().st_mtime_ns for path in moved.root.rglob("*.parquet")}
+    assert relocate(moved) > 50
+    assert {path: path.stat().st_mtime_ns for path in moved.root.rglob("*.parquet")} == data
+    assert static(moved) == JOBS
+    assert root_before(moved) == location_of(moved.root)
+    assert relocate(moved) == 0
+
+
+def test_nothing_names_the_folder_of_before(moved: Store, two: Store) -> None:
+    relocate(moved)
+    named = location_of(two.root).encode()
+    for path in moved.root.rglob("*"):
+        if path.suffix in (".json", ".text", ".sqlite"):
+            assert named not in path.read_bytes(), path
+        if path.suffix == ".avro":
+            with path.open("rb") as file:
+                reader = fastavro.reader(file)
+                assert named.decode() not in str(list(reader)), path
+                assert "field-id" in reader.metadata["avro.schema"]
+
+
+def test_lists_tell_the_lengths_of_the_manifests(moved: Store) -> None:
+    relocate(moved)
+    for name in ("jobs", "poll_days", "releases"):
+        table = open_catalogue(moved).load_table(("published", name))
+        for manifest in table.current_snapshot().manifests(table.io):  # type: ignore[union-attr]
+            assert manifest.manifest_length == Path(manifest.manifest_path.removeprefix("file://")).stat().st_size
+
+
+@pytest.mark.parametrize("after", [0, 1, 7, 40])
+def test_a_relocation_that_is_killed_is_done_again(moved: Store, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from warehouse.releases import relocating
+
+    rewrite, count = relocating._rewrite, 0
+
+    def deadly(path: Path, content: bytes) -> None:
+        nonlocal count
+        count += 1
+        if count > after:
+            raise KeyboardInterrupt
+        rewrite(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(relocating, "_rewrite", deadly)
+        with pytest.raises(KeyboardInterrupt):
+            relocate(moved)
+    assert keys(moved, releases.find(moved, None), "jobs", "job_id") == JOBS
+    relocate(moved)
+    assert static(moved) == JOBS
+    assert verifying.verify(moved, is_all=True) == []
+
+
+def test_a_copy_that_goes_on_leaves_the_original_alone(two: Store, tmp_path: Path) -> None:
+    relocate(two)
+    copy = Store(tmp_path / "copy")
+    shutil.copytree(two.root, copy.root, symlinks=True)
+    before = {path: path.stat().st_mtime_ns for path in two.root.rglob("*") if path.is_file()}
+    publish(copy, "third", {"jobs": {9: ""}})
+    assert static(copy) == ["100", "80", "81", "run"]
+    assert {path: path.stat().st_mtime_ns for path in two.root.rglob("*") if path.is_file()} == before
+    assert static(two) == JOBS
+
+
+def test_old_releases_are_there_by_their_tags_after_a_move(moved: Store) -> None:
+    relocate(moved)
+    first = releases.history(moved)[0]
+    table = open_catalogue(moved).load_table(("published", "jobs"))
+    scanned = pl.DataFrame(table.scan().use_ref(first.release_id).to_arrow())
+    assert sorted(scanned["job_id"]) == ["80", "81", "90", "run"]

@@ -1,0 +1,172 @@
+"""Verifying finds every changed byte, and names the file; what can be mended is."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.budget import one_in
+from tests.warehouse.releasing import keys, publish
+from warehouse.errors import MachineFault
+from warehouse.releases import releases, seals
+from warehouse.releases.relocating import relocate
+from warehouse.releases.repairing import repair
+from warehouse.releases.verifying import verify
+from warehouse.store.store import Store
+
+JOBS = ["100", "80", "81", "91", "run"]
+
+
+@pytest.fixture
+def sound(two: Store) -> Store:
+    relocate(two)
+    return two
+
+
+def flipped(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place % len(content)] ^= 1 << place % 8
+    path.chmod(0o644)
+    path.write_bytes(content)
+
+
+def files(store: Store) -> list[Path]:
+    """Return the files that a release stands on, each once; of links the first."""
+    found = [*store.tables.rglob("*.parquet"), *store.tables.rglob("*.avro"), *(store.root / "seals").iterdir()]
+    found += [store.tables / name / "metadata" / f"{hint(store, name)}.metadata.json" for name in ("jobs", "releases")]
+    return sorted(found)
+
+
+def hint(store: Store, table: str) -> str:
+    return (store.tables / table / "metadata" / "version-hint.text").read_text()
+
+
+def test_a_sound_warehouse_is_sound_of_every_release(sound: Store) -> None:
+    told: list[tuple[int, int]] = []
+    assert verify(sound, told=lambda *done: told.append(done)) == []
+    assert verify(sound, is_all=True) == []
+    assert told[-1][0] == told[-1][1] > 0
+
+
+@pytest.mark.parametrize("seed", one_in(25, range(50)))
+def test_a_flipped_bit_is_found_and_named(sound: Store, seed: int) -> None:
+    draw = random.Random(seed)
+    path = draw.choice(files(sound))
+    flipped(path, draw.randrange(1 << 20))
+    assert path.relative_to(sound.root).as_posix() in {damage.path for damage in verify(sound, is_all=True)}
+
+
+@pytest.mark.parametrize("how", ["gone", "cut", "empty"])
+def test_what_is_gone_or_torn_is_found(sound: Store, how: str) -> None:
+    path = releases.files_of(sound, releases.find(sound, None))["jobs"][0]
+    content = path.read_bytes()
+    path.unlink()
+    if how != "gone":
+        path.write_bytes(content[: len(content) // 2] if how == "cut" else b"")
+    (damage,) = verify(sound)
+    assert damage.path == path.relative_to(sound.root).as_posix()
+    assert "not there" in damage.problem if how == "gone" else "bytes, not" in damage.problem
+    assert "iosig run" in damage.remedy
+
+
+def test_an_older_release_is_looked_at_where_all_are(sound: Store) -> None:
+    first, second = (set(releases.files_of(sound, release)["jobs"]) for release in releases.history(sound))
+    (path,) = first - second
+    flipped(path, 100)
+    assert verify(sound) == []
+    assert [damage.path for damage in verify(sound, is_all=True)] == [path.relative_to(sound.root).as_posix()]
+
+
+# ---- repaired
+
+
+def test_torn_caches_cost_nothing(sound: Store) -> None:
+    for cache in ("release_index", "snapshot_files"):
+        for path in (sound.root / cache).iterdir():
+            path.write_text('{"torn')
+    assert keys(sound, releases.find(sound, None), "jobs", "job_id") == JOBS
+
+
+def test_links_and_caches_and_seals_are_made_anew(sound: Store) -> None:
+    (sound.root / "latest").unlink()
+    (sound.root / "snapshot_files" / "older-1.json").write_text("{")
+    seals.path_of(sound, releases.find(sound, None)).write_text("{}")
+    assert len(verify(sound)) == 3
+    assert len(repair(sound)) == 3
+    assert verify(sound) == []
+
+
+def damaged_metadata(store: Store) -> None:
+    (store.tables / "jobs" / "metadata" / f"{hint(store, 'jobs')}.metadata.json").write_text('{"format-version": 2')
+
+
+def damaged_manifests(store: Store) -> None:
+    (path,) = (name for name in seals.sealed(store, releases.history(store)[1:]) if "jobs/metadata/snap" in name)
+    (store.root / path).write_bytes(b"")
+
+
+def emptied_catalogue(store: Store) -> None:
+    with closing(sqlite3.connect(store.catalogue)) as connection, connection:
+        connection.execute("delete from iceberg_tables")
+
+
+def damaged_catalogue(store: Store) -> None:
+    store.catalogue.write_bytes(b"SQLite format 3\0" + b"\0" * 5000)
+
+
+def deleted_catalogue(store: Store) -> None:
+    store.catalogue.unlink()
+
+
+@pytest.mark.parametrize("damage", [damaged_metadata, damaged_manifests])
+def test_of_damaged_metadata_the_last_sound_release_comes_back(sound: Store, damage: object) -> None:
+    assert callable(damage)
+    first, second = releases.history(sound)
+    damage(sound)
+    assert verify(sound)
+    mended = repair(sound)
+    assert any(first.release_id in each.outcome for each in mended)
+    assert releases.history(sound) == [first]
+    assert keys(sound, first, "jobs", "job_id") == ["80", "81", "90", "run"]
+    assert verify(sound) == []
+    again = publish(sound, "second", {"jobs": {9: "job_id \n 91", 10: "job_id \n 100"}})
+    assert (again.release_id, again.sequence) == (second.release_id, 2)
+    assert keys(sound, again, "jobs", "job_id") == JOBS
+    assert verify(sound, is_all=True) == []
+
+
+@pytest.mark.parametrize("damage", [emptied_catalogue, damaged_catalogue, deleted_catalogue])
+def test_a_lost_catalogue_is_refused_and_made_anew_from_the_seals(sound: Store, damage: object) -> None:
+    assert callable(damage)
+    before = releases.history(sound)
+    damage(sound)
+    with pytest.raises(MachineFault, match="iosig repair"):
+        releases.history(sound)
+    with pytest.raises(MachineFault, match="iosig repair"):
+        publish(sound, "third", {"jobs": {9: ""}})
+    assert verify(sound)
+    repair(sound)
+    assert releases.history(sound) == before
+    assert keys(sound, before[-1], "jobs", "job_id") == JOBS
+    assert verify(sound, is_all=True) == []
+
+
+def test_a_lost_day_is_told_with_what_makes_it_anew(sound: Store) -> None:
+    path = next(p for p in releases.files_of(sound, releases.find(sound, None))["jobs"] if "2018-02-08" in p.name)
+    flipped(path, 50)
+    (mended,) = repair(sound)
+    assert (mended.outcome, "--date 2018-02-08" in mended.remedy) == ("lost", True)
+
+
+def test_all_that_is_damaged_is_kept_aside(sound: Store) -> None:
+    damaged_catalogue(sound)
+    content = sound.catalogue.read_bytes()
+    repair(sound)
+    assert (sound.root / "damaged" / "catalogue.sqlite").read_bytes() == content
+    shutil.rmtree(sound.root / "damaged")
+    assert verify(sound) == []

@@ -1,0 +1,45 @@
+"""Where the catalogue says that metadata lie, without any Iceberg library."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from warehouse.errors import MachineFault
+from warehouse.store.store import Store
+
+NAMESPACE = "published"
+#: the folder of what was written with each release
+SEALS = "seals"
+
+
+def location_of(root: Path) -> str:
+    """Return the location of a warehouse's folder, as readers resolve it: the path as it stands, without escapes."""
+    return f"file://{root.resolve()}"
+
+
+def metadata_locations(store: Store) -> dict[str, str]:
+    """Return where each table's current metadata lie, straight from the catalogue; empty before the first release.
+
+    Raises MachineFault where there are releases and the catalogue does not know them: a new history is never begun in
+    silence.
+    """
+    found: dict[str, str] = {}
+    if store.catalogue.is_file():
+        query = "select table_name, metadata_location from iceberg_tables where table_namespace = ?"
+        with closing(sqlite3.connect(f"{store.catalogue.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            try:
+                found = dict(connection.execute(query, (NAMESPACE,)).fetchall())
+            except sqlite3.DatabaseError as error:
+                if "no such table" not in str(error):
+                    raise MachineFault(f"{store.catalogue}: {error}. `iosig repair` makes it anew.") from error
+    if not found and any((store.root / SEALS).glob("*.json")):
+        raise MachineFault(f"{store.catalogue} names no table, but there are releases. `iosig repair` makes it anew.")
+    return found
+
+
+def root_before(store: Store) -> str | None:
+    """Return the location of the folder that the metadata name, None where there are none."""
+    found = next(iter(metadata_locations(store).values()), None)
+    return found.rsplit("/tables/", 1)[0] if found else None

@@ -1,0 +1,175 @@
+"""Publishing: what a run built becomes a release, all tables at once; an earlier one becomes the current one again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.contracts import table as contract
+from warehouse.contracts.releases import RELEASES
+from warehouse.errors import NothingToDo
+from warehouse.releases import links, seals
+from warehouse.releases.locations import location_of
+from warehouse.releases.releases import AS_JSON, Release, current, files_of, find, history, published
+from warehouse.store.form import mark_form, require_form
+from warehouse.store.store import Store, read_cache, write_json, write_parquet
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+_INTENT = "publishing.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A release that is built and checked, and waits to be published."""
+
+    release_id: str
+    fingerprint: str
+    dates: tuple[date | None, ...]
+    inputs: tuple[str, ...]
+    removed_inputs: tuple[str, ...]
+    parameters: str
+    code_version: str
+    verdict: str
+
+
+def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[date | None, Path]]) -> Release:
+    """Publish built tables as a release, on top of the current one, and return it.
+
+    `built` maps a table to its days' Parquet files; tables that are not named keep their snapshot. All tables change
+    at once, and every one of them has the release's id as a tag.
+    """
+    from warehouse.releases.catalogue import adopt, changed_at_once, replace, tag
+    from warehouse.releases.relocating import relocate
+
+    require_form(store)
+    mark_form(store)
+    relocate(store)
+    _begin(store, draft)
+    parent = current(store)
+    before = parent.snapshots if parent else {}
+    adopted = {
+        name: [adopt(store, contract(name), day, path, draft.fingerprint) for day, path in days.items()]
+        for name, days in built.items()
+    }
+    snapshots: dict[str, int] = {}
+    with changed_at_once(store) as catalogue:
+        for table in published():
+            name = table.name
+            if name in before and name not in built:
+                tag(catalogue, name, before[name], draft.release_id)
+                snapshots[name] = before[name]
+                continue
+            is_by_day = table.partition is not None and name in before
+            days = set(built[name]) if is_by_day else None
+            locations = [location for location in adopted.get(name, ()) if location]
+            snapshots[name] = replace(catalogue, table, locations, days=days, tag=draft.release_id)
+        release = _release(draft, parent, snapshots)
+        _append(catalogue, store, release)
+    complete(store)
+    (store.root / _INTENT).unlink(missing_ok=True)
+    return release
+
+
+def _release(draft: Draft, parent: Release | None, snapshots: dict[str, int]) -> Release:
+    return Release(
+        release_id=draft.release_id,
+        sequence=parent.sequence + 1 if parent else 1,
+        created_at=_now(),
+        kind="run",
+        parent_release_id=parent.release_id if parent else None,
+        code_version=draft.code_version,
+        dates=tuple(day.isoformat() if day else None for day in draft.dates),
+        inputs=draft.inputs,
+        removed_inputs=draft.removed_inputs,
+        parameters=draft.parameters,
+        snapshots=snapshots,
+        verdict=draft.verdict,
+    )
+
+
+def complete(store: Store) -> None:
+    """Leave beside the current release what readers need who have no catalogue, and what tells damage.
+
+    Nothing is done where it is there: a run that was killed after its release leaves it to the next one.
+    """
+    release = current(store)
+    if release is not None and not (links.is_latest(store, release) and seals.path_of(store, release).is_file()):
+        from warehouse.releases.catalogue import leave_hints
+
+        leave_hints(store)
+        files_of(store, release)
+        links.link_latest(store, release)
+        seals.seal(store, release)
+
+
+def _begin(store: Store, draft: Draft) -> None:
+    """Note what is about to be published, after removing the files of one that was killed at it and given up."""
+    note = store.root / _INTENT
+    if begun := read_cache(note):
+        is_published = any(release.release_id == begun["release_id"] for release in history(store))
+        if begun["fingerprint"] != draft.fingerprint and not is_published:
+            for orphan in store.tables.glob(f"*/data/*-{begun['fingerprint']}.parquet"):
+                orphan.unlink(missing_ok=True)
+    write_json({"release_id": draft.release_id, "fingerprint": draft.fingerprint}, note)
+
+
+def rollback(store: Store, release_id: str) -> Release:
+    """Make an earlier release the current one again, by a new row that points to its snapshots.
+
+    Raises NothingToDo if it is the current one, UsageError if there is no such release.
+    """
+    from warehouse.releases.catalogue import changed_at_once, replace as empty, tag
+    from warehouse.releases.relocating import relocate
+
+    target = find(store, release_id)
+    now = find(store, None)
+    if target.snapshots == now.snapshots:
+        raise NothingToDo(f"{target.release_id} is the current release already.")
+    turn = sum(release.kind == "rollback" for release in history(store)) + 1
+    release = replace(
+        target,
+        release_id=f"{target.release_id}-again{turn}",
+        sequence=now.sequence + 1,
+        created_at=_now(),
+        kind="rollback",
+        parent_release_id=target.release_id,
+        dates=(),
+        inputs=(),
+        removed_inputs=(),
+    )
+    relocate(store)
+    with changed_at_once(store) as catalogue:
+        for table in published():
+            if table.name in target.snapshots:
+                tag(catalogue, table.name, target.snapshots[table.name], release.release_id)
+            elif table.name in now.snapshots:
+                # younger than the release that is gone back to: it had no rows then
+                release.snapshots[table.name] = empty(catalogue, table, days=None, tag=release.release_id, locations=())
+        _append(catalogue, store, release)
+    complete(store)
+    return release
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _append(catalogue: SqlCatalog, store: Store, release: Release) -> None:
+    import polars as pl
+
+    from warehouse.contracts import frames
+    from warehouse.releases.catalogue import data_place, replace
+
+    row = asdict(release) | {
+        "created_at": datetime.fromisoformat(release.created_at),
+        **{name: json.dumps(getattr(release, name), sort_keys=True) for name in AS_JSON},
+    }
+    place = data_place(RELEASES, None, release.release_id)
+    write_parquet(pl.DataFrame([row], schema=frames.schema(RELEASES)), RELEASES, store.root / place)
+    replace(catalogue, RELEASES, [f"{location_of(store.root)}/{place}"], days=(), tag=release.release_id)
