@@ -172,7 +172,7 @@ def _create(catalogue: SqlCatalog, table: Table, schema: pa.Schema) -> IcebergTa
     ) as made:
         # our files have no field ids: readers find their columns by name
         mapping = made.table_metadata.schema().name_mapping.model_dump_json()
-        made.set_properties(**{TableProperties.DEFAULT_NAME_MAPPING: mapping})
+        made.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
         if table.partition:
             with made.update_spec() as spec:
                 spec.add_field(table.partition, IdentityTransform(), table.partition)

@@ -31,6 +31,9 @@ def link_latest(store: Store, release: Release) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         with moved_into_place(folder) as made:
             write_linked(store, release, made)
+        if pointer.is_dir() and not pointer.is_symlink():
+            # the warehouse was copied by what follows links
+            pointer.rename(store.root / f"{_FOLDER}copied")
         with moved_into_place(pointer) as temporary:
             temporary.symlink_to(folder.name, target_is_directory=True)
     for old in store.root.glob(f"{_FOLDER}*"):

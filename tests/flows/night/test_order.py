@@ -18,7 +18,7 @@ import expectations.docs
 import expectations.gate
 import warehouse.placing
 import warehouse.releases.catalogue
-import warehouse.releases.releases
+import warehouse.releases.publishing
 import warehouse.store.store
 from flows.landing import Told, land_paths
 from flows.night import order
@@ -362,7 +362,7 @@ def test_what_a_killed_run_left_behind_goes_when_another_plan_is_published(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(releases, "_append", deadly)
+        patch.setattr(publishing, "_append", deadly)
         with pytest.raises(Killed):
             run(built_site)
     left = set(built_site.tables.glob("*/data/*.parquet"))
@@ -385,7 +385,7 @@ def test_killed_after_the_release_the_next_run_has_nothing_to_do(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(releases, "publish", deadly)
+        patch.setattr(publishing, "publish", deadly)
         with pytest.raises(Killed):
             run(built_site)
     assert len(releases.history(built_site)) == 1
