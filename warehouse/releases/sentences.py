@@ -7,7 +7,8 @@ from difflib import get_close_matches
 
 from warehouse.contracts import Table, table as contract
 from warehouse.contracts.releases import RELEASES
-from warehouse.releases.reading import INPUTS, published
+from warehouse.releases.reading import INPUTS
+from warehouse.releases.releases import published
 from warehouse.releases.statements import first_sentence
 
 _UNKNOWN_TABLE = re.compile(r"Table with name \"?(.+?)\"? does not exist")

@@ -15,8 +15,8 @@ from warehouse.contracts import Table, table as contract
 from warehouse.errors import UsageError
 from warehouse.placing import moved_into_place
 from warehouse.releases.export import join_files
-from warehouse.releases.reading import comment, list_releases, published, quoted, selection
-from warehouse.releases.releases import Release, day_of, files_of
+from warehouse.releases.reading import comment, list_releases, quoted, selection
+from warehouse.releases.releases import Release, day_of, files_of, published
 from warehouse.store.store import Store, write_json
 
 if TYPE_CHECKING:

@@ -24,9 +24,8 @@ from tests.warehouse.releasing import draft, on, publish, read
 from warehouse.contracts import Table, arrow, frames, table
 from warehouse.contracts.jobs import JOBS
 from warehouse.errors import UsageError
-from warehouse.releases import releases, whole_release
-from warehouse.releases.reading import published
-from warehouse.releases.releases import Release
+from warehouse.releases import publishing, releases, whole_release
+from warehouse.releases.releases import Release, published
 from warehouse.releases.whole_release import export_database, export_folder
 from warehouse.store.store import Store, write_parquet
 
@@ -194,8 +193,9 @@ def test_files_that_are_older_than_a_column_are_written_anew(tmp_path: Path, mon
     frame = rows("stage.jobs", "job_id \n 1").select(old.column_names).with_columns(ended_on=pl.lit(on(8)))
     write_parquet(frame, old, path)
     with monkeypatch.context() as patch:
-        patch.setattr(releases, "contract", lambda _: old)
-        releases.publish(store, draft("old"), {"jobs": {on(8): path}})
+        patch.setattr(publishing, "contract", lambda _: old)
+        patch.setattr(publishing, "published", lambda: [old])
+        publishing.publish(store, draft("old"), {"jobs": {on(8): path}})
     release = publish(store, "new", {"jobs": {9: "job_id \n 2"}})
     export_folder(store, release, tmp_path / "out")
     found = pl.read_parquet(tmp_path / "out" / "jobs").sort("job_id")
