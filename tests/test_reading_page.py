@@ -19,6 +19,12 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reading.md"
 #: the packages of readers that are none of ours
 PACKAGES = {
     "Spark": ["pyspark==4.1.*", "pandas==2.*", "setuptools"],
+    "DuckDB's iceberg extension": [
+        "duckdb==1.5.5",
+        "duckdb-extensions",
+        "duckdb-extension-iceberg==1.5.5",
+        "duckdb-extension-avro==1.5.5",
+    ],
 }
 #: examples that ask for one day of three
 OF_A_DAY = ("A folder / polars", "A folder / DuckDB")
@@ -120,5 +126,6 @@ def test_an_example_in_r_reads_the_release(name: str, example: str, site: Site) 
 def test_the_page_has_an_example_of_every_reader() -> None:
     names = {example.id for example in examples("python")}
     assert names >= {f"A folder / {name}" for name in ("pandas", "polars", "DuckDB", "pyarrow", "Spark")}
-    assert "A DuckDB file" in names
+    assert names >= {"A DuckDB file", "Iceberg / polars", "Iceberg / DuckDB's iceberg extension"}
+    assert names >= {"Iceberg / pyiceberg with the catalogue", "Iceberg / pyiceberg without a catalogue"}
     assert len(examples("r")) == 2

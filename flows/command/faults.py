@@ -69,6 +69,8 @@ def _of_text(text: str, root: Path) -> MachineFault | None:
         return MachineFault(_MEMORY)
     if found and where.startswith(f"{root.resolve()}/"):
         return _damaged(where, "cannot be read")
+    if re.search(r"TProtocolException|decompress|checksum", text):
+        return _damaged(where, "holds a Parquet file that cannot be read")
     if re.search(r"malformed|not a database|file is encrypted", text, re.I):
         return _damaged(where, "holds a database that is damaged")
     return None

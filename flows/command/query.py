@@ -44,6 +44,7 @@ def sql_command(
     """
     import duckdb
 
+    from flows.command.faults import machine_fault
     from warehouse.releases.reading import opened
     from warehouse.releases.releases import find
     from warehouse.releases.sentences import sentence
@@ -55,8 +56,10 @@ def sql_command(
             relation = _asked(connection, query)
             if relation is not None:
                 _print(relation, format_name, is_raw)
-        except duckdb.Error as error:
+        except (duckdb.ProgrammingError, duckdb.DataError, duckdb.PermissionException) as error:
             raise UsageError(sentence(error, query)) from error
+        except duckdb.Error as error:
+            raise machine_fault(error, obj[0].root) or UsageError(sentence(error, query)) from error
         except (ArithmeticError, ValueError, RuntimeError) as error:
             raise UsageError(f"A value of the result cannot be shown as {format_name}: {error}.") from error
     return 0

@@ -19,7 +19,7 @@ from warehouse.store.store import Store, write_parquet
 _FOLDER = ".latest-"
 _POINTER = "latest"
 #: pandas fails at folders of no value as Hive names them, and passes over names that begin with an underscore
-_NO_DAY = "undated"
+NO_DAY = "undated"
 #: a table with such a column has it in its files: a folder's `day=` would be another one
 _DAY = "day"
 
@@ -75,7 +75,7 @@ def place_in(table: Table, path: Path) -> Path:
     if table.partition is None:
         return Path(path.name)
     day = day_of(path)
-    value = day.isoformat() if day else _NO_DAY
+    value = day.isoformat() if day else NO_DAY
     return Path(value if _DAY in table.column_names else f"{_DAY}={value}", path.name)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,15 +14,14 @@ from warehouse.contracts import Table, table as contract
 from warehouse.errors import UsageError
 from warehouse.placing import moved_into_place
 from warehouse.releases.export import join_files
+from warehouse.releases.links import NO_DAY, link_or_copy, place_in
 from warehouse.releases.reading import comment, list_releases, quoted, selection
-from warehouse.releases.releases import Release, day_of, files_of, published
+from warehouse.releases.releases import Release, files_of, published
 from warehouse.store.store import Store, write_json
 
 if TYPE_CHECKING:
     import duckdb
 
-#: pandas fails at folders of no value as Hive names them
-UNDATED = "undated"
 #: DuckDB from 1.0 on reads it
 _STORAGE_VERSION = "v1.0.0"
 _SELF = "release"
@@ -55,32 +53,16 @@ def _put_table(folder: Path, table: Table, files: Sequence[Path], is_copied: boo
     return sum(_put(folder / place_in(table, file), table, file, is_copied) for file in files)
 
 
-def place_in(table: Table, file: Path) -> Path:
-    """Return where a released file of a table lies in the table's folder."""
-    if table.partition is None:
-        return Path(file.name)
-    value = str(day_of(file) or UNDATED)
-    # Arrow takes no key of a folder that a column of the files has too
-    return Path(value if "day" in table.column_names else f"day={value}", file.name)
-
-
 def _put(target: Path, table: Table, file: Path | None, is_copied: bool) -> int:
     """Make one file of a table, by a link where that is the same; return its rows."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if file is None or pq.read_schema(file).names != list(table.column_names):
         return join_files(table, [file] if file else [], target)
-    if is_copied or not _is_linked(file, target):
+    if is_copied:
         shutil.copyfile(file, target)
+    else:
+        link_or_copy(file, target)
     return int(pq.read_metadata(target).num_rows)
-
-
-def _is_linked(file: Path, target: Path) -> bool:
-    """Link a file where that can be done: not onto another file system, not to a stranger's file."""
-    try:
-        os.link(file, target)
-    except OSError:
-        return False
-    return True
 
 
 def _described(release: Release, counts: dict[str, int]) -> dict[str, Any]:
@@ -106,7 +88,7 @@ def _words(release: Release, counts: dict[str, int]) -> str:
             f"Release {release.release_id} of iosig, made at {release.created_at}; its checks: {release.verdict}.",
             "",
             "A folder a table; what belongs to days has a folder day=YYYY-MM-DD for each, and one for the rest,",
-            f"day={UNDATED}. Units and docs are in the schemas and in release.json.",
+            f"day={NO_DAY}. Units and docs are in the schemas and in release.json.",
             "Files may be those of the warehouse itself: they are not to be written to.",
             "",
             "Tables, and how many rows they have:",

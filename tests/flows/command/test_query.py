@@ -6,9 +6,11 @@ import csv
 import hashlib
 import io
 import json
+import shutil
 import stat
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -90,8 +92,7 @@ def test_files_are_read_only(store: Store) -> None:
     """The second barrier: whoever gets past the first one has no right to write."""
     files = [*store.landed.glob("*/*.parquet"), *store.tables.glob("*/data/*.parquet")]
     assert {path.parent.parent.name for path in files} >= {"jobs", "samples", "landed"}
-    ours = [path for path in files if path.parent.parent.name != "releases"]
-    assert [path for path in ours if stat.S_IMODE(path.stat().st_mode) & 0o222] == []
+    assert [path for path in files if stat.S_IMODE(path.stat().st_mode) & 0o222] == []
 
 
 # ---- what is told
@@ -130,6 +131,31 @@ def test_what_is_wrong_is_a_sentence(query: str, told: str, store: Store, cli: C
     assert (code, out) == (2, "")
     assert err.startswith(f"iosig: {told}")
     assert err.count("\n") == 1
+
+
+def test_a_damaged_file_and_a_full_memory_are_the_machines_fault(
+    store: Store, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Store(tmp_path / "copy")
+    shutil.copytree(store.root, copy.root, symlinks=True)
+    (path,) = releases.files_of(copy, releases.find(copy, None))["jobs"]
+    content = bytearray(path.read_bytes())
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    content[4:footer] = bytes(footer - 4)
+    path.unlink()
+    path.write_bytes(content)
+    code, out, err = cli("--warehouse", copy.root, "sql", "select job_id, user from jobs")
+    assert (code, out) == (6, ""), err
+    assert str(copy.root) in err
+    assert "iosig verify" in err
+
+    def fill_memory(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate data of size 2.0 GiB")
+
+    monkeypatch.setattr("flows.command.query._asked", fill_memory)
+    code, out, err = cli("--warehouse", store.root, "sql", "from jobs")
+    assert (code, out) == (6, "")
+    assert err.startswith("iosig: There is not enough memory.")
 
 
 NUMBERS = "select * from (values (1, 'nan'::double, ['inf'::double, 2]), (2, 0.5, null)) as t(n, x, l) order by n"
