@@ -1,6 +1,8 @@
 """IS IT GOOD: the suites of every published table, and the gate that decides on a release.
 
-- `docs`: The local Data Docs: Great Expectations' own account of a run's checks, as pages that need no network.
-- `gate`: The gate: holds a table to its suite, takes out the rows that break a rule, and decides on the release.
-- `suites`: Suites: what a table is expected to be.
+- `docs` (`of_release`, `of_refusal`, `build`): The local Data Docs: what the checks say of a release, as pages.
+- `gate` (`check`, `decide`, `preload`): The gate: holds a table to its suite, and decides on the release.
+- `sentences` (`happened`, `what_to_do`): Sentences: what happened where an expectation does not hold.
+- `suites` (`rules`, `rule`, `parameters`): Suites: what a table is expected to be, and how each rule is judged.
+- `summing` (`summed`): Summing up: what the checks of days say of a release as a whole.
 """

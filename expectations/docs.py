@@ -1,49 +1,95 @@
-"""The local Data Docs: Great Expectations' own account of a run's checks, as pages that need no network.
+"""The local Data Docs: what the checks say of a release, as pages that need no network.
 
-Great Expectations renders each table's page; the frame around it, the style and the index are ours, since
-its own load styles and scripts from the net. Pages hold no script at all and forbid themselves to load
-anything, so that nothing a log contains can run.
+They begin with the release and what happened in it; what holds is folded away. Pages hold no script at all and
+forbid themselves to load anything, so that nothing a log contains can run.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-from expectations import gate
+import polars as pl
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-#: the JSON of a suite validation result, as `gate.Checked` has it
-Validation = Mapping[str, Any]
+from expectations import sentences, suites
+from expectations.suites import Rule
+from warehouse.contracts import table as table_named
+from warehouse.contracts.quality import QUALITY
+from warehouse.releases import releases
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store
 
 _PAGES = Path(__file__).parent / "pages"
-
-#: What would be markup in a page stands in for itself while Great Expectations renders: it escapes some
-#: texts and not others, and substitutes what follows a $.
-_MARKUP = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "#39", "$": "#36"}
-_STAND_INS = {character: chr(0xE000 + place) for place, character in enumerate(_MARKUP)}
-_DISARM = str.maketrans(dict.fromkeys(_STAND_INS.values(), "\N{REPLACEMENT CHARACTER}") | _STAND_INS)
-_ENTITIES = str.maketrans({_STAND_INS[character]: f"&{entity};" for character, entity in _MARKUP.items()})
+_SEVERITIES = {"critical": "critical failure", "warning": "warning", "info": "note"}
+_ORDER = list(_SEVERITIES)
+#: releases of the history that are listed, and days of a failure
+_LISTED_RELEASES = 12
+_LISTED_DAYS = 7
 
 
-def build(validations: Iterable[Validation], into: Path) -> Path:
-    """Write the Data Docs of a run's validations into a folder, and return its index page.
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the pages are about: a release, or a run that was refused and the release that stays, if there is one.
+
+    history: the releases, the newest first.
+    """
+
+    warehouse: str
+    made_at: str
+    verdict: Literal["passed", "warned", "refused"]
+    release_id: str | None
+    history: Sequence[Release]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one expectation: a row of `quality` in words; `happened` is empty where it holds."""
+
+    table_name: str
+    rule: Rule
+    severity: str
+    happened: str
+    what_to_do: str
+    is_checked: bool
+    days: Sequence[str]
+    more_days: int
+    examples: Sequence[str]
+
+
+def of_release(store: Store, release: Release) -> Path:
+    """Write the pages of a release, in place of those of the one before; return their index."""
+    history = releases.history(store)[::-1]
+    verdict: Literal["passed", "warned"] = "passed" if release.verdict == "passed" else "warned"
+    about = About(str(store.root), _minute(release.created_at), verdict, release.release_id, history)
+    files = releases.files_of(store, release).get(QUALITY.name, [])
+    rows = pl.concat(map(pl.read_parquet, files)) if files else pl.DataFrame()
+    return build(rows, about, store.data_docs)
+
+
+def of_refusal(store: Store, quality: pl.DataFrame) -> Path:
+    """Write the pages of a run that was refused, apart from those of the release that stays; return their index."""
+    history = releases.history(store)[::-1]
+    current = history[0].release_id if history else None
+    about = About(str(store.root), _minute(datetime.now(UTC).isoformat()), "refused", current, history)
+    return build(quality, about, store.data_docs / "refused")
+
+
+def build(quality: pl.DataFrame, about: About, into: Path) -> Path:
+    """Write the pages of rows of `quality` into a folder, and return its index page.
 
     The folder is made beside its place and moved there whole; what stood there before goes.
     """
-    tables = list(validations)
     fresh, stale = into.with_name(f".{into.name}.new"), into.with_name(f".{into.name}.old")
     for folder in (fresh, stale):
         shutil.rmtree(folder, ignore_errors=True)
     fresh.mkdir(parents=True)
-    render = _renderer()
-    for validation in tables:
-        (fresh / f"{validation['suite_name']}.html").write_text(render(validation), encoding="utf-8")
-    (fresh / "index.html").write_text(_index(tables), encoding="utf-8")
+    for name, page in _pages(quality, about):
+        (fresh / name).write_text(page, encoding="utf-8")
     if into.exists():
         into.rename(stale)
     fresh.rename(into)
@@ -51,121 +97,102 @@ def build(validations: Iterable[Validation], into: Path) -> Path:
     return into / "index.html"
 
 
-# ---- a table's page
-
-
-def _renderer() -> Callable[[Validation], str]:
-    """Return what makes a table's page of its validation."""
-    gate.preload()
-    from great_expectations.core.expectation_validation_result import ExpectationSuiteValidationResultSchema
-    from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
-    from great_expectations.render.view.view import DefaultJinjaPageView
-
-    schema, renderer = ExpectationSuiteValidationResultSchema(), ValidationResultsPageRenderer()
-    view: Any = DefaultJinjaPageView()
-    _frame(view.env)
-
-    def render(validation: Validation) -> str:
-        document = renderer.render(schema.load(_described(validation)))
-        # The overview's header and batch tell nothing of ours; its statistics do.
-        document.sections[0].content_blocks = document.sections[0].content_blocks[1:2]
-        return str(view.render(document)).translate(_ENTITIES)
-
-    return render
-
-
-def _frame(environment: Environment) -> None:
-    """Put our page around Great Expectations' content."""
-    from jinja2 import ChoiceLoader, FileSystemLoader
-
-    environment.loader = ChoiceLoader([FileSystemLoader(_PAGES), *([environment.loader] if environment.loader else [])])
-
-
-def _described(validation: Validation) -> dict[str, Any]:
-    """Return the validation with each rule in our words, and with no markup in what the data say."""
-    results = [
-        result
-        | {
-            "expectation_config": result["expectation_config"] | {"description": _description(result)},
-            "result": _disarmed(_readable(result["result"])),
-            "exception_info": _disarmed(result["exception_info"]),
-        }
-        for result in validation["results"]
-    ]
-    return dict(validation) | {"results": results, "meta": {}}
-
-
-def _description(result: dict[str, Any]) -> str:
-    config = result["expectation_config"]
-    return f"{config['meta']['doc']} ({config['meta']['name']}, {config['severity']})".translate(_DISARM)
-
-
-def _readable(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result as Great Expectations can show it.
-
-    It runs the values of a pair together, shows a list as Python's code for it, and none of none as NaN %.
-    """
-    readable = dict(result)
-    for name, value in result.items():
-        if name == "observed_value":
-            readable[name] = _listed(value)
-        elif name == "partial_unexpected_counts":
-            readable[name] = [count | {"value": _listed(count["value"])} for count in value]
-        elif value is None and name.startswith("unexpected_percent"):
-            readable[name] = 0.0
-    return readable
-
-
-def _listed(value: Any) -> Any:
-    return ", ".join(map(str, value)) if isinstance(value, list) else value
-
-
-def _disarmed(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _disarmed(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_disarmed(item) for item in value]
-    return value.translate(_DISARM) if isinstance(value, str) else value
-
-
-# ---- the index
-
-
-def _index(validations: Sequence[Validation]) -> str:
+def _pages(quality: pl.DataFrame, about: About) -> Iterator[tuple[str, str]]:
+    """Yield each page's name and text: a page per table, then the index."""
     from jinja2 import Environment, FileSystemLoader
 
-    environment = Environment(loader=FileSystemLoader(_PAGES), autoescape=True)
-    failures = [failure for validation in validations for failure in _failures(validation)]
-    overview = [_overview(validation) for validation in validations]
-    return environment.get_template("index.j2").render(overview=overview, failures=failures)
+    environment = Environment(loader=FileSystemLoader(_PAGES), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    results = sorted(map(_result, quality.iter_rows(named=True)), key=lambda result: _ORDER.index(result.severity))
+    by_table: dict[str, list[Result]] = {}
+    for result in results:
+        by_table.setdefault(result.table_name, []).append(result)
+    page, index = (environment.get_template(name) for name in ("table.j2", "index.j2"))
+    for name, own in sorted(by_table.items()):
+        yield f"{name}.html", page.render(about=about, name=name, grain=_grain(name), **_parts(own))
+    worst_first = sorted(by_table, key=lambda name: (_worst(by_table[name]), name))
+    told = {name: said for name in worst_first if (said := _counts(by_table[name]))}
+    of_release = {"about": about, "verdict": _verdict(about, results), "history": _history(about)}
+    of_tables = {"told": told, "silent": sorted(by_table.keys() - told)}
+    yield "index.html", index.render(**of_release, **of_tables, **_parts(results))
 
 
-def _overview(validation: Validation) -> dict[str, Any]:
-    severities = [failure["severity"] for failure in _failures(validation)]
+def _history(about: About) -> dict[str, Any]:
+    """Return the latest releases, the newest first, and how many more there are."""
+    listed = about.history[:_LISTED_RELEASES]
+    lines = [(each.release_id, _minute(each.created_at), each.kind, each.verdict) for each in listed]
+    return {"lines": lines, "more_count": len(about.history) - len(listed)}
+
+
+def _parts(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """Return what a page tells of results: what happened, what is only noted, what was not checked, what holds."""
+    told = [result for result in results if result.happened and result.is_checked]
     return {
-        "table_name": validation["suite_name"],
-        "expectation_count": len(validation["results"]) + len(validation["meta"]["not_configured"]),
-        "critical_count": severities.count("critical"),
-        "warning_count": severities.count("warning"),
-        "info_count": severities.count("info"),
-        "quarantined_count": validation["meta"]["quarantined_count"],
+        "failures": [result for result in told if result.severity != "info"],
+        "notes": [result for result in told if result.severity == "info"],
+        "unchecked": [result for result in results if result.happened and not result.is_checked],
+        "holding": [result for result in results if not result.happened],
     }
 
 
-def _failures(validation: Validation) -> list[dict[str, Any]]:
-    failed = [
-        (result["expectation_config"], result["result"].get("unexpected_count", 0), "")
-        for result in validation["results"]
-        if not result["success"]
-    ]
-    failed += [(config, 0, ", ".join(config["not_configured"])) for config in validation["meta"]["not_configured"]]
-    return [
-        config["meta"]
-        | {
-            "table_name": validation["suite_name"],
-            "severity": config["severity"],
-            "unexpected_count": count,
-            "not_configured": not_configured,
-        }
-        for config, count, not_configured in failed
-    ]
+def _verdict(about: About, results: Sequence[Result]) -> str:
+    """Return what the verdict rests on."""
+    said = _counts([result for result in results if result.severity != "info"])
+    return f"{about.verdict}: {said or 'nothing to warn of'}"
+
+
+def _counts(results: Sequence[Result]) -> str:
+    """Return how many expectations do not hold, by severity; empty where all do."""
+    found = [result.severity for result in results if result.happened and result.is_checked]
+    counts = [(found.count(severity), word) for severity, word in _SEVERITIES.items()]
+    return ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)
+
+
+def _worst(results: Sequence[Result]) -> int:
+    """Return the place of the worst severity that does not hold; the place after them all where everything does."""
+    return min((_ORDER.index(result.severity) for result in results if result.happened), default=len(_ORDER))
+
+
+def _grain(table_name: str) -> str:
+    try:
+        return f"{table_named(table_name).grain[:1].upper()}{table_named(table_name).grain[1:]}."
+    except KeyError:
+        return "A table of an older release."
+
+
+# ---- results in words
+
+
+def _result(row: Mapping[str, Any]) -> Result:
+    rule, observed = _rule(row), json.loads(row["observed"])
+    broken = {} if row["success"] else observed
+    days = broken.get("failing_days", [])[:_LISTED_DAYS]
+    return Result(
+        table_name=row["table_name"],
+        rule=rule,
+        severity=row["severity"],
+        happened="" if row["success"] else sentences.happened(rule, row["unexpected_count"], observed),
+        what_to_do="" if row["success"] else sentences.what_to_do(rule, observed),
+        is_checked=sentences.NOT_CONFIGURED not in observed,
+        days=days,
+        more_days=broken.get("failing_day_count", 0) - len(days),
+        examples=list(dict.fromkeys(map(_shown, broken.get("examples", ())))),
+    )
+
+
+def _rule(row: Mapping[str, Any]) -> Rule:
+    try:
+        return suites.rule(row["table_name"], row["expectation"])
+    except KeyError:
+        doc = "An expectation of an older release, which is not in the suite any more."
+        return Rule(row["expectation"], "", {}, row["severity"], doc, "Compute its days anew.")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _minute(instant: str) -> str:
+    """Return an instant to the minute, for people."""
+    return f"{datetime.fromisoformat(instant).astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,6 +1,7 @@
 """The gate: holds a table to its suite, takes out the rows that break a rule, and decides on the release.
 
-What the table's contract holds is put on record, without being asked again.
+What the table's contract holds is put on record, without being asked again. Rows of several days are checked at
+once, and what was found is told apart by day: a release is judged on the days of many runs (`summing`).
 Great Expectations runs the suites on pandas. Its import costs seconds: it is imported where it first runs,
 and `preload` can do that in a thread while other work goes on.
 """
@@ -12,7 +13,8 @@ import math
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cache
 from typing import Any, Literal
 
@@ -21,9 +23,10 @@ import polars as pl
 import polars.selectors as cs
 
 from expectations import suites
+from expectations.sentences import ERROR, ERROR_REMEDY, NOT_CONFIGURED
 from expectations.suites import Rule
 from warehouse.contracts import Table, frames
-from warehouse.contracts.quality import QUALITY, QUARANTINE
+from warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
 from warehouse.errors import GateFailed
 
 Verdict = Literal["passed", "warned"]
@@ -33,29 +36,8 @@ _TEXT_LIMIT_CHARS = 200
 _BRIEF = {"result_format": "BASIC", "partial_unexpected_count": _EXAMPLES}
 #: names every row that breaks a rule, not only the first ones
 _WITH_ROWS = _BRIEF | {"result_format": "COMPLETE", "return_unexpected_index_query": False}
-#: of a result, what a verdict and the Data Docs keep; the lists of all rows and values can be huge
-_KEPT = (
-    "observed_value",
-    "element_count",
-    "missing_count",
-    "missing_percent",
-    "unexpected_count",
-    "unexpected_percent",
-    "unexpected_percent_total",
-    "unexpected_percent_nonmissing",
-    "partial_unexpected_list",
-    "partial_unexpected_counts",
-)
-#: rules about single rows, or about rows that are alike: none breaks them where there is none
-_OF_ROWS = ("expect_column_values_", "expect_column_pair_values_", "expect_compound_columns_", "expect_multicolumn_")
-_NO_ROWS: dict[str, Any] = {
-    "element_count": 0,
-    "unexpected_count": 0,
-    "unexpected_percent": None,
-    "partial_unexpected_list": [],
-}
-#: what the result of a rule holds instead, where a parameter has no value
-_NOT_CONFIGURED = "not_configured"
+#: what a row of no day has among whole numbers of days
+_NO_DAY = 2**31 - 1
 #: there is one engine, and it holds one frame at a time
 _TURN = threading.Lock()
 
@@ -65,31 +47,28 @@ class Checked:
     """A table after its check.
 
     `good` are the rows that may be released, `quarantined` the others as rows of `quarantine`: one for
-    each rule that a row breaks. `verdicts` are rows of `quality`. `validation` is the JSON of Great
-    Expectations' own result, from which `docs.build` draws the Data Docs; its `meta` says which rules
-    were not checked (`not_configured`: the rule's configuration and the parameters that have no value)
-    and how many rows were taken out (`quarantined_count`).
+    each rule that a row breaks. `verdicts` are rows of `quality_days`: one for each rule and day with rows.
     """
 
     good: pl.DataFrame
     quarantined: pl.DataFrame
     verdicts: pl.DataFrame
-    validation: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """What came of one rule: `result` as Great Expectations gives it, `rows` the places of the bad rows."""
+    """What came of one rule about rows: how many break it, a few of their values, and where asked for all.
+
+    `rows` are the places of the bad rows, `values` what the rule found in each. `untold` says instead why nothing
+    is known: `error`, or `not_configured` with the parameters that have no value.
+    """
 
     rule: Rule
-    success: bool
-    result: dict[str, Any]
+    unexpected_count: int = 0
+    examples: Sequence[Any] = ()
     rows: Sequence[int] = ()
-
-    @property
-    def unexpected_count(self) -> int:
-        """Rows that break the rule; a rule about the whole table has none."""
-        return int(self.result.get("unexpected_count") or 0)
+    values: Sequence[Any] = ()
+    untold: Mapping[str, Any] = field(default_factory=dict)
 
 
 def preload() -> None:
@@ -107,18 +86,16 @@ def check(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) ->
     severity, for nothing is known of the rows.
     """
     values = suites.values(table, parameters)
-    ready = [rule for rule in suites.rules(table) if values.keys() >= set(rule.parameter_names)]
-    first = _evaluate(table.name, frame, [rule for rule in ready if rule.is_quarantine], values)
+    rules = suites.rules(table)
+    first = _evaluate(table, frame, [rule for rule in rules if rule.is_quarantine], values)
     good, quarantined = _take_out(table, frame, first)
-    second = _evaluate(table.name, good, [rule for rule in ready if not rule.is_quarantine], values)
-    skipped = [_unchecked(rule) for rule in suites.rules(table) if rule not in ready]
-    findings = [*first, *second, *skipped]
-    validation = _validation(table, findings, frame.height - good.height)
-    return Checked(good, quarantined, _verdicts(table, findings), validation)
+    second = _evaluate(table, good, [rule for rule in rules if not rule.is_quarantine], values)
+    verdicts = pl.concat([_verdicts(table, frame, first), _verdicts(table, good, second)])
+    return Checked(good, quarantined, verdicts)
 
 
 def decide(verdicts: pl.DataFrame) -> Verdict:
-    """Return `passed`, or `warned` where a warning does not hold, for the rows of `quality` of a run.
+    """Return `passed`, or `warned` where a warning does not hold, for the rows of `quality` of a release.
 
     Raises:
         GateFailed: a critical expectation does not hold; the message names each, and what to do.
@@ -140,8 +117,8 @@ def _complaint(row: Mapping[str, Any]) -> str:
     rule = suites.rule(row["table_name"], row["expectation"])
     observed = json.loads(row["observed"])
     count = row["unexpected_count"]
-    if "error" in observed:
-        rows, remedy = f" could not be checked ({observed['error']})", "Report it with the inputs of the run."
+    if ERROR in observed:
+        rows, remedy = f" could not be checked ({observed[ERROR]})", ERROR_REMEDY
     else:
         rows, remedy = f" in {count:,} row{'s' if count > 1 else ''}" if count else "", rule.remedy
     return f"- {row['table_name']}.{row['expectation']}{rows}: {rule.doc} {remedy}"
@@ -163,28 +140,35 @@ def _frames() -> Any:
     return asset.add_batch_definition_whole_dataframe("rows")
 
 
-def _evaluate(name: str, frame: pl.DataFrame, rules: Sequence[Rule], values: Mapping[str, float]) -> list[_Finding]:
-    known = {rule.name: _Finding(rule, True, result) for rule in rules if (result := _known(rule, frame))}
-    asked = _asked(name, frame, [rule for rule in rules if rule.name not in known], values)
-    found = known | {finding.rule.name: finding for finding in asked}
+def _evaluate(table: Table, frame: pl.DataFrame, rules: Sequence[Rule], values: Mapping[str, float]) -> list[_Finding]:
+    """Return what came of each rule; of those that rows of several days break, with all the rows."""
+    found = {rule.name: finding for rule in rules if (finding := _known(rule, frame, values))}
+    asked = [rule for rule in rules if rule.name not in found]
+    found |= _asked(table.name, frame, asked, values)
+    if table.partition in frame.columns and frame[table.partition].n_unique() > 1:
+        broken = [rule for rule in asked if found[rule.name].unexpected_count and not found[rule.name].rows]
+        found |= _asked(table.name, frame, broken, values, _WITH_ROWS)
     return [found[rule.name] for rule in rules]
 
 
-def _known(rule: Rule, frame: pl.DataFrame) -> dict[str, Any] | None:
-    """Return Great Expectations' result of a rule that no row can break; None of any other."""
-    if frame.is_empty() and rule.type.startswith(_OF_ROWS):
-        # It takes as long for no rows as for many, and most nights lack some kind of input.
-        return _NO_ROWS
-    if not rule.is_held:
-        return None
-    if "column" not in rule.kwargs:
-        return {"observed_value": frame.columns}
-    return _NO_ROWS | {"element_count": frame.height, "unexpected_percent": 0.0}
+def _known(rule: Rule, frame: pl.DataFrame, values: Mapping[str, float]) -> _Finding | None:
+    """Return what came of a rule that no row can break, or that is about numbers of rows; None of any other."""
+    if missing := sorted(set(rule.parameter_names) - values.keys()):
+        return _Finding(replace(rule, severity="info"), untold={NOT_CONFIGURED: missing})
+    # It takes as long for no rows as for many, and most nights lack some kind of input.
+    is_known = rule.is_held or frame.is_empty() or rule.judged in ("count", "values")
+    return _Finding(rule) if is_known else None
 
 
-def _asked(name: str, frame: pl.DataFrame, rules: Sequence[Rule], values: Mapping[str, float]) -> list[_Finding]:
+def _asked(
+    name: str,
+    frame: pl.DataFrame,
+    rules: Sequence[Rule],
+    values: Mapping[str, float],
+    result_format: Mapping[str, Any] | None = None,
+) -> dict[str, _Finding]:
     if not rules:
-        return []
+        return {}
     with _TURN:
         definition = _frames()
         from great_expectations import ExpectationSuite
@@ -193,12 +177,12 @@ def _asked(name: str, frame: pl.DataFrame, rules: Sequence[Rule], values: Mappin
         batch = definition.get_batch({"dataframe": _pandas(frame)})
         outcome = batch.validate(
             suite,
-            result_format=_WITH_ROWS if any(rule.is_quarantine for rule in rules) else _BRIEF,
+            result_format=result_format or (_WITH_ROWS if any(rule.is_quarantine for rule in rules) else _BRIEF),
             expectation_parameters=dict(values),
         )
         batch.data.execution_engine.batch_manager.reset_batch_cache()
     found = {result.expectation_config.meta["name"]: result for result in outcome.results}
-    return [_finding(rule, found[rule.name]) for rule in rules]
+    return {rule.name: _finding(rule, found[rule.name]) for rule in rules}
 
 
 def _pandas(frame: pl.DataFrame) -> Any:
@@ -208,10 +192,15 @@ def _pandas(frame: pl.DataFrame) -> Any:
 def _finding(rule: Rule, outcome: Any) -> _Finding:
     errors = list(_errors(outcome.exception_info))
     if errors:
-        return _Finding(replace(rule, severity="critical"), False, {"error": _plain(errors[0])})
-    kept = {name: _plain(outcome.result[name]) for name in _KEPT if name in outcome.result}
-    rows = outcome.result.get("unexpected_index_list") or () if rule.is_quarantine else ()
-    return _Finding(rule, bool(outcome.success) and not rows, kept, rows)
+        return _Finding(replace(rule, severity="critical"), untold={ERROR: _plain(errors[0])})
+    told = outcome.result
+    return _Finding(
+        rule,
+        int(told.get("unexpected_count") or 0),
+        _plain(told.get("partial_unexpected_list", [])[:_EXAMPLES]),
+        told.get("unexpected_index_list") or (),
+        told.get("unexpected_list") or (),
+    )
 
 
 def _errors(exception_info: Mapping[str, Any] | None) -> Iterator[str]:
@@ -219,10 +208,6 @@ def _errors(exception_info: Mapping[str, Any] | None) -> Iterator[str]:
     for info in (exception_info or {}, *(exception_info or {}).values()):
         if isinstance(info, Mapping) and info.get("raised_exception"):
             yield str(info.get("exception_message"))
-
-
-def _unchecked(rule: Rule) -> _Finding:
-    return _Finding(replace(rule, severity="info"), False, {_NOT_CONFIGURED: list(rule.parameter_names)})
 
 
 # ---- quarantine
@@ -252,67 +237,75 @@ def _quarantined(table: Table, rule: Rule, rows: pl.DataFrame) -> pl.DataFrame:
 # ---- verdicts
 
 
-def _verdicts(table: Table, findings: Sequence[_Finding]) -> pl.DataFrame:
+@dataclass(frozen=True, slots=True)
+class _Days:
+    """The days of a frame's rows: `days` in order, None last, and for each row the place of its day among them."""
+
+    days: Sequence[date | None]
+    places: np.ndarray[tuple[int], np.dtype[np.intp]]
+
+    def count(self, rows: Any = slice(None)) -> list[int]:
+        """Return how many of some rows are of each day."""
+        counts: list[int] = np.bincount(self.places[rows], minlength=len(self.days)).tolist()
+        return counts
+
+
+def _days_of(table: Table, frame: pl.DataFrame) -> _Days:
+    if table.partition not in frame.columns:
+        return _Days([None] if frame.height else [], np.zeros(frame.height, dtype=np.intp))
+    numbers = frame[table.partition].cast(pl.Int32).fill_null(_NO_DAY)
+    known, places = np.unique(numbers.to_numpy(), return_inverse=True)
+    epoch = date(1970, 1, 1).toordinal()
+    return _Days([None if day == _NO_DAY else date.fromordinal(epoch + int(day)) for day in known], places)
+
+
+def _verdicts(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -> pl.DataFrame:
+    """Return what came of rules as rows of `quality_days`."""
+    days = _days_of(table, frame)
+    height = days.count()
     rows = [
-        (
-            table.name,
-            finding.rule.name,
-            finding.rule.severity,
-            finding.success,
-            json.dumps(_observed(finding.result)),
-            finding.unexpected_count,
-        )
+        (day, table.name, finding.rule.name, finding.rule.severity, *of_day)
         for finding in findings
+        for day, of_day in zip(days.days, _of_days(finding, frame, days, height), strict=True)
     ]
-    return pl.DataFrame(rows, schema=frames.schema(QUALITY), orient="row")
+    return pl.DataFrame(rows, schema=frames.schema(QUALITY_DAYS), orient="row")
 
 
-def _observed(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a verdict keeps of a result: of a rule about rows, how many there were and a few bad ones."""
-    if "unexpected_count" not in result:
-        return result
-    rows = {"row_count": result["element_count"]}
-    if not result["unexpected_count"]:
-        return rows
-    return rows | {"unexpected_percent": result["unexpected_percent"], "examples": result["partial_unexpected_list"]}
+def _of_days(
+    finding: _Finding, frame: pl.DataFrame, days: _Days, height: Sequence[int]
+) -> Iterator[tuple[bool, str, int, int]]:
+    """Yield of each day whether the rule holds, what was observed, how many rows break it, and of how many."""
+    if finding.untold:
+        yield from ((False, json.dumps(finding.untold), 0, count) for count in height)
+        return
+    rule = finding.rule
+    counted = days.count(_counted(rule, frame)) if rule.counted_columns else height
+    broken, examples = _broken(finding, days)
+    for place, (row_count, count) in enumerate(zip(counted, broken, strict=True)):
+        of_day = frame.filter(days.places == place) if rule.sums or rule.judged == "values" else frame
+        observed: dict[str, Any] = {"examples": examples[place]} if count else {}
+        observed |= {"sums": {name: of_day[name].sum() for name in rule.sums}} if rule.sums else {}
+        seen: list[Any] = []
+        if rule.judged == "values":
+            seen = of_day[rule.kwargs["column"]].drop_nulls().unique().sort().to_list()
+            observed["observed_value"] = _plain(seen)
+        yield rule.holds(row_count, count, seen), json.dumps(observed), count, row_count
 
 
-def _validation(table: Table, findings: Sequence[_Finding], quarantined_count: int) -> dict[str, Any]:
-    """Return the findings as the JSON of Great Expectations' suite validation result."""
-    checked = [finding for finding in findings if _NOT_CONFIGURED not in finding.result]
-    skipped = [finding for finding in findings if _NOT_CONFIGURED in finding.result]
-    successes = sum(finding.success for finding in checked)
-    return {
-        "success": successes == len(checked),
-        "suite_name": table.name,
-        "results": [_expectation_result(finding) for finding in checked],
-        "suite_parameters": {},
-        "statistics": {
-            "evaluated_expectations": len(checked),
-            "successful_expectations": successes,
-            "unsuccessful_expectations": len(checked) - successes,
-            "success_percent": 100.0 * successes / len(checked),
-        },
-        "meta": {
-            "quarantined_count": quarantined_count,
-            _NOT_CONFIGURED: [finding.rule.configuration() | finding.result for finding in skipped],
-        },
-    }
+def _counted(rule: Rule, frame: pl.DataFrame) -> Any:
+    return frame.select(pl.all_horizontal(pl.col(rule.counted_columns).is_not_null())).to_series().to_numpy()
 
 
-def _expectation_result(finding: _Finding) -> dict[str, Any]:
-    error = finding.result.get("error")
-    return {
-        "success": finding.success,
-        "expectation_config": finding.rule.configuration(),
-        "result": {} if error else finding.result,
-        "meta": {},
-        "exception_info": {
-            "raised_exception": error is not None,
-            "exception_message": error,
-            "exception_traceback": "",
-        },
-    }
+def _broken(finding: _Finding, days: _Days) -> tuple[list[int], list[list[Any]]]:
+    """Return how many rows of each day break a rule, and a few of their values."""
+    if len(days.days) == 1:
+        return [finding.unexpected_count], [list(finding.examples)]
+    rows = np.asarray(finding.rows, dtype=np.intp)
+    examples: list[list[Any]] = [[] for _ in days.days]
+    for place, value in zip(days.places[rows].tolist(), finding.values, strict=True):
+        if len(examples[place]) < _EXAMPLES:
+            examples[place].append(_plain(value))
+    return days.count(rows), examples
 
 
 def _plain(value: Any) -> Any:

@@ -2,8 +2,11 @@
 
 What a contract says (`implied`) is not written down twice; what only the domain knows (`declared`) stands
 in `<table>.json` beside this module, in Great Expectations' own form. `meta` holds what that form lacks:
-each rule's name, one sentence about it, what to do when it breaks, and whether its rows are taken out;
-and each parameter that the rules refer to, with its default.
+each rule's name, one sentence about it, what to do when it breaks, what happened then (`failure`), and
+whether its rows are taken out; and each parameter that the rules refer to, with its default.
+
+Tables are checked as their days are made, and a release holds days of many runs: each rule says how what was
+found day by day is judged for the release as a whole (`Judged`).
 
 Of what a contract implies, Great Expectations is asked for the key alone, which crosses rows. All else is
 held (`is_held`): every row meets it when a table is written, and again when a release takes the file in, so
@@ -13,19 +16,31 @@ here it is only put on record.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from warehouse.contracts import Column, Table, table
+from warehouse.contracts import TABLES, Column, Table, table
 
 Severity = Literal["critical", "warning", "info"]
+
+#: How a rule is judged for a release. `rows`: each row alone, so on every day. `share`: by the share of all rows
+#: that break it. `count`: by the number of all rows. `values`: by the values of all rows. `together`: among the rows
+#: that a run makes anew, on every day; days that were made apart are not compared, for old days are not read again.
+Judged = Literal["rows", "share", "count", "values", "together"]
 
 #: where the JSON suites are
 FOLDER = Path(__file__).parent
 
+#: the types of rules that are not about rows, each alone; what stands for them must be known of a day's rows
+_JUDGED: dict[str, Judged] = {
+    "expect_table_row_count_to_be_between": "count",
+    "expect_column_distinct_values_to_contain_set": "values",
+    "expect_column_values_to_be_unique": "together",
+    "expect_compound_columns_to_be_unique": "together",
+}
 _CONTRACT_REMEDY = "What writes the table breaks its contract: report it with the inputs of the run."
 
 
@@ -44,7 +59,8 @@ class Rule:
     """One expectation: Great Expectations' `type` and `kwargs`, and what a failure means.
 
     `is_quarantine` rules are about single rows: the rows that break them are taken out of the table.
-    `is_held` rules hold by the table's contract.
+    `is_held` rules hold by the table's contract. `failure` is what happened where the rule breaks (`sentences`
+    puts the numbers in); `sums` are columns whose sums it tells.
     """
 
     name: str
@@ -55,6 +71,31 @@ class Rule:
     remedy: str
     is_quarantine: bool = False
     is_held: bool = False
+    judged: Judged = "rows"
+    failure: str = ""
+    sums: tuple[str, ...] = ()
+
+    def holds(self, row_count: int, unexpected_count: int, seen: Iterable[Any] = ()) -> bool:
+        """Return whether it holds of so many rows of which so many break it, or of rows with the values seen.
+
+        They are those of a day, or of all days of a release.
+        """
+        if self.judged == "count":
+            low, high = self.kwargs.get("min_value"), self.kwargs.get("max_value")
+            return (low is None or row_count >= low) and (high is None or row_count <= high)
+        if self.judged == "values":
+            return set(self.kwargs["value_set"]) <= set(seen)
+        if self.judged == "share" and row_count:
+            # as Great Expectations counts it
+            return bool((row_count - unexpected_count) / row_count >= self.kwargs["mostly"])
+        return not unexpected_count
+
+    @property
+    def counted_columns(self) -> tuple[str, ...]:
+        """The columns that have a value in every row that counts, of a rule that is judged by a share."""
+        if self.judged != "share" or self.type == "expect_column_values_to_not_be_null":
+            return ()
+        return tuple(self.kwargs[name] for name in ("column", "column_A", "column_B") if name in self.kwargs)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -84,6 +125,11 @@ def implied(table: Table) -> tuple[Rule, ...]:
 def declared(table: Table) -> tuple[Rule, ...]:
     """Return the rules of a table's JSON suite; none, if it has no suite."""
     return tuple(_rule(expectation) for expectation in _suite(table.name).get("expectations", ()))
+
+
+def checked_tables() -> tuple[Table, ...]:
+    """Return the tables that are held to a suite: all of a release but its records of quality and history."""
+    return tuple(table for table in TABLES if table.is_published and table.layer != "quality")
 
 
 def rules(table: Table) -> tuple[Rule, ...]:
@@ -162,7 +208,7 @@ def _choices(column: Column) -> list[Rule]:
 
 
 def _implied(name: str, type_: str, doc: str, **kwargs: Any) -> Rule:
-    return Rule(name, type_, kwargs, "critical", doc, _CONTRACT_REMEDY, is_held=True)
+    return Rule(name, type_, kwargs, "critical", doc, _CONTRACT_REMEDY, is_held=True, judged=_judged(type_, kwargs))
 
 
 def _rule(expectation: Mapping[str, Any]) -> Rule:
@@ -175,7 +221,14 @@ def _rule(expectation: Mapping[str, Any]) -> Rule:
         doc=meta["doc"],
         remedy=meta["remedy"],
         is_quarantine=meta.get("quarantine", False),
+        judged=meta.get("judged") or _judged(expectation["type"], expectation["kwargs"]),
+        failure=meta.get("failure", ""),
+        sums=tuple(meta.get("sums", ())),
     )
+
+
+def _judged(type_: str, kwargs: Mapping[str, Any]) -> Judged:
+    return _JUDGED.get(type_, "share" if kwargs.get("mostly", 1) < 1 else "rows")
 
 
 @cache

@@ -144,15 +144,23 @@ def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _show_checks(connection: duckdb.DuckDBPyConnection) -> None:
+    """Print what happened where a check of anything in the release does not hold, whichever run made its day."""
+    import json
+
+    from expectations import sentences, suites
+
     query = """
-        select table_name, expectation, severity, unexpected_count
+        select table_name, expectation, severity, unexpected_count, observed
         from quality
         where not success and severity <> 'info'
         order by severity, table_name, expectation
     """
-    rows = connection.sql(query).fetchall()
+    rows = [
+        (severity, sentences.happened(suites.rule(table, name), count, json.loads(observed)), f"{table}.{name}")
+        for table, name, severity, count, observed in connection.sql(query).fetchall()
+    ]
     if rows:
-        show("Checks that do not hold", ("table", "expectation", "severity", "rows"), rows)
+        show("Checks that do not hold", ("severity", "what happened", "expectation"), rows)
 
 
 def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:

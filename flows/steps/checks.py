@@ -1,9 +1,12 @@
-"""Checks: every built table is held to its suite; what was taken out or refused is gathered."""
+"""Checks: every built table is held to its suite; what was taken out or refused is gathered.
+
+Results are kept by table and day and carried on with the days, so that they speak of all that a release holds.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +15,13 @@ import polars as pl
 
 from flows.steps.pieces import Day, File, Given, Piece
 from flows.steps.run import Run, Work, built, landed, released
-from warehouse.contracts import Table, frames, table as table_named
+from warehouse.contracts import TABLES, Table, frames, table as table_named
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import FAULTY_POLLS, POLLS
 from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS
-from warehouse.contracts.quality import QUALITY, QUARANTINE, REJECTS
+from warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE, REJECTS
+from warehouse.errors import GateFailed
+from warehouse.releases import releases
 from warehouse.store.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
@@ -31,27 +36,37 @@ _TAKEN_OUT = (
     (PREDICTION_RECORDS, FAULTY_PREDICTIONS),
 )
 #: jobs are held to their suite before they are written; the others are what checks find
-_NOT_HELD = (JOBS, QUARANTINE, QUALITY)
+_NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAYS)
 #: the folder of what the checks found, until all tables are checked
 _VERDICTS = "verdicts/"
-#: rows that a suite looks at: pandas takes some hundred bytes for each
+#: rows that a suite looks at at a time: pandas takes some hundred bytes for each
 _MOST_ROWS = 2_000_000
+#: in what is carried on of a release that has no results by day: the days that it is about
+_OF_DAYS = "of_days"
+
+
+# ---- tables, as they are made
 
 
 def verdicts_on(table: Table) -> Table:
-    """Return what holds the verdicts on a table alone; the JSON of its validation lies beside them."""
-    return replace(QUALITY, name=f"{_VERDICTS}{table.name}", is_published=False)
+    """Return what holds the verdicts on a table alone; which of its days are made anew lies beside them, as JSON."""
+    return replace(QUALITY_DAYS, name=f"{_VERDICTS}{table.name}", partition=None, is_published=False)
 
 
-def checked(given: Given, table: Table, frame: pl.DataFrame) -> Checked:
-    """Hold rows to a table's suite, and keep what it says until all tables are checked."""
+def checked(given: Given, table: Table, batches: Iterable[pl.DataFrame]) -> list[Checked]:
+    """Hold rows to a table's suite, each day's in one batch, and keep what it says until all tables are checked."""
     from expectations import gate
 
-    limits = {name: value for name, value in given.settings.quality.model_dump().items() if value is not None}
-    found = gate.check(table, frame, limits)
-    path = write_parquet(found.verdicts, QUALITY, given.path(verdicts_on(table)))
-    write_json(found.validation, path.with_suffix(".json"))
+    found = [gate.check(table, frame, _limits(given)) for frame in batches]
+    verdicts = pl.concat([frames.empty(QUALITY_DAYS), *(of_batch.verdicts for of_batch in found)])
+    path = write_parquet(verdicts, QUALITY_DAYS, given.path(verdicts_on(table)))
+    days = given.days if table.partition else (None,)
+    write_json([day and day.isoformat() for day in days], path.with_suffix(".json"))
     return found
+
+
+def _limits(given: Given) -> dict[str, float]:
+    return {name: value for name, value in given.settings.quality.model_dump().items() if value is not None}
 
 
 def check_pieces(run: Run, work: Work) -> Iterator[Piece]:
@@ -64,50 +79,127 @@ def check_pieces(run: Run, work: Work) -> Iterator[Piece]:
 
 def _check_of(run: Run, table: Table, days: Sequence[Day]) -> Piece:
     reads = built(table, days=lambda plan: days)
-    (piece,) = Work(f"check {table.name}", hold, (reads,), (verdicts_on(table),), is_check=True).pieces(run)
+    writes = (verdicts_on(table),)
+    (piece,) = Work(f"check {table.name}", hold, (reads,), writes, days=lambda plan: days, is_check=True).pieces(run)
     # A run that goes on checks all of it again: the suites may have changed.
     return replace(piece, mark="")
 
 
 def hold(given: Given) -> int:
-    """Hold a built table to its suite. Returns the expectations."""
+    """Hold a built table to its suite. Returns the verdicts: one for each expectation and day with rows."""
     (verdicts,) = given.piece.writes
     table = table_named(verdicts.table.removeprefix(_VERDICTS))
-    return checked(given, table, _scalars(table, given.files(table))).verdicts.height
+    return sum(found.verdicts.height for found in checked(given, table, _batches(given.files(table))))
 
 
-def _scalars(table: Table, files: Sequence[Path]) -> pl.DataFrame:
-    """Read built files, lists as their lengths: all that the suites look at.
+def _batches(files: Sequence[Path]) -> Iterator[pl.DataFrame]:
+    """Read built files some at a time, lists as their lengths: all that the suites look at.
 
-    Of a very long table they look at the end: what is new comes last, and every row met the contract when it was
+    Of a very long file they look at the end: what is new comes last, and every row met the contract when it was
     written.
     """
+    batch: list[Path] = []
+    row_count = 0
+    for path, rows in [(path, pl.scan_parquet(path).select(pl.len()).collect().item()) for path in files]:
+        if batch and row_count + rows > _MOST_ROWS:
+            yield _scalars(batch)
+            batch, row_count = [], 0
+        batch.append(path)
+        row_count += rows
+    if batch:
+        yield _scalars(batch)
+
+
+def _scalars(files: Sequence[Path]) -> pl.DataFrame:
     import polars.selectors as cs
 
-    if not files:
-        return frames.empty(table)
-    return pl.scan_parquet(list(files)).tail(_MOST_ROWS).with_columns(cs.list().list.len().cast(pl.Int64)).collect()
+    rows = pl.scan_parquet(list(files)).tail(_MOST_ROWS)
+    return rows.with_columns(cs.list().list.len().cast(pl.Int64)).collect()
+
+
+# ---- the release as a whole
 
 
 def decide(given: Given) -> int:
-    """Decide on the release by what all checks found. Returns the expectations that do not hold.
+    """Decide on the release by what was found of all its days. Returns the expectations that do not hold.
 
-    Raises GateFailed where a critical expectation does not hold; the verdicts stay in the plan's folder.
+    Raises GateFailed where a critical expectation does not hold; the verdicts stay in the plan's folder, and pages
+    that tell of them lie apart from those of the release that stays.
     """
-    from expectations import docs, gate
+    from expectations import docs, gate, summing
 
-    paths = given.files(QUALITY)
-    verdicts = pl.concat([pl.read_parquet(path) for path in paths])
-    docs.build([json.loads(path.with_suffix(".json").read_text()) for path in paths], Store(given.root).data_docs)
-    gate.decide(verdicts)
-    write_parquet(verdicts, QUALITY, given.path(QUALITY))
-    return int((~verdicts["success"]).sum())
+    by_day = _by_day(given)
+    quality = summing.summed(by_day, _limits(given))
+    try:
+        gate.decide(quality)
+    except GateFailed as refusal:
+        index = docs.of_refusal(Store(given.root), quality)
+        raise GateFailed(f"{refusal}\nAll that was checked: {index}") from refusal
+    given.write_days(by_day.filter(pl.col("day").is_in(given.days, nulls_equal=True)), QUALITY_DAYS)
+    write_parquet(quality, QUALITY, given.path(QUALITY))
+    return int((~quality["success"]).sum())
+
+
+def _by_day(given: Given) -> pl.DataFrame:
+    """Return what was found of every day of the release: those that are made anew, and all others as they were."""
+    paths = given.files(QUALITY_DAYS)
+    anew = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
+    found = [frames.empty(QUALITY_DAYS), *map(pl.read_parquet, paths), _carried(given, anew)]
+    return pl.concat(found).sort(QUALITY_DAYS.key)
+
+
+def _carried(given: Given, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
+    """Return the rows of the release before that are about days of which a table is not made anew."""
+    files = given.released(QUALITY_DAYS)
+    known = pl.read_parquet(files) if files else _of_older_release(given)
+    pairs = [(name, day) for name, days in anew.items() for day in days]
+    made = pl.DataFrame(pairs, schema={"table_name": pl.String, "day": pl.String}, orient="row")
+    kept = known.join(
+        made.with_columns(pl.col("day").str.to_date()), on=["table_name", "day"], how="anti", nulls_equal=True
+    )
+    is_older = pl.col("observed").str.contains(f'"{_OF_DAYS}"', literal=True)
+    return pl.concat([kept.filter(~is_older), _still_standing(kept.filter(is_older), anew)])
+
+
+def _of_older_release(given: Given) -> pl.DataFrame:
+    """Return the verdicts of a release that has no results by day, as of no day, each with the days it is about."""
+    store, files = Store(given.root), given.released(QUALITY)
+    base = releases.current(store)
+    if not files or base is None:
+        return frames.empty(QUALITY_DAYS)
+    dates, place = set(base.dates), releases.files_of(store, base)
+    days = {
+        name: sorted({day.isoformat() for path in paths if (day := releases.day_of(path))} & dates)
+        for name, paths in place.items()
+        if name in {table.name for table in TABLES if table.partition}
+    }
+    found = pl.read_parquet(files).filter(pl.col("table_name").is_in([name for name in days if days[name]]))
+    told = [(name, json.loads(text)) for name, text in found.select("table_name", "observed").iter_rows()]
+    counts = [observed.get("row_count", observed.get("observed_value")) for _, observed in told]
+    return found.with_columns(
+        pl.Series("observed", [json.dumps(of | {_OF_DAYS: days[name]}) for name, of in told], pl.String),
+        pl.Series("row_count", [count if isinstance(count, int) else 0 for count in counts], pl.Int64),
+        day=pl.lit(None, pl.Date),
+    ).select(QUALITY_DAYS.column_names)
+
+
+def _still_standing(older: pl.DataFrame, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
+    """Return what an older release said of several days together, until the last of them is made anew."""
+    told = [
+        observed | {_OF_DAYS: [day for day in observed[_OF_DAYS] if day not in anew.get(name, ())]}
+        for name, observed in zip(older["table_name"], map(json.loads, older["observed"]), strict=True)
+    ]
+    left = pl.Series([bool(observed[_OF_DAYS]) for observed in told], dtype=pl.Boolean)
+    return older.with_columns(observed=pl.Series(map(json.dumps, told), dtype=pl.String)).filter(left)
 
 
 def _verdicts(run: Run, _: Day) -> Iterator[File]:
     """Yield what each table's check found."""
     for path in sorted((run.folder / _VERDICTS).glob("*/*.parquet")):
-        yield File(QUALITY.name, run.place(path))
+        yield File(QUALITY_DAYS.name, run.place(path))
+
+
+# ---- what was taken out or refused
 
 
 def gather_quarantine(given: Given) -> int:
@@ -143,4 +235,14 @@ QUARANTINED = Work(
     days=lambda plan: plan.days,
 )
 REJECTED = Work("rejects", gather_rejects, (landed(REJECTS),), (REJECTS,))
-DECIDED = Work("checks", decide, (_verdicts,), (QUALITY,), is_check=True, is_last=True)
+DECIDED = Work(
+    "checks",
+    decide,
+    # Of a release that has results by day, its summed-up ones are not needed; of an older one there are no others.
+    reads=(_verdicts, released(QUALITY_DAYS, QUALITY)),
+    writes=(QUALITY_DAYS, QUALITY),
+    # What is of no day is made anew in every run: tables without days are.
+    days=lambda plan: plan.days if None in plan.days else (*plan.days, None),
+    is_check=True,
+    is_last=True,
+)

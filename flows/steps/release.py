@@ -16,8 +16,8 @@ from warehouse.releases.releases import Release
 
 
 def release(run: Run, works: Iterable[Work]) -> Release:
-    """Publish all that works built and checks let pass, as one release, and remove the plan's folder."""
-    from expectations import gate
+    """Publish all that works built and checks let pass, as one release, tell of it, and remove the plan's folder."""
+    from expectations import docs, gate
 
     plan = run.plan
     draft = Draft(
@@ -37,5 +37,6 @@ def release(run: Run, works: Iterable[Work]) -> Release:
         if table.is_published
     }
     published = publishing.publish(run.store, draft, built)
+    docs.of_release(run.store, published)
     shutil.rmtree(run.folder, ignore_errors=True)
     return published

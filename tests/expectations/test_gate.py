@@ -9,11 +9,10 @@ import json
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings as bounded, strategies as st
 
-from expectations import docs, gate, suites
+from expectations import gate, suites, summing
 from expectations.gate import Checked
 from tests.budget import examples, one_in
 from tests.expectations.cases import BROKEN, CHECKED, DAY, EMPTY, GOOD, HOUR, NO_POLLS, NO_VALUES, NOON, NOTED, SETTINGS
@@ -29,7 +28,7 @@ from warehouse.contracts import Column, Table, frames, table
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import POLL_DAYS, TICKS
-from warehouse.contracts.quality import QUALITY, QUARANTINE, REJECTS
+from warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE
 from warehouse.contracts.samples import APPLICATIONS, SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.errors import GateFailed
@@ -99,6 +98,11 @@ def verdict(checked: Checked, name: str) -> dict[str, Any]:
     return found
 
 
+def whole(checked: Checked, found: Table, parameters: dict[str, float]) -> pl.DataFrame:
+    """What a release says of a table that has nothing but the rows that were checked."""
+    return summing.summed(checked.verdicts, parameters).filter(table_name=found.name)
+
+
 def kind_of(found: Table, rule: suites.Rule) -> str:
     """A rule without the names of its columns, in whose place are their types."""
     types = {column.name: column.dtype for column in found.columns}
@@ -131,7 +135,7 @@ def test_a_good_row_breaks_no_rule(name: str) -> None:
     assert failed(checked) == NOTED.get(name, set())
     assert checked.good.equals(frame)
     assert checked.quarantined.is_empty()
-    frames.require(checked.verdicts, QUALITY)
+    frames.require(checked.verdicts, QUALITY_DAYS)
     frames.require(checked.quarantined, QUARANTINE)
     known = suites.values(found, SETTINGS).keys()
     noted = [rule.name for rule in suites.rules(found) if known >= set(rule.parameter_names)]
@@ -192,7 +196,9 @@ def test_a_key_that_is_there_twice_is_critical_and_shown() -> None:
     assert failed(checked) - {"has_samples"} == {"key_unique"}
     found = verdict(checked, "key_unique")
     assert (found["severity"], found["unexpected_count"]) == ("critical", 2)
-    observed = json.loads(found["observed"])
+    assert (found["row_count"], json.loads(found["observed"])) == (3, {"examples": [key, key]})
+    (told,) = whole(checked, APPLICATIONS, {}).filter(expectation="key_unique")["observed"]
+    observed = json.loads(told)
     assert (observed["row_count"], observed["examples"]) == (3, [key, key])
     assert observed["unexpected_percent"] == pytest.approx(200 / 3)
 
@@ -229,7 +235,8 @@ def test_a_quarantine_rule_that_cannot_be_evaluated_takes_no_row_and_is_critical
 
 
 def test_a_table_without_a_suite_is_held_to_its_contract() -> None:
-    checked = gate.check(QUALITY, frames.empty(QUALITY), {})
+    row = ("jobs", "key_unique", "critical", True, "{}", 0)
+    checked = gate.check(QUALITY, pl.DataFrame([row], schema=frames.schema(QUALITY), orient="row"), {})
 
     assert set(checked.verdicts["expectation"]) == {rule.name for rule in suites.implied(QUALITY)}
     assert failed(checked) == set()
@@ -242,9 +249,11 @@ def test_a_table_without_a_suite_is_held_to_its_contract() -> None:
 def test_an_empty_frame_is_checked(found: Table) -> None:
     checked = gate.check(found, frames.empty(found), {})
 
-    assert failed(checked) == EMPTY.get(found.name, set())
-    assert checked.verdicts["expectation"].sort().to_list() == sorted(rule.name for rule in suites.rules(found))
-    assert gate.decide(checked.verdicts) == "passed"
+    assert checked.verdicts.is_empty()
+    quality = whole(checked, found, {})
+    assert set(quality.filter(~pl.col("success"))["expectation"]) == EMPTY.get(found.name, set())
+    assert quality["expectation"].sort().to_list() == sorted(rule.name for rule in suites.rules(found))
+    assert gate.decide(quality) == "passed"
 
 
 @pytest.mark.usefixtures("only_declared")
@@ -277,7 +286,6 @@ def test_a_check_says_the_same_twice() -> None:
 
     assert first.verdicts.equals(second.verdicts)
     assert first.quarantined.equals(second.quarantined)
-    assert first.validation == second.validation
 
 
 @pytest.mark.usefixtures("only_declared")
@@ -327,7 +335,6 @@ def test_a_row_that_breaks_two_rules_is_taken_out_once_and_recorded_under_each()
     assert (taken["job_id"], taken["node_count"], taken["account"]) == (HOSTILE, 11, None)
     assert datetime.fromisoformat(taken["ended_at"]) == NOON - HOUR
     assert verdict(checked, "ends_after_start")["unexpected_count"] == 1
-    assert checked.validation["meta"]["quarantined_count"] == 1
     assert gate.decide(checked.verdicts) == "warned"
 
 
@@ -443,125 +450,123 @@ def test_a_rule_that_takes_rows_out_is_about_rows() -> None:
             assert not rule.is_quarantine or issubclass(getattr(expectations, name), rows)
 
 
-# ---- Data Docs
-
-
-class Page(HTMLParser):
-    """What a page holds: its tags, what they point at, its text."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.handlers: list[str] = []
-        self.targets: list[str] = []
-        self.text = ""
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.handlers += [name for name, _ in attrs if name.startswith("on")]
-        self.targets += [value or "" for name, value in attrs if name in ("href", "src", "action")]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-@pytest.fixture(scope="module")
-def validations() -> list[dict[str, Any]]:
-    """Validations with hostile values in every kind of result, as they come back from a file."""
-    hostile = {"job_id": HOSTILE, "user": HOSTILE, "state": HOSTILE}
-    jobs = rows_of(JOBS, hostile, hostile, {"ended_at": NOON - HOUR, "duration_s": None})
-    rejects = rows_of(REJECTS, {"raw": HOSTILE * 40, "reason": HOSTILE})
-    misnamed = rows_of(APPLICATIONS, *[{"application_id": HOSTILE}] * 2).rename({"user": HOSTILE})
-    checked = [
-        gate.check(JOBS, jobs, {}),
-        gate.check(REJECTS, rejects, {}),
-        gate.check(APPLICATIONS, misnamed, {}),
-        gate.check(TICKS, rows_of(TICKS, {}), {}),
-    ]
-    return [json.loads(json.dumps(found.validation)) for found in checked]
-
-
-@pytest.fixture(scope="module")
-def pages(validations: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
-    index = docs.build(validations, tmp_path_factory.mktemp("docs") / "run")
-    assert index.name == "index.html"
-    return {path.name: Page(path) for path in index.parent.iterdir()}
-
-
-def test_the_docs_have_a_page_per_table_and_an_index(pages: dict[str, Page]) -> None:
-    assert set(pages) == {"index.html", "jobs.html", "rejects.html", "applications.html", "ticks.html"}
-
-
-def test_pages_point_only_at_each_other(pages: dict[str, Page]) -> None:
-    for page in pages.values():
-        assert all(target in pages or target.startswith("#") for target in page.targets)
-        assert not page.tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "svg"}
-        assert not page.handlers
-
-
-def test_what_the_data_say_is_shown_and_is_no_markup(pages: dict[str, Page]) -> None:
-    assert HOSTILE in pages["applications.html"].text
-    assert HOSTILE in pages["rejects.html"].text
-
-
-def test_pages_say_what_fails_and_what_to_do(pages: dict[str, Page]) -> None:
-    assert "A run ends no earlier than it starts. (ends_after_start, warning)" in pages["jobs.html"].text
-    index = pages["index.html"].text
-    assert re.search(r"jobs\.ends_after_start\s+warning\s+1\s+A run ends no earlier than it starts\.", index)
-    assert "no value is given for machine_node_count" in index
-    assert "What writes the table breaks its contract" in index
-    assert not re.search(r"ticks\.\w+\s+(critical|warning|info)", index)
-
-
-def test_docs_of_a_clean_run_say_that_everything_holds(tmp_path: Path) -> None:
-    checked = gate.check(TICKS, rows_of(TICKS, {}), {})
-
-    assert "Everything holds." in Page(docs.build([checked.validation], tmp_path / "run")).text
-
-
-def test_docs_are_replaced_whole_or_not_at_all(
-    validations: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = docs.build(validations, tmp_path / "run")
-    before = {path.name: path.read_text() for path in index.parent.iterdir()}
-
-    def fail(_: Any) -> str:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(docs, "_index", fail)
-        with pytest.raises(KeyboardInterrupt):
-            docs.build(validations[:1], tmp_path / "run")
-    assert {path.name: path.read_text() for path in index.parent.iterdir()} == before
-
-    docs.build(validations[:1], tmp_path / "run")
-    assert {path.name for path in index.parent.iterdir()} == {"index.html", "jobs.html"}
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-def test_nothing_calls_out(connections: list[Any], validations: list[dict[str, Any]], tmp_path: Path) -> None:
-    docs.build(validations, tmp_path / "run")
+def test_nothing_calls_out(connections: list[Any]) -> None:
+    gate.check(TICKS, rows_of(TICKS, {}), {})
 
     assert os.environ["GX_ANALYTICS_ENABLED"] == "false"
     assert connections == []
 
 
+# ---- days and the whole
+
+
+def told_by_great_expectations(frame: pl.DataFrame, rules: Sequence[suites.Rule]) -> dict[str, tuple[bool, int]]:
+    """The naive twin of days that are summed up: the rules asked of all rows at once, whatever is known of them."""
+    from great_expectations import ExpectationSuite
+
+    suite = ExpectationSuite(name="all", expectations=[rule.configuration() for rule in rules])
+    outcome = gate._frames().get_batch({"dataframe": gate._pandas(frame)}).validate(suite)
+    return {
+        result.expectation_config.meta["name"]: (bool(result.success), result.result.get("unexpected_count") or 0)
+        for result in outcome.results
+    }
+
+
+def summed_up(quality: pl.DataFrame) -> dict[str, tuple[bool, int]]:
+    columns = quality.select("expectation", "success", "unexpected_count")
+    return {name: (success, count) for name, success, count in columns.iter_rows()}
+
+
 @pytest.mark.parametrize("found", one_in(3, CHECKED), ids=lambda found: found.name)
 def test_what_is_not_asked_is_what_great_expectations_would_say(
-    found: Table, of_each_kind: dict[str, list[suites.Rule]]
+    found: Table, of_each_kind: dict[str, list[suites.Rule]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready = of_each_kind.get(found.name, [])
+    monkeypatch.setattr(suites, "rules", lambda _: ready)
     for frame in (frames.empty(found), rows_of(found, {})):
-        asked = {each.rule.name: each for each in gate._asked(found.name, frame, ready, {})}
-        for known in gate._evaluate(found.name, frame, ready, {}):
-            says = asked[known.rule.name]
-            assert (known.success, known.rows) == (says.success, says.rows)
-            assert known.unexpected_count == says.unexpected_count
-            assert gate._observed(known.result) == gate._observed(says.result)
+        told = told_by_great_expectations(frame, ready) if ready else {}
+        assert summed_up(whole(gate.check(found, frame, {}), found, {})) == told
 
 
 def test_kinds_of_rules_are_all_there(of_each_kind: dict[str, list[suites.Rule]]) -> None:
     chosen = [rule for rules in of_each_kind.values() for rule in rules]
     every = [rule for found in CHECKED for rule in suites.rules(found) if not rule.parameter_names]
     assert {rule.type for rule in chosen} == {rule.type for rule in every}
+
+
+DAYS_APART = Table(
+    name="jobs",
+    layer="stage",
+    grain="one row per thing",
+    key=("name",),
+    columns=(
+        Column("day", "date", "Its day.", nullable=True),
+        Column("name", "text", "Its name."),
+        Column("a", "int", "A number.", nullable=True),
+        Column("b", "int", "Another one.", nullable=True),
+    ),
+    partition="day",
+)
+_PAIR = {"column_A": "a", "column_B": "b", "ignore_row_if": "either_value_is_missing"}
+#: an expectation of each type that is judged by day, as suites have them
+BY_DAY: dict[str, tuple[str, dict[str, Any]]] = {
+    "between": ("expect_column_values_to_be_between", {"column": "a", "min_value": 1, "max_value": 3}),
+    "there": ("expect_column_values_to_not_be_null", {"column": "a"}),
+    "mostly_there": ("expect_column_values_to_not_be_null", {"column": "a", "mostly": 0.5}),
+    "mostly_small": ("expect_column_values_to_be_between", {"column": "a", "max_value": 1, "mostly": 0.5}),
+    "not_forbidden": (
+        "expect_column_values_to_be_null",
+        {"column": "name", "row_condition": {"type": "pass_through", "pass_through_filter": "a > b"}},
+    ),
+    "known": ("expect_column_values_to_be_in_set", {"column": "name", "value_set": ["x", "yy"]}),
+    "long": ("expect_column_value_lengths_to_be_between", {"column": "name", "max_value": 2}),
+    "in_order": ("expect_column_pair_values_a_to_be_greater_than_b", _PAIR | {"or_equal": True}),
+    "equal": ("expect_column_pair_values_to_be_equal", _PAIR | {"ignore_row_if": "neither"}),
+    "mostly_equal": ("expect_column_pair_values_to_be_equal", _PAIR | {"mostly": 0.5}),
+    "some": ("expect_table_row_count_to_be_between", {"min_value": 2}),
+    "not_many": ("expect_table_row_count_to_be_between", {"max_value": 5}),
+    "both": ("expect_column_distinct_values_to_contain_set", {"column": "name", "value_set": ["x", "yy"]}),
+    "columns": ("expect_table_columns_to_match_ordered_list", {"column_list": list(DAYS_APART.column_names)}),
+}
+RULES_BY_DAY = [
+    suites._rule(
+        {"type": kind, "kwargs": kwargs, "severity": "warning", "meta": {"name": name, "doc": "So.", "remedy": "No."}}
+    )
+    for name, (kind, kwargs) in BY_DAY.items()
+]
+
+
+def test_every_type_that_is_judged_by_day_is_tried() -> None:
+    judged = {(rule.type, rule.judged) for found in CHECKED for rule in suites.rules(found)}
+    tried = {(rule.type, rule.judged) for rule in RULES_BY_DAY}
+    assert {kind for kind in judged if kind[1] != "together"} <= tried
+    assert {judged for _, judged in tried} == {"rows", "share", "count", "values"}
+
+
+numbers = st.none() | st.integers(0, 4)
+#: rows with the day of each, and which of the days are checked together
+rows_with_days = st.lists(
+    st.tuples(st.sampled_from([None, 0, 1, 2]), st.sampled_from(["x", "yy", "zzz"]), numbers, numbers), max_size=10
+)
+
+
+@given(rows_with_days, st.sets(st.sampled_from([None, 0, 1, 2])))
+@bounded(max_examples=examples(20), deadline=None)
+def test_days_that_are_summed_up_say_what_all_rows_at_once_say(
+    rows: list[tuple[int | None, str, int | None, int | None]], first_run: set[int | None]
+) -> None:
+    told = [(DAY if day is None else DAY.replace(day=day + 1), *rest) for day, *rest in rows]
+    frame = pl.DataFrame(told, schema=frames.schema(DAYS_APART), orient="row").with_columns(
+        day=pl.when(pl.col("day") != DAY).then("day")
+    )
+    is_first = pl.Series([day in first_run for day, *_ in rows], dtype=pl.Boolean)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(suites, "rules", lambda _: RULES_BY_DAY)
+        runs = [gate.check(DAYS_APART, part, {}) for part in (frame.filter(is_first), frame.filter(~is_first))]
+        by_day = pl.concat(run.verdicts for run in runs)
+        quality = summing.summed(by_day, {}).filter(table_name=DAYS_APART.name)
+
+    assert summed_up(quality) == told_by_great_expectations(frame, RULES_BY_DAY)
+    frames.require(by_day, QUALITY_DAYS)
+    assert by_day.select(QUALITY_DAYS.key).is_unique().all()
+    assert set(by_day["day"]) == set(frame["day"])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from typing import Any
 
 import pytest
 
 from expectations import suites
-from expectations.suites import Rule
+from expectations.suites import Judged, Rule
 from tests.expectations.cases import CHECKED
 from warehouse.contracts import Column, Table, frames, table
 
@@ -143,3 +144,57 @@ def test_a_rule_is_found_by_its_table_and_name() -> None:
     assert suites.rule("jobs", "ends_after_start").is_quarantine
     with pytest.raises(KeyError, match="jobs has no rule nothing"):
         suites.rule("jobs", "nothing")
+
+
+@by_rule
+def test_a_rule_is_judged_by_what_is_known_of_each_day(found: Table, rule: Rule) -> None:
+    """Numbers of rows and values are of whole days; what compares rows cannot be of each row alone."""
+    if rule.judged in ("share", "count", "values"):
+        assert not {"row_condition"} & rule.kwargs.keys()
+        assert not rule.parameter_names
+        assert rule.kwargs.get("ignore_row_if", "either_value_is_missing") == "either_value_is_missing"
+    condition = rule.kwargs.get("row_condition", {}).get("pass_through_filter", "")
+    compares = set(re.findall(r"\.(\w+)\(", condition)) - {
+        "contains", "days", "floor", "isin", "isnull", "notnull", "total_seconds", "tz_localize",
+    }  # fmt: skip
+    assert (rule.judged == "together") == (bool(compares) or "unique" in rule.type)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kwargs", "judged"),
+    [
+        ("expect_column_values_to_be_between", {"column": "share"}, "rows"),
+        ("expect_column_values_to_be_between", {"column": "share", "mostly": 0.5}, "share"),
+        ("expect_column_values_to_be_between", {"column": "share", "mostly": 1}, "rows"),
+        ("expect_table_row_count_to_be_between", {"max_value": 1}, "count"),
+        ("expect_column_distinct_values_to_contain_set", {"column": "side", "value_set": ["left"]}, "values"),
+        ("expect_column_values_to_be_unique", {"column": "name"}, "together"),
+    ],
+)
+def test_a_rule_says_how_it_is_judged(kind: str, kwargs: dict[str, Any], judged: str) -> None:
+    meta = {"name": "it", "doc": "It.", "remedy": "No."}
+    expectation = {"type": kind, "kwargs": kwargs, "severity": "info", "meta": meta}
+
+    assert suites._rule(expectation).judged == judged
+    assert suites._rule(expectation | {"meta": meta | {"judged": "together"}}).judged == "together"
+
+
+@pytest.mark.parametrize(
+    ("judged", "kwargs", "rows", "broken", "seen", "holds"),
+    [
+        ("rows", {}, 9, 0, (), True),
+        ("together", {}, 9, 1, (), False),
+        ("share", {"mostly": 0.5}, 4, 2, (), True),
+        ("share", {"mostly": 0.5}, 4, 3, (), False),
+        ("share", {"mostly": 0.5}, 0, 0, (), True),
+        ("count", {"min_value": 1}, 0, 0, (), False),
+        ("count", {"max_value": 3}, 3, 0, (), True),
+        ("count", {"max_value": 3}, 4, 0, (), False),
+        ("values", {"value_set": ["x"]}, 4, 0, ("x", "y"), True),
+        ("values", {"value_set": ["x"]}, 4, 0, ("y",), False),
+    ],
+)
+def test_a_rule_holds_of_the_numbers_that_it_is_judged_by(
+    judged: Judged, kwargs: dict[str, Any], rows: int, broken: int, seen: tuple[str, ...], holds: bool
+) -> None:
+    assert Rule("it", "", kwargs, "info", "It.", "No.", judged=judged).holds(rows, broken, seen) == holds

@@ -23,7 +23,7 @@ from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
 from warehouse.contracts import Table, frames
-from warehouse.contracts.quality import QUALITY, QUARANTINE
+from warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
 
@@ -145,10 +145,10 @@ def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every check pass at once, in this process."""
 
     def check(table: Any, frame: pl.DataFrame, _: Any) -> expectations.gate.Checked:
-        verdicts = pl.DataFrame(
-            [(table.name, "checked", "info", True, "{}", 0)], schema=frames.schema(QUALITY), orient="row"
-        )
-        return expectations.gate.Checked(frame, frames.empty(QUARANTINE), verdicts, {"suite_name": table.name})
+        days = frame[table.partition].unique().sort() if table.partition else [None] * (frame.height > 0)
+        rows = [(day, table.name, "key_unique", "critical", True, "{}", 0, 1) for day in days]
+        verdicts = pl.DataFrame(rows, schema=frames.schema(QUALITY_DAYS), orient="row")
+        return expectations.gate.Checked(frame, frames.empty(QUARANTINE), verdicts)
 
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())

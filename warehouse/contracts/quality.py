@@ -18,6 +18,16 @@ REJECTS = Table(
     ),
 )
 
+_EXPECTATION = Column("expectation", "text", "The expectation, by its name in the table's suite.")
+_SEVERITY = Column(
+    "severity",
+    "text",
+    "What a failure means: critical stops the release, warning marks it.",
+    choices=("critical", "warning", "info"),
+)
+_SUCCESS = Column("success", "bool", "Whether the expectation holds.")
+_UNEXPECTED_COUNT = Column("unexpected_count", "int", "Rows that break the expectation.", unit="rows")
+
 QUALITY = Table(
     name="quality",
     layer="quality",
@@ -25,17 +35,39 @@ QUALITY = Table(
     key=("table_name", "expectation"),
     columns=(
         c.TABLE_NAME,
-        Column("expectation", "text", "The expectation, by its name in the table's suite."),
+        _EXPECTATION,
+        _SEVERITY,
+        _SUCCESS,
         Column(
-            "severity",
+            "observed",
             "text",
-            "What a failure means: critical stops the release, warning marks it.",
-            choices=("critical", "warning", "info"),
+            "What was observed over all days of the release, as JSON; failing_days are the latest that break it.",
         ),
-        Column("success", "bool", "Whether the expectation holds."),
-        Column("observed", "text", "What was observed, as JSON."),
-        Column("unexpected_count", "int", "Rows that break the expectation.", unit="rows"),
+        _UNEXPECTED_COUNT,
     ),
+)
+
+QUALITY_DAYS = Table(
+    name="quality_days",
+    layer="quality",
+    grain="one row per table, day with rows of it, and expectation: what the day's check found when it was made",
+    key=("day", "table_name", "expectation"),
+    columns=(
+        c.DAY.optional(),
+        c.TABLE_NAME,
+        _EXPECTATION,
+        _SEVERITY,
+        Column("success", "bool", "Whether the day alone meets the expectation."),
+        Column("observed", "text", "What was observed on the day, as JSON."),
+        _UNEXPECTED_COUNT,
+        Column(
+            "row_count",
+            "int",
+            "Rows of the day that were held to the expectation; of a share, those that count.",
+            unit="rows",
+        ),
+    ),
+    partition="day",
 )
 
 QUARANTINE = Table(

@@ -1,0 +1,51 @@
+"""Sentences: what happened where an expectation does not hold, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from expectations.suites import Rule
+
+#: what is observed of an expectation instead, where it could not be evaluated: what was raised
+ERROR = "error"
+#: and where a parameter has no value: the parameters
+NOT_CONFIGURED = "not_configured"
+ERROR_REMEDY = "Report it with the inputs of the run."
+
+_FAILURE = "{count} of {rows} {rows:row|rows} {count:breaks|break} this:"
+
+
+class _Number(int):
+    """A number in a sentence: `{n}` with commas, `{n:row|rows}` one word or the other."""
+
+    def __format__(self, words: str) -> str:
+        if not words:
+            return f"{int(self):,}"
+        one, many = words.split("|")
+        return one if self == 1 else many
+
+
+def happened(rule: Rule, unexpected_count: int, observed: Mapping[str, Any]) -> str:
+    """Return what a row of `quality` says that does not hold, as a sentence of what happened."""
+    if ERROR in observed:
+        return f"This could not be checked ({observed[ERROR]}): {rule.doc}"
+    if NOT_CONFIGURED in observed:
+        return f"This was not checked, for no value is given for {', '.join(observed[NOT_CONFIGURED])}: {rule.doc}"
+    if not rule.failure and rule.judged in ("count", "values"):
+        return f"This does not hold: {rule.doc}"
+    rows = observed.get("row_count", observed.get("observed_value"))
+    numbers = {"count": unexpected_count, "rows": rows, **observed.get("sums", {})}
+    known = {name: _Number(number) for name, number in numbers.items() if isinstance(number, int)}
+    try:
+        return (rule.failure or f"{_FAILURE} {rule.doc}").format_map(known)
+    except KeyError:
+        # What an older version observed has not all the numbers.
+        return f"{_Number(unexpected_count)} {_Number(unexpected_count):row breaks|rows break} this: {rule.doc}"
+
+
+def what_to_do(rule: Rule, observed: Mapping[str, Any]) -> str:
+    """Return the remedy of a row of `quality` that does not hold."""
+    if ERROR in observed:
+        return ERROR_REMEDY
+    return "Give it in the settings to have this checked." if NOT_CONFIGURED in observed else rule.remedy

@@ -1,0 +1,103 @@
+"""Summing up: what the checks of days say of a release as a whole.
+
+A release holds days that many runs made, and each day was checked when it was made. Its `quality` is summed up from
+what was found then (`quality_days`), rule by rule as each is judged (`suites.Judged`): old days are not read again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from expectations import suites
+from expectations.sentences import ERROR, NOT_CONFIGURED
+from expectations.suites import Rule, Severity
+from warehouse.contracts import Table, frames
+from warehouse.contracts.quality import QUALITY, QUALITY_DAYS
+
+_EXAMPLES = 5
+#: failing days that are named, the latest ones; how many there are is told too
+_NAMED_DAYS = 31
+_WORST: tuple[Severity, ...] = ("critical", "warning", "info")
+
+
+def summed(by_day: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
+    """Return a release's rows of `quality`, of its rows of `quality_days`.
+
+    Every rule of the suites has one, as of no rows where no day has any. What days say of rules that no suite has any
+    more is left out. Where a rule does not hold, its severity is that with which the days were checked.
+    """
+    known = by_day.partition_by("table_name", "expectation", as_dict=True)
+    none = frames.empty(QUALITY_DAYS)
+    rows = [
+        (table.name, rule.name, *_total(rule, known.get((table.name, rule.name), none), table, parameters))
+        for table in suites.checked_tables()
+        for rule in suites.rules(table)
+    ]
+    return pl.DataFrame(rows, schema=frames.schema(QUALITY), orient="row")
+
+
+def _total(
+    rule: Rule, days: pl.DataFrame, table: Table, parameters: Mapping[str, float]
+) -> tuple[Severity, bool, str, int]:
+    """Return a rule's severity, whether it holds, what was observed, and how many rows break it."""
+    if days.is_empty() and (missing := set(rule.parameter_names) - suites.values(table, parameters).keys()):
+        return "info", False, json.dumps({NOT_CONFIGURED: sorted(missing)}), 0
+    count, row_count = int(days["unexpected_count"].sum()), int(days["row_count"].sum())
+    failing = days.filter(~pl.col("success")).sort("day", descending=True, nulls_last=True)
+    if untold := _untold(failing):
+        return _severity(failing, rule), False, json.dumps(untold), count
+    observed, seen = _observed(rule, days, row_count)
+    success = failing.is_empty() if rule.judged in ("rows", "together") else rule.holds(row_count, count, seen)
+    if count:
+        observed |= {"unexpected_percent": 100.0 * count / row_count, "examples": _examples(days)}
+    if success:
+        return rule.severity, True, json.dumps(observed), count
+    return _severity(failing, rule), False, json.dumps(observed | _days(failing)), count
+
+
+def _untold(failing: pl.DataFrame) -> dict[str, Any]:
+    """Return why nothing is known of some days, of the worst kind that there is; nothing where all is known."""
+    for reason in (ERROR, NOT_CONFIGURED):
+        for observed in failing["observed"].unique().sort():
+            if reason in (told := json.loads(observed)):
+                return {reason: told[reason]}
+    return {}
+
+
+def _severity(failing: pl.DataFrame, rule: Rule) -> Severity:
+    """Return the worst severity of failing days; the rule's where it fails on all days together alone."""
+    found = set(failing["severity"])
+    return next((severity for severity in _WORST if severity in found), rule.severity)
+
+
+def _days(failing: pl.DataFrame) -> dict[str, Any]:
+    """Return which days break a rule; nothing of a table without days."""
+    named = failing["day"].drop_nulls()
+    latest = [day.isoformat() for day in named.head(_NAMED_DAYS)]
+    return {"failing_days": latest, "failing_day_count": len(named)} if latest else {}
+
+
+def _observed(rule: Rule, days: pl.DataFrame, row_count: int) -> tuple[dict[str, Any], list[Any]]:
+    """Return what was observed over all days, and the values that were seen."""
+    if rule.judged == "values":
+        seen = sorted({value for told in _told(days) for value in told.get("observed_value", ())})
+        return {"observed_value": seen}, seen
+    observed: dict[str, Any] = {"observed_value" if rule.judged == "count" else "row_count": row_count}
+    if rule.sums:
+        told = [found["sums"] for found in _told(days) if "sums" in found]
+        observed["sums"] = {name: sum(sums.get(name) or 0 for sums in told) for name in rule.sums}
+    return observed, []
+
+
+def _told(days: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    return map(json.loads, days["observed"])
+
+
+def _examples(days: pl.DataFrame) -> list[Any]:
+    """Return a few values that break a rule, of the latest days."""
+    broken = days.filter(pl.col("unexpected_count") > 0).sort("day", descending=True, nulls_last=True)
+    return [value for told in _told(broken.head(_EXAMPLES)) for value in told.get("examples", ())][:_EXAMPLES]

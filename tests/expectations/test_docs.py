@@ -1,0 +1,199 @@
+"""The Data Docs: what they begin with, what they say of failures, and that nothing in them is markup of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from expectations import docs
+from expectations.docs import About
+from expectations.suites import Severity
+from warehouse.contracts import frames
+from warehouse.contracts.quality import QUALITY
+from warehouse.releases.releases import Release
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> &amp; \"'$styling ${x}{{ 7 * 7 }}"
+
+
+class Page(HTMLParser):
+    """What a page holds: its tags, what they point at, its text, and the text that is there before any fold."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.handlers: list[str] = []
+        self.targets: list[str] = []
+        self.ids: list[str] = []
+        self.text = ""
+        self.folded = ""
+        self._folds = 0
+        self._is_style = False
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self._folds += tag == "details"
+        self._is_style = tag == "style"
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        self.targets += [value or "" for name, value in attrs if name in ("href", "src", "action")]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._folds -= tag == "details"
+        self._is_style = False
+
+    def handle_data(self, data: str) -> None:
+        if self._is_style:
+            return
+        if self._folds:
+            self.folded += data
+        else:
+            self.text += data
+
+
+def release(name: str, verdict: str, kind: str = "run") -> Release:
+    at = f"2026-03-0{name[-1]}T04:00:00+00:00"
+    return Release(name, at, kind, None, "1", (), (), (), "{}", {}, verdict)
+
+
+HISTORY = [
+    release("2026-03-03", "warned", "rollback"),
+    release("2026-03-02", "passed"),
+    release("2026-03-01", "warned"),
+]
+ABOUT = About(HOSTILE, "2026-03-03 04:00 UTC", "warned", "2026-03-03", HISTORY)
+Found = tuple[str, str, Severity, bool, Mapping[str, Any], int]
+FOUND: list[Found] = [
+    ("ticks", "has_rows", "info", False, {"observed_value": 0}, 0),
+    (
+        "poll_days",
+        "no_implausible_polls",
+        "warning",
+        False,
+        {
+            "row_count": 12,
+            "sums": {"implausible_poll_count": 2, "poll_count": 2882},
+            "failing_days": [f"2026-02-{day}" for day in range(28, 18, -1)],
+            "failing_day_count": 11,
+        },
+        11,
+    ),
+    ("rejects", "nothing_refused", "info", False, {"observed_value": 6}, 0),
+    ("jobs", "key_unique", "critical", False, {"row_count": 9, "examples": [{"user": HOSTILE}, HOSTILE, [1, 2]]}, 2),
+    ("jobs", "nodes_within_machine", "info", False, {"not_configured": ["machine_node_count"]}, 0),
+    ("jobs", "has_rows", "info", True, {"observed_value": 9}, 0),
+    ("classes", "four_sections", "critical", False, {"error": HOSTILE}, 0),
+    ("samples", "has_steps", "critical", True, {"row_count": 9}, 0),
+]
+
+
+def quality(*found: Found) -> pl.DataFrame:
+    rows = [(*start, json.dumps(observed), count) for *start, observed, count in found]
+    return pl.DataFrame(rows, schema=frames.schema(QUALITY), orient="row")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
+    index = docs.build(quality(*FOUND), ABOUT, tmp_path_factory.mktemp("docs") / "data_docs")
+    assert index.name == "index.html"
+    return {path.name: Page(path) for path in index.parent.iterdir()}
+
+
+def test_the_docs_have_a_page_per_table_and_an_index(pages: dict[str, Page]) -> None:
+    assert set(pages) == {"index.html", *(f"{name}.html" for name, *_ in FOUND)}
+
+
+def test_pages_point_only_at_each_other(pages: dict[str, Page]) -> None:
+    for page in pages.values():
+        for target in page.targets:
+            name, _, place = target.partition("#")
+            assert not place or place in pages[name].ids
+            assert name in pages
+        assert not page.tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "svg"}
+        assert not page.handlers
+
+
+def test_what_the_data_say_is_shown_and_is_no_markup(pages: dict[str, Page]) -> None:
+    assert HOSTILE in pages["jobs.html"].text
+    assert HOSTILE in pages["classes.html"].text
+    assert HOSTILE in pages["index.html"].text
+
+
+def test_the_index_begins_with_release_time_verdict_and_history(pages: dict[str, Page]) -> None:
+    begins = pages["index.html"].text.split("What happened")[0]
+    for told in ("Release 2026-03-03", "warned: 2 critical failures, 1 warning", "2026-03-03 04:00 UTC", HOSTILE):
+        assert told in begins
+    folded = pages["index.html"].folded
+    assert folded.index("warned, passed, warned (newest first)") < folded.index("2026-03-02 04:00 UTC")
+    assert folded.count("rolled back to") == 1
+
+
+def test_what_happened_comes_with_the_worst_first(pages: dict[str, Page]) -> None:
+    text = pages["index.html"].text
+    sentences = (
+        "2 of 9 rows break this: No two rows have the same cluster, job_id, started_at.",
+        f"This could not be checked ({HOSTILE}): A run has four sections.",
+        "2 polls are implausible, beside 2,882 that count.",
+        "There are no ticks.",
+        "6 inputs were refused.",
+    )
+    places = [text.index(sentence) for sentence in sentences]
+    assert max(places[:2]) < places[2] < min(places[3:])
+    assert "poll_days.no_implausible_polls, warning; on 2026-02-28, 2026-02-27" in text
+    assert "and 4 more days" in text
+    assert "correct the controller's limit in the settings" in text
+
+
+def test_what_tells_nothing_is_folded(pages: dict[str, Page]) -> None:
+    page = pages["index.html"]
+    assert "samples" not in page.text
+    assert "1 table meets all that is expected" in page.folded
+    assert "no value is given for machine_node_count" in page.folded
+    assert "machine_node_count" not in page.text
+    assert "There are jobs." in pages["jobs.html"].folded
+    assert "There are jobs." not in pages["jobs.html"].text
+    assert "0" not in page.text.split("Tables")[1]
+
+
+def test_a_refusal_says_that_nothing_was_released(tmp_path: Path) -> None:
+    about = About("here", "2026-03-04 04:00 UTC", "refused", "2026-03-03", HISTORY)
+    page = Page(docs.build(quality(*FOUND), about, tmp_path / "data_docs" / "refused"))
+    assert "Nothing was released" in page.text
+    assert "2026-03-03 stays as it is" in page.text
+    assert "../index.html" in page.targets
+
+
+def test_docs_of_a_clean_release_say_that_everything_holds(tmp_path: Path) -> None:
+    held = [(*row[:3], True, {"row_count": 1}, 0) for row in FOUND]
+    page = Page(docs.build(quality(*held), ABOUT, tmp_path / "docs"))
+    assert "Everything holds." in page.text
+
+
+def test_what_no_suite_knows_any_more_is_told(tmp_path: Path) -> None:
+    gone: Found = ("retired", "was_once", "warning", False, {"row_count": 3}, 1)
+    page = Page(docs.build(quality(gone), ABOUT, tmp_path / "docs"))
+    assert "retired.was_once" in page.text
+
+
+def test_docs_are_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = docs.build(quality(*FOUND), ABOUT, tmp_path / "docs")
+    before = {path.name: path.read_text() for path in index.parent.iterdir()}
+
+    def fail(_: Any) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(docs, "_history", fail)
+        with pytest.raises(KeyboardInterrupt):
+            docs.build(quality(FOUND[0]), ABOUT, tmp_path / "docs")
+    assert {path.name: path.read_text() for path in index.parent.iterdir()} == before
+
+    docs.build(quality(FOUND[0]), ABOUT, tmp_path / "docs")
+    assert {path.name for path in index.parent.iterdir()} == {"index.html", "ticks.html"}
+    assert [path.name for path in tmp_path.iterdir()] == ["docs"]

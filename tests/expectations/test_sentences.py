@@ -1,0 +1,66 @@
+"""What happened, in sentences whose numbers are there and whose words fit them."""
+
+from __future__ import annotations
+
+from string import Formatter
+
+import pytest
+
+from expectations import sentences, suites
+from expectations.suites import Rule
+from warehouse.contracts import Table
+
+RULES = [
+    pytest.param(table, rule, id=f"{table.name}.{rule.name}")
+    for table in suites.checked_tables()
+    for rule in suites.declared(table)
+]
+
+
+@pytest.mark.parametrize(("table", "rule"), RULES)
+def test_what_is_no_fault_of_ours_is_told_in_words_of_its_own(table: Table, rule: Rule) -> None:
+    """A sentence that names only numbers that there are, and columns that can be summed."""
+    assert rule.failure or rule.severity == "critical"
+    named = {name for _, name, _, _ in Formatter().parse(rule.failure) if name}
+    assert named <= {"count", "rows", *rule.sums}
+    assert not named & {"count"} or rule.judged not in ("count", "values")
+    assert all(table.column(name).dtype == "int" for name in rule.sums)
+
+
+@pytest.mark.parametrize(("table", "rule"), RULES)
+def test_sentences_are_whole(table: Table, rule: Rule) -> None:
+    rows = {"observed_value": 1200} if rule.judged == "count" else {"row_count": 1200}
+    for count in (1, 2):
+        told = sentences.happened(rule, count, rows | {"sums": dict.fromkeys(rule.sums, count)})
+        assert told.endswith(".")
+        assert not {"{", "}", "|"} & set(told)
+
+
+def rule_of(failure: str) -> Rule:
+    return Rule("bound", "", {}, "warning", "It is bound.", "Bind it.", failure=failure, sums=("poll_count",))
+
+
+@pytest.mark.parametrize(
+    ("failure", "observed", "told"),
+    [
+        ("{rows:row was|rows were} lost", {"row_count": 1}, "row was lost"),
+        ("{rows} {rows:row|rows}", {"row_count": 1234567}, "1,234,567 rows"),
+        ("{rows} {rows:row|rows}", {"observed_value": 0}, "0 rows"),
+        ("{poll_count} of them", {"row_count": 9, "sums": {"poll_count": 4}}, "4 of them"),
+        ("{poll_count} of them", {"row_count": 9}, "3 rows break this: It is bound."),
+        ("", {"row_count": 9}, "3 of 9 rows break this: It is bound."),
+        ("", {"error": "{x}"}, "This could not be checked ({x}): It is bound."),
+    ],
+)
+def test_numbers_stand_where_they_belong(failure: str, observed: dict[str, object], told: str) -> None:
+    assert sentences.happened(rule_of(failure), 3, observed) == told
+
+
+def test_what_was_not_checked_asks_for_a_setting() -> None:
+    observed = {"not_configured": ["least"]}
+    assert sentences.happened(rule_of(""), 0, observed).startswith(
+        "This was not checked, for no value is given for least"
+    )
+    assert "settings" in sentences.what_to_do(rule_of(""), observed)
+    assert sentences.what_to_do(rule_of(""), {}) == "Bind it."
+    assert sentences.what_to_do(rule_of(""), {"error": "?"}) == sentences.ERROR_REMEDY

@@ -1,0 +1,248 @@
+"""What checks say of a release: of all of its days, whichever run made them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import expectations.gate
+from flows.landing import Told, land_paths
+from flows.night import order
+from flows.settings import Settings
+from flows.steps import checks
+from flows.steps.pieces import File, Given, Piece
+from tests.budget import one_in
+from tests.flows.conftest import FoundByChecks, Night, check_here
+from warehouse.contracts import Table, frames
+from warehouse.contracts.job_io import JOB_IO
+from warehouse.contracts.quality import QUALITY, QUALITY_DAYS
+from warehouse.errors import GateFailed
+from warehouse.releases import releases
+from warehouse.releases.reading import opened
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store, write_json, write_parquet
+
+HEADER = "JobID|User|JobName|NNodes|Start|End|State"
+#: a run that ends before it starts, on a day of its own, and a line that is none
+WRONG = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00|2026-03-01T00:00:00|COMPLETED\nnonsense|x\n"
+LATER = f"{HEADER}\n901|bob|ior|8|2026-03-05T01:00:00|2026-03-05T02:00:00|COMPLETED\n"
+#: the same run as the site's accounting has it now
+MENDED = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00|2026-03-01T02:00:00|COMPLETED\n"
+
+
+def land(store: Store, folder: Path, text: str) -> None:
+    path = folder / f"{hash(text)}.sacct"
+    path.write_text(text)
+    list(land_paths(store, Settings(), [str(path)], Told()))
+
+
+def run(store: Store, **days: date) -> Release:
+    return order.run_inline(store, Settings(), lambda *_: None, **days)
+
+
+def rows(store: Store, release: Release, query: str) -> list[Any]:
+    with opened(store, release) as connection:
+        return connection.sql(query).fetchall()
+
+
+FAILED = "select expectation, unexpected_count from quality where not success and severity = 'warning' order by all"
+
+
+@dataclass(frozen=True)
+class Two:
+    """A warehouse with two releases, of which the second adds one run; not to be changed."""
+
+    store: Store
+    first: Release
+    second: Release
+    pages: str
+
+
+@pytest.fixture(scope="module")
+def two(landed_site: Store, found_by_checks: FoundByChecks, tmp_path_factory: pytest.TempPathFactory) -> Two:
+    folder = tmp_path_factory.mktemp("two")
+    store = Store(folder / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    land(store, folder, WRONG)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        check_here(monkeypatch, found_by_checks)
+        first = run(store)
+        land(store, folder, LATER)
+        second = run(store)
+    return Two(store, first, second, (store.data_docs / "index.html").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("checks_here")
+class TestTwoReleases:
+    def test_what_stands_is_in_the_smaller_one_too(self, two: Two) -> None:
+        assert two.second.dates == ("2026-03-05",)
+        standing = [("ends_after_start", 1), ("enough_polls", 2)]
+        assert rows(two.store, two.first, FAILED) == rows(two.store, two.second, FAILED) == standing
+        assert (two.first.verdict, two.second.verdict) == ("warned", "warned")
+
+    def test_counts_are_those_of_the_whole(self, two: Two) -> None:
+        for name in ("jobs", "poll_days", "ticks"):
+            query = f"select observed::json->>'observed_value' from quality where table_name = '{name}'"
+            ((told,),) = rows(two.store, two.second, f"{query} and expectation = 'has_rows'")
+            ((count,),) = rows(two.store, two.second, f"select count(*) from {name}")
+            assert int(told) == count > 0
+        ((refused,),) = rows(two.store, two.second, "select count(*) from rejects")
+        assert refused == 1
+        assert rows(two.store, two.second, "select day, rule from quarantine") == [
+            (date(2026, 3, 1), "ends_after_start")
+        ]
+
+    def test_days_that_were_not_made_anew_are_as_they_were(self, two: Two) -> None:
+        query = "from quality_days where day <> date '2026-03-05' order by all"
+        assert rows(two.store, two.first, query) == rows(two.store, two.second, query) != []
+
+    def test_the_pages_tell_of_all_of_it(self, two: Two) -> None:
+        for told in (
+            f"Release {two.second.release_id}",
+            "1 of 6 runs ends before it starts, and was taken out.",
+            "2 of 2 days of polls miss too many",
+            "1 input was refused.",
+            two.first.release_id,
+        ):
+            assert told in two.pages
+        assert "no jobs" not in two.pages
+
+    def test_a_day_made_anew_clears_its_failure(self, two: Two, tmp_path: Path) -> None:
+        store = Night(two.store, two.second).copy(tmp_path / "warehouse")
+        land(store, tmp_path, MENDED)
+        third = run(store)
+        assert third.dates == ("2026-03-01",)
+        assert rows(store, third, FAILED) == [("enough_polls", 2)]
+        assert rows(store, third, "from quarantine") == []
+        assert "taken out" not in (store.data_docs / "index.html").read_text()
+
+    def test_day_by_day_says_what_all_days_at_once_say(self, two: Two, tmp_path: Path) -> None:
+        store = Store(tmp_path / "warehouse")
+        shutil.copytree(two.store.root / "landed", store.root / "landed")
+        whole = run(store)
+        for query in ("from quality order by all", "from quality_days order by all"):
+            assert rows(store, whole, query) == rows(two.store, two.second, query)
+
+    def test_a_refused_run_leaves_the_pages_of_the_release(
+        self, two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = Night(two.store, two.second).copy(tmp_path / "warehouse")
+        land(store, tmp_path, MENDED)
+        check = expectations.gate.check
+
+        def broken(table: Table, frame: pl.DataFrame, parameters: Any) -> expectations.gate.Checked:
+            return check(table, pl.concat([frame, frame]) if table == JOB_IO else frame, parameters)
+
+        refused = store.data_docs / "refused" / "index.html"
+        with monkeypatch.context() as patch:
+            patch.setattr(expectations.gate, "check", broken)
+            with pytest.raises(GateFailed, match=str(refused)):
+                run(store)
+        assert (store.data_docs / "index.html").read_text() == two.pages
+        assert "Nothing was released" in refused.read_text()
+        assert f"{two.second.release_id}</a> stays as it is" in refused.read_text()
+        third = run(store)
+        assert f"Release {third.release_id}" in (store.data_docs / "index.html").read_text()
+        assert not refused.exists()
+
+
+# ---- what is carried on
+
+
+DAYS = [date(2026, 3, 1), date(2026, 3, 2), None]
+Row = tuple[date | None, str, str, bool, str, int, int]
+
+
+def found(day: date | None, table: str, count: int, observed: str = "{}") -> Row:
+    return day, table, "key_unique", count == 0, observed, count, 10
+
+
+def frame_of(*found: Row) -> pl.DataFrame:
+    told = [(day, table, name, "warning", *rest) for day, table, name, *rest in found]
+    return pl.DataFrame(told, schema=frames.schema(QUALITY_DAYS), orient="row")
+
+
+def given(root: Path, fresh: dict[str, tuple[list[date | None], list[Row]]], before: pl.DataFrame, of: Table) -> Given:
+    """What `decide` is given: what each table's check found and of which days, and the release before."""
+    reads = [File(of.name, str(write_parquet(before, of, root / "before.parquet")), is_released=True)]
+    for name, (days, told) in fresh.items():
+        path = write_parquet(frame_of(*told), QUALITY_DAYS, root / "verdicts" / name / "undated.parquet")
+        write_json([day and day.isoformat() for day in days], path.with_suffix(".json"))
+        reads.append(File(QUALITY_DAYS.name, str(path)))
+    return Given(root, Piece("checks", "", tuple(reads), (), tuple(DAYS), Settings(), "built", ""))
+
+
+@pytest.mark.parametrize(
+    ("anew", "kept"),
+    [
+        ({}, {("jobs", day): 1 for day in DAYS} | {("ticks", DAYS[0]): 1}),
+        ({"jobs": [DAYS[0]]}, {("jobs", DAYS[1]): 1, ("jobs", None): 1, ("ticks", DAYS[0]): 1}),
+        ({"jobs": [DAYS[0], None], "ticks": [DAYS[1]]}, {("jobs", DAYS[1]): 1, ("ticks", DAYS[0]): 1}),
+    ],
+)
+def test_days_that_a_table_is_made_anew_of_are_replaced(
+    anew: dict[str, list[date | None]], kept: dict[tuple[str, date | None], int], tmp_path: Path
+) -> None:
+    before = frame_of(*(found(day, "jobs", 1) for day in DAYS), found(DAYS[0], "ticks", 1))
+    fresh = {name: (days, [found(day, name, 0) for day in days]) for name, days in anew.items()}
+    by_day = checks._by_day(given(tmp_path, fresh, before, QUALITY_DAYS))
+    told = {(name, day): count for day, name, count in by_day.select("day", "table_name", "unexpected_count").rows()}
+    assert told == kept | {(name, day): 0 for name, days in anew.items() for day in days}
+
+
+def test_a_day_that_has_no_rows_any_more_says_nothing(tmp_path: Path) -> None:
+    before = frame_of(found(DAYS[0], "jobs", 1))
+    assert checks._by_day(given(tmp_path, {"jobs": ([DAYS[0]], [])}, before, QUALITY_DAYS)).is_empty()
+
+
+@pytest.mark.parametrize(
+    ("anew", "left"),
+    [
+        ([], ["2026-03-01", "2026-03-02"]),
+        ([DAYS[0]], ["2026-03-02"]),
+        ([DAYS[0], DAYS[1]], None),
+        ([None], None),
+    ],
+)
+def test_an_older_release_stands_for_its_days_together_until_all_are_made_anew(
+    anew: list[date | None], left: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table without days is made anew in every run: of that nothing is carried on."""
+    base = Release("r", "", "run", None, "0.1", ("2026-03-01", "2026-03-02"), (), (), "{}", {}, "warned")
+    places = {
+        "jobs": [Path(f"2026-03-0{day}-f.parquet") for day in (1, 2, 4)],
+        "applications": [Path("undated-f.parquet")],
+    }
+    monkeypatch.setattr(releases, "current", lambda _: base)
+    monkeypatch.setattr(releases, "files_of", lambda *_: places)
+    told = [("jobs", 3, '{"row_count": 7}'), ("applications", 2, '{"row_count": 2}'), ("ticks", 0, '{"row_count": 0}')]
+    before = pl.DataFrame(
+        [(name, "key_unique", "warning", count == 0, text, count) for name, count, text in told],
+        schema=frames.schema(QUALITY),
+        orient="row",
+    )
+    fresh: dict[str, tuple[list[date | None], list[Row]]] = {"jobs": (anew, []), "applications": ([None], [])}
+    by_day = checks._by_day(given(tmp_path, fresh, before, QUALITY))
+    assert [json.loads(text)["of_days"] for text in by_day["observed"]] == ([] if left is None else [left])
+    if left is not None:
+        assert by_day.select("day", "table_name", "unexpected_count", "row_count").rows() == [(None, "jobs", 3, 7)]
+
+
+@pytest.mark.parametrize("most_rows", one_in(2, (1, 2, 3, 100)))
+def test_a_batch_holds_whole_files(most_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_MOST_ROWS", most_rows)
+    paths = [tmp_path / f"{place}.parquet" for place in range(4)]
+    for place, path in enumerate(paths):
+        pl.DataFrame({"a": [place] * (1 + place % 2)}).write_parquet(path)
+    batches = [batch["a"].to_list() for batch in checks._batches(paths)]
+    assert all(len(batch) <= most_rows for batch in batches)
+    assert sorted({place for batch in batches for place in batch}) == [0, 1, 2, 3]
+    assert len({place for batch in batches for place in set(batch)}) == sum(len(set(batch)) for batch in batches)
