@@ -551,7 +551,7 @@ rows_with_days = st.lists(
 
 
 @given(rows_with_days, st.sets(st.sampled_from([None, 0, 1, 2])))
-@bounded(max_examples=examples(20), deadline=None)
+@bounded(max_examples=examples(15), deadline=None)
 def test_days_that_are_summed_up_say_what_all_rows_at_once_say(
     rows: list[tuple[int | None, str, int | None, int | None]], first_run: set[int | None]
 ) -> None:
