@@ -191,6 +191,7 @@ def test_a_rule_says_how_it_is_judged(kind: str, kwargs: dict[str, Any], judged:
         ("count", {"max_value": 3}, 3, 0, (), True),
         ("count", {"max_value": 3}, 4, 0, (), False),
         ("values", {"value_set": ["x"]}, 4, 0, ("x", "y"), True),
+        ("values", {"value_set": ["x"]}, 4, 0, ("x",), True),
         ("values", {"value_set": ["x"]}, 4, 0, ("y",), False),
     ],
 )
