@@ -59,7 +59,20 @@ class Page(HTMLParser):
 
 def release(name: str, verdict: str, kind: str = "run") -> Release:
     at = f"2026-03-0{name[-1]}T04:00:00+00:00"
-    return Release(name, at, kind, None, "1", (), (), (), "{}", {}, verdict)
+    return Release(
+        release_id=name,
+        sequence=int(name[-1]),
+        created_at=at,
+        kind=kind,
+        parent_release_id=None,
+        code_version="1",
+        dates=(),
+        inputs=(),
+        removed_inputs=(),
+        parameters="{}",
+        snapshots={},
+        verdict=verdict,
+    )
 
 
 HISTORY = [

@@ -127,6 +127,7 @@ class TestTwoReleases:
     def test_day_by_day_says_what_all_days_at_once_say(self, two: Two, tmp_path: Path) -> None:
         store = Store(tmp_path / "warehouse")
         shutil.copytree(two.store.root / "landed", store.root / "landed")
+        shutil.copy(two.store.root / "form.json", store.root)
         whole = run(store)
         for query in ("from quality order by all", "from quality_days order by all"):
             assert rows(store, whole, query) == rows(two.store, two.second, query)
@@ -216,7 +217,8 @@ def test_an_older_release_stands_for_its_days_together_until_all_are_made_anew(
     anew: list[date | None], left: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its table without days is made anew in every run: of that nothing is carried on."""
-    base = Release("r", "", "run", None, "0.1", ("2026-03-01", "2026-03-02"), (), (), "{}", {}, "warned")
+    days = ("2026-03-01", "2026-03-02")
+    base = Release("r", 1, "", "run", None, "0.1", days, (), (), "{}", {}, "warned")
     places = {
         "jobs": [Path(f"2026-03-0{day}-f.parquet") for day in (1, 2, 4)],
         "applications": [Path("undated-f.parquet")],
