@@ -40,7 +40,7 @@ def examples(language: str) -> list[Any]:
             above, below = (title, "") if level == "##" else (above, title)
         else:
             name = f"{above} / {below}" if below else above
-            marks = [pytest.mark.long] if below in PACKAGES else []
+            marks = [pytest.mark.long if below in PACKAGES else pytest.mark.slow]
             found.append(pytest.param(name, block, id=name, marks=marks))
     return found
 

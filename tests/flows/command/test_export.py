@@ -38,6 +38,7 @@ def test_a_whole_release_goes_into_a_folder(store: Store, cli: Cli, tmp_path: Pa
     assert own.stat().st_nlink > 1
 
 
+@pytest.mark.slow
 def test_a_whole_release_goes_to_a_database(store: Store, cli: Cli, tmp_path: Path) -> None:
     for option in ([], ["--copy"]):
         code, out, _ = cli("--warehouse", store.root, "export", "--all", "--to", tmp_path / "all.duckdb", *option)

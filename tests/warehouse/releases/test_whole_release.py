@@ -110,7 +110,7 @@ def test_days_are_folders_that_are_called_as_no_column_is(exported: Path) -> Non
     assert [path.name for path in (exported / "samples").iterdir()] == ["empty.parquet"]
 
 
-@pytest.mark.parametrize("name", ["jobs", "quarantine", "applications", "samples"])
+@pytest.mark.parametrize("name", one_in(4, ["jobs", "quarantine", "applications", "samples"]))
 def test_every_reader_reads_a_folder_as_it_is(store: Store, first: Release, exported: Path, name: str) -> None:
     made, folder = table(name), exported / name
     count = read(store, first, name).height
@@ -134,7 +134,8 @@ def test_files_are_the_releases_own_unless_copied(store: Store, first: Release, 
         assert all(path.stat().st_mode & stat.S_IWUSR for path in copies)
 
 
-@pytest.mark.parametrize("number", one_in(3, [errno.EXDEV, errno.EPERM, errno.EMLINK]))
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM, errno.EMLINK])
 def test_what_cannot_be_linked_is_copied(
     store: Store, first: Release, tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +159,7 @@ def test_it_says_which_release_it_is(first: Release, exported: Path) -> None:
         assert [column["name"] for column in known["columns"]] == list(table(name).column_names)
 
 
+@pytest.mark.slow
 def test_an_empty_folder_is_filled_and_any_other_refused(store: Store, first: Release, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     export_folder(store, first, tmp_path / "empty")
@@ -169,6 +171,7 @@ def test_an_empty_folder_is_filled_and_any_other_refused(store: Store, first: Re
     assert (tmp_path / "file").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_after_an_error_nothing_is_left(
     store: Store, first: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +189,7 @@ def test_after_an_error_nothing_is_left(
     assert (tmp_path / "out.duckdb").read_bytes() == b"old"
 
 
+@pytest.mark.slow
 def test_files_that_are_older_than_a_column_are_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "warehouse")
     old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name != "line"))
@@ -227,7 +231,8 @@ def test_a_database_holds_the_release(store: Store, first: Release, tmp_path: Pa
         assert len(connection.sql("from releases").fetchall()) == 2
 
 
-@pytest.mark.parametrize("is_copied", one_in(2, [False, True]))
+@pytest.mark.slow
+@pytest.mark.parametrize("is_copied", [False, True])
 def test_a_database_explains_itself(store: Store, first: Release, tmp_path: Path, is_copied: bool) -> None:
     export_database(store, first, tmp_path / "all.duckdb", is_copied=is_copied)
     with duckdb.connect(tmp_path / "all.duckdb", read_only=True) as connection:
