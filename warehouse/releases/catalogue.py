@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pyiceberg.manifest import DataFile
+    from pyiceberg.schema import Schema
     from pyiceberg.typedef import Properties
 
 NAME = "iosig"
@@ -143,6 +144,9 @@ def ensure(catalogue: SqlCatalog, table: Table) -> IcebergTable:
         found = catalogue.load_table(identifier)
     except NoSuchTableError:
         return _create(catalogue, table, schema)
+    if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in found.properties:
+        with found.transaction() as transaction:
+            transaction.set_properties(_properties(table, found.schema()))
     known = {field.name for field in found.schema().fields}
     # Rows that are there already have no value in a new column, whatever the contract asks of new ones.
     new = [field.with_nullable(True) for field in schema if field.name not in known]
@@ -159,20 +163,22 @@ def _documented(table: Table) -> pa.Schema:
     return pa.schema([field.with_metadata({"doc": docs[field.name]}) for field in arrow.schema(table)])
 
 
-def _create(catalogue: SqlCatalog, table: Table, schema: pa.Schema) -> IcebergTable:
-    identifier = (NAMESPACE, table.name)
-    properties = {
+def _properties(table: Table, schema: Schema) -> dict[str, Any]:
+    """Return what readers and later commits have to know of a table."""
+    return {
         "comment": table.grain,
         TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: str(_KEPT_VERSIONS),
         TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
-    }
-    location = f"{catalogue.properties['warehouse']}/tables/{table.name}"
-    with catalogue.create_table_transaction(
-        identifier, schema, location, PartitionSpec(), properties=properties
-    ) as made:
         # our files have no field ids: readers find their columns by name
-        mapping = made.table_metadata.schema().name_mapping.model_dump_json()
-        made.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
+        TableProperties.DEFAULT_NAME_MAPPING: schema.name_mapping.model_dump_json(),
+    }
+
+
+def _create(catalogue: SqlCatalog, table: Table, schema: pa.Schema) -> IcebergTable:
+    identifier = (NAMESPACE, table.name)
+    location = f"{catalogue.properties['warehouse']}/tables/{table.name}"
+    with catalogue.create_table_transaction(identifier, schema, location, PartitionSpec()) as made:
+        made.set_properties(_properties(table, made.table_metadata.schema()))
         if table.partition:
             with made.update_spec() as spec:
                 spec.add_field(table.partition, IdentityTransform(), table.partition)

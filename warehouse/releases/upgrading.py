@@ -20,7 +20,7 @@ from warehouse.contracts import frames
 from warehouse.contracts.releases import RELEASES
 from warehouse.placing import sha256_of
 from warehouse.releases import releases, seals
-from warehouse.releases.catalogue import changed_at_once, data_place, leave_hints, replace
+from warehouse.releases.catalogue import changed_at_once, data_place, ensure, leave_hints, replace
 from warehouse.releases.links import link_latest
 from warehouse.releases.locations import NAMESPACE, location_of
 from warehouse.releases.relocating import relocate
@@ -106,6 +106,9 @@ def _order_releases(store: Store, told: Told) -> None:
     with changed_at_once(store) as catalogue:
         if not catalogue.table_exists((NAMESPACE, RELEASES.name)):
             return
+        for table in (*releases.published(), RELEASES):
+            if catalogue.table_exists((NAMESPACE, table.name)):
+                ensure(catalogue, table)
         rows = _numbered(catalogue.load_table((NAMESPACE, RELEASES.name)).scan().to_arrow().to_pylist())
         for done, row in enumerate(rows, 1):
             for name, snapshot_id in json.loads(row["snapshots"]).items():
