@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from warehouse.contracts import Dtype, Table, table as contract
 from warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
-from warehouse.releases import releases
+from warehouse.releases import releases, seals
 from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store
 
@@ -40,20 +40,21 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
 
     If `query` is given, only the tables that it may mean are opened: reading the footers of a long
     history's files takes time. Landed inputs are there if it names them. The connection can reach no file but
-    the release's and those of its landings.
+    the release's and those of its landings. Raises MachineFault where a file is not as it was released.
     """
     import duckdb
 
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
+    meant = [table for table in published() if query is None or _may_mean(query, table)]
+    seals.require_sound(store, (path for table in meant for path in files.get(table.name, [])))
     # Names in a query are the release's: never variables of this program, or extensions to be fetched.
     alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
     with duckdb.connect(config={"memory_limit": "2GB", **alone}) as connection:
         connection.execute("set TimeZone = 'UTC'")
         connection.execute("set enable_progress_bar = false")
-        for table in published():
-            if query is None or _may_mean(query, table):
-                _view(connection, table, files.get(table.name, []))
+        for table in meant:
+            _view(connection, table, files.get(table.name, []))
         for table, paths in inputs.items():
             _view(connection, table, paths)
         list_releases(connection, store)

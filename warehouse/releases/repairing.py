@@ -19,8 +19,8 @@ from warehouse.releases import releases, seals
 from warehouse.releases.catalogue import NAME, leave_hints, make_catalogue
 from warehouse.releases.links import link_latest
 from warehouse.releases.locations import NAMESPACE, SEALS, location_of
-from warehouse.releases.seals import Sealed
-from warehouse.releases.verifying import Damage, problem_of, verify
+from warehouse.releases.seals import Sealed, problem_of
+from warehouse.releases.verifying import Damage, verify
 from warehouse.store.store import Store
 
 #: where what is damaged is kept: it may hold what nothing else does

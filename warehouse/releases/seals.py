@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from warehouse.contracts.releases import RELEASES
+from warehouse.errors import MachineFault
 from warehouse.placing import sha256_of
 from warehouse.releases import releases
 from warehouse.releases.locations import NAMESPACE, SEALS, metadata_locations
 from warehouse.releases.releases import Release
 from warehouse.store import landing
-from warehouse.store.store import Store, write_json
+from warehouse.store.store import Store, read_cache, write_json
+
+#: which released files were found sound when they were read last
+_SOUND = "sound.json"
+_TRUSTED_S = 86_400.0
+_REMEDY = "`iosig run --date DAY` makes a day anew."
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +127,51 @@ def renew(store: Store) -> None:
         metadata = [name for name in known if "/metadata/" in name and (store.root / name).is_file()]
         fresh = {name: Sealed((store.root / name).stat().st_size, sha256_of(store.root / name)) for name in metadata}
         _write(path, known | fresh)
+
+
+def require_sound(store: Store, paths: Iterable[Path]) -> None:
+    """Raise MachineFault where a file is not as it was released.
+
+    A file that was found sound within a day, and that the file system says is the same, is not read again.
+    """
+    marks: dict[str, list[float]] = read_cache(store.root / _SOUND) or {}
+    fresh: dict[str, list[float]] = {}
+    now, known = time.time(), None
+    for path in paths:
+        name, mark = path.relative_to(store.root).as_posix(), _mark(path)
+        *seen, at = marks.get(name) or [0.0]
+        if seen == mark and 0 <= now - at < _TRUSTED_S:
+            continue
+        known = sealed(store, releases.history(store)) if known is None else known
+        if name in known:
+            if problem := problem_of(path, known[name]):
+                raise MachineFault(f"{path} {problem}. `iosig verify` says what else is damaged; {_REMEDY}")
+            fresh[name] = [*mark, now]
+    if fresh:
+        with suppress(OSError):
+            write_json(
+                {name: mark for name, mark in (marks | fresh).items() if now - mark[-1] < _TRUSTED_S},
+                store.root / _SOUND,
+            )
+
+
+def _mark(path: Path) -> list[float]:
+    """Return what the file system knows of a file; nothing where it is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return []
+    return [status.st_size, status.st_mtime_ns, status.st_ino]
+
+
+def problem_of(path: Path, sealed: Sealed) -> str | None:
+    """Return what is wrong with a file, None where it is as it was written."""
+    try:
+        size = path.stat().st_size
+        if size != sealed.byte_count:
+            return f"has {size:,} bytes, not {sealed.byte_count:,}"
+        return None if sha256_of(path) == sealed.sha256 else "has other bytes than were written"
+    except FileNotFoundError:
+        return "is not there"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"

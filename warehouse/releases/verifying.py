@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse.errors import MachineFault
-from warehouse.placing import sha256_of
 from warehouse.releases import releases, seals
 from warehouse.releases.locations import metadata_locations
 from warehouse.releases.releases import Release
-from warehouse.releases.seals import Sealed
+from warehouse.releases.seals import Sealed, problem_of
 from warehouse.store import landing
 from warehouse.store.store import Store
 
@@ -137,16 +136,3 @@ def _of_files(store: Store, expected: dict[str, tuple[Sealed, str]], told: Told)
             yield Damage(name, problem, remedy)
         done += sealed.byte_count
         told(done, total)
-
-
-def problem_of(path: Path, sealed: Sealed) -> str | None:
-    """Return what is wrong with a file, None where it is as it was written."""
-    try:
-        size = path.stat().st_size
-        if size != sealed.byte_count:
-            return f"has {size:,} bytes, not {sealed.byte_count:,}"
-        return None if sha256_of(path) == sealed.sha256 else "has other bytes than were written"
-    except FileNotFoundError:
-        return "is not there"
-    except OSError as error:
-        return f"cannot be read ({error.strerror})"

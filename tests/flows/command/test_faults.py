@@ -1,0 +1,107 @@
+"""Whose fault it is: faults of the machine are told in a sentence with exit code 6, bugs are not hidden."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from flows.command.faults import machine_fault
+from tests.flows.conftest import Cli, Night
+from warehouse.errors import MachineFault
+from warehouse.store import landing
+from warehouse.store.store import Store
+
+ROOT = Path("/data/iosig")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/data/iosig/x"), "/data/iosig/x: no space is left"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "/data/iosig: its owner's quota"),
+        (PermissionError(errno.EACCES, "Permission denied", b"/data/iosig/y"), "/data/iosig/y: there is no right"),
+        (OSError(errno.EROFS, "Read-only file system", "/data/iosig/z"), "can only be read"),
+        (OSError(errno.EMFILE, "Too many open files"), "ulimit"),
+        (OSError(errno.EIO, "Input/output error", "/data/iosig/z"), "the disk cannot"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "/data/iosig/tables/a.parquet"), "a.parquet is not there"),
+        (FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"), "TMPDIR"),
+        (MemoryError(), "not enough memory"),
+        (duckdb.OutOfMemoryException("could not allocate block"), "memory_limit"),
+        (duckdb.IOException('Could not write file "/data/iosig/b.tmp": No space left on device'), "no space is left"),
+        (duckdb.InvalidInputException("No magic bytes in '/data/iosig/tables/b.parquet'"), "b.parquet cannot be read"),
+        (pa.ArrowInvalid("Could not open Parquet input source '/data/iosig/c.parquet': torn"), "c.parquet cannot be"),
+        (sqlite3.OperationalError("attempt to write a readonly database"), "no right"),
+        (sqlite3.OperationalError("database or disk is full"), "no space is left"),
+        (sqlite3.DatabaseError("database disk image is malformed"), "holds a database that is damaged"),
+    ],
+)
+def test_faults_of_the_machine_are_sentences(error: BaseException, told: str) -> None:
+    fault = machine_fault(error, ROOT)
+    assert isinstance(fault, MachineFault)
+    assert told in str(fault)
+    assert str(fault).endswith(".")
+    assert fault.exit_code == 6
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("x"),
+        ValueError("no space left"),
+        FileNotFoundError(errno.ENOENT, "No such file", "elsewhere/x"),
+        duckdb.BinderException("Referenced column not found"),
+    ],
+)
+def test_bugs_stay_bugs(error: Exception) -> None:
+    assert machine_fault(error, ROOT) is None
+
+
+# ---- through the command
+
+
+def test_a_full_disk_while_landing_leaves_nothing(
+    cli: Cli, landed_site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "w" / "landed" / "part"))
+
+    monkeypatch.setattr(landing, "write_parquet", full)
+    code, out, err = cli("--warehouse", tmp_path / "w", "land", landed_site.root.parent / "site")
+    assert (code, out) == (6, "")
+    assert "no space is left on its disk" in err
+    assert "Traceback" not in err
+    assert list((tmp_path / "w" / "landed").iterdir()) == []
+
+
+def test_a_damaged_manifest_is_named(cli: Cli, site: Store) -> None:
+    manifest = next(site.landed.glob("*/landing.json"))
+    manifest.write_text('{"torn')
+    code, _, err = cli("--warehouse", site.root, "run", "--inline")
+    assert code == 6
+    assert str(manifest) in err
+    assert "iosig repair" in err
+
+
+@pytest.mark.parametrize("how", ["torn", "flipped"])
+def test_a_damaged_released_file_is_refused_by_name(how: str, cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+    root = tmp_path / "warehouse"
+    shutil.copytree(checked_night.store.root, root, symlinks=True)
+    path = next((root / "tables" / "job_io" / "data").glob("*.parquet"))
+    path.chmod(0o644)
+    content = path.read_bytes()
+    path.write_bytes(content[:100] if how == "torn" else content[:60] + bytes([content[60] ^ 1]) + content[61:])
+    code, _, err = cli("--warehouse", root, "sql", "select * from job_io")
+    assert code == 6
+    assert path.name in err
+    assert "iosig verify" in err
+    code, out, _ = cli("--warehouse", root, "verify")
+    assert code == 6
+    assert path.name in out
