@@ -26,6 +26,11 @@ _SEVERITY = Column(
     choices=("critical", "warning", "info"),
 )
 _SUCCESS = Column("success", "bool", "Whether the expectation holds.")
+_OBSERVED = Column(
+    "observed",
+    "text",
+    "What was observed, as JSON: on the day, or over all days of the release with the latest failing_days.",
+)
 _UNEXPECTED_COUNT = Column("unexpected_count", "int", "Rows that break the expectation.", unit="rows")
 
 QUALITY = Table(
@@ -38,11 +43,7 @@ QUALITY = Table(
         _EXPECTATION,
         _SEVERITY,
         _SUCCESS,
-        Column(
-            "observed",
-            "text",
-            "What was observed over all days of the release, as JSON; failing_days are the latest that break it.",
-        ),
+        _OBSERVED,
         _UNEXPECTED_COUNT,
     ),
 )
@@ -57,8 +58,8 @@ QUALITY_DAYS = Table(
         c.TABLE_NAME,
         _EXPECTATION,
         _SEVERITY,
-        Column("success", "bool", "Whether the day alone meets the expectation."),
-        Column("observed", "text", "What was observed on the day, as JSON."),
+        _SUCCESS,
+        _OBSERVED,
         _UNEXPECTED_COUNT,
         Column(
             "row_count",
