@@ -84,7 +84,9 @@ def _days(failing: pl.DataFrame) -> dict[str, Any]:
 def _observed(rule: Rule, days: pl.DataFrame, row_count: int) -> tuple[dict[str, Any], list[Any]]:
     """Return what was observed over all days, and the values that were seen."""
     if rule.judged == "values":
-        seen = sorted({value for told in _told(days) for value in told.get("observed_value", ())})
+        # A day that holds has seen them all, even where an older version did not write down which.
+        known = rule.kwargs["value_set"] if days["success"].any() else ()
+        seen = sorted({*known, *(value for told in _told(days) for value in told.get("observed_value") or ())})
         return {"observed_value": seen}, seen
     observed: dict[str, Any] = {"observed_value" if rule.judged == "count" else "row_count": row_count}
     if rule.sums:

@@ -135,7 +135,8 @@ def decide(given: Given) -> int:
     except GateFailed as refusal:
         index = docs.of_refusal(Store(given.root), quality)
         raise GateFailed(f"{refusal}\nAll that was checked: {index}") from refusal
-    given.write_days(by_day.filter(pl.col("day").is_in(given.days, nulls_equal=True)), QUALITY_DAYS)
+    anew = by_day.filter(pl.col("day").is_in(given.days, nulls_equal=True)).sort(QUALITY_DAYS.key)
+    given.write_days(anew, QUALITY_DAYS)
     write_parquet(quality, QUALITY, given.path(QUALITY))
     return int((~quality["success"]).sum())
 
@@ -145,7 +146,7 @@ def _by_day(given: Given) -> pl.DataFrame:
     paths = given.files(QUALITY_DAYS)
     anew = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
     found = [frames.empty(QUALITY_DAYS), *map(pl.read_parquet, paths), _carried(given, anew)]
-    return pl.concat(found).sort(QUALITY_DAYS.key)
+    return pl.concat(found)
 
 
 def _carried(given: Given, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:

@@ -55,7 +55,7 @@ class Store:
 
     @property
     def data_docs(self) -> Path:
-        """The pages of the last run's checks."""
+        """The pages of what the checks say of the current release; within them those of a refused run."""
         return self.root / "data_docs"
 
     @property

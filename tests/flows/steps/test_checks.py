@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import expectations.gate
+from expectations import summing
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
@@ -153,6 +154,14 @@ class TestTwoReleases:
         third = run(store)
         assert f"Release {third.release_id}" in (store.data_docs / "index.html").read_text()
         assert not refused.exists()
+
+
+def test_values_that_an_older_release_did_not_write_down_were_seen() -> None:
+    """It said of the values only that all were there."""
+    older = (None, "job_io", "some_runs_measured", "info", True, '{"observed_value": null, "of_days": []}', 0, 0)
+    quality = summing.summed(pl.DataFrame([older], schema=frames.schema(QUALITY_DAYS), orient="row"), {})
+    (told,) = quality.filter(expectation="some_runs_measured").iter_rows(named=True)
+    assert (told["success"], json.loads(told["observed"])) == (True, {"observed_value": ["measured"]})
 
 
 # ---- what is carried on
