@@ -131,21 +131,24 @@ def landings_in(store: Store, release: Release | None) -> set[str]:
 
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     """Return the Parquet files of every table of a release."""
-    return {name: _files(store, name, snapshot) for name, snapshot in release.snapshots.items()}
+    lists = {name: _list_of(store, name, snapshot) for name, snapshot in release.snapshots.items()}
+    found = {name: read_cache(path) for name, path in lists.items()}
+    if lost := [name for name, places in found.items() if places is None]:
+        from warehouse.releases.catalogue import open_catalogue, snapshot_files
+
+        catalogue = open_catalogue(store)
+        for name in lost:
+            found[name] = snapshot_files(catalogue, name, release.snapshots[name])
+            _leave(found[name], lists[name])
+        catalogue.close()
+    return {name: [store.root / place for place in places] for name, places in found.items()}
+
+
+def _list_of(store: Store, table_name: str, snapshot_id: int) -> Path:
+    return store.root / "snapshot_files" / f"{table_name}-{snapshot_id}.json"
 
 
 def day_of(path: Path) -> date | None:
     """Return the day of a published data file, None for one without a day."""
     start = path.name[: len("2018-02-09")]
     return None if start.startswith("undated") else date.fromisoformat(start)
-
-
-def _files(store: Store, table_name: str, snapshot_id: int) -> list[Path]:
-    path = store.root / "snapshot_files" / f"{table_name}-{snapshot_id}.json"
-    places = read_cache(path)
-    if places is None:
-        from warehouse.releases.catalogue import open_catalogue, snapshot_files
-
-        places = snapshot_files(open_catalogue(store), table_name, snapshot_id)
-        _leave(places, path)
-    return [store.root / place for place in places]

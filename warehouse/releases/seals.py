@@ -103,6 +103,7 @@ def _metadata(store: Store, release: Release, before: Release | None) -> Iterato
             for task in table.scan().plan_files():
                 if release.release_id in task.file.file_path:
                     yield _below(table.metadata.location, name, task.file.file_path)
+    catalogue.close()
 
 
 def _below(table_location: str, name: str, location: str) -> str:
