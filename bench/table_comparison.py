@@ -33,6 +33,7 @@ KEYS = {
     "poll_days": "filesystem polled_on",
     "predictions": "followed_id direction evaluation",
     "quality": "table_name expectation",
+    "quality_days": "day table_name expectation",
     "quarantine": "table_name rule row_json",
     "rejects": "landing_id source_file line reason",
     "releases": "release_id created_at",

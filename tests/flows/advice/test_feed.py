@@ -139,6 +139,8 @@ def test_confidence_is_weighted_by_volume(tmp_path: Path) -> None:
         changed = pl.read_parquet(path).drop("support_ratio").join(shares, on="burst")
         path.unlink()
         changed.write_parquet(path)
+    # a file that is not what was released is refused
+    shutil.rmtree(store.root / "seals")
     (entry,) = feed_of(store, release, "signatures", LONG).entries
     assert [burst["confidence"] for burst in entry["bursts"]] == pytest.approx([0.9, 0.3], rel=1e-12)
     assert entry["confidence"] == pytest.approx((60 * 0.9 + 40 * 0.3) / 100, rel=1e-12)

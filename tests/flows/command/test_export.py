@@ -29,6 +29,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return store
 
 
+@pytest.mark.slow
 def test_a_whole_release_goes_into_a_folder(store: Store, cli: Cli, tmp_path: Path) -> None:
     code, out, err = cli("--warehouse", store.root, "export", "--all", "--into", tmp_path / "out")
     assert (code, err) == (0, "")

@@ -19,6 +19,7 @@ from tests.flows.command.hostile_queries import QUERIES
 from tests.flows.conftest import Cli
 from tests.warehouse.releasing import publish
 from warehouse.releases import releases
+from warehouse.releases.reading import opened
 from warehouse.sources.protocol import Reading
 from warehouse.store import landing
 from warehouse.store.store import Store
@@ -34,8 +35,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     (folder / "series.csv").write_text(SERIES)
     landed = landing.land(store, folder / "series.csv", lambda _: Reading()).landing
     content = {"jobs": {9: "job_id user \n 1 =1+1 \n 2 -bob"}, "samples": {9: "job_id sample_bytes_per_s \n 1 0,.,2.5"}}
-    publish(store, "first", content, inputs=(landed.landing_id,))
-    return store
+    with opened(store, publish(store, "first", content, inputs=(landed.landing_id,))):
+        # what is read for the first time is held to its seal, which is noted
+        return store
 
 
 def contents(*folders: Path) -> dict[str, str]:

@@ -23,7 +23,6 @@ import warehouse.store.store
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
-from tests.budget import one_in
 from tests.flows.conftest import Night, pass_every_check
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.errors import GateFailed, NothingToDo, UsageError
@@ -300,7 +299,8 @@ def built_site(both_days: QuickNight, tmp_path: Path) -> Store:
 
 
 # Each stage at its first call or at a later one, in turn: a run of the night is long.
-@pytest.mark.parametrize(("call", "stage"), one_in(4, [(0, "replace"), (3, "replace"), (0, "adopt"), (3, "adopt")]))
+@pytest.mark.slow
+@pytest.mark.parametrize(("call", "stage"), [(0, "replace"), (3, "replace"), (0, "adopt"), (3, "adopt")])
 @pytest.mark.usefixtures("quick_checks")
 def test_killed_while_publishing_the_next_run_ends_the_same(
     stage: str, call: int, built_site: Store, monkeypatch: pytest.MonkeyPatch

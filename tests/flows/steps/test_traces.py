@@ -226,7 +226,7 @@ def test_a_releases_inputs_can_be_asked_for_by_name(traced: tuple[Store, Release
 def test_an_input_that_came_later_is_not_in_the_release(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     ids = mixed_traces(store)
-    release = Release("r", "2026-03-04T00:00:00", "run", None, "0", (), (ids["undated"],), (), "{}", {}, "passed")
+    release = Release("r", 1, "2026-03-04T00:00:00", "run", None, "0", (), (ids["undated"],), (), "{}", {}, "passed")
     with opened(store, release, "from trace_requests") as connection:
         found = connection.sql("select distinct trace_id from trace_requests").fetchall()
     assert found == [(ids["undated"],)]

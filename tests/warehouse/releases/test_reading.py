@@ -180,6 +180,7 @@ def test_the_file_system_is_out_of_reach_whatever_runs(
 # ---- releases that are older than the contract
 
 
+@pytest.mark.slow
 def test_a_file_that_lacks_a_column_reads_as_null_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "warehouse")
     later = ("account", "is_application_run", "line")

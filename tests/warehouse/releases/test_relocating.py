@@ -94,6 +94,7 @@ def test_a_relocation_that_is_killed_is_done_again(moved: Store, after: int, mon
     assert verifying.verify(moved, is_all=True) == []
 
 
+@pytest.mark.slow
 def test_a_copy_that_goes_on_leaves_the_original_alone(two: Store, tmp_path: Path) -> None:
     relocate(two)
     copy = Store(tmp_path / "copy")

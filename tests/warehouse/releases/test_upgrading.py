@@ -61,6 +61,7 @@ def test_an_older_form_is_refused_with_what_to_do(old: Store) -> None:
         publish(old, "fourth", {"jobs": {8: ""}})
 
 
+@pytest.mark.slow
 def test_it_keeps_releases_ids_and_verdicts(old: Store) -> None:
     before = {path.name for path in old.tables.rglob("data/*.parquet")}
     found = needs(old)
@@ -81,6 +82,7 @@ def test_it_keeps_releases_ids_and_verdicts(old: Store) -> None:
     assert verify(old, is_all=True) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["relocate", "_order_releases", "mark_form", "link_latest"])
 def test_one_that_is_killed_goes_on(old: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(*_: object, **__: object) -> None:

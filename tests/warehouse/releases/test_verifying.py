@@ -123,6 +123,7 @@ def deleted_catalogue(store: Store) -> None:
     store.catalogue.unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [damaged_metadata, damaged_manifests])
 def test_of_damaged_metadata_the_last_sound_release_comes_back(sound: Store, damage: object) -> None:
     assert callable(damage)

@@ -85,6 +85,7 @@ def files_in(folder: Path, made: Table) -> list[Path]:
 # ---- plain files
 
 
+@pytest.mark.slow
 def test_every_table_is_there_with_its_rows_and_its_schema(store: Store, first: Release, exported: Path) -> None:
     for made in published():
         files = files_in(exported, made)
