@@ -51,12 +51,10 @@ class Cosines:
         )
 
     def known(self) -> Cosines:
-        """Return those that can be drawn: of a method that gives amplitude and phase."""
-        is_known = np.isfinite(self.frequency_hz) & (self.frequency_hz > 0)
-        with np.errstate(over="ignore"):
-            # rates that no storage has can overflow where cosines meet
-            highest = np.abs(self.amplitude_bytes_per_s) * len(is_known) + abs(self.mean_bytes_per_s)
-        return self.chosen(is_known & np.isfinite(highest) & np.isfinite(self.phase_rad))
+        """Return those that can be drawn: of a method that gives amplitude and phase, and finite where they meet."""
+        is_known = np.isfinite(self.frequency_hz) & (self.frequency_hz > 0) & np.isfinite(self.phase_rad)
+        highest = [abs(a) * len(is_known) + abs(self.mean_bytes_per_s) for a in self.amplitude_bytes_per_s.tolist()]
+        return self.chosen(is_known & np.isfinite(highest))
 
     def at(self, samples: Reals, sampling_hz: float) -> Reals:
         """Return the sum of all and the mean so many samples after the start (k)."""
@@ -237,8 +235,7 @@ def _fitted(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[float
     known = values[is_known] / size
     angle = _angles(np.flatnonzero(is_known) + first, frequency_hz, float(judged.sampling_hz[0]))
     columns = np.stack([np.ones(len(known)), np.cos(angle), np.sin(angle)])
-    with np.errstate(over="ignore"):
-        mean, even, odd = np.linalg.lstsq(columns @ columns.T, columns @ known, rcond=None)[0] * size
+    mean, even, odd = (size * part for part in np.linalg.lstsq(columns @ columns.T, columns @ known)[0].tolist())
     return math.hypot(even, odd), math.atan2(-odd, even), float(mean)
 
 
