@@ -21,6 +21,7 @@ from warehouse.releases.links import link_latest
 from warehouse.releases.locations import NAMESPACE, SEALS, location_of
 from warehouse.releases.seals import Sealed, problem_of
 from warehouse.releases.verifying import Damage, verify
+from warehouse.store.landing import set_aside
 from warehouse.store.store import Store
 
 #: where what is damaged is kept: it may hold what nothing else does
@@ -62,12 +63,8 @@ def _landings(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     """Set damaged landings aside: each input can be landed again then."""
     names = {damage.path.split("/")[1] for damage in damages if damage.path.startswith("landed/")}
     for name in sorted(names):
-        path, aside = store.landed / name, store.root / _ASIDE / name
-        if path.is_dir():
-            make_folder(aside.parent)
-            shutil.rmtree(aside, ignore_errors=True)
-            path.rename(aside)
-        yield Mended(f"landed/{name}", f"set aside as {_ASIDE}/{name}", "Land the input again, and run.")
+        if (store.landed / name).is_dir():
+            yield Mended(f"landed/{name}", f"set aside as {set_aside(store, name)}", "Land the input again, and run.")
 
 
 def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import fcntl
 import os
+import shutil
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -228,7 +230,10 @@ def _write(
     require_form(store)
     mark_form(store)
     make_folder(store.landed)
-    with suppress(_NothingNew), _at_work(store, fcntl.LOCK_SH), moved_into_place(store.landed / landing_id) as folder:
+    if (store.landed / landing_id).is_dir() and find(store, landing_id) is None:
+        # nobody can know what it was without its manifest
+        set_aside(store, landing_id)
+    with suppress(_NothingNew), _at_work(store, fcntl.LOCK_SH), _alone(store, landing_id) as folder:
         folder.mkdir()
         parts = list(_write_parts(folder, landing_id, source_file, batches))
         landing = Landing(
@@ -246,7 +251,28 @@ def _write(
             raise _NothingNew
         write_json(dataclasses.asdict(landing), folder / _MANIFEST)
         return Landed(landing, is_new=True)
-    return Landed(earlier[-1], is_new=False)
+    return Landed(_generations(store, sha256)[-1], is_new=False)
+
+
+@contextmanager
+def _alone(store: Store, landing_id: str) -> Iterator[Path]:
+    """Give a folder that becomes a landing; where another process landed the same meanwhile, there is nothing new."""
+    try:
+        with moved_into_place(store.landed / landing_id) as folder:
+            yield folder
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or find(store, landing_id) is None:
+            raise
+        raise _NothingNew from error
+
+
+def set_aside(store: Store, landing_id: str) -> str:
+    """Take a damaged landing out of those that count, so that its input can be landed again; return where it lies."""
+    aside = f"damaged/{landing_id}"
+    make_folder((store.root / aside).parent)
+    shutil.rmtree(store.root / aside, ignore_errors=True)
+    (store.landed / landing_id).rename(store.root / aside)
+    return aside
 
 
 def _is_as_fruitless(landing: Landing, before: Landing) -> bool:

@@ -312,6 +312,24 @@ def test_the_landings_of_a_release_are_those_of_its_line(two: Store) -> None:
     assert releases.landings_in(two, publishing.rollback(two, first.release_id)) == {"l1", "l2"}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("year", [2017, 2036], ids=["set-back", "ahead"])
+def test_releases_are_in_their_order_whatever_the_clock_says(
+    two: Store, year: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "_now", lambda: f"{year}-01-01T00:00:00+00:00")
+        third = publish(two, "third", {"jobs": {9: "job_id \n 92"}})
+    fourth = publish(two, "fourth", {"jobs": {9: "job_id \n 93"}})
+    assert [release.sequence for release in releases.history(two)] == [1, 2, 3, 4]
+    assert releases.history(two)[2:] == [third, fourth]
+    assert fourth.parent_release_id == third.release_id
+    assert releases.find(two, None) == fourth
+    assert keys(two, fourth, "jobs", "job_id") == ["100", "80", "81", "93", "run"]
+    shutil.rmtree(two.root / "release_index")
+    assert releases.history(two)[2:] == [third, fourth], "from the table itself"
+
+
 # ---- the folder
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
 import polars as pl
@@ -78,6 +78,50 @@ def test_a_file_lands_once_under_whatever_name(store: Store, tmp_path: Path) -> 
     assert not again.is_new
     assert again.landing == first.landing
     assert landing.ledger(store) == [first.landing]
+
+
+def test_landings_are_in_their_order_whatever_the_clock_says(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SetBack(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return NOON.replace(year=2017)
+
+    first = land(store, put(tmp_path, LOG, "monday")).landing
+    monkeypatch.setattr(landing, "datetime", SetBack)
+    second = land(store, put(tmp_path, LOG + LOG.splitlines()[1].replace("7", "8", 1) + "\n", "tuesday")).landing
+    assert second.landed_at < first.landed_at
+    assert landing.ledger(store) == [first, second]
+    (store.root / "landing.sequence").write_text("torn")
+    third = land(store, put(tmp_path, LOG + BAD_LINE, "wednesday")).landing
+    assert [lot.sequence for lot in landing.ledger(store)] == [1, 2, 3]
+    assert landing.ledger(store)[-1] == third
+
+
+def test_a_landing_without_its_manifest_is_set_aside_and_its_input_lands_again(store: Store, tmp_path: Path) -> None:
+    first = land(store, put(tmp_path, LOG, "monday")).landing
+    (store.landed / first.landing_id / "landing.json").unlink()
+    again = land(store, put(tmp_path, LOG, "tuesday"))
+    assert again.is_new
+    assert landing.ledger(store) == [again.landing]
+    assert len(list((store.root / "damaged" / first.landing_id).iterdir())) == 1, "it is kept"
+
+
+def test_what_another_process_landed_meanwhile_is_not_new(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = landing.write_json
+
+    def slow(document: object, path: Path) -> Path:
+        monkeypatch.setattr(landing, "write_json", write)
+        assert land(store, put(tmp_path, LOG, "tuesday")).is_new
+        return write(document, path)
+
+    monkeypatch.setattr(landing, "write_json", slow)
+    assert not land(store, put(tmp_path, LOG, "monday")).is_new
+    (landed,) = landing.ledger(store)
+    assert landed.source_file == "tuesday"
 
 
 def test_landed_rows_name_their_file_and_refused_ones_their_landing(store: Store, tmp_path: Path) -> None:
