@@ -26,7 +26,7 @@ from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.transforms import IdentityTransform
 
 from warehouse.contracts import Table, arrow, frames
-from warehouse.placing import moved_into_place, synced
+from warehouse.placing import make_folder, moved_into_place, synced
 from warehouse.releases.locations import NAMESPACE, location_of, metadata_locations, root_before
 from warehouse.store.store import Store
 
@@ -61,7 +61,7 @@ class _SyncedFile(PyArrowFile):
 
     def create(self, overwrite: bool = False) -> _SyncedStream:
         """Open the file for writing; without `overwrite` it must not be there yet."""
-        Path(self._path).parent.mkdir(parents=True, exist_ok=True)
+        make_folder(Path(self._path).parent)
         return _SyncedStream(self._path, "wb" if overwrite else "xb")
 
 
