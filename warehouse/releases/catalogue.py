@@ -195,10 +195,14 @@ def replace(
 ) -> int:
     """Replace days of a table, all of it if `days` is None, by Parquet files of its own; return the snapshot's id.
 
-    It is one snapshot, be there rows or not, with a tag.
+    It is one snapshot, be there rows or not, with a tag; the one that there is where no row comes or goes.
     """
     iceberg = ensure(catalogue, table)
     gone = [file for file in _data_files(iceberg) if days is None or _day_of(file) in days]
+    head = iceberg.current_snapshot()
+    if head is not None and not gone and not locations:
+        iceberg.manage_snapshots().create_tag(head.snapshot_id, tag).commit()
+        return head.snapshot_id
     with iceberg.transaction() as transaction:
         with transaction.update_snapshot().overwrite() as snapshot:
             for file in gone:

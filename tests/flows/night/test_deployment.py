@@ -11,7 +11,7 @@ import yaml
 
 from flows.night import order
 from flows.settings import Settings
-from warehouse.releases import releases
+from warehouse.releases import publishing, releases
 from warehouse.store.store import Store
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -62,7 +62,7 @@ def test_work_that_is_done_is_not_done_again(
         raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(releases, "publish", unpublished)
+        patch.setattr(publishing, "publish", unpublished)
         with pytest.raises(ConnectionError):
             nightly.nightly(str(site.root))
     assert releases.current(site) is None

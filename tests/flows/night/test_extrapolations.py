@@ -85,7 +85,7 @@ def test_a_later_result_takes_the_place_of_an_earlier_one(nights: Nights) -> Non
     assert outcomes == {28: "extrapolated", 1000: "extrapolated"}
     differing = count_differences(nights.store, nights.first, nights.second)
     assert ("extrapolations", 2, 0, 0, 1) in differing
-    assert {name for name, *_ in differing} == {"extrapolations", "quality"}
+    assert {name for name, *_ in differing} == {"extrapolations", "quality", "quality_days"}
 
 
 def test_another_night_has_nothing_to_do(nights: Nights) -> None:

@@ -156,7 +156,7 @@ def test_days_of_predictions_leave_all_else_alone(landed_site: Store, tmp_path: 
     settings = Settings.model_validate({"polls": {"controller_limit_bytes_per_s": 2.05e6}})
     first = run(store, settings)
     assert not store.journal.exists()
-    assert "predictions" not in releases.files_of(store, first)
+    assert releases.files_of(store, first)["predictions"] == []
     taken = ask(store, "select * from quarantine order by all")
     assert taken
     commit(store, [on(0, 1), prediction(2, "/a", predicted_at=datetime(2026, 3, 3, 1, tzinfo=UTC))])
