@@ -21,7 +21,16 @@ def examples(full_count: int) -> int:
     return min(full_count, max(full_count // _QUICK_PART, _LEAST))
 
 
-def one_in(count: int, cases: Iterable[Any]) -> list[ParameterSet]:
-    """Return parameters of which one in so many, the first among them, is tried while one waits; the rest is slow."""
+def one_in(count: int, cases: Iterable[Any], slow: int = 1) -> list[ParameterSet]:
+    """Return parameters of which one in so many, the first among them, is tried while one waits.
+
+    Of the others one in `slow` is slow, and the rest is long.
+    """
     listed = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [pytest.param(*case, marks=[pytest.mark.slow] if place % count else []) for place, case in enumerate(listed)]
+    return [pytest.param(*case, marks=_marks(place, count, slow)) for place, case in enumerate(listed)]
+
+
+def _marks(place: int, count: int, slow: int) -> list[pytest.MarkDecorator]:
+    if place % count == 0:
+        return []
+    return [pytest.mark.long if place % slow else pytest.mark.slow]

@@ -52,7 +52,7 @@ def test_there_are_enough_hostile_queries() -> None:
     assert len(set(QUERIES)) == len(QUERIES) >= 250
 
 
-@pytest.mark.parametrize("query", one_in(50, QUERIES))
+@pytest.mark.parametrize("query", one_in(50, QUERIES, slow=5))
 def test_no_query_changes_a_file_or_ends_in_a_traceback(
     query: str, store: Store, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,6 +193,7 @@ def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_
 # ---- the gate
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
 def test_rows_that_break_a_rule_are_in_quarantine(site: Store, tmp_path: Path) -> None:
     log = tmp_path / "wrong.sacct"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.budget import one_in
 from tests.warehouse.releasing import keys, publish
 from warehouse.errors import MachineFault
 from warehouse.releases import releases, seals
@@ -52,14 +53,7 @@ def test_a_sound_warehouse_is_sound_of_every_release(sound: Store) -> None:
     assert told[-1][0] == told[-1][1] > 0
 
 
-#: one while one waits, ten in the second part, all of them before work is called done
-SEEDS = [
-    pytest.param(seed, marks=[pytest.mark.long] if seed % 5 else [pytest.mark.slow] if seed else [])
-    for seed in range(50)
-]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", one_in(50, range(50), slow=5))
 def test_a_flipped_bit_is_found_and_named(sound: Store, seed: int) -> None:
     draw = random.Random(seed)
     path = draw.choice(files(sound))
