@@ -301,7 +301,7 @@ def built_site(both_days: QuickNight, tmp_path: Path) -> Store:
 
 # Each stage at its first call or at a later one, in turn: a run of the night is long.
 @pytest.mark.slow
-@pytest.mark.parametrize(("call", "stage"), [(0, "replace"), (3, "replace"), (0, "adopt"), (3, "adopt")])
+@pytest.mark.parametrize(("call", "stage"), [(0, "replace"), (3, "adopt")])
 @pytest.mark.usefixtures("quick_checks")
 def test_killed_while_publishing_the_next_run_ends_the_same(
     stage: str, call: int, built_site: Store, monkeypatch: pytest.MonkeyPatch

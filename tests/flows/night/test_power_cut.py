@@ -139,7 +139,7 @@ def assert_ends_the_same(
 
 
 #: of all syncs: so many parts, at whose ends the power is cut
-PARTS = [pytest.param(4, marks=pytest.mark.slow), pytest.param(120, marks=pytest.mark.long)]
+PARTS = [pytest.param(2, marks=pytest.mark.slow), pytest.param(120, marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize("part_count", PARTS)
