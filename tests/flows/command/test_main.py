@@ -55,6 +55,7 @@ def test_what_is_refused_ends_with_3_and_the_rest_lands(cli: Cli, tmp_path: Path
     assert refused["remedy"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
 def test_a_run_prints_its_release_and_then_has_nothing_to_do(cli: Cli, site: Store) -> None:
     code, out, err = cli("--warehouse", site.root, "run", "--inline")
@@ -161,6 +162,7 @@ class TestReading:
         assert "job_io" in err
         assert not (tmp_path / "x.parquet").exists()
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("quick_checks")
     def test_names_from_the_input_are_text(self, cli: Cli, checked_night: Night, tmp_path: Path) -> None:
         site = checked_night.copy(tmp_path / "warehouse")

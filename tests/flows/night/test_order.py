@@ -374,6 +374,7 @@ def test_what_a_killed_run_left_behind_goes_when_another_plan_is_published(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 def test_killed_after_the_release_the_next_run_has_nothing_to_do(
     built_site: Store, monkeypatch: pytest.MonkeyPatch

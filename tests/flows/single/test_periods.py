@@ -110,7 +110,7 @@ def test_ftio_samples_for_itself(trace: Path) -> None:
 WAYS = ("z-score", "dbscan", "forest", "lof", "peaks")
 
 
-@pytest.mark.parametrize("way", one_in(2, WAYS))
+@pytest.mark.parametrize("way", one_in(5, WAYS))
 def test_each_way_to_find_outliers_finds_the_period(way: str, trace: Path, cli: Cli, tmp_path: Path) -> None:
     asked = ("period", trace, "--direction", "write", "--method", "dft", "--skip-first-phase", "--outliers", way)
     code, out, err = cli(*asked, "--json")

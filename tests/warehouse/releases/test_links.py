@@ -12,11 +12,12 @@ import polars as pl
 import pyarrow.dataset as ds
 import pytest
 
-from tests.budget import one_in
 from tests.warehouse.releasing import publish, read
 from warehouse.contracts import table
 from warehouse.releases import links, publishing, releases
 from warehouse.store.store import Store
+
+pytestmark = pytest.mark.slow
 
 READERS: dict[str, Callable[[Path], list[str]]] = {
     "pandas": lambda folder: pd.read_parquet(folder)["job_id"].tolist(),
@@ -28,7 +29,7 @@ READERS: dict[str, Callable[[Path], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("reader", one_in(4, READERS))
+@pytest.mark.parametrize("reader", READERS)
 def test_every_reader_of_files_has_the_rows_of_the_current_release(two: Store, reader: str) -> None:
     jobs = two.root / "latest" / "jobs"
     assert sorted(READERS[reader](jobs)) == ["100", "80", "81", "91", "run"]
@@ -49,7 +50,6 @@ def test_days_are_folders_and_every_table_is_there(two: Store) -> None:
     assert {str(row[0]) for row in seen.fetchall()} == {"2018-02-08", "2018-02-09", "2018-02-10", "undated"}
 
 
-@pytest.mark.slow
 def test_a_table_with_a_column_of_that_name_keeps_it(two: Store) -> None:
     rows = {9: "table_name \n jobs", None: "table_name \n polls"}
     release = publish(two, "third", {"quarantine": rows})
@@ -69,7 +69,6 @@ def test_files_are_links_and_carry_units_and_docs(two: Store) -> None:
     assert field.metadata[b"doc"]
 
 
-@pytest.mark.slow
 def test_no_pattern_finds_two_releases_and_no_folder_is_left_of_older_ones(two: Store) -> None:
     for number in range(3):
         publish(two, f"more{number}", {"jobs": {9: f"job_id \n {number}"}})

@@ -57,6 +57,7 @@ def connection(store: Store, first: Release) -> Iterator[duckdb.DuckDBPyConnecti
 # ---- what there is
 
 
+@pytest.mark.slow
 def test_every_published_table_is_there_be_there_rows_or_not(connection: duckdb.DuckDBPyConnection) -> None:
     names = {row[0] for row in connection.sql("show tables").fetchall()}
     assert names == {table.name for table in published()} | {"releases"}

@@ -164,6 +164,7 @@ def test_a_run_that_is_killed_before_its_row_leaves_the_release_before(
     assert read(two, second, "series_intervals").is_empty()
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_is_not_in_the_next_release(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted(two, "lost", LOST, monkeypatch, "_append")
     third = publish(
@@ -201,6 +202,7 @@ def test_the_same_run_published_again_after_a_kill_is_the_undisturbed_release(
         assert names[0] == names[1]
 
 
+@pytest.mark.slow
 def test_a_kill_between_two_tables_leaves_the_release_before(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from warehouse.releases import catalogue
 
@@ -232,6 +234,7 @@ def test_a_killed_first_run_leaves_no_release_and_nothing_in_the_next(
     assert set(first.snapshots) == {table.name for table in releases.published()}
 
 
+@pytest.mark.slow
 def test_readers_see_the_release_before_until_the_row_is_there(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     second = releases.find(two, None)
     seen = []
@@ -261,6 +264,7 @@ def test_a_release_is_found_by_the_start_of_its_id(two: Store) -> None:
             releases.find(two, name)
 
 
+@pytest.mark.slow
 def test_rollback_makes_an_earlier_release_current_and_keeps_the_later(two: Store) -> None:
     first, second = releases.history(two)
     again = publishing.rollback(two, first.release_id)
