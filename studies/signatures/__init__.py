@@ -1,8 +1,12 @@
 """The evaluation of the methods that extract signatures, reproducible from a seed: `iosig study signatures`.
 
+- `backgrounds`: What others do while runs are under way: rates in seconds, in units of an application's peak.
 - `bounds`: What is lost before any noise: runs do not compute equally long.
 - `edison`: Applications injected into real traffic: a day of Edison's scratch file system.
+- `families`: Families of simulated sites that differ in what matters to signatures: all that they are, in one place.
+- `family_page`: What the families say: the means of each, and of all of them.
 - `figures`: Pictures of the study of signatures: accuracy as IOSI's Figure 16, sensitivity as Figures 17 and 18.
+- `injected`: Runs among foreign traffic, each in a window of its own: sites of a family.
 - `methods`: The methods that are compared, by name, and the settings of `iosi` whose influence is studied.
 - `page`: What the study of signatures shows: its page, and tables that fit a terminal.
 - `running`: The study itself: draws sites, asks every method, and keeps a row for each signature.
@@ -19,7 +23,7 @@ import click
 from studies.study import SEED, WORKERS, Study, seeds
 
 #: what can be asked for; real traffic is another one, where it is given
-PARTS = ("levels", "sweeps", "drift", "faults", "times")
+PARTS = ("levels", "families", "sweeps", "drift", "faults", "times")
 
 STUDY = Study(
     "signatures",

@@ -13,10 +13,11 @@ from studies.signatures.sites import DRIFT_RATIO, STUDIED, Drawn, set_of
 from transforms.arrays import Reals
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.synthetic.site import SiteParams
-from transforms.synthetic.workload import END, START, Application, Plan, Workload, plans
+from transforms.synthetic.workload import END, START, Application, Direction, Plan, Workload, plans
 from warehouse.errors import InputRefused
 
 _USUAL = SiteParams()
+_DOING = {"read": "reading", "write": "writing"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,10 @@ class Traffic:
         return np.arange(-1.0, len(self.bytes_per_s)) * self.interval_s
 
     @classmethod
-    def read(cls, path: Path) -> Traffic:
-        """Read what is written in a file of polls, from the first poll on to the last one that was recorded.
+    def read(cls, path: Path, direction: Direction = "write") -> Traffic:
+        """Read what is written (or read) in a file of polls, from the first poll on to the last one recorded.
 
-        Raises InputRefused if it holds no polls, or none of writes.
+        Raises InputRefused if it holds no polls, or none of that direction.
         """
         from flows.landing import Told
         from flows.settings import Settings
@@ -44,21 +45,38 @@ class Traffic:
         with opened(path, Settings(), Told()) as found:
             if not isinstance(found, PollInput):
                 raise InputRefused(f"{found.name} holds no polls.", "Give polls of storage servers.")
-            return cls.of(found.rows, found.name)
+            return cls.of(found.rows, found.name, direction)
 
     @classmethod
-    def of(cls, polls: pl.DataFrame, name: str) -> Traffic:
+    def of(cls, polls: pl.DataFrame, name: str, direction: Direction = "write") -> Traffic:
         """Add up the polls of all controllers: rows of `polls`, all of one file system."""
-        told = polls.filter(pl.col("write_bytes_per_s").is_not_null()).group_by("polled_at")
-        ticks = told.agg(pl.col("write_bytes_per_s").sum(), pl.col("interval_s").median()).sort("polled_at")
+        rate = f"{direction}_bytes_per_s"
+        told = polls.filter(pl.col(rate).is_not_null()).group_by("polled_at")
+        ticks = told.agg(pl.col(rate).sum(), pl.col("interval_s").median()).sort("polled_at")
         if ticks.is_empty():
-            raise InputRefused(f"{name} tells of no writes.", "Give polls with a rate of writing.")
+            raise InputRefused(f"{name} tells of no {direction}s.", f"Give polls with a rate of {_DOING[direction]}.")
         interval_s = float(ticks["interval_s"].median())  # type: ignore[arg-type]
         times = ticks["polled_at"].dt.epoch("us").to_numpy() / 1e6
         places = np.round((times - times[0]) / interval_s).astype(np.int64)
         rates = np.full(places[-1] + 1, np.nan)
-        rates[places] = ticks["write_bytes_per_s"].to_numpy()
+        rates[places] = ticks[rate].to_numpy()
         return cls(rates, interval_s)
+
+    def pieces(self, hours: float) -> list[Reals]:
+        """Return whole pieces of so many hours, one after the other, second by second, in bytes per second.
+
+        They end with the last byte: a file that is filled up with zeros tells nothing from there on. What was not
+        polled counts as the median.
+        """
+        is_used = np.flatnonzero(self.bytes_per_s > 0)
+        if not len(is_used):
+            return []
+        used = self.bytes_per_s[: int(is_used[-1]) + 1]
+        used = np.nan_to_num(used, nan=float(np.nanmedian(used)))
+        count = int(hours * 3600.0 / self.interval_s)
+        seconds = np.arange(int(hours * 3600.0))
+        own = [used[begin : begin + count] for begin in range(0, len(used) + 1 - count, count)]
+        return [one[np.minimum((seconds / self.interval_s).astype(np.int64), count - 1)] for one in own]
 
 
 @dataclass(frozen=True, slots=True)

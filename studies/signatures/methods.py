@@ -52,6 +52,11 @@ _DOCS = {
 METHODS: tuple[Method, ...] = tuple(
     Method(name, doc, partial(_extracted, name=name), is_slow=name == "dtw") for name, doc in _DOCS.items()
 )
+#: what two methods would say if they knew what others do: asked of samples without others' bytes
+ORACLES: tuple[Method, ...] = tuple(
+    Method(f"oracle {name}", f"{name} of the runs' own bytes, slowed as they are", partial(_extracted, name=name))
+    for name in ("robust", "quantile")
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import polars as pl
 from studies.pages import Block, Figure, Table
 from studies.signatures import figures
 from studies.signatures.bounds import DRAWS, KNOWN
+from studies.signatures.family_page import family_blocks, family_tables
 from studies.signatures.methods import DEFAULT, SWEEPS
 from studies.signatures.running import Results
 from studies.signatures.sites import DRIFT_RATIO, LEVELS, STUDIED, SiteSetting, seed_of
@@ -74,6 +75,7 @@ def tables(results: Results) -> Iterator[tuple[str, Table]]:
         }
         for title, cell in cells.items():
             yield title, Table(columns, list(table(levels, keys, cell)))
+    yield from family_tables(results)
     yield from _varied(results, summed, applications)
     if not results.times.is_empty():
         yield "Time for one set [ms]", _time_table(results.times)
@@ -198,6 +200,7 @@ def blocks(results: Results) -> Iterator[Block]:
     yield "## What was aimed at"
     yield _target_table(results)
     yield from _accuracy(results, levels, names)
+    yield from family_blocks(results)
     yield from _parameters(summed, names)
     yield from _conditions(results, summed, names)
     if not results.times.is_empty():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from math import ceil
 from pathlib import Path
 
 import polars as pl
@@ -12,10 +14,13 @@ from studies.pieces import Told, nobody, worked
 from studies.signatures import PARTS
 from studies.signatures.bounds import SCHEMA as BOUNDS, bounds
 from studies.signatures.edison import EdisonSetting, Traffic
-from studies.signatures.methods import METHODS, SWEEPS, Method
+from studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS
+from studies.signatures.injected import FamilySetting
+from studies.signatures.methods import METHODS, ORACLES, SWEEPS, Method
 from studies.signatures.scores import scored
 from studies.signatures.sites import DRIFT_RATIO, LEVELS, SiteSetting, seed_of
 from studies.signatures.timing import SCHEMA as TIMES, timed
+from transforms.synthetic.workload import Direction
 
 #: how differently runs compute: none, the study's, and up to the simulated site's own default
 DRIFTS = (0.0, DRIFT_RATIO, 0.006, 0.015)
@@ -23,6 +28,10 @@ DRIFTS = (0.0, DRIFT_RATIO, 0.006, 0.015)
 _MIDDLE = "busy"
 #: the levels at which runs are made to differ
 _DRIFTING = ("calm",)
+#: what comes before a family's name in its experiment
+FAMILY = "family "
+#: of the seeds, so many fall to each piece of real traffic
+_SEEDS_BY_PIECE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +62,9 @@ class Results:
 
     answers: a row for each experiment, value, level, seed, application and method, with the columns of
     `scores.SCHEMA`; NULL where there is no signature. Experiments: levels; wavelet_level, gamma, kappa (of `iosi`);
-    drift; faults; edison; value is that of the parameter, 0 where nothing is varied. times: see `timing.timed`; they
-    are the machine's, and differ from run to run. bounds: see `bounds.bounds`, where runs are made to differ.
+    drift; faults; edison; `FAMILY` and a family's name; value is that of the parameter, or the number of the piece of
+    real traffic, 0 where nothing is varied. times: see `timing.timed`; they are the machine's, and differ from run to
+    run. bounds: see `bounds.bounds`, where runs are made to differ.
     """
 
     params: StudyParams
@@ -72,7 +82,7 @@ class Results:
 class Piece:
     """A piece of work: one site, and what is asked of it as (experiment, value, method)."""
 
-    setting: SiteSetting | EdisonSetting
+    setting: SiteSetting | EdisonSetting | FamilySetting
     level: str
     number: int
     seed: int
@@ -91,9 +101,13 @@ def study(params: StudyParams, methods: Sequence[Method] = METHODS, told: Told =
 def pieces(params: StudyParams, methods: Sequence[Method]) -> Iterator[Piece]:
     """Yield the work, the longest pieces first."""
     traffic = None if params.polls is None else Traffic.read(params.polls)
+    if params.wants("families"):
+        yield from _families(params, methods)
+    if traffic is not None and params.wants("families") and params.polls is not None:
+        yield from _real(params, methods)
     for number in range(params.seed_count):
         seed = seed_of(params.seed, number)
-        if traffic is not None:
+        if traffic is not None and not params.parts:
             asked = tuple(("edison", 0.0, method) for method in methods)
             yield Piece(EdisonSetting(traffic), "edison", number, seed, asked)
         for level, setting, asked in _sites(params, methods):
@@ -116,6 +130,34 @@ def _sites(
                 yield level, replace(usual, drift_ratio=drift), tuple(asked)
         if params.wants("faults") and level == _MIDDLE:
             yield level, replace(usual, fault_level=1.0), tuple(("faults", 1.0, method) for method in methods)
+
+
+def _families(params: StudyParams, methods: Sequence[Method]) -> Iterator[Piece]:
+    """Yield each family at each level, as its polls are and, for the oracles, without others' bytes."""
+    for number, family in product(range(params.seed_count), FAMILIES):
+        for level in FOREIGN_LEVELS:
+            yield from _both(FamilySetting(family, level), 0.0, number, params, methods)
+
+
+def _real(params: StudyParams, methods: Sequence[Method]) -> Iterator[Piece]:
+    """Yield real traffic, piece by piece, reads and writes apart, as often as it takes for the seeds."""
+    assert params.polls is not None
+    directions: tuple[Direction, ...] = ("write", "read")
+    pieces = [one for way in directions for one in Traffic.read(params.polls, way).pieces(REAL_PIECE_HOURS)]
+    for number in range(ceil(params.seed_count * _SEEDS_BY_PIECE)):
+        for (place, piece), level in product(enumerate(pieces), FOREIGN_LEVELS):
+            setting = FamilySetting(REAL, level, real=piece)
+            yield from _both(setting, float(place), number * len(pieces) + place, params, methods)
+
+
+def _both(
+    setting: FamilySetting, value: float, number: int, params: StudyParams, methods: Sequence[Method]
+) -> Iterator[Piece]:
+    experiment, seed = f"{FAMILY}{setting.family.name}", seed_of(params.seed, number)
+    asked = tuple((experiment, value, method) for method in methods if not method.is_slow)
+    yield Piece(setting, setting.level, number, seed, asked)
+    known = tuple((experiment, value, method) for method in ORACLES)
+    yield Piece(replace(setting, is_alone_seen=True), setting.level, number, seed, known)
 
 
 def _of_usual(params: StudyParams, methods: Sequence[Method], level: str) -> list[tuple[str, float, Method]]:

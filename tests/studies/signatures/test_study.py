@@ -17,6 +17,7 @@ import studies.signatures.running
 from studies.command import study_command
 from studies.signatures import PARTS, STUDY, bounds, page, timing
 from studies.signatures.edison import EdisonSetting, Traffic
+from studies.signatures.families import FAMILIES
 from studies.signatures.methods import METHODS, SWEEPS, Method
 from studies.signatures.running import DRIFTS, Results, StudyParams, pieces, study
 from studies.signatures.scores import SCHEMA, scored
@@ -63,7 +64,7 @@ def told_the_truth(drawn: Drawn) -> list[Signature]:
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    parts = tuple(part for part in PARTS if part not in ("sweeps", "times"))
+    parts = tuple(part for part in PARTS if part not in ("families", "sweeps", "times"))
     with pytest.MonkeyPatch.context() as patch:
         few = partial(bounds.bounds, draws=2)
         patch.setattr(studies.signatures.running, "bounds", few)
@@ -246,7 +247,7 @@ def test_a_row_for_each_signature(results: Results) -> None:
 def test_no_site_is_drawn_twice() -> None:
     work = list(pieces(StudyParams(2), METHODS))
     sites = [(piece.setting, piece.seed) for piece in work]
-    assert len(set(sites)) == len(sites) == 2 * (3 + len(DRIFTS) - 1 + 1)
+    assert len(set(sites)) == len(sites) == 2 * (3 + len(DRIFTS) - 1 + 1 + 2 * 3 * len(FAMILIES))
     swept = {(experiment, value) for piece in work for experiment, value, _ in piece.asked if piece.level == "busy"}
     assert {(sweep.name, float(value)) for sweep in SWEEPS for value in sweep.values} <= swept
     assert all(sweep.usual in sweep.values for sweep in SWEEPS)

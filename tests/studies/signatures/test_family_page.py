@@ -1,0 +1,72 @@
+"""What the study says of families: each is drawn, asked, and told of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import studies.signatures.running
+from studies.signatures.edison import Traffic
+from studies.signatures.families import FAMILIES, FOREIGN_LEVELS
+from studies.signatures.family_page import family_blocks, family_tables, of_families
+from studies.signatures.methods import METHODS, ORACLES
+from studies.signatures.running import FAMILY, Results, StudyParams, pieces, study
+
+CHEAP = tuple(method for method in METHODS if method.name in ("mean", "quantile"))
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(studies.signatures.running, "FAMILIES", FAMILIES[:2])
+        patch.setattr(studies.signatures.running, "ORACLES", ORACLES[1:])
+        return study(StudyParams(1, 1, 1, parts=("families",)), CHEAP)
+
+
+def test_each_family_is_asked_at_each_level(results: Results) -> None:
+    answers = of_families(results)
+    assert set(answers["family"]) == {family.name for family in FAMILIES[:2]}
+    assert set(answers["level"]) == set(FOREIGN_LEVELS)
+    assert set(answers["method"]) == {"mean", "quantile", "oracle quantile"}
+    assert answers.height == 2 * 3 * 3 * 5
+    means = dict(answers.group_by("method").agg(pl.col("correlation").mean()).rows())
+    assert means["oracle quantile"] > means["quantile"] > 0.2
+
+
+def test_tables_fit_a_terminal_and_the_page_tells_of_each_family(results: Results) -> None:
+    (_, overall), (_, each) = family_tables(results)
+    assert len(overall.rows) == 9
+    assert len(each.rows) == 18
+    text = " ".join(block for block in family_blocks(results) if isinstance(block, str))
+    assert "calm 0.2, busy 0.5, stormy 1" in text
+    assert "edison" not in text
+
+
+def test_all_families_are_in_the_work() -> None:
+    work = list(pieces(StudyParams(2, 1, 1, parts=("families",)), CHEAP))
+    assert len(work) == 2 * 2 * 3 * len(FAMILIES)
+    assert {piece.asked[0][0] for piece in work} == {f"{FAMILY}{family.name}" for family in FAMILIES}
+
+
+def test_pieces_of_real_traffic_end_with_the_last_byte() -> None:
+    rates = np.concatenate([np.arange(1.0, 2001.0), np.zeros(3000)])
+    rates[5] = np.nan
+    found = Traffic(rates, 5.0).pieces(1.0)
+    assert [len(one) for one in found] == [3600, 3600]
+    assert found[0][:6].tolist() == [1.0] * 5 + [2.0]
+    assert found[0][25] > 0
+    assert found[1][0] == 721.0
+    assert Traffic(np.zeros(5000), 5.0).pieces(1.0) == []
+
+
+@pytest.mark.slow
+def test_real_pieces_are_asked_apart(shared_data: Path) -> None:
+    polls = shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt"
+    work = list(pieces(StudyParams(2, 1, 1, polls=polls, parts=("families",)), CHEAP))
+    real = [piece for piece in work if piece.asked[0][0] == f"{FAMILY}edison"]
+    # four pieces of reads and four of writes, three levels, with others' bytes and without
+    assert len(real) == 8 * 3 * 2
+    assert {piece.asked[0][1] for piece in real} == set(map(float, range(8)))

@@ -1,0 +1,144 @@
+"""Runs among foreign traffic are the application's own, slowed as the family says, and polled as it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from studies.signatures import families
+from studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, Contention, Drift, Family, Foreign, Program
+from studies.signatures.injected import FamilySetting, paces, planned, polls_of, programmed
+from transforms.synthetic.workload import Application, Burst
+
+ONE = Application("one", "ana", "prj101", 16, 400.0, (Burst(50, 50e9, 2.5e9), Burst(200, 100e9, 2.0e9)), 6)
+STILL = Family("still", "gaps", 0.0, "fair", 3.0, "rests", "same", 2.0, 0.0)
+
+
+def volumes(setting: FamilySetting, seed: int = 1) -> list[float]:
+    one = setting.drawn(seed).sets.one(0)
+    return [float(rates.sum()) * one.interval_s for rates in one.rates]
+
+
+# ---- the families
+
+
+def test_there_are_eight_families_and_two_values_of_each_axis() -> None:
+    assert len({family.name for family in FAMILIES}) == len(FAMILIES) >= 8
+    axes = ("drift", "drift_ratio", "contention", "foreign", "program", "interval_s", "jitter_ratio")
+    assert all(len({getattr(family, axis) for family in FAMILIES}) >= 2 for axis in axes)
+    for axis, kinds in (("drift", Drift), ("contention", Contention), ("program", Program)):
+        assert {getattr(family, axis) for family in FAMILIES} == set(get_args(kinds))
+    assert {family.foreign for family in (*FAMILIES, REAL)} == set(get_args(Foreign))
+    for kind in get_args(Contention):
+        assert len({one.contention_size for one in FAMILIES if one.contention == kind}) >= 2
+    assert FOREIGN_LEVELS == {"calm": 0.2, "busy": 0.5, "stormy": 1.0}
+    assert 0 < sum(family.is_known_in_time for family in FAMILIES) < len(FAMILIES)
+    assert families.MOST_KNOWN_DRIFT == 0.01
+
+
+# ---- runs
+
+
+@pytest.mark.parametrize("contention", get_args(Contention))
+def test_no_byte_of_a_run_is_lost(contention: Contention) -> None:
+    family = replace(STILL, contention=contention, contention_size=1.0 + (contention == "fair"))
+    drawn = volumes(FamilySetting(family, "stormy", (ONE,), is_alone_seen=True))
+    assert drawn == pytest.approx([150e9] * 6, rel=1e-6)
+
+
+def test_others_slow_a_run_and_are_slowed_where_bandwidth_is_shared() -> None:
+    family = replace(STILL, contention_size=1.2)
+    seen, alone = (
+        FamilySetting(family, "stormy", (ONE,), is_alone_seen=is_alone).drawn(1) for is_alone in (False, True)
+    )
+    assert seen.sets.duration_s.tolist() == alone.sets.duration_s.tolist()
+    assert (seen.sets.duration_s > 401.0).any()
+    # all together never exceed what there is
+    assert seen.sets.samples.values.max() < 6 * 2.5e9
+    assert (seen.sets.samples.values >= alone.sets.samples.values - 1.0).all()
+    slowed = replace(family, contention="seeks", contention_size=1.0)
+    assert (FamilySetting(slowed, "stormy", (ONE,)).drawn(1).sets.duration_s > 401.0).all()
+    waiting = replace(family, contention="latency", contention_size=0.0)
+    assert FamilySetting(waiting, "stormy", (ONE,)).drawn(1).sets.duration_s.max() <= 401.0
+
+
+def test_the_same_seed_draws_the_same_and_levels_differ_in_others_only() -> None:
+    first, again = (FamilySetting(FAMILIES[2], "busy", (ONE,)).drawn(5).sets for _ in range(2))
+    assert first.samples.values.tolist() == again.samples.values.tolist()
+    calm, stormy = (FamilySetting(FAMILIES[3], level, (ONE,)).drawn(5).sets for level in ("calm", "stormy"))
+    assert calm.samples.values.mean() < stormy.samples.values.mean()
+    assert calm.started_s.tolist() == stormy.started_s.tolist()
+
+
+def test_a_level_is_others_mean_over_the_peak() -> None:
+    one = Application("idle", "ana", "prj101", 16, 2000.0, (Burst(5, 1e9, 2.5e9),), 30)
+    for level, ratio in FOREIGN_LEVELS.items():
+        values = FamilySetting(replace(STILL, foreign="never_rests"), level, (one,)).drawn(2).sets.samples.values
+        assert values.mean() == pytest.approx(ratio * 2.5e9, rel=0.05)
+
+
+def test_real_traffic_is_scaled_and_comes_from_its_piece() -> None:
+    real = np.random.default_rng(1).exponential(3.0, 4000)
+    one = Application("idle", "ana", "prj101", 16, 500.0, (Burst(5, 1e9, 2.5e9),), 30)
+    values = FamilySetting(REAL, "busy", (one,), real=real).drawn(2).sets.samples.values
+    assert values.mean() == pytest.approx(0.5 * 2.5e9, rel=0.05)
+
+
+# ---- what runs do
+
+
+def test_growing_volumes_are_in_the_truth() -> None:
+    grown = programmed(ONE, "growing")
+    assert [burst.volume_bytes for burst in grown.bursts] == pytest.approx([30e9, 140e9])
+    assert programmed(ONE, "inputs") is ONE
+
+
+def test_other_inputs_are_fewer_and_differ() -> None:
+    plan = planned(replace(ONE, run_count=10), "inputs", np.random.default_rng(1))
+    is_other = plan.volume_ratio[:, 0] < 1
+    assert is_other.sum() == 3
+    assert (plan.waits_s[~is_other] == ONE.waits_s).all()
+    assert (plan.waits_s[is_other] != ONE.waits_s).all()
+
+
+def test_stopped_runs_are_a_first_part_and_restarts_a_last_one() -> None:
+    plan = planned(replace(ONE, run_count=400), "restarts", np.random.default_rng(1))
+    kinds, counts = np.unique(plan.volume_ratio, axis=0, return_counts=True)
+    assert kinds.tolist() == [[0, 1], [1, 0], [1, 1]]
+    assert counts / 400 == pytest.approx([0.15, 0.1, 0.75], abs=0.05)
+    is_again = plan.volume_ratio[:, 0] == 0
+    assert (plan.waits_s[is_again, 0] == 0).all()
+    assert (plan.waits_s[plan.volume_ratio[:, 1] == 0, 2] == 0).all()
+
+
+def test_skipped_bursts_are_few() -> None:
+    plan = planned(replace(ONE, run_count=1000), "skipping", np.random.default_rng(1))
+    assert (plan.volume_ratio == 0).mean() == pytest.approx(0.08, abs=0.02)
+
+
+def test_paces_differ_as_their_names_say() -> None:
+    rng = np.random.default_rng(1)
+    found = {kind: paces(kind, 20, 3000, rng) for kind in get_args(Drift)}
+    assert (np.ptp(found["scale"], axis=1) == 0).all()
+    assert abs(np.corrcoef(found["gaps"][:, 3], found["gaps"][:, 4])[0, 1]) < 0.1
+    assert np.corrcoef(found["walk"][:, 13], found["walk"][:, 14])[0, 1] > 0.9
+    assert (found["load"] == 1).all()
+    assert np.sqrt((found["walk"] ** 2).mean()) == pytest.approx(1.0, rel=0.1)
+
+
+# ---- polls
+
+
+def test_polls_tell_of_each_byte_once_and_of_no_run_that_has_not_ended() -> None:
+    rates = np.ones((3, 500))
+    one = polls_of(rates, np.array([200.0, np.inf, 300.5]), 5.0, 0.2, np.random.default_rng(1))
+    assert one.duration_s.tolist() == [170.0, 271.0]
+    assert ((one.started_s <= 0) & (one.started_s > -5)).all()
+    steps = np.diff(one.samples.offsets)
+    ends = one.started_s + steps * 5.0
+    assert ((ends >= one.duration_s) & (ends < one.duration_s + 5)).all()
+    assert one.samples.values.std() > 0.1
+    assert one.samples.values.mean() == pytest.approx(1.0, abs=0.02)
