@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
 import os
 import shutil
 import uuid
@@ -56,15 +56,34 @@ def synced(path: Path) -> None:
         os.close(descriptor)
 
 
+class SyncedStream(io.FileIO):
+    """A file whose bytes and name are on disk once it is closed."""
+
+    def close(self) -> None:
+        """Close the file, its bytes and name on disk."""
+        if not self.closed:
+            os.fsync(self.fileno())
+            super().close()
+            synced(Path(str(self.name)).parent)
+
+
+def link_or_copy(path: Path, target: Path) -> None:
+    """Have a file in a second place, without taking space where the file system can do that."""
+    try:
+        os.link(path, target)
+    except OSError:
+        copy(path, target)
+
+
+def copy(path: Path, target: Path) -> None:
+    """Have a file's bytes in a second place."""
+    shutil.copyfile(path, target)
+    synced(target)
+
+
 def make_read_only(path: Path) -> None:
     """Take from everybody the right to write to a file, and give nobody another one."""
     path.chmod(path.stat().st_mode & 0o444)
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, as hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sweep_temporaries(folder: Path) -> None:

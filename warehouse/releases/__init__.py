@@ -3,7 +3,7 @@
 - `catalogue` (`changed_at_once`, `replace`, `tag`): The Iceberg catalogue: versions of published tables, in an SQLite
   file beside them.
 - `export` (`export_table`, `write_table`, `write_csv`, `json_text`): Plain files out of a release: Parquet or CSV.
-- `links` (`link_latest`, `write_linked`): `latest/`: the current release as plain files.
+- `links` (`link_latest`, `members`): `latest/`: the current release as plain files.
 - `locations` (`location_of`, `metadata_locations`): Where the catalogue says that metadata lie.
 - `publishing` (`publish`, `rollback`, `complete`, `Draft`): What a run built becomes a release, all tables at once.
 - `reading` (`opened`): Reading a release: DuckDB over its Parquet files, read-only.

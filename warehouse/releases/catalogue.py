@@ -7,8 +7,6 @@ when they were written: where it was moved or copied since, we look below its ow
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -26,8 +24,8 @@ from pyiceberg.table.update.snapshot import ManageSnapshots
 from pyiceberg.transforms import IdentityTransform
 
 from warehouse.contracts import Table, arrow, frames
-from warehouse.placing import make_folder, moved_into_place, synced
-from warehouse.releases.locations import NAMESPACE, location_of, metadata_locations, root_before
+from warehouse.placing import SyncedStream, make_folder
+from warehouse.releases.locations import NAMESPACE, location_of, metadata_locations, name_of, root_before
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -46,23 +44,13 @@ _HINT = "version-hint.text"
 _EPOCH = date(1970, 1, 1)
 
 
-class _SyncedStream(io.FileIO):
-    """A file whose bytes and name are on disk once it is closed."""
-
-    def close(self) -> None:
-        if not self.closed:
-            os.fsync(self.fileno())
-            super().close()
-            synced(Path(str(self.name)).parent)
-
-
 class _SyncedFile(PyArrowFile):
     """A local file that is written to stay."""
 
-    def create(self, overwrite: bool = False) -> _SyncedStream:
+    def create(self, overwrite: bool = False) -> SyncedStream:
         """Open the file for writing; without `overwrite` it must not be there yet."""
         make_folder(Path(self._path).parent)
-        return _SyncedStream(self._path, "wb" if overwrite else "xb")
+        return SyncedStream(self._path, "wb" if overwrite else "xb")
 
 
 class WarehouseFileIO(PyArrowFileIO):
@@ -84,7 +72,7 @@ class WarehouseFileIO(PyArrowFileIO):
 
 def open_catalogue(store: Store) -> SqlCatalog:
     """Open the warehouse's catalogue; it comes into being on first use."""
-    store.root.mkdir(parents=True, exist_ok=True)
+    make_folder(store.root)
     root, before = location_of(store.root), root_before(store)
     catalogue = SqlCatalog(
         NAME,
@@ -127,13 +115,10 @@ def changed_at_once(store: Store) -> Iterator[SqlCatalog]:
 
 def leave_hints(store: Store) -> None:
     """Say beside each table which of its metadata is the current one, for readers that have no catalogue."""
-    for location in metadata_locations(store).values():
-        name = location.rsplit("/", 1)[1].removesuffix(".metadata.json")
-        folder = store.tables / location.rsplit("/", 3)[1] / "metadata"
-        hint = folder / _HINT
-        if folder.is_dir() and not (hint.is_file() and hint.read_text(encoding="utf-8") == name):
-            with moved_into_place(hint) as temporary:
-                temporary.write_text(name, encoding="utf-8")
+    for table_name, location in metadata_locations(store).items():
+        folder, name = name_of(table_name, location).removesuffix(".metadata.json").rsplit("/", 1)
+        if store.files.content(f"{folder}/{_HINT}") != name.encode():
+            store.files.put(f"{folder}/{_HINT}", name.encode())
 
 
 def ensure(catalogue: SqlCatalog, table: Table) -> IcebergTable:
@@ -231,8 +216,7 @@ def adopt(store: Store, table: Table, day: date | None, path: Path, fingerprint:
         return None
     frames.require_file(path, table)
     place = data_place(table, day, fingerprint)
-    with moved_into_place(store.root / place) as temporary:
-        os.link(path, temporary)
+    store.files.take(path, place)
     return f"{location_of(store.root)}/{place}"
 
 
@@ -241,12 +225,12 @@ def data_place(table: Table, day: date | None, fingerprint: str) -> str:
     return f"tables/{table.name}/data/{day.isoformat() if day else 'undated'}-{fingerprint}.parquet"
 
 
-def tag(catalogue: SqlCatalog, table_name: str, snapshot_id: int, name: str) -> None:
-    """Give a snapshot of a table a name, and make it the table's current one."""
+def tag(catalogue: SqlCatalog, table_name: str, snapshot_id: int, name: str, *, is_current: bool = True) -> None:
+    """Give a snapshot of a table a name, and make it the table's current one if it is to be that."""
     table = catalogue.load_table((NAMESPACE, table_name))
     changes = table.manage_snapshots().create_tag(snapshot_id, name)
     head = table.current_snapshot()
-    if head is None or head.snapshot_id != snapshot_id:
+    if is_current and (head is None or head.snapshot_id != snapshot_id):
         changes = changes.set_current_snapshot(snapshot_id)
     changes.commit()
 
@@ -259,5 +243,4 @@ def snapshot_files(catalogue: SqlCatalog, table_name: str, snapshot_id: int) -> 
     table = catalogue.load_table((NAMESPACE, table_name))
     tasks = list(table.scan(snapshot_id=snapshot_id).plan_files())
     assert not any(task.delete_files for task in tasks)
-    places = (task.file.file_path.removeprefix(table.metadata.location) for task in tasks)
-    return sorted(f"tables/{table_name}{place}" for place in places)
+    return sorted(name_of(table_name, task.file.file_path) for task in tasks)

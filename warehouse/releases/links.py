@@ -1,73 +1,108 @@
 """`latest/`: the current release as plain Parquet files, for readers that know of no releases.
 
-A folder a table, in it `day=` folders where the table is kept by day. The files are links to the release's own: nothing
-is copied. `latest` is switched in one step, and nothing that a pattern finds beside it holds another release.
+A folder a table, in it `day=` folders where the table is kept by day. The files are the release's own: nothing is
+copied. `latest` is switched in one step, and nothing that a pattern finds beside it holds another release.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
+import hashlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 from warehouse.contracts import Table, frames
-from warehouse.placing import make_folder, moved_into_place, synced
+from warehouse.placing import make_read_only, moved_into_place
+from warehouse.releases.locations import PLAIN, metadata_locations, name_of
 from warehouse.releases.releases import Release, day_of, files_of, published
 from warehouse.store.store import Store, write_parquet
 
-#: no pattern finds what begins with a dot
-_FOLDER = ".latest-"
-_POINTER = "latest"
+LATEST = "latest"
 #: pandas fails at folders of no value as Hive names them, and passes over names that begin with an underscore
 NO_DAY = "undated"
 #: a table with such a column has it in its files: a folder's `day=` would be another one
 _DAY = "day"
 
 
-def link_latest(store: Store, release: Release) -> Path:
-    """Have `latest/` be a release; return it. What it was before stays until the next time, for whoever reads it."""
-    pointer, before, folder = store.root / _POINTER, _linked(store), store.root / _name(release)
-    if before != folder.name:
-        shutil.rmtree(folder, ignore_errors=True)
-        with moved_into_place(folder) as made:
-            write_linked(store, release, made)
-        if pointer.is_dir() and not pointer.is_symlink():
-            # the warehouse was copied by what follows links
-            pointer.rename(store.root / f"{_FOLDER}copied")
-        with moved_into_place(pointer) as temporary:
-            temporary.symlink_to(folder.name, target_is_directory=True)
-    for old in store.root.glob(f"{_FOLDER}*"):
-        if old.name not in (folder.name, before):
-            shutil.rmtree(old, ignore_errors=True)
-    return pointer
+def link_latest(store: Store, release: Release) -> None:
+    """Have `latest/` be a release."""
+    store.files.show(LATEST, _label(release), dict(members(store, release)))
 
 
 def is_latest(store: Store, release: Release) -> bool:
     """Return whether `latest/` is a release."""
-    return _linked(store) == _name(release)
+    return store.files.shown(LATEST) == _label(release)
 
 
-def _linked(store: Store) -> str | None:
-    pointer = store.root / _POINTER
-    return os.readlink(pointer) if pointer.is_symlink() else None
+def is_whole(store: Store, release: Release) -> bool:
+    """Return whether `latest/` is a release, and every file of it is there."""
+    places = {f"{LATEST}/{place}" for _, place, _ in _placed(store, release)}
+    found = {name for depth in (1, 2, 3) for name in store.files.matching(LATEST + "/*" * depth)}
+    return is_latest(store, release) and found == places
 
 
-def _name(release: Release) -> str:
-    return f"{_FOLDER}{release.sequence}-{release.release_id}"
+def _label(release: Release) -> str:
+    return f"{release.sequence}-{release.release_id}"
 
 
-def write_linked(store: Store, release: Release, into: Path) -> None:
-    """Make a folder of a release: a folder a table, its files linked where that can be, else copied."""
+def members(store: Store, release: Release, made: Path | None = None) -> Iterator[tuple[str, Path]]:
+    """Yield each file of a release as plain files, its place and where it lies: `jobs/day=2018-02-09/....parquet`.
+
+    A table without rows is one empty file, and a file that is older than some columns of its table has them all the
+    same, or readers that take the first file's columns would lose them. Both are made below `made`, which is the
+    warehouse's own folder for that if not given, and found there the next time.
+    """
+    made, grown = made or store.root / PLAIN, _grown(store)
+    for table, place, path in _placed(store, release):
+        folder = made / table.name / _digest(table)
+        if path is None:
+            yield place, _empty(table, folder / "empty.parquet")
+        else:
+            yield place, _widened(table, path, folder / path.name) if table.name in grown else path
+
+
+def _placed(store: Store, release: Release) -> Iterator[tuple[Table, str, Path | None]]:
+    """Yield the files of a release with their places; none for a table without rows."""
     files = files_of(store, release)
     for table in published():
-        folder = into / table.name
-        make_folder(folder)
-        for path in files.get(table.name, []):
-            target = folder / place_in(table, path)
-            make_folder(target.parent)
-            link_or_copy(path, target)
-        if not files.get(table.name):
-            write_parquet(frames.empty(table), table, folder / "empty.parquet")
+        own = files.get(table.name)
+        if not own:
+            yield table, f"{table.name}/empty.parquet", None
+        for path in own or ():
+            yield table, f"{table.name}/{place_in(table, path)}", path
+
+
+def _digest(table: Table) -> str:
+    told = [(column.name, column.dtype, column.unit, column.doc) for column in table.columns]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
+
+
+def _grown(store: Store) -> set[str]:
+    """Return the tables that ever got a column: no file of the others lacks any."""
+    found = set()
+    for table_name, location in metadata_locations(store).items():
+        with store.files.opened(name_of(table_name, location)) as file:
+            if len(json.load(file)["schemas"]) > 1:
+                found.add(table_name)
+    return found
+
+
+def _empty(table: Table, path: Path) -> Path:
+    return path if path.is_file() else write_parquet(frames.empty(table), table, path)
+
+
+def _widened(table: Table, path: Path, made: Path) -> Path:
+    """Return a file that has all columns of its table: itself, or one that is made."""
+    import pyarrow.parquet as pq
+
+    if made.is_file() or pq.read_schema(path).names == list(table.column_names):
+        return made if made.is_file() else path
+    from warehouse.releases.export import join_files
+
+    with moved_into_place(made) as temporary:
+        join_files(table, [path], temporary)
+        make_read_only(temporary)
+    return made
 
 
 def place_in(table: Table, path: Path) -> Path:
@@ -77,12 +112,3 @@ def place_in(table: Table, path: Path) -> Path:
     day = day_of(path)
     value = day.isoformat() if day else NO_DAY
     return Path(value if _DAY in table.column_names else f"{_DAY}={value}", path.name)
-
-
-def link_or_copy(path: Path, target: Path) -> None:
-    """Have a file in a second place, without taking space where the file system can do that."""
-    try:
-        os.link(path, target)
-    except OSError:
-        shutil.copyfile(path, target)
-        synced(target)

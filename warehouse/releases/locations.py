@@ -12,6 +12,9 @@ from warehouse.store.store import Store
 NAMESPACE = "published"
 #: the folder of what was written with each release
 SEALS = "seals"
+#: folders of what is made anew where it is missing
+CACHES = ("release_index", "snapshot_files", "plain")
+INDEX, LISTS, PLAIN = CACHES
 
 
 def location_of(root: Path) -> str:
@@ -34,9 +37,15 @@ def metadata_locations(store: Store) -> dict[str, str]:
             except sqlite3.DatabaseError as error:
                 if "no such table" not in str(error):
                     raise MachineFault(f"{store.catalogue}: {error}. `iosig repair` makes it anew.") from error
-    if not found and any((store.root / SEALS).glob("*.json")):
+    if not found and store.files.matching(f"{SEALS}/*.json"):
         raise MachineFault(f"{store.catalogue} names no table, but there are releases. `iosig repair` makes it anew.")
     return found
+
+
+def name_of(table_name: str, location: str) -> str:
+    """Return the name of a table's file of that location, wherever the warehouse lay when it got it."""
+    folder = f"tables/{table_name}/"
+    return folder + location.rsplit(f"/{folder}", 1)[1]
 
 
 def root_before(store: Store) -> str | None:

@@ -16,7 +16,7 @@ from warehouse.releases import links, seals
 from warehouse.releases.locations import location_of
 from warehouse.releases.releases import AS_JSON, Release, current, files_of, find, history, published
 from warehouse.store.form import mark_form, require_form
-from warehouse.store.store import Store, read_cache, write_json, write_parquet
+from warehouse.store.store import Store, cached, put_document, write_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -72,7 +72,7 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[date | None,
         release = _release(draft, parent, snapshots)
         _append(catalogue, store, release)
     complete(store)
-    (store.root / _INTENT).unlink(missing_ok=True)
+    store.files.remove(_INTENT)
     return release
 
 
@@ -99,24 +99,23 @@ def complete(store: Store) -> None:
     Nothing is done where it is there: a run that was killed after its release leaves it to the next one.
     """
     release = current(store)
-    if release is not None and not (links.is_latest(store, release) and seals.path_of(store, release).is_file()):
+    if release is not None and not (links.is_latest(store, release) and seals.is_sealed(store, release)):
         from warehouse.releases.catalogue import leave_hints
 
         leave_hints(store)
         files_of(store, release)
         links.link_latest(store, release)
-        seals.seal(store, release)
+        if not seals.is_sealed(store, release):
+            seals.seal(store, release)
 
 
 def _begin(store: Store, draft: Draft) -> None:
     """Note what is about to be published, after removing the files of one that was killed at it and given up."""
-    note = store.root / _INTENT
-    if begun := read_cache(note):
+    if begun := cached(store, _INTENT):
         is_published = any(release.release_id == begun["release_id"] for release in history(store))
         if begun["fingerprint"] != draft.fingerprint and not is_published:
-            for orphan in store.tables.glob(f"*/data/*-{begun['fingerprint']}.parquet"):
-                orphan.unlink(missing_ok=True)
-    write_json({"release_id": draft.release_id, "fingerprint": draft.fingerprint}, note)
+            store.files.remove(f"tables/*/data/*-{begun['fingerprint']}.parquet")
+    put_document(store, _INTENT, {"release_id": draft.release_id, "fingerprint": draft.fingerprint})
 
 
 def rollback(store: Store, release_id: str) -> Release:

@@ -18,11 +18,10 @@ from typing import Any
 from warehouse.contracts import TABLES, Table
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import UsageError
-from warehouse.releases.locations import NAMESPACE, metadata_locations
+from warehouse.releases.locations import INDEX, LISTS, NAMESPACE, metadata_locations
 from warehouse.store.form import require_form
-from warehouse.store.store import Store, read_cache, write_json
+from warehouse.store.store import Store, cached, put_document
 
-_INDEX = "release_index"
 #: what is a JSON text in the table
 AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
 
@@ -56,18 +55,18 @@ def history(store: Store) -> list[Release]:
     location = metadata_locations(store).get(RELEASES.name)
     if location is None:
         return []
-    index = store.root / _INDEX / f"{PurePosixPath(location).stem}.json"
-    documents = read_cache(index)
+    index = f"{INDEX}/{PurePosixPath(location).stem}.json"
+    documents = cached(store, index)
     if documents is None:
         documents = [asdict(release) for release in _read_rows(store)]
-        _leave(documents, index)
+        _leave(store, index, documents)
     return [_from_document(document) for document in documents]
 
 
-def _leave(document: Any, path: Path) -> None:
+def _leave(store: Store, name: str, document: Any) -> None:
     """Keep what readers can do without: whoever has no right to write reads all the same."""
-    with suppress(PermissionError):
-        write_json(document, path)
+    with suppress(OSError):
+        put_document(store, name, document)
 
 
 def _from_document(document: dict[str, Any]) -> Release:
@@ -131,21 +130,17 @@ def landings_in(store: Store, release: Release | None) -> set[str]:
 
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     """Return the Parquet files of every table of a release."""
-    lists = {name: _list_of(store, name, snapshot) for name, snapshot in release.snapshots.items()}
-    found = {name: read_cache(path) for name, path in lists.items()}
+    lists = {name: f"{LISTS}/{name}-{snapshot}.json" for name, snapshot in release.snapshots.items()}
+    found = {name: cached(store, path) for name, path in lists.items()}
     if lost := [name for name, places in found.items() if places is None]:
         from warehouse.releases.catalogue import open_catalogue, snapshot_files
 
         catalogue = open_catalogue(store)
         for name in lost:
             found[name] = snapshot_files(catalogue, name, release.snapshots[name])
-            _leave(found[name], lists[name])
+            _leave(store, lists[name], found[name])
         catalogue.close()
     return {name: [store.root / place for place in places] for name, places in found.items()}
-
-
-def _list_of(store: Store, table_name: str, snapshot_id: int) -> Path:
-    return store.root / "snapshot_files" / f"{table_name}-{snapshot_id}.json"
 
 
 def day_of(path: Path) -> date | None:

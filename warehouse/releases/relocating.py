@@ -9,12 +9,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from warehouse.placing import moved_into_place
 from warehouse.releases import seals
 from warehouse.releases.catalogue import leave_hints
 from warehouse.releases.locations import location_of, root_before
 from warehouse.store.store import Store
 
+_METADATA = ("*-m[0-9]*.avro", "snap-*.avro", "*.metadata.json")
 _COLUMNS = ("metadata_location", "previous_metadata_location")
 
 
@@ -27,30 +27,30 @@ def relocate(store: Store) -> int:
     if before is None or before == now:
         return 0
     # Lists say how long manifests are, and metadata which lists there are.
-    manifests = sorted(store.tables.glob("*/metadata/*-m[0-9]*.avro"))
-    lists = sorted(store.tables.glob("*/metadata/snap-*.avro"))
-    documents = sorted(store.tables.glob("*/metadata/*.metadata.json"))
-    for path in (*manifests, *lists):
-        _rewrite_avro(path, before, now)
-    for path in documents:
-        _rewrite(path, json.dumps(_moved(json.loads(path.read_bytes()), before, now)).encode())
+    manifests, lists, documents = (store.files.matching(f"tables/*/metadata/{pattern}") for pattern in _METADATA)
+    for name in (*manifests, *lists):
+        _rewrite_avro(store, name, before, now)
+    for name in documents:
+        with store.files.opened(name) as file:
+            moved = _moved(json.load(file), before, now)
+        store.files.put(name, json.dumps(moved).encode())
     seals.renew(store)
     _rewrite_catalogue(store, before, now)
     leave_hints(store)
     return len(manifests) + len(lists) + len(documents)
 
 
-def _rewrite_avro(path: Path, before: str, now: str) -> None:
+def _rewrite_avro(store: Store, name: str, before: str, now: str) -> None:
     import fastavro
 
-    with path.open("rb") as file:
+    with store.files.opened(name) as file:
         reader = fastavro.reader(file)
         header: dict[str, str] = dict(reader.metadata)
         records = [_located(record, before, now) for record in reader]
     schema, codec = json.loads(header.pop("avro.schema")), header.pop("avro.codec", "null")
     content = BytesIO()
     fastavro.writer(content, schema, records, codec=codec, metadata=header)
-    _rewrite(path, content.getvalue())
+    store.files.put(name, content.getvalue())
 
 
 def _located(record: Any, before: str, now: str) -> Any:
@@ -69,11 +69,6 @@ def _moved(value: Any, before: str, now: str) -> Any:
     if isinstance(value, str) and value.startswith(f"{before}/"):
         return now + value.removeprefix(before)
     return value
-
-
-def _rewrite(path: Path, content: bytes) -> None:
-    with moved_into_place(path) as temporary:
-        temporary.write_bytes(content)
 
 
 def _rewrite_catalogue(store: Store, before: str, now: str) -> None:

@@ -11,18 +11,18 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault
-from warehouse.placing import sha256_of
 from warehouse.releases import releases
-from warehouse.releases.locations import NAMESPACE, SEALS, metadata_locations
+from warehouse.releases.locations import NAMESPACE, SEALS, metadata_locations, name_of
 from warehouse.releases.releases import Release
 from warehouse.store import landing
-from warehouse.store.store import Store, read_cache, write_json
+from warehouse.store.files import Sealed
+from warehouse.store.store import Store, cached, put_document
 
 #: which released files were found sound when they were read last
 _SOUND = "sound.json"
@@ -30,46 +30,50 @@ _TRUSTED_S = 86_400.0
 _REMEDY = "`iosig run --date DAY` makes a day anew."
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
-    """A file as it was written: its size and its SHA-256."""
-
-    byte_count: int
-    sha256: str
+def seal_of(release: Release) -> str:
+    """Return the name of a release's seal."""
+    return f"{SEALS}/{release.sequence:06}-{release.release_id}.json"
 
 
-def path_of(store: Store, release: Release) -> Path:
-    """Return where a release's seal lies."""
-    return store.root / SEALS / f"{release.sequence:06}-{release.release_id}.json"
+def is_sealed(store: Store, release: Release) -> bool:
+    """Return whether a release has a seal, be it damaged or not."""
+    return bool(store.files.mark(seal_of(release)))
 
 
-def seal(store: Store, release: Release) -> Path:
+def seal(store: Store, release: Release) -> None:
     """Note the SHA-256 of all that a release added to the one before."""
-    found = {
-        path: Sealed((store.root / path).stat().st_size, sha256_of(store.root / path))
-        for path in _added(store, release)
-    }
-    return _write(path_of(store, release), found)
+    _write(store, seal_of(release), {name: sealed_now(store, name) for name in _added(store, release)})
 
 
-def _write(path: Path, files: dict[str, Sealed]) -> Path:
+def sealed_now(store: Store, name: str) -> Sealed:
+    """Return a file as it is now."""
+    with store.files.opened(name) as file:
+        return Sealed.of(file)
+
+
+def _write(store: Store, name: str, files: dict[str, Sealed]) -> None:
     document: dict[str, Any] = {name: asdict(sealed) for name, sealed in sorted(files.items())}
-    return write_json({"files": document, "sha256": _digest(document)}, path)
+    put_document(store, name, {"files": document, "sha256": _digest(document)})
 
 
 def _digest(document: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
-def read(path: Path) -> dict[str, Sealed] | None:
-    """Return what a seal says, by path below the warehouse's root; None where it is damaged."""
+def read(store: Store, name: str) -> dict[str, Sealed] | None:
+    """Return what a seal says, by the names of files; None where it is damaged or absent."""
+    document = cached(store, name)
     try:
-        document = json.loads(path.read_bytes())
         if document["sha256"] != _digest(document["files"]):
             return None
         return {name: Sealed(**sealed) for name, sealed in document["files"].items()}
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return None
+
+
+def seals(store: Store) -> list[str]:
+    """Return the names of all seals, the first release's first."""
+    return store.files.matching(f"{SEALS}/*.json")
 
 
 def _added(store: Store, release: Release) -> Iterator[str]:
@@ -81,7 +85,7 @@ def _added(store: Store, release: Release) -> Iterator[str]:
         yield from (path.relative_to(store.root).as_posix() for path in paths if path not in old)
     for name in release.inputs:
         if landing.find(store, name) is not None:
-            yield f"landed/{name}/landing.json"
+            yield landing.manifest_of(name)
     yield from _metadata(store, release, before)
 
 
@@ -91,43 +95,36 @@ def _metadata(store: Store, release: Release, before: Release | None) -> Iterato
     catalogue = open_catalogue(store)
     for name, location in metadata_locations(store).items():
         table = catalogue.load_table((NAMESPACE, name))
-        yield _below(table.metadata.location, name, location)
+        yield name_of(name, location)
         head = table.current_snapshot()
         if head is None or (before is not None and before.snapshots.get(name) == head.snapshot_id):
             continue
-        yield _below(table.metadata.location, name, head.manifest_list)
+        yield name_of(name, head.manifest_list)
         for manifest in head.manifests(table.io):
             if manifest.added_snapshot_id == head.snapshot_id:
-                yield _below(table.metadata.location, name, manifest.manifest_path)
+                yield name_of(name, manifest.manifest_path)
         if name == RELEASES.name:
             for task in table.scan().plan_files():
                 if release.release_id in task.file.file_path:
-                    yield _below(table.metadata.location, name, task.file.file_path)
+                    yield name_of(name, task.file.file_path)
     catalogue.close()
-
-
-def _below(table_location: str, name: str, location: str) -> str:
-    return f"tables/{name}{location.removeprefix(table_location)}"
 
 
 def sealed(store: Store, chosen: Iterable[Release]) -> dict[str, Sealed]:
     """Return the files of releases' seals; those that are damaged or absent say nothing."""
     found: dict[str, Sealed] = {}
     for release in chosen:
-        path = path_of(store, release)
-        found |= (read(path) if path.is_file() else None) or {}
+        found |= read(store, seal_of(release)) or {}
     return found
 
 
 def renew(store: Store) -> None:
     """Seal anew the metadata that have been written anew, with all else as it was."""
-    for path in sorted((store.root / SEALS).glob("*.json")):
-        known = read(path)
-        if known is None:
-            continue
-        metadata = [name for name in known if "/metadata/" in name and (store.root / name).is_file()]
-        fresh = {name: Sealed((store.root / name).stat().st_size, sha256_of(store.root / name)) for name in metadata}
-        _write(path, known | fresh)
+    for name in seals(store):
+        known = read(store, name)
+        if known is not None:
+            metadata = [each for each in known if "/metadata/" in each and store.files.mark(each)]
+            _write(store, name, known | {each: sealed_now(store, each) for each in metadata})
 
 
 def require_sound(store: Store, paths: Iterable[Path]) -> None:
@@ -135,44 +132,34 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
 
     A file that was found sound within a day, and that the file system says is the same, is not read again.
     """
-    marks: dict[str, list[float]] = read_cache(store.root / _SOUND) or {}
+    marks: dict[str, list[float]] = cached(store, _SOUND) or {}
     fresh: dict[str, list[float]] = {}
     now, known = time.time(), None
     for path in paths:
-        name, mark = path.relative_to(store.root).as_posix(), _mark(path)
+        name = path.relative_to(store.root).as_posix()
+        mark = store.files.mark(name)
         *seen, at = marks.get(name) or [0.0]
         if seen == mark and 0 <= now - at < _TRUSTED_S:
             continue
         known = sealed(store, releases.history(store)) if known is None else known
         if name in known:
-            if problem := problem_of(path, known[name]):
+            if problem := problem_of(store, name, known[name]):
                 raise MachineFault(f"{path} {problem}. `iosig verify` says what else is damaged; {_REMEDY}")
             fresh[name] = [*mark, now]
     if fresh:
         with suppress(OSError):
-            write_json(
-                {name: mark for name, mark in (marks | fresh).items() if now - mark[-1] < _TRUSTED_S},
-                store.root / _SOUND,
-            )
+            trusted = {name: mark for name, mark in (marks | fresh).items() if now - mark[-1] < _TRUSTED_S}
+            put_document(store, _SOUND, trusted)
 
 
-def _mark(path: Path) -> list[float]:
-    """Return what the file system knows of a file; nothing where it is not there."""
-    try:
-        status = path.stat()
-    except OSError:
-        return []
-    return [status.st_size, status.st_mtime_ns, status.st_ino]
-
-
-def problem_of(path: Path, sealed: Sealed) -> str | None:
+def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
     """Return what is wrong with a file, None where it is as it was written."""
     try:
-        size = path.stat().st_size
-        if size != sealed.byte_count:
-            return f"has {size:,} bytes, not {sealed.byte_count:,}"
-        return None if sha256_of(path) == sealed.sha256 else "has other bytes than were written"
+        found = sealed_now(store, name)
     except FileNotFoundError:
         return "is not there"
     except OSError as error:
         return f"cannot be read ({error.strerror})"
+    if found.byte_count != sealed.byte_count:
+        return f"has {found.byte_count:,} bytes, not {sealed.byte_count:,}"
+    return None if found == sealed else "has other bytes than were written"

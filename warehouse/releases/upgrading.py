@@ -1,35 +1,44 @@
 """Upgrading: a warehouse of an older form becomes one of this form, and keeps its releases, ids and verdicts.
 
-What is done already is not done again, so that an upgrade that was killed goes on; releases can be read meanwhile. The
-form's number comes last.
+Whole or not at all: what an upgrade changes is kept beside until all is done, and put back after an error, or by the
+next upgrade after a kill. Data are not touched.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
-from pyiceberg.catalog.sql import SqlCatalog
 
 from warehouse.contracts import frames
 from warehouse.contracts.releases import RELEASES
-from warehouse.placing import sha256_of
 from warehouse.releases import releases, seals
-from warehouse.releases.catalogue import changed_at_once, data_place, ensure, leave_hints, replace
-from warehouse.releases.links import link_latest
-from warehouse.releases.locations import NAMESPACE, location_of
+from warehouse.releases.catalogue import changed_at_once, data_place, ensure, leave_hints, replace, tag
+from warehouse.releases.links import LATEST, link_latest
+from warehouse.releases.locations import CACHES, INDEX, LISTS, NAMESPACE, PLAIN, SEALS, location_of
 from warehouse.releases.relocating import relocate
+from warehouse.store import landing
 from warehouse.store.form import FORM, form_of, mark_form
-from warehouse.store.store import Store, write_json, write_parquet
+from warehouse.store.store import Store, document, put_document, write_parquet
 
 #: told of each landing and release: how many are done, of how many
 Told = Callable[[int, int], None]
-_CACHES = ("release_index", "snapshot_files")
+#: where the files are kept that an upgrade changes, and the note that all of them are there
+_KEPT = "before-upgrade"
+_NOTE = f"{_KEPT}/kept.json"
+#: what an upgrade changes or adds, and what it makes of nothing
+_CHANGED = (
+    "catalogue.sqlite",
+    "form.json",
+    landing.manifest_of("*"),
+    "tables/*/metadata/*",
+    f"tables/{RELEASES.name}/data/*",
+    *(f"{folder}/*" for folder in (INDEX, LISTS)),
+)
+_MADE = (SEALS, LATEST, f".{LATEST}-*", PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +60,68 @@ class Needs:
 def needs(store: Store) -> Needs | None:
     """Return what the upgrade of a warehouse takes; None where it has this form already, or is empty."""
     form = form_of(store)
-    if form is None or form >= FORM:
+    if form is None or (form >= FORM and not store.files.mark(_NOTE)):
         return None
-    written = [*store.tables.glob("*/metadata/*"), *store.landed.glob("*/landing.json")]
-    read = list(store.landed.glob("*/*.parquet"))
-    return Needs(form, len(written), _size(written), len(read), _size(read))
+    written = [*store.files.matching("tables/*/metadata/*"), *store.files.matching(landing.manifest_of("*"))]
+    read = store.files.matching("landed/*/*.parquet")
+    return Needs(form, len(written), _size(store, written), len(read), _size(store, read))
 
 
-def _size(paths: list[Path]) -> int:
-    return sum(path.stat().st_size for path in paths)
+def _size(store: Store, names: list[str]) -> int:
+    return sum((store.root / name).stat().st_size for name in names)
 
 
 def upgrade(store: Store, told: Told = lambda *_: None) -> None:
-    """Bring a warehouse to this form; nothing is done where it has it."""
+    """Bring a warehouse to this form; nothing is done where it has it. After an error it is as it was."""
     if needs(store) is None:
         return
+    if form_of(store) != FORM:
+        undo(store)
+        _keep(store)
+        try:
+            _change(store, told)
+        except BaseException:
+            undo(store)
+            raise
+    _finish(store)
+    store.files.remove(_KEPT)
+
+
+def _keep(store: Store) -> None:
+    """Keep the files that are going to be changed: all of them are replaced, but for the catalogue."""
+    names = [name for pattern in _CHANGED for name in store.files.matching(pattern)]
+    for name in names:
+        store.files.take(store.root / name, f"{_KEPT}/{name}")
+    if content := store.files.content(store.catalogue.name):
+        store.files.put(f"{_KEPT}/{store.catalogue.name}", content)
+    put_document(store, _NOTE, names)
+
+
+def undo(store: Store) -> None:
+    """Put back what an upgrade that did not end has changed; one that did not begin to change leaves nothing."""
+    kept: list[str] | None = document(store, _NOTE)
+    if kept is not None:
+        new = {name for pattern in _CHANGED for name in store.files.matching(pattern)} - set(kept)
+        store.files.remove(*_MADE, *new)
+        for name in kept:
+            store.files.take(store.root / _KEPT / name, name)
+    store.files.remove(_KEPT)
+
+
+def _change(store: Store, told: Told) -> None:
     _count_landings(store, told)
     relocate(store)
     _order_releases(store, told)
-    for name in _CACHES:
-        shutil.rmtree(store.root / name, ignore_errors=True)
+    store.files.remove(*CACHES)
     mark_form(store)
+
+
+def _finish(store: Store) -> None:
+    """Leave beside the releases what this form has there: seals, links, hints, files that nobody writes to."""
+    store.files.protect("tables/*/data/*.parquet", "landed/*/*.parquet")
     for release in releases.history(store):
-        seals.seal(store, release)
+        if not seals.is_sealed(store, release):
+            seals.seal(store, release)
     if current := releases.current(store):
         link_latest(store, current)
     leave_hints(store)
@@ -84,18 +132,12 @@ def upgrade(store: Store, told: Told = lambda *_: None) -> None:
 
 def _count_landings(store: Store, told: Told) -> None:
     """Give the landings their places, in the order of form 1, the clock's, and note the SHA-256 of their files."""
-    manifests = {path: json.loads(path.read_text(encoding="utf-8")) for path in store.landed.glob("*/landing.json")}
+    manifests = {name: document(store, name) for name in store.files.matching(landing.manifest_of("*"))}
     ordered = sorted(manifests.items(), key=lambda found: (found[1]["landed_at"], found[1]["landing_id"]))
-    for place, (path, document) in enumerate(ordered, 1):
-        if "sequence" not in document:
-            parts = [_hashed(store, part) for part in document["parts"]]
-            write_json(document | {"sequence": place, "parts": parts}, path)
+    for place, (name, known) in enumerate(ordered, 1):
+        parts = [part | asdict(seals.sealed_now(store, part["path"])) for part in known["parts"]]
+        put_document(store, name, known | {"sequence": place, "parts": parts})
         told(place, len(ordered))
-
-
-def _hashed(store: Store, part: dict[str, Any]) -> dict[str, Any]:
-    path = store.root / part["path"]
-    return part | {"byte_count": path.stat().st_size, "sha256": sha256_of(path)}
 
 
 # ---- from form 1 to 2: releases
@@ -112,7 +154,7 @@ def _order_releases(store: Store, told: Told) -> None:
         rows = _numbered(catalogue.load_table((NAMESPACE, RELEASES.name)).scan().to_arrow().to_pylist())
         for done, row in enumerate(rows, 1):
             for name, snapshot_id in json.loads(row["snapshots"]).items():
-                _tag(catalogue, name, snapshot_id, row["release_id"])
+                tag(catalogue, name, snapshot_id, row["release_id"], is_current=False)
             told(done, len(rows))
         known: dict[str, int] = json.loads(rows[-1]["snapshots"])
         absent = [table for table in releases.published() if table.name not in known]
@@ -121,11 +163,6 @@ def _order_releases(store: Store, told: Told) -> None:
         place = data_place(RELEASES, None, f"form-{FORM}")
         write_parquet(pl.DataFrame(rows, schema=frames.schema(RELEASES)), RELEASES, store.root / place)
         replace(catalogue, RELEASES, [f"{location_of(store.root)}/{place}"], days=None, tag=rows[-1]["release_id"])
-
-
-def _tag(catalogue: SqlCatalog, name: str, snapshot_id: int, release_id: str) -> None:
-    table = catalogue.load_table((NAMESPACE, name))
-    table.manage_snapshots().create_tag(snapshot_id, release_id).commit()
 
 
 def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

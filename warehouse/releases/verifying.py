@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -10,15 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse.errors import MachineFault
-from warehouse.releases import releases, seals
-from warehouse.releases.locations import metadata_locations
+from warehouse.releases import links, releases, seals
+from warehouse.releases.locations import CACHES, metadata_locations, name_of
 from warehouse.releases.releases import Release
-from warehouse.releases.seals import Sealed, problem_of
+from warehouse.releases.seals import problem_of
 from warehouse.store import landing
-from warehouse.store.store import Store
+from warehouse.store.files import Sealed
+from warehouse.store.store import Store, cached
 
 #: told of each file: how many bytes were read, of how many
 Told = Callable[[int, int], None]
+#: what each release's seal says, None where it is damaged
+Seals = dict[str, dict[str, Sealed] | None]
 
 RUN_AGAIN = "`iosig repair`, then `iosig run --date DAY` makes the day anew."
 LAND_AGAIN = "`iosig repair` sets it aside; then land the input again."
@@ -43,15 +45,17 @@ def verify(store: Store, *, is_all: bool = False, told: Told = lambda *_: None) 
     found = list(_of_databases(store))
     if found:
         return found
-    expected: dict[str, tuple[Sealed, str]] = {}
     history = releases.history(store)
+    known: Seals = {release.release_id: seals.read(store, seals.seal_of(release)) for release in history}
     for release in history:
-        path = seals.path_of(store, release)
-        if not path.is_file() or seals.read(path) is None:
-            found.append(Damage(path.relative_to(store.root).as_posix(), "is no seal of its release", MAKE_ANEW))
-    known = seals.sealed(store, history)
-    wanted = known.keys() if is_all else _named(store, history[-1:]) & known.keys()
-    expected |= {name: (known[name], RUN_AGAIN) for name in wanted if _is_to_be_there(store, name)}
+        if known[release.release_id] is None:
+            found.append(Damage(seals.seal_of(release), "is no seal of its release", MAKE_ANEW))
+    sealed = {name: each for files in known.values() for name, each in (files or {}).items()}
+    current = {name_of(table, location) for table, location in metadata_locations(store).items()}
+    wanted = sealed.keys() if is_all else _of_current(store, history, known) | current
+    expected = {
+        name: (sealed[name], RUN_AGAIN) for name in wanted & sealed.keys() if _is_to_be_there(store, name, current)
+    }
     found += _of_landings(store, expected)
     found += _of_caches(store, history)
     return [*found, *_of_files(store, expected, told)]
@@ -77,33 +81,26 @@ def _problem_of_sqlite(path: Path) -> str | None:
     return None if told == "ok" else f"is no sound SQLite file ({str(told).splitlines()[-1]})"
 
 
-def _named(store: Store, chosen: list[Release]) -> set[str]:
-    """Return the paths that releases and the catalogue name, metadata included."""
-    paths = {path for release in chosen for files in releases.files_of(store, release).values() for path in files}
+def _of_current(store: Store, history: list[Release], known: Seals) -> set[str]:
+    """Return the names of the current release's files, of what it added, and of every landing's manifest."""
+    if not history:
+        return set()
+    paths = [path for files in releases.files_of(store, history[-1]).values() for path in files]
+    landed = {name for files in known.values() for name in files or () if name.startswith("landed/")}
     names = {path.relative_to(store.root).as_posix() for path in paths}
-    current = {_current_metadata(name, location) for name, location in metadata_locations(store).items()}
-    lists = seals.sealed(store, chosen).keys()
-    landed = {name for name in seals.sealed(store, releases.history(store)) if name.startswith("landed/")}
-    return names | current | lists | landed
+    return names | landed | (known[history[-1].release_id] or {}).keys()
 
 
-def _current_metadata(table: str, location: str) -> str:
-    return f"tables/{table}/metadata/{location.rsplit('/', 1)[1]}"
-
-
-def _is_to_be_there(store: Store, name: str) -> bool:
+def _is_to_be_there(store: Store, name: str, current: set[str]) -> bool:
     """Return whether a sealed file must still be there: of a table's older metadata the last ones alone are kept."""
-    if not name.endswith(".metadata.json"):
-        return True
-    table = name.split("/")[1]
-    return (store.root / name).is_file() or name == _current_metadata(table, metadata_locations(store).get(table, "/"))
+    return not name.endswith(".metadata.json") or name in current or bool(store.files.mark(name))
 
 
 def _of_landings(store: Store, expected: dict[str, tuple[Sealed, str]]) -> Iterator[Damage]:
     """Yield landings that cannot be read, and add the files of the others to what is expected."""
     folders = sorted(path for path in store.landed.glob("*") if path.is_dir() and not path.name.startswith("."))
     for folder in folders:
-        manifest = f"landed/{folder.name}/landing.json"
+        manifest = landing.manifest_of(folder.name)
         if manifest in expected:
             expected[manifest] = (expected[manifest][0], LAND_AGAIN)
         try:
@@ -119,20 +116,17 @@ def _of_landings(store: Store, expected: dict[str, tuple[Sealed, str]]) -> Itera
 
 def _of_caches(store: Store, history: list[Release]) -> Iterator[Damage]:
     """Yield indexes that are torn, or name other files than there are."""
-    for folder in ("release_index", "snapshot_files"):
-        for path in sorted((store.root / folder).glob("*.json")):
-            try:
-                json.loads(path.read_bytes())
-            except ValueError:
-                yield Damage(f"{folder}/{path.name}", "is no JSON", MAKE_ANEW)
-    if history and not (store.root / "latest" / "jobs").is_dir():
-        yield Damage("latest", "is not there", MAKE_ANEW)
+    for name in (name for folder in CACHES for name in store.files.matching(f"{folder}/*.json")):
+        if cached(store, name) is None:
+            yield Damage(name, "is no JSON", MAKE_ANEW)
+    if history and not links.is_whole(store, history[-1]):
+        yield Damage(links.LATEST, "does not show the current release", MAKE_ANEW)
 
 
 def _of_files(store: Store, expected: dict[str, tuple[Sealed, str]], told: Told) -> Iterator[Damage]:
     done, total = 0, sum(sealed.byte_count for sealed, _ in expected.values())
     for name, (sealed, remedy) in sorted(expected.items()):
-        if problem := problem_of(store.root / name, sealed):
+        if problem := problem_of(store, name, sealed):
             yield Damage(name, problem, remedy)
         done += sealed.byte_count
         told(done, total)

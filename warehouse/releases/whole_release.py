@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from warehouse.contracts import Table, table as contract
 from warehouse.errors import UsageError
 from warehouse.placing import moved_into_place
-from warehouse.releases.export import join_files
-from warehouse.releases.links import NO_DAY, link_or_copy, place_in
+from warehouse.releases.links import NO_DAY, members
 from warehouse.releases.reading import comment, list_releases, quoted, selection
 from warehouse.releases.releases import Release, files_of, published
+from warehouse.store.files import lay_out
 from warehouse.store.store import Store, write_json
 
 if TYPE_CHECKING:
@@ -35,34 +35,15 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: give a folder that is new, or empty.")
-    files = files_of(store, release)
-    counts = {}
-    with moved_into_place(folder.absolute()) as temporary:
-        temporary.mkdir()
-        for table in published():
-            counts[table.name] = _put_table(temporary / table.name, table, files.get(table.name, []), is_copied)
+    with moved_into_place(folder.absolute()) as temporary, TemporaryDirectory(dir=temporary.parent) as made:
+        placed = dict(members(store, release, Path(made)))
+        lay_out(temporary, placed, is_copied=is_copied)
+        counts = {table.name: 0 for table in published()}
+        for place, path in placed.items():
+            counts[place.split("/")[0]] += pq.read_metadata(path).num_rows
         write_json(_described(release, counts), temporary / "release.json")
         (temporary / "README.txt").write_text(_words(release, counts), encoding="utf-8")
     return counts
-
-
-def _put_table(folder: Path, table: Table, files: Sequence[Path], is_copied: bool) -> int:
-    """Write a table as a folder, with a folder a day if it has days; one without rows is an empty file."""
-    if not files:
-        return _put(folder / "empty.parquet", table, None, is_copied)
-    return sum(_put(folder / place_in(table, file), table, file, is_copied) for file in files)
-
-
-def _put(target: Path, table: Table, file: Path | None, is_copied: bool) -> int:
-    """Make one file of a table, by a link where that is the same; return its rows."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if file is None or pq.read_schema(file).names != list(table.column_names):
-        return join_files(table, [file] if file else [], target)
-    if is_copied:
-        shutil.copyfile(file, target)
-    else:
-        link_or_copy(file, target)
-    return int(pq.read_metadata(target).num_rows)
 
 
 def _described(release: Release, counts: dict[str, int]) -> dict[str, Any]:

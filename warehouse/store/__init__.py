@@ -1,8 +1,9 @@
 """What lies in a warehouse's folder: landed inputs, built tables, the journal of what is followed.
 
+- `files` (`Files`, `Folder`, `Sealed`): Files by their names: all that a warehouse asks of what keeps them.
 - `form` (`require_form`, `mark_form`): The number of a warehouse's form.
 - `journal` (`Journal`, `State`, `Range`): The journal of what is followed: predictions, and the state to go on from.
 - `landing` (`Landing`, `Part`, `Landed`, `land_batches`): Landing: an input becomes landed tables once.
 - `models` (`expose`, `expose_parts`, `select`, `expose_frame`): Running the SQL models: one SELECT a file.
-- `store` (`Store`, `write_parquet`, `write_json`, `locked`): The warehouse's folder: where things lie.
+- `store` (`Store`, `write_parquet`, `put_document`, `locked`): Where things lie, and how they are written.
 """

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from warehouse.errors import UsageError
-from warehouse.store.store import Store, read_json, write_json
+from warehouse.store.store import Store, document, put_document
 
 FORM = 2
 #: the first version of iosig that reads this form
@@ -16,9 +16,9 @@ _FILE = "form.json"
 
 def form_of(store: Store) -> int | None:
     """Return the form of what lies in a warehouse; None where nothing does."""
-    path = store.root / _FILE
-    if path.is_file():
-        return int(read_json(path)["form"])
+    known = document(store, _FILE)
+    if known is not None:
+        return int(known["form"])
     return 1 if store.exists else None
 
 
@@ -31,11 +31,11 @@ def require_form(store: Store) -> None:
             "`iosig upgrade --check` says what it takes, and `iosig upgrade` does it; nothing is lost."
         )
     if found is not None and found > FORM:
-        read_by = read_json(store.root / _FILE)["read_by"]
+        read_by = document(store, _FILE)["read_by"]
         raise UsageError(f"{store.root} has form {found}: use iosig {read_by} or later; this one reads form {FORM}.")
 
 
 def mark_form(store: Store) -> None:
     """Note the form of a warehouse that begins, or has been brought to it."""
     if form_of(store) != FORM:
-        write_json({"form": FORM, "read_by": READ_BY}, store.root / _FILE)
+        put_document(store, _FILE, {"form": FORM, "read_by": READ_BY})

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
-import fcntl
-import os
-import shutil
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -22,16 +18,18 @@ from warehouse.contracts.polls import POLLS
 from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.quality import REJECTS
 from warehouse.errors import InputRefused, MachineFault
-from warehouse.placing import make_folder, moved_into_place, sha256_of, sweep_temporaries
 from warehouse.sources.protocol import Batch, Head, Reading, Source, input_name, named, owner, recognize
+from warehouse.store.files import Busy, Exists, Sealed
 from warehouse.store.form import mark_form, require_form
-from warehouse.store.store import Store, read_json, write_json, write_parquet
+from warehouse.store.store import Store, document, write_json, write_parquet
 
 if TYPE_CHECKING:
     import polars as pl
 
 _ID_DIGITS = 16
 _MANIFEST = "landing.json"
+#: the mark of landings at work, which many may share; the last place in their order
+_AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
 #: pieces that may wait to be written: bounds the memory
 _AHEAD = 2
 _WRITERS = 2
@@ -99,26 +97,28 @@ def ledger(store: Store) -> list[Landing]:
     """Return every landing that counts, the latest generation of each content, in the order of landing."""
     require_form(store)
     latest: dict[str, Landing] = {}
-    for manifest in store.landed.glob(f"*/{_MANIFEST}"):
-        landing = _read_manifest(manifest)
+    for name in store.files.matching(f"landed/*/{_MANIFEST}"):
+        landing = _read_manifest(store, name)
         known = latest.get(landing.content_sha256)
         if known is None or known.generation < landing.generation:
             latest[landing.content_sha256] = landing
     return sorted(latest.values(), key=lambda landing: (landing.sequence, landing.landing_id))
 
 
-def _read_manifest(path: Path) -> Landing:
-    document: dict[str, Any] = read_json(path)
+def _read_manifest(store: Store, name: str) -> Landing:
+    told: dict[str, Any] = document(store, name)
     try:
-        parts = tuple(_part(part) for part in document.pop("parts"))
-        return Landing(**document, parts=parts)
+        parts = tuple(_part(part) for part in told.pop("parts"))
+        return Landing(**told, parts=parts)
     except (KeyError, TypeError, AttributeError) as error:
-        raise MachineFault(f"{path} is damaged: it is no manifest. `iosig repair` sets the landing aside.") from error
+        raise MachineFault(
+            f"{store.root / name} is damaged: it is no manifest. `iosig repair` sets the landing aside."
+        ) from error
 
 
-def _part(document: dict[str, Any]) -> Part:
-    edges = {name: tuple(document[name]) if document[name] else None for name in ("first", "last")}
-    return Part(**document | edges)
+def _part(told: dict[str, Any]) -> Part:
+    edges = {name: tuple(told[name]) if told[name] else None for name in ("first", "last")}
+    return Part(**told | edges)
 
 
 def may_repeat(parts: Sequence[Part]) -> bool:
@@ -131,13 +131,18 @@ def may_repeat(parts: Sequence[Part]) -> bool:
 
 def find(store: Store, landing_id: str) -> Landing | None:
     """Return the landing of that id, be it replaced since or not; None where there is none."""
-    manifest = store.landed / landing_id / _MANIFEST
-    return _read_manifest(manifest) if manifest.is_file() else None
+    name = manifest_of(landing_id)
+    return _read_manifest(store, name) if store.files.mark(name) else None
+
+
+def manifest_of(landing_id: str) -> str:
+    """Return the name of the file that says what a landing is."""
+    return f"landed/{landing_id}/{_MANIFEST}"
 
 
 def _generations(store: Store, content_sha256: str) -> list[Landing]:
-    found = store.landed.glob(f"{content_sha256[:_ID_DIGITS]}*/{_MANIFEST}")
-    return sorted((_read_manifest(path) for path in found), key=lambda landing: landing.generation)
+    found = store.files.matching(manifest_of(f"{content_sha256[:_ID_DIGITS]}*"))
+    return sorted((_read_manifest(store, name) for name in found), key=lambda landing: landing.generation)
 
 
 def land(
@@ -229,12 +234,13 @@ def _write(
     landing_id = sha256[:_ID_DIGITS] + suffix
     require_form(store)
     mark_form(store)
-    make_folder(store.landed)
-    if (store.landed / landing_id).is_dir() and find(store, landing_id) is None:
+    files, place = store.files, f"landed/{landing_id}"
+    at_work = files.held(_AT_WORK, is_shared=True)
+    if (store.root / place).is_dir() and find(store, landing_id) is None:
         # nobody can know what it was without its manifest
-        set_aside(store, landing_id)
-    with suppress(_NothingNew), _at_work(store, fcntl.LOCK_SH), _alone(store, landing_id) as folder:
-        folder.mkdir()
+        files.set_aside(place)
+    # what another process landed meanwhile is nothing new
+    with suppress(_NothingNew, Exists), at_work, files.gathered(place, _MANIFEST) as folder:
         parts = list(_write_parts(folder, landing_id, source_file, batches))
         landing = Landing(
             landing_id=landing_id,
@@ -254,55 +260,19 @@ def _write(
     return Landed(_generations(store, sha256)[-1], is_new=False)
 
 
-@contextmanager
-def _alone(store: Store, landing_id: str) -> Iterator[Path]:
-    """Give a folder that becomes a landing; where another process landed the same meanwhile, there is nothing new."""
-    try:
-        with moved_into_place(store.landed / landing_id) as folder:
-            yield folder
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or find(store, landing_id) is None:
-            raise
-        raise _NothingNew from error
-
-
-def set_aside(store: Store, landing_id: str) -> str:
-    """Take a damaged landing out of those that count, so that its input can be landed again; return where it lies."""
-    aside = f"damaged/{landing_id}"
-    make_folder((store.root / aside).parent)
-    shutil.rmtree(store.root / aside, ignore_errors=True)
-    (store.landed / landing_id).rename(store.root / aside)
-    return aside
-
-
 def _is_as_fruitless(landing: Landing, before: Landing) -> bool:
     if landing.row_count() or before.row_count():
         return False
     return (landing.format, landing.refused_count) == (before.format, before.refused_count)
 
 
-@contextmanager
-def _at_work(store: Store, operation: int) -> Iterator[None]:
-    """Hold the mark of landings at work: many may share it, and only without them it can be had alone."""
-    with (store.root / "landing.lock").open("w") as file:
-        fcntl.flock(file, operation)
-        yield
-
-
 def _next_sequence(store: Store) -> int:
     """Return the next place in the order of landing; what was given and not used is left out."""
-    path = store.root / "landing.sequence"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        text = file.read()
-        last = int(text) if text.isdecimal() else max((lot.sequence for lot in ledger(store)), default=0)
-        file.seek(0)
-        # of one length always: it is never half of another number
-        file.write(f"{last + 1:016}")
-        file.flush()
-        os.fsync(file.fileno())
-    return last + 1
+    while True:
+        before = store.files.content(_SEQUENCE)
+        last = int(before) if before and before.isdigit() else max((lot.sequence for lot in ledger(store)), default=0)
+        if store.files.swap(_SEQUENCE, before, f"{last + 1:016}".encode()):
+            return last + 1
 
 
 def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Iterator[Batch]) -> Iterator[Part]:
@@ -323,14 +293,8 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
 
 def _write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
     write_parquet(rows, table, path)
-    part = Part(
-        table=table.name,
-        path=f"landed/{landing_id}/{path.name}",
-        day=day,
-        row_count=rows.height,
-        byte_count=path.stat().st_size,
-        sha256=sha256_of(path),
-    )
+    place, sealed = f"landed/{landing_id}/{path.name}", Sealed.of_path(path)
+    part = Part(table.name, place, day, rows.height, sealed.byte_count, sealed.sha256)
     if table != POLLS:
         return part
     first, last = _edges(rows)
@@ -397,5 +361,5 @@ def _is_ordered(polls: pl.DataFrame) -> bool:
 def sweep(store: Store) -> None:
     """Remove what killed landings left, unless a landing is at work just now."""
     if store.landed.is_dir():
-        with suppress(BlockingIOError), _at_work(store, fcntl.LOCK_EX | fcntl.LOCK_NB):
-            sweep_temporaries(store.landed)
+        with suppress(Busy), store.files.held(_AT_WORK):
+            store.files.sweep("landed")

@@ -1,17 +1,17 @@
-"""The warehouse's folder: where things lie, and how a file comes into being whole or not at all."""
+"""The warehouse: where things lie in it, and how its tables and documents are written."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.errors import MachineFault, UsageError
 from warehouse.placing import make_read_only, moved_into_place
+from warehouse.store.files import Busy, Files, Folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,6 +27,11 @@ class Store:
     """The folder of one warehouse; it can be moved or copied, since nothing in it holds its own path."""
 
     root: Path
+
+    @property
+    def files(self) -> Files:
+        """What keeps its files."""
+        return Folder(self.root)
 
     @property
     def landed(self) -> Path:
@@ -121,35 +126,44 @@ def join_parquet(
 def write_json(document: Any, path: Path) -> Path:
     """Write a JSON document, keys sorted, in one step."""
     with moved_into_place(path) as temporary:
-        temporary.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        temporary.write_bytes(_json(document))
     return path
 
 
-def read_json(path: Path) -> Any:
-    """Return what a JSON document of the warehouse says; raise MachineFault where it is torn."""
+def _json(document: Any) -> bytes:
+    return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
+
+
+def put_document(store: Store, name: str, document: Any) -> None:
+    """Write a JSON document of the warehouse, keys sorted."""
+    store.files.put(name, _json(document))
+
+
+def document(store: Store, name: str) -> Any:
+    """Return what a JSON document of the warehouse says, None where it is not there; raise MachineFault if torn."""
+    content = store.files.content(name)
     try:
-        return json.loads(path.read_bytes())
+        return None if content is None else json.loads(content)
     except ValueError as error:
-        raise MachineFault(f"{path} is damaged: it is no JSON. `iosig repair` mends what it can.") from error
+        raise MachineFault(
+            f"{store.root / name} is damaged: it is no JSON. `iosig repair` mends what it can."
+        ) from error
 
 
-def read_cache(path: Path) -> Any:
+def cached(store: Store, name: str) -> Any:
     """Return what a JSON document says that can be made anew; None where it is torn or not there."""
-    try:
-        return json.loads(path.read_bytes())
-    except (ValueError, FileNotFoundError):
-        return None
+    with suppress(ValueError):
+        return json.loads(store.files.content(name) or b"null")
+    return None
 
 
 @contextmanager
 def locked(store: Store) -> Iterator[None]:
     """Hold the warehouse for one writer of releases; a second one is told so at once."""
-    store.root.mkdir(parents=True, exist_ok=True)
-    with (store.root / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UsageError(
-                f"Another run is writing to {store.root}. Wait for it, or give this one its own --warehouse."
-            ) from error
-        yield
+    try:
+        with store.files.held("lock"):
+            yield
+    except Busy as error:
+        raise UsageError(
+            f"Another run is writing to {store.root}. Wait for it, or give this one its own --warehouse."
+        ) from error

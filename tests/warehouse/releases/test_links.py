@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from tests.warehouse.releasing import publish, read
 from warehouse.contracts import table
 from warehouse.releases import links, publishing, releases
+from warehouse.store import files
 from warehouse.store.store import Store
 
 pytestmark = pytest.mark.slow
@@ -83,7 +85,7 @@ def test_it_is_switched_in_one_step(two: Store, monkeypatch: pytest.MonkeyPatch)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(links, "link_or_copy", fail)
+        patch.setattr(files, "lay_out", fail)
         with pytest.raises(KeyboardInterrupt):
             publish(two, "third", {"jobs": {9: ""}})
     assert READERS["polars"](two.root / "latest" / "jobs") == before
@@ -97,6 +99,6 @@ def test_where_links_cannot_be_files_are_copied(two: Store, monkeypatch: pytest.
 
     release = releases.find(two, None)
     with monkeypatch.context() as patch:
-        patch.setattr(links.os, "link", refuse)
-        links.write_linked(two, release, two.root / "elsewhere")
+        patch.setattr(os, "link", refuse)
+        files.lay_out(two.root / "elsewhere", dict(links.members(two, release)))
     assert sorted(READERS["pandas"](two.root / "elsewhere" / "jobs")) == ["100", "80", "81", "91", "run"]

@@ -15,6 +15,7 @@ from warehouse.releases import releases, verifying
 from warehouse.releases.catalogue import open_catalogue
 from warehouse.releases.locations import location_of, root_before
 from warehouse.releases.relocating import relocate
+from warehouse.store.files import Folder
 from warehouse.store.store import Store
 
 JOBS = ["100", "80", "81", "91", "run"]
@@ -73,19 +74,17 @@ def test_lists_tell_the_lengths_of_the_manifests(moved: Store) -> None:
 
 @pytest.mark.parametrize("after", [0, 1, 7, 40])
 def test_a_relocation_that_is_killed_is_done_again(moved: Store, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from warehouse.releases import relocating
+    put, count = Folder.put, 0
 
-    rewrite, count = relocating._rewrite, 0
-
-    def deadly(path: Path, content: bytes) -> None:
+    def deadly(self: Folder, name: str, content: bytes) -> None:
         nonlocal count
         count += 1
         if count > after:
             raise KeyboardInterrupt
-        rewrite(path, content)
+        put(self, name, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(relocating, "_rewrite", deadly)
+        patch.setattr(Folder, "put", deadly)
         with pytest.raises(KeyboardInterrupt):
             relocate(moved)
     assert keys(moved, releases.find(moved, None), "jobs", "job_id") == JOBS

@@ -11,6 +11,7 @@ import pytest
 import zstandard
 from pyiceberg.table import StaticTable
 
+from tests.budget import one_in
 from tests.warehouse.releasing import keys, publish
 from warehouse.errors import UsageError
 from warehouse.releases import publishing, releases, upgrading
@@ -82,9 +83,16 @@ def test_it_keeps_releases_ids_and_verdicts(old: Store) -> None:
     assert verify(old, is_all=True) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("place", ["relocate", "_order_releases", "mark_form", "link_latest"])
-def test_one_that_is_killed_goes_on(old: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+PLACES = one_in(2, ["relocate", "_order_releases", "mark_form", "ensure"], slow=1)
+
+
+def lying_in(store: Store) -> dict[str, bytes]:
+    """All that lies in a warehouse, but what holds it while somebody writes."""
+    paths = (path for path in store.root.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return {path.relative_to(store.root).as_posix(): path.read_bytes() for path in paths}
+
+
+def killed_at(old: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -92,9 +100,35 @@ def test_one_that_is_killed_goes_on(old: Store, place: str, monkeypatch: pytest.
         patch.setattr(upgrading, place, kill)
         with pytest.raises(KeyboardInterrupt):
             upgrade(old)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_one_that_fails_leaves_all_as_it_was(old: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = lying_in(old)
+    killed_at(old, place, monkeypatch)
+    assert lying_in(old) == before
+    assert form_of(old) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", [*PLACES, "_finish"])
+def test_one_that_is_killed_is_begun_anew(old: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(upgrading, "undo", lambda store: None)
+        killed_at(old, place, monkeypatch)
+    assert needs(old) is not None
     upgrade(old)
-    publishing.complete(old)
+    assert needs(old) is None
     assert_upgraded(old)
+    assert not (old.root / "before-upgrade").exists()
+
+
+@pytest.mark.slow
+def test_what_is_released_and_landed_cannot_be_written_to_then(old: Store) -> None:
+    upgrade(old)
+    paths = [*old.tables.glob("*/data/*.parquet"), *old.landed.glob("*/*.parquet")]
+    assert paths
+    assert not any(path.stat().st_mode & 0o222 for path in paths)
 
 
 def test_a_newer_form_is_refused_with_what_reads_it(tmp_path: Path) -> None:

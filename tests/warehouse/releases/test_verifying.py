@@ -95,7 +95,7 @@ def test_torn_caches_cost_nothing(sound: Store) -> None:
 def test_links_and_caches_and_seals_are_made_anew(sound: Store) -> None:
     (sound.root / "latest").unlink()
     (sound.root / "snapshot_files" / "older-1.json").write_text("{")
-    seals.path_of(sound, releases.find(sound, None)).write_text("{}")
+    (sound.root / seals.seal_of(releases.find(sound, None))).write_text("{}")
     assert len(verify(sound)) == 3
     assert len(repair(sound)) == 3
     assert verify(sound) == []

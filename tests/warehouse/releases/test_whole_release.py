@@ -206,6 +206,10 @@ def test_files_that_are_older_than_a_column_are_written_anew(tmp_path: Path, mon
     found = pl.read_parquet(tmp_path / "out" / "jobs").sort("job_id")
     assert found.select("job_id", "line").rows() == [("1", None), ("2", 1)]
     assert pq.read_table(tmp_path / "out" / "jobs", partitioning=None).num_rows == 2
+    latest = ds.dataset(store.root / "latest" / "jobs").to_table().sort_by("job_id")
+    assert latest.select(["job_id", "line"]).to_pylist() == [{"job_id": "1", "line": None}, {"job_id": "2", "line": 1}]
+    older, newer = sorted((store.root / "latest" / "jobs").rglob("*.parquet"))
+    assert (older.stat().st_nlink, newer.stat().st_nlink) == (2, 4), "made anew, and the release's own"
     export_database(store, release, tmp_path / "out.duckdb")
     with duckdb.connect(tmp_path / "out.duckdb", read_only=True) as connection:
         assert connection.sql("select job_id, line from jobs order by all").fetchall() == [("1", None), ("2", 1)]

@@ -1,0 +1,153 @@
+"""What a warehouse asks of the place that keeps its files: whole or not at all, whoever else writes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from warehouse import releases
+from warehouse.store import files as files_module
+from warehouse.store.files import Busy, Exists, Files, Folder, Sealed
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Folder(tmp_path)
+
+
+def test_what_is_not_there_is_none_has_no_mark_and_cannot_be_opened(files: Files) -> None:
+    assert files.content("a/b") is None
+    assert files.mark("a/b") == []
+    with pytest.raises(FileNotFoundError):
+        files.opened("a/b")
+    assert files.matching("a/*") == []
+    files.remove("a/*")
+
+
+def test_a_file_is_replaced_whole_and_its_mark_tells(files: Files) -> None:
+    files.put("a/b", b"one")
+    before = files.mark("a/b")
+    files.put("a/b", b"two")
+    assert files.content("a/b") == files.opened("a/b").read() == b"two"
+    assert files.mark("a/b") != before
+
+
+def test_a_star_does_not_pass_a_slash_and_what_is_being_written_is_not_seen(files: Files, tmp_path: Path) -> None:
+    for name in ("a/1.json", "a/2.json", "a/b/3.json"):
+        files.put(name, b"")
+    (tmp_path / "a" / ".4.json.1234.tmp").write_bytes(b"")
+    assert files.matching("a/*") == ["a/1.json", "a/2.json"]
+    assert files.matching("*/*/*.json") == ["a/b/3.json"]
+
+
+def test_a_swap_needs_what_was_there(files: Files) -> None:
+    assert not files.swap("pointer", b"one", b"two")
+    assert files.swap("pointer", None, b"one")
+    assert not files.swap("pointer", None, b"two")
+    assert files.swap("pointer", b"one", b"two")
+    assert files.content("pointer") == b"two"
+
+
+def test_of_swaps_at_once_each_number_is_given_once(files: Files) -> None:
+    def following(_: int) -> int:
+        while True:
+            before = files.content("number")
+            number = int(before or b"0") + 1
+            if files.swap("number", before, b"%d" % number):
+                return number
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sorted(threads.map(following, range(60))) == list(range(1, 61))
+
+
+def test_what_is_filled_cannot_be_written_to(files: Files, tmp_path: Path) -> None:
+    with files.filled("a/b") as path:
+        path.write_bytes(b"x")
+        assert files.content("a/b") is None
+    assert files.content("a/b") == b"x"
+    assert not (tmp_path / "a" / "b").stat().st_mode & 0o222
+
+
+def test_a_folder_is_gathered_whole_or_not_at_all_and_once(files: Files) -> None:
+    def gather(name: bytes) -> None:
+        with files.gathered("landed/1", "last") as folder:
+            (folder / "part").write_bytes(name)
+            assert files.matching("landed/*/*") in ([], ["landed/1/last", "landed/1/part"])
+            if name == b"bad":
+                raise KeyError
+            (folder / "last").write_bytes(b"")
+
+    with pytest.raises(KeyError):
+        gather(b"bad")
+    assert files.matching("landed/*/*") == []
+    gather(b"good")
+    with pytest.raises(Exists):
+        gather(b"late")
+    assert files.content("landed/1/part") == b"good"
+
+
+def test_a_view_shows_exactly_its_files_and_the_one_before_stays_for_its_readers(files: Files, tmp_path: Path) -> None:
+    for name in ("data/1", "data/2"):
+        files.put(name, name.encode())
+    one, two = tmp_path / "data" / "1", tmp_path / "data" / "2"
+    assert files.shown("latest") is None
+    files.show("latest", "a", {"jobs/day=1/x": one})
+    with files.opened("latest/jobs/day=1/x") as reader:
+        files.show("latest", "b", {"jobs/y": two, "polls/x": one})
+        assert reader.read() == b"data/1"
+    assert files.shown("latest") == "b"
+    assert files.matching("latest/*/*") == ["latest/jobs/y", "latest/polls/x"]
+    files.show("latest", "c", {})
+    assert sorted(path.name for path in tmp_path.glob(".latest-*")) == [".latest-b", ".latest-c"]
+    (tmp_path / ".latest-c").rmdir()
+    assert files.shown("latest") is None, "it leads nowhere"
+
+
+def test_what_is_set_aside_is_kept(files: Files) -> None:
+    files.put("a/b", b"1")
+    files.put("a/c/d", b"2")
+    assert files.set_aside("a/b") == "damaged/b"
+    assert files.set_aside("a/c") == "damaged/c"
+    assert files.matching("a/*") == []
+    assert (files.content("damaged/b"), files.content("damaged/c/d")) == (b"1", b"2")
+
+
+def test_a_mark_is_held_alone_or_shared(files: Files) -> None:
+    shared = files.held("lock", is_shared=True)
+    with shared, files.held("lock", is_shared=True), pytest.raises(Busy), files.held("lock"):
+        pass
+    with files.held("lock"), pytest.raises(Busy), files.held("lock"):
+        pass
+
+
+def test_a_mark_is_let_go_by_a_process_that_is_killed(files: Files, tmp_path: Path) -> None:
+    code = (
+        "import os; from pathlib import Path; from warehouse.store.files import Folder\n"
+        f"with Folder(Path({str(tmp_path)!r})).held('lock'): os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+    with files.held("lock"):
+        pass
+
+
+def test_nothing_else_renames_links_or_syncs() -> None:
+    # the journal is SQLite's, and holds its own marks
+    ours = re.compile(r"^import (?:os|fcntl|shutil)\b|\.(?:rename|unlink|rmtree|rmdir|symlink_to|hardlink_to)\(", re.M)
+    rooms = (Path(files_module.__file__).parent, Path(releases.__file__).parent)
+    others = {path.name for room in rooms for path in room.glob("*.py") if ours.search(path.read_text())}
+    assert others == {"files.py", "journal.py"}
+
+
+def test_a_seal_is_the_size_and_the_digest(tmp_path: Path) -> None:
+    content = os.urandom(3_000_000)
+    sealed = Sealed(len(content), hashlib.sha256(content).hexdigest())
+    (tmp_path / "x").write_bytes(content)
+    assert Sealed.of(io.BytesIO(content)) == Sealed.of_path(tmp_path / "x") == sealed

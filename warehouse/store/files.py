@@ -1,0 +1,262 @@
+"""Files of a warehouse by their names: all that it asks of what keeps them, be it a folder or an object store.
+
+A name is a path below the warehouse's root, with slashes. A file comes into being whole or not at all, what is filled
+stays as it is, and what changes is one small file, or one view, that is swapped: nothing here needs a rename, a link or
+a sync that only a file system has. Those are the business of `Folder`, and of it alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol, Self
+
+from warehouse.placing import copy, link_or_copy, make_folder, make_read_only, moved_into_place, sweep_temporaries
+
+#: what is damaged is kept here: it may hold what nothing else does
+ASIDE = "damaged"
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A file as it was written: its size and its SHA-256."""
+
+    byte_count: int
+    sha256: str
+
+    @classmethod
+    def of(cls, file: BinaryIO) -> Self:
+        """Read a file to its end."""
+        digest = hashlib.sha256()
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+        return cls(file.tell(), digest.hexdigest())
+
+    @classmethod
+    def of_path(cls, path: Path) -> Self:
+        """Read a local file whole."""
+        with path.open("rb") as file:
+            return cls.of(file)
+
+
+class Busy(Exception):
+    """Somebody else holds what was to be held."""
+
+
+class Exists(Exception):
+    """What was to be new is there already."""
+
+
+class Files(Protocol):
+    """What a warehouse asks of the place that keeps its files."""
+
+    def opened(self, name: str) -> BinaryIO:
+        """Open a file for reading. Raises FileNotFoundError."""
+
+    def content(self, name: str) -> bytes | None:
+        """Return a file's bytes, None where it is not there."""
+
+    def mark(self, name: str) -> list[float]:
+        """Return what changes whenever the file does; nothing where it is not there."""
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the files whose names match a pattern, sorted; a star does not pass a slash."""
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a small file whole, in place of what was there."""
+
+    def swap(self, name: str, before: bytes | None, after: bytes) -> bool:
+        """Write a small file if it is still what it was before, None for not there; return whether it was."""
+
+    def filled(self, name: str) -> AbstractContextManager[Path]:
+        """Give a local path to be filled: on leaving it is the file of that name, for good."""
+
+    def gathered(self, folder: str, last: str) -> AbstractContextManager[Path]:
+        """Give a local folder to be filled: on leaving its files are there, the last one when all others are.
+
+        Raises Exists where somebody else gathered the same meanwhile.
+        """
+
+    def take(self, source: Path, name: str) -> None:
+        """Have a local file in this place too, without a copy where that can be."""
+
+    def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
+        """Have a view be exactly these files, by their places in it, in one step.
+
+        What it was before stays until the next time, for whoever reads it just now.
+        """
+
+    def shown(self, view: str) -> str | None:
+        """Return the label of what a view shows; None where it is not there, or shows nothing."""
+
+    def remove(self, *patterns: str) -> None:
+        """Remove the files, and whole folders, whose names match patterns."""
+
+    def protect(self, *patterns: str) -> None:
+        """Let nobody write to the files whose names match patterns."""
+
+    def set_aside(self, name: str) -> str:
+        """Take a damaged file or folder out of its place, and return where it lies now."""
+
+    def held(self, name: str, *, is_shared: bool = False) -> AbstractContextManager[None]:
+        """Hold a mark alone, or raise Busy at once; or share it, and wait for who holds it alone."""
+
+    def sweep(self, folder: str) -> None:
+        """Remove what killed writers left in a folder; call it only where no writer can be at work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Files in a local folder. What is named is on disk: a power cut takes no name and no byte back."""
+
+    root: Path
+
+    def opened(self, name: str) -> BinaryIO:
+        """Open a file for reading. Raises FileNotFoundError."""
+        return (self.root / name).open("rb")
+
+    def content(self, name: str) -> bytes | None:
+        """Return a file's bytes, None where it is not there."""
+        try:
+            return (self.root / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def mark(self, name: str) -> list[float]:
+        """Return what the file system knows of a file; nothing where it is not there."""
+        try:
+            status = (self.root / name).stat()
+        except OSError:
+            return []
+        return [status.st_size, status.st_mtime_ns, status.st_ino]
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the files whose names match a pattern, sorted; a star does not pass a slash."""
+        found = (path.relative_to(self.root) for path in self.root.glob(pattern) if path.is_file())
+        # what ends so is not in its place yet
+        return sorted(path.as_posix() for path in found if not any(part.endswith(".tmp") for part in path.parts))
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a small file whole, in place of what was there."""
+        with moved_into_place(self.root / name) as temporary:
+            temporary.write_bytes(content)
+
+    def swap(self, name: str, before: bytes | None, after: bytes) -> bool:
+        """Write a small file if it is still what it was before, None for not there; return whether it was."""
+        with self._locked("swap.lock", fcntl.LOCK_EX):
+            is_same = self.content(name) == before
+            if is_same:
+                self.put(name, after)
+            return is_same
+
+    @contextmanager
+    def filled(self, name: str) -> Iterator[Path]:
+        """Give a path to be filled: on leaving it is the file of that name, read-only."""
+        with moved_into_place(self.root / name) as temporary:
+            yield temporary
+            make_read_only(temporary)
+
+    @contextmanager
+    def gathered(self, folder: str, last: str) -> Iterator[Path]:
+        """Give a folder to be filled: it appears as a whole, so the last file with all others."""
+        try:
+            with moved_into_place(self.root / folder) as temporary:
+                temporary.mkdir()
+                yield temporary
+                assert (temporary / last).is_file()
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not (self.root / folder / last).is_file():
+                raise
+            raise Exists(folder) from error
+
+    def take(self, source: Path, name: str) -> None:
+        """Have a local file in this place too, by a link."""
+        with moved_into_place(self.root / name) as temporary:
+            link_or_copy(source, temporary)
+
+    def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
+        """Have a view be exactly these files: a folder of links, and a link to the folder that is moved into place."""
+        pointer, before, folder = self.root / view, self.shown(view), self.root / _shown_as(view, label)
+        if before == label:
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        with moved_into_place(folder) as made:
+            lay_out(made, members)
+        if pointer.is_dir() and not pointer.is_symlink():
+            # the warehouse was copied by what follows links
+            pointer.rename(self.root / _shown_as(view, "copied"))
+        with moved_into_place(pointer) as temporary:
+            temporary.symlink_to(folder.name, target_is_directory=True)
+        kept = {folder.name, before and _shown_as(view, before)}
+        for old in self.root.glob(_shown_as(view, "*")):
+            if old.name not in kept:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def shown(self, view: str) -> str | None:
+        """Return the label of what a view shows; None where it is not there, or shows nothing."""
+        pointer = self.root / view
+        is_sound = pointer.is_symlink() and pointer.is_dir()
+        return os.readlink(pointer).removeprefix(_shown_as(view, "")) if is_sound else None
+
+    def remove(self, *patterns: str) -> None:
+        """Remove the files, and whole folders, whose names match patterns."""
+        for path in (path for pattern in patterns for path in list(self.root.glob(pattern))):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+    def protect(self, *patterns: str) -> None:
+        """Let nobody write to the files whose names match patterns."""
+        for name in (name for pattern in patterns for name in self.matching(pattern)):
+            make_read_only(self.root / name)
+
+    def set_aside(self, name: str) -> str:
+        """Take a damaged file or folder out of its place, and return where it lies now."""
+        aside = f"{ASIDE}/{Path(name).name}"
+        make_folder(self.root / ASIDE)
+        self.remove(aside)
+        (self.root / name).rename(self.root / aside)
+        return aside
+
+    @contextmanager
+    def held(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
+        """Hold a mark alone, or raise Busy at once; or share it, and wait for who holds it alone."""
+        with self._locked(name, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX | fcntl.LOCK_NB):
+            yield
+
+    @contextmanager
+    def _locked(self, name: str, operation: int) -> Iterator[None]:
+        make_folder(self.root)
+        with (self.root / name).open("w") as file:
+            try:
+                fcntl.flock(file, operation)
+            except BlockingIOError as error:
+                raise Busy(name) from error
+            yield
+
+    def sweep(self, folder: str) -> None:
+        """Remove what killed writers left in a folder; call it only where no writer can be at work."""
+        with suppress(FileNotFoundError):
+            sweep_temporaries(self.root / folder)
+
+
+def _shown_as(view: str, label: str) -> str:
+    # no pattern finds what begins with a dot
+    return f".{view}-{label}"
+
+
+def lay_out(folder: Path, members: Mapping[str, Path], *, is_copied: bool = False) -> None:
+    """Make a folder of files in these places, linked where that can be, unless they are to be copied."""
+    make_folder(folder)
+    for place, source in members.items():
+        make_folder((folder / place).parent)
+        (copy if is_copied else link_or_copy)(source, folder / place)
