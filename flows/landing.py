@@ -9,6 +9,7 @@ from pathlib import Path
 
 from flows.settings import Settings
 from warehouse.errors import InputRefused
+from warehouse.sources.files.opening import unreadable
 from warehouse.sources.protocol import Reading, Source, owner
 from warehouse.store import landing
 from warehouse.store.landing import Landed
@@ -73,6 +74,9 @@ def land_paths(
 ) -> Iterator[Arrival]:
     """Land files, what lies within folders in the order of the names, and database URLs."""
     for path in _expanded(paths):
+        if isinstance(path, Arrival):
+            yield path
+            continue
         name = str(path) if isinstance(path, Path) else _without_secret(path)
         try:
             if isinstance(path, Path):
@@ -92,30 +96,42 @@ def land_paths(
             yield Arrival(name, landed, None)
 
 
-def _expanded(paths: Iterable[str]) -> Iterator[Path | str]:
+def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:
+    """Yield files, URLs, and what became of folders that cannot be looked into."""
     for text in paths:
         path = Path(text)
         if "://" in text and not path.exists():
             yield text
-        elif path.is_dir():
-            yield from sorted(_within(path))
+        elif os.path.isdir(path):
+            closed: list[OSError] = []
+            yield from sorted(_within(path, closed))
+            yield from (Arrival(str(fault.filename), None, unreadable(fault)) for fault in closed)
         else:
             yield path
 
 
-def _within(folder: Path) -> Iterator[Path]:
+def _within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
     """Yield the inputs of a folder: those of its folders that are one input, and every file that is of none.
 
+    closed: gets the faults of folders that cannot be looked into.
     In a folder that is one input, what lies in folders of names with `_` is what the tracer's tools made of it.
     """
-    for place, folders, files in os.walk(folder):
+    for place, folders, files in os.walk(folder, onerror=closed.append):
         found = owner(Path(place))
         if found is not None:
             yield Path(place)
             folders[:] = [name for name in folders if not name.startswith("_")]
         taken = set(found[1]) if found is not None else set()
         paths = (Path(place, name) for name in files if name not in taken and not name.startswith("."))
-        yield from (path for path in paths if path.is_file())
+        yield from filter(_may_be_file, paths)
+
+
+def _may_be_file(path: Path) -> bool:
+    """Return whether a path is that of a file; where nobody may look, it is tried, and refused with the reason."""
+    try:
+        return path.is_file()
+    except PermissionError:
+        return True
 
 
 def _land_database(store: Store, settings: Settings, url: str, told: Told) -> Landed:

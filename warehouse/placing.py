@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -10,12 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+#: what fails a write, of which the system does not say to which file
+_UNNAMED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
 
 @contextmanager
 def moved_into_place(path: Path) -> Iterator[Path]:
     """Give a temporary path beside `path`; on leaving without error it becomes `path` in one step.
 
-    What lay at `path` is replaced (a file) or must not exist (a folder). After an error nothing is left.
+    What lay at `path` is replaced (a file) or must not exist (a folder). After an error nothing is left; one of a full
+    disk names `path`.
     """
     make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
@@ -24,6 +29,10 @@ def moved_into_place(path: Path) -> Iterator[Path]:
         _flush(temporary)
         os.replace(temporary, path)
         synced(path.parent)
+    except OSError as error:
+        if error.errno in _UNNAMED and error.filename is None:
+            error.filename = str(path)
+        raise
     finally:
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)

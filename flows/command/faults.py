@@ -5,49 +5,105 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from traceback import walk_tb
 
 from warehouse.errors import MachineFault
+from warehouse.store.store import Store
 
 _SPACE = "Free some space there, and do it again: nothing is half done."
+_RIGHT = ("there is no right to do that", "Give this user the right, or run as one who has it.")
+_FILES = ("too many files are open", "Raise the limit (`ulimit -n`).")
 #: of each errno: what is wrong with the file, and what to do
 _BY_ERRNO = {
     errno.ENOSPC: ("no space is left on its disk", _SPACE),
     errno.EDQUOT: ("its owner's quota is used up", _SPACE),
-    errno.EACCES: ("there is no right to do that", "Give this user the right, or run as one who has it."),
-    errno.EPERM: ("there is no right to do that", "Give this user the right, or run as one who has it."),
-    errno.EROFS: ("its file system can only be read", "Mount it to be written, or give another --warehouse."),
+    errno.EFBIG: ("it may not grow so large", "Raise the limit (`ulimit -f`), or take another file system."),
+    errno.EACCES: _RIGHT,
+    errno.EPERM: _RIGHT,
+    errno.EROFS: ("its file system can only be read", "Mount it to be written, or give another place."),
     errno.EIO: ("the disk cannot read or write it", "Look at the machine's log; `iosig verify` reads everything."),
-    errno.EMFILE: ("too many files are open", "Raise the limit (`ulimit -n`)."),
-    errno.ENFILE: ("too many files are open", "Raise the limit (`ulimit -n`)."),
+    errno.EMFILE: _FILES,
+    errno.ENFILE: _FILES,
     errno.ENOMEM: ("there is not enough memory", "Give it more, or lower `memory_limit` in the settings."),
+    errno.EAGAIN: ("no more threads or processes may be started", "Raise the limit (`ulimit -u`, `ulimit -v`)."),
     errno.ESTALE: ("the file server has forgotten it", "Mount it again."),
 }
 _MEMORY = "There is not enough memory. Raise `memory_limit` of [engine] in the settings, or the machine's own limit."
-_LIBRARIES = ("duckdb", "_duckdb", "pyarrow", "polars", "pyiceberg", "fastavro", "sqlite3", "sqlalchemy", "json")
+_THREADS = "No more threads or processes can be started. Raise the limits (`ulimit -u`, `ulimit -v`), and run again."
+_WORKER = "A process that had a part of the work ended before it answered; the memory may be short. Run again."
+_LIBRARIES = (
+    "duckdb", "_duckdb", "pyarrow", "polars", "pyiceberg", "fastavro", "sqlite3", "sqlalchemy", "json",
+)  # fmt: skip
+_SERVERS = ("prefect", "httpx", "httpcore", "websockets")
 #: what libraries say where a file system fails them
 _TOLD = {
     errno.ENOSPC: re.compile(r"no space left|disk is full|disk full|database or disk is full", re.I),
-    errno.EACCES: re.compile(r"permission denied|readonly database|read-only database", re.I),
+    errno.EDQUOT: re.compile(r"quota exceeded", re.I),
+    errno.EFBIG: re.compile(r"file too large", re.I),
+    errno.EACCES: re.compile(r"permission denied|readonly database|read-only database|unable to open database", re.I),
     errno.EROFS: re.compile(r"read-only file system", re.I),
+    errno.EMFILE: re.compile(r"too many open files", re.I),
     errno.EIO: re.compile(r"input/output error|disk i/o error", re.I),
 }
 _PATH = re.compile(r"(?:file://)?(/[^\"'\n]*?\.(?:parquet|avro|json|sqlite))")
+_QUOTED = re.compile(r"[\"'](?:file://)?(/[^\"'\n]+)[\"']")
+#: Rust's libraries give numbers in the text alone
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 def machine_fault(error: BaseException, root: Path) -> MachineFault | None:
     """Return what an exception tells of the machine or of a damaged warehouse, None where it is none of theirs."""
+    for told in _chain(error):
+        if fault := _of_one(told, root):
+            return fault
+    return _of_damage(error, root)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those that it came of."""
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+
+
+def _of_one(error: BaseException, root: Path) -> MachineFault | None:
+    library = type(error).__module__.split(".")[0]
+    if isinstance(error, MachineFault):
+        return error
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException":
         return MachineFault(_MEMORY)
+    if type(error).__name__ == "BrokenProcessPool":
+        return MachineFault(_WORKER)
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
+        return MachineFault(_THREADS)
     if isinstance(error, OSError) and error.errno is not None:
-        return _of_errno(error.errno, error.filename, root, str(error))
-    if type(error).__module__.split(".")[0] not in _LIBRARIES and not isinstance(error, OSError):
+        return _of_errno(error.errno, _place(error, root), root, str(error))
+    if library in _SERVERS:
+        return _of_server(error)
+    if library not in _LIBRARIES and not isinstance(error, OSError):
         return None
     return _of_text(str(error), root)
 
 
-def _of_errno(number: int, filename: object, root: Path, text: str) -> MachineFault | None:
-    where = str(os.fsdecode(filename)) if isinstance(filename, str | bytes) else str(root)
+def _place(error: OSError, root: Path) -> str:
+    """Return which file it is about; of what is printed the system does not say so."""
+    if isinstance(error.filename, str | bytes):
+        return os.fsdecode(error.filename)
+    if found := _QUOTED.search(str(error)):
+        return found[1]
+    return "What is printed" if _is_of(error, "click", "rich", "flows.command.printing") else str(root)
+
+
+def _is_of(error: BaseException, *libraries: str) -> bool:
+    """Return whether an exception was raised within a library, or one of ours was at work for it."""
+    names = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
+    return bool(names) and names[-1].startswith(libraries)
+
+
+def _of_errno(number: int, where: str, root: Path, text: str) -> MachineFault | None:
     if number in _BY_ERRNO:
         problem, remedy = _BY_ERRNO[number]
         return MachineFault(f"{where}: {problem}. {remedy}")
@@ -58,14 +114,26 @@ def _of_errno(number: int, filename: object, root: Path, text: str) -> MachineFa
     return None
 
 
+def _of_server(error: BaseException) -> MachineFault | None:
+    """Return what to do where a server does not answer: of the libraries that speak to Prefect's alone."""
+    if not re.search(r"connect|timeout|reach", f"{type(error).__name__} {error}", re.I):
+        return None
+    url = os.environ.get("PREFECT_API_URL")
+    which = f"The Prefect server of PREFECT_API_URL ({url})" if url else "The Prefect server"
+    return MachineFault(f"{which} does not answer. Start it (`prefect server start`), or run with --inline.")
+
+
 def _of_text(text: str, root: Path) -> MachineFault | None:
     """Return what a library's message tells: libraries have no errno of theirs."""
     found = _PATH.search(text)
-    where = found.group(1) if found else str(root)
-    for number, pattern in _TOLD.items():
+    quoted = _QUOTED.search(text)
+    where = found.group(1) if found else quoted.group(1) if quoted else str(root)
+    if (number := _OS_ERROR.search(text)) and (fault := _of_errno(int(number[1]), where, root, text)):
+        return fault
+    for code, pattern in _TOLD.items():
         if pattern.search(text):
-            return _of_errno(number, where, root, text)
-    if re.search(r"out of memory|could not allocate", text, re.I):
+            return _of_errno(code, where, root, text)
+    if re.search(r"out of memory|could not allocate|failed to allocate", text, re.I):
         return MachineFault(_MEMORY)
     if found and where.startswith(f"{root.resolve()}/"):
         return _damaged(where, "cannot be read")
@@ -74,6 +142,24 @@ def _of_text(text: str, root: Path) -> MachineFault | None:
     if re.search(r"malformed|not a database|file is encrypted", text, re.I):
         return _damaged(where, "holds a database that is damaged")
     return None
+
+
+def _of_damage(error: BaseException, root: Path) -> MachineFault | None:
+    """Return which file of the warehouse is damaged, where a library that reads such files broke off.
+
+    What a reader makes of damaged metadata can be any exception. Whether it is damage is asked of the seals.
+    """
+    if not any(
+        frame.f_globals.get("__name__", "").split(".")[0] in _LIBRARIES for frame, _ in walk_tb(error.__traceback__)
+    ):
+        return None
+    from warehouse.releases.seals import damaged_metadata
+
+    try:
+        found = damaged_metadata(Store(root))
+    except MachineFault as fault:
+        return fault
+    return _damaged(f"{root / found[0]}", found[1]) if found else None
 
 
 def _damaged(where: str, problem: str) -> MachineFault:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from warehouse.errors import IosigError
+from warehouse.errors import IosigError, MachineFault
 from warehouse.store.store import DEFAULT_ROOT, Store
 
 #: subcommand -> the module that has it, which is imported only when it is called, so that help is quick; its summary
@@ -64,6 +64,17 @@ _EPILOG = (
 )
 
 
+def _end_printing() -> None:
+    """Print all that waits to be printed; what is in the way is told, which Python would not do in a sentence."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise MachineFault(f"What is printed cannot be written: {error.strerror}.") from error
+
+
 class _Lazy(click.Group):
     """A group whose subcommands are imported when they are called."""
 
@@ -100,7 +111,8 @@ class _Lazy(click.Group):
 )
 @click.option(
     "--warehouse",
-    type=click.Path(path_type=Path, file_okay=False),
+    # without the right to read it, that is what is told
+    type=click.Path(path_type=Path, file_okay=False, readable=False),
     envvar="IOSIG_WAREHOUSE",
     default=DEFAULT_ROOT,
     show_default="warehouse/data of the checkout",
@@ -109,7 +121,7 @@ class _Lazy(click.Group):
 @click.option(
     "--settings",
     "settings_path",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=click.Path(path_type=Path, dir_okay=False, readable=False),
     envvar="IOSIG_SETTINGS",
     help="The site's settings; else iosig.toml in the warehouse or here. Also IOSIG_SETTINGS.",
 )
@@ -126,6 +138,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         outcome: Any = iosig.main(standalone_mode=False)
+        _end_printing()
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as error:

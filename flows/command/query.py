@@ -12,7 +12,7 @@ import click
 
 from flows.command.options import raw_csv_option, release_option
 from flows.command.printing import binary_stdout, show
-from warehouse.errors import UsageError
+from warehouse.errors import MachineFault, UsageError
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def sql_command(
     import duckdb
 
     from flows.command.faults import machine_fault
-    from warehouse.releases.reading import opened
+    from warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, opened
     from warehouse.releases.releases import find
     from warehouse.releases.sentences import sentence
     from warehouse.releases.statements import require_reading
@@ -56,6 +56,11 @@ def sql_command(
             relation = _asked(connection, query)
             if relation is not None:
                 _print(relation, format_name, is_raw)
+        except duckdb.OutOfMemoryException as error:
+            raise MachineFault(
+                f"There is not enough memory. The query needs more than {MEMORY_LIMIT}, and {SPILL_LIMIT} of temporary "
+                "files: ask for fewer rows or columns, or export the tables."
+            ) from error
         except (duckdb.ProgrammingError, duckdb.DataError, duckdb.PermissionException) as error:
             raise UsageError(sentence(error, query)) from error
         except duckdb.Error as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from flows.steps.pieces import Done, Piece
+from warehouse.errors import MachineFault
 
 _PATIENCE_S = 2.0
 
@@ -80,7 +81,9 @@ class _BesideChild(Inline):
             self._connection.send((root, piece))
             result: Done | BaseException = self._connection.recv()
         except (EOFError, OSError) as error:
-            raise RuntimeError("The process that checks ended before it answered; run again.") from error
+            raise MachineFault(
+                "The process that checks ended before it answered; the system may have run out of memory. Run again."
+            ) from error
         if isinstance(result, BaseException):
             raise result
         return result

@@ -21,7 +21,7 @@ import numpy as np
 from transforms.arrays import Ints, Ragged, offsets_of
 from transforms.signatures.methods import MethodSignatures, SignatureParams, extract
 from transforms.signatures.sample_sets import SampleSets
-from warehouse.errors import IosigError
+from warehouse.errors import MachineFault
 
 #: steps of a chunk's samples: 4 MB, and about as long at work as a process takes to start
 CHUNK_STEPS = 500_000
@@ -36,7 +36,7 @@ _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM
 Told = Callable[[int], None]
 
 
-class WorkerLost(IosigError):
+class WorkerLost(MachineFault):
     """A process that made signatures ended before it answered."""
 
 

@@ -18,7 +18,7 @@ from pyarrow import csv
 from warehouse.contracts import Table, arrow
 from warehouse.errors import UsageError
 from warehouse.placing import moved_into_place
-from warehouse.releases.reading import opened, rows_of
+from warehouse.releases.reading import connected, opened, rows_of
 from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store
 
@@ -61,10 +61,7 @@ def write_table(
 
 def join_files(table: Table, files: Sequence[Path], target: Path) -> int:
     """Write the rows of a table's files, which may lack columns, as one file; return how many they are."""
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.execute("set TimeZone = 'UTC'")
+    with connected() as connection:
         columns = ", ".join(f'"{name}"' for name in table.column_names)
         rows = rows_of(connection, table, files).select(columns)
         with target.open("wb") as file:

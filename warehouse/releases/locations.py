@@ -30,6 +30,8 @@ def metadata_locations(store: Store) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     if store.catalogue.is_file():
+        # SQLite does not say why it cannot open a file
+        store.catalogue.open("rb").close()
         query = "select table_name, metadata_location from iceberg_tables where table_namespace = ?"
         with closing(sqlite3.connect(f"{store.catalogue.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             try:

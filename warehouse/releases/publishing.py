@@ -111,7 +111,8 @@ def complete(store: Store) -> None:
 
 def _begin(store: Store, draft: Draft) -> None:
     """Note what is about to be published, after removing the files of one that was killed at it and given up."""
-    if begun := cached(store, _INTENT):
+    begun = cached(store, _INTENT)
+    if isinstance(begun, dict) and begun.keys() >= {"release_id", "fingerprint"}:
         is_published = any(release.release_id == begun["release_id"] for release in history(store))
         if begun["fingerprint"] != draft.fingerprint and not is_published:
             store.files.remove(f"tables/*/data/*-{begun['fingerprint']}.parquet")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from warehouse.contracts import Dtype, Table, table as contract
@@ -34,25 +35,50 @@ _DUCKDB_TYPES: dict[Dtype, str] = {
 INPUTS = (TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS, TRACE_CALLS)
 
 
+#: what a query may take of the memory, and of the disk for what exceeds that
+MEMORY_LIMIT = "2GB"
+SPILL_LIMIT = "16GB"
+
+
+@contextmanager
+def connected(**options: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open DuckDB in memory, in UTC; what exceeds its memory goes into a folder of its own, which is then removed."""
+    import duckdb
+
+    limits = {"memory_limit": MEMORY_LIMIT, "max_temp_directory_size": SPILL_LIMIT}
+    with _spill() as folder, duckdb.connect(config={**limits, "temp_directory": folder, **options}) as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        connection.execute("set enable_progress_bar = false")
+        yield connection
+
+
+@contextmanager
+def _spill() -> Iterator[str]:
+    """Give a folder that nobody else sees; none where there is no place for temporary files: one reads all the same."""
+    try:
+        folder = TemporaryDirectory(prefix="iosig-query-", ignore_cleanup_errors=True)
+    except OSError:
+        yield ""
+        return
+    with folder as path:
+        yield path
+
+
 @contextmanager
 def opened(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open DuckDB on the views of a release: one per table, with the columns' docs as comments.
 
     If `query` is given, only the tables that it may mean are opened: reading the footers of a long
     history's files takes time. Landed inputs are there if it names them. The connection can reach no file but
-    the release's and those of its landings. Raises MachineFault where a file is not as it was released.
+    the release's and those of its landings, and what it has spilled itself. Raises MachineFault where a file is not as
+    it was released.
     """
-    import duckdb
-
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
     meant = [table for table in published() if query is None or _may_mean(query, table)]
     seals.require_sound(store, (path for table in meant for path in files.get(table.name, [])))
     # Names in a query are the release's: never variables of this program, or extensions to be fetched.
-    alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
-    with duckdb.connect(config={"memory_limit": "2GB", **alone}) as connection:
-        connection.execute("set TimeZone = 'UTC'")
-        connection.execute("set enable_progress_bar = false")
+    with connected(python_enable_replacements=False, autoinstall_known_extensions=False) as connection:
         for table in meant:
             _view(connection, table, files.get(table.name, []))
         for table, paths in inputs.items():
@@ -137,14 +163,12 @@ def count_differences(store: Store, before: Release, after: Release) -> list[tup
     Returns (table, rows before, rows added, rows removed, rows changed) of every table in either: a row is
     changed if its key is in both and anything else of it differs.
     """
-    import duckdb
-
     found = []
     files = [releases.files_of(store, release) for release in (before, after)]
     for table in published():
         if before.snapshots.get(table.name) == after.snapshots.get(table.name):
             continue
-        with duckdb.connect() as connection:
+        with connected() as connection:
             for name, sides in zip(("before", "after"), files, strict=True):
                 rows_of(connection, table, sides.get(table.name, [])).create_view(f"{name}_rows")
             counts = connection.execute(_difference(table)).fetchone()

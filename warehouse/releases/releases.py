@@ -64,7 +64,7 @@ def history(store: Store) -> list[Release]:
 
 
 def _leave(store: Store, name: str, document: Any) -> None:
-    """Keep what readers can do without: whoever has no right to write reads all the same."""
+    """Keep what readers can do without: where nothing can be written, one reads all the same."""
     with suppress(OSError):
         put_document(store, name, document)
 

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from warehouse.contracts.releases import RELEASES
 from warehouse.releases import links, releases, seals
 from warehouse.releases.catalogue import NAME, make_catalogue
 from warehouse.releases.locations import CACHES, NAMESPACE, location_of
@@ -34,7 +35,7 @@ class Mended:
 def repair(store: Store, damages: list[Damage] | None = None) -> list[Mended]:
     """Mend what is damaged, and return what became of it. The warehouse must be held by this writer."""
     damages = verify(store) if damages is None else damages
-    mended = [*_landings(store, damages), *_releases(store, damages)]
+    mended = [*_landings(store, damages), *_releases(store, damages), *_journal(store, damages)]
     store.files.remove(*CACHES)
     anew = (*CACHES, links.LATEST)
     mended += [Mended(damage.path, "made anew", "") for damage in damages if damage.path.startswith(anew)]
@@ -63,9 +64,9 @@ def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     """Go back to the last release whose metadata are sound, if the current one's are not."""
     paths = [damage.path for damage in damages]
     for path in paths:
-        if path.startswith("tables/") and "/data/" in path:
+        if path.startswith("tables/") and "/data/" in path and not _tells_of_releases(path):
             yield Mended(path, "lost", f"`iosig run --date {Path(path).name[:10]}` makes its day anew.")
-    is_broken = any("/metadata/" in path or path == store.catalogue.name for path in paths)
+    is_broken = any(_tells_of_releases(path) or path == store.catalogue.name for path in paths)
     if not is_broken:
         return
     for seal in reversed(seals.seals(store)):
@@ -77,6 +78,25 @@ def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
             return
         store.files.set_aside(seal)
         yield Mended(seal, "set aside: its release is not sound", "`iosig run` makes it anew.")
+    for lost in (store.tables, store.catalogue):
+        if lost.exists():
+            store.files.set_aside(lost.name)
+    yield Mended(
+        store.catalogue.name, "set aside with all tables: no release is sound", "`iosig run` makes one of the landings."
+    )
+
+
+def _tells_of_releases(path: str) -> bool:
+    """Return whether a file says which files and releases there are."""
+    return "/metadata/" in path or path.startswith(f"tables/{RELEASES.name}/")
+
+
+def _journal(store: Store, damages: list[Damage]) -> Iterator[Mended]:
+    """Set a damaged journal of predictions aside: what was landed of it stays."""
+    name = store.journal.name
+    if any(damage.path == name for damage in damages):
+        aside = store.files.set_aside(name)
+        yield Mended(name, f"set aside as {aside}", "Predictions begin anew; those that landed stay.")
 
 
 def _state(store: Store, seal: str) -> dict[str, str] | None:
@@ -84,11 +104,18 @@ def _state(store: Store, seal: str) -> dict[str, str] | None:
     known = seals.read(store, seal)
     if known is None:
         return None
-    metadata = {name: sealed for name, sealed in known.items() if "/metadata/" in name}
+    earlier = (seals.read(store, each) or {} for each in seals.seals(store) if each < seal)
+    rows = {name: sealed for files in (*earlier, known) for name, sealed in files.items() if _is_row(name)}
+    metadata = rows | {name: sealed for name, sealed in known.items() if "/metadata/" in name}
     if any(problem_of(store, name, sealed) for name, sealed in metadata.items()):
         return None
     documents = [name for name in metadata if name.endswith(".metadata.json")]
     return {name.split("/")[1]: name for name in documents}
+
+
+def _is_row(name: str) -> bool:
+    """Return whether a file holds the row of a release."""
+    return name.startswith(f"tables/{RELEASES.name}/data/")
 
 
 def _go_back(store: Store, state: dict[str, str]) -> None:

@@ -118,6 +118,27 @@ def sealed(store: Store, chosen: Iterable[Release]) -> dict[str, Sealed]:
     return found
 
 
+def damaged_metadata(store: Store) -> tuple[str, str] | None:
+    """Return a file that is not as it was written, and what is wrong, of those that say which files releases have.
+
+    Of metadata files the older ones are not kept: those that the catalogue names must be there.
+    """
+    for seal in reversed(seals(store)):
+        for name, written in (read(store, seal) or {}).items():
+            if "/metadata/" not in name and not name.startswith(f"tables/{RELEASES.name}/"):
+                continue
+            problem = problem_of(store, name, written)
+            if problem and not (name.endswith(".metadata.json") and _is_superseded(store, name)):
+                return name, problem
+    return None
+
+
+def _is_superseded(store: Store, name: str) -> bool:
+    """Return whether the catalogue names another metadata file of the table."""
+    location = metadata_locations(store).get(name.split("/")[1])
+    return location is not None and not location.endswith(f"/{Path(name).name}")
+
+
 def renew(store: Store) -> None:
     """Seal anew the metadata that have been written anew, with all else as it was."""
     for name in seals(store):
@@ -153,11 +174,14 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
 
 
 def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
-    """Return what is wrong with a file, None where it is as it was written."""
+    """Return what is wrong with a file, None where it is as it was written; PermissionError where nobody may look."""
     try:
         found = sealed_now(store, name)
     except FileNotFoundError:
         return "is not there"
+    except PermissionError:
+        # whoever may not look does not know
+        raise
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     if found.byte_count != sealed.byte_count:

@@ -45,6 +45,17 @@ def verify(store: Store, *, is_all: bool = False, told: Told = lambda *_: None) 
     found = list(_of_databases(store))
     if found:
         return found
+    try:
+        return _all_of(store, is_all, told)
+    except Exception:
+        # A reader of damaged metadata may break off in any way: then nothing says which files there are to be.
+        if (damaged := seals.damaged_metadata(store)) is None:
+            raise
+        return [Damage(*damaged, GO_BACK)]
+
+
+def _all_of(store: Store, is_all: bool, told: Told) -> list[Damage]:
+    found: list[Damage] = []
     history = releases.history(store)
     known: Seals = {release.release_id: seals.read(store, seals.seal_of(release)) for release in history}
     for release in history:
@@ -73,6 +84,7 @@ def _of_databases(store: Store) -> Iterator[Damage]:
 
 
 def _problem_of_sqlite(path: Path) -> str | None:
+    path.open("rb").close()
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             (told,) = connection.execute("pragma integrity_check(1)").fetchone()

@@ -14,7 +14,7 @@ from warehouse.contracts import Table, table as contract
 from warehouse.errors import UsageError
 from warehouse.placing import moved_into_place
 from warehouse.releases.links import NO_DAY, members
-from warehouse.releases.reading import comment, list_releases, quoted, selection
+from warehouse.releases.reading import comment, connected, list_releases, quoted, selection
 from warehouse.releases.releases import Release, files_of, published
 from warehouse.store.files import lay_out
 from warehouse.store.store import Store, write_json
@@ -85,16 +85,13 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
     Tables and columns have their docs and units as comments; `release` is the release's own row of `releases`.
     Raises UsageError unless the file's name ends in .duckdb.
     """
-    import duckdb
-
     if target.suffix.lower() != ".duckdb":
         raise UsageError(
             f"A whole release goes to a DuckDB file: let its name end in .duckdb, not {target.name!r}. For plain "
             "Parquet files say --into FOLDER; .parquet and .csv are for one TABLE."
         )
     files = {name: [path.resolve() for path in paths] for name, paths in files_of(store, release).items()}
-    with moved_into_place(target.absolute()) as temporary, duckdb.connect() as connection:
-        connection.execute("set TimeZone = 'UTC'")
+    with moved_into_place(target.absolute()) as temporary, connected() as connection:
         connection.execute(f"attach {quoted(str(temporary))} as made (storage_version '{_STORAGE_VERSION}')")
         connection.execute("use made")
         for table in published():

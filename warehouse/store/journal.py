@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Dtype
 from warehouse.contracts.predictions import PREDICTIONS
-from warehouse.errors import ContractError, InputRefused, UsageError
+from warehouse.errors import ContractError, InputRefused, MachineFault, UsageError
 from warehouse.placing import moved_into_place
 from warehouse.sources.predictions.lines import checked_row
 
@@ -62,6 +62,12 @@ _REMEDIES = {
 }
 
 
+class JournalFault(InputRefused, MachineFault):
+    """A journal that the machine does not let one use, or that is damaged: it was left as it is."""
+
+    exit_code = MachineFault.exit_code
+
+
 @dataclass(frozen=True, slots=True)
 class State:
     """Where to go on with a followed input: a position, which JSON can hold, and what only the follower reads.
@@ -87,7 +93,8 @@ class Range:
 class Journal:
     """One journal, open until it is closed; it is made if there is none.
 
-    Raises InputRefused, and leaves the file as it is, if it is damaged, none of ours, or of a later version.
+    Raises InputRefused, and leaves the file as it is, if it is of a later version; JournalFault if it is damaged, none
+    of ours, or cannot be used.
     """
 
     def __init__(self, path: Path, patience_s: float = 60.0) -> None:
@@ -322,7 +329,7 @@ def _require_ours(path: Path) -> None:
     is_whole = len(header) == _HEADER_BYTES and header.startswith(_MAGIC)
     version, application_id = struct.unpack(">I4xI", header[60:72]) if is_whole else (0, 0)
     if application_id != _APPLICATION_ID:
-        raise InputRefused(
+        raise JournalFault(
             f"{path} is no journal of predictions, or it is damaged.",
             "Move it away, or give the journal another place; it was left as it is.",
         )
@@ -354,7 +361,7 @@ def _refusing(path: Path) -> Iterator[None]:
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise UsageError(f"Another process has kept {path} busy for too long. Try again.") from error
         remedy = _REMEDIES.get(code, "Check the disk and the file.")
-        raise InputRefused(f"The journal {path} cannot be used: {error}.", remedy) from error
+        raise JournalFault(f"The journal {path} cannot be used: {error}.", remedy) from error
 
 
 @contextmanager
@@ -362,7 +369,7 @@ def _refusing_system(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputRefused(
+        raise JournalFault(
             f"The journal {path} cannot be used: {error.strerror or error}.",
             "Check that its folder is there, has room, and that you may write in it.",
         ) from error
@@ -406,7 +413,7 @@ def _loaded(rows: Sequence[tuple[Any, ...]], path: Path) -> pl.DataFrame:
         days = frame.with_columns(pl.col(name).cast(pl.Int32) for name, dtype in schema.items() if dtype == pl.Date)
         return frames.require(days.cast(schema), _TABLE)
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError, ContractError) as error:
-        raise InputRefused(f"The journal {path} is damaged: {error}.", _REMEDIES[sqlite3.SQLITE_CORRUPT]) from error
+        raise JournalFault(f"The journal {path} is damaged: {error}.", _REMEDIES[sqlite3.SQLITE_CORRUPT]) from error
 
 
 def _last(connection: sqlite3.Connection) -> int:
@@ -434,7 +441,7 @@ def _state(path: Path, row: tuple[str, str, bytes]) -> State:
         fault = None if digest == _digest(position, content) else "it is damaged"
         return State(followed_id, json.loads(position), content, fault)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputRefused(f"The journal {path} is damaged: {error}.", _REMEDIES[sqlite3.SQLITE_CORRUPT]) from error
+        raise JournalFault(f"The journal {path} is damaged: {error}.", _REMEDIES[sqlite3.SQLITE_CORRUPT]) from error
 
 
 def _microseconds(instant: datetime) -> int:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from os.path import isdir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,7 +164,7 @@ def land(
     """
     from warehouse.sources.files.opening import content_hash, read_head
 
-    owned = owner(path, named(format_name) if format_name else None) if path.is_dir() else None
+    owned = owner(path, named(format_name) if format_name else None) if isdir(path) else None
     sha256 = content_hash(path, owned[1] if owned else ())
     earlier = _generations(store, sha256)
     if earlier and earlier[-1].row_count() and not replace:

@@ -15,6 +15,7 @@ from flows.steps.checks import hold, verdicts_on
 from flows.steps.pieces import File, Piece
 from warehouse.contracts import frames
 from warehouse.contracts.quality import REJECTS
+from warehouse.errors import MachineFault
 from warehouse.store.store import write_parquet
 
 
@@ -50,7 +51,7 @@ def test_a_child_answers_as_this_process_does(tmp_path: Path) -> None:
         (child,) = children()
         child.kill()
         child.join()
-        with pytest.raises(RuntimeError, match="ended before it answered"):
+        with pytest.raises(MachineFault, match="ended before it answered"):
             executor.begin(tmp_path, there).result()
     assert children() == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import hashlib
 import io
@@ -90,6 +91,16 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 #: what a damaged compressed file raises while it is read
 DAMAGE = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
+#: what is no fault of any file that is read: there is no room, or no more files may be open
+_OF_MACHINE = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+)
+
+
+def raise_of_machine(error: BaseException) -> None:
+    """Raise again what the machine is at fault for, not the file that was read."""
+    if isinstance(error, OSError) and (error.errno in _OF_MACHINE or "temporary directory" in str(error)):
+        raise error
 
 
 @contextmanager
@@ -98,6 +109,7 @@ def refusing_damage(said: str = "The file is damaged", remedy: str = "Fetch or c
     try:
         yield
     except DAMAGE as error:
+        raise_of_machine(error)
         raise InputRefused(f"{said}: {error}.", remedy) from error
 
 
@@ -136,16 +148,31 @@ def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
 def content_hash(path: Path, names: Sequence[str] = ()) -> str:
     """Return the SHA-256 of a file's bytes as they lie on disk, in hex; of its name, if it holds none.
 
-    Of a folder, the files of these names count: the names, sizes and bytes, in the order of the names.
+    Of a folder, the files of these names count: the names, sizes and bytes, in the order of the names. Raises
+    InputRefused for what cannot be read.
     """
     if names:
         return _folder_hash(path, names)
-    if not path.is_file():
-        raise InputRefused("This is no file.", "Give the path of a file, or of a folder of files.")
-    if path.stat().st_size == 0:
-        return hashlib.sha256(path.name.encode("utf-8", "backslashreplace")).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        if not path.is_file():
+            raise InputRefused("This is no file.", "Give the path of a file, or of a folder of files.")
+        if path.stat().st_size == 0:
+            return hashlib.sha256(path.name.encode("utf-8", "backslashreplace")).hexdigest()
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise_of_machine(error)
+        raise unreadable(error) from error
+
+
+def unreadable(error: OSError) -> InputRefused:
+    """Return the refusal of an input that the system does not let one read."""
+    remedy = (
+        "Give this user the right to read it."
+        if isinstance(error, PermissionError)
+        else "Look after its disk, then again."
+    )
+    return InputRefused(f"It cannot be read: {error.strerror}.", remedy)
 
 
 def _folder_hash(folder: Path, names: Sequence[str]) -> str:
@@ -157,6 +184,7 @@ def _folder_hash(folder: Path, names: Sequence[str]) -> str:
                 digest.update(f"{len(name.encode())} {name} {file.tell()} ".encode())
             digest.update(content.digest())
     except OSError as error:
+        raise_of_machine(error)
         raise InputRefused(f"{error.filename} cannot be read: {error.strerror}.", "Check the folder.") from error
     return digest.hexdigest()
 
@@ -180,6 +208,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
                 except UnicodeDecodeError:
                     yield number, None, stripped.decode("utf-8", "backslashreplace")
     except DAMAGE as error:
+        raise_of_machine(error)
         raise damaged_after(number, error) from error
 
 
@@ -190,5 +219,6 @@ def refusing_parquet_damage() -> Iterator[None]:
         yield
     # A panic of the reader is no `Exception`, but it is as much the file's doing.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise_of_machine(error)
         said = (str(error).splitlines() or ["damaged"])[0]
         raise InputRefused(f"The Parquet content cannot be read: {said}.", "Fetch or write the file anew.") from error
