@@ -21,7 +21,7 @@ from warehouse.contracts.polls import FAULTY_POLLS, POLLS
 from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS
 from warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE, REJECTS
 from warehouse.errors import GateFailed
-from warehouse.releases import releases
+from warehouse.releases import locations, releases
 from warehouse.store.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def check_pieces(run: Run, work: Work) -> Iterator[Piece]:
     if not any(piece.is_done(run.store.root) for piece in DECIDED.pieces(run)):
         for table, files in work.files(run).items():
             if table.is_published and table not in _NOT_HELD:
-                yield _check_of(run, table, [file.day for file in files])
+                yield _check_of(run, table, list(dict.fromkeys(file.day for file in files)))
 
 
 def _check_of(run: Run, table: Table, days: Sequence[Day]) -> Piece:
@@ -170,7 +170,7 @@ def _of_older_release(given: Given) -> pl.DataFrame:
         return frames.empty(QUALITY_DAYS)
     dates, place = set(base.dates), releases.files_of(store, base)
     days = {
-        name: sorted({day.isoformat() for path in paths if (day := releases.day_of(path))} & dates)
+        name: sorted({day.isoformat() for path in paths if (day := locations.day_of(path))} & dates)
         for name, paths in place.items()
         if name in {table.name for table in TABLES if table.partition}
     }

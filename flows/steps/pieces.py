@@ -7,7 +7,7 @@ sees the warehouse.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from flows.settings import Settings
-from warehouse.contracts import Table
+from warehouse.contracts import Table, frames
 from warehouse.store import models
+from warehouse.store.buckets import split_parquet
 from warehouse.store.landing import Landing, Part
-from warehouse.store.store import Store, write_json, write_parquet
+from warehouse.store.store import Store, join_parquet, write_json, write_parquet
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,7 +32,7 @@ Day = date | None
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A Parquet file of a table: its path below the warehouse's root, its day if it has one.
+    """A Parquet file of a table: its path below the warehouse's root, its day or bucket if it has one.
 
     is_released: whether it is of the release before, of which days that are computed anew are read too.
     """
@@ -40,6 +41,7 @@ class File:
     path: str
     day: Day = None
     is_released: bool = False
+    bucket: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +123,13 @@ class Given:
         return list(self.dated(table))
 
     def frame(self, table: Table) -> pl.DataFrame:
-        """Read the built files of a table, of which there is at least one."""
-        return pl.read_parquet(self.files(table))
+        """Read the built files of a table; without files it is empty."""
+        return self.scan(table).collect()
+
+    def scan(self, table: Table) -> pl.LazyFrame:
+        """Return the built files of a table, to be read; without files it is empty."""
+        files = self.files(table)
+        return pl.scan_parquet(files) if files else frames.empty(table).lazy()
 
     def released(self, table: Table) -> list[Path]:
         """Return the files of a table in the release before."""
@@ -143,6 +150,14 @@ class Given:
         """Return the one file of a table that the piece writes."""
         (file,) = (file for file in self.piece.writes if file.table == table.name)
         return self.root / file.path
+
+    def join(self, parts: Sequence[Path], table: Table) -> None:
+        """Write the rows of Parquet files as the table's one file, or one a bucket."""
+        if table.bucketed_by is None:
+            join_parquet(parts, table, self.path(table))
+            return
+        own = (file for file in self.piece.writes if file.table == table.name)
+        split_parquet(parts, table, {file.bucket: self.root / file.path for file in own if file.bucket is not None})
 
     def write_days(self, frame: pl.DataFrame, table: Table, *, is_sparse: bool = True) -> None:
         """Write a frame as one file per day, by the table's partition column; a sparse one has none without rows."""

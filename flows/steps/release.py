@@ -31,7 +31,7 @@ def release(run: Run, works: Iterable[Work]) -> Release:
         verdict=gate.decide(pl.read_parquet(run.path(QUALITY, None))),
     )
     built = {
-        table.name: {file.day: run.store.root / file.path for file in files}
+        table.name: {file.day if file.bucket is None else file.bucket: run.store.root / file.path for file in files}
         for work in works
         for table, files in work.files(run).items()
         if table.is_published

@@ -13,7 +13,8 @@ from flows.steps.pieces import Day, File, Given, Piece
 from flows.steps.plan import Plan
 from warehouse.contracts import Table
 from warehouse.contracts.traces import TRACE_JOBS
-from warehouse.releases import releases
+from warehouse.releases import locations, releases
+from warehouse.store.buckets import BUCKET_COUNT
 from warehouse.store.landing import Landing
 from warehouse.store.store import Store
 
@@ -39,19 +40,22 @@ class Run:
         """Return where a day of a table is built, or the whole of it for no day."""
         return self.folder / table.name / f"{day.isoformat() if day else 'undated'}.parquet"
 
-    def file(self, table: Table, day: Day) -> File:
-        """Return the file of a day of a table that is built, or of the whole of it for no day."""
-        return File(table.name, self.place(self.path(table, day)), day)
+    def files(self, table: Table, days: Sequence[Day]) -> list[File]:
+        """Return the files of a table's days, of all of it for no day: those without rows may not be there."""
+        if table.bucketed_by is None:
+            return [File(table.name, self.place(self.path(table, day)), day) for day in days]
+        folder = self.place(self.folder / table.name)
+        return [File(table.name, f"{folder}/{bucket:02}.parquet", bucket=bucket) for bucket in range(BUCKET_COUNT)]
 
     def built(self, table: Table, days: Sequence[Day]) -> list[File]:
         """Return what is built of a table's days: a day without rows may have no file."""
-        return [self.file(table, day) for day in days if self.path(table, day).is_file()]
+        return [file for file in self.files(table, days) if (self.store.root / file.path).is_file()]
 
     def released(self, table: Table) -> list[File]:
         """Return the table's files in the release before; none where it has none."""
         base = self.plan.base
         paths = releases.files_of(self.store, base).get(table.name, []) if base else []
-        return [File(table.name, self.place(path), releases.day_of(path), is_released=True) for path in paths]
+        return [File(table.name, self.place(path), locations.day_of(path), is_released=True) for path in paths]
 
     def live(self, table: Table) -> list[File]:
         """Return a table as it will be: the other days of the release before, and those as they are built."""
@@ -103,7 +107,7 @@ class Work:
         return {table: self._files(run, table, (self.daily or self.days)(run.plan)) for table in self.writes}
 
     def _files(self, run: Run, table: Table, days: Sequence[Day]) -> list[File]:
-        return [run.file(table, day) for day in (days if self.daily or table.partition else (None,))]
+        return run.files(table, days if self.daily or table.partition else (None,))
 
     def pieces(self, run: Run) -> Iterator[Piece]:
         """Yield what is to be done in a run, once the work before is done."""

@@ -60,7 +60,7 @@ def make_signatures(given: Given) -> int:
         for table in _MADE:
             write_parquet(rows[table.name], table, parts[-1] / f"{table.name}.parquet")
     for table in _MADE:
-        join_parquet([part / f"{table.name}.parquet" for part in parts], table, given.path(table))
+        given.join([part / f"{table.name}.parquet" for part in parts], table)
     return count
 
 

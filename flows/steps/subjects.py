@@ -118,7 +118,7 @@ def application_subjects(given: Given) -> Subjects:
     """Return applications, by their signatures of the default method: what they do when alone."""
     signatures = given.frame(SIGNATURES).filter("is_default")
     of_method = pl.col("method").is_in(signatures["method"].unique().implode())
-    points = pl.scan_parquet(given.files(SIGNATURE_POINTS)).filter(of_method).collect()
+    points = given.scan(SIGNATURE_POINTS).filter(of_method).collect()
     subject = ["application_id", "filesystem", "direction"]
     curves = points.sort(*subject, "offset_s").group_by(subject, maintain_order=True).agg(rates="bytes_per_s")
     found = signatures.filter(outcome="extracted").join(curves, on=subject, how="inner").sort(subject)

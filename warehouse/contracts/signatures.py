@@ -88,6 +88,7 @@ SIGNATURE_POINTS = Table(
             "high_bytes_per_s", "real", "The upper edge of the band; NULL where the method gives none.", nullable=True
         ),
     ),
+    bucketed_by="application_id",
 )
 
 SIGNATURE_BURSTS = Table(

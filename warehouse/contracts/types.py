@@ -69,7 +69,8 @@ class Table:
     """One table, declared once: what a row is, which columns tell rows apart, what the columns are.
 
     `partition` names the date column by which the table is rewritten, a day at a time; None means
-    that the whole table is rewritten. `is_published` tables are part of every release.
+    that the whole table is rewritten. `bucketed_by` names the column by whose hash a large table that has no days lies
+    in several files. `is_published` tables are part of every release.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Table:
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     partition: str | None = None
+    bucketed_by: str | None = None
     is_published: bool = True
 
     def column(self, name: str) -> Column:
@@ -86,6 +88,12 @@ class Table:
             if column.name == name:
                 return column
         raise KeyError(f"{self.name} has no column {name}")
+
+    @property
+    def bucket_name(self) -> str:
+        """What the bucket of a row is called: `application_bucket`."""
+        assert self.bucketed_by
+        return f"{self.bucketed_by.removesuffix('_id')}_bucket"
 
     @property
     def column_names(self) -> tuple[str, ...]:

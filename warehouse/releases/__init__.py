@@ -4,10 +4,10 @@
   file beside them.
 - `export` (`export_table`, `write_table`, `write_csv`, `json_text`): Plain files out of a release: Parquet or CSV.
 - `links` (`link_latest`, `members`): `latest/`: the current release as plain files.
-- `locations` (`location_of`, `metadata_locations`): Where the catalogue says that metadata lie.
+- `locations` (`location_of`, `metadata_locations`, `part_of`): Where files lie, and what their names say.
 - `publishing` (`publish`, `rollback`, `complete`, `Draft`): What a run built becomes a release, all tables at once.
 - `reading` (`opened`): Reading a release: DuckDB over its Parquet files, read-only.
-- `releases` (`Release`, `find`, `day_of`, `current`, `published`): Releases: named, immutable sets of snapshots.
+- `releases` (`Release`, `find`, `current`, `published`): Releases: named, immutable sets of snapshots.
 - `relocating` (`relocate`): Metadata name the folder in which a warehouse lies now.
 - `repairing` (`repair`): What is damaged is made anew where it can be, and what is lost is told.
 - `seals` (`seal`, `sealed`): The SHA-256 of every file that a release added.

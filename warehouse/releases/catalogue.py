@@ -25,7 +25,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from warehouse.contracts import Table, arrow, frames
 from warehouse.placing import SyncedStream, make_folder
-from warehouse.releases.locations import NAMESPACE, location_of, metadata_locations, name_of, root_before
+from warehouse.releases.locations import NAMESPACE, Part, location_of, metadata_locations, name_of, named, root_before
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _day_of(file: DataFile) -> date | None:
     return None if days is None else _EPOCH + timedelta(days=days)
 
 
-def adopt(store: Store, table: Table, day: date | None, path: Path, fingerprint: str) -> str | None:
+def adopt(store: Store, table: Table, part: Part, path: Path, fingerprint: str) -> str | None:
     """Bring a built file into the table's own folder and return its location; None where it has no rows.
 
     Whoever wrote the file, and whenever: it is held to the contract once more, so that nothing else is published.
@@ -215,14 +215,14 @@ def adopt(store: Store, table: Table, day: date | None, path: Path, fingerprint:
     if not path.is_file() or not pq.read_metadata(path).num_rows:
         return None
     frames.require_file(path, table)
-    place = data_place(table, day, fingerprint)
+    place = data_place(table, part, fingerprint)
     store.files.take(path, place)
     return f"{location_of(store.root)}/{place}"
 
 
-def data_place(table: Table, day: date | None, fingerprint: str) -> str:
-    """Return where a day of a table lies that a run made, below the warehouse's root."""
-    return f"tables/{table.name}/data/{day.isoformat() if day else 'undated'}-{fingerprint}.parquet"
+def data_place(table: Table, part: Part, fingerprint: str) -> str:
+    """Return where a part of a table lies that a run made, below the warehouse's root."""
+    return f"tables/{table.name}/data/{named(part)}-{fingerprint}.parquet"
 
 
 def tag(catalogue: SqlCatalog, table_name: str, snapshot_id: int, name: str, *, is_current: bool = True) -> None:

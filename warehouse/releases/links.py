@@ -1,6 +1,7 @@
 """`latest/`: the current release as plain Parquet files, for readers that know of no releases.
 
-A folder a table, in it `day=` folders where the table is kept by day. The files are the release's own: nothing is
+A folder a table, in it `day=` folders where the table is kept by day, and `application_bucket=` folders where it is
+spread over buckets. The files are the release's own: nothing is
 copied. `latest` is switched in one step, and nothing that a pattern finds beside it holds another release.
 """
 
@@ -13,8 +14,8 @@ from pathlib import Path
 
 from warehouse.contracts import Table, frames
 from warehouse.placing import make_read_only, moved_into_place
-from warehouse.releases.locations import PLAIN, metadata_locations, name_of
-from warehouse.releases.releases import Release, day_of, files_of, published
+from warehouse.releases.locations import PLAIN, metadata_locations, name_of, part_of
+from warehouse.releases.releases import Release, files_of, published
 from warehouse.store.store import Store, write_parquet
 
 LATEST = "latest"
@@ -107,8 +108,10 @@ def _widened(table: Table, path: Path, made: Path) -> Path:
 
 def place_in(table: Table, path: Path) -> Path:
     """Return where a released file of a table lies in the table's folder."""
+    part = part_of(path)
+    if isinstance(part, int):
+        return Path(f"{table.bucket_name}={part}", path.name)
     if table.partition is None:
         return Path(path.name)
-    day = day_of(path)
-    value = day.isoformat() if day else NO_DAY
+    value = part.isoformat() if part else NO_DAY
     return Path(value if _DAY in table.column_names else f"{_DAY}={value}", path.name)

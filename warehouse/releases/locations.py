@@ -1,15 +1,19 @@
-"""Where the catalogue says that metadata lie, without any Iceberg library."""
+"""Where files of tables lie, and what their names say; where the catalogue says that metadata do."""
 
 from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 
 from warehouse.errors import MachineFault
 from warehouse.store.store import Store
 
 NAMESPACE = "published"
+#: what a data file holds of its table: a day, the rows without one (or all of a table that has none), a bucket
+Part = date | int | None
+_BUCKET, _UNDATED = "bucket-", "undated"
 #: the folder of what was written with each release
 SEALS = "seals"
 #: folders of what is made anew where it is missing
@@ -54,3 +58,23 @@ def root_before(store: Store) -> str | None:
     """Return the location of the folder that the metadata name, None where there are none."""
     found = next(iter(metadata_locations(store).values()), None)
     return found.rsplit("/tables/", 1)[0] if found else None
+
+
+def named(part: Part) -> str:
+    """Return how the name of a part's data file begins."""
+    if isinstance(part, int):
+        return f"{_BUCKET}{part:02}"
+    return part.isoformat() if part else _UNDATED
+
+
+def part_of(path: Path) -> Part:
+    """Return the part of its table that a published data file is."""
+    if path.name.startswith(_BUCKET):
+        return int(path.name.removeprefix(_BUCKET)[:2])
+    return None if path.name.startswith(_UNDATED) else date.fromisoformat(path.name[: len("2018-02-09")])
+
+
+def day_of(path: Path) -> date | None:
+    """Return the day of a published data file, None for one without a day."""
+    part = part_of(path)
+    return None if isinstance(part, int) else part

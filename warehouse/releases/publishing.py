@@ -13,7 +13,7 @@ from warehouse.contracts import table as contract
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import NothingToDo
 from warehouse.releases import links, seals
-from warehouse.releases.locations import location_of
+from warehouse.releases.locations import Part, location_of
 from warehouse.releases.releases import AS_JSON, Release, current, files_of, find, history, published
 from warehouse.store.form import mark_form, require_form
 from warehouse.store.store import Store, cached, put_document, write_parquet
@@ -38,11 +38,11 @@ class Draft:
     verdict: str
 
 
-def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[date | None, Path]]) -> Release:
+def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]) -> Release:
     """Publish built tables as a release, on top of the current one, and return it.
 
-    `built` maps a table to its days' Parquet files; tables that are not named keep their snapshot. All tables change
-    at once, and every one of them has the release's id as a tag.
+    `built` maps a table to the Parquet files of its days or buckets; tables that are not named keep their snapshot.
+    All tables change at once, and every one of them has the release's id as a tag.
     """
     from warehouse.releases.catalogue import adopt, changed_at_once, replace, tag
     from warehouse.releases.relocating import relocate
@@ -54,8 +54,8 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[date | None,
     parent = current(store)
     before = parent.snapshots if parent else {}
     adopted = {
-        name: [adopt(store, contract(name), day, path, draft.fingerprint) for day, path in days.items()]
-        for name, days in built.items()
+        name: [adopt(store, contract(name), part, path, draft.fingerprint) for part, path in parts.items()]
+        for name, parts in built.items()
     }
     snapshots: dict[str, int] = {}
     with changed_at_once(store) as catalogue:
@@ -66,7 +66,7 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[date | None,
                 snapshots[name] = before[name]
                 continue
             is_by_day = table.partition is not None and name in before
-            days = set(built[name]) if is_by_day else None
+            days = {part for part in built[name] if not isinstance(part, int)} if is_by_day else None
             locations = [location for location in adopted.get(name, ()) if location]
             snapshots[name] = replace(catalogue, table, locations, days=days, tag=draft.release_id)
         release = _release(draft, parent, snapshots)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
-from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -141,9 +140,3 @@ def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
             _leave(store, lists[name], found[name])
         catalogue.close()
     return {name: [store.root / place for place in places] for name, places in found.items()}
-
-
-def day_of(path: Path) -> date | None:
-    """Return the day of a published data file, None for one without a day."""
-    start = path.name[: len("2018-02-09")]
-    return None if start.startswith("undated") else date.fromisoformat(start)

@@ -1,5 +1,6 @@
 """What lies in a warehouse's folder: landed inputs, built tables, the journal of what is followed.
 
+- `buckets` (`bucket_of`, `split_parquet`): A large table that has no days lies in several files.
 - `files` (`Files`, `Folder`, `Sealed`): Files by their names: all that a warehouse asks of what keeps them.
 - `form` (`require_form`, `mark_form`): The number of a warehouse's form.
 - `journal` (`Journal`, `State`, `Range`): The journal of what is followed: predictions, and the state to go on from.

@@ -15,11 +15,12 @@ from warehouse.store.files import Busy, Files, Folder
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow.parquet as pq
 
     from warehouse.contracts import Table
 
 DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "data"
-_ROW_GROUP_ROWS = 1 << 20
+ROW_GROUP_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +76,26 @@ def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
     The file is read-only: what is landed or released is replaced as a whole or not at all.
     Raises ContractError, and writes nothing, if the frame differs from the contract.
     """
-    import pyarrow.parquet as pq
-
     from warehouse.contracts import arrow, frames
 
     rows = frames.require(frame, table).to_arrow().cast(arrow.schema(table))
     with moved_into_place(path) as temporary:
-        pq.write_table(
-            rows,
-            temporary,
-            compression="zstd",
-            row_group_size=_ROW_GROUP_ROWS,
-            write_page_checksum=True,
-            use_dictionary=[column.name for column in table.columns if column.dtype in ("text", "date")],
-        )
+        with parquet_writer(temporary, table) as writer:
+            writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
         make_read_only(temporary)
     return path
+
+
+def parquet_writer(path: Path, table: Table) -> pq.ParquetWriter:
+    """Open a Parquet file of a table to be written as all of ours are."""
+    import pyarrow.parquet as pq
+
+    from warehouse.contracts import arrow
+
+    dictionaries = [column.name for column in table.columns if column.dtype in ("text", "date")]
+    return pq.ParquetWriter(
+        path, arrow.schema(table), compression="zstd", use_dictionary=dictionaries, write_page_checksum=True
+    )
 
 
 def join_parquet(
@@ -108,17 +113,14 @@ def join_parquet(
 
     schema = arrow.schema(table)
     with moved_into_place(path) as temporary:
-        dictionaries = [column.name for column in table.columns if column.dtype in ("text", "date")]
-        with pq.ParquetWriter(
-            temporary, schema, compression="zstd", use_dictionary=dictionaries, write_page_checksum=True
-        ) as writer:
+        with parquet_writer(temporary, table) as writer:
             for part in parts:
-                for batch in pq.ParquetFile(part).iter_batches(_ROW_GROUP_ROWS):
+                for batch in pq.ParquetFile(part).iter_batches(ROW_GROUP_ROWS):
                     if kept is None:
-                        writer.write_batch(batch, row_group_size=_ROW_GROUP_ROWS)
+                        writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)
                     elif (rows := kept(frames.widened(pl.DataFrame(batch), table))).height:
                         held = frames.require(rows, table).to_arrow().cast(schema)
-                        writer.write_table(held, row_group_size=_ROW_GROUP_ROWS)
+                        writer.write_table(held, row_group_size=ROW_GROUP_ROWS)
         make_read_only(temporary)
     return path
 

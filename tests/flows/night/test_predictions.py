@@ -27,7 +27,7 @@ from tests.prediction_rows import NO_PERIOD, NOON, job_prediction, prediction
 from warehouse.contracts import frames
 from warehouse.contracts.predictions import PREDICTIONS
 from warehouse.errors import NothingToDo
-from warehouse.releases import releases
+from warehouse.releases import locations, releases
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
 from warehouse.sources.predictions.lines import line_of
@@ -75,7 +75,7 @@ def published(store: Store) -> list[dict[str, Any]]:
 
 
 def files(store: Store, release: Release, table: str = "predictions") -> dict[date | None, Path]:
-    return {releases.day_of(path): path for path in releases.files_of(store, release)[table]}
+    return {locations.day_of(path): path for path in releases.files_of(store, release)[table]}
 
 
 def on(day: int, evaluation: int, followed_id: str = "/a", **changes: Any) -> dict[str, Any]:

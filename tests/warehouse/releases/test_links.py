@@ -13,11 +13,13 @@ import polars as pl
 import pyarrow.dataset as ds
 import pytest
 
-from tests.warehouse.releasing import publish, read
+from tests.sql.given import rows
+from tests.warehouse.releasing import draft, publish, read
 from warehouse.contracts import table
+from warehouse.contracts.signatures import SIGNATURE_POINTS as POINTS
 from warehouse.releases import links, publishing, releases
 from warehouse.store import files
-from warehouse.store.store import Store
+from warehouse.store.store import Store, write_parquet
 
 pytestmark = pytest.mark.slow
 
@@ -59,6 +61,22 @@ def test_a_table_with_a_column_of_that_name_keeps_it(two: Store) -> None:
     expected = sorted(map(str, read(two, release, "quarantine")["day"].to_list()))
     assert sorted(map(str, pl.read_parquet(folder / "**/*.parquet")["day"].to_list())) == expected
     assert sorted(str(day) for day in pd.read_parquet(folder)["day"]) == expected
+
+
+def test_buckets_are_folders(two: Store, tmp_path: Path) -> None:
+    points = {
+        bucket: write_parquet(rows("transforms.signature_points", f"offset_s \n {bucket}.0"), POINTS, tmp_path / name)
+        for bucket, name in ((3, "a"), (12, "b"))
+    }
+    release = publishing.publish(two, draft("third"), {POINTS.name: points | {5: tmp_path / "no rows"}})
+    folder = two.root / "latest" / POINTS.name
+    assert sorted(path.name for path in folder.iterdir()) == ["application_bucket=12", "application_bucket=3"]
+    found = pl.read_parquet(folder).sort("offset_s")
+    assert found.select("offset_s", "application_bucket").rows() == [(3.0, 3), (12.0, 12)]
+    assert pd.read_parquet(folder)["offset_s"].sum() == ds.dataset(folder).to_table()["offset_s"].to_numpy().sum() == 15
+    assert read(two, release, POINTS.name).height == 2
+    fourth = publishing.publish(two, draft("fourth"), {POINTS.name: {12: points[12]}})
+    assert read(two, fourth, POINTS.name)["offset_s"].to_list() == [12.0], "all buckets are made anew"
 
 
 def test_files_are_links_and_carry_units_and_docs(two: Store) -> None:

@@ -20,7 +20,7 @@ from tests.warehouse.releasing import built, draft, keys, on, publish, read
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.samples import APPLICATIONS
 from warehouse.errors import ContractError, NothingToDo, UsageError
-from warehouse.releases import publishing, releases
+from warehouse.releases import locations, publishing, releases
 from warehouse.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -90,7 +90,7 @@ def test_named_days_are_replaced_and_the_others_stay(two: Store) -> None:
     assert keys(two, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
     assert keys(two, first, "jobs", "job_id") == ["80", "81", "90", "run"], "the first stays as it was"
     before, after = (set(releases.files_of(two, release)["jobs"]) for release in (first, second))
-    assert {releases.day_of(path) for path in before & after} == {on(8), None}, "untouched days keep their files"
+    assert {locations.day_of(path) for path in before & after} == {on(8), None}, "untouched days keep their files"
     assert read(two, second, "jobs").schema == read(two, first, "jobs").schema
 
 
@@ -106,7 +106,7 @@ def test_undated_rows_are_replaced_alone_and_days_can_vanish(two: Store) -> None
     third = publish(two, "third", {"jobs": {None: "job_id ended_at \n other ."}})
     assert keys(two, third, "jobs", "job_id") == ["100", "80", "81", "91", "other"]
     files = releases.files_of(two, third)["jobs"]
-    assert sorted(str(releases.day_of(path)) for path in files) == ["2018-02-08", "2018-02-09", "2018-02-10", "None"]
+    assert sorted(str(locations.day_of(path)) for path in files) == ["2018-02-08", "2018-02-09", "2018-02-10", "None"]
     fourth = publish(two, "fourth", {"jobs": {8: "", None: ""}, "poll_days": {8: "", 9: ""}})
     assert keys(two, fourth, "jobs", "job_id") == ["100", "91"]
     assert releases.files_of(two, fourth)["poll_days"] == []

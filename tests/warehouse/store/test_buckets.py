@@ -1,0 +1,83 @@
+"""Buckets: each row's file is told by Iceberg's hash of one column."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.budget import examples
+from tests.sql.given import rows
+from warehouse.contracts import frames
+from warehouse.contracts.signatures import SIGNATURE_POINTS
+from warehouse.store.buckets import BUCKET_COUNT, bucket_of, split_parquet
+from warehouse.store.store import write_parquet
+
+
+def murmur3(content: bytes) -> int:
+    """MurmurHash3 x86_32 with seed 0, as its author states it."""
+    value, whole = 0, len(content) // 4 * 4
+
+    def scrambled(k: int) -> int:
+        k = k * 0xCC9E2D51 & 0xFFFFFFFF
+        return ((k << 15 | k >> 17) & 0xFFFFFFFF) * 0x1B873593 & 0xFFFFFFFF
+
+    for (k,) in struct.iter_unpack("<I", content[:whole]):
+        value ^= scrambled(k)
+        value = ((value << 13 | value >> 19) & 0xFFFFFFFF) * 5 + 0xE6546B64 & 0xFFFFFFFF
+    value ^= scrambled(int.from_bytes(content[whole:], "little")) ^ len(content)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
+        value = (value ^ value >> shift) * factor & 0xFFFFFFFF
+    return value
+
+
+def test_it_is_the_hash_of_the_specification() -> None:
+    # Iceberg table specification, Appendix B: hash of the text "iceberg" is 1210000089
+    assert murmur3(b"iceberg") == 1210000089
+    assert bucket_of(pl.Series(["iceberg"])).to_list() == [1210000089 % BUCKET_COUNT]
+    assert bucket_of(pl.Series([], dtype=pl.String)).to_list() == []
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(st.text(max_size=12), min_size=1, max_size=5))
+def test_of_every_text(texts: list[str]) -> None:
+    values = pl.Series([text.encode("utf-8", "replace").decode() for text in texts])
+    found = bucket_of(values).to_list()
+    assert found == [(murmur3(text.encode()) & 0x7FFFFFFF) % BUCKET_COUNT for text in values]
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> list[Path]:
+    """Two files of points of forty applications."""
+    made = []
+    for part in range(2):
+        lines = (f"a{n}/x/1 {float(second)}" for n in range(part, 40, 2) for second in (0, 1))
+        points = rows("transforms.signature_points", "\n".join(["application_id offset_s", *lines]))
+        made.append(write_parquet(points, SIGNATURE_POINTS, tmp_path / f"{part}.parquet"))
+    return made
+
+
+def test_every_row_is_in_its_bucket_in_order_and_nowhere_else(parts: list[Path], tmp_path: Path) -> None:
+    paths = {bucket: tmp_path / "out" / f"{bucket}.parquet" for bucket in range(BUCKET_COUNT)}
+    split_parquet(parts, SIGNATURE_POINTS, paths)
+    whole = pl.concat(map(pl.read_parquet, parts))
+    whole = whole.with_columns(bucket=bucket_of(whole["application_id"]))
+    for bucket, path in paths.items():
+        expected = whole.filter(bucket=bucket).drop("bucket")
+        assert path.is_file() == (not expected.is_empty())
+        if path.is_file():
+            assert pl.read_parquet(path).equals(expected)
+            assert pl.read_parquet(path).schema == frames.schema(SIGNATURE_POINTS)
+            assert not path.stat().st_mode & 0o222
+
+
+def test_after_an_error_there_is_no_file(parts: list[Path], tmp_path: Path) -> None:
+    paths = {bucket: tmp_path / "out" / f"{bucket}.parquet" for bucket in range(BUCKET_COUNT)}
+    parts[1].chmod(0o644)
+    parts[1].write_bytes(parts[1].read_bytes()[:-40])
+    with pytest.raises(Exception, match="arquet"):
+        split_parquet(parts, SIGNATURE_POINTS, paths)
+    assert list((tmp_path / "out").iterdir()) == []

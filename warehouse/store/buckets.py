@@ -1,0 +1,62 @@
+"""Buckets: a large table that has no days lies in several files, each row's by the hash of one column.
+
+The hash is Iceberg's bucket transform, which every engine knows: (murmur3 of the text's UTF-8 bytes & 2**31 - 1) modulo
+the number of buckets (Iceberg table specification, Appendix B).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.contracts import Table, arrow
+from warehouse.placing import make_read_only, moved_into_place
+from warehouse.store.store import ROW_GROUP_ROWS, parquet_writer
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow.parquet as pq
+
+BUCKET_COUNT = 16
+
+
+def bucket_of(values: pl.Series) -> pl.Series:
+    """Return the bucket, from 0, of each text."""
+    import polars as pl
+    from pyiceberg.transforms import BucketTransform
+    from pyiceberg.types import StringType
+
+    hashed = BucketTransform(BUCKET_COUNT).transform(StringType())
+    known = {value: hashed(value) for value in values.unique().to_list()}
+    return values.replace_strict(known, return_dtype=pl.Int64) if known else pl.Series([], dtype=pl.Int64)
+
+
+def split_parquet(parts: Sequence[Path], table: Table, paths: Mapping[int, Path]) -> None:
+    """Write the rows of Parquet files of a table into a file a bucket, in order, a batch of rows at a time.
+
+    A bucket without rows has no file.
+    """
+    import polars as pl
+    import pyarrow.parquet as pq
+
+    assert table.bucketed_by
+    schema = arrow.schema(table)
+    writers: dict[int, pq.ParquetWriter] = {}
+    with ExitStack() as files:
+        for part in parts:
+            for batch in pq.ParquetFile(part).iter_batches(ROW_GROUP_ROWS):
+                rows = pl.DataFrame(batch)
+                buckets = bucket_of(rows[table.bucketed_by])
+                for bucket in buckets.unique(maintain_order=True).to_list():
+                    if bucket not in writers:
+                        writers[bucket] = _begun(files, paths[bucket], table)
+                    own = rows.filter(buckets == bucket).to_arrow().cast(schema)
+                    writers[bucket].write_table(own, row_group_size=ROW_GROUP_ROWS)
+
+
+def _begun(files: ExitStack, path: Path, table: Table) -> pq.ParquetWriter:
+    temporary = files.enter_context(moved_into_place(path))
+    files.callback(make_read_only, temporary)
+    return files.enter_context(parquet_writer(temporary, table))
