@@ -71,6 +71,14 @@ def of_release(store: Store, release: Release) -> Path:
     return build(rows, about, store.data_docs)
 
 
+def complete(store: Store) -> None:
+    """Write the pages of the current release where a run that was killed after it has left those of an older one."""
+    release, index = releases.current(store), store.data_docs / "index.html"
+    is_told = release and index.is_file() and release.release_id in index.read_text(encoding="utf-8")
+    if release and not is_told:
+        of_release(store, release)
+
+
 def of_refusal(store: Store, quality: pl.DataFrame) -> Path:
     """Write the pages of a run that was refused, apart from those of the release that stays; return their index."""
     history = releases.history(store)[::-1]

@@ -19,9 +19,9 @@ from prefect.states import Completed
 
 from flows.night.order import STEPS, Night, Step, land_new, open_night
 from flows.settings import Settings, load
+from flows.steps import release as releasing
 from flows.steps.plan import Plan, make_plan
 from warehouse.errors import NothingToDo
-from warehouse.releases import publishing
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store, locked
@@ -42,7 +42,7 @@ def land(store: Store, settings: Settings) -> int:
 def plan_run(store: Store, settings: Settings, since: date | None, until: date | None) -> Plan | None:
     """Find what is stale; None if nothing is."""
     try:
-        publishing.complete(store)
+        releasing.complete(store)
         return make_plan(store, settings, since, until)
     except NothingToDo as nothing:
         get_run_logger().info("%s", nothing)

@@ -30,7 +30,6 @@ from flows.steps import (
 )
 from flows.steps.pieces import Done
 from flows.steps.run import Run, Work
-from warehouse.releases import publishing
 from warehouse.releases.releases import Release
 from warehouse.store import landing
 from warehouse.store.store import Store, locked
@@ -138,7 +137,7 @@ def run_inline(
     for arrival in land_new(store, settings):
         clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.name).name}", arrival.row_count)
     with locked(store):
-        publishing.complete(store)
+        releasing.complete(store)
         night = open_night(store, settings, planning.make_plan(store, settings, since, until), executor)
         for step in STEPS:
             for piece in night.do(step):

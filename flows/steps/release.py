@@ -13,6 +13,7 @@ from warehouse.contracts.quality import QUALITY
 from warehouse.releases import publishing
 from warehouse.releases.publishing import Draft
 from warehouse.releases.releases import Release
+from warehouse.store.store import Store
 
 
 def release(run: Run, works: Iterable[Work]) -> Release:
@@ -40,3 +41,11 @@ def release(run: Run, works: Iterable[Work]) -> Release:
     docs.of_release(run.store, published)
     shutil.rmtree(run.folder, ignore_errors=True)
     return published
+
+
+def complete(store: Store) -> None:
+    """Leave what belongs to the current release, where a run was killed right after it."""
+    from expectations import docs
+
+    publishing.complete(store)
+    docs.complete(store)

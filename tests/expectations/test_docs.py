@@ -14,9 +14,11 @@ import pytest
 from expectations import docs
 from expectations.docs import About
 from expectations.suites import Severity
+from tests.warehouse.releasing import publish
 from warehouse.contracts import frames
 from warehouse.contracts.quality import QUALITY
 from warehouse.releases.releases import Release
+from warehouse.store.store import Store
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> &amp; \"'$styling ${x}{{ 7 * 7 }}"
 
@@ -210,3 +212,21 @@ def test_docs_are_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     docs.build(quality(FOUND[0]), ABOUT, tmp_path / "docs")
     assert {path.name for path in index.parent.iterdir()} == {"index.html", "ticks.html"}
     assert [path.name for path in tmp_path.iterdir()] == ["docs"]
+
+
+@pytest.mark.slow
+def test_the_pages_of_a_release_whose_run_was_killed_before_them_are_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    docs.complete(store)
+    assert not store.data_docs.exists()
+    first = publish(store, "first", {"jobs": {9: "job_id \n 1"}})
+    docs.complete(store)
+    index = store.data_docs / "index.html"
+    assert first.release_id in index.read_text()
+    second = publish(store, "second", {"jobs": {9: "job_id \n 2"}})
+    docs.complete(store)
+    assert second.release_id in index.read_text()
+    monkeypatch.setattr(docs, "build", None)
+    docs.complete(store)
