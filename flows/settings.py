@@ -45,6 +45,13 @@ def _with_group(pattern: str) -> str:
 Pattern = Annotated[str, AfterValidator(_with_group)]
 
 
+def _memory(text: str) -> str:
+    """Return an amount of memory as DuckDB reads it, or raise ValueError if it is none."""
+    if not re.fullmatch(r"\s*\d+(\.\d+)?\s*([KMGT]i?B|B|%)\s*", text, re.IGNORECASE):
+        raise ValueError(f"must be an amount of memory, as 4GB or 512MB: {text!r}")
+    return text
+
+
 def _positive(values: dict[str, float]) -> dict[str, float]:
     """Return rates by name, or raise ValueError if one of them is none."""
     wrong = [name for name, value in values.items() if not 0 < value < float("inf")]
@@ -228,7 +235,9 @@ class ScheduleSettings(_Section):
 class EngineSettings(_Section):
     """What a run may take of the machine."""
 
-    memory_limit: str = Field("1GB", description="DuckDB's memory; beyond it, it spills to disk")
+    memory_limit: Annotated[str, AfterValidator(_memory)] = Field(
+        "1GB", description="DuckDB's memory; beyond it, it spills to disk"
+    )
     worker_count: int | None = Field(
         None, ge=1, description="processes that make signatures; as many as there are cores if not given"
     )

@@ -33,6 +33,10 @@ _BY_ERRNO = {
 _MEMORY = "There is not enough memory. Raise `memory_limit` of [engine] in the settings, or the machine's own limit."
 _THREADS = "No more threads or processes can be started. Raise the limits (`ulimit -u`, `ulimit -v`), and run again."
 _WORKER = "A process that had a part of the work ended before it answered; the memory may be short. Run again."
+_NO_SERVER = (
+    "Prefect's temporary server did not start; it may have no folder to write in. Set PREFECT_HOME to one, start a "
+    "server (`prefect server start`), or run with --inline."
+)
 _LIBRARIES = (
     "duckdb", "_duckdb", "pyarrow", "polars", "pyiceberg", "fastavro", "sqlite3", "sqlalchemy", "json",
 )  # fmt: skip
@@ -77,8 +81,12 @@ def _of_one(error: BaseException, root: Path) -> MachineFault | None:
         return MachineFault(_MEMORY)
     if type(error).__name__ == "BrokenProcessPool":
         return MachineFault(_WORKER)
+    if isinstance(error, ImportError) and "failed to map segment" in str(error):
+        return MachineFault(_MEMORY)
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
         return MachineFault(_THREADS)
+    if isinstance(error, RuntimeError) and "ephemeral Prefect API server" in str(error):
+        return MachineFault(_NO_SERVER)
     if isinstance(error, OSError) and error.errno is not None:
         return _of_errno(error.errno, _place(error, root), root, str(error))
     if library in _SERVERS:

@@ -75,6 +75,15 @@ def _end_printing() -> None:
         raise MachineFault(f"What is printed cannot be written: {error.strerror}.") from error
 
 
+def _fault_of(error: Exception, root: Path) -> MachineFault | None:
+    try:
+        from flows.command.faults import machine_fault
+    except (ImportError, OSError, MemoryError):
+        # where it cannot even be loaded what tells faults apart
+        return MachineFault("There is not enough memory. Raise the machine's limit (`ulimit -v`), and run again.")
+    return machine_fault(error, root)
+
+
 class _Lazy(click.Group):
     """A group whose subcommands are imported when they are called."""
 
@@ -94,9 +103,7 @@ class _Lazy(click.Group):
         except (click.exceptions.Exit, click.Abort, click.ClickException, IosigError, BrokenPipeError):
             raise
         except Exception as error:
-            from flows.command.faults import machine_fault
-
-            fault = machine_fault(error, ctx.params["warehouse"])
+            fault = _fault_of(error, ctx.params["warehouse"])
             if fault is None:
                 raise
             raise fault from error

@@ -69,14 +69,15 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
     anew. Damaged landings are set aside, so that their inputs can be landed again.
     """
     from flows.command.printing import show, show_json
-    from warehouse.releases.repairing import repair
-    from warehouse.store.form import require_form
+    from warehouse.releases.repairing import Mended, repair
+    from warehouse.store.form import mend_form, require_form
     from warehouse.store.store import locked
 
     store = _existing(obj[0])
-    require_form(store)
     with locked(store):
-        mended = repair(store, _verified(store, is_all=False))
+        mended = [Mended("form.json", "made anew", "")] if mend_form(store) else []
+        require_form(store)
+        mended += repair(store, _verified(store, is_all=False))
     if as_json:
         show_json([asdict(each) for each in mended])
     elif not mended:

@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault
 from warehouse.releases import links, releases, seals
 from warehouse.releases.locations import CACHES, metadata_locations, name_of
@@ -94,13 +95,14 @@ def _problem_of_sqlite(path: Path) -> str | None:
 
 
 def _of_current(store: Store, history: list[Release], known: Seals) -> set[str]:
-    """Return the names of the current release's files, of what it added, and of every landing's manifest."""
+    """Return the names of the current release's files, of what it added, and of all manifests and releases' rows."""
     if not history:
         return set()
     paths = [path for files in releases.files_of(store, history[-1]).values() for path in files]
-    landed = {name for files in known.values() for name in files or () if name.startswith("landed/")}
+    of_all = ("landed/", f"tables/{RELEASES.name}/data/")
+    kept = {name for files in known.values() for name in files or () if name.startswith(of_all)}
     names = {path.relative_to(store.root).as_posix() for path in paths}
-    return names | landed | (known[history[-1].release_id] or {}).keys()
+    return names | kept | (known[history[-1].release_id] or {}).keys()
 
 
 def _is_to_be_there(store: Store, name: str, current: set[str]) -> bool:

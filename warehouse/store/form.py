@@ -5,21 +5,38 @@
 
 from __future__ import annotations
 
-from warehouse.errors import UsageError
+from warehouse.errors import MachineFault, UsageError
 from warehouse.store.store import Store, document, put_document
 
 FORM = 2
 #: the first version of iosig that reads this form
 READ_BY = "0.2"
 _FILE = "form.json"
+#: what every landing of form 2 leaves, and none of form 1
+_SINCE_2 = "landing.sequence"
 
 
 def form_of(store: Store) -> int | None:
-    """Return the form of what lies in a warehouse; None where nothing does."""
+    """Return the form of what lies in a warehouse; None where nothing does. MachineFault where nothing tells it."""
     known = document(store, _FILE)
-    if known is not None:
+    if known is None and store.files.mark(_SINCE_2):
+        raise MachineFault(f"{store.root / _FILE} is not there. `iosig repair` makes it anew.")
+    if known is None:
+        return 1 if store.exists else None
+    try:
         return int(known["form"])
-    return 1 if store.exists else None
+    except (KeyError, TypeError, ValueError) as error:
+        raise MachineFault(f"{store.root / _FILE} is damaged. `iosig repair` makes it anew.") from error
+
+
+def mend_form(store: Store) -> bool:
+    """Note the form anew where its note is damaged or gone, which form 1 does not have; return whether it was."""
+    try:
+        form_of(store)
+    except MachineFault:
+        put_document(store, _FILE, {"form": FORM, "read_by": READ_BY})
+        return True
+    return False
 
 
 def require_form(store: Store) -> None:

@@ -6,10 +6,12 @@ import errno
 import os
 import shutil
 import sqlite3
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import httpx
 import pyarrow as pa
 import pytest
 
@@ -39,12 +41,23 @@ ROOT = Path("/data/iosig")
         (duckdb.IOException('Could not write file "/data/iosig/b.tmp": No space left on device'), "no space is left"),
         (duckdb.InvalidInputException("No magic bytes in '/data/iosig/tables/b.parquet'"), "b.parquet cannot be read"),
         (pa.ArrowInvalid("Could not open Parquet input source '/data/iosig/c.parquet': torn"), "c.parquet cannot be"),
+        (OSError(errno.EFBIG, "File too large", "/data/iosig/x"), "/data/iosig/x: it may not grow so large"),
+        (OSError(errno.ENOSPC, "[Errno 28] Failed to write '/mnt/a b.csv'"), "/mnt/a b.csv: no space is left"),
+        (OSError("could not open '/data/iosig/tables/c.parquet' (os error 13)"), "c.parquet: there is no right"),
+        (FileNotFoundError(errno.ENOENT, "Failed to open '/data/iosig/tables/d.avro'. Detail"), "d.avro is not there"),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "ulimit -u"),
+        (RuntimeError("can't start new thread"), "ulimit -u"),
+        (ImportError("libarrow.so: failed to map segment from shared object"), "not enough memory"),
+        (BrokenProcessPool("A process in the process pool was terminated abruptly"), "ended before it answered"),
+        (httpx.ConnectError("All connection attempts failed"), "The Prefect server does not answer"),
+        (sqlite3.OperationalError("unable to open database file"), "no right"),
         (sqlite3.OperationalError("attempt to write a readonly database"), "no right"),
         (sqlite3.OperationalError("database or disk is full"), "no space is left"),
         (sqlite3.DatabaseError("database disk image is malformed"), "holds a database that is damaged"),
     ],
 )
-def test_faults_of_the_machine_are_sentences(error: BaseException, told: str) -> None:
+def test_faults_of_the_machine_are_sentences(error: BaseException, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
     fault = machine_fault(error, ROOT)
     assert isinstance(fault, MachineFault)
     assert told in str(fault)
@@ -63,6 +76,12 @@ def test_faults_of_the_machine_are_sentences(error: BaseException, told: str) ->
 )
 def test_bugs_stay_bugs(error: Exception) -> None:
     assert machine_fault(error, ROOT) is None
+
+
+def test_what_a_fault_came_of_tells_too() -> None:
+    error = KeyError("x")
+    error.__cause__ = OSError(errno.ENOSPC, "No space left on device", "/data/iosig/x")
+    assert "no space is left" in str(machine_fault(error, ROOT))
 
 
 # ---- through the command
@@ -106,3 +125,27 @@ def test_a_damaged_released_file_is_refused_by_name(how: str, cli: Cli, checked_
     code, out, _ = cli("--warehouse", root, "verify")
     assert code == 6
     assert path.name in out
+
+
+@pytest.mark.parametrize("content", [None, b"{torn", b"{}", b"[]"])
+def test_a_form_that_nothing_tells_is_made_anew_by_repair(content: bytes | None, cli: Cli, site: Store) -> None:
+    path = site.root / "form.json"
+    known = path.read_bytes()
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    code, _, err = cli("--warehouse", site.root, "releases")
+    assert code == 6
+    assert f"{path} is" in err
+    assert "iosig repair" in err
+    code, out, err = cli("--warehouse", site.root, "repair")
+    assert (code, path.read_bytes()) == (0, known), err
+    assert "form.json" in out
+    assert cli("--warehouse", site.root, "releases")[0] == 0
+
+
+def test_an_amount_of_memory_that_is_none_is_refused(cli: Cli, site: Store) -> None:
+    (site.root / "iosig.toml").write_text('[engine]\nmemory_limit = "plenty"\n')
+    code, _, err = cli("--warehouse", site.root, "run", "--inline")
+    assert code == 2
+    assert "engine.memory_limit" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -229,3 +230,32 @@ def test_comments_survive_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
         reading._view(connection, quoted, [])
         found = connection.sql("select comment from duckdb_views() where view_name = 'stale_days'").fetchall()
     assert found == [("one row per 'day'; drop",)]
+
+
+MUCH = (
+    "select max(h) from (select hash(i) as h, row_number() over (order by hash(i)) as n from range(3_000_000) as t(i))"
+)
+
+
+def test_what_exceeds_the_memory_is_spilled_into_a_folder_of_its_own(
+    store: Store, first: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MEMORY_LIMIT", "60MB")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "other.csv").write_text("a\n1\n")
+    query = f"select n % 2, count(*), max(h) from ({MUCH.replace('max(h)', 'h, n')}) group by 1 order by 1"
+    with opened(store, first) as connection:
+        (folder,) = tmp_path.glob("iosig-query-*")
+        assert folder.stat().st_mode & 0o077 == 0
+        assert len(connection.sql(query).fetchall()) == 2
+        for text in (f"from '{tmp_path}/other.csv'", f"from '{folder}/../other.csv'", f"from glob('{tmp_path}/*')"):
+            with pytest.raises(duckdb.PermissionException):
+                connection.sql(text).fetchall()
+        with pytest.raises(duckdb.Error):
+            connection.execute("set temp_directory = '/tmp'")
+    assert [path.name for path in tmp_path.iterdir()] == ["other.csv"]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with opened(store, first) as connection:
+        assert connection.sql("select count(*) from jobs").fetchall() == [(4,)]
+        with pytest.raises(duckdb.OutOfMemoryException):
+            connection.sql(query).fetchall()

@@ -171,3 +171,41 @@ def test_all_that_is_damaged_is_kept_aside(sound: Store) -> None:
     assert (sound.root / "damaged" / "catalogue.sqlite").read_bytes() == content
     shutil.rmtree(sound.root / "damaged")
     assert verify(sound) == []
+
+
+def test_metadata_that_no_cache_stands_in_for_are_found_and_mended(sound: Store) -> None:
+    sound.files.remove("release_index", "snapshot_files")
+    (path,) = sound.tables.glob(f"releases/metadata/{hint(sound, 'releases')}.metadata.json")
+    path.write_bytes(path.read_bytes()[:500])
+    (damage,) = verify(sound)
+    assert sound.root / damage.path == path
+    assert repair(sound)[-1].outcome.startswith("goes back to release 2018-02-09-")
+    assert verify(sound) == []
+    assert len(releases.history(sound)) == 1
+
+
+def test_where_no_release_is_sound_all_is_set_aside_and_a_new_history_can_begin(sound: Store) -> None:
+    (first,) = (
+        path
+        for path in sound.tables.glob("releases/data/*")
+        if path.name in str(seals.sealed(sound, releases.history(sound)[:1]))
+    )
+    flipped(first, 40)
+    mended = repair(sound)
+    assert [(each.path, each.outcome) for each in mended][-1] == (
+        "catalogue.sqlite",
+        "set aside with all tables: no release is sound",
+    )
+    assert releases.history(sound) == []
+    assert (sound.root / "damaged" / "tables" / "jobs").is_dir()
+    publish(sound, "again", {"jobs": {9: "job_id \n 91"}})
+    assert keys(sound, releases.find(sound, None), "jobs", "job_id") == ["91"]
+    assert verify(sound, is_all=True) == []
+
+
+def test_a_damaged_journal_is_set_aside(sound: Store) -> None:
+    sound.journal.write_bytes(b"no journal")
+    assert [damage.path for damage in verify(sound)] == ["predictions.sqlite"]
+    assert [each.outcome for each in repair(sound)] == ["set aside as damaged/predictions.sqlite"]
+    assert verify(sound) == []
+    assert (sound.root / "damaged" / "predictions.sqlite").read_bytes() == b"no journal"
