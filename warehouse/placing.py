@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 #: what fails a write, of which the system does not say to which file
 _UNNAMED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -67,6 +68,18 @@ def synced(path: Path) -> None:
 
 class SyncedStream(io.FileIO):
     """A file whose bytes and name are on disk once it is closed."""
+
+    def write(self, content: Any) -> int:
+        """Write all of the content: where a disk gets full, the system writes a part of it and says no more."""
+        left = memoryview(content).cast("B")
+        count = len(left)
+        try:
+            while left:
+                left = left[super().write(left) :]
+        except OSError as error:
+            error.filename = str(self.name)
+            raise
+        return count
 
     def close(self) -> None:
         """Close the file, its bytes and name on disk."""

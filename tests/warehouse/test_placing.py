@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from warehouse.placing import make_read_only, moved_into_place, sweep_temporaries
+from warehouse.placing import SyncedStream, make_read_only, moved_into_place, sweep_temporaries
 
 
 class Killed(BaseException):
@@ -110,3 +113,29 @@ def test_read_only_gives_nobody_a_right(tmp_path: Path, mode: int, left: int) ->
     path.chmod(mode)
     make_read_only(path)
     assert path.stat().st_mode & 0o777 == left
+
+
+@pytest.fixture
+def little_room() -> Iterator[None]:
+    """Let no file grow beyond 100 bytes: what is beyond is written in part first, as on a disk that gets full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("little_room")
+def test_a_stream_never_writes_a_part_in_silence(tmp_path: Path) -> None:
+    with SyncedStream(tmp_path / "whole", "xb") as file:
+        assert file.write(b"x" * 100) == 100
+    with pytest.raises(OSError, match="File too large") as told, SyncedStream(tmp_path / "part", "xb") as file:
+        file.write(b"x" * 101)
+    assert (told.value.errno, told.value.filename) == (errno.EFBIG, str(tmp_path / "part"))
+
+
+@pytest.mark.usefixtures("little_room")
+def test_a_place_is_named_that_is_full(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="File too large") as told, moved_into_place(tmp_path / "file") as temporary:
+        temporary.write_bytes(b"x" * 101)
+    assert told.value.filename == str(tmp_path / "file")
+    assert lying_in(tmp_path) == []
