@@ -96,15 +96,15 @@ def damaged(pattern: str, how: Callable[[Path], object] = _torn, *, is_cached: b
 
 
 def without_right(pattern: str, mode: int) -> Happens:
-    """Take rights from what matches a pattern."""
+    """Take rights from what matches a pattern; from the warehouse itself for none."""
 
     @contextmanager
     def happens(root: Path) -> Iterator[Machine]:
-        before = {path: path.stat().st_mode for path in sorted(root.glob(pattern), reverse=True) or [root]}
+        before = {path: path.stat().st_mode for path in (sorted(root.glob(pattern)) if pattern else [root])}
         for path in before:
             path.chmod(mode)
         yield USER
-        for path, known in reversed(before.items()):
+        for path, known in before.items():
             path.chmod(known)
 
     return happens
@@ -203,7 +203,6 @@ LONG = (
     Fault("landed Parquet gone", damaged("landed/*/polls*.parquet", Path.unlink), ANEW, r"landed/.*`iosig verify`"),
     Fault("catalogue emptied", damaged("catalogue.sqlite", lambda path: path.write_bytes(b"")), SQL, "names no table"),
     Fault("metadata gone", damaged(_METADATA, Path.unlink, is_cached=False), SQL, rf"metadata\.json {_NOT_AS_WRITTEN}"),
-    Fault("metadata flipped", damaged(_METADATA, _flipped, is_cached=False), SQL, rf"metadata\.json {_NOT_AS_WRITTEN}"),
     *(
         Fault(
             f"{name} {how.__name__.strip('_')}",
@@ -229,7 +228,7 @@ LONG = (
     ),
     Fault("no right to read a manifest", without_right("landed/*/*.json", 0), RUN, rf"landing\.json{_NO_RIGHT}", True),
     Fault("no right to read a release", without_right("tables/job_io/data/*", 0), SQL, rf"\.parquet{_NO_RIGHT}", True),
-    Fault("no right to read the warehouse", without_right(".", 0), ("releases",), _NO_RIGHT, True),
+    Fault("no right to read the warehouse", without_right("", 0), ("releases",), _NO_RIGHT, True),
     Fault("no right to write", without_right("*", 0o555), ANEW, _NO_RIGHT, True),
     Fault("read-only", cannot_be_written, ANEW, _READ_ONLY, True),
     Fault("read-only", cannot_be_written, ("repair",), _READ_ONLY),
