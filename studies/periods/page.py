@@ -11,6 +11,7 @@ from studies.periods.running import Results, example
 from studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, example_settings
 from studies.periods.semi_synthetic import NoiseParams, PhaseParams
 from studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, statements
+from studies.periods.unseen_page import unseen_blocks, unseen_tables
 
 _ERRORS: dict[Experiment, str] = {
     "compute_time": "How long compute phases are",
@@ -25,23 +26,31 @@ def document(results: Results) -> dict[str, object]:
     """Return the results as plain values."""
     params = results.params
     names = [method.name for method in results.methods]
+    is_traced = not results.answers.is_empty()
     return {
         "trace_count": params.trace_count,
         "draw_count": params.draw_count,
         "seed": params.seed,
         "methods": {method.name: method.doc for method in results.methods},
-        "highest_alarm_ratios": alarm_summary(results).to_dicts(),
-        "errors": error_summary(results).to_dicts(),
+        "highest_alarm_ratios": alarm_summary(results).to_dicts() if is_traced else [],
+        "errors": error_summary(results).to_dicts() if is_traced else [],
         "statements": [
             {"of": words, "paper": stated, "found": dict(zip(names, found, strict=True))}
-            for words, stated, found in statements(results)
+            for words, stated, found in (statements(results) if is_traced else ())
         ],
         "alarms": results.alarms.to_dicts(),
+        "unseen": results.unseen.to_dicts(),
     }
 
 
 def tables(results: Results) -> Iterator[tuple[str, Table]]:
     """Yield titles and tables for a terminal."""
+    if not results.answers.is_empty():
+        yield from _trace_tables(results)
+    yield from unseen_tables(results.unseen)
+
+
+def _trace_tables(results: Results) -> Iterator[tuple[str, Table]]:
     rows = [(row["method"], *(digits(row[kind]) for kind in KINDS)) for row in alarm_summary(results).to_dicts()]
     yield "False alarms [%]: the highest rate of each kind of noise", Table(("method", *KINDS), rows)
     errors, shares, columns = [], [], ("method", *GROUPS.values())
@@ -102,6 +111,7 @@ def blocks(results: Results) -> Iterator[Block]:
     yield Figure("False alarms", "alarms", partial(figures.draw_alarms, results.alarms))
     yield Table(("noise", *names), list(_alarm_rows(results)))
     yield "Rates with the interval (Clopper and Pearson's) that holds the true one with 95 % confidence."
+    yield from unseen_blocks(results.unseen)
     yield "## How the traces are made"
     examples = [(words, example(setting, params.seed)) for words, setting in example_settings().items()]
     yield Figure("Examples", "traces", partial(figures.draw_examples, examples, SAMPLING_HZ))

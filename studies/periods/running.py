@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from scipy.stats import binomtest
 
+from studies.periods import PARTS, unseen
 from studies.periods.methods import METHODS, Method, Sampling
 from studies.periods.scenarios import SAMPLING_HZ, Null, Setting, nulls, settings
 from studies.periods.semi_synthetic import Applications, Library, applications, library
@@ -34,13 +35,20 @@ class StudyParams:
     """How much is drawn.
 
     trace_count: of each setting (section III-A: 100). draw_count: signals of each noise. worker_count: processes, as
-    many as there are cores if None; the results are the same for any.
+    many as there are cores if None; the results are the same for any. unseen_count: of each kind of signals on which
+    nothing was set. parts: which results are wanted, all if there are none.
     """
 
     trace_count: int = 100
     draw_count: int = 1000
     seed: int = 0
     worker_count: int | None = None
+    unseen_count: int = 100
+    parts: tuple[str, ...] = ()
+
+    def wants(self, part: str) -> bool:
+        """Return whether a result is wanted."""
+        return part in (self.parts or PARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +59,15 @@ class Results:
     period_s, error_ratio, confidence, false_alarm_probability, sigma_vol, sigma_time, periodicity_score, r_io,
     true_io_ratio; NULL where there is no answer. alarms: a row for each noise and method: kind, noise, method,
     draw_count, alarm_count, alarm_ratio, and low_ratio and high_ratio, the interval (Clopper and Pearson's) that holds
-    the true rate with 95 % confidence.
+    the true rate with 95 % confidence. unseen: what is counted of signals on which nothing was set, with the columns of
+    `unseen.with_rates`.
     """
 
     params: StudyParams
     methods: tuple[Method, ...]
     answers: pl.DataFrame
     alarms: pl.DataFrame
+    unseen: pl.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +96,29 @@ def study(
     """Draw the traces of all settings and all noise, ask the methods, and return their answers in order."""
     # the noise first, of which a piece takes longest
     silent = list(_pieces(nulls() if noises is None else noises, params.draw_count, DRAW_CHUNK, params.seed, methods))
-    drawn = _pieces(settings() if traced is None else traced, params.trace_count, TRACE_CHUNK, params.seed, methods)
-    found = worked(_work, [*silent, *drawn], params.worker_count, told)
-    alarms, answers = found[: len(silent)], found[len(silent) :]
-    return Results(params, tuple(methods), _joined(answers), _with_rates(_joined(alarms)))
+    drawn = list(
+        _pieces(settings() if traced is None else traced, params.trace_count, TRACE_CHUNK, params.seed, methods)
+    )
+    if not params.wants("traces"):
+        silent, drawn = [], []
+    others = list(_unseen(params, methods))
+    pieces: list[_Piece | unseen.Piece] = [*silent, *drawn, *others]
+    found = worked(_work, pieces, params.worker_count, told)
+    alarms, rest = found[: len(silent)], found[len(silent) :]
+    answers, counts = rest[: len(drawn)], rest[len(drawn) :]
+    rates = unseen.with_rates(unseen.summed(counts))
+    return Results(params, tuple(methods), _joined(answers), _with_rates(_joined(alarms)), rates)
+
+
+def _unseen(params: StudyParams, methods: Sequence[Method]) -> Iterator[unseen.Piece]:
+    """Yield the work on signals on which nothing was set: by the default method alone where there are very many."""
+    count, seed = params.unseen_count, params.seed
+    if params.wants("rhythms"):
+        yield from unseen.rhythm_pieces(count, seed, methods)
+    if params.wants("memoryless"):
+        yield from unseen.memoryless_pieces(count, seed, methods[:1])
+    if params.wants("traps"):
+        yield from unseen.trap_pieces(count, seed, methods[:1])
 
 
 def _pieces(
@@ -100,7 +129,9 @@ def _pieces(
             yield _Piece(subject, place, number, min(chunk, count - first), seed, tuple(methods))
 
 
-def _work(piece: _Piece) -> pl.DataFrame:
+def _work(piece: _Piece | unseen.Piece) -> pl.DataFrame:
+    if isinstance(piece, unseen.Piece):
+        return unseen.counted(piece)
     return (
         _trace_rows(piece, piece.subject) if isinstance(piece.subject, Setting) else _alarm_rows(piece, piece.subject)
     )

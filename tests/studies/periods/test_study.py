@@ -18,6 +18,7 @@ from studies.periods.running import Results, StudyParams, interval, searched, st
 from studies.periods.scenarios import COMPUTE_S, NULL_SAMPLE_COUNT, Null, Setting, nulls, settings
 from studies.periods.semi_synthetic import ApplicationParams
 from studies.periods.summary import STATEMENTS, alarm_summary, error_summary, statements
+from studies.periods.unseen import summed, with_rates
 from tests.study_pages import page_of
 from transforms.arrays import Ragged
 from transforms.periods.answers import Candidates, Detections
@@ -56,12 +57,14 @@ def when_high(signals: EvenSignals) -> Detections:
 STRONGEST = Method("strongest", "the strongest frequency", "instants", strongest)
 NEVER = Method("never", "never a period", "bins", never)
 SOME = (settings()[6], settings()[15], settings()[24], settings()[29], settings()[-1])
+#: what these tests are about; `test_unseen` has the rest
+TRACES = ("traces",)
 ALTERNATING = Null("white", "every fourth", lambda rng, count: np.tile((np.arange(count) % 4 == 0)[:, None], 8) + 0.0)
 
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    return study(StudyParams(4, 8, 1, 1), (STRONGEST, NEVER), SOME, [ALTERNATING])
+    return study(StudyParams(4, 8, 1, 1, parts=TRACES), (STRONGEST, NEVER), SOME, [ALTERNATING])
 
 
 # ---- what is studied
@@ -138,7 +141,7 @@ def test_errors_are_relative_to_the_true_period(results: Results) -> None:
 
 def test_alarms_are_counted(results: Results) -> None:
     some = Method("some", "", "bins", when_high)
-    found = study(StudyParams(1, 8, 0, 1), (some, STRONGEST, NEVER), [], [ALTERNATING]).alarms
+    found = study(StudyParams(1, 8, 0, 1, parts=TRACES), (some, STRONGEST, NEVER), [], [ALTERNATING]).alarms
     assert found["draw_count"].to_list() == [8, 8, 8]
     assert found["alarm_count"].to_list() == [2, 8, 0]
     assert found["alarm_ratio"].to_list() == [0.25, 1.0, 0.0]
@@ -156,7 +159,7 @@ def test_intervals_are_exact() -> None:
 
 def test_seeds_and_pieces_are_streams_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     def periods(seed: int, count: int = 6) -> list[float]:
-        answers = study(StudyParams(count, 1, seed, 1), [STRONGEST], SOME[2:3], []).answers
+        answers = study(StudyParams(count, 1, seed, 1, parts=TRACES), [STRONGEST], SOME[2:3], []).answers
         return answers["true_period_s"].to_list()
 
     assert periods(1) == periods(1)
@@ -171,14 +174,20 @@ def test_seeds_and_pieces_are_streams_of_their_own(monkeypatch: pytest.MonkeyPat
 @pytest.mark.slow
 def test_any_number_of_processes_gives_the_same() -> None:
     paper = [method for method in METHODS if method.name == "dft"]
-    one, two = (study(StudyParams(2, 5, 3, workers), paper, SOME[:2], nulls()[:2]) for workers in (1, 2))
+    one, two = (study(StudyParams(2, 5, 3, workers, parts=TRACES), paper, SOME[:2], nulls()[:2]) for workers in (1, 2))
     assert one.answers.equals(two.answers)
     assert one.alarms.equals(two.alarms)
 
 
 def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
-    study(StudyParams(1, 1, 0, 1), [NEVER], SOME[:2], [ALTERNATING], lambda done, count: told.append((done, count)))
+    study(
+        StudyParams(1, 1, 0, 1, parts=TRACES),
+        [NEVER],
+        SOME[:2],
+        [ALTERNATING],
+        lambda done, count: told.append((done, count)),
+    )
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -207,7 +216,9 @@ def made(errors: dict[tuple[str, float], list[float | None]]) -> Results:
         ["kind", "noise", "method", "alarm_ratio"],
         orient="row",
     )
-    return Results(StudyParams(), (NEVER,), pl.DataFrame(rows, infer_schema_length=None), alarms)
+    return Results(
+        StudyParams(), (NEVER,), pl.DataFrame(rows, infer_schema_length=None), alarms, with_rates(summed([]))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -267,7 +278,7 @@ def test_a_method_without_answers_has_no_errors() -> None:
 def test_page_has_its_figures_and_tables(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
     assert text.count("](figures/") == 7
-    assert "--traces 4 --draws 8 --seed 1" in text
+    assert "--traces 4 --draws 8 --unseen-draws 100 --seed 1" in text
     assert "| strongest | 100 %" in text
 
 
@@ -280,7 +291,8 @@ def test_page_is_the_same_each_time(results: Results, tmp_path: Path) -> None:
 @pytest.fixture
 def small_study(monkeypatch: pytest.MonkeyPatch) -> None:
     def small(params: StudyParams, **_: object) -> Results:
-        return study(StudyParams(params.trace_count, params.draw_count, params.seed, 1), (NEVER,), SOME, [ALTERNATING])
+        own = StudyParams(params.trace_count, params.draw_count, params.seed, 1, parts=TRACES)
+        return study(own, (NEVER,), SOME, [ALTERNATING])
 
     monkeypatch.setattr(studies.periods.running, "study", small)
 

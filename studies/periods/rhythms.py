@@ -1,0 +1,119 @@
+"""Signals with a period of the kinds that real runs have: short, noisy, uneven, cut by gaps. Drawn from a seed.
+
+No default of any method was chosen on them: they were committed before any was changed for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from studies.periods.noise import sampled
+from transforms.arrays import Reals
+from transforms.throughput.requests import Requests
+
+#: a burst's rate, in bytes per second
+_HEIGHT_BYTES_PER_S = 1e9
+#: what a stray burst or a tick lasts, in samples
+_STRAY_SAMPLES = 2.0
+#: samples that noise has at the least, as a multiple of its spread below its mean
+_FLOOR_SPREADS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """A kind of periodic signal.
+
+    group: which question it answers. cycle_count: whole cycles in a signal. shortest, longest: samples of a cycle,
+    between which a period is drawn. duty: the share of a cycle that a burst takes. noise_ratio: the standard
+    deviation of normal noise on all samples over a burst's rate; it lies on a floor of three of them. jitter_ratio: by
+    which share of a cycle each burst lies beside its time (standard deviation). wander_ratio: the same of each
+    distance between bursts, which moves all later ones. drift_ratio: by how much a cycle grows from the first to the
+    last. size_log_spread: standard deviation of the logarithm of a burst's rate. missing_ratio: samples at random
+    that were not measured. stray_count: further bursts at random times for each cycle, of a fifth of the bytes of
+    a burst. tick_lead_cycles: a tiny request so many cycles before the first burst; 0: none.
+    """
+
+    group: str
+    name: str
+    cycle_count: int
+    shortest: float = 40.0
+    longest: float = 140.0
+    duty: float = 0.15
+    noise_ratio: float = 0.0
+    jitter_ratio: float = 0.0
+    wander_ratio: float = 0.0
+    drift_ratio: float = 0.0
+    size_log_spread: float = 0.0
+    missing_ratio: float = 0.0
+    stray_count: float = 0.0
+    tick_lead_cycles: float = 0.0
+
+    def draw(self, generator: np.random.Generator, count: int) -> tuple[Reals, float]:
+        """Return signals of one period (count, samples) in bytes per second at 1 Hz, and that period in samples."""
+        period = float(generator.uniform(self.shortest, self.longest))
+        sample_count = round((self.cycle_count + self.tick_lead_cycles) * period)
+        starts = self._starts(generator, count) * period + self.tick_lead_cycles * period
+        lengths = np.full(starts.shape, self.duty * period)
+        rates = _HEIGHT_BYTES_PER_S * np.exp(self.size_log_spread * generator.standard_normal(starts.shape))
+        pieces = [(starts, lengths, rates * lengths)]
+        if self.stray_count:
+            shape = (count, max(round(self.stray_count * self.cycle_count), 1))
+            volume = np.full(shape, 0.2 * _HEIGHT_BYTES_PER_S * self.duty * period)
+            pieces.append((generator.uniform(0, sample_count, shape), np.full(shape, _STRAY_SAMPLES), volume))
+        if self.tick_lead_cycles:
+            pieces.append((np.zeros((count, 1)), np.full((count, 1), 0.01), np.full((count, 1), 1e3)))
+        rates = sampled(_requests(pieces), sample_count, 1.0)
+        if self.noise_ratio:
+            noise = self.noise_ratio * (generator.standard_normal(rates.shape) + _FLOOR_SPREADS)
+            rates = np.maximum(rates + _HEIGHT_BYTES_PER_S * noise, 0.0)
+        rates[generator.random(rates.shape) < self.missing_ratio] = np.nan
+        return rates, period
+
+    def _starts(self, generator: np.random.Generator, count: int) -> Reals:
+        """Return when bursts start, in cycles (count, bursts); the mean distance is 1 but for chance."""
+        steps = np.linspace(1 - self.drift_ratio / 2, 1 + self.drift_ratio / 2, self.cycle_count)
+        steps = steps + self.wander_ratio * generator.standard_normal((count, self.cycle_count))
+        starts = np.cumsum(np.maximum(steps, 1.1 * self.duty), axis=1) - steps[:, :1]
+        first = generator.uniform(0.0, 1.0 - self.duty, (count, 1)) if not self.tick_lead_cycles else 0.0
+        jitter = self.jitter_ratio * generator.standard_normal(starts.shape)
+        found: Reals = np.maximum(starts + first + jitter, 0.0)
+        return found
+
+
+def _requests(pieces: list[tuple[Reals, Reals, Reals]]) -> Requests:
+    """Return requests of starts, lengths and volumes (signals, bursts each)."""
+    count = len(pieces[0][0])
+    starts, lengths, volumes = (np.concatenate([one[at] for one in pieces], axis=1) for at in range(3))
+    subject = np.repeat(np.arange(count), starts.shape[1])
+    return Requests(starts.ravel(), (starts + lengths).ravel(), volumes.ravel(), subject, count)
+
+
+RHYTHMS: tuple[Rhythm, ...] = (
+    # is the period that is claimed the right one, to 3 %
+    Rhythm("claim", "clean", 20),
+    Rhythm("claim", "noise of 5 bursts", 200, 20.0, 60.0, noise_ratio=1.5),
+    Rhythm("claim", "noise of half a burst", 20, noise_ratio=0.5),
+    Rhythm("claim", "duty 40 %", 20, duty=0.4, noise_ratio=0.6),
+    Rhythm("claim", "duty 60 %", 20, duty=0.6, noise_ratio=0.6),
+    Rhythm("claim", "8 samples a cycle", 40, 7.0, 9.0, 0.25, noise_ratio=0.5),
+    Rhythm("claim", "drift of 10 %", 20, drift_ratio=0.1, noise_ratio=0.2),
+    Rhythm("claim", "distances wander by 10 %", 20, wander_ratio=0.1),
+    # few cycles, and what disturbs them: is a period found (who knows the burst's shape finds 4, 6, 8 cycles in 75, 98,
+    # 100 % of such noise)
+    Rhythm("power", "6 cycles in little noise", 6, noise_ratio=0.5),
+    Rhythm("power", "4 cycles in noise", 4, noise_ratio=1.0),
+    Rhythm("power", "6 cycles in noise", 6, noise_ratio=1.0),
+    Rhythm("power", "8 cycles in noise", 8, noise_ratio=1.0),
+    Rhythm("power", "uneven sizes", 15, size_log_spread=1.0, noise_ratio=0.1),
+    Rhythm("power", "45 % missing", 15, missing_ratio=0.45, noise_ratio=0.3),
+    Rhythm("power", "a stray burst a cycle", 15, stray_count=1.0),
+    Rhythm("power", "jitter of 15 %", 15, jitter_ratio=0.15),
+    Rhythm("power", "jitter of 15 % in noise", 15, jitter_ratio=0.15, noise_ratio=0.3),
+    # few clean cycles: a person sees them at a glance
+    Rhythm("plain", "5 bursts after a tick", 5, duty=0.2, jitter_ratio=0.02, tick_lead_cycles=0.6),
+    Rhythm("plain", "10 bursts", 10, 5.0, 8.0, 0.3, jitter_ratio=0.03),
+    Rhythm("plain", "3 cycles of 37 bins", 3, 36.0, 38.0, 0.3, size_log_spread=0.2),
+    Rhythm("plain", "5 cycles of 23 bins", 5, 22.0, 24.0, 0.3, size_log_spread=0.2),
+)

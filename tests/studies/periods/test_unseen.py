@@ -1,0 +1,95 @@
+"""Signals on which nothing was set are what they say they are, and claims about them are counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from studies.periods import PARTS, page, unseen
+from studies.periods.memoryless import HOLES, TICKS, generators
+from studies.periods.methods import Method
+from studies.periods.rhythms import RHYTHMS
+from studies.periods.running import StudyParams, study
+from transforms.periods.answers import Candidates, Detections
+from transforms.periods.even_signals import EvenSignals
+
+
+def told(signals: EvenSignals, period_s: float) -> Detections:
+    """Say that every signal has one and the same period."""
+    count = signals.signal_count
+    full = np.full(count, 1.0)
+    is_told = np.full(count, "periodic")
+    none = Candidates.none(count)
+    return Detections(is_told, full / period_s, full, signals.started_s, signals.ended_s, full, none)
+
+
+FORTY = Method("forty", "always 40 s", "bins", lambda signals: told(signals, 40.0))
+
+
+def test_there_are_enough_generators_and_no_two_have_a_name() -> None:
+    labels = [each.label for each in generators()]
+    assert len(labels) == len(set(labels)) >= 80
+    names = [each.name for each in RHYTHMS]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("each", list(generators()), ids=lambda each: each.label)
+def test_generators_draw_what_is_asked_for(each: unseen.Generator) -> None:
+    rates = each.draw(np.random.default_rng(1), 3, 200)
+    again = each.draw(np.random.default_rng(1), 3, 200)
+    assert rates.shape == (3, 200)
+    np.testing.assert_array_equal(rates, again)
+    assert np.nanmin(rates) >= 0
+    assert 0 < np.nanmax(rates) < np.inf
+
+
+@pytest.mark.parametrize("each", RHYTHMS, ids=lambda each: each.name)
+def test_rhythms_have_their_period(each: unseen.Rhythm) -> None:
+    quiet = replace(each, noise_ratio=0.0, missing_ratio=0.0, stray_count=0.0)
+    rates, period = quiet.draw(np.random.default_rng(2), 40)
+    assert each.shortest <= period <= each.longest
+    assert rates.shape[1] == pytest.approx((each.cycle_count + each.tick_lead_cycles) * period, abs=0.6)
+    phase = np.exp(-2j * np.pi * np.arange(rates.shape[1]) / period)
+    strength = np.abs((rates / rates.sum(axis=1, keepdims=True)) @ phase)
+    assert np.median(strength) > (0.1 if each.wander_ratio or each.drift_ratio else 0.3)
+
+
+def test_holes_are_unmeasured_and_ticks_are_small() -> None:
+    for trap in HOLES:
+        rates = trap.draw(np.random.default_rng(1), 2)
+        assert np.isnan(rates).mean() == pytest.approx(trap.hole_ratio, abs=0.03)
+    for trap in TICKS:
+        with_ticks = trap.draw(np.random.default_rng(1), 2)
+        without = replace(trap, tick_ratio=0.0).draw(np.random.default_rng(1), 2)
+        added = (with_ticks - without).sum(axis=1) / without.sum(axis=1)
+        assert (added <= trap.tick_ratio * 10).all()
+
+
+def test_claims_are_counted_by_how_near_they_are() -> None:
+    (piece,) = [one for one in unseen.rhythm_pieces(5, 0, [FORTY]) if one.subject.name == "8 samples a cycle"]
+    (row,) = unseen.counted(piece).to_dicts()
+    assert (row["draw_count"], row["claim_count"], row["right_count"]) == (5, 5, 0)
+    near = replace(piece, subject=replace(piece.subject, shortest=41.0, longest=41.0001))
+    (row,) = unseen.counted(near).to_dicts()
+    assert (row["right_count"], row["good_count"]) == (5, 5)
+
+
+def test_rates_are_told_with_what_they_surely_are() -> None:
+    rows = pl.DataFrame(
+        [("white", "a", 60, "m", 400, 0, 0, 0), ("white", "b", 60, "m", 400, 400, 0, 0)], unseen.SCHEMA, orient="row"
+    )
+    found = unseen.with_rates(rows)
+    assert found["least_ratio"].to_list() == [0.0, pytest.approx(0.001 ** (1 / 400))]
+    assert found["good_ratio"].to_list() == [None, 0.0]
+
+
+def test_parts_are_shown_alone() -> None:
+    results = study(StudyParams(unseen_count=2, worker_count=1, parts=("rhythms", "traps")), [FORTY])
+    assert results.answers.is_empty()
+    titles = [title for title, _ in page.tables(results)]
+    assert len(titles) == 2
+    assert len(page.document(results)["unseen"]) == len(RHYTHMS) + len(HOLES) + len(TICKS)
+    assert set(PARTS) > {"rhythms", "traps"}
