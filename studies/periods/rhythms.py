@@ -50,8 +50,11 @@ class Rhythm:
     stray_count: float = 0.0
     tick_lead_cycles: float = 0.0
 
-    def draw(self, generator: np.random.Generator, count: int) -> tuple[Reals, float]:
-        """Return signals of one period (count, samples) in bytes per second at 1 Hz, and that period in samples."""
+    def draw(self, generator: np.random.Generator, count: int) -> tuple[Reals, Reals]:
+        """Return signals (count, samples) in bytes per second at 1 Hz, and their periods in samples (count).
+
+        A signal's own period is the mean distance of its bursts, which is that of the kind but for what wanders.
+        """
         period = float(generator.uniform(self.shortest, self.longest))
         sample_count = round((self.cycle_count + self.tick_lead_cycles) * period)
         starts = self._starts(generator, count) * period + self.tick_lead_cycles * period
@@ -69,7 +72,10 @@ class Rhythm:
             noise = self.noise_ratio * (generator.standard_normal(rates.shape) + _FLOOR_SPREADS)
             rates = np.maximum(rates + _HEIGHT_BYTES_PER_S * noise, 0.0)
         rates[generator.random(rates.shape) < self.missing_ratio] = np.nan
-        return rates, period
+        own = np.full(count, period)
+        if self.wander_ratio:
+            own = (starts[:, -1] - starts[:, 0]) / (self.cycle_count - 1)
+        return rates, own
 
     def _starts(self, generator: np.random.Generator, count: int) -> Reals:
         """Return when bursts start, in cycles (count, bursts); the mean distance is 1 but for chance."""

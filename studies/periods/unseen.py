@@ -84,13 +84,14 @@ def counted(piece: Piece) -> pl.DataFrame:
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
-def _drawn(piece: Piece) -> tuple[Reals, float]:
+def _drawn(piece: Piece) -> tuple[Reals, Reals]:
+    """Return signals, and their true periods; NaN where they have none."""
     generator = np.random.default_rng(piece.seed)
     if isinstance(piece.subject, Rhythm):
         return piece.subject.draw(generator, piece.count)
     if isinstance(piece.subject, Trap):
-        return piece.subject.draw(generator, piece.count), np.nan
-    return piece.subject.draw(generator, piece.count, piece.sample_count), np.nan
+        return piece.subject.draw(generator, piece.count), np.full(piece.count, np.nan)
+    return piece.subject.draw(generator, piece.count, piece.sample_count), np.full(piece.count, np.nan)
 
 
 def summed(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
