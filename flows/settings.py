@@ -232,6 +232,16 @@ class ScheduleSettings(_Section):
     inbox: Path | None = Field(None, description="folder whose files the nightly flow lands")
 
 
+class StorageSettings(_Section):
+    """What the warehouse keeps."""
+
+    keep_releases: int | None = Field(
+        None,
+        ge=1,
+        description="the newest so many releases are kept, beside those that are pinned; all of them if not given",
+    )
+
+
 class EngineSettings(_Section):
     """What a run may take of the machine."""
 
@@ -260,6 +270,7 @@ class Settings(_Section):
     advice: AdviceSettings = Field(default_factory=AdviceSettings.model_construct)
     predictions: PredictionSettings = Field(default_factory=PredictionSettings.model_construct)
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
+    storage: StorageSettings = Field(default_factory=StorageSettings.model_construct)
     engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
 
     def parameters(self) -> str:

@@ -33,6 +33,7 @@ SUBCOMMANDS = {
         "Make the exact I/O trace of a program at a rank count that nobody ran.",
     ),
     "land": ("flows.command.land", "Land job logs, polls and series, each file once."),
+    "maintain": ("flows.command.upkeep", "Have old releases expire, and remove the files of those that did."),
     "network": (
         "flows.command.network",
         "Show which nodes talked to which in a traced run, how fast, and which are in trouble.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +20,25 @@ if TYPE_CHECKING:
 _TOP = 30
 
 
-@click.command("releases")
+@click.group("releases", invoke_without_command=True)
 @json_option
-@click.pass_obj
-def releases_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
-    """List the releases, the newest last; the last one is what readers get."""
-    from flows.command.printing import show, show_json
-    from warehouse.releases.releases import history
+@click.pass_context
+def releases_command(context: click.Context, as_json: bool) -> int:
+    """List the releases, the newest last; the last one is what readers get.
 
-    found = history(obj[0])
+    Where `keep_releases` of the settings says so the oldest ones expire: their rows stay, their files go.
+    """
+    from flows.command.printing import show, show_json
+    from warehouse.releases import expiring
+    from warehouse.releases.releases import expired, history
+
+    if context.invoked_subcommand:
+        return 0
+    store: Store = context.obj[0]
+    found, pins, gone = history(store), expiring.pins(store), expired(store)
     if as_json:
-        show_json([asdict(release) for release in found])
+        kept = ({"expired_at": gone.get(name), "is_pinned": name in pins} for name in (r.release_id for r in found))
+        show_json([asdict(release) | of_it for release, of_it in zip(found, kept, strict=True)])
         return 0
     rows = [
         (
@@ -40,14 +49,54 @@ def releases_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
             len(release.dates),
             len(release.inputs),
             release.verdict,
+            _kept(release.release_id, pins, gone),
         )
         for release in found
     ]
-    show(
-        f"Releases in {obj[0].root}",
-        ("release", "created (UTC)", "kind", "on top of", "days", "new inputs", "checks"),
-        rows,
-    )
+    columns = ("release", "created (UTC)", "kind", "on top of", "days", "new inputs", "checks", "kept")
+    # of most warehouses there is nothing to say in the last one
+    width = len(columns) if pins or gone else len(columns) - 1
+    show(f"Releases in {store.root}", columns[:width], [row[:width] for row in rows])
+    return 0
+
+
+def _kept(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) -> str:
+    if release_id in gone:
+        return f"expired {gone[release_id][:10]}"
+    if release_id not in pins:
+        return ""
+    until = pins[release_id]
+    return f"pinned until {until}" if until else "pinned"
+
+
+@releases_command.command("pin")
+@click.argument("release_id")
+@click.option(
+    "--until", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The last day on which it is kept for sure."
+)
+@click.pass_obj
+def pin_command(obj: tuple[Store, Path | None], release_id: str, until: datetime | None) -> int:
+    """Keep a release, however many newer ones there are."""
+    from warehouse.releases import expiring
+    from warehouse.store.store import locked
+
+    with locked(obj[0]):
+        release = expiring.pin(obj[0], release_id, until.date() if until else None)
+    click.echo(f"{release.release_id} is kept{f' until {until.date()}' if until else ''}.")
+    return 0
+
+
+@releases_command.command("unpin")
+@click.argument("release_id")
+@click.pass_obj
+def unpin_command(obj: tuple[Store, Path | None], release_id: str) -> int:
+    """Keep a release no longer than the settings say."""
+    from warehouse.releases import expiring
+    from warehouse.store.store import locked
+
+    with locked(obj[0]):
+        release = expiring.unpin(obj[0], release_id)
+    click.echo(f"{release.release_id} is kept as long as the settings say.")
     return 0
 
 

@@ -1,8 +1,8 @@
-"""`iosig verify`, `iosig repair`, `iosig relocate` and `iosig upgrade`: what keeps a warehouse sound for years."""
+"""`iosig verify`, `repair`, `maintain`, `relocate` and `upgrade`: what keeps a warehouse sound for years."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,6 +84,49 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
         raise NothingToDo(f"All is as it was written in {store.root}.")
     else:
         show("Repaired", ("file", "it", "what to do then"), [(m.path, m.outcome, m.remedy) for m in mended])
+    return 0
+
+
+@click.command("maintain")
+@click.option(
+    "--keep",
+    "keep_count",
+    type=click.IntRange(min=1),
+    help="Keep the newest so many releases, whatever the settings say.",
+)
+@click.option("--now", "is_now", is_flag=True, help="Remove at once what waits for a day, unless somebody reads.")
+@json_option
+@click.pass_obj
+def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_now: bool, as_json: bool) -> int:
+    """Have old releases expire, and remove the files of those that did.
+
+    Kept are the newest ones, as many as `keep_releases` of the settings says, and those that are pinned. The night
+    does the same. Files wait for a day, for whoever reads them just now.
+    """
+    from flows.command.printing import bytes_text, show_json
+    from flows.settings import load
+    from warehouse.releases import expiring
+    from warehouse.store.form import require_form
+    from warehouse.store.store import locked
+
+    store = _existing(obj[0])
+    require_form(store)
+    keep_count = keep_count or load(obj[1], store.root).storage.keep_releases
+    with locked(store):
+        freed = expiring.maintain(store, keep_count, 0.0 if is_now else expiring.GRACE_S)
+        if is_now:
+            again = expiring.remove(store, 0.0)
+            freed = replace(freed, file_count=freed.file_count + again[0], byte_count=freed.byte_count + again[1])
+    if as_json:
+        show_json(asdict(freed))
+    elif not freed.release_ids and not freed.file_count:
+        kept = "all releases are kept (`keep_releases` is not set)" if keep_count is None else "nothing has to go"
+        raise NothingToDo(f"{store.root}: {kept}.")
+    else:
+        click.echo(
+            f"{len(freed.release_ids):,} releases expired; {freed.file_count:,} files were removed"
+            f" ({bytes_text(freed.byte_count)})."
+        )
     return 0
 
 

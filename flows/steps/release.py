@@ -7,10 +7,12 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from flows.settings import Settings
 from flows.steps import plan as planning
 from flows.steps.run import Run, Work
 from warehouse.contracts.quality import QUALITY
-from warehouse.releases import publishing
+from warehouse.releases import expiring, publishing
+from warehouse.releases.expiring import Freed
 from warehouse.releases.publishing import Draft
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
@@ -40,7 +42,13 @@ def release(run: Run, works: Iterable[Work]) -> Release:
     published = publishing.publish(run.store, draft, built)
     docs.of_release(run.store, published)
     shutil.rmtree(run.folder, ignore_errors=True)
+    maintain(run.store, run.settings)
     return published
+
+
+def maintain(store: Store, settings: Settings) -> Freed:
+    """Have releases expire that the settings do not keep, and remove the files of those that did."""
+    return expiring.maintain(store, settings.storage.keep_releases)
 
 
 def complete(store: Store) -> None:

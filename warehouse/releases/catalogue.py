@@ -11,16 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO, parquet_files_to_data_files
+from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.table import Table as IcebergTable, TableProperties
-from pyiceberg.table.update.snapshot import ManageSnapshots
+from pyiceberg.table import Table as IcebergTable, TableProperties, Transaction
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import ManageSnapshots, _OverwriteFiles
 from pyiceberg.transforms import IdentityTransform
 
 from warehouse.contracts import Table, arrow, frames
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
+    from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.typedef import Properties
 
 NAME = "iosig"
@@ -41,6 +44,8 @@ _BEFORE = "iosig.root-before"
 #: each commit leaves one metadata file of a table: so many earlier ones are kept
 _KEPT_VERSIONS = 20
 _HINT = "version-hint.text"
+#: of a table with more manifests they are made one
+_MOST_MANIFESTS = 20
 _EPOCH = date(1970, 1, 1)
 
 
@@ -189,13 +194,57 @@ def replace(
         iceberg.manage_snapshots().create_tag(head.snapshot_id, tag).commit()
         return head.snapshot_id
     with iceberg.transaction() as transaction:
-        with transaction.update_snapshot().overwrite() as snapshot:
+        with _Overwriting.of(iceberg, transaction) as snapshot:
             for file in gone:
                 snapshot.delete_data_file(file)
             for file in parquet_files_to_data_files(iceberg.io, transaction.table_metadata, iter(locations)):
                 snapshot.append_data_file(file)
         ManageSnapshots(transaction).create_tag(snapshot.snapshot_id, tag).commit()
     return snapshot.snapshot_id
+
+
+class _Overwriting(_OverwriteFiles):
+    """Overwriting files without dragging along what earlier overwriting did.
+
+    pyiceberg's own keeps every manifest for good that says what was once deleted, and one of each commit: a table that
+    changes every night would have as many as there were nights, in the list of each of its snapshots.
+    """
+
+    @classmethod
+    def of(cls, table: IcebergTable, transaction: Transaction) -> Self:
+        """Begin a snapshot of a table; its files are named by it."""
+        operation = Operation.APPEND if table.current_snapshot() is None else Operation.OVERWRITE
+        return cls(operation, transaction, table.io)
+
+    def _existing_manifests(self) -> list[ManifestFile]:
+        """Return the manifests of what stays: those that nothing is taken from, and one of all else."""
+        head = self._transaction.table_metadata.current_snapshot()
+        manifests = [] if head is None else head.manifests(self._io)
+        live = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
+        whole: list[ManifestFile] = []
+        loose: list[ManifestEntry] = []
+        for manifest in live:
+            entries = manifest.fetch_manifest_entry(self._io, discard_deleted=True)
+            left = [entry for entry in entries if entry.data_file not in self._deleted_data_files]
+            if len(left) == len(entries) and len(live) <= _MOST_MANIFESTS:
+                whole.append(manifest)
+            else:
+                loose += left
+        return [*whole, self._manifest_of(loose)] if loose else whole
+
+    def _manifest_of(self, entries: list[ManifestEntry]) -> ManifestFile:
+        with self.new_manifest_writer(self._transaction.table_metadata.spec()) as writer:
+            for entry in entries:
+                writer.add_entry(
+                    ManifestEntry.from_args(
+                        status=ManifestEntryStatus.EXISTING,
+                        snapshot_id=entry.snapshot_id,
+                        sequence_number=entry.sequence_number,
+                        file_sequence_number=entry.file_sequence_number,
+                        data_file=entry.data_file,
+                    )
+                )
+        return writer.to_manifest_file()
 
 
 def _data_files(table: IcebergTable) -> list[DataFile]:
@@ -233,6 +282,16 @@ def tag(catalogue: SqlCatalog, table_name: str, snapshot_id: int, name: str, *, 
     if is_current and (head is None or head.snapshot_id != snapshot_id):
         changes = changes.set_current_snapshot(snapshot_id)
     changes.commit()
+
+
+def files_named(table: IcebergTable, snapshot: Snapshot) -> Iterator[str]:
+    """Yield the names of the files of a snapshot: its list of manifests, these, and the data."""
+    name = table.name()[-1]
+    yield name_of(name, snapshot.manifest_list)
+    for manifest in snapshot.manifests(table.io):
+        yield name_of(name, manifest.manifest_path)
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
+            yield name_of(name, entry.data_file.file_path)
 
 
 def snapshot_files(catalogue: SqlCatalog, table_name: str, snapshot_id: int) -> list[str]:

@@ -78,7 +78,8 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
     meant = [table for table in published() if query is None or _may_mean(query, table)]
     seals.require_sound(store, (path for table in meant for path in files.get(table.name, [])))
     # Names in a query are the release's: never variables of this program, or extensions to be fetched.
-    with connected(python_enable_replacements=False, autoinstall_known_extensions=False) as connection:
+    alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
+    with releases.being_read(store), connected(**alone) as connection:
         for table in meant:
             _view(connection, table, files.get(table.name, []))
         for table, paths in inputs.items():

@@ -9,7 +9,8 @@ describe, and made anew where they are missing.
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,8 +20,10 @@ from warehouse.contracts.releases import RELEASES
 from warehouse.errors import UsageError
 from warehouse.releases.locations import INDEX, LISTS, NAMESPACE, metadata_locations
 from warehouse.store.form import require_form
-from warehouse.store.store import Store, cached, put_document
+from warehouse.store.store import Store, cached, document, put_document
 
+#: when releases expired, whose rows stay; and the mark of those who read files of releases
+EXPIRED, READING = "expired.json", "reading.lock"
 #: what is a JSON text in the table
 AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
 
@@ -58,6 +61,9 @@ def history(store: Store) -> list[Release]:
     documents = cached(store, index)
     if documents is None:
         documents = [asdict(release) for release in _read_rows(store)]
+        # each holds the whole history: those of earlier releases are of no use
+        with suppress(OSError):
+            store.files.remove(f"{INDEX}/*")
         _leave(store, index, documents)
     return [_from_document(document) for document in documents]
 
@@ -89,6 +95,30 @@ def _read_rows(store: Store) -> list[Release]:
     return sorted(map(_from_document, documents), key=lambda release: release.sequence)
 
 
+@contextmanager
+def being_read(store: Store) -> Iterator[None]:
+    """Mark that files of releases are read, so that none is removed meanwhile.
+
+    Who has no right to write cannot say so: files stay for a day after their release expired.
+    """
+    with ExitStack() as marks:
+        with suppress(OSError):
+            marks.enter_context(store.files.held(READING, is_shared=True))
+        yield
+
+
+def expired(store: Store) -> dict[str, str]:
+    """Return the releases whose files are gone, or going, and since when."""
+    found: dict[str, str] = document(store, EXPIRED) or {}
+    return found
+
+
+def kept(store: Store) -> list[Release]:
+    """Return every release that can be read, the first one first."""
+    gone = expired(store)
+    return [release for release in history(store) if release.release_id not in gone]
+
+
 def current(store: Store) -> Release | None:
     """Return the release that readers get by default; None before the first."""
     found = history(store)
@@ -106,12 +136,19 @@ def find(store: Store, release_id: str | None) -> Release:
     if release_id is None:
         return found[-1]
     matching = {release.release_id: release for release in found if release.release_id.startswith(release_id)}
-    if release_id in matching:
-        return matching[release_id]
-    if len(matching) == 1:
-        return next(iter(matching.values()))
+    if release_id in matching or len(matching) == 1:
+        return _still_there(store, matching.get(release_id) or next(iter(matching.values())))
     problem = "names no release" if not matching else f"could be {', '.join(matching)}"
     raise UsageError(f"{release_id!r} {problem}. `iosig releases` lists them.")
+
+
+def _still_there(store: Store, release: Release) -> Release:
+    if since := expired(store).get(release.release_id):
+        raise UsageError(
+            f"{release.release_id} expired on {since[:10]}: its files are gone. `iosig releases` lists those that can "
+            "be read, and `iosig releases pin ID` keeps one."
+        )
+    return release
 
 
 def landings_in(store: Store, release: Release | None) -> set[str]:

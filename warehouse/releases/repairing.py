@@ -69,12 +69,13 @@ def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     is_broken = any(_tells_of_releases(path) or path == store.catalogue.name for path in paths)
     if not is_broken:
         return
-    for seal in reversed(seals.seals(store)):
+    gone = releases.expired(store)
+    for seal in (name for name in reversed(seals.seals(store)) if _release_of(name) not in gone):
         state = _state(store, seal)
         if state is not None:
             _go_back(store, state)
-            release = Path(seal).stem.partition("-")[2]
-            yield Mended(store.catalogue.name, f"goes back to release {release}", "`iosig run` makes later ones anew.")
+            back = f"goes back to release {_release_of(seal)}"
+            yield Mended(store.catalogue.name, back, "`iosig run` makes later ones anew.")
             return
         store.files.set_aside(seal)
         yield Mended(seal, "set aside: its release is not sound", "`iosig run` makes it anew.")
@@ -97,6 +98,10 @@ def _journal(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     if any(damage.path == name for damage in damages):
         aside = store.files.set_aside(name)
         yield Mended(name, f"set aside as {aside}", "Predictions begin anew; those that landed stay.")
+
+
+def _release_of(seal: str) -> str:
+    return Path(seal).stem.partition("-")[2]
 
 
 def _state(store: Store, seal: str) -> dict[str, str] | None:

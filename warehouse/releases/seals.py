@@ -42,7 +42,7 @@ def is_sealed(store: Store, release: Release) -> bool:
 
 def seal(store: Store, release: Release) -> None:
     """Note the SHA-256 of all that a release added to the one before."""
-    _write(store, seal_of(release), {name: sealed_now(store, name) for name in _added(store, release)})
+    write(store, seal_of(release), {name: sealed_now(store, name) for name in _added(store, release)})
 
 
 def sealed_now(store: Store, name: str) -> Sealed:
@@ -51,7 +51,8 @@ def sealed_now(store: Store, name: str) -> Sealed:
         return Sealed.of(file)
 
 
-def _write(store: Store, name: str, files: dict[str, Sealed]) -> None:
+def write(store: Store, name: str, files: dict[str, Sealed]) -> None:
+    """Write what a seal says."""
     document: dict[str, Any] = {name: asdict(sealed) for name, sealed in sorted(files.items())}
     put_document(store, name, {"files": document, "sha256": _digest(document)})
 
@@ -78,8 +79,7 @@ def seals(store: Store) -> list[str]:
 
 def _added(store: Store, release: Release) -> Iterator[str]:
     """Yield the paths of what a release added, below the warehouse's root."""
-    history = releases.history(store)
-    before = history[release.sequence - 2] if release.sequence > 1 else None
+    before = next((known for known in releases.kept(store)[::-1] if known.sequence < release.sequence), None)
     old = {path for paths in releases.files_of(store, before).values() for path in paths} if before else set()
     for paths in releases.files_of(store, release).values():
         yield from (path.relative_to(store.root).as_posix() for path in paths if path not in old)
@@ -108,6 +108,26 @@ def _metadata(store: Store, release: Release, before: Release | None) -> Iterato
                 if release.release_id in task.file.file_path:
                     yield name_of(name, task.file.file_path)
     catalogue.close()
+
+
+def seal_metadata(store: Store, release: Release) -> None:
+    """Have the current release's seal name the metadata that are current now, in place of those that were.
+
+    So it does with the rows of all releases.
+    """
+    from warehouse.releases.catalogue import files_named, open_catalogue
+
+    known = read(store, seal_of(release))
+    if known is None:
+        return
+    catalogue = open_catalogue(store)
+    rows = catalogue.load_table((NAMESPACE, RELEASES.name))
+    head = rows.current_snapshot()
+    names = set(files_named(rows, head)) if head else set()
+    catalogue.close()
+    names |= {name_of(table, location) for table, location in metadata_locations(store).items()}
+    files = {name: sealed for name, sealed in known.items() if not name.endswith(".metadata.json")}
+    write(store, seal_of(release), files | {name: sealed_now(store, name) for name in names})
 
 
 def sealed(store: Store, chosen: Iterable[Release]) -> dict[str, Sealed]:
@@ -145,7 +165,7 @@ def renew(store: Store) -> None:
         known = read(store, name)
         if known is not None:
             metadata = [each for each in known if "/metadata/" in each and store.files.mark(each)]
-            _write(store, name, known | {each: sealed_now(store, each) for each in metadata})
+            write(store, name, known | {each: sealed_now(store, each) for each in metadata})
 
 
 def require_sound(store: Store, paths: Iterable[Path]) -> None:

@@ -15,7 +15,7 @@ from warehouse.errors import UsageError
 from warehouse.placing import moved_into_place
 from warehouse.releases.links import NO_DAY, members
 from warehouse.releases.reading import comment, connected, list_releases, quoted, selection
-from warehouse.releases.releases import Release, files_of, published
+from warehouse.releases.releases import Release, being_read, files_of, published
 from warehouse.store.files import lay_out
 from warehouse.store.store import Store, write_json
 
@@ -35,7 +35,11 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: give a folder that is new, or empty.")
-    with moved_into_place(folder.absolute()) as temporary, TemporaryDirectory(dir=temporary.parent) as made:
+    with (
+        being_read(store),
+        moved_into_place(folder.absolute()) as temporary,
+        TemporaryDirectory(dir=temporary.parent) as made,
+    ):
         placed = dict(members(store, release, Path(made)))
         lay_out(temporary, placed, is_copied=is_copied)
         counts = {table.name: 0 for table in published()}
@@ -91,7 +95,7 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
             "Parquet files say --into FOLDER; .parquet and .csv are for one TABLE."
         )
     files = {name: [path.resolve() for path in paths] for name, paths in files_of(store, release).items()}
-    with moved_into_place(target.absolute()) as temporary, connected() as connection:
+    with being_read(store), moved_into_place(target.absolute()) as temporary, connected() as connection:
         connection.execute(f"attach {quoted(str(temporary))} as made (storage_version '{_STORAGE_VERSION}')")
         connection.execute("use made")
         for table in published():

@@ -1,0 +1,208 @@
+"""Expiring: what nobody keeps goes, and nothing that a kept release names."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from pyiceberg.table import StaticTable
+
+from tests.budget import examples
+from tests.warehouse.releasing import keys, publish, read
+from warehouse.errors import UsageError
+from warehouse.releases import catalogue, expiring, publishing, releases
+from warehouse.releases.reading import opened
+from warehouse.releases.releases import Release
+from warehouse.releases.verifying import verify
+from warehouse.store.store import Store
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def five(two: Store) -> Store:
+    """Five releases: each makes one day anew, and all applications."""
+    for number in (3, 4, 5):
+        applications = {None: f"application_id \n a/{number}"}
+        publish(two, f"n{number}", {"jobs": {9: f"job_id \n {number}"}, "applications": applications})
+    return two
+
+
+def files_in(store: Store) -> set[str]:
+    return {path.relative_to(store.root).as_posix() for path in store.tables.rglob("*") if path.is_file()}
+
+
+def ids(store: Store) -> list[str]:
+    return [release.release_id for release in releases.history(store)]
+
+
+def jobs(store: Store, release: Release) -> list[object]:
+    return keys(store, release, "jobs", "job_id")
+
+
+def test_old_releases_lose_tags_snapshots_and_files_and_the_kept_ones_nothing(five: Store) -> None:
+    before = {release.release_id: jobs(five, release) for release in releases.history(five)[-2:]}
+    old = releases.history(five)[:3]
+    freed = expiring.maintain(five, 2)
+    assert (freed.release_ids, freed.file_count) == (tuple(release.release_id for release in old), 0)
+    count, size = expiring.remove(five, grace_s=0)
+    assert count > 10
+    assert size > 1000
+    assert expiring.remove(five, grace_s=0) == (0, 0)
+    assert {release.release_id: jobs(five, release) for release in releases.kept(five)} == before
+    assert ids(five)[:3] == [release.release_id for release in old], "their rows stay"
+    with pytest.raises(UsageError, match="expired on"):
+        releases.find(five, old[0].release_id)
+    with pytest.raises(UsageError, match="expired on"):
+        publishing.rollback(five, old[0].release_id)
+    table = StaticTable.from_metadata(str(five.tables / "jobs"))
+    assert set(table.refs()) == {"main", *before}
+    assert len(table.snapshots()) == 2
+    assert sorted(table.scan().to_arrow()["job_id"].to_pylist()) == list(before.values())[-1]
+    assert verify(five, is_all=True) == []
+
+
+def test_what_comes_then_is_published_as_ever(five: Store) -> None:
+    expiring.maintain(five, 1, grace_s=0)
+    expiring.remove(five, grace_s=0)
+    sixth = publish(five, "n6", {"jobs": {9: ""}})
+    assert sixth.sequence == 6
+    assert jobs(five, sixth) == ["100", "80", "81", "run"]
+    assert read(five, sixth, "applications")["application_id"].to_list() == ["a/5"]
+    again = publishing.rollback(five, releases.history(five)[4].release_id)
+    assert "5" in jobs(five, again)
+    assert expiring.maintain(five, 1).release_ids == tuple(ids(five)[4:6])
+    assert verify(five, is_all=True) == []
+
+
+def test_what_is_pinned_stays_as_long_as_it_is(five: Store) -> None:
+    first, second = ids(five)[:2]
+    today = datetime.now(UTC).date()
+    expiring.pin(five, first)
+    expiring.pin(five, second, until=today)
+    assert expiring.expire(five, 2) == [releases.history(five)[2]]
+    expiring.remove(five, grace_s=0)
+    assert jobs(five, releases.find(five, first)) == ["80", "81", "90", "run"]
+    expiring.pin(five, second, until=today - timedelta(days=1))
+    expiring.unpin(five, first)
+    with pytest.raises(UsageError, match="not pinned"):
+        expiring.unpin(five, first)
+    assert [release.release_id for release in expiring.expire(five, 2)] == [first, second]
+    assert expiring.expire(five, 2) == []
+
+
+def test_who_reads_finishes_and_files_wait_for_a_day(five: Store) -> None:
+    first = releases.history(five)[0]
+    with opened(five, first) as connection:
+        expiring.expire(five, 1)
+        assert expiring.remove(five, grace_s=0) == (0, 0)
+        assert len(connection.sql("select job_id from jobs").fetchall()) == 4
+    assert expiring.remove(five) == (0, 0)
+    assert expiring.remove(five, grace_s=0)[0] > 0
+
+
+@pytest.mark.parametrize("place", ["changed_at_once", "leave_hints", "_without"])
+def test_one_that_is_killed_is_done_by_the_next(five: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    kept = {release.release_id: jobs(five, release) for release in releases.history(five)[-2:]}
+    with monkeypatch.context() as patch:
+        patch.setattr(f"warehouse.releases.{'expiring' if place[0] == '_' else 'catalogue'}.{place}", kill)
+        with pytest.raises(KeyboardInterrupt):
+            expiring.expire(five, 2)
+    expiring.remove(five, grace_s=0)
+    assert {name: jobs(five, releases.find(five, name)) for name in kept} == kept
+    expiring.expire(five, 2)
+    expiring.remove(five, grace_s=0)
+    assert set(StaticTable.from_metadata(str(five.tables / "jobs")).refs()) == {"main", *kept}
+    assert {name: jobs(five, releases.find(five, name)) for name in kept} == kept
+    assert verify(five, is_all=True) == []
+
+
+@pytest.mark.long
+def test_files_stay_as_many_as_they_are(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiring, "_MOST_ROW_FILES", 4)
+    counts = []
+    for number in range(14):
+        publish(two, f"m{number}", {"applications": {None: f"application_id \n a/{number}"}})
+        expiring.maintain(two, 3, grace_s=0)
+        counts.append(len([name for name in files_in(two) if not name.endswith(".metadata.json")]))
+    assert counts[-4:] == counts[-8:-4], counts
+    assert max(len(list(folder.glob("*.metadata.json"))) for folder in two.tables.glob("*/metadata")) <= 21
+    assert [release.sequence for release in releases.history(two)] == list(range(1, 17))
+    (index,) = (two.root / "release_index").iterdir()
+    index.unlink()
+    assert len(ids(two)) == 16, "from the rows"
+    assert verify(two, is_all=True) == []
+
+
+def test_a_table_that_changes_every_night_has_few_manifests(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue, "_MOST_MANIFESTS", 4)
+    days = range(11, 21)
+    for number in days:
+        publish(two, f"d{number}", {"jobs": {number: f"job_id \n {number}", 9: f"job_id \n again{number}"}})
+    table = StaticTable.from_metadata(str(two.tables / "jobs"))
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    assert len(snapshot.manifests(table.io)) <= 6
+    expected = ["100", "80", "81", "again20", "run", *map(str, days)]
+    assert sorted(table.scan().to_arrow()["job_id"].to_pylist()) == sorted(expected)
+    for release in releases.history(two)[:3]:
+        found = table.scan().use_ref(release.release_id).to_arrow()["job_id"].to_pylist()
+        assert sorted(found) == jobs(two, release)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("publish"), st.sampled_from(["jobs", "applications", "both"])),
+        st.tuples(st.just("expire"), st.integers(1, 3)),
+        st.tuples(st.just("remove"), st.just(0)),
+        st.tuples(st.just("pin"), st.integers(0, 4)),
+        st.tuples(st.just("rollback"), st.integers(0, 4)),
+    ),
+    min_size=4,
+    max_size=9,
+)
+
+
+@pytest.mark.long
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=STEPS)
+def test_nothing_that_a_kept_release_names_is_ever_removed(
+    steps: list[tuple[str, object]],
+    published: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = Store(tmp_path_factory.mktemp("steps") / "w")
+    monkeypatch.setattr(catalogue, "_MOST_MANIFESTS", 3)
+    monkeypatch.setattr(expiring, "_MOST_ROW_FILES", 3)
+    shutil.copytree(published, store.root, symlinks=True)
+    told = {release.release_id: jobs(store, release) for release in releases.history(store)}
+    for number, (step, how) in enumerate(steps):
+        kept = releases.kept(store)
+        if step == "publish":
+            content = {"jobs": {9: f"job_id \n {number}"}, "applications": {None: f"application_id \n {number}"}}
+            chosen = {name: content[name] for name in (content if how == "both" else (str(how),))}
+            release = publish(store, f"s{number}", chosen)
+            told[release.release_id] = jobs(store, release)
+        elif step == "expire":
+            expiring.expire(store, int(str(how)))
+        elif step == "remove":
+            expiring.remove(store, grace_s=0)
+        elif step == "pin":
+            expiring.pin(store, kept[int(str(how)) % len(kept)].release_id)
+        elif (target := kept[int(str(how)) % len(kept)]).snapshots != kept[-1].snapshots:
+            release = publishing.rollback(store, target.release_id)
+            told[release.release_id] = jobs(store, release)
+    for release in releases.kept(store):
+        assert jobs(store, release) == told[release.release_id]
+        for paths in releases.files_of(store, release).values():
+            for path in paths:
+                pl.scan_parquet(path).select(pl.len()).collect()
+    assert verify(store, is_all=True) == []

@@ -1,0 +1,235 @@
+"""Expiring: releases that nobody needs any more lose their tags, then their snapshots, and later their files.
+
+The newest releases are kept, those that are pinned, and every release whose tables one of these is made of: files are
+shared, and one that a kept release names is never removed. What went stays in the history as a row. Files wait for a
+day before they are removed, and as long as somebody reads with iosig: whoever opened an old release finishes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from warehouse.contracts import frames
+from warehouse.contracts.releases import RELEASES
+from warehouse.errors import UsageError
+from warehouse.releases import releases, seals
+from warehouse.releases.locations import LISTS, NAMESPACE, location_of, metadata_locations
+from warehouse.releases.releases import EXPIRED, Release
+from warehouse.store.files import Busy
+from warehouse.store.store import Store, cached, put_document, write_parquet
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.table import Table as IcebergTable
+
+_PINS, _LEAVING = "pins.json", "leaving.json"
+#: files are removed so long after they were let go
+GRACE_S = 86_400.0
+#: files of rows of releases that there may be
+_MOST_ROW_FILES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """What expired: releases, whose files wait to be removed; and the files that were removed now."""
+
+    release_ids: tuple[str, ...]
+    file_count: int
+    byte_count: int
+
+
+# ---- pins
+
+
+def pins(store: Store) -> dict[str, str | None]:
+    """Return the releases that are kept whatever the settings say, with the last day of that, None for ever."""
+    found: dict[str, str | None] = cached(store, _PINS) or {}
+    return found
+
+
+def pin(store: Store, release_id: str, until: date | None = None) -> Release:
+    """Keep a release, up to a day and with it, or until it is unpinned. Raises UsageError if it is not there."""
+    release = releases.find(store, release_id)
+    put_document(store, _PINS, pins(store) | {release.release_id: until.isoformat() if until else None})
+    return release
+
+
+def unpin(store: Store, release_id: str) -> Release:
+    """Keep a release no longer than the settings say. Raises UsageError if it is not pinned."""
+    release, pinned = releases.find(store, release_id), pins(store)
+    if release.release_id not in pinned:
+        raise UsageError(f"{release.release_id} is not pinned. `iosig releases` says which are.")
+    put_document(store, _PINS, {name: until for name, until in pinned.items() if name != release.release_id})
+    return release
+
+
+# ---- releases
+
+
+def expire(store: Store, keep_count: int) -> list[Release]:
+    """Have all releases expire but the newest so many, the pinned and the current one; return those that did.
+
+    keep_count: at least 1. Their tags and snapshots are gone then; their files are let go, and removed by `remove`
+    when nobody can be reading them. What was killed half way is done by the next one.
+    """
+    from warehouse.releases.catalogue import changed_at_once, leave_hints
+
+    going = _going(store, keep_count)
+    gone = releases.expired(store) | {release.release_id: _now() for release in going}
+    if not gone:
+        return []
+    if going or _has_tags(store, set(gone)):
+        with changed_at_once(store) as catalogue:
+            tables = {name: catalogue.load_table((NAMESPACE, name)) for name in metadata_locations(store)}
+            going_files = (_named_by(table, _unnamed(table, set(gone))) for table in tables.values())
+            _let_go(store, {name for names in going_files for name in names})
+            put_document(store, EXPIRED, gone)
+            for table in tables.values():
+                _without(table, set(gone))
+            _join_rows(catalogue, store)
+    leave_hints(store)
+    seals.seal_metadata(store, releases.find(store, None))
+    return going
+
+
+def _going(store: Store, keep_count: int) -> list[Release]:
+    """Return the releases that are to expire: none that is kept, the last ones of the history included."""
+    today, pinned = datetime.now(UTC).date(), pins(store)
+    is_kept = {name for name, until in pinned.items() if until is None or date.fromisoformat(until) >= today}
+    gone = releases.expired(store)
+    there = [release for release in releases.history(store) if release.release_id not in gone]
+    return [release for release in there[: -max(keep_count, 1)] if release.release_id not in is_kept]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _has_tags(store: Store, gone: set[str]) -> bool:
+    """Return whether any table still has the tag of an expired release: somebody was killed at it."""
+    from warehouse.releases.catalogue import open_catalogue
+
+    if not gone:
+        return False
+    catalogue = open_catalogue(store)
+    try:
+        return any(_tags(catalogue.load_table((NAMESPACE, name)), gone) for name in metadata_locations(store))
+    finally:
+        catalogue.close()
+
+
+def _tags(table: IcebergTable, gone: set[str]) -> list[str]:
+    return sorted(set(table.metadata.refs) & gone)
+
+
+def _unnamed(table: IcebergTable, gone: set[str]) -> list[int]:
+    """Return the snapshots that no tag names once those of expired releases are gone; the current one stays."""
+    kept = {ref.snapshot_id for name, ref in table.metadata.refs.items() if name not in gone}
+    return [snapshot.snapshot_id for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in kept]
+
+
+def _without(table: IcebergTable, gone: set[str]) -> None:
+    """Take the tags of expired releases from a table, and the snapshots that nothing names then."""
+    tags, snapshots = _tags(table, gone), _unnamed(table, gone)
+    if tags:
+        with table.manage_snapshots() as changes:
+            for tag in tags:
+                changes.remove_tag(tag)
+    if snapshots:
+        table.maintenance.expire_snapshots().by_ids(snapshots).commit()
+
+
+def _join_rows(catalogue: SqlCatalog, store: Store) -> None:
+    """Have the rows of all releases lie in one file, where there are many: each release adds one."""
+    from warehouse.releases.catalogue import data_place, replace
+
+    found = catalogue.load_table((NAMESPACE, RELEASES.name)).scan()
+    if len(list(found.plan_files())) <= _MOST_ROW_FILES:
+        return
+    rows = pl.DataFrame(found.to_arrow()).sort("sequence")
+    last = rows["release_id"][-1]
+    place = data_place(RELEASES, None, f"up-to-{last}")
+    write_parquet(rows.select(RELEASES.column_names).cast(frames.schema(RELEASES)), RELEASES, store.root / place)
+    replace(catalogue, RELEASES, [f"{location_of(store.root)}/{place}"], days=None, tag=last)
+
+
+# ---- their files
+
+
+def _named_by(table: IcebergTable, snapshot_ids: Iterable[int]) -> Iterator[str]:
+    """Yield the names of the files of some of a table's snapshots; others may name them too."""
+    from warehouse.releases.catalogue import files_named
+
+    for snapshot_id in snapshot_ids:
+        snapshot = table.snapshot_by_id(snapshot_id)
+        assert snapshot is not None
+        yield from files_named(table, snapshot)
+        yield f"{LISTS}/{table.name()[-1]}-{snapshot_id}.json"
+
+
+def _let_go(store: Store, names: set[str]) -> None:
+    """Note that files may be removed, and since when."""
+    leaving: dict[str, float] = cached(store, _LEAVING) or {}
+    put_document(store, _LEAVING, dict.fromkeys(names, time.time()) | leaving)
+
+
+def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
+    """Remove the files that were let go so long ago, and that nothing names; return how many, and their bytes.
+
+    Nothing is removed while somebody reads a release.
+    """
+    leaving: dict[str, float] = cached(store, _LEAVING) or {}
+    now = time.time()
+    due = {name for name, at in leaving.items() if not 0 <= now - at < grace_s}
+    if not due:
+        return 0, 0
+    try:
+        with store.files.held(releases.READING):
+            going = sorted(due - _in_use(store, {name.split("/")[1] for name in due if name.startswith("tables/")}))
+            sizes = [mark[0] for name in going if (mark := store.files.mark(name))]
+            _unseal(store, set(going))
+            store.files.remove(*going)
+    except Busy:
+        return 0, 0
+    put_document(store, _LEAVING, {name: at for name, at in leaving.items() if name not in due})
+    return len(sizes), int(sum(sizes))
+
+
+def _in_use(store: Store, table_names: set[str]) -> set[str]:
+    """Return the files of tables that any snapshot names which is still there."""
+    from warehouse.releases.catalogue import open_catalogue
+
+    catalogue = open_catalogue(store)
+    try:
+        tables = [catalogue.load_table((NAMESPACE, name)) for name in sorted(table_names)]
+        found = {
+            name
+            for table in tables
+            for name in _named_by(table, (each.snapshot_id for each in table.metadata.snapshots))
+        }
+    finally:
+        catalogue.close()
+    kept = releases.kept(store)
+    paths = (path for release in kept for files in releases.files_of(store, release).values() for path in files)
+    return found | {path.relative_to(store.root).as_posix() for path in paths}
+
+
+def _unseal(store: Store, names: set[str]) -> None:
+    """Take files out of the seals that name them: they are not lost, they are gone."""
+    for seal in seals.seals(store):
+        known = seals.read(store, seal)
+        if known is not None and names & known.keys():
+            seals.write(store, seal, {name: sealed for name, sealed in known.items() if name not in names})
+
+
+def maintain(store: Store, keep_count: int | None, grace_s: float = GRACE_S) -> Freed:
+    """Have releases expire, if so many are to be kept, and remove what was let go. Hold the warehouse for it."""
+    removed = remove(store, grace_s)
+    going = expire(store, keep_count) if keep_count is not None else []
+    return Freed(tuple(release.release_id for release in going), *removed)
