@@ -90,6 +90,9 @@ def instants(times: pl.Series, zone: str) -> pl.DataFrame:
         raise InputRefused(f"The poll times are of type {times.dtype}.", "Write them as timestamps or epoch seconds.")
     read = pl.select(polled_at=_typed_instants(times, zone))
     good = job_times.in_range(pl.col("polled_at")).fill_null(False)
+    if (read["polled_at"].is_null() == times.is_null()).all() and read.select((good | times.is_null()).all()).item():
+        # writing every time as a text costs more than all else
+        return read
     reason = pl.format("The poll time {} is no instant from 1970 to 2261 in {}.", times.cast(pl.String), pl.lit(zone))
     remedy = pl.lit("Write times in UTC: local times that a clock change skips or repeats have no meaning.")
     faulty = times.is_not_null() & ~pl.lit(read.select(good).to_series())
