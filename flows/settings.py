@@ -171,14 +171,15 @@ class PeriodSettings(_Section):
     autoperiod_confidence: float = Field(0.9, gt=0, lt=1, description="autoperiod: of a peak of the periodogram")
 
 
-SignatureMethod = Literal["robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"]
+SignatureMethod = Literal["warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"]
 
 
 class SignatureSettings(_Section):
     """How signatures are made of sample sets; IOSI's parameters are its paper's (FAST'14, section 5)."""
 
     methods: list[SignatureMethod] = Field(
-        ["robust", "iosi"], description="methods whose signatures are published; robust is the default answer"
+        ["warped", "robust", "iosi"],
+        description="methods whose signatures are published; the default answer is that of warped or robust, by trust",
     )
     least_sample_count: int = Field(5, ge=1, description="a set of fewer samples has no signature")
     most_sample_count: int = Field(20, ge=1, description="a set holds the latest samples, at most so many")

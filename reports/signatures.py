@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,11 @@ import numpy as np
 from reports import panels
 from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
 from reports.texts import RATES, TIMES, Unit, counted, duration_text, plain, rate_text, unit_for, volume_text
-from transforms.arrays import Reals
+from transforms.arrays import Ragged, Reals, offsets_of
 from transforms.signatures.bursts import Bursts
+from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
+from transforms.signatures.trust import missed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,15 +75,19 @@ class DrawnSample:
 
 @dataclass(frozen=True, slots=True)
 class DrawnSignature:
-    """What one method made of the samples, and of how many of them."""
+    """What one method made of the samples, and of how many of them.
+
+    trust: the correlation with the truth that is to be expected; NaN where that is not told.
+    """
 
     method: str
     signature: Signature
     sample_count: int
     used_sample_count: int
+    trust: float = math.nan
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SignatureView:
     """What there is to see of one application's signature; signatures: at least one, the first is the main one."""
 
@@ -107,7 +114,7 @@ class SignatureView:
         runs = f"{main.used_sample_count} of {counted(main.sample_count, 'run')} used"
         if found.outcome != "extracted":
             have = f" ({main.sample_count})" if found.outcome == "too_few_samples" else ""
-            return f"{_REASONS[found.outcome]}{have}"
+            return "  ·  ".join([f"{_REASONS[found.outcome]}{have}", *self._seen_beyond])
         peak = float(found.bytes_per_s.max(initial=0.0))
         with np.errstate(over="ignore"):
             volume = found.volume_bytes
@@ -118,8 +125,33 @@ class SignatureView:
                 volume_text(volume),
                 counted(len(found.bursts), "burst"),
                 f"up to {rate_text(peak)}",
+                *([f"trust {self.main.trust:.2f}"] if math.isfinite(self.main.trust) else []),
+                *self._seen_beyond,
             ]
         )
+
+    @property
+    def _seen_beyond(self) -> list[str]:
+        """Say that an eye sees more in the samples than the signature has, if it does."""
+        count = len(self.missed)
+        return [f"{counted(count, 'burst')} of the samples {'is' if count == 1 else 'are'} not in it"] if count else []
+
+    @cached_property
+    def missed(self) -> Reals:
+        """Where most of the used samples have a burst that the main signature lacks: of the duration (n, 2)."""
+        used = [one for one in self.samples if not one.is_outlier]
+        is_sought = self.main.signature.outcome in ("extracted", "no_common_bursts")
+        if not is_sought or len({one.interval_s for one in used}) != 1:
+            return np.zeros((0, 2))
+        runs = SampleSet(
+            Ragged(
+                np.concatenate([one.bytes_per_s for one in used]), offsets_of([len(one.bytes_per_s) for one in used])
+            ),
+            used[0].interval_s,
+            np.array([one.started_s for one in used]),
+            np.array([max(float(one.edges_s[-1]), 0.0) for one in used]),
+        )
+        return missed(runs, self.main.signature)
 
 
 def draw(view: SignatureView, path: Path, kind: str = "png") -> None:
@@ -167,7 +199,14 @@ def _compose(figure: Figure, view: SignatureView) -> None:
 
 def _headings(figure: Figure, view: SignatureView) -> None:
     names = (plain(view.application_id, _NAME_CHARACTERS), view.direction, plain(view.filesystem), view.main.method)
-    panels.headings(figure, names, view.verdict, BLUE if view.main.signature.outcome == "extracted" else INK)
+    panels.headings(figure, names, view.verdict, _verdict_colour(view))
+
+
+def _verdict_colour(view: SignatureView) -> str:
+    """Return red where an eye sees more than the signature has."""
+    if len(view.missed):
+        return VERMILION
+    return BLUE if view.main.signature.outcome == "extracted" else INK
 
 
 def _longest_s(view: SignatureView) -> float:
@@ -192,6 +231,8 @@ def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
     _shade_bursts(axes, view.main.signature.bursts, clock)
     for row, one in enumerate(reversed(shown)):
         _draw_sample(axes, one, row, clock, high)
+        if not one.is_outlier:
+            _draw_missed(axes, one, row, clock, high, view.missed)
     axes.set_ylim(0.0, max(len(shown), 1))
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0, labelsize=min(8.0, 50 * _row_in(len(shown))))
@@ -254,6 +295,17 @@ def _draw_sample(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: floa
     else:
         axes.fill_between(places, row, row + values, color=BLUE, alpha=0.35, lw=0)
         axes.plot(places, row + values, color=BLUE, lw=0.6)
+
+
+def _draw_missed(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: float, missed_ratios: Reals) -> None:
+    """Draw in red what a sample has where the signature lacks a burst that most samples have."""
+    ratios = (one.edges_s[:-1] + one.interval_s / 2) / max(float(one.edges_s[-1]), one.interval_s)
+    is_missed = ((ratios[:, None] >= missed_ratios[:, 0]) & (ratios[:, None] < missed_ratios[:, 1])).any(axis=1)
+    if not (is_missed.any() and high > 0):
+        return
+    shown = Columns.of(np.where(is_missed, np.minimum(one.bytes_per_s / high, 1.0) * _ROW_FILL, np.nan))
+    places, values = shown.line(one.edges_s / clock.size)
+    axes.fill_between(places, row, row + values, color=VERMILION, lw=0, zorder=2.5)
 
 
 def _peak(values: Reals) -> float:

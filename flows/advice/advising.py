@@ -267,6 +267,7 @@ def _application(advised: Advised) -> Row:
         "last_at": _instant(signature.last_at),
         "valid_until": _instant(signature.valid_until),
         "confidence": signature.confidence,
+        "trust": signature.trust,
     }
 
 

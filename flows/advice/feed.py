@@ -66,7 +66,7 @@ FIELDS: dict[str, tuple[Column, ...]] = {
     "signatures": (
         *_WHOSE,
         *_TRUST,
-        *_of("signatures", "sample_count", "used_sample_count", "first_at"),
+        *_of("signatures", "trust", "sample_count", "used_sample_count", "first_at"),
         *_of("signatures", "duration_s", "volume_bytes", "peak_bytes_per_s", "is_changed", "change_correlation"),
         Column("traced_run_count", "int", "Traced runs with which the signature was compared.", unit="runs"),
         Column("traced_correlation", "real", "The median correlation with these.", unit="1", nullable=True),

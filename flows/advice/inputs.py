@@ -82,7 +82,8 @@ class KnownSignature:
     """What an application moves alone, reads and writes added up: both share the file system.
 
     filesystem: whose signature it is. outcomes: of each direction. confidence: how probable it is that the next run
-    moves a byte of it where it says, None where the method does not tell. valid_until: not to be used from then on.
+    moves a byte of it where it says, None where the method does not tell. trust: the correlation with what it moves
+    alone that is to be expected, None where that is not told. valid_until: not to be used from then on.
     """
 
     application_id: str | None
@@ -92,6 +93,7 @@ class KnownSignature:
     outcomes: Mapping[str, str]
     method: str | None = None
     confidence: float | None = None
+    trust: float | None = None
     sample_count: int | None = None
     last_at: datetime | None = None
     valid_until: datetime | None = None

@@ -109,6 +109,7 @@ def _of_curves(
         outcomes=outcomes,
         method=parts[0][0]["method"],
         confidence=by_volume(confidences),
+        trust=by_volume([(curve.volume_bytes, row["trust"]) for row, curve in parts]),
         sample_count=min(row["sample_count"] for row, _ in parts),
         last_at=last_at,
         valid_until=last_at + timedelta(days=VALID_DAYS),
@@ -199,8 +200,9 @@ def _subject(entry: Mapping[str, Any]) -> tuple[str, str]:
     _instant(entry["last_at"])
     _instant(entry["valid_until"])
     confidence = entry["confidence"]
-    if confidence is not None and not 0 <= float(confidence) <= 1:
-        raise ValueError("a confidence beyond 0 and 1")
+    for told in (confidence, entry.get("trust")):
+        if told is not None and not 0 <= float(told) <= 1:
+            raise ValueError("a confidence or a trust beyond 0 and 1")
     int(entry["sample_count"])
     return application_id, filesystem
 
@@ -234,6 +236,7 @@ def _of_bursts(application_id: str, filesystem: str, entries: Sequence[Mapping[s
         outcomes={entry["direction"]: "extracted" for entry in entries},
         method=str(entries[0]["method"]),
         confidence=by_volume(confidences),
+        trust=by_volume([(one.volume_bytes, entry.get("trust")) for one, entry in zip(rates, entries, strict=True)]),
         sample_count=min(int(entry["sample_count"]) for entry in entries),
         last_at=min(_instant(entry["last_at"]) for entry in entries),
         valid_until=min(_instant(entry["valid_until"]) for entry in entries),

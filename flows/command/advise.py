@@ -179,11 +179,12 @@ def _show(advised: Advised) -> None:
 
     signature = advised.signature
     confidence = "not known" if signature.confidence is None else f"{signature.confidence:.2f}"
+    trust = "" if signature.trust is None else f", trust {signature.trust:.2f}"
     click.echo(
         printable(
             f"{advised.application_id} for {_time_text(advised.state.at)}: {bytes_text(signature.rates.volume_bytes)} "
             f"in {signature.rates.duration_s:,.0f} s, up to {bytes_text(signature.rates.peak_bytes_per_s)}/s; "
-            f"confidence {confidence}"
+            f"confidence {confidence}{trust}"
         )
     )
     show("", _COLUMNS, [_cells(advised, number) for number in range(len(advised.choices))])

@@ -131,8 +131,8 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     """Compare each application's signature, by its default method, with what it moves alone.
 
     Returns a row for each truth: application, direction, outcome and method (NULL where the release has no such
-    sample set), cross_correlation, correlation, volume_bytes, true_volume_bytes, burst_count, true_burst_count,
-    missed_burst_count, false_burst_count.
+    sample set), trust (NULL where there is none), cross_correlation, correlation, volume_bytes, true_volume_bytes,
+    burst_count, true_burst_count, missed_burst_count, false_burst_count.
     """
     import polars as pl
 
@@ -142,19 +142,24 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     with opened(store, release, TABLES) as connection:
         rows = defaults(connection)
         found = {
-            (row["application_id"], row["direction"]): (row["method"], one)
+            (row["application_id"], row["direction"]): (row["method"], row["trust"], one)
             for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
         }
     compared = [
-        _compare_signature(true, *found.get((true.application_id, true.direction), (None, None))) for true in truth
+        _compare_signature(true, *found.get((true.application_id, true.direction), (None, None, None)))
+        for true in truth
     ]
     counted = dict.fromkeys(("burst_count", "true_burst_count", "missed_burst_count", "false_burst_count"), pl.Int64)
-    measured = dict.fromkeys(("cross_correlation", "correlation", "volume_bytes", "true_volume_bytes"), pl.Float64)
+    measured = dict.fromkeys(
+        ("trust", "cross_correlation", "correlation", "volume_bytes", "true_volume_bytes"), pl.Float64
+    )
     named = dict.fromkeys(("application", "direction", "outcome", "method"), pl.String)
     return pl.DataFrame(compared, schema={**named, **measured, **counted}).sort("application", "direction")
 
 
-def _compare_signature(true: TrueSignature, method: str | None, found: Signature | None) -> dict[str, Any]:
+def _compare_signature(
+    true: TrueSignature, method: str | None, trust: float | None, found: Signature | None
+) -> dict[str, Any]:
     from transforms.signatures.bursts import Bursts
     from transforms.signatures.similarity import burst_errors, correlation, cross_correlation
 
@@ -163,6 +168,7 @@ def _compare_signature(true: TrueSignature, method: str | None, found: Signature
         "direction": true.direction,
         "outcome": None if found is None else found.outcome,
         "method": method,
+        "trust": trust,
         "true_volume_bytes": true.application.volume_bytes(true.direction),
         "true_burst_count": len(true.bursts),
     }
@@ -255,9 +261,10 @@ def _show_signatures(compared: pl.DataFrame) -> None:
     from flows.command.printing import bytes_text, show
 
     columns = (
-        "application", "direction", "method", "cross-corr.", "correlation", "volume found", "true", "bursts found",
-        "true", "missed", "false",
+        "application", "direction", "method", "trust", "cross-corr.", "correlation", "volume found", "true",
+        "bursts found", "true", "missed", "false",
     )  # fmt: skip
+    digits_of = {"trust": 2, "cross_correlation": 3, "correlation": 3}
     rows, silent = [], 0
     for row in compared.iter_rows(named=True):
         if not row["true_burst_count"] and row["outcome"] != "extracted":
@@ -269,7 +276,7 @@ def _show_signatures(compared: pl.DataFrame) -> None:
                 row["application"],
                 row["direction"],
                 row["method"] if is_there else row["outcome"] or "no sample set",
-                *(None if row[name] is None else f"{row[name]:.3f}" for name in ("cross_correlation", "correlation")),
+                *(None if row[name] is None else f"{row[name]:.{digits}f}" for name, digits in digits_of.items()),
                 bytes_text(row["volume_bytes"]),
                 bytes_text(row["true_volume_bytes"]),
                 row["burst_count"] if is_there else None,

@@ -133,6 +133,7 @@ def _joined(answers: Sequence[Sequence[MethodSignatures]]) -> list[MethodSignatu
             method=own[0].method,
             signatures=[one for answer in own for one in answer.signatures],
             is_outlier=np.concatenate([answer.is_outlier for answer in own]),
+            trust=np.concatenate([answer.trust for answer in own]),
         )
         for own in zip(*answers, strict=True)
     ]

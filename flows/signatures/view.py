@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -131,7 +132,7 @@ def _view(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Signatur
     main = rows.row(0, named=True)
     left_out = set(json.loads(main["outlier_job_ids"] or "[]"))
     signatures = [
-        DrawnSignature(row["method"], one, row["sample_count"], row["used_sample_count"])
+        DrawnSignature(row["method"], one, row["sample_count"], row["used_sample_count"], _trust(row))
         for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
     ]
     return SignatureView(
@@ -141,6 +142,10 @@ def _view(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Signatur
         samples=tuple(_samples(connection, main, left_out)),
         signatures=tuple(signatures),
     )
+
+
+def _trust(row: dict[str, Any]) -> float:
+    return math.nan if row["trust"] is None else row["trust"]
 
 
 def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], left_out: set[str]) -> list[DrawnSample]:

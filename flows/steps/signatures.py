@@ -23,7 +23,7 @@ from transforms.arrays import offsets_of, owners
 from transforms.signatures import preprocessing, similarity
 from transforms.signatures.bursts import Bursts
 from transforms.signatures.iosi import IosiParams
-from transforms.signatures.methods import DEFAULT_METHOD, MethodSignatures, SignatureParams
+from transforms.signatures.methods import MethodSignatures, SignatureParams, chosen
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
 from warehouse.contracts import Table, frames
@@ -198,25 +198,33 @@ def _rows(
     )
     job_id = rows["job_id"].to_numpy()
     made: dict[str, list[pl.DataFrame]] = {table.name: [frames.empty(table)] for table in _MADE}
+    taken = chosen(answers)
     for answer in answers:
         left_out = [job_id[a:b][answer.is_outlier[a:b]].tolist() for a, b in pairwise(edges)]
         keys = sets.select(SUBJECT).with_columns(method=pl.lit(answer.method))
-        made[SIGNATURES.name].append(_signature_rows(sets, answer, left_out, params))
+        made[SIGNATURES.name].append(_signature_rows(sets, answer, left_out, taken, params))
         made[SIGNATURE_POINTS.name].append(_point_rows(keys, answer.signatures))
         made[SIGNATURE_BURSTS.name].append(_burst_rows(keys, answer.signatures))
     return {table.name: pl.concat(made[table.name]).sort(table.key) for table in _MADE}
 
 
 def _signature_rows(
-    sets: pl.DataFrame, answer: MethodSignatures, left_out: Sequence[Sequence[str]], params: SignatureParams
+    sets: pl.DataFrame,
+    answer: MethodSignatures,
+    left_out: Sequence[Sequence[str]],
+    taken: Sequence[str],
+    params: SignatureParams,
 ) -> pl.DataFrame:
-    of_method = {
-        "method": answer.method,
-        "is_default": answer.method == DEFAULT_METHOD,
-        "method_parameters": parameters_of(answer.method, params),
-    }
-    told = zip(sets.to_dicts(), answer.signatures, left_out, strict=True)
-    rows = [of_set | of_method | _told(one, of_set["sample_count"], names) for of_set, one, names in told]
+    of_method = {"method": answer.method, "method_parameters": parameters_of(answer.method, params)}
+    trusts = [None if math.isnan(trust) else trust for trust in answer.trust.tolist()]
+    told = zip(sets.to_dicts(), answer.signatures, left_out, taken, trusts, strict=True)
+    rows = [
+        of_set
+        | of_method
+        | {"is_default": answer.method == method, "trust": trust}
+        | _told(one, of_set["sample_count"], names)
+        for of_set, one, names, method, trust in told
+    ]
     return pl.DataFrame(rows, schema=frames.schema(SIGNATURES))
 
 

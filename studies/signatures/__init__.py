@@ -7,6 +7,7 @@
 - `family_page`: What the families say: the means of each, and of all of them.
 - `figures`: Pictures of the study of signatures: accuracy as IOSI's Figure 16, sensitivity as Figures 17 and 18.
 - `injected`: Runs among foreign traffic, each in a window of its own: sites of a family.
+- `judging`: The judge of signatures is calibrated: evidence beside true correlations, on families held out.
 - `methods`: The methods that are compared, by name, and the settings of `iosi` whose influence is studied.
 - `page`: What the study of signatures shows: its page, and tables that fit a terminal.
 - `running`: The study itself: draws sites, asks every method, and keeps a row for each signature.

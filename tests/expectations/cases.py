@@ -23,6 +23,7 @@ NO_SIGNATURE = {
     "burst_count": None,
     "volume_bytes": None,
     "peak_bytes_per_s": None,
+    "trust": None,
 }
 NO_TOTALS = dict.fromkeys(("class_count", "call_count", "read_bytes", "written_bytes", "file_count"))
 REFUSED = {"outcome": "no_exact_model", "refused_fields": '[{"field":"call 4"}]', **NO_TOTALS}
@@ -215,6 +216,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "peak_bytes_per_s": 10.0,
         "is_changed": False,
         "change_correlation": 0.99,
+        "trust": 0.9,
     },
     "signature_points": {
         "method": "robust",
@@ -393,11 +395,13 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("sample_sets", {"sample_covers_run"}, {"duration_s": 207.0}),
     ("sample_sets", {"sample_is_measured"}, {"missing_ratio": 0.6}),
     ("signatures", {"extracted_has_numbers"}, {"burst_count": None}),
-    ("signatures", {"no_signature_has_no_numbers"}, {"outcome": "too_few_samples"}),
+    ("signatures", {"no_signature_has_no_numbers", "trust_is_of_signatures"}, {"outcome": "too_few_samples"}),
     ("signatures", {"used_samples_are_of_the_set"}, {"used_sample_count": 11}),
     ("signatures", {"volume_is_below_peak"}, {"volume_bytes": 1001.0}),
-    ("signatures", {"one_default"}, {"method": "iosi"}),
-    ("signatures", {"one_default"}, {"is_default": False}),
+    ("signatures", set(), {"method": "iosi"}),
+    ("signatures", {"trusted"}, {"trust": 0.4}),
+    ("signatures", set(), {"trust": None}),
+    ("signatures", {"trust_is_of_signatures", "has_common_bursts"}, NO_SIGNATURE | {"trust": 0.9}),
     ("signatures", {"change_is_told"}, {"is_changed": None}),
     ("signatures", {"enough_samples_used"}, {"used_sample_count": 2}),
     ("signatures", {"has_common_bursts"}, NO_SIGNATURE),
@@ -409,7 +413,7 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("signature_points", {"whole_seconds"}, {"offset_s": 7.5}),
     ("signature_bursts", {"burst_is_in_order"}, {"peaked_s": 10.0}),
     ("signature_bursts", {"burst_is_in_order"}, {"ended_s": 5.0}),
-    ("signature_bursts", {"robust_has_support"}, {"support_ratio": None}),
+    ("signature_bursts", {"has_support"}, {"support_ratio": None}),
     ("signature_checks", {"cross_correlation_is_positive", "signature_is_like_the_trace"}, {"cross_correlation": -0.1}),
     ("signature_checks", {"signature_is_like_the_trace"}, {"cross_correlation": 0.4}),
     ("classes", set(), {"subject_kind": "application", "is_shared_traffic": False, "started_at": None}),

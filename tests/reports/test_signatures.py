@@ -89,7 +89,30 @@ def headings(figure: Figure) -> list[str]:
 def test_heading_says_what_it_is_and_what_came_of_it() -> None:
     told = headings(composed(seen(found(5, every=100), runs=7, out=1)))
     assert told[0] == "ana/ior_a/16  ·  write  ·  scratch  ·  robust"
-    assert told[1] == "6 of 7 runs used  ·  500 s  ·  250 GB  ·  5 bursts  ·  up to 1 GB/s"
+    used = "6 of 7 runs used  ·  500 s  ·  250 GB  ·  5 bursts  ·  up to 1 GB/s"
+    assert told[1] == f"{used}  ·  5 bursts of the samples are not in it"
+    trusted = seen(found(5, every=100), runs=7, out=1, rates=found(5, every=100).bytes_per_s[::2])
+    main = replace(trusted.main, trust=0.876)
+    assert headings(composed(replace(trusted, signatures=(main,))))[1] == f"{used}  ·  trust 0.88"
+
+
+def reddened(axes: Axes) -> list[float]:
+    """The middles of what is drawn in red, in time."""
+    red = [found for found in axes.collections if found.get_facecolor().size and found.get_zorder() == 2.5]
+    return [float(np.mean(path.vertices[:, 0])) for one in red for path in one.get_paths()]
+
+
+def test_what_an_eye_sees_and_the_signature_lacks_is_red_in_every_row() -> None:
+    whole = found(5, every=100)
+    rates = whole.bytes_per_s.copy()
+    rates[200:250] = 0.0
+    lacking = replace(whole, bytes_per_s=rates, bursts=whole.bursts.kept(np.arange(5) != 2))
+    view = seen(lacking, runs=6, out=1, rates=whole.bytes_per_s[::2])
+    assert len(view.missed) == 1
+    figure = composed(view)
+    assert headings(figure)[1].endswith("1 burst of the samples is not in it")
+    assert reddened(figure.axes[0]) == pytest.approx([225.0] * 5, abs=15.0)
+    assert reddened(composed(seen(whole, runs=6, rates=whole.bytes_per_s[::2])).axes[0]) == []
 
 
 @pytest.mark.parametrize(
@@ -97,7 +120,10 @@ def test_heading_says_what_it_is_and_what_came_of_it() -> None:
     [
         ("too_few_samples", "no signature: there are too few samples (3)"),
         ("no_io", "no signature: nothing was moved"),
-        ("no_common_bursts", "no signature: no burst is common to the samples"),
+        (
+            "no_common_bursts",
+            "no signature: no burst is common to the samples  ·  5 bursts of the samples are not in it",
+        ),
     ],
 )
 def test_without_a_signature_there_are_the_samples_and_the_reason(outcome: str, told: str) -> None:
@@ -160,7 +186,7 @@ def test_other_methods_lie_over_it_or_say_why_not() -> None:
     assert legend(axes)[3:5] == ["iosi", "dtw: no_common_bursts"]
     only = composed(seen(Signature.nothing("no_common_bursts"), others=[("iosi", found(3))]))
     assert "iosi" in legend(only.axes[1])
-    assert headings(only)[1] == "no signature: no burst is common to the samples"
+    assert headings(only)[1].startswith("no signature: no burst is common to the samples")
 
 
 # ---- how it is laid out

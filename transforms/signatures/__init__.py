@@ -7,7 +7,7 @@
 - `iosi_crests`: Crests and troughs of smoothed samples: where one burst ends and the next begins.
 - `iosi_wavelets`: Discrete Meyer wavelets: the smooth part of samples, from which bursts stand out.
 - `left_out` (`are_usual`, `are_outliers`): Which runs of a set are left out, and why.
-- `methods` (`SignatureParams`, `MethodSignatures`, `extract`): Signatures of applications, by every method.
+- `methods` (`SignatureParams`, `MethodSignatures`, `extract`, `chosen`): Signatures of applications, by every method.
 - `preprocessing` (`over_node_counts`, `partial`): Samples of one application brought to one form: 1-s points.
 - `robust` (`robust`): Our own estimator of signatures: align the runs at each burst.
 - `robust_alignment`: Alignment: when each run reaches each burst of a template.
@@ -16,5 +16,8 @@
 - `sample_sets` (`SampleSets`, `SampleSet`): Sample sets: the runs of one application.
 - `signature` (`Signature`): Signatures: what a method makes of one sample set, in one form for all methods.
 - `similarity` (`correlation`, `cross_correlation`, `burst_errors`, `difference`): How alike two signatures are.
+- `stretched` (`stretched`): Stretched runs: all brought to one duration, of which a low quantile is the signature.
 - `time_warping` (`dtw`): Dynamic time warping: the baseline that IOSI is compared with.
+- `trust` (`Judge`, `chosen`): Trust: what an honest judge would expect a signature's correlation with the truth to be.
+- `warped` (`warped`): Warped runs: where in each run each moment of the application is, by what overlaps.
 """

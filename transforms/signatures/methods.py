@@ -5,20 +5,20 @@ IOSI: Liu et al., FAST'14, https://www.usenix.org/conference/fast14/technical-se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from transforms.arrays import Bools
-from transforms.signatures import averages, iosi, left_out, robust, time_warping
+from transforms.arrays import Bools, Reals
+from transforms.signatures import averages, iosi, left_out, robust, stretched, time_warping, trust, warped
 from transforms.signatures.iosi import IosiParams
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import Signature
 
-METHODS = ("robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
-#: the method whose answer to take if only one is wanted: the best one in the study (docs/signatures-study.md)
-DEFAULT_METHOD = "robust"
+METHODS = ("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
+#: those that get the usual runs, whatever they moved
+_OF_ALL_VOLUMES = ("warped", "robust", "stretched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,21 @@ class SignatureParams:
 class MethodSignatures:
     """One method's answers for m sample sets of n runs in all.
 
-    signatures (m). is_outlier (n): runs that were left out for their duration or volume before the method began.
+    signatures (m). is_outlier (n): runs that were left out for their duration or volume before the method began. trust
+    (m): the correlation with the truth that is to be expected of each; NaN where there is no signature.
     """
 
     method: str
     signatures: list[Signature]
     is_outlier: Bools
+    trust: Reals
+
+
+def chosen(answers: Sequence[MethodSignatures]) -> list[str]:
+    """Return the method whose answer is to be taken if only one is wanted, for each set (m)."""
+    names = [answer.method for answer in answers]
+    rows = zip(*(answer.trust.tolist() for answer in answers), strict=True)
+    return [trust.chosen(dict(zip(names, row, strict=True))) for row in rows]
 
 
 def extract(
@@ -50,28 +59,43 @@ def extract(
     """Return the signatures of sample sets by some methods, in the order in which these are given.
 
     Outlier elimination (section 5.1) comes before all methods but `iosi_raw`, which is IOSI without preprocessing: the
-    paper's by duration and volume, and ours by what most runs take. `robust` gets the usual runs, whatever they moved:
-    it weighs them by that itself. Raises KeyError for a method that is none.
+    paper's by duration and volume, and ours by what most runs take. `warped`, `robust` and `stretched` get the usual
+    runs, whatever they moved: they take low quantiles of them, and so does the judge. Raises KeyError for a method that
+    is none.
     """
-    chosen = params or SignatureParams()
+    least = (params or SignatureParams()).least_run_count
     is_unusual = ~left_out.are_usual(sets.duration_s, sets.offsets)
-    own = {"iosi_raw": np.zeros_like(is_unusual), "robust": is_unusual}
+    own = {"iosi_raw": np.zeros_like(is_unusual)} | dict.fromkeys(_OF_ALL_VOLUMES, is_unusual)
     is_outlier = is_unusual
     if not own.keys() >= set(methods):
         is_outlier = is_unusual | left_out.are_outliers(sets.duration_s, left_out.volumes(sets), sets.offsets)
-    makers = _makers(chosen)
-    answers = []
+    makers = _makers(params or SignatureParams())
+    found: dict[str, list[Signature]] = {}
     for method in methods:
         is_out = own.get(method, is_outlier)
         places = range(sets.set_count)
-        signatures = [_of_one(sets, place, is_out, makers[method], chosen.least_run_count) for place in places]
-        answers.append(MethodSignatures(method, signatures, is_out))
-    return answers
+        found[method] = [_of_one(sets, place, is_out, makers[method], least) for place in places]
+    trusts = _trusts(sets, is_unusual, found)
+    return [MethodSignatures(method, found[method], own.get(method, is_outlier), trusts[method]) for method in methods]
+
+
+def _trusts(sets: SampleSets, is_unusual: Bools, found: Mapping[str, Sequence[Signature]]) -> dict[str, Reals]:
+    """Return how far each method's signature of each set is to be trusted: one judge hears all that are of one set."""
+    trusts = {method: np.full(sets.set_count, np.nan) for method in found}
+    for place in range(sets.set_count):
+        told = {method: ones[place] for method, ones in found.items() if ones[place].outcome == "extracted"}
+        judge = trust.Judge.of(_usual(sets, place, is_unusual)) if told else None
+        if judge is not None:
+            for method, one in told.items():
+                trusts[method][place] = judge.trust(one, method)
+    return trusts
 
 
 def _makers(params: SignatureParams) -> dict[str, Callable[[SampleSet], Signature]]:
     return {
+        "warped": warped.warped,
         "robust": robust.robust,
+        "stretched": stretched.stretched,
         "iosi": lambda one: iosi.iosi(one, params.iosi),
         "iosi_raw": lambda one: iosi.iosi_raw(one, params.iosi),
         "dtw": time_warping.dtw,
@@ -87,5 +111,10 @@ def _of_one(
     one = sets.one(place)
     if one.run_count < least_run_count:
         return Signature.nothing("too_few_samples")
-    is_own = is_out[sets.offsets[place] : sets.offsets[place + 1]]
-    return maker(one.kept(~is_own) if is_own.any() else one)
+    return maker(_usual(sets, place, is_out))
+
+
+def _usual(sets: SampleSets, place: int, is_out: Bools) -> SampleSet:
+    """Return a set without the runs that are left out."""
+    one, is_own = sets.one(place), is_out[sets.offsets[place] : sets.offsets[place + 1]]
+    return one.kept(~is_own) if is_own.any() else one

@@ -6,9 +6,11 @@ from warehouse.contracts.types import Column, Table
 _METHOD_OF_SIGNATURE = Column(
     "method",
     "text",
-    "How the signature was made: our own estimator (robust); IOSI as published (iosi), and without its preprocessing "
-    "(iosi_raw); dynamic time warping (dtw); the mean, median or 35 % quantile of the preprocessed samples.",
-    choices=("robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"),
+    "How the signature was made: our own estimators, which shift runs along their way to where they overlap (warped), "
+    "align them at each burst (robust), or bring them to one duration (stretched); IOSI as published (iosi), and "
+    "without its preprocessing (iosi_raw); dynamic time warping (dtw); the mean, median or 35 % quantile of the "
+    "preprocessed samples.",
+    choices=("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"),
 )
 #: whose signature, and made how
 _MADE = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION, _METHOD_OF_SIGNATURE)
@@ -38,6 +40,16 @@ SIGNATURES = Table(
         Column("burst_count", "int", "Bursts of the signature.", nullable=True),
         c.VOLUME_BYTES.optional(),
         c.PEAK_BYTES_PER_S.optional(),
+        Column(
+            "trust",
+            "real",
+            "The correlation with the truth that is to be expected, by how well runs predict each other and how the "
+            "signature lies to them; NULL where there is no signature, or in releases that did not tell.",
+            unit="1",
+            low=0,
+            high=1,
+            nullable=True,
+        ),
         Column(
             "background_bytes_per_s",
             "real",

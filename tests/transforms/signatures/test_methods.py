@@ -11,14 +11,14 @@ from hypothesis import given, settings, strategies as st
 
 from tests.budget import examples
 from tests.transforms.run_sets import Burst, faults, polled, reordered, set_of, truth_by_second
-from transforms.signatures.methods import DEFAULT_METHOD, METHODS, SignatureParams, extract
+from transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, chosen, extract
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import Signature
 
 NAN, INF = float("nan"), float("inf")
 BOUNDED = settings(max_examples=examples(15), deadline=None)
 #: those that do not take runs one after the other
-ORDERLESS = ("robust", "mean", "median", "quantile")
+ORDERLESS = ("warped", "robust", "stretched", "mean", "median", "quantile")
 BURSTS: list[Burst] = [(10.0 + 50 * place, 26.0 + 50 * place, 1e9) for place in range(4)]
 
 
@@ -146,9 +146,26 @@ def test_sets_side_by_side_do_not_touch() -> None:
 def test_methods_come_as_they_are_asked_for() -> None:
     asked = ("mean", "robust", "mean")
     assert tuple(told.method for told in extract(SampleSets.of([noisy(1)]), None, asked)) == asked
-    assert DEFAULT_METHOD in METHODS
     with pytest.raises(KeyError):
         extract(SampleSets.of([noisy(1)]), None, ("no_method",))
+
+
+def test_one_answer_is_chosen_for_each_set_by_trust() -> None:
+    def told(method: str, *trusts: float) -> MethodSignatures:
+        return MethodSignatures(method, [], np.zeros(0, dtype=np.bool_), np.array(trusts))
+
+    found = [told("iosi", 0.9, NAN, 0.3, NAN), told("robust", 0.5, 0.8, NAN, NAN), told("warped", 0.495, 0.4, NAN, NAN)]
+    # a little more is given to the first contender; others are asked only where no contender has a signature
+    assert chosen(found) == ["warped", "robust", "iosi", "warped"]
+    assert chosen(found[:1]) == ["iosi"] * 4
+
+
+def test_what_has_no_signature_has_no_trust_and_the_rest_has() -> None:
+    ones = [noisy(1), set_of([]), noisy(2, runs=4), set_of([np.zeros(100)] * 6)]
+    for told in extract(SampleSets.of(ones)):
+        is_there = [found.outcome == "extracted" for found in told.signatures]
+        assert np.isfinite(told.trust).tolist() == is_there
+        assert ((told.trust[is_there] >= 0) & (told.trust[is_there] <= 1)).all()
 
 
 def test_runs_that_stopped_early_are_left_out_of_all_but_the_raw_method() -> None:

@@ -1,0 +1,38 @@
+"""The judge's weights are found again, and told of a family that they were not made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from studies.signatures.judging import rotated, weights
+from transforms.signatures.trust import EVIDENCE
+
+
+def drawn(seed: int, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    evidence = rng.random((count, len(EVIDENCE)))
+    return evidence, 0.2 + 0.6 * evidence[:, EVIDENCE.index("agreement")] + rng.normal(0, 0.02, count)
+
+
+def test_weights_are_found_again() -> None:
+    found = weights(*drawn(1))
+    expected = np.zeros(1 + len(EVIDENCE))
+    expected[0], expected[1 + EVIDENCE.index("agreement")] = 0.2, 0.6
+    assert found == pytest.approx(expected, abs=0.02)
+
+
+def test_what_can_only_speak_for_never_speaks_against() -> None:
+    evidence, told = drawn(2)
+    found = weights(evidence, 1.0 - told)
+    assert found[1 + EVIDENCE.index("agreement")] >= 0
+
+
+def test_a_family_is_told_by_all_others() -> None:
+    evidence, told = drawn(3)
+    family = np.where(np.arange(len(told)) < 2000, "one", "other")
+    odd = np.where(family == "one", told, 0.0)
+    found = rotated(evidence, odd, family.tolist())
+    assert found[family == "one"].max() < 0.1, "it knows of the other family only, where all is 0"
+    assert np.abs(found[family == "other"] - told[family == "other"]).mean() < 0.05
+    assert (rotated(evidence, told, ["one"] * len(told)) == 0).all()

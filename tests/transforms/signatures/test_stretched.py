@@ -1,0 +1,123 @@
+"""Stretched runs: one duration for all, a low quantile less its floor, and how long a run takes alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.transforms.run_sets import Burst, polled, set_of, truth_by_second
+from transforms.signatures.sample_sets import SampleSet
+from transforms.signatures.similarity import correlation
+from transforms.signatures.stretched import (
+    alone_s,
+    by_second,
+    delay,
+    floored,
+    foreign_ratio,
+    on_one_clock,
+    stretched,
+)
+
+BURSTS: list[Burst] = [(40.0 + 200 * place, 80.0 + 200 * place, 1e9) for place in range(5)]
+TRUTH = truth_by_second(BURSTS, 1000)
+
+
+def drifting(paces: list[float], extra: float = 0.0) -> SampleSet:
+    """Runs that take so many times as long, all of their bursts too."""
+    rows = [polled([(a * p, b * p, rate / p) for a, b, rate in BURSTS], 1000 * p, 2.0) + extra for p in paces]
+    return set_of(rows, 2.0, [0.0] * len(paces), [1000.0 * p for p in paces])
+
+
+def test_runs_of_any_pace_are_one_signature() -> None:
+    found = stretched(drifting([0.97, 1.0, 1.0, 1.03, 1.05]))
+    assert found.outcome == "extracted"
+    assert found.duration_s == pytest.approx(1000, abs=2)
+    assert correlation(found.bytes_per_s, TRUTH) > 0.97
+    assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.03)
+    assert len(found.bursts) == 5
+    assert found.bursts.support_ratio.tolist() == [1.0] * 5
+
+
+def test_a_floor_that_never_rests_is_not_in_it() -> None:
+    found = stretched(drifting([1.0] * 6, extra=3e8))
+    assert found.background_bytes_per_s == pytest.approx(3e8, rel=0.01)
+    assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.03)
+
+
+def test_bursts_may_take_most_of_the_time() -> None:
+    rows = [polled([(50.0, 450.0, 1e9), (550.0, 950.0, 1e9)], 1000.0, 2.0)] * 5
+    found = stretched(set_of(rows, 2.0, [0.0] * 5, [1000.0] * 5))
+    assert found.volume_bytes == pytest.approx(8e11, rel=0.02)
+    assert len(found.bursts) == 2
+
+
+def test_what_is_steady_has_no_bursts_and_what_is_nothing_no_io() -> None:
+    steady, nothing = (set_of([np.full(200, rate)] * 5, 2.0, [0.0] * 5, [400.0] * 5) for rate in (1e9, 0.0))
+    assert stretched(steady).outcome == "no_common_bursts"
+    assert stretched(nothing).outcome == "no_io"
+    assert stretched(drifting([1.0, 1.0])).outcome == "too_few_samples"
+
+
+def test_floor_is_the_middle_of_what_is_low() -> None:
+    curve, floor = floored(np.array([1.0, 1.0, 3.0, 9.0, 9.0, 9.0, np.nan]))
+    assert floor == 1.0
+    assert curve.tolist() == [0.0, 0.0, 2.0, 8.0, 8.0, 8.0, 0.0]
+    assert floored(np.array([np.nan]))[1] == 0.0
+
+
+def test_foreign_ratio_is_of_the_time_outside_of_bursts() -> None:
+    curve = np.repeat([1.0, 0.0], [20, 80])
+    rates = np.tile(curve, (4, 1))
+    assert foreign_ratio(rates, curve, np.zeros(4)) == 0.0
+    rates[:2, 40:80] = 1.0
+    assert foreign_ratio(rates, curve, np.zeros(4)) == pytest.approx(0.25)
+    assert foreign_ratio(rates, np.zeros(100), np.zeros(4)) == 1.0
+
+
+@pytest.mark.parametrize("true", [0.0, 0.1, 0.4])
+def test_delay_is_found_from_bursts_and_from_whole_runs(true: float) -> None:
+    rng = np.random.default_rng(1)
+    met_s = rng.uniform(0, 40, (12, 6))
+    took_s = 200.0 + true * met_s + rng.normal(0, 0.5, met_s.shape)
+    assert delay(took_s, met_s) == pytest.approx(true, abs=0.03)
+    took_s[3, 2] = took_s[5, 4] = 120.0
+    assert delay(took_s, met_s) == pytest.approx(true, abs=0.04), "a burst that was skipped counts less"
+
+
+def test_without_foreign_traffic_the_median_is_the_run_alone() -> None:
+    runs = on_one_clock(drifting([0.98, 0.99, 1.0, 1.01, 1.02]))
+    assert runs is not None
+    assert alone_s(runs) == pytest.approx(1000, abs=1)
+
+
+def test_delayed_runs_are_longer_than_alone() -> None:
+    rng = np.random.default_rng(3)
+    rows, durations = [], []
+    for _ in range(12):
+        late, made = 0.0, []
+        for begin, end, rate in BURSTS:
+            share = rng.random()
+            lasted = (end - begin) * (1 + 0.3 * share)
+            made += [(begin + late, begin + late + lasted, rate * (end - begin) / lasted)]
+            made += [(begin + late, begin + late + lasted * share, 1e9)] if share > 0.1 else []
+            late += lasted - (end - begin)
+        durations.append(1000.0 + late)
+        rows.append(polled(made, durations[-1], 2.0))
+    runs = on_one_clock(set_of(rows, 2.0, [0.0] * 12, durations))
+    assert runs is not None
+    assert alone_s(runs) < np.quantile(durations, 0.3)
+    assert alone_s(runs) > 990
+
+
+def test_seconds_hold_all_bytes() -> None:
+    curve = np.random.default_rng(1).random(300)
+    for step_s in (1.0, 0.977, 2.31):
+        assert by_second(curve, step_s).sum() == pytest.approx(curve.sum() * step_s)
+
+
+def test_a_gap_in_the_polls_is_no_lack_of_bytes() -> None:
+    one = drifting([1.0] * 5)
+    values = one.samples.values.copy()
+    values[100:120] = np.nan
+    found = stretched(SampleSet(type(one.samples)(values, one.samples.offsets), 2.0, one.started_s, one.duration_s))
+    assert correlation(found.bytes_per_s, TRUTH) > 0.98

@@ -1,0 +1,107 @@
+"""Trust: more of it for what is nearer to the truth, and red for what an eye sees and a signature lacks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from studies.signatures.families import FAMILIES
+from studies.signatures.injected import FamilySetting
+from tests.transforms.run_sets import polled, set_of, truth_by_second
+from transforms.signatures.bursts import bursts_of
+from transforms.signatures.sample_sets import SampleSet
+from transforms.signatures.signature import Signature
+from transforms.signatures.trust import _WEIGHTS, EVIDENCE, Judge, alike, chosen, missed
+from transforms.synthetic.workload import Application, bursts
+
+NAN = float("nan")
+TRUTH = truth_by_second([(a, a + 30.0, 2e9) for a in (100.0, 300.0, 500.0, 700.0)], 900)
+
+
+def clean(runs: int = 8, noise: float = 0.0) -> SampleSet:
+    rng = np.random.default_rng(1)
+    rows = [polled([(a, a + 30.0, 2e9) for a in (100.0, 300.0, 500.0, 700.0)], 900.0, 2.0) for _ in range(runs)]
+    return set_of([row + noise * rng.gamma(0.5, 2e9, len(row)) for row in rows], 2.0, [0.0] * runs, [900.0] * runs)
+
+
+def curve(rates: np.ndarray) -> Signature:
+    return Signature.curve(rates, bursts_of(rates))
+
+
+def without_half() -> Signature:
+    rates = TRUTH.copy()
+    rates[400:] = 0.0
+    return curve(rates)
+
+
+def test_each_piece_of_evidence_has_a_weight() -> None:
+    assert set(_WEIGHTS) == {"one", *EVIDENCE}
+
+
+def test_the_truth_is_trusted_and_what_lacks_half_or_is_elsewhere_is_not() -> None:
+    judge = Judge.of(clean())
+    assert judge is not None
+    whole, half, elsewhere = (
+        judge.trust(one, "warped") for one in (curve(TRUTH), without_half(), curve(np.roll(TRUTH, 60)))
+    )
+    assert whole > 0.9
+    assert whole > half + 0.1
+    assert half > elsewhere
+    assert np.isnan(judge.trust(Signature.nothing("no_io"), "warped"))
+
+
+def test_noise_takes_trust_away() -> None:
+    told = [Judge.of(clean(noise=noise)) for noise in (0.0, 0.3, 3.0)]
+    trusts = [judge.trust(curve(TRUTH), "warped") for judge in told if judge is not None]
+    assert trusts[0] >= trusts[1] > trusts[2] + 0.2
+
+
+def test_evidence_does_not_depend_on_the_unit_nor_on_the_order_of_runs() -> None:
+    one = clean(noise=0.2)
+    other = set_of([4.0 * rates for rates in one.rates[::-1]], 2.0, [0.0] * 8, [900.0] * 8)
+    first, second = Judge.of(one), Judge.of(other)
+    assert first is not None
+    assert second is not None
+    np.testing.assert_allclose(
+        first.evidence(curve(TRUTH), "iosi"), second.evidence(curve(4.0 * TRUTH), "iosi"), rtol=1e-9
+    )
+
+
+def test_too_few_runs_have_no_judge() -> None:
+    assert Judge.of(clean(2)) is None
+    assert missed(clean(2), curve(TRUTH)).shape == (0, 2)
+
+
+def test_chosen_is_a_contender_if_there_is_one() -> None:
+    assert chosen({"iosi": 0.99, "robust": 0.3, "warped": NAN}) == "robust"
+    assert chosen({"iosi": 0.5, "mean": 0.6}) == "mean"
+    assert chosen({"iosi": NAN, "robust": NAN}) == "robust"
+    assert chosen({"iosi": NAN}) == "iosi"
+
+
+def test_what_most_runs_have_and_a_signature_lacks_is_missed() -> None:
+    assert len(missed(clean(), curve(TRUTH))) == 0
+    found = missed(clean(), without_half()) * 900.0
+    assert found.mean(axis=1) == pytest.approx([515.0, 715.0], abs=6.0)
+    assert len(missed(clean(), Signature.nothing("no_common_bursts"))) == 4
+    assert len(missed(clean(noise=0.5), curve(TRUTH))) == 0
+
+
+def test_curves_are_alike_as_they_correlate() -> None:
+    rng = np.random.default_rng(1)
+    first, second = rng.random((3, 50)), rng.random((3, 50))
+    expected = [np.corrcoef(a, b)[0, 1] for a, b in zip(first, second, strict=True)]
+    assert alike(first, second) == pytest.approx(expected)
+    assert alike(np.ones(5), np.arange(5.0)) == 0.0
+
+
+def test_a_calm_familys_signatures_are_trusted_more_than_a_stormy_ones() -> None:
+    application = Application("one", "a", "p", 1, 900.0, bursts(100, 200, [60.0] * 4, [2.0], "write"))
+    trusts = {}
+    for level in ("calm", "stormy"):
+        judge = Judge.of(FamilySetting(FAMILIES[0], level, (application,)).drawn(4).sets.one(0))
+        assert judge is not None
+        trusts[level] = judge.trust(
+            curve(truth_by_second([(b.offset_s, b.ended_s, 1.8e9) for b in application.bursts], 900)), "warped"
+        )
+    assert trusts["calm"] > trusts["stormy"] + 0.1

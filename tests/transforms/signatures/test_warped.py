@@ -1,0 +1,87 @@
+"""Warped runs: shifts that overlap most, and no more of them than runs need."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tests.transforms.run_sets import polled, set_of, truth_by_second
+from transforms.signatures.bursts import bursts_of
+from transforms.signatures.sample_sets import SampleSet
+from transforms.signatures.similarity import burst_errors, correlation
+from transforms.signatures.stretched import on_one_clock, stretched
+from transforms.signatures.warped import _CHANGE_COST, best_path, shifts, warp, warped
+
+STARTS = np.arange(8) * 440.0 + 200.0
+TRUTH = truth_by_second([(a, a + 12.0, 5e9) for a in STARTS], 3600)
+
+
+def wandering(seed: int, deviation_s: float, runs: int = 10) -> SampleSet:
+    """Runs with short bursts, each gap of which is a little longer or shorter."""
+    rng = np.random.default_rng(seed)
+    rows, durations = [], []
+    for _ in range(runs):
+        late = np.cumsum(rng.normal(0, deviation_s, len(STARTS) + 1))
+        durations.append(3600.0 + float(late[-1]))
+        rows.append(
+            polled([(a + by, a + by + 12.0, 5e9) for a, by in zip(STARTS, late, strict=False)], durations[-1], 2.0)
+        )
+    return set_of(rows, 2.0, [0.0] * runs, durations)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_short_bursts_that_wander_by_more_than_their_width_are_all_found(seed: int) -> None:
+    one = wandering(seed, 5.0)
+    found = warped(one)
+    assert burst_errors(found.bursts, bursts_of(TRUTH))[1] == 0
+    assert len(found.bursts) == 8
+    gaps = np.diff(found.bursts.peaked_s)
+    assert gaps == pytest.approx([440.0] * 7, rel=0.03)
+    assert len(stretched(one).bursts) != 8 or found.volume_bytes > stretched(one).volume_bytes
+
+
+def test_runs_that_are_alike_are_not_shifted() -> None:
+    one = wandering(1, 0.0)
+    runs = on_one_clock(one)
+    assert runs is not None
+    assert np.abs(warp(runs).shift).max() < 1.0
+    assert correlation(warped(one).bytes_per_s, TRUTH) > 0.99
+
+
+def test_a_path_changes_where_it_pays_only() -> None:
+    scores = np.zeros((2, 30, 21))
+    scores[0, :15, 10] = scores[0, 15:, 16] = 1.0
+    scores[1, :, 10] = 1.0
+    scores[1, 14:16, 16] = 1.0 + 3 * _CHANGE_COST
+    path = best_path(scores)
+    assert path[0].tolist() == [0.0] * 15 + [6.0] * 15
+    assert path[1].tolist() == [0.0] * 30
+
+
+def test_best_path_is_the_best_of_all() -> None:
+    rng = np.random.default_rng(2)
+    scores = rng.random((1, 4, 3))
+
+    def worth(path: tuple[int, ...]) -> float:
+        changes = abs(path[0] - 1) + sum(abs(a - b) for a, b in pairwise(path))
+        return float(sum(scores[0, block, place] for block, place in enumerate(path)) - _CHANGE_COST * changes)
+
+    every = [(a, b, c, d) for a in range(3) for b in range(3) for c in range(3) for d in range(3)]
+    assert tuple((best_path(scores)[0] + 1).astype(int)) == max(every, key=worth)
+
+
+def test_shifts_are_against_the_runs_own_middle() -> None:
+    rates = np.zeros((3, 200))
+    for run, late in enumerate((-6, 0, 6)):
+        for begin in (30, 90, 150):
+            rates[run, begin + late : begin + late + 12] = 1.0
+    found = shifts(rates, 0.25, 1.0)
+    assert np.median(found, axis=0) == pytest.approx(np.zeros(200), abs=1.0)
+    assert found[2, 95] - found[0, 95] == pytest.approx(12.0, abs=3.0)
+
+
+def test_nothing_to_overlap_is_no_signature() -> None:
+    assert warped(set_of([np.full(200, 1e9)] * 5, 2.0, [0.0] * 5, [400.0] * 5)).outcome == "no_common_bursts"
+    assert warped(wandering(1, 1.0, runs=2)).outcome == "too_few_samples"

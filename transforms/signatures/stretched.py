@@ -1,0 +1,236 @@
+"""Stretched runs: all brought to one duration, of which a low quantile less the floor is the signature.
+
+How long a run took tells most of how it drifted: what is left after each run is stretched to one duration is far less.
+Foreign traffic only adds, so the more of it there is, the lower a quantile across the runs is the application's own.
+Where no burst is, that quantile is the floor that foreign traffic never falls below.
+Foreign traffic that a run's bursts meet only delays it: how long a run takes alone is what the runs' durations come to
+where none is met, a straight line through them, drawn towards what it usually costs. Nothing is refused for being
+noisy: how far to trust it is told apart (`trust`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from transforms.arrays import Bools, Reals
+from transforms.signatures.averages import quantiles
+from transforms.signatures.bursts import Bursts, bursts_of, height, joined, stretches
+from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
+from transforms.signatures.robust_alignment import read_totals, running_totals
+from transforms.signatures.sample_sets import SampleSet
+from transforms.signatures.signature import Signature
+
+# All numbers here are ours, and were chosen on the families of simulated sites, on other seeds than the study's.
+
+#: fewer runs give no signature
+LEAST_RUN_COUNT = 3
+#: a clock has no more steps; they are of a second, or of as much as it then takes
+_MOST_STEPS = 4000
+#: the share of time in which others are at work, and the quantile of rates that is taken there
+RATE_LEVELS = ((0.25, 0.4, 0.6), (0.25, 0.12, 0.05))
+#: where that share is judged: the quantile of rates, and below which share of the curve's height
+FIRST_LEVEL, _QUIET_RATIO = 0.1, 0.1
+#: others are at work where a run exceeds its own floor by this share of the height
+_WORK_RATIO, _FLOOR_LEVEL = 0.25, 0.1
+#: how long a run is delayed for each second of foreign traffic that its bursts meet: usually, and how much that differs
+#: from site to site; what is found is too little by this factor, since shifts lag behind
+_DELAY, _DELAY_DEVIATION, _DELAY_GAIN = 0.05, 0.3, 1.15
+#: how exactly is known when a run reaches a place; one that is off by so many deviations counts half
+_EDGE_DEVIATION_S, _LEAST_DEVIATION, _HALF_DEVIATIONS = 2.0, 0.003, 2.0
+#: alone, a run is shorter than all by no more than this
+_MOST_SHORTER = 0.04
+_DELAY_ROUNDS = 5
+#: bursts that are no further apart are passed as one
+_BURST_GAP_S = 8.0
+#: of a burst are the times above this share of the curve's height
+_BURST_RATIO = 0.25
+#: a run has a burst if it holds this share of the curve's volume there
+_SUPPORT_RATIO = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Stretched:
+    """Runs on one clock.
+
+    rates (runs, steps): bytes per second in units of 2 ** exponent, NaN where not measured; no byte is lost by
+    stretching. duration_s (runs): how long each took. step_s: how long a step is. foreign_ratio: the share of time
+    outside of bursts in which others are at work. shift (runs, steps): by how many steps a run is later there than it
+    would be if it were late evenly.
+    """
+
+    rates: Reals
+    exponent: int
+    duration_s: Reals
+    step_s: float
+    foreign_ratio: float
+    shift: Reals
+
+    @property
+    def level(self) -> float:
+        """The quantile across runs to take."""
+        return float(np.interp(self.foreign_ratio, *RATE_LEVELS))
+
+    @property
+    def curve(self) -> tuple[Reals, float]:
+        """The low quantile across the runs, less its floor (steps), and the floor."""
+        return floored(quantiles(self.rates, self.level))
+
+
+def stretched(one: SampleSet) -> Signature:
+    """Return the signature of runs that are brought to one duration: a low quantile across them, less its floor."""
+    runs = on_one_clock(one)
+    return Signature.nothing("too_few_samples") if runs is None else signature_of(runs)
+
+
+def on_one_clock(one: SampleSet) -> Stretched | None:
+    """Return runs stretched to the median of their durations; None where too few are measured."""
+    usable = measured(one)
+    if usable.run_count < LEAST_RUN_COUNT:
+        return None
+    known = usable.samples.values[np.isfinite(usable.samples.values)]
+    exponent = int(np.frexp(known.max(initial=0.0))[1])
+    middle_s = float(np.median(usable.duration_s))
+    step_s = max(1.0, middle_s / _MOST_STEPS)
+    count = max(2, round(middle_s / step_s))
+    rates = on_steps(usable, count, exponent) * (usable.duration_s[:, None] / middle_s)
+    floor = np.nan_to_num(quantiles(rates.T, _FLOOR_LEVEL))
+    ratio = foreign_ratio(rates, floored(quantiles(rates, FIRST_LEVEL))[0], floor)
+    return Stretched(rates, exponent, usable.duration_s, middle_s / count, ratio, np.zeros(rates.shape))
+
+
+def measured(one: SampleSet) -> SampleSet:
+    """Return the runs that were measured most of their time, short gaps bridged."""
+    values = one.samples.values
+    is_rate = np.isfinite(values) & (values >= 0)
+    samples = replace(one.samples, values=np.where(is_rate, values, np.nan))
+    samples = bridged(samples, one.interval_s)
+    is_known = np.isfinite(samples.values)
+    known = np.bincount(samples.owner, is_known, one.run_count)
+    is_timed = np.isfinite(one.duration_s) & (one.duration_s >= 2 * one.interval_s) & np.isfinite(one.started_s)
+    is_usable = is_timed & (known >= (1.0 - MOST_MISSING_RATIO) * samples.counts) & (samples.counts > 1)
+    return replace(one, samples=samples).kept(is_usable)
+
+
+def on_steps(one: SampleSet, count: int, exponent: int) -> Reals:
+    """Return mean rates of runs in so many steps of each (runs, count), in 2 ** exponent; NaN: not measured."""
+    is_known = np.isfinite(one.samples.values)
+    rows = np.zeros((2, one.run_count, int(one.samples.counts.max())))
+    place = np.arange(rows.shape[2]) < one.samples.counts[:, None]
+    rows[0][place] = np.ldexp(np.where(is_known, one.samples.values, 0.0), -exponent)
+    rows[1][place] = is_known
+    at = (np.arange(count + 1) * (one.duration_s[:, None] / count) - one.started_s[:, None]) / one.interval_s
+    moved, known = (np.diff(read_totals(running_totals(part), at), axis=1) for part in rows)
+    # what was not measured of a step was as the rest of it
+    is_mostly = known > 0.5 * np.diff(at, axis=1)
+    return np.where(is_mostly, moved / np.where(is_mostly, known, 1.0), np.nan)
+
+
+def foreign_ratio(rates: Reals, curve: Reals, floor: Reals) -> float:
+    """Return the share of time in which others are at work where no burst is; 1 where nothing is told.
+
+    rates (runs, steps), NaN where not measured. curve (steps): a low quantile of them. floor (runs): what each run
+    hardly falls below.
+    """
+    highest = height(curve)
+    if not highest > 0:
+        return 1.0
+    quiet = rates[:, curve < _QUIET_RATIO * highest]
+    is_known = np.isfinite(quiet)
+    is_busy = np.where(is_known, quiet, 0.0) > floor[:, None] + _WORK_RATIO * highest
+    return float((is_busy & is_known).sum() / max(1, is_known.sum()))
+
+
+def floored(curve: Reals) -> tuple[Reals, float]:
+    """Return a curve less its floor, 0 where it is below, and the floor; what is not measured is 0.
+
+    The floor is the median of what lies below the middle between the lowest and the highest rate: bursts may take most
+    of the time.
+    """
+    known = curve[np.isfinite(curve)]
+    floor = 0.0
+    if len(known):
+        low = float(known.min())
+        floor = float(np.median(known[known <= low + (float(known.max()) - low) / 2]))
+    return np.maximum(np.nan_to_num(curve) - floor, 0.0), floor
+
+
+def alone_s(runs: Stretched) -> float:
+    """Return how long a run takes that meets no foreign traffic in its bursts [s]."""
+    took_s, met_s = _passes(runs)
+    found = float(np.median(runs.duration_s - _DELAY_GAIN * delay(took_s, met_s) * met_s.sum(axis=1)))
+    return float(np.clip(found, (1.0 - _MOST_SHORTER) * runs.duration_s.min(), np.median(runs.duration_s)))
+
+
+def delay(took_s: Reals, met_s: Reals) -> float:
+    """Return how long a run is delayed for each second of foreign traffic that its bursts meet.
+
+    took_s, met_s (runs, bursts): how long a run took from before a burst to before the next one, and how much of it
+    others were at work during the burst. One slope for all bursts, each with a middle of its own: weighted least
+    squares with a normal prior. What is far off counts less (Cauchy's weights), as where a burst is skipped.
+    """
+    least = np.hypot(_EDGE_DEVIATION_S, _LEAST_DEVIATION * np.median(took_s, axis=0))
+    found = _DELAY
+    for _ in range(_DELAY_ROUNDS):
+        rest = took_s - found * met_s
+        off = np.abs(rest - np.median(rest, axis=0))
+        deviation = np.maximum(1.4826 * np.median(off, axis=0), least)
+        weights = 1.0 / (1.0 + (off / (_HALF_DEVIATIONS * deviation)) ** 2) / deviation**2
+        more_met = met_s - (weights * met_s).sum(axis=0) / weights.sum(axis=0)
+        pull = (weights * more_met * took_s).sum() + _DELAY / _DELAY_DEVIATION**2
+        found = max(0.0, float(pull / ((weights * more_met**2).sum() + 1.0 / _DELAY_DEVIATION**2)))
+    return found
+
+
+def _passes(runs: Stretched) -> tuple[Reals, Reals]:
+    """Return how long runs take past each burst, and for how long others are at work in it (runs, bursts) [s].
+
+    A second in which others move as much as the burst does counts as one, and one with more counts no more.
+    """
+    curve, _ = runs.curve
+    highest, count = height(curve), len(curve)
+    is_burst: Bools = curve > _BURST_RATIO * highest if highest > 0 else np.zeros(count, dtype=np.bool_)
+    first, after = joined(*stretches(is_burst), _BURST_GAP_S / runs.step_s)
+    middles = (after[:-1] + first[1:]) // 2
+    over = np.clip(np.nan_to_num(runs.rates - curve) / (highest if highest > 0 else 1.0), 0.0, 1.0) * is_burst
+    met_s = np.add.reduceat(over, np.concatenate([[0], middles]), axis=1) * runs.step_s
+    duration_s = runs.duration_s[:, None]
+    reached_s = (middles + runs.shift[:, middles]) * (duration_s / count)
+    edges_s = np.concatenate([np.zeros(duration_s.shape), reached_s, duration_s], axis=1)
+    return np.diff(edges_s, axis=1), met_s
+
+
+def signature_of(runs: Stretched) -> Signature:
+    """Return the low quantile of runs on one clock as a signature."""
+    curve, floor = runs.curve
+    background = float(np.ldexp(floor, runs.exponent))
+    if not curve.any():
+        moves = bool((np.nan_to_num(runs.rates) > 0).any())
+        return Signature.nothing("no_common_bursts" if moves else "no_io", background)
+    step_s = alone_s(runs) / len(curve)
+    # a shorter run moves as much
+    seconds = np.ldexp(by_second(curve * (runs.step_s / step_s), step_s), runs.exponent)
+    return Signature.curve(seconds, _supported(bursts_of(seconds), runs, curve, step_s), background)
+
+
+def by_second(curve: Reals, step_s: float) -> Reals:
+    """Return mean rates in whole seconds of a curve on steps; no byte is lost."""
+    total = running_totals(curve[None] * step_s)
+    seconds = np.arange(max(1, round(len(curve) * step_s)) + 1) / step_s
+    seconds[-1] = len(curve)
+    found: Reals = np.maximum(np.diff(read_totals(total, seconds[None])[0]), 0.0)
+    return found
+
+
+def _supported(bursts: Bursts, runs: Stretched, curve: Reals, step_s: float) -> Bursts:
+    """Return bursts with the share of the runs that have each: those that hold most of what the curve has there."""
+    if not len(bursts):
+        return bursts
+    first = np.floor(bursts.started_s / step_s).astype(np.int64)
+    last = np.minimum(np.ceil(bursts.ended_s / step_s), len(curve)).astype(np.int64)
+    is_known = np.isfinite(runs.rates)
+    held = running_totals(np.where(is_known, np.minimum(np.nan_to_num(runs.rates), curve), 0.0))
+    wanted = running_totals(np.where(is_known, curve, 0.0))
+    has: Bools = held[:, last] - held[:, first] >= _SUPPORT_RATIO * (wanted[:, last] - wanted[:, first])
+    return replace(bursts, support_ratio=has.mean(axis=0))

@@ -1,0 +1,253 @@
+"""Trust: what an honest judge would expect a signature's correlation with the truth to be.
+
+The truth is in no sample; but what runs have in common can be asked of each other. Of each run the others predict a
+low quantile: foreign traffic only adds, so a run that lacks bytes that they predict speaks against them, and one that
+has more does not. How well runs are predicted, how alike both halves of them are, and how a method's signature lies to
+all that (what of it runs have, what recurs in them and it lacks, how wide its bursts are beside what the durations
+leave unsure) makes a row of evidence; a straight line through such rows and the true correlations on the families of
+simulated sites makes a trust of it (`studies.signatures.judging`). Runs are left out of one sorted table, so that all
+of them together cost less than one signature.
+
+The answer that is taken is that with the highest trust, where `warped` is given a little more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from transforms.arrays import Reals
+from transforms.signatures.bursts import height, stretches
+from transforms.signatures.robust_alignment import read_totals, running_totals
+from transforms.signatures.sample_sets import SampleSet
+from transforms.signatures.signature import Signature
+from transforms.signatures.stretched import (
+    FIRST_LEVEL,
+    LEAST_RUN_COUNT,
+    RATE_LEVELS,
+    floored,
+    foreign_ratio,
+    measured,
+    on_steps,
+)
+
+#: runs and signatures are judged on so many steps of their duration
+STEPS = 512
+#: of more runs the cleanest tell
+_MOST_RUNS = 20
+#: what is this near in time is still the same burst, of the duration
+_NEAR_STEPS = 4
+#: a run has no background: this quantile of its own rates is left out
+_FLOOR_LEVEL = 0.1
+#: what recurs is what so many runs have
+_RECURRING_LEVEL = 0.3
+#: an eye sees a burst that all runs but this share have, half as high as the signature's own; one is told where the
+#: signature has a fraction of its height
+_SEEN_LEVEL, _SEEN_RATIO, _TOLD_RATIO = 0.2, 0.5, 0.1
+#: rates above so many times a signature's height are others'
+_MOST_HEIGHTS = 1.2
+
+EVIDENCE = (
+    "agreement", "near_agreement", "coverage", "likeness", "unexplained", "explained", "longer", "clock", "width",
+    "left_out_coverage", "left_out_likeness", "halves", "foreign", "robust", "robust_foreign", "robust_longer",
+    "robust_agreement",
+)  # fmt: skip
+#: what each piece of evidence adds to the expected correlation: a straight line through the families of sites, and our
+#: own simulated one, at other seeds than the study's
+_WEIGHTS: dict[str, float] = {
+    "one": -0.1541,
+    "agreement": 0.4648,
+    "near_agreement": 0.1724,
+    "coverage": 0.0202,
+    "likeness": 0.0227,
+    "unexplained": 0.0000,
+    "explained": -0.0108,
+    "longer": 10.8775,
+    "clock": -0.1531,
+    "width": 0.0252,
+    "left_out_coverage": 0.3163,
+    "left_out_likeness": 0.1947,
+    "halves": 0.1023,
+    "foreign": -0.0430,
+    "robust": 0.2673,
+    "robust_foreign": -0.0128,
+    "robust_longer": -7.4603,
+    "robust_agreement": -0.2645,
+}
+#: between these the answer is chosen by trust, and the first one is given a little more; others where both have none
+CONTENDERS = ("warped", "robust")
+_GIVEN_MORE = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What runs say of any signature.
+
+    rates (runs, STEPS): on one clock, less each run's floor, in units of 2 ** exponent. near (runs, STEPS): the highest
+    rates around, in order of size at each step. common (STEPS): what they have in common. duration_s: the median.
+    unsure_ratio: how exactly so many durations tell it. told: what is said of the set, whatever the signature.
+    """
+
+    rates: Reals
+    near: Reals
+    common: Reals
+    exponent: int
+    duration_s: float
+    unsure_ratio: float
+    told: Mapping[str, float]
+
+    @classmethod
+    def of(cls, one: SampleSet) -> Judge | None:
+        """Return what the runs of a set say; None where too few are measured."""
+        from scipy.ndimage import maximum_filter1d, uniform_filter1d
+
+        usable = measured(one)
+        if usable.run_count < LEAST_RUN_COUNT:
+            return None
+        known = usable.samples.values[np.isfinite(usable.samples.values)]
+        exponent = int(np.frexp(known.max(initial=0.0))[1])
+        every = np.nan_to_num(on_steps(usable, STEPS, exponent))
+        rates = every[np.argsort(every.sum(axis=1), kind="stable")[:_MOST_RUNS]]
+        floor = int(_FLOOR_LEVEL * (STEPS - 1))
+        above = np.maximum(rates - np.partition(rates, floor, axis=1)[:, [floor]], 0.0)
+        ordered = np.sort(above, axis=0)
+        ratio = foreign_ratio(above, floored(_at_level(ordered, FIRST_LEVEL))[0], np.zeros(len(above)))
+        level = float(np.interp(ratio, *RATE_LEVELS))
+        common, _ = floored(_at_level(ordered, level))
+        halves = [floored(_at_level(np.sort(above[begin::2], axis=0), level))[0] for begin in (0, 1)]
+        coverage, likeness = _left_out(above, ordered, level)
+        middle_s = float(np.median(usable.duration_s))
+        off = 1.4826 * float(np.median(np.abs(usable.duration_s - middle_s))) / middle_s
+        told = {
+            "left_out_coverage": coverage,
+            "left_out_likeness": likeness,
+            "halves": float(alike(*(uniform_filter1d(half, _NEAR_STEPS + 1) for half in halves))),
+            "foreign": ratio,
+        }
+        near = np.sort(maximum_filter1d(above, 2 * _NEAR_STEPS + 1, axis=1), axis=0)
+        return cls(above, near, common, exponent, middle_s, off / np.sqrt(len(rates)), told)
+
+    def evidence(self, signature: Signature, method: str) -> Reals:
+        """Return what speaks for and against a signature, a number for each of `EVIDENCE`."""
+        from scipy.ndimage import maximum_filter1d, uniform_filter1d
+
+        curve = self.on_steps(signature)
+        total = max(float(curve.sum()), 1e-300)
+        highest = max(float(np.quantile(curve, 0.99)), 0.5 * float(curve.max()), 1e-300)
+        wide = 6 * _NEAR_STEPS + 1
+        recurring, _ = floored(self.near[int(_RECURRING_LEVEL * len(self.near))])
+        lacks = np.maximum(recurring - maximum_filter1d(curve, 4 * _NEAR_STEPS + 1), 0.0).sum()
+        width = float((curve > 0.25 * highest).mean()) / max(1, len(signature.bursts))
+        moved = max(float(np.quantile(self.rates.sum(axis=1), 0.2)), 1e-300)
+        clipped = np.minimum(self.rates, _MOST_HEIGHTS * highest)
+        longer = len(signature.bytes_per_s) / self.duration_s - 1.0
+        agreement = float(alike(curve, self.common))
+        is_robust = float(method == "robust")
+        found = {
+            **self.told,
+            "agreement": agreement,
+            "near_agreement": float(alike(uniform_filter1d(curve, wide), uniform_filter1d(self.common, wide))),
+            "coverage": float((np.minimum(self.rates, curve).sum(axis=1) / total).mean()),
+            "likeness": float(alike(clipped, curve[None]).mean()),
+            "unexplained": float(lacks / max(float(recurring.sum()), 1e-300)),
+            "explained": float(np.clip(np.log(total / moved + 0.01), -5.0, 5.0)),
+            "longer": float(np.clip(longer, -0.1, 0.1)),
+            "clock": min(self.unsure_ratio / max(width, 1e-3), 3.0),
+            "width": float(np.log(width + 1e-4)),
+            "robust": is_robust,
+            "robust_foreign": is_robust * self.told["foreign"],
+            "robust_longer": is_robust * float(np.clip(longer, -0.1, 0.1)),
+            "robust_agreement": is_robust * agreement,
+        }
+        return np.array([found[name] for name in EVIDENCE])
+
+    def trust(self, signature: Signature, method: str) -> float:
+        """Return the correlation with the truth that is to be expected, 0 to 1; NaN where there is no signature."""
+        if signature.outcome != "extracted":
+            return float("nan")
+        evidence = self.evidence(signature, method)
+        expected = _WEIGHTS["one"] + sum(_WEIGHTS[name] * value for name, value in zip(EVIDENCE, evidence, strict=True))
+        return float(np.clip(expected, 0.0, 1.0))
+
+    def on_steps(self, signature: Signature) -> Reals:
+        """Return a signature's mean rates on the judge's steps, in its unit."""
+        seconds = np.ldexp(signature.bytes_per_s, -self.exponent)
+        total = running_totals(seconds[None])
+        at = np.arange(STEPS + 1, dtype=np.float64)[None] * (len(seconds) / STEPS)
+        found: Reals = np.maximum(np.diff(read_totals(total, at)[0]), 0.0) * (STEPS / len(seconds))
+        return found
+
+
+def chosen(trusts: Mapping[str, float]) -> str:
+    """Return the method whose answer is to be taken, by what each one's is trusted (NaN: it has none).
+
+    Where none has a signature, the first contender that was asked, or the first of all.
+    """
+    known = {method: trust for method, trust in trusts.items() if not np.isnan(trust)}
+    contenders = [method for method in CONTENDERS if method in known]
+    if contenders:
+        return max(contenders, key=lambda method: known[method] + _GIVEN_MORE * (method == CONTENDERS[0]))
+    if known:
+        return max(known, key=lambda method: known[method])
+    return next((method for method in CONTENDERS if method in trusts), next(iter(trusts)))
+
+
+def missed(one: SampleSet, signature: Signature) -> Reals:
+    """Return where in a run most runs have a burst that a signature lacks: begin and end, of the duration (n, 2).
+
+    Most: all but a few (`_SEEN_LEVEL`) have it near there, above what they have near everywhere, and at least half as
+    high as the signature's bursts are, or as what recurs if there is no signature.
+    """
+    from scipy.ndimage import maximum_filter1d
+
+    judge = Judge.of(one)
+    if judge is None:
+        return np.zeros((0, 2))
+    has_curve = signature.outcome == "extracted"
+    curve = judge.on_steps(signature) if has_curve else np.zeros(STEPS)
+    seen, _ = floored(_at_level(judge.near, _SEEN_LEVEL))
+    highest = height(curve) if has_curve else height(seen)
+    if not highest > 0:
+        return np.zeros((0, 2))
+    is_told = maximum_filter1d(curve, 4 * _NEAR_STEPS + 1) > _TOLD_RATIO * highest
+    first, after = stretches((seen > _SEEN_RATIO * highest) & ~is_told)
+    # what is near is as wide as it is far; less of it was only beside what is told
+    is_whole = after - first > _NEAR_STEPS
+    return np.stack([first[is_whole], after[is_whole]], axis=1) / STEPS
+
+
+def _at_level(ordered: Reals, level: float) -> Reals:
+    """Return a quantile of columns that are in order of size (rows, columns)."""
+    place = level * (len(ordered) - 1)
+    below = int(place)
+    above = ordered[min(below + 1, len(ordered) - 1)]
+    found: Reals = ordered[below] + (above - ordered[below]) * (place - below)
+    return found
+
+
+def _left_out(rates: Reals, ordered: Reals, level: float) -> tuple[float, float]:
+    """Return how much of what the others of each run predict it has, and how alike it is, in the mean of all runs.
+
+    One sorted table serves all: without a run, what comes after its place moves up by one.
+    """
+    place = level * (len(rates) - 2)
+    below = int(place)
+    share = place - below
+    low, next_, last = (ordered[min(below + step, len(rates) - 1)] for step in range(3))
+    without = np.where(rates <= low, next_, low) * (1.0 - share) + np.where(rates <= next_, last, next_) * share
+    predicted = np.maximum(without - np.median(without, axis=1)[:, None], 0.0)
+    total = predicted.sum(axis=1)
+    has = np.divide(np.minimum(rates, predicted).sum(axis=1), total, out=np.zeros(len(rates)), where=total > 0)
+    highest = predicted.max(axis=1, keepdims=True)
+    return float(has.mean()), float(alike(np.minimum(rates, _MOST_HEIGHTS * highest), predicted).mean())
+
+
+def alike(first: Reals, second: Reals) -> Reals:
+    """Return Pearson's correlation of curves, the last axis being time; 0 where one is constant."""
+    one = first - first.mean(axis=-1, keepdims=True)
+    other = second - second.mean(axis=-1, keepdims=True)
+    size = np.sqrt((one * one).sum(axis=-1) * (other * other).sum(axis=-1))
+    found: Reals = np.divide((one * other).sum(axis=-1), size, out=np.zeros(size.shape), where=size > 0)
+    return found

@@ -1,0 +1,185 @@
+"""Warped runs: where in each run each moment of the application is, by what overlaps.
+
+Runs are brought to one duration first (`stretched`), and then each is shifted against what all of them have in common,
+by more or less along its way: dynamic programming finds the shifts that overlap most. A byte of the common curve that a
+run lacks costs most, one that only the run has costs little, since it may be foreign; and to change the shift costs, so
+that no run follows the noise. The runs' mean clock is the median of their shifts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from transforms.arrays import Reals
+from transforms.signatures.averages import quantiles
+from transforms.signatures.bursts import height
+from transforms.signatures.robust_alignment import read_totals, running_totals
+from transforms.signatures.sample_sets import SampleSet
+from transforms.signatures.signature import Signature
+from transforms.signatures.stretched import Stretched, floored, on_one_clock, signature_of
+
+# All numbers here are ours, and were chosen on the families of simulated sites, on other seeds than the study's.
+
+#: runs of the warp have no more steps; a shift is found for so many of them at once
+_MOST_STEPS, _BLOCK = 600, 3
+#: how often the common curve is made anew
+_ROUNDS = 2
+#: where others are at work for less of the time, single runs are tried as a start, so many of the cleanest, if all of
+#: them have less in common than this share of what a clean one moves; but not so little that most must be others'
+_CALM_RATIO, _TRIED_RUNS, _TOLD_SHARE, _FOREIGN_SHARE = 0.35, 2, 0.85, 0.3
+#: and only if runs are off by less than this share of the reach in the mean: others' bursts lie anywhere
+_NEAR_SHARE = 0.2
+#: before any shift is known, rates are smoothed over this time
+_SMOOTH_S = 20.0
+#: rates above so many times the height of what the runs have in common count as much
+_MOST_HEIGHTS = 1.5
+#: what a byte beyond the common curve costs, where one that is missing costs 1
+_EXCESS_COST = 0.15
+#: what it costs to change the shift by a step, in steps at the highest rate
+_CHANGE_COST = 0.3
+#: how far a run may be off: at least, and of the duration
+_REACH_S, _REACH_RATIO = 15.0, 0.02
+
+
+def warped(one: SampleSet) -> Signature:
+    """Return the signature of runs that are shifted along their way to where they overlap most."""
+    runs = on_one_clock(one)
+    return Signature.nothing("too_few_samples") if runs is None else signature_of(warp(runs))
+
+
+def warp(runs: Stretched) -> Stretched:
+    """Return runs, shifted to where they overlap most."""
+    known = np.nan_to_num(runs.rates)
+    highest = _MOST_HEIGHTS * height(runs.curve[0])
+    if not highest > 0:
+        return runs
+    factor = max(1, -(-known.shape[1] // _MOST_STEPS))
+    coarse = _coarse(np.minimum(known, highest) / highest, factor)
+    shift = _best_shifts(coarse, runs.level, factor * runs.step_s, is_calm=runs.foreign_ratio < _CALM_RATIO)
+    count = known.shape[1]
+    places = (np.arange(count) + 0.5) / factor - 0.5
+    shift = factor * _between(shift, places)
+    left = np.arange(count) + shift
+    rates, share = (_read(values, left) for values in (known, np.isfinite(runs.rates).astype(np.float64)))
+    return replace(runs, rates=np.where(share > 0.5, rates / np.maximum(share, 0.5), np.nan), shift=shift)
+
+
+def _coarse(rates: Reals, factor: int) -> Reals:
+    """Return the means of so many steps each; the last one may have fewer."""
+    count = -(-rates.shape[1] // factor)
+    padded = np.pad(rates, ((0, 0), (0, count * factor - rates.shape[1])))
+    found: Reals = padded.reshape(len(rates), count, factor).mean(axis=2)
+    return found
+
+
+def _between(rows: Reals, places: Reals) -> Reals:
+    """Return rows (n, steps) at fractions of steps (places), linear between them and flat outside."""
+    low = np.clip(np.floor(places), 0, max(rows.shape[1] - 2, 0)).astype(np.int64)
+    share = np.clip(places - low, 0.0, 1.0)
+    high = np.minimum(low + 1, rows.shape[1] - 1)
+    found: Reals = rows[:, low] * (1.0 - share) + rows[:, high] * share
+    return found
+
+
+def _read(rates: Reals, left: Reals) -> Reals:
+    """Return mean rates of steps that begin elsewhere (runs, steps)."""
+    total = running_totals(rates)
+    found: Reals = read_totals(total, left + 1.0) - read_totals(total, left)
+    return found
+
+
+def _best_shifts(rates: Reals, level: float, step_s: float, *, is_calm: bool) -> Reals:
+    """Return shifts, from what unshifted runs have in common, or from one run if that explains more.
+
+    Short bursts that wander by more than their width have nothing in common unshifted; where others are seldom at work,
+    what a single run does is all its own.
+    """
+    found = shifts(rates, level, step_s)
+    told = _told(rates, found, level)
+    volume = rates.sum(axis=1)
+    share = told / max(float(np.quantile(volume, 0.2)), 1e-300)
+    if not is_calm or not _FOREIGN_SHARE < share < _TOLD_SHARE:
+        return found
+    for run in np.argsort(volume, kind="stable")[:_TRIED_RUNS]:
+        other = shifts(rates, level, step_s, floored(rates[run])[0])
+        is_near = float(np.abs(other).mean()) < _NEAR_SHARE * _reach(rates.shape[1], step_s)
+        if is_near and (other_told := _told(rates, other, level)) > told:
+            found, told = other, other_told
+    return found
+
+
+def _reach(count: int, step_s: float) -> int:
+    """Return by how many steps a run may be off."""
+    return max(2, int(np.ceil((_REACH_S + _REACH_RATIO * count * step_s) / step_s)))
+
+
+def _told(rates: Reals, shift: Reals, level: float) -> float:
+    """Return how much shifted runs have in common."""
+    return float(floored(quantiles(_read(rates, np.arange(rates.shape[1]) + shift), level))[0].sum())
+
+
+def shifts(rates: Reals, level: float, step_s: float, start: Reals | None = None) -> Reals:
+    """Return by how many steps each run is later than all of them together at each step (runs, steps).
+
+    rates (runs, steps): on one clock, 1 at the most. level: the quantile across runs that they have in common. start
+    (steps): what they are shifted against first; what they have in common unshifted if None.
+    """
+    from scipy.ndimage import uniform_filter1d
+
+    count = rates.shape[1]
+    reach = _reach(count, step_s)
+    smooth = uniform_filter1d(rates, max(1, round(_SMOOTH_S / step_s)), axis=1)
+    common = floored(quantiles(smooth, level))[0] if start is None else start
+    found = np.zeros(rates.shape)
+    for _ in range(_ROUNDS):
+        if not common.any():
+            break
+        found = _by_the_mean_clock(_overlapping(rates, common, reach))
+        common, _ = floored(quantiles(_read(rates, np.arange(count) + found), level))
+    return found
+
+
+def _by_the_mean_clock(shift: Reals) -> Reals:
+    """Return shifts against the runs' median clock."""
+    steps = np.arange(shift.shape[1], dtype=np.float64)
+    clock = np.maximum.accumulate(steps + np.median(shift, axis=0))
+    return np.array([np.interp(steps, clock, steps + own) for own in shift]) - steps
+
+
+def _overlapping(rates: Reals, common: Reals, reach: int) -> Reals:
+    """Return the shifts with which runs overlap most with what they have in common (runs, steps)."""
+    run_count, count = rates.shape
+    padded = np.pad(rates, ((0, 0), (reach, reach)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis=1)
+    over = windows - common[:, None]
+    scores = np.minimum(over, 0.0) - _EXCESS_COST * np.maximum(over, 0.0)
+    block_count = -(-count // _BLOCK)
+    scores = np.pad(scores, ((0, 0), (0, block_count * _BLOCK - count), (0, 0)))
+    path = best_path(scores.reshape(run_count, block_count, _BLOCK, -1).sum(axis=2))
+    return _between(path.astype(np.float64), (np.arange(count) - (_BLOCK - 1) / 2) / _BLOCK)
+
+
+def best_path(scores: Reals) -> Reals:
+    """Return the shifts (runs, blocks) whose scores (runs, blocks, shifts) are the highest in sum, less the changes.
+
+    The middle one of the shifts is none. Viterbi; a change costs in proportion, so that a running maximum finds the
+    best way to each shift.
+    """
+    run_count, block_count, width = scores.shape
+    place = np.arange(width)
+    slope = _CHANGE_COST * place
+    sums = np.empty_like(scores)
+    sums[:, 0] = scores[:, 0] - _CHANGE_COST * np.abs(place - width // 2)
+    for block in range(1, block_count):
+        before = sums[:, block - 1]
+        later = np.maximum.accumulate(before + slope, axis=1) - slope
+        earlier = np.maximum.accumulate((before - slope)[:, ::-1], axis=1)[:, ::-1] + slope
+        sums[:, block] = np.maximum(later, earlier) + scores[:, block]
+    path = np.empty((run_count, block_count), dtype=np.int64)
+    path[:, -1] = sums[:, -1].argmax(axis=1)
+    for block in range(block_count - 2, -1, -1):
+        path[:, block] = (sums[:, block] - _CHANGE_COST * np.abs(path[:, block + 1, None] - place)).argmax(axis=1)
+    found: Reals = (path - width // 2).astype(np.float64)
+    return found
