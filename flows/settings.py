@@ -239,7 +239,8 @@ class StorageSettings(_Section):
     keep_releases: int | None = Field(
         None,
         ge=1,
-        description="the newest so many releases are kept, beside those that are pinned; all of them if not given",
+        description="the newest so many releases are kept (up to a tenth more), beside those that are pinned; "
+        "all of them if not given",
     )
 
 

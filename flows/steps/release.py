@@ -48,7 +48,7 @@ def release(run: Run, works: Iterable[Work]) -> Release:
 
 def maintain(store: Store, settings: Settings) -> Freed:
     """Have releases expire that the settings do not keep, and remove the files of those that did."""
-    return expiring.maintain(store, settings.storage.keep_releases)
+    return expiring.maintain(store, settings.storage.keep_releases, is_nightly=True)
 
 
 def complete(store: Store) -> None:

@@ -228,8 +228,13 @@ def _unseal(store: Store, names: set[str]) -> None:
             seals.write(store, seal, {name: sealed for name, sealed in known.items() if name not in names})
 
 
-def maintain(store: Store, keep_count: int | None, grace_s: float = GRACE_S) -> Freed:
-    """Have releases expire, if so many are to be kept, and remove what was let go. Hold the warehouse for it."""
+def maintain(store: Store, keep_count: int | None, grace_s: float = GRACE_S, *, is_nightly: bool = False) -> Freed:
+    """Have releases expire, if so many are to be kept, and remove what was let go. Hold the warehouse for it.
+
+    is_nightly: only where a tenth more than are to be kept are there, since all that is kept is looked at.
+    """
     removed = remove(store, grace_s)
-    going = expire(store, keep_count) if keep_count is not None else []
+    going: list[Release] = []
+    if keep_count is not None and not (is_nightly and len(_going(store, keep_count)) <= keep_count // 10):
+        going = expire(store, keep_count)
     return Freed(tuple(release.release_id for release in going), *removed)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import httpx
 import pyarrow as pa
 import pytest
 
@@ -23,6 +22,12 @@ from warehouse.store import landing
 from warehouse.store.store import Store
 
 ROOT = Path("/data/iosig")
+
+
+class _ConnectError(Exception):
+    """As the library of Prefect's client raises it, which is none of ours."""
+
+    __module__ = "httpx"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,7 @@ ROOT = Path("/data/iosig")
         (RuntimeError("can't start new thread"), "ulimit -u"),
         (ImportError("libarrow.so: failed to map segment from shared object"), "not enough memory"),
         (BrokenProcessPool("A process in the process pool was terminated abruptly"), "ended before it answered"),
-        (httpx.ConnectError("All connection attempts failed"), "The Prefect server does not answer"),
+        (_ConnectError("All connection attempts failed"), "The Prefect server does not answer"),
         (sqlite3.OperationalError("unable to open database file"), "no right"),
         (sqlite3.OperationalError("attempt to write a readonly database"), "no right"),
         (sqlite3.OperationalError("database or disk is full"), "no space is left"),

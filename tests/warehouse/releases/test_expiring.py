@@ -79,6 +79,12 @@ def test_what_comes_then_is_published_as_ever(five: Store) -> None:
     assert verify(five, is_all=True) == []
 
 
+def test_nights_wait_until_a_tenth_more_are_there(five: Store) -> None:
+    assert expiring.maintain(five, 5, is_nightly=True).release_ids == ()
+    assert len(expiring.maintain(five, 4, is_nightly=True).release_ids) == 1
+    assert len(releases.kept(five)) == 4
+
+
 def test_what_is_pinned_stays_as_long_as_it_is(five: Store) -> None:
     first, second = ids(five)[:2]
     today = datetime.now(UTC).date()
