@@ -9,6 +9,7 @@
 - `controlled` (`detect`, `ControlledParams`): Periods that noise would rarely make: our default.
 - `controlled_extents`: Where a known period starts and where it stops.
 - `controlled_lines`: Lines in a spectrum that are multiples of one frequency, and how probable noise makes them.
+- `controlled_means`: Phases that noise hides, or splits: distances of phases of running means.
 - `controlled_pauses`: Phases whose distances are more alike than chance makes them.
 - `controlled_pieces`: Pieces of many signals: from the first activity to the last, and windows of it.
 - `even_signals` (`EvenSignals`, `by_length`): Evenly spaced signals of one length, many at a time.

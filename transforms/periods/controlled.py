@@ -1,9 +1,10 @@
 """Periods that noise would rarely make: our default.
 
 A signal is called periodic where noise of the kinds that I/O has (`studies.periods.noise`: white, red, phases at random
-times) would look so periodic with a stated probability at most. Two tests share that probability: one of the
-distances of phases (`controlled_pauses`), which needs no fixed rhythm, and one of the lines of the spectrum
-(`controlled_lines`), which needs no phases that stand out. What is judged is the time from the first activity to the
+times) would look so periodic with a stated probability at most. Three tests share that probability: one of the
+distances of phases (`controlled_pauses`), which needs no fixed rhythm, the same of running means (`controlled_means`),
+for few cycles in noise, and one of the lines of the spectrum (`controlled_lines`), which needs no phases that stand
+out. What is judged is the time from the first activity to the
 last, so silence before and after changes nothing; then ever shorter windows of it are judged, and their number is
 accounted for. Where a period is found it is told where it starts and stops (`controlled_extents`).
 
@@ -12,13 +13,14 @@ Everything is counted in samples and in multiples of the signal's own highest ra
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
-from transforms.periods import controlled_extents, controlled_lines, controlled_pauses
+from transforms.periods import controlled_extents, controlled_lines, controlled_means, controlled_pauses
 from transforms.periods.answers import Candidates, Detections
 from transforms.periods.controlled_extents import Extents
 from transforms.periods.controlled_lines import Centred
@@ -86,9 +88,9 @@ _PARAMS = ControlledParams()
 class _Findings:
     """What was found in pieces (k).
 
-    pieces: where. log_probability: of a false alarm, both tests counted. is_comb: which test it is. merged_gap,
-    period, variation: of phases. cycles_per_sample, line_count: of a comb, roughly. typical_length,
-    effective_counts: as in `regularity.Phases`.
+    pieces: where. log_probability: of a false alarm, all tests counted. is_comb: which test it is. merged_gap, period,
+    variation: of phases. size, level: of phases of means (`controlled_means`); 0 and NaN where they are of samples.
+    cycles_per_sample, line_count: of a comb, roughly. typical_length, effective_counts: as in `regularity.Phases`.
     """
 
     row: Ints
@@ -99,6 +101,8 @@ class _Findings:
     merged_gap: Ints
     period: Reals
     variation: Reals
+    size: Ints
+    level: Reals
     cycles_per_sample: Reals
     line_count: Ints
     typical_length: Reals
@@ -108,11 +112,12 @@ class _Findings:
     def of(cls, pieces: Pieces) -> _Findings:
         """Return nothing for so many pieces."""
         count = len(pieces.row)
-        reals = [np.full(count, np.nan) for _ in range(5)]
-        ints = [np.zeros(count, dtype=np.int64) for _ in range(2)]
+        reals = [np.full(count, np.nan) for _ in range(6)]
+        ints = [np.zeros(count, dtype=np.int64) for _ in range(3)]
         return cls(
             pieces.row.copy(), pieces.first.copy(), pieces.last.copy(), np.zeros(count),
-            np.zeros(count, dtype=np.bool_), ints[0], reals[0], reals[1], reals[2], ints[1], reals[3], reals[4],
+            np.zeros(count, dtype=np.bool_), ints[0], reals[0], reals[1], ints[1], reals[2],
+            reals[3], ints[2], reals[4], reals[5],
         )  # fmt: skip
 
     @property
@@ -194,14 +199,23 @@ def _answer(part: EvenSignals, params: ControlledParams, answers: _Answers, offs
     best = _best(signals, rows_of(signals.spans, judged), params)
     answers.log_probability[offset + judged] = best.log_probability
     claimed = rows_of(best, best.log_probability <= np.log(params.false_alarm_probability))
-    for is_comb in (False, True):
-        found = rows_of(claimed, claimed.is_comb == is_comb)
+    for some, size in _alike(claimed):
+        if some.is_comb[0]:
+            told = _cycles(signals, some, size)
+        else:
+            told = _distances_of_means(signals, some) if some.size[0] else _distances(signals, some)
+        is_much = told[1].regularity >= _LEAST_CORRELATION
+        rows = some.row[is_much]
+        _tell(part, (told[0][is_much], rows_of(told[1], is_much)), rows, answers, offset)
+
+
+def _alike(claimed: _Findings) -> Iterator[tuple[_Findings, int]]:
+    """Yield findings of one test that are transformed alike, and the size."""
+    kind = np.where(claimed.is_comb, -1, claimed.size)
+    for each in np.unique(kind):
+        found = rows_of(claimed, kind == each)
         for places, size in found.pieces.grouped():
-            some = rows_of(found, places)
-            told = _cycles(signals, some, size) if is_comb else _distances(signals, some)
-            is_much = told[1].regularity >= _LEAST_CORRELATION
-            rows = some.row[is_much]
-            _tell(part, (told[0][is_much], rows_of(told[1], is_much)), rows, answers, offset)
+            yield rows_of(found, places), size
 
 
 def _outcomes(signals: Signals) -> npt.NDArray[np.str_]:
@@ -224,9 +238,11 @@ def _outcomes(signals: Signals) -> npt.NDArray[np.str_]:
 def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Findings:
     """Return what was found in each span as a whole, or in its best window."""
     best = _judged(signals, spans, np.zeros(len(spans.row)), params)
+    if params.window_levels:
+        best.log_probability[:] = np.minimum(best.log_probability - np.log(WHOLE_WEIGHT), 0.0)
+    _judge_means(signals, spans, params, best)
     if not params.window_levels:
         return best
-    best.log_probability[:] = np.minimum(best.log_probability - np.log(WHOLE_WEIGHT), 0.0)
     bytes_of_all = signals.volumes(spans)
     for level in range(1, params.window_levels + 1):
         is_settled = (best.log_probability <= np.log(_SURE_PROBABILITY)) & (
@@ -237,6 +253,18 @@ def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Finding
             break
         _search(signals, spans, level, sought, params, best)
     return best
+
+
+def _judge_means(signals: Signals, spans: Pieces, params: ControlledParams, best: _Findings) -> None:
+    """Put phases of means in the places of what is not sure yet, and more probable."""
+    at = np.flatnonzero(best.log_probability > np.log(_SURE_PROBABILITY))
+    own = rows_of(spans, at)
+    means = controlled_means.judged(signals, own, float(np.log(params.false_alarm_probability)))
+    better = np.flatnonzero(means.log_probability < best.log_probability[at])
+    found = _Findings.of(rows_of(own, better))
+    for column in fields(means):
+        getattr(found, column.name)[:] = getattr(means, column.name)[better]
+    best.put(at[better], found)
 
 
 def _search(
@@ -395,6 +423,13 @@ def _distances(signals: Signals, found: _Findings) -> tuple[Reals, Extents]:
     phases = _like_those_of(signals, found, LEAST_PHASE_RATIO)
     told = controlled_extents.of_phases(phases, found.merged_gap, found.period, found.variation)
     return 1.0 / told.period, told
+
+
+def _distances_of_means(signals: Signals, found: _Findings) -> tuple[Reals, Extents]:
+    """Return frequency and extents where distances of phases of means were judged, all of one size."""
+    told = (found.merged_gap, found.period, found.variation)
+    extent = controlled_means.extents(signals, found.pieces, int(found.size[0]), found.level, told)
+    return 1.0 / extent.period, extent
 
 
 def _like_those_of(signals: Signals, found: _Findings, ratio: float) -> Phases:

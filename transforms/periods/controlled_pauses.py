@@ -47,6 +47,12 @@ _LEAST_SAMPLES = 3.0
 PLAIN_WEIGHT = 0.6
 
 
+#: starts and middles are looked at where gaps are more probable than what is asked for by so much at most (logarithm)
+_WORTH_MIDDLES = 5.0
+#: as how many tests they count, beside gaps
+_LOG_MIDDLES = math.log(2.0)
+
+
 @dataclass(frozen=True)
 class Phases(InPieces):
     """Phases of n signals, in order of time: those of signal i are from offsets[i] to offsets[i + 1].
@@ -307,21 +313,64 @@ class Regularity:
         return Regularity(reals[0], ints[0], reals[1], reals[2], ints[1], ints[2])
 
 
-def regularity(found: Phases, needed: float = 0.0) -> Regularity:
+def regularity(found: Phases, needed: float = 0.0, least_gap: int = 0) -> Regularity:
     """Tell how regular phases are (n).
 
-    needed: a logarithm of a probability; of what is more probable nothing is told.
+    needed: a logarithm of a probability; of what is more probable nothing is told. least_gap: what is no farther apart
+    is one in any case, as in means of so many neighbours; longer gaps have no memory again. Then distances of starts
+    and of middles are judged, too.
     """
-    large = found.large(LEAST_PHASE_RATIO)
-    log_p, merged = _best_merges(large, needed)
-    rows = np.flatnonzero(log_p <= needed)
+    joined = merge(found, np.full(found.signal_count, least_gap)) if least_gap else found
+    large = joined.large(LEAST_PHASE_RATIO)
+    worth = needed + (_WORTH_MIDDLES if least_gap else 0.0)
+    log_p, merged = _best_merges(large, worth, least_gap)
+    rows = np.flatnonzero(log_p <= worth)
     told = large if len(rows) == len(log_p) else large.of(rows)
     merged_phases = merge(told, merged[rows])
+    if least_gap:
+        gap_counts = np.maximum(told.counts - 1, 0)
+        log_p[rows] = _by_middles(merged_phases, log_p[rows], merged[rows], gap_counts, least_gap)
     period, variation = _distances(merged_phases)
-    is_period = (variation <= LARGEST_VARIATION) & (period >= _LEAST_SAMPLES)
+    is_period = (variation <= LARGEST_VARIATION) & (period >= _LEAST_SAMPLES) & (log_p[rows] <= needed)
     first, last = _spans(merged_phases)
     own = Regularity(np.where(is_period, log_p[rows], 0.0), merged[rows], period, variation, first, last)
     return own if told is large else own.among(rows, len(log_p))
+
+
+def _by_middles(found: Phases, log_p: Reals, merged: Ints, gap_counts: Ints, least_gap: int) -> Reals:
+    """Return logarithms of probabilities (n) where the distances of starts or of middles may be more alike than gaps.
+
+    found: phases, merged. If gaps are random, and so long whatever the phases beside them are, starts and middles are
+    no less random: their distances have the variance of gaps and that of phases. But where noise moves a phase's edges,
+    its middle moves less; and what a clock starts may take now longer and now shorter.
+    """
+    owner = found.owner
+    is_pair = owner[1:] == owner[:-1]
+    whose, count = owner[1:][is_pair], len(log_p)
+    left = np.bincount(whose, minlength=count)
+    idle = (found.first[1:] - found.last[:-1])[is_pair].astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.bincount(whose, idle, count) / left - merged
+        random = mean * (mean - 1.0)
+        best = log_p
+        for twice in (found.first + found.last, 2 * found.first):
+            distance = 0.5 * np.diff(twice)[is_pair]
+            variance = (
+                _SAMPLING_VARIANCE / 2
+                + np.bincount(whose, (distance - (np.bincount(whose, distance, count) / left)[whose]) ** 2, count)
+                / left
+            )
+            variation = np.where((random > 0) & (left >= 2), variance / random, 1.0)
+            score = log_probability(np.maximum(left, 2), np.where(np.isfinite(variation), variation, 1.0))
+            best = np.minimum(best, score + _log_tries(merged, gap_counts, least_gap) + _LOG_MIDDLES)
+    return best
+
+
+def _log_tries(merged: Ints, gap_counts: Ints, least_gap: int) -> Reals:
+    """Return the logarithm of as how many tests it counts that a merge is looked at (n)."""
+    ways = np.maximum(merge_trials(gap_counts) / (1.0 - PLAIN_WEIGHT), 1.0)
+    found: Reals = np.log(np.where(merged <= least_gap, 1.0 / PLAIN_WEIGHT, ways))
+    return found
 
 
 def merge(found: Phases, merged_gap: Ints) -> Phases:
@@ -369,15 +418,15 @@ class _Gaps:
         ends = np.searchsorted(whose, np.arange(1, found.signal_count + 1))
         return cls(whose, key & ((1 << 32) - 1), count, np.maximum(found.counts - 1, 0), ends)
 
-    def above(self) -> tuple[Ints, Ints, Reals]:
+    def above(self, least_gap: int = 0) -> tuple[Ints, Ints, Reals]:
         """Return what is left if all shorter gaps than each of the lengths are merged (k).
 
-        The longest gap that is merged, or 0; how many are left; and the variance of these as a multiple of that of
-        random ones: of mean length mu above the merged one, in whole samples, it would be mu (mu - 1).
+        The longest gap that is merged, or the least; how many are left; and the variance of these as a multiple of that
+        of random ones: of mean length mu above the merged one, in whole samples, it would be mu (mu - 1).
         """
         is_first = np.ones(len(self.length), dtype=np.bool_)
         is_first[1:] = self.owner[1:] != self.owner[:-1]
-        floor = np.where(is_first, 0, np.roll(self.length, 1))
+        floor = np.where(is_first, least_gap, np.roll(self.length, 1))
         lengths = self.length.astype(np.float64)
         left, total, square = (self._from_here(self.count * power) for power in (1.0, lengths, lengths**2))
         mean = total / left
@@ -393,7 +442,7 @@ class _Gaps:
         return found
 
 
-def _best_merges(found: Phases, needed: float) -> tuple[Reals, Ints]:
+def _best_merges(found: Phases, needed: float, least_gap: int = 0) -> tuple[Reals, Ints]:
     """Return the logarithm of the probability of each signal's most regular merge, and across what it merges (n).
 
     Where it is above what is needed it may be 0 instead.
@@ -402,13 +451,12 @@ def _best_merges(found: Phases, needed: float) -> tuple[Reals, Ints]:
     gaps = _Gaps.of(found)
     if not len(gaps.owner):
         return log_p, merged
-    floor, left, variation = gaps.above()
+    floor, left, variation = gaps.above(least_gap)
     limits = _largest_variations(needed)
     is_test = (left >= 2) & (variation < limits[np.minimum(left, len(limits) - 1)])
     score = np.zeros(len(left))
     score[is_test] = log_probability(left[is_test], variation[is_test])
-    trials = np.maximum(merge_trials(gaps.totals) / (1.0 - PLAIN_WEIGHT), 1.0)
-    score += np.log(np.where(floor == 0, 1.0 / PLAIN_WEIGHT, trials[gaps.owner]))
+    score += _log_tries(floor, gaps.totals[gaps.owner], least_gap)
     rows = np.flatnonzero(gaps.totals)
     counts = np.diff(gaps.ends[rows], prepend=0)
     best = np.minimum.reduceat(score, gaps.ends[rows] - counts)
