@@ -90,6 +90,10 @@ def period_command(
 
     TRACE is a series, polls, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), or
     a compressed trace.
+
+    A false alarm is measured against signals without memory: idle times that do not depend on how long they last
+    already, or samples that depend on the last one only. What keeps a least distance, or ticks in blocks, is regular in
+    that sense, and may be told a period.
     """
     from flows.command.printing import show_json
     from flows.landing import Told

@@ -183,7 +183,8 @@ def _of_trace(found: TraceInput, settings: Settings, asked: Asked) -> _Signals:
     subjects = _directed(
         traced_subjects(found.jobs, found.counters, found.signals, settings.traces.max_interval_ratio), asked
     )
-    requests = traced_requests(subjects.keys, found.signals, found.landed[TRACE_REQUESTS.name])
+    # those without bytes have edges to FTIO; to all others they are nothing
+    requests = traced_requests(subjects.keys, found.signals, found.landed[TRACE_REQUESTS.name], with_empty=True)
     (started_at,) = found.jobs["started_at"]
     zero_s = started_at.timestamp() if started_at else None
     if asked.is_plain:

@@ -184,6 +184,8 @@ def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.D
         "window_end_s": found.window_end_s,
         "frequency_hz": found.frequency_hz,
         "period_s": found.period_s,
+        "period_error_s": found.told.period_error_s,
+        "window_bytes_ratio": found.told.window_bytes_ratio,
         "confidence": found.confidence,
         "refined_confidence": answer.refined_confidence,
         "false_alarm_probability": found.false_alarm_probability,

@@ -145,11 +145,13 @@ def traced_subjects(
     return Subjects(keys, *_added_up(runs, counted.filter(pl.col("basis") != "interval")))
 
 
-def traced_requests(keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[Path]) -> Requests:
+def traced_requests(
+    keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[Path], *, with_empty: bool = False
+) -> Requests:
     """Return what moved the bytes of traced runs: single requests, and bins of heat maps where these are all there is.
 
     keys: of the subjects, as `traced_subjects` gives them. signals: their rows of `trace_signals`. requests: files of
-    `trace_requests`.
+    `trace_requests`. with_empty: with requests of zero bytes, too, which take their time.
     """
     subjects = keys.select(pl.col("subject_id").alias("trace_id"), "direction").with_row_index("subject")
     told = signals.filter("is_counted").join(subjects, on=["trace_id", "direction"], how="inner")
@@ -158,7 +160,8 @@ def traced_requests(keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequenc
     of_requests = told.filter(pl.col("basis") == "requests").select(*_SIGNAL, "subject")
     for path in requests if of_requests.height else ():
         rows = pl.read_parquet(path, columns=[*_SIGNAL, "request_bytes", "began_s", "ceased_s", "is_nested"])
-        moved = rows.filter(~pl.col("is_nested"), pl.col("request_bytes") > 0)
+        is_wanted = pl.col("request_bytes") >= 0 if with_empty else pl.col("request_bytes") > 0
+        moved = rows.filter(~pl.col("is_nested"), is_wanted)
         pieces.append(moved.join(of_requests, on=_SIGNAL, how="inner").select(columns))
     rows = pl.concat(pieces)
     began_s, ceased_s, volume_bytes = (floats(rows[name]) for name in columns[1:])

@@ -12,6 +12,7 @@
 - `controlled_means`: Phases that noise hides, or splits: distances of phases of running means.
 - `controlled_pauses`: Phases whose distances are more alike than chance makes them.
 - `controlled_pieces`: Pieces of many signals: from the first activity to the last, and windows of it.
+- `controlled_profiles`: How long a claimed period is, as exactly as its signal tells, and how exactly that is.
 - `even_signals` (`EvenSignals`, `by_length`): Evenly spaced signals of one length, many at a time.
 - `finding` (`PeriodParams`, `find`, `Periods`): Periods of many signals by every method.
 - `ftio` (`detect`, `DftParams`): The period of many signals by their discrete Fourier transform.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import Bools, InPieces, Ints, Reals, offsets_of
+from transforms.arrays import Bools, InPieces, Ints, Reals, joined, offsets_of, rows_of
 
 Texts = npt.NDArray[np.str_]
 
@@ -45,13 +45,30 @@ class Candidates(InPieces):
 
 
 @dataclass(frozen=True, slots=True)
+class Claims:
+    """What else some methods know of the periods of n signals; NaN where there is none.
+
+    period_error_s (n): the standard error of the period. window_bytes_ratio (n): the share of the signal's bytes that
+    is within the window of the period.
+    """
+
+    period_error_s: Reals
+    window_bytes_ratio: Reals
+
+    @classmethod
+    def none(cls, signal_count: int) -> Claims:
+        """Return nothing of so many signals."""
+        return cls(np.full(signal_count, np.nan), np.full(signal_count, np.nan))
+
+
+@dataclass(frozen=True, slots=True)
 class Detections:
     """One method's answer for n signals.
 
     outcome (n): one of `OUTCOMES`. frequency_hz, confidence (n): NaN unless periodic. window_start_s, window_end_s
     (n): the time that was judged; where a method finds where the period begins and ends, that.
     false_alarm_probability (n): how probable it is that noise of the kinds that were tried looks so periodic; NaN
-    where the method has none.
+    where the method has none. claims: None where the method knows no more.
     """
 
     outcome: Texts
@@ -61,6 +78,12 @@ class Detections:
     window_end_s: Reals
     false_alarm_probability: Reals
     candidates: Candidates
+    claims: Claims | None = None
+
+    @property
+    def told(self) -> Claims:
+        """What else is known."""
+        return Claims.none(self.signal_count) if self.claims is None else self.claims
 
     @property
     def signal_count(self) -> int:
@@ -81,8 +104,9 @@ class Detections:
 
     def chosen(self, signals: Ints) -> Detections:
         """Return the answers for some signals (k), in the order in which these are given."""
-        columns = {each.name: getattr(self, each.name)[signals] for each in fields(self)[:-1]}
-        return Detections(**columns, candidates=self.candidates.chosen(signals))
+        columns = {name: getattr(self, name)[signals] for name in _columns()}
+        claims = None if self.claims is None else rows_of(self.claims, signals)
+        return Detections(**columns, candidates=self.candidates.chosen(signals), claims=claims)
 
     def denied(self, is_denied: Bools, outcome: str) -> Detections:
         """Return the answers with another outcome, and no period, for some signals (n)."""
@@ -92,6 +116,7 @@ class Detections:
             outcome=np.where(is_denied, outcome, self.outcome),
             frequency_hz=self.frequency_hz * none,
             confidence=self.confidence * none,
+            claims=Claims(self.told.period_error_s * none, self.told.window_bytes_ratio * none),
         )
 
 
@@ -104,12 +129,17 @@ def gathered(parts: Sequence[Detections], places: Sequence[Ints]) -> Detections:
         none = np.zeros(0)
         return Detections(np.zeros(0, np.str_), none, none, none, none, none, Candidates.none(0))
     lists = [part.candidates for part in parts]
-    columns = {
-        each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Detections)[:-1]
-    }
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _columns()}
     listed = {
         each.name: np.concatenate([getattr(part, each.name) for part in lists]) for each in fields(Candidates)[:-1]
     }
     offsets = offsets_of(np.concatenate([part.counts for part in lists]))
-    one_after_another = Detections(**columns, candidates=Candidates(**listed, offsets=offsets))
+    is_told = any(part.claims is not None for part in parts)
+    claims = joined([part.told for part in parts]) if is_told else None
+    one_after_another = Detections(**columns, candidates=Candidates(**listed, offsets=offsets), claims=claims)
     return one_after_another.chosen(np.argsort(np.concatenate(list(places)), kind="stable"))
+
+
+def _columns() -> list[str]:
+    """Return the names of what is an array with a value of each signal."""
+    return [each.name for each in fields(Detections)[:-2]]

@@ -14,18 +14,24 @@ Everything is counted in samples and in multiples of the signal's own highest ra
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
-from transforms.periods import controlled_extents, controlled_lines, controlled_means, controlled_pauses
-from transforms.periods.answers import Candidates, Detections
+from transforms.periods import (
+    controlled_extents,
+    controlled_lines,
+    controlled_means,
+    controlled_pauses,
+    controlled_profiles,
+)
+from transforms.periods.answers import Candidates, Claims, Detections
 from transforms.periods.controlled_extents import Extents
 from transforms.periods.controlled_lines import Centred
 from transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Activity, Phases
-from transforms.periods.controlled_pieces import Pieces, Signals
+from transforms.periods.controlled_pieces import Packed, Pieces, Signals
 from transforms.periods.even_signals import EvenSignals
 
 Floats = npt.NDArray[np.float32]
@@ -65,6 +71,8 @@ WHOLE_WEIGHT = 0.8
 #: Windows are searched until a period is so sure where so large a share of the bytes is. Of several with a period that
 #: with more bytes is taken, and the surer one if it has at least so large a share of the other's.
 _SURE_PROBABILITY, _LARGE_RATIO = 1e-6, 0.5
+#: a cycle has at least so large a share of all bytes, or the longest window that share of so many of them
+_LEAST_BYTES_RATIO, _MOST_CYCLES = 1e-6, 1e5
 #: of the signal with its mean cycle, where lines are judged; what repeats may be there for sure, and next to nothing
 _LEAST_CORRELATION = 0.1
 
@@ -143,12 +151,14 @@ class _Answers:
     last: Reals
     amplitude: Reals
     phase: Reals
+    error: Reals
+    bytes_ratio: Reals
 
     @classmethod
     def of(cls, signals: EvenSignals) -> _Answers:
         """Return none yet."""
         count = signals.signal_count
-        none = [np.full(count, np.nan) for _ in range(7)]
+        none = [np.full(count, np.nan) for _ in range(9)]
         return cls(np.full(count, "aperiodic", dtype="<U16"), *none)
 
     def detections(self, signals: EvenSignals) -> Detections:
@@ -170,6 +180,7 @@ class _Answers:
                 self.phase[is_periodic],
                 offsets,
             ),
+            Claims(self.error / hz, self.bytes_ratio),
         )
 
 
@@ -204,9 +215,15 @@ def _answer(part: EvenSignals, params: ControlledParams, answers: _Answers, offs
             told = _cycles(signals, some, size)
         else:
             told = _distances_of_means(signals, some) if some.size[0] else _distances(signals, some)
+        ratio = _bytes_ratio(signals, some.row, told[1])
+        judged_ratio = np.minimum(
+            ratio, signals.volumes(some.pieces) / signals.volumes(rows_of(signals.spans, some.row))
+        )
         is_much = told[1].regularity >= _LEAST_CORRELATION
-        rows = some.row[is_much]
-        _tell(part, (told[0][is_much], rows_of(told[1], is_much)), rows, answers, offset)
+        is_much &= judged_ratio >= _LEAST_BYTES_RATIO * np.clip(told[1].cycles, 1.0, _MOST_CYCLES)
+        own = some.row[is_much], told[0][is_much], rows_of(told[1], is_much)
+        answers.bytes_ratio[offset + own[0]] = ratio[is_much]
+        _tell(part, signals, own, answers, offset)
 
 
 def _alike(claimed: _Findings) -> Iterator[tuple[_Findings, int]]:
@@ -240,9 +257,6 @@ def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Finding
     best = _judged(signals, spans, np.zeros(len(spans.row)), params)
     if params.window_levels:
         best.log_probability[:] = np.minimum(best.log_probability - np.log(WHOLE_WEIGHT), 0.0)
-    _judge_means(signals, spans, params, best)
-    if not params.window_levels:
-        return best
     bytes_of_all = signals.volumes(spans)
     for level in range(1, params.window_levels + 1):
         is_settled = (best.log_probability <= np.log(_SURE_PROBABILITY)) & (
@@ -252,12 +266,13 @@ def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Finding
         if not len(sought):
             break
         _search(signals, spans, level, sought, params, best)
+    _judge_means(signals, spans, params, best)
     return best
 
 
 def _judge_means(signals: Signals, spans: Pieces, params: ControlledParams, best: _Findings) -> None:
-    """Put phases of means in the places of what is not sure yet, and more probable."""
-    at = np.flatnonzero(best.log_probability > np.log(_SURE_PROBABILITY))
+    """Put phases of means in the places of what is not claimed yet: means tell less of what samples show."""
+    at = np.flatnonzero(best.log_probability > np.log(params.false_alarm_probability))
     own = rows_of(spans, at)
     means = controlled_means.judged(signals, own, float(np.log(params.false_alarm_probability)))
     better = np.flatnonzero(means.log_probability < best.log_probability[at])
@@ -276,7 +291,9 @@ def _search(
     windows = signals.trimmed(windows)
     known = signals.known_counts(windows)
     at = np.flatnonzero(
-        (windows.lengths >= _LEAST_SAMPLES) & (known >= (1.0 - _LARGEST_MISSING_RATIO) * windows.lengths)
+        (windows.lengths >= _LEAST_SAMPLES)
+        & (known >= (1.0 - _LARGEST_MISSING_RATIO) * windows.lengths)
+        & (signals.volumes(windows) >= _LEAST_BYTES_RATIO * signals.volumes(spans)[owner])
     )
     # what is neither sure nor surer than the best so far is not asked for
     least = np.maximum(best.log_probability[owner[at]], np.log(params.false_alarm_probability)) - np.log(trials)
@@ -318,7 +335,7 @@ def _judged(signals: Signals, pieces: Pieces, least: Reals, params: ControlledPa
     """Judge pieces (k). Where the logarithm of the probability is above the least that is asked for it may be 0."""
     found = _Findings.of(pieces)
     needed = least - np.log(_TESTS) + _MARGIN
-    for places, width in pieces.alike():
+    for places, width in signals.packed.pieces(pieces).alike():
         found.put(places, _judge_phases(signals, rows_of(pieces, places), width, needed[places]))
     fit = np.flatnonzero(controlled_lines.is_fit(pieces.lengths, found.typical_length, found.effective_counts))
     lines = fit[_may_have_lines(signals, rows_of(found, fit), needed[fit])]
@@ -331,14 +348,19 @@ def _judged(signals: Signals, pieces: Pieces, least: Reals, params: ControlledPa
 def _judge_phases(signals: Signals, pieces: Pieces, width: int, needed: Reals) -> _Findings:
     """Judge the phases of pieces that are no longer than so many samples."""
     found = _Findings.of(pieces)
-    rates, is_known = signals.cut(pieces, width)
-    active = _activity(rates, is_known, pieces.lengths, signals.known_counts(pieces))
-    is_flicker = controlled_pauses.is_flicker(active, pieces.lengths)
-    phases = _phases(signals, pieces, active.chosen(~is_flicker))
+    packed = signals.packed
+    inner = packed.pieces(pieces)
+    rates, _ = packed.signals.cut(inner, width)
+    active = controlled_pauses.activity(rates, rates.sum(axis=1) / np.maximum(inner.lengths, 1))
+    is_flicker = controlled_pauses.is_flicker(active, inner.lengths)
+    phases = _phases(packed, inner, active.chosen(~is_flicker))
     # of few kinds, as there are tables of it; and what lines are compared with is told
     asked = float(max(np.ceil(needed.max()), np.log(_SURE_OF_PHASES / _TESTS)))
-    regular = controlled_pauses.regularity(phases, asked)
-    found.log_probability[:], found.merged_gap[:] = regular.log_probability, regular.merged_gap
+    regular = controlled_pauses.regularity(phases, asked, stretches=packed.stretches(pieces))
+    # time goes on where nothing was measured
+    pace = pieces.lengths / np.maximum(inner.lengths, 1)
+    found.log_probability[:] = regular.log_probability
+    found.merged_gap[:] = np.rint(regular.merged_gap * pace)
     found.period[:], found.variation[:] = regular.period, regular.variation
     found.typical_length[:], found.effective_counts[:] = _sizes(rates, active, phases, is_flicker)
     return found
@@ -388,18 +410,14 @@ def _is_of_phases(phases: _Findings, cycles_per_sample: Reals) -> Bools:
     return found
 
 
-def _activity(rates: Floats, is_known: Bools | None, lengths: Ints, known_counts: Ints) -> Activity:
-    """Return when pieces are above the mean of what is known."""
-    is_bridged = None
-    if is_known is not None and (known_counts < lengths).any():
-        # behind the end is no gap in what is known
-        is_bridged = is_known | (np.arange(rates.shape[1]) >= lengths[:, None])
-    return controlled_pauses.activity(rates, rates.sum(axis=1) / np.maximum(known_counts, 1), is_bridged)
-
-
-def _phases(signals: Signals, pieces: Pieces, active: Activity) -> Phases:
-    """Return the phases of pieces (k), in samples from their starts on."""
-    return active.carrying(signals.volumes_of(active.edges_from(signals.places(pieces.row, pieces.first))))
+def _phases(packed: Packed, pieces: Pieces, active: Activity) -> Phases:
+    """Return the phases of packed pieces (k), in samples from their starts on."""
+    edges = active.edges_from(packed.signals.places(pieces.row, pieces.first))
+    found = active.carrying(packed.signals.volumes_of(edges))
+    if packed.place is None:
+        return found
+    row, sample = pieces.row[found.owner], found.first + pieces.first[found.owner]
+    return replace(found, is_torn=packed.is_torn(row, sample), started=packed.place[row, sample])
 
 
 def _sizes(rates: Floats, active: Activity, phases: Phases, is_flicker: Bools) -> tuple[Reals, Reals]:
@@ -462,15 +480,26 @@ def _cycles(signals: Signals, found: _Findings, size: int) -> tuple[Reals, Exten
     return np.where(is_even, 1.0 / even.period, frequency), told.replaced(is_even, even)
 
 
-def _tell(part: EvenSignals, told: tuple[Reals, Extents], rows: Ints, answers: _Answers, offset: int) -> None:
+def _bytes_ratio(signals: Signals, row: Ints, extent: Extents) -> Reals:
+    """Return which share of the bytes of signals is where their periods are (k)."""
+    edges = [np.clip(np.round(edge), 0, signals.sample_count) for edge in (extent.first, extent.last)]
+    first, last = (np.nan_to_num(edge).astype(np.int64) for edge in edges)
+    inside = signals.volumes(Pieces(row, first, np.maximum(first, last)))
+    return np.minimum(inside / signals.volumes(rows_of(signals.spans, row)), 1.0)
+
+
+def _tell(
+    part: EvenSignals, signals: Signals, told: tuple[Ints, Reals, Extents], answers: _Answers, offset: int
+) -> None:
     """Put what is known of some periodic signals in their places."""
-    frequency, extent = told
+    rows, frequency, extent = told
+    best = controlled_profiles.refined(signals, rows, frequency, extent)
     at = offset + rows
     answers.outcome[at] = "periodic"
-    answers.cycles_per_sample[at] = frequency
+    answers.cycles_per_sample[at], answers.error[at] = best.frequency, best.period_error
     answers.first[at], answers.last[at] = extent.first, extent.last
     answers.confidence[at] = extent.regularity
-    answers.amplitude[at], answers.phase[at] = _cosine(part.chosen(rows), frequency, extent)
+    answers.amplitude[at], answers.phase[at] = _cosine(part.chosen(rows), best.frequency, extent)
 
 
 def _cosine(part: EvenSignals, frequency: Reals, extent: Extents) -> tuple[Reals, Reals]:

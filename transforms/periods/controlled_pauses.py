@@ -47,6 +47,9 @@ _LEAST_SAMPLES = 3.0
 PLAIN_WEIGHT = 0.6
 
 
+#: the share of phases that may have begun in what was not measured, and how much longer than a stretch of samples that
+#: were measured gaps have to be where there are more
+_MOST_TORN, _STRETCHES_IN_GAP = 0.1, 4.0
 #: starts and middles are looked at where gaps are more probable than what is asked for by so much at most (logarithm)
 _WORTH_MIDDLES = 5.0
 #: as how many tests they count, beside gaps
@@ -57,13 +60,17 @@ _LOG_MIDDLES = math.log(2.0)
 class Phases(InPieces):
     """Phases of n signals, in order of time: those of signal i are from offsets[i] to offsets[i + 1].
 
-    first, last (phases): samples, the last one not included. volume (phases): the sum of the phase's samples.
+    first, last (phases): samples, the last one not included. volume (phases): the sum of the phase's samples. is_torn
+    (phases): whether something that was not measured is right before, so that nobody knows when it began; None: never.
+    started (phases): when each began on a clock that goes on where nothing is measured; None: as `first`.
     """
 
     first: Ints
     last: Ints
     volume: Reals
     offsets: Ints
+    is_torn: Bools | None = None
+    started: Ints | None = None
 
     @property
     def signal_count(self) -> int:
@@ -98,7 +105,7 @@ class Phases(InPieces):
         """Return some of the phases."""
         counts = np.bincount(self.owner[is_wanted], minlength=self.signal_count)
         offsets = offsets_of(counts)
-        return Phases(self.first[is_wanted], self.last[is_wanted], self.volume[is_wanted], offsets)
+        return self._at(is_wanted, offsets)
 
     def large(self, ratio: float) -> Phases:
         """Return those with at least so large a share of a typical phase's bytes."""
@@ -108,7 +115,12 @@ class Phases(InPieces):
     def of(self, signals: Ints) -> Phases:
         """Return the phases of some signals, as those of the only ones."""
         at = self.places_in(signals)
-        return Phases(self.first[at], self.last[at], self.volume[at], offsets_of(self.counts[signals]))
+        return self._at(at, offsets_of(self.counts[signals]))
+
+    def _at(self, at: Bools | Ints, offsets: Ints) -> Phases:
+        torn = None if self.is_torn is None else self.is_torn[at]
+        started = None if self.started is None else self.started[at]
+        return Phases(self.first[at], self.last[at], self.volume[at], offsets, torn, started)
 
     @cached_property
     def _volume_sums(self) -> Reals:
@@ -313,12 +325,13 @@ class Regularity:
         return Regularity(reals[0], ints[0], reals[1], reals[2], ints[1], ints[2])
 
 
-def regularity(found: Phases, needed: float = 0.0, least_gap: int = 0) -> Regularity:
+def regularity(found: Phases, needed: float = 0.0, least_gap: int = 0, stretches: Reals | None = None) -> Regularity:
     """Tell how regular phases are (n).
 
     needed: a logarithm of a probability; of what is more probable nothing is told. least_gap: what is no farther apart
     is one in any case, as in means of so many neighbours; longer gaps have no memory again. Then distances of starts
-    and of middles are judged, too.
+    and of middles are judged, too. stretches (n): how many samples were measured side by side; where many phases may
+    have begun in between, only gaps that are far longer are told.
     """
     joined = merge(found, np.full(found.signal_count, least_gap)) if least_gap else found
     large = joined.large(LEAST_PHASE_RATIO)
@@ -332,9 +345,28 @@ def regularity(found: Phases, needed: float = 0.0, least_gap: int = 0) -> Regula
         log_p[rows] = _by_middles(merged_phases, log_p[rows], merged[rows], gap_counts, least_gap)
     period, variation = _distances(merged_phases)
     is_period = (variation <= LARGEST_VARIATION) & (period >= _LEAST_SAMPLES) & (log_p[rows] <= needed)
+    if stretches is not None:
+        is_period &= ~_are_holes(merged_phases, merged[rows], stretches[rows])
     first, last = _spans(merged_phases)
     own = Regularity(np.where(is_period, log_p[rows], 0.0), merged[rows], period, variation, first, last)
     return own if told is large else own.among(rows, len(log_p))
+
+
+def _are_holes(found: Phases, merged: Ints, stretches: Reals) -> Bools:
+    """Return whether gaps may be as long as they are because of what was not measured (n).
+
+    They end where a hole begins if the phase is torn: if that is rare, or if holes come far more often than phases,
+    gaps are as random as ever.
+    """
+    if found.is_torn is None:
+        return np.zeros(found.signal_count, dtype=np.bool_)
+    owner = found.owner
+    is_pair = owner[1:] == owner[:-1]
+    whose, left = owner[1:][is_pair], np.maximum(found.counts - 1, 1)
+    torn = np.bincount(whose, found.is_torn[1:][is_pair], found.signal_count) / left
+    idle = np.bincount(whose, (found.first[1:] - found.last[:-1])[is_pair], found.signal_count) / left - merged
+    are_holes: Bools = (torn > _MOST_TORN) & (idle < _STRETCHES_IN_GAP * stretches)
+    return are_holes
 
 
 def _by_middles(found: Phases, log_p: Reals, merged: Ints, gap_counts: Ints, least_gap: int) -> Reals:
@@ -383,7 +415,10 @@ def merge(found: Phases, merged_gap: Ints) -> Phases:
     starts = np.flatnonzero(is_start)
     ends = np.append(starts[1:] - 1, len(owner) - 1)
     offsets = offsets_of(np.bincount(owner[starts], minlength=found.signal_count))
-    return Phases(found.first[starts], found.last[ends], np.add.reduceat(found.volume, starts), offsets)
+    torn = None if found.is_torn is None else found.is_torn[starts]
+    started = None if found.started is None else found.started[starts]
+    volume = np.add.reduceat(found.volume, starts)
+    return Phases(found.first[starts], found.last[ends], volume, offsets, torn, started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,7 +506,8 @@ def _distances(found: Phases) -> tuple[Reals, Reals]:
     """Return the mean distance of starts in samples, and its coefficient of variation (n); NaN where there is none."""
     owner = found.owner
     is_pair = owner[1:] == owner[:-1]
-    distance, whose = np.diff(found.first)[is_pair].astype(np.float64), owner[1:][is_pair]
+    started = found.first if found.started is None else found.started
+    distance, whose = np.diff(started)[is_pair].astype(np.float64), owner[1:][is_pair]
     count = np.bincount(whose, minlength=found.signal_count)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(whose, distance, found.signal_count) / count

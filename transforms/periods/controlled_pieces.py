@@ -102,6 +102,21 @@ class Signals:
         spans = replace(rows_of(self.spans, rows), row=np.arange(len(rows)))
         return Signals(self.padded[rows], self.sample_count, known, spans)
 
+    @cached_property
+    def packed(self) -> Packed:
+        """The known samples of each signal, side by side."""
+        is_whole = self.is_known is None or bool((self.known_counts(self.spans) == self.spans.lengths).all())
+        if is_whole or self.is_known is None:
+            return Packed(self, None, None)
+        counts = self.is_known.sum(axis=1)
+        is_own = np.arange(self.sample_count) < counts[:, None]
+        padded = np.zeros_like(self.padded)
+        padded[:, : self.sample_count][is_own] = self.rates[self.is_known]
+        place = np.zeros((len(padded), self.sample_count), dtype=np.int64)
+        place[is_own] = np.nonzero(self.is_known)[1]
+        spans = _moved(self._known_sums, self.spans)
+        return Packed(Signals(padded, self.sample_count, None, spans), self._known_sums, place)
+
     def known_counts(self, pieces: Pieces) -> Ints:
         """Return how many samples of each piece were measured (k)."""
         if self.is_known is None:
@@ -175,6 +190,74 @@ class Signals:
             known = self.is_known[pieces.row[:, None], cells]
             is_known = known if is_known is None else known & is_known
         return rates, is_known
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Signals without what is not known of them: time stands still there.
+
+    What has no memory has none then, either: how long an idle time lasts after a hole does not depend on how long it
+    was before it. So no pattern of holes makes a rhythm, but for phases that begin in a hole: nobody knows when.
+    signals: packed. known_sums (n, samples + 1): how many known samples are before each; place (n, samples): where
+    each packed one is from. Both None where nothing is missing.
+    """
+
+    signals: Signals
+    known_sums: Ints | None
+    place: Ints | None
+
+    def pieces(self, pieces: Pieces) -> Pieces:
+        """Return where pieces of the signals are (k)."""
+        return pieces if self.known_sums is None else _moved(self.known_sums, pieces)
+
+    def stretches(self, pieces: Pieces) -> Reals:
+        """Return how many samples are known side by side, the mean over samples, in the signals of pieces (k)."""
+        if self.known_sums is None:
+            return np.zeros(len(pieces.row))
+        return self._stretches[pieces.row]
+
+    def is_torn(self, row: Ints, sample: Ints) -> Bools:
+        """Return whether something is missing right before packed samples (k)."""
+        if self.place is None:
+            return np.zeros(len(row), dtype=np.bool_)
+        at = np.minimum(sample, self.place.shape[1] - 1)
+        found: Bools = (at > 0) & (self.place[row, at] != self.place[row, np.maximum(at - 1, 0)] + 1)
+        return found
+
+    def is_torn_within(self, row: Ints, first: Ints, last: Ints) -> Bools | None:
+        """Return whether something is missing between packed samples (k); None if nothing ever is."""
+        if self.place is None:
+            return None
+        high = np.maximum(self.signals.spans.last[row] - 1, 0)
+        first, last = np.clip(first, 0, high), np.clip(last, 0, high)
+        found: Bools = self.place[row, last] - self.place[row, first] != last - first
+        return found
+
+    def unpacked(self, row: Ints, edge: Reals) -> Reals:
+        """Return where edges between packed samples are in the signals (k)."""
+        if self.place is None:
+            return edge
+        at = np.clip(np.floor(edge).astype(np.int64), 0, self.place.shape[1] - 1)
+        found: Reals = self.place[row, at] + (edge - at)
+        return found
+
+    @cached_property
+    def _stretches(self) -> Reals:
+        assert self.place is not None
+        rows, width = self.place.shape
+        is_own = np.arange(width) < self.signals.spans.last[:, None]
+        is_start = np.ones(self.place.shape, dtype=np.bool_)
+        is_start[:, 1:] = np.diff(self.place, axis=1) != 1
+        starts = np.flatnonzero(is_start | ~is_own)
+        lengths = np.diff(starts, append=rows * width).astype(np.float64)
+        owner, is_kept = starts // width, is_own.ravel()[starts]
+        squares = np.bincount(owner[is_kept], lengths[is_kept] ** 2, rows)
+        return squares / np.maximum(np.bincount(owner[is_kept], lengths[is_kept], rows), 1.0)
+
+
+def _moved(known_sums: Ints, pieces: Pieces) -> Pieces:
+    first, last = (known_sums[pieces.row, edge] for edge in (pieces.first, pieces.last))
+    return Pieces(pieces.row, first, last)
 
 
 def _groups(sizes: Ints) -> Iterator[tuple[Ints, int]]:

@@ -142,8 +142,10 @@ CONFIDENCE = Column(
 FALSE_ALARM_PROBABILITY = Column(
     "false_alarm_probability",
     "real",
-    "How probable it is that noise (white, red, or bursts at random times) looks so periodic; for AUTOPERIOD, that "
-    "white noise has so high a peak.",
+    "How probable it is that a signal without memory looks so periodic: idle times that do not depend on how long they "
+    "last (white noise, bursts at random times), or samples that depend on the last one only (red noise). What keeps a "
+    "least distance, ticks in blocks or oscillates by itself is regular in that sense. For AUTOPERIOD, that white "
+    "noise has so high a peak.",
 )
 
 # ---- quality and history

@@ -43,6 +43,21 @@ PERIODS = Table(
         c.MISSING_RATIO.optional(),
         c.FREQUENCY_HZ.optional(),
         c.PERIOD_S.optional(),
+        Column(
+            "period_error_s",
+            "real",
+            "Standard error of the period: of the frequency at which the signal's profile is sharpest or, where its "
+            "phase wanders, of a mean of so many distances. NULL where the method has none.",
+            low=0,
+            nullable=True,
+        ),
+        Column(
+            "window_bytes_ratio",
+            "real",
+            "Share of the signal's bytes that was moved within the window of the period. NULL where the method does "
+            "not look for a window.",
+            nullable=True,
+        ),
         c.CONFIDENCE.optional(),
         Column(
             "refined_confidence",

@@ -225,3 +225,18 @@ def test_what_tells_of_no_bytes_is_refused(tmp_path: Path, cli: Cli) -> None:
     log.write_text("JobID|User|JobName|Partition|NNodes|Start|End|State\n")
     code, out, _ = cli("period", log)
     assert (code, out) == (3, "")
+
+
+def test_ftio_sees_requests_without_bytes(tmp_path: Path) -> None:
+    starts = [0.0, *(20.0 * k for k in range(1, 21))]
+    rates = [0.0, *[1e6] * 20]
+    phases = {"b_rank_avr": rates, "t_rank_s": starts, "t_rank_e": [start + 2.0 for start in starts]}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"write_sync": {"total_bytes": 4e7, "number_of_ranks": 1, "bandwidth": phases}}))
+    ftio = one(path, "write", method="ftio", sampling_hz=1.0)
+    # from the request without bytes to the last one's end: 402 samples; from the first byte on there would be 382
+    assert (ftio["window_start_s"], ftio["window_end_s"]) == (0.0, 402.0)
+    assert ftio["frequency_hz"] == pytest.approx(20 / 402)
+    ours = one(path, "write", sampling_hz=1.0)
+    assert ours["window_start_s"] == pytest.approx(20.0, abs=1.0)
+    assert ours["period_s"] == pytest.approx(20.0, rel=1e-3)

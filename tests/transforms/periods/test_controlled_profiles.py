@@ -1,0 +1,98 @@
+"""Periods are told where the profile is sharpest, with an error that holds, and left alone where the phase wanders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transforms.periods.controlled import detect
+from transforms.periods.controlled_extents import Extents
+from transforms.periods.controlled_pieces import Signals
+from transforms.periods.controlled_profiles import Refined, refined
+from transforms.periods.even_signals import EvenSignals
+
+
+def asked(rates: np.ndarray, frequency: float) -> Refined:
+    """Refine a claim about whole signals."""
+    count = len(rates)
+    signals = Signals.of(EvenSignals(rates, np.ones(count), np.zeros(count)))
+    full = np.ones(count)
+    cycles = rates.shape[1] * frequency
+    extent = Extents(0 * full, rates.shape[1] * full, full / frequency, 0.9 * full, cycles * full)
+    return refined(signals, np.arange(count), full * frequency, extent)
+
+
+def pulses(period: float, samples: int, width: float = 5.0) -> np.ndarray:
+    return ((np.arange(samples) + 3.0) % period < width).astype(float)
+
+
+@pytest.mark.parametrize("off", [0.92, 1.0, 1.1])
+@pytest.mark.parametrize("period", [23.7, 61.3])
+def test_a_claim_that_is_off_is_mended(period: float, off: float) -> None:
+    found = asked(pulses(period, 1500)[None], off / period)
+    assert 1 / found.frequency[0] == pytest.approx(period, rel=2e-3)
+    assert found.period_error[0] < 0.005 * period
+
+
+def test_the_error_is_how_far_claims_are_off() -> None:
+    rng = np.random.default_rng(4)
+    rates = np.maximum(pulses(41.3, 1200, 12.0) + 0.6 * (rng.standard_normal((300, 1200)) + 3), 0)
+    found = asked(rates, 1 / 41.0)
+    off = 1 / found.frequency - 41.3
+    assert 0.6 < np.std(off) / np.median(found.period_error) < 1.6
+
+
+def test_where_the_phase_wanders_the_mean_distance_stays() -> None:
+    rng = np.random.default_rng(4)
+    starts = np.cumsum(40 * (1 + 0.25 * rng.standard_normal((20, 60))), axis=1).astype(int)
+    rates = np.zeros((20, 2600))
+    for move in range(5):
+        np.put_along_axis(rates, np.clip(starts + move, 0, 2599), 1.0, axis=1)
+    found = asked(rates, 1 / 40)
+    assert (found.frequency == 1 / 40).mean() > 0.8
+    np.testing.assert_allclose(found.period_error[found.frequency == 1 / 40], 4 / np.sqrt(65), rtol=1e-6)
+
+
+def test_one_large_burst_moves_nothing() -> None:
+    rates = pulses(50.0, 1000)
+    rates[407:411] = 50.0
+    assert 1 / asked(rates[None], 1 / 49).frequency[0] == pytest.approx(50, rel=5e-3)
+
+
+# ---- what becomes of it
+
+
+def test_no_pattern_of_holes_makes_a_period() -> None:
+    rng = np.random.default_rng(1)
+    rates = (rng.random((60, 4000)) < 0.2).astype(float)
+    rates[:, np.arange(4000) % 160 < 64] = np.nan
+    found = detect(EvenSignals(rates, np.ones(60), np.zeros(60)))
+    assert found.is_periodic.mean() <= 0.02
+
+
+def test_holes_in_a_rhythm_do_not_hide_it() -> None:
+    rates = np.tile(pulses(50.0, 1500), (3, 1))
+    rates[0, 400:500] = np.nan
+    rates[1, np.arange(1500) % 7 == 0] = np.nan
+    rates[2, np.random.default_rng(1).random(1500) < 0.4] = np.nan
+    found = detect(EvenSignals(rates, np.ones(3), np.zeros(3)))
+    np.testing.assert_allclose(found.period_s, 50, rtol=0.01)
+
+
+def test_ticks_that_move_next_to_nothing_are_no_period() -> None:
+    rng = np.random.default_rng(1)
+    rates = np.zeros((2, 2000))
+    rates[:, rng.integers(0, 2000, 5)] = 1e9
+    rates[0, ::40] += 1.0
+    rates[1, ::40] += 1e8
+    found = detect(EvenSignals(rates, np.ones(2), np.zeros(2)))
+    assert found.outcome.tolist() == ["aperiodic", "periodic"]
+    assert found.period_s[1] == pytest.approx(40, rel=1e-3)
+
+
+def test_the_share_of_bytes_is_that_of_the_window() -> None:
+    rates = np.concatenate([pulses(40.0, 800), np.zeros(400), np.full(20, 5.0)])
+    found = detect(EvenSignals.of_one(rates, 1.0))
+    inside = rates[int(found.window_start_s[0]) : int(found.window_end_s[0])].sum() / rates.sum()
+    assert found.told.window_bytes_ratio[0] == pytest.approx(inside, abs=1e-3)
+    assert 0.4 < inside < 0.6
