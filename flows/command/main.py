@@ -72,8 +72,13 @@ def _end_printing() -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise MachineFault(f"What is printed cannot be written: {error.strerror}.") from error
+        raise _unprinted(error) from error
+
+
+def _unprinted(error: OSError) -> MachineFault:
+    # what is left is not tried again when Python ends
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return MachineFault(f"What is printed cannot be written: {error.strerror}.")
 
 
 def _fault_of(error: Exception, root: Path) -> MachineFault | None:
@@ -96,6 +101,15 @@ class _Lazy(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(SUBCOMMANDS[cmd_name][0]), f"{cmd_name}_command")
         return command
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the command line; the help of the command itself is printed here already."""
+        try:
+            return super().make_context(*args, **extra)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise _unprinted(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand; where the machine fails it, raise what to tell of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -271,9 +272,21 @@ def _next_sequence(store: Store) -> int:
     """Return the next place in the order of landing; what was given and not used is left out."""
     while True:
         before = store.files.content(_SEQUENCE)
-        last = int(before) if before and before.isdigit() else max((lot.sequence for lot in ledger(store)), default=0)
-        if store.files.swap(_SEQUENCE, before, f"{last + 1:016}".encode()):
+        last = _counted(before)
+        if last is None:
+            last = max((lot.sequence for lot in ledger(store)), default=0)
+        if store.files.swap(_SEQUENCE, before, _count(last + 1)):
             return last + 1
+
+
+def _count(number: int) -> bytes:
+    return f"{number:016} {zlib.crc32(b'%d' % number):08x}\n".encode()
+
+
+def _counted(content: bytes | None) -> int | None:
+    """Return how many places were given; None where nobody can know, as after a flipped bit."""
+    number = (content or b"").split(b" ")[0]
+    return int(number) if number.isdigit() and _count(int(number)) == content else None
 
 
 def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Iterator[Batch]) -> Iterator[Part]:
