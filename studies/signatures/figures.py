@@ -23,7 +23,10 @@ _WIDTH_IN = 10.0
 _COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, LILAC, BLACK)
 #: so that a method looks the same in every picture
 _PLACES = {
-    name: place for place, name in enumerate(("robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"))
+    name: place
+    for place, name in enumerate(
+        ("chosen", "robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "warped", "stretched")
+    )
 }
 #: what is no method, but bounds them
 _BOUNDS = {"known, mean": "--", "known, shortest": ":"}
@@ -214,6 +217,39 @@ def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
     both[0].set_ylabel("time for one set [s]", fontsize=9)
     figure.suptitle(title, fontsize=11)
     figure.legend(loc="outside lower center", ncols=8, fontsize=9, frameon=False)
+    save_study(figure, path)
+
+
+# ---- trust
+
+
+def draw_trust(told: pl.DataFrame, title: str, path: Path) -> None:
+    """Draw what is told and found, a panel for each family: signatures as points, and the means of ten bins.
+
+    told: family, told, correlation (NULL: there was none).
+    """
+    families = in_order(told, "family")
+    columns = 5
+    figure = figure_of(_WIDTH_IN, 2.2 * -(-len(families) // columns) + 0.6)
+    cells = figure.subplots(-(-len(families) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes, family in zip(cells, families, strict=False):
+        rows = told.filter(family=family)
+        expected = rows["told"].to_numpy()
+        found = rows["correlation"].fill_null(0.0).clip(0.0).to_numpy()
+        axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, zorder=1)
+        axes.plot(expected, found, ".", color=SKY, markersize=1.5, alpha=0.4, zorder=0, rasterized=True)
+        bins = np.clip((expected * 10).astype(np.int64), 0, 9)
+        means = [
+            (expected[bins == one].mean(), found[bins == one].mean()) for one in range(10) if (bins == one).sum() > 4
+        ]
+        if means:
+            axes.plot(*np.array(means).T, marker="o", color=VERMILION, markersize=4, linewidth=1.2)
+        axes.set_title(family, fontsize=9, fontweight="bold")
+    for axes in cells[len(families) :]:
+        axes.set_visible(False)
+    figure.supxlabel("told", fontsize=9)
+    figure.supylabel("found", fontsize=9)
+    figure.suptitle(title, fontsize=11)
     save_study(figure, path)
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import polars as pl
 
+from studies.signatures.methods import LACKING, ORACLES
+from studies.signatures.scores import CHOSEN
 from transforms.arrays import Reals
-from transforms.signatures.trust import EVIDENCE
+from transforms.signatures.trust import EVIDENCE, chosen
 
 #: what keeps weights of evidence small that is nearly the same, in rows
 _RIDGE = 1.0
@@ -52,3 +55,33 @@ def rotated(evidence: Reals, correlation: Reals, family: Sequence[str]) -> Reals
         found = weights(evidence[~is_held_out], correlation[~is_held_out])
         told[is_held_out] = np.clip(found[0] + evidence[is_held_out] @ found[1:], 0.0, 1.0)
     return told
+
+
+# ---- of the study's answers
+
+#: what is told of the answers that are chosen by weights made of all other families
+HELD_OUT = "held out"
+_NO_ANSWERS = (CHOSEN, HELD_OUT, LACKING.name, *(method.name for method in ORACLES))
+_SET = ("family", "level", "value", "seed", "application")
+
+
+def held_out(answers: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of families that have evidence, with `told`: the trust by weights made of all other families.
+
+    answers: a frame with the columns of `running.Results.answers` and `family`. Below them the rows that are chosen by
+    that, with `HELD_OUT` as their method.
+    """
+    is_asked = pl.col("evidence").is_not_null() & ~pl.col("method").is_in([CHOSEN, *(one.name for one in ORACLES)])
+    rows = answers.filter(is_asked)
+    if rows.is_empty():
+        return rows.with_columns(told=pl.lit(None, pl.Float64))
+    found = rotated(
+        np.array(rows["evidence"].to_list()),
+        rows["correlation"].fill_null(0.0).clip(0.0).to_numpy(),
+        rows["family"].to_list(),
+    )
+    told = rows.with_columns(told=pl.Series(found))
+    taken = []
+    for _, own in told.filter(~pl.col("method").is_in(_NO_ANSWERS)).group_by(_SET, maintain_order=True):
+        taken.append(own.filter(method=chosen(dict(own.select("method", "told").rows()))))
+    return pl.concat([told, *(one.with_columns(method=pl.lit(HELD_OUT)) for one in taken)])

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
+from transforms.signatures.bursts import bursts_of
 from transforms.signatures.sample_sets import SampleSets
 from transforms.signatures.signature import Signature
 
@@ -38,10 +41,26 @@ def _extracted(sets: SampleSets, name: str, changed: tuple[tuple[str, Any], ...]
     return found.signatures
 
 
-#: the one that is shown first, and held to the targets
-DEFAULT = "robust"
+def _lacking(sets: SampleSets, seed: int) -> list[Signature]:
+    """Return signatures by `warped` that lack a fifth, half or four fifths of their bursts, drawn for each set."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for one in _extracted(sets, "warped"):
+        curve, share = one.bytes_per_s.copy(), rng.choice([0.2, 0.5, 0.8])
+        for begin, end in zip(one.bursts.started_s.tolist(), one.bursts.ended_s.tolist(), strict=True):
+            if rng.random() < share:
+                curve[max(0, int(begin) - 3) : int(end) + 3] = 0.0
+        bursts = bursts_of(curve)
+        found.append(Signature.curve(curve, bursts) if len(bursts) else Signature.nothing("no_common_bursts"))
+    return found
+
+
+#: what is held to the targets: of each set, the answer that is chosen by trust
+DEFAULT = "chosen"
 _DOCS = {
-    "robust": "our default: runs aligned by a warp that preserves volume, and a low robust envelope across them",
+    "warped": "runs brought to one duration, shifted to where they overlap, and a low quantile less its floor",
+    "robust": "runs aligned at each burst by a warp that preserves volume, and a low robust envelope across them",
+    "stretched": "runs brought to one duration, and a low quantile less its floor",
     "iosi": "IOSI as section 5 states it",
     "iosi_raw": "IOSI without outlier elimination and preprocessing (sections 6.1 and 6.2)",
     "dtw": "dynamic time warping, pair after pair (section 6.1)",
@@ -57,6 +76,8 @@ ORACLES: tuple[Method, ...] = tuple(
     Method(f"oracle {name}", f"{name} of the runs' own bytes, slowed as they are", partial(_extracted, name=name))
     for name in ("robust", "quantile")
 )
+#: asked of families beside the others, for the judge to hear of signatures that lack bursts; no answer to be taken
+LACKING = Method("lacking", "warped without some of its bursts", partial(_lacking, seed=5))
 
 
 @dataclass(frozen=True, slots=True)

@@ -326,8 +326,9 @@ def _model(results: Results) -> Iterator[str]:
     )
     yield (
         "A method sees nothing but the samples: for each run, the mean rate of all writes in each step from its start "
-        f"to its end by the job log. The truth is the application's own rate in each second. `{DEFAULT}` is the "
-        "default. Yardsticks: normalized cross-correlation (the largest over all lags), Pearson's correlation as the "
-        "curves lie in time, total volume, and bursts that have no counterpart. Where polls are lost, they are as on a "
+        "to its end by the job log. The truth is the application's own rate in each second. "
+        f"`{DEFAULT}` is, of each set, the answer that is trusted most: what is published. Yardsticks: normalized "
+        "cross-correlation (the largest over all lags), Pearson's correlation as the curves lie in time, total volume, "
+        "and bursts that have no counterpart. Where polls are lost, they are as on a "
         "simulated site if nothing is said: single polls, a controller for up to two hours, all of them for minutes."
     )

@@ -16,8 +16,8 @@ from studies.signatures.bounds import SCHEMA as BOUNDS, bounds
 from studies.signatures.edison import EdisonSetting, Traffic
 from studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS
 from studies.signatures.injected import FamilySetting
-from studies.signatures.methods import METHODS, ORACLES, SWEEPS, Method
-from studies.signatures.scores import scored
+from studies.signatures.methods import LACKING, METHODS, ORACLES, SWEEPS, Method
+from studies.signatures.scores import judges_of, scored, with_chosen
 from studies.signatures.sites import DRIFT_RATIO, LEVELS, SiteSetting, seed_of
 from studies.signatures.timing import SCHEMA as TIMES, timed
 from transforms.synthetic.workload import Direction
@@ -154,7 +154,7 @@ def _both(
     setting: FamilySetting, value: float, number: int, params: StudyParams, methods: Sequence[Method]
 ) -> Iterator[Piece]:
     experiment, seed = f"{FAMILY}{setting.family.name}", seed_of(params.seed, number)
-    asked = tuple((experiment, value, method) for method in methods if not method.is_slow)
+    asked = tuple((experiment, value, method) for method in (*methods, LACKING) if not method.is_slow)
     yield Piece(setting, setting.level, number, seed, asked)
     known = tuple((experiment, value, method) for method in ORACLES)
     yield Piece(replace(setting, is_alone_seen=True), setting.level, number, seed, known)
@@ -171,11 +171,14 @@ def _of_usual(params: StudyParams, methods: Sequence[Method], level: str) -> lis
 def answered(piece: Piece) -> pl.DataFrame:
     """Return a row for each application and method of one piece."""
     drawn = piece.setting.drawn(piece.seed)
+    judges = judges_of(drawn)
     answers: dict[Method, pl.DataFrame] = {}
     frames = []
     for experiment, value, method in piece.asked:
         if method not in answers:
-            answers[method] = scored(drawn, method.name, method.extract(drawn.sets))
+            answers[method] = scored(drawn, method.name, method.extract(drawn.sets), judges)
         labels = {"experiment": experiment, "value": value, "level": piece.level, "seed": piece.number}
         frames.append(answers[method].select(*(pl.lit(label).alias(name) for name, label in labels.items()), pl.all()))
-    return pl.concat(frames)
+    told = pl.concat(frames)
+    by = ("experiment", "value")
+    return pl.concat([with_chosen(own) for _, own in told.group_by(by, maintain_order=True)])

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import polars as pl
 
 from studies.signatures.sites import Drawn, Truth
+from transforms.signatures.left_out import are_usual
 from transforms.signatures.signature import Signature
 from transforms.signatures.similarity import burst_errors, correlation, cross_correlation, volume_ratio
+from transforms.signatures.trust import CONTENDERS, Judge, chosen
 
-SCHEMA = {
+#: what is told of the answers that are chosen by trust
+CHOSEN = "chosen"
+
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "application": pl.String,
     "method": pl.String,
     "outcome": pl.String,
@@ -22,11 +29,19 @@ SCHEMA = {
     "missed_count": pl.Int64,
     "false_count": pl.Int64,
     "duration_ratio": pl.Float64,
+    "trust": pl.Float64,
+    "evidence": pl.List(pl.Float64),
 }
 
 
-def scored(drawn: Drawn, method: str, found: Sequence[Signature]) -> pl.DataFrame:
-    """Return a row for each application; NULL where there is no signature, whose bursts are all missed."""
+def scored(
+    drawn: Drawn, method: str, found: Sequence[Signature], judges: Sequence[Judge | None] | None = None
+) -> pl.DataFrame:
+    """Return a row for each application; NULL where there is no signature, whose bursts are all missed.
+
+    judges: of each application's set; without them there is neither trust nor evidence.
+    """
+    asked = [None] * len(found) if judges is None else judges
     counts = drawn.sets.offsets[1:] - drawn.sets.offsets[:-1]
     rows = [
         {
@@ -36,10 +51,41 @@ def scored(drawn: Drawn, method: str, found: Sequence[Signature]) -> pl.DataFram
             "sample_count": int(count),
             "burst_count": len(truth.bursts),
             **_yardsticks(one, truth),
+            **_judged(one, method, judge),
         }
-        for application, count, truth, one in zip(drawn.applications, counts, drawn.truths, found, strict=True)
+        for application, count, truth, one, judge in zip(
+            drawn.applications, counts, drawn.truths, found, asked, strict=True
+        )
     ]
     return pl.DataFrame(rows, SCHEMA).with_columns(pl.selectors.float().fill_nan(None))
+
+
+def judges_of(drawn: Drawn) -> list[Judge | None]:
+    """Return the judge of each application's runs."""
+    sets = drawn.sets
+    is_usual = are_usual(sets.duration_s, sets.offsets)
+    edges = sets.offsets.tolist()
+    return [Judge.of(sets.one(place).kept(is_usual[a:b])) for place, (a, b) in enumerate(pairwise(edges))]
+
+
+def with_chosen(answers: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of several methods with those of the chosen ones below, as a method of their own.
+
+    None where no contender was asked.
+    """
+    if not set(CONTENDERS) & set(answers["method"]):
+        return answers
+    rows = []
+    for (_,), own in answers.group_by("application", maintain_order=True):
+        trusts = {name: math.nan if trust is None else trust for name, trust in own.select("method", "trust").rows()}
+        rows.append(own.filter(method=chosen(trusts)))
+    return pl.concat([answers, pl.concat(rows).with_columns(method=pl.lit(CHOSEN))])
+
+
+def _judged(found: Signature, method: str, judge: Judge | None) -> dict[str, object]:
+    if judge is None or found.outcome != "extracted":
+        return {}
+    return {"trust": judge.trust(found, method), "evidence": judge.evidence(found, method).tolist()}
 
 
 def _yardsticks(found: Signature, truth: Truth) -> dict[str, float | int]:

@@ -28,7 +28,7 @@ _MOST_STEPS, _BLOCK = 600, 3
 _ROUNDS = 2
 #: where others are at work for less of the time, single runs are tried as a start, so many of the cleanest, if all of
 #: them have less in common than this share of what a clean one moves; but not so little that most must be others'
-_CALM_RATIO, _TRIED_RUNS, _TOLD_SHARE, _FOREIGN_SHARE = 0.35, 2, 0.85, 0.3
+_CALM_RATIO, _TRIED_RUNS, _TOLD_SHARE, _FOREIGN_SHARE = 0.35, 2, 0.85, 0.5
 #: and only if runs are off by less than this share of the reach in the mean: others' bursts lie anywhere
 _NEAR_SHARE = 0.2
 #: before any shift is known, rates are smoothed over this time

@@ -12,10 +12,13 @@ import studies.signatures.running
 from studies.signatures.edison import Traffic
 from studies.signatures.families import FAMILIES, FOREIGN_LEVELS
 from studies.signatures.family_page import family_blocks, family_tables, of_families
+from studies.signatures.figures import draw_trust
+from studies.signatures.judging import held_out
 from studies.signatures.methods import METHODS, ORACLES
 from studies.signatures.running import FAMILY, Results, StudyParams, pieces, study
 
-CHEAP = tuple(method for method in METHODS if method.name in ("mean", "quantile"))
+CHEAP = tuple(method for method in METHODS if method.name in ("stretched", "quantile"))
+WARPED = next(method for method in METHODS if method.name == "warped")
 
 
 @pytest.fixture(scope="module")
@@ -23,23 +26,28 @@ def results() -> Results:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(studies.signatures.running, "FAMILIES", FAMILIES[:2])
         patch.setattr(studies.signatures.running, "ORACLES", ORACLES[1:])
-        return study(StudyParams(1, 1, 1, parts=("families",)), CHEAP)
+        patch.setattr(studies.signatures.running, "FOREIGN_LEVELS", {"calm": 0.2, "stormy": 1.0})
+        return study(StudyParams(1, 1, 1, parts=("families",)), (WARPED, *CHEAP))
 
 
 def test_each_family_is_asked_at_each_level(results: Results) -> None:
     answers = of_families(results)
     assert set(answers["family"]) == {family.name for family in FAMILIES[:2]}
-    assert set(answers["level"]) == set(FOREIGN_LEVELS)
-    assert set(answers["method"]) == {"mean", "quantile", "oracle quantile"}
-    assert answers.height == 2 * 3 * 3 * 5
+    assert set(answers["level"]) == {"calm", "stormy"} < set(FOREIGN_LEVELS)
+    asked = {"warped", "stretched", "quantile", "lacking", "chosen", "oracle quantile"}
+    assert set(answers["method"]) == asked
+    assert answers.height == 2 * 2 * 5 * len(asked)
     means = dict(answers.group_by("method").agg(pl.col("correlation").mean()).rows())
     assert means["oracle quantile"] > means["quantile"] > 0.2
 
 
 def test_tables_fit_a_terminal_and_the_page_tells_of_each_family(results: Results) -> None:
-    (_, overall), (_, each) = family_tables(results)
-    assert len(overall.rows) == 9
-    assert len(each.rows) == 18
+    (_, overall), (_, each), (_, aims), (_, calibration) = family_tables(results)
+    methods = 6  # of them held out; what lacks bursts is no answer
+    assert len(overall.rows) == 2 * methods
+    assert {row[2] for row in each.rows} == {"held out", "chosen", "warped", "quantile", "oracle quantile"}
+    assert [row[0] for row in aims.rows][:2] == ["calm, IOR_A to C", "calm, s3d"]
+    assert [row[0] for row in calibration.rows[-2:]] == [family.name for family in FAMILIES[:2]]
     text = " ".join(block for block in family_blocks(results) if isinstance(block, str))
     assert "calm 0.2, busy 0.5, stormy 1" in text
     assert "edison" not in text
@@ -70,3 +78,27 @@ def test_real_pieces_are_asked_apart(shared_data: Path) -> None:
     # four pieces of reads and four of writes, three levels, with others' bytes and without
     assert len(real) == 8 * 3 * 2
     assert {piece.asked[0][1] for piece in real} == set(map(float, range(8)))
+
+
+def test_what_is_chosen_is_the_row_of_the_method_that_is_trusted_most(results: Results) -> None:
+    answers = of_families(results).filter(level="calm", family=FAMILIES[0].name)
+    for (_,), own in answers.group_by("application"):
+        rows = {row["method"]: row for row in own.iter_rows(named=True)}
+        assert rows["chosen"]["correlation"] == rows["warped"]["correlation"]
+        assert 0 <= rows["chosen"]["trust"] <= 1
+        assert rows["lacking"]["burst_count"] == rows["warped"]["burst_count"], "that of the truth"
+        assert (
+            rows["lacking"]["volume_ratio"] is None or rows["lacking"]["volume_ratio"] <= rows["warped"]["volume_ratio"]
+        )
+
+
+def test_a_family_is_told_by_the_others_weights(results: Results) -> None:
+    told = held_out(of_families(results))
+    assert told["told"].is_between(0.0, 1.0).all()
+    assert set(told["method"]) == {"warped", "stretched", "quantile", "lacking", "held out"}
+    assert told.filter(method="held out").height == 2 * 2 * 5
+
+
+def test_pages_picture_of_trust_is_drawn(results: Results, tmp_path: Path) -> None:
+    draw_trust(held_out(of_families(results)), "title", tmp_path / "trust.png")
+    assert (tmp_path / "trust.png").stat().st_size > 5000
