@@ -44,6 +44,9 @@ _MOST_SHORTER = 0.04
 _DELAY_ROUNDS = 5
 #: bursts that are no further apart are passed as one
 _BURST_GAP_S = 8.0
+#: where others are at work for less of the time, bursts hold what runs move so far around them, up to so many times
+#: what the runs share; the quantile of that is this share of that of rates: a sum hides fewer zeros
+_CALM_RATIO, _AROUND_S, _MOST_FILLED, _FILLED_SHARE = 0.35, 15.0, 2.0, 0.5
 #: of a burst are the times above this share of the curve's height
 _BURST_RATIO = 0.25
 #: a run has a burst if it holds this share of the curve's volume there
@@ -208,10 +211,36 @@ def signature_of(runs: Stretched) -> Signature:
     if not curve.any():
         moves = bool((np.nan_to_num(runs.rates) > 0).any())
         return Signature.nothing("no_common_bursts" if moves else "no_io", background)
+    if runs.foreign_ratio < _CALM_RATIO:
+        curve = _filled(runs, curve, floor)
     step_s = alone_s(runs) / len(curve)
     # a shorter run moves as much
     seconds = np.ldexp(by_second(curve * (runs.step_s / step_s), step_s), runs.exponent)
     return Signature.curve(seconds, _supported(bursts_of(seconds), runs, curve, step_s), background)
+
+
+def _filled(runs: Stretched, curve: Reals, floor: float) -> Reals:
+    """Return a curve whose bursts hold what the runs move around them: runs that are a little apart share too little.
+
+    Of what each run moves from a little before a burst to a little after it a low quantile is taken, too; no burst
+    becomes lower by that, nor much higher.
+    """
+    highest, count = height(curve), len(curve)
+    first, after = joined(*stretches(curve > _BURST_RATIO * highest), _BURST_GAP_S / runs.step_s)
+    if not len(first):
+        return curve
+    around = max(1, round(_AROUND_S / runs.step_s))
+    middles = (after[:-1] + first[1:]) // 2
+    left = np.maximum(first - around, np.concatenate([[0], middles]))
+    right = np.minimum(after + around, np.concatenate([middles, [count]]))
+    total = running_totals(np.maximum(np.nan_to_num(runs.rates) - floor, 0.0))
+    moved = np.quantile(total[:, right] - total[:, left], _FILLED_SHARE * runs.level, axis=0)
+    own = np.diff(running_totals(curve[None])[0][np.stack([left, right])], axis=0)[0]
+    more = np.clip(moved / own, 1.0, _MOST_FILLED)
+    filled = curve.copy()
+    for begin, end, by in zip(left.tolist(), right.tolist(), more.tolist(), strict=True):
+        filled[begin:end] *= by
+    return filled
 
 
 def by_second(curve: Reals, step_s: float) -> Reals:

@@ -42,6 +42,12 @@ def test_short_bursts_that_wander_by_more_than_their_width_are_all_found(seed: i
     assert len(stretched(one).bursts) != 8 or found.volume_bytes > stretched(one).volume_bytes
 
 
+def test_runs_that_are_a_little_apart_lose_no_volume() -> None:
+    found = warped(wandering(2, 3.0))
+    assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.08)
+    assert found.bursts.volume_bytes == pytest.approx(np.full(8, 60e9), rel=0.25)
+
+
 def test_runs_that_are_alike_are_not_shifted() -> None:
     one = wandering(1, 0.0)
     runs = on_one_clock(one)
