@@ -164,6 +164,8 @@ def _entry(row: Row, kind: str, bursts: list[Row]) -> Row:
         row |= {"confidence": None if probability is None else 1.0 - probability}
         return {column.name: row[column.name] for column in FIELDS[kind]}
     row |= {"confidence": by_volume([(burst["volume_bytes"], burst["confidence"]) for burst in bursts])}
+    # releases of before it was told have no trust
+    row.setdefault("trust", None)
     return {column.name: row[column.name] for column in FIELDS[kind]} | {"bursts": bursts}
 
 

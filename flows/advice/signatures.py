@@ -109,7 +109,7 @@ def _of_curves(
         outcomes=outcomes,
         method=parts[0][0]["method"],
         confidence=by_volume(confidences),
-        trust=by_volume([(curve.volume_bytes, row["trust"]) for row, curve in parts]),
+        trust=by_volume([(curve.volume_bytes, row.get("trust")) for row, curve in parts]),
         sample_count=min(row["sample_count"] for row, _ in parts),
         last_at=last_at,
         valid_until=last_at + timedelta(days=VALID_DAYS),

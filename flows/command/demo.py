@@ -142,7 +142,7 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     with opened(store, release, TABLES) as connection:
         rows = defaults(connection)
         found = {
-            (row["application_id"], row["direction"]): (row["method"], row["trust"], one)
+            (row["application_id"], row["direction"]): (row["method"], row.get("trust"), one)
             for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
         }
     compared = [

@@ -145,7 +145,9 @@ def _view(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Signatur
 
 
 def _trust(row: dict[str, Any]) -> float:
-    return math.nan if row["trust"] is None else row["trust"]
+    # releases of before it was told have no such column
+    told = row.get("trust")
+    return math.nan if told is None else told
 
 
 def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], left_out: set[str]) -> list[DrawnSample]:

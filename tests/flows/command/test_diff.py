@@ -128,4 +128,4 @@ def test_json_stays_a_list_of_tables_and_signatures_tell_their_changes(store: St
 def test_an_unknown_method_is_told_with_those_that_there_are(store: Store, cli: Cli) -> None:
     code, out, err = cli("--warehouse", store.root, "diff", OLD, NEW, "--method", "fft")
     assert (code, out) == (2, "")
-    assert "no method 'fft' of signatures; there are robust, iosi" in err
+    assert "no method 'fft' of signatures; there are warped, robust, stretched, iosi" in err
