@@ -434,7 +434,7 @@ def _cells(row: dict[str, Any], *, is_narrow: bool) -> dict[str, Any]:
         "at": _at_text(row["window_end_s"]),
         "period_s": row["outcome"] if row["period_s"] is None else row["period_s"],
         "range_s": _range_text(row["shortest_period_s"], row["longest_period_s"]),
-        "probability": row["probability"],
+        "hit": row["hit_probability"],
         "window from": _at_text(row["window_start_s"]),
         "next burst": _at_text(row["next_burst_start_s"]),
         "moves": bytes_text(row["next_burst_bytes"]),

@@ -59,6 +59,7 @@ def row_of(identity: Identity, told: Circumstances, predicted_at: datetime, foun
         "shortest_period_s": found.periods and found.periods.shortest_s,
         "longest_period_s": found.periods and found.periods.longest_s,
         "probability": found.probability,
+        "hit_probability": found.hit_probability,
         "intervals": intervals_text(_intervals(found.intervals)),
         "volume_bytes": found.volume_bytes,
         "request_count": found.request_count,

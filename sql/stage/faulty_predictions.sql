@@ -37,6 +37,7 @@ prediction_records as (
             'shortest_period_s': shortest_period_s,
             'longest_period_s': longest_period_s,
             'probability': probability,
+            'hit_probability': hit_probability,
             'intervals': intervals,
             'volume_bytes': volume_bytes,
             'request_count': request_count,

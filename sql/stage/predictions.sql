@@ -48,6 +48,7 @@ select
     shortest_period_s,
     longest_period_s,
     probability,
+    hit_probability,
     intervals,
     volume_bytes,
     request_count,

@@ -29,6 +29,7 @@ from transforms.predictions.automaton import TOLERANCE_RATIO, PhaseAutomaton, Ph
 from transforms.predictions.change_points import Change, Detector, detector
 from transforms.predictions.intervals import (
     FrequencyIntervals,
+    HitRecord,
     NextBurst,
     NextBurstParams,
     PeriodRange,
@@ -51,6 +52,14 @@ _RECENT_CYCLES = 8.0
 _TOO_LITTLE = ("aperiodic", "too_short")
 #: gaps that are kept: as many as the tracker keeps phases
 _MOST_GAPS = 64
+#: of so many last gaps, if so many are off the period there is none any more
+_LAST_GAPS, _MOST_OFF = 4, 2
+#: if so many kept to it before, and a third of all
+_LEAST_KEPT = 3
+#: a gap is off if it is so many deviations of the method's cycles from one of them, at least and at most
+_DEVIATIONS, _TOLERANCES = 3.0, (0.15, 0.45)
+#: what is as short or as long in cycles counts twice, if it is the last gap
+_NO_JITTER = (0.55, 1.8)
 #: phases without any period that are a behaviour: our own method needs no more to see one
 _LEAST_PHASES = 5
 #: parts of a window that are looked at where nothing is found in all of it
@@ -133,7 +142,8 @@ class Evaluation:
     """One evaluation of one predictor.
 
     number: from 1 on. answer: what the window says. intervals: what all evaluations that are kept say together
-    (section II-D); periods, probability: of the interval that this one is in, None where in none. volume_bytes,
+    (section II-D); periods, probability: of the interval that this one is in, None where in none. hit_probability: how
+    probable it is that the next gap lies in it. volume_bytes,
     request_count: all so far, each counted once. phase_count, last_phase_s: phases so far, and when the last one began.
     change, changed_s: if one was found now, and when the new behaviour began. state, transition: of the automaton.
     """
@@ -143,6 +153,7 @@ class Evaluation:
     intervals: FrequencyIntervals
     periods: PeriodRange | None
     probability: float | None
+    hit_probability: float | None
     volume_bytes: float
     request_count: int
     phase_count: int
@@ -169,6 +180,7 @@ class Predictor:
         self.pyramid = Pyramid(self.params.finest_s, self.params.most_samples, kind)
         self.automaton = PhaseAutomaton()
         self.history = PredictionHistory()
+        self.hits = HitRecord()
         self.period_s: float | None = None
         self.part(None)
 
@@ -273,6 +285,35 @@ class Predictor:
         evenness = max(0.0, 1.0 - pstdev(alike) / period)
         return replace(answer, method="phases", outcome="tentative", frequency_hz=1.0 / period, confidence=evenness)
 
+    def fitting(self, answer: Answer) -> Answer:
+        """Return the answer, or that there is no period where the last phases do not keep to it.
+
+        A window goes on holding what it held: where the rhythm has ended, the gaps since then tell.
+        """
+        if answer.period_s is None or answer.method != METHODS[0] or self.params.observed != "gaps":
+            return answer
+        cycles = np.array(self._present_gaps()) / answer.period_s
+        tolerance = float(np.clip(_DEVIATIONS * (1.0 - (answer.confidence or 0.0)), *_TOLERANCES))
+        is_off = np.abs(cycles - 1.0) > tolerance
+        # what phases never kept to is not told by them
+        before = np.count_nonzero(~is_off[:-_LAST_GAPS])
+        if before < max(_LEAST_KEPT, (len(cycles) - _LAST_GAPS) / 3):
+            return answer
+        # twice as late, or in half the time, is no jitter; but after one such gap the rhythm may go on
+        is_far = not _NO_JITTER[0] < cycles[-1] < _NO_JITTER[1]
+        if is_off[-_LAST_GAPS:].sum() + is_far < _MOST_OFF:
+            return answer
+        return replace(answer, outcome="aperiodic", frequency_hz=None, confidence=None)
+
+    def _last_gaps(self) -> list[float]:
+        """Return the last gaps between phases since the behaviour last changed, as many as tell a range [s]."""
+        return self._present_gaps()[-self.params.burst.burst_count :]
+
+    def _present_gaps(self) -> list[float]:
+        """Return the gaps between phases since the behaviour last changed, as far as they are kept [s]."""
+        since_s = -math.inf if self.changed_s is None else self.changed_s
+        return [next_s - onset_s for onset_s, next_s in self.observed if onset_s >= since_s]
+
     def _agreeing_gaps(self, since_s: float) -> list[float]:
         """Return the last gaps since an instant that follow one another and are of one length, last first.
 
@@ -312,6 +353,7 @@ class Predictor:
             intervals=intervals,
             periods=periods,
             probability=None if place is None else float(intervals.probability[place]),
+            hit_probability=None if periods is None else self.hits.probability(periods, self._last_gaps()),
             volume_bytes=self.pyramid.volume_bytes,
             request_count=self.pyramid.request_count + self.pyramid.unknown_size_count,
             phase_count=self.tracker.phase_count,
@@ -362,6 +404,7 @@ class Predictor:
             "tracker": self.tracker.to_dict(),
             "detector": self.detector.to_dict(),
             "history": self.history.to_dict(),
+            "hits": self.hits.to_dict(),
             "automaton": self.automaton.to_dict(),
         }
         return state, content
@@ -374,6 +417,8 @@ class Predictor:
         found.tracker = PhaseTracker.from_dict(state["tracker"])
         found.detector = Detector.from_dict(state["detector"])
         found.history = PredictionHistory.from_dict(state["history"])
+        # states of earlier versions have none
+        found.hits = HitRecord.from_dict(state["hits"]) if "hits" in state else HitRecord()
         found.automaton = PhaseAutomaton.from_dict(state["automaton"])
         found.evaluation_count, found.hit_count = state["evaluation_count"], state["hit_count"]
         found.start_s, found.changed_s, found.period_s = state["start_s"], state["changed_s"], state["period_s"]
@@ -408,6 +453,8 @@ def evaluate(due: Sequence[Due]) -> list[Evaluation]:
     params = due[0].predictor.params
     changed: list[tuple[Change, float] | None] = [None] * len(due)
     gaps = _new_gaps(due)
+    for one, found in zip(due, gaps, strict=True):
+        one.predictor.hits.come([next_s - onset_s for onset_s, next_s in found])
     if params.observed == "gaps":
         changed = [one.predictor.observe_gaps(found) for one, found in zip(due, gaps, strict=True)]
     answers = _searched(due, _answers([one.predictor.window(one.now_s) for one in due], params))
@@ -417,7 +464,7 @@ def evaluate(due: Sequence[Due]) -> list[Evaluation]:
         ]
         answers = _anew(due, answers, changed)
     return [
-        one.predictor.conclude(one.predictor.tentative(answer), change, one)
+        one.predictor.conclude(one.predictor.tentative(one.predictor.fitting(answer)), change, one)
         for one, answer, change in zip(due, answers, changed, strict=True)
     ]
 

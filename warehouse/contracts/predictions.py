@@ -65,6 +65,13 @@ _COLUMNS = (
         nullable=True,
     ),
     Column(
+        "hit_probability",
+        "real",
+        "How probable it is that the next gap between phases lies in that interval: calibrated by how often the last "
+        "intervals held theirs.",
+        nullable=True,
+    ),
+    Column(
         "intervals",
         "text",
         "The intervals in which the periods of the evaluations so far lie, as a JSON list of objects with "

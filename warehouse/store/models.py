@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table, frames
+from warehouse.contracts.types import Dtype
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
 
     from warehouse.store.landing import Landing, Part
 
+#: what DuckDB calls the types of columns
+_DUCKDB_TYPES: dict[Dtype, str] = {
+    "text": "varchar",
+    "int": "bigint",
+    "real": "double",
+    "bool": "boolean",
+    "instant": "timestamptz",
+    "date": "date",
+    "reals": "double[]",
+    "ints": "bigint[]",
+}
 SQL_ROOT = Path(__file__).resolve().parents[2] / "sql"
 
 
@@ -71,6 +83,10 @@ def expose_landed(
         """,
         params={"paths": [str(path) for path in files], "landing_ids": list(landing_ids)},
     )
+    # what was landed before a column came has none of it
+    for column in table.columns:
+        if column.name not in relation.columns:
+            relation = relation.project(f'*, null::{_DUCKDB_TYPES[column.dtype]} as "{column.name}"')
     _name(connection, relation, "landed", table.name)
 
 

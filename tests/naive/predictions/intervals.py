@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import linear_regression, median
 
 
 def neighbours(position: Sequence[float], eps: Sequence[float], point: int) -> list[int]:
@@ -49,6 +49,16 @@ def intervals(
     return sorted(rows)
 
 
+def trend(moves: Sequence[float]) -> tuple[float, float]:
+    """(start, slope) of the line through five moves or more whose slope is over two and a half times its error."""
+    if len(moves) < 5:
+        return 0.0, 0.0
+    slope, start = linear_regression(range(len(moves)), moves)
+    rest = sum((move - start - slope * place) ** 2 for place, move in enumerate(moves)) / (len(moves) - 2)
+    spread = sum((place - (len(moves) - 1) / 2) ** 2 for place in range(len(moves)))
+    return (start, slope) if abs(slope) > 2.5 * (rest / spread) ** 0.5 else (0.0, 0.0)
+
+
 def next_start(
     starts: Sequence[float], shortest: float, typical: float, longest: float, now: float
 ) -> tuple[float, float, float, int]:
@@ -59,7 +69,10 @@ def next_start(
         while left > typical / 2:
             left -= typical
         moves.append(left)
-    low, usual, high = (min(moves), median(moves), max(moves)) if moves else (0.0, 0.0, 0.0)
+    base, slope = trend(moves)
+    moves = [move - base - slope * place for place, move in enumerate(moves)]
+    ahead = base + slope * len(moves)
+    low, usual, high = (min(moves) + ahead, median(moves) + ahead, max(moves) + ahead) if moves else (0.0, 0.0, 0.0)
     last = starts[-1]
     latest = last + longest + max(high, 0)
     if now <= latest:

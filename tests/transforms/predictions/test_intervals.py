@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from tests.budget import examples
 from tests.naive.predictions import intervals as naive
 from transforms.predictions.intervals import (
+    HitRecord,
     IntervalParams,
     NextBurstParams,
     PeriodRange,
@@ -351,3 +352,41 @@ def test_what_are_no_bursts_is_refused(starts: list[float], volumes: list[float]
 def test_what_is_no_range_of_periods_is_refused(values: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="range of periods"):
         PeriodRange(*values)
+
+
+# ---- ranges of few gaps, of drifting ones, and how often intervals hold
+
+
+def test_ranges_of_few_gaps_hold_as_often_as_those_of_many() -> None:
+    rng = np.random.default_rng(2)
+    within = []
+    for _ in range(1500):
+        starts = np.cumsum(20 * (1 + 0.05 * rng.standard_normal(5)))
+        told = next_burst(starts[:4], np.ones(4), PeriodRange(20.0, 20.0, 20.0), float(starts[3]))
+        within.append(told.earliest_start_s <= starts[4] <= told.latest_start_s)
+    assert 0.75 < np.mean(within) < 0.9
+
+
+def test_a_drift_goes_on() -> None:
+    starts = np.cumsum(20.0 + 0.5 * np.arange(9))
+    told = next_burst(starts, np.ones(9), PeriodRange(22.0, 22.0, 22.0), float(starts[-1]))
+    assert told.start_s - starts[-1] == pytest.approx(24.5)
+    assert told.latest_start_s - told.earliest_start_s < 3.0
+
+
+def test_the_record_tells_how_often_intervals_held() -> None:
+    always, never = HitRecord(), HitRecord()
+    interval = PeriodRange(9.0, 10.0, 11.0)
+    chances = []
+    for _ in range(30):
+        chances = [record.probability(interval, [10.0] * 5) for record in (always, never)]
+        always.come([10.2])
+        never.come([14.0])
+    assert chances[0] > 0.85
+    assert chances[1] < 0.25
+    # what has not come yet is neither
+    before = (always.hits, always.count)
+    always.come([])
+    always.come([10.0])
+    assert (always.hits, always.count) == before
+    assert HitRecord.from_dict(always.to_dict()) == always

@@ -23,6 +23,38 @@ def steady(count: int = 12, period_s: float = 8.0):
 # ---- what is predicted
 
 
+def test_a_rhythm_that_has_ended_is_told_no_longer():
+    rng = np.random.default_rng(5)
+    claims = []
+    for _ in range(4):
+        gaps = np.concatenate([20 * (1 + 0.02 * rng.standard_normal(15)), 3 + rng.exponential(17, 10)])
+        onsets = 6.0 + np.concatenate([[0.0], np.cumsum(gaps)])
+        _, found = predicted(planted(onsets, np.full(len(onsets), 3.0), rng))
+        assert all(each.answer.outcome == "periodic" for each in found[6:15])
+        claims.append(sum(each.answer.outcome == "periodic" for each in found[16:24]))
+    assert np.mean(claims) <= 2
+
+
+def test_one_late_phase_ends_no_rhythm():
+    gaps = np.full(20, 20.0)
+    gaps[12] = 26.0
+    onsets = 6.0 + np.concatenate([[0.0], np.cumsum(gaps)])
+    _, found = predicted(planted(onsets, np.full(len(onsets), 3.0), np.random.default_rng(5)))
+    assert all(each.answer.period_s is not None for each in found[6:])
+
+
+def test_how_probable_a_hit_is_outlives_a_restart():
+    _, found = predicted(steady())
+    assert found[-1].hit_probability is not None
+    assert found[0].hit_probability is None
+    predictor, _ = predicted(steady())
+    again = Predictor.from_state(predictor.params, *predictor.to_state())
+    assert again.hits == predictor.hits
+    older, content = predictor.to_state()
+    del older["hits"]
+    assert Predictor.from_state(predictor.params, older, content).hits.count == 0
+
+
 @pytest.mark.parametrize(
     ("method", "strategy"), [("controlled", "all"), ("controlled", "adaptive"), ("dft", "periods")]
 )
