@@ -91,8 +91,10 @@ def _about(values: Floats, lengths: Ints, frequency: Reals) -> Reals:
     power = np.abs(fft.rfft(values, n=size, axis=1)) ** 2
     cycles = np.maximum(frequency * lengths, 1.0)
     reach = np.minimum(_REACH, 0.125 * _MOST_TRIED / (_HARMONICS * _FINER * cycles))
-    tried = int(np.ceil((4 * _HARMONICS * size * reach * frequency).max(initial=2.0))) + 1
-    grid = frequency[:, None] * (1.0 + reach[:, None] * np.linspace(-1.0, 1.0, tried, dtype=np.float64))
+    # each has its own grid, whatever the others need
+    tried = np.ceil(4 * _HARMONICS * size * reach * frequency).astype(np.int64) + 3
+    place_in = np.minimum(np.arange(int(tried.max(initial=1))), tried[:, None] - 1)
+    grid = frequency[:, None] * (1.0 + reach[:, None] * (2.0 * place_in / (tried[:, None] - 1) - 1.0))
     sums = np.zeros(grid.shape)
     rows = np.arange(len(values))[:, None]
     for line in range(1, _HARMONICS + 1):
