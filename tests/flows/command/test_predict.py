@@ -304,5 +304,5 @@ def test_a_journal_that_cannot_be_used_is_told_and_one_that_is_not_there_is_made
     if kind == "missing_folder":
         assert (code, len(out.splitlines())) == (0, 5)
     else:
-        assert (code in (2, 3), out, "Traceback" in err) == (True, "", False)
+        assert (code in (2, 6), out, "Traceback" in err) == (True, "", False)
         assert place.is_dir() or not place.exists() or place.read_bytes() == b"no journal"
