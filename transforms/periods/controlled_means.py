@@ -28,12 +28,12 @@ _SIZES = (1, 2, 4, 8)
 #: steps over which means are made, from each step on
 OVER = 4
 #: levels: standard deviations of steps above their mean
-_LEVELS = (0.5, 1.0, 1.5)
+_LEVELS = (0.75, 1.5)
 #: with fewer steps there are no cycles to tell
 _LEAST_STEPS = 24
 #: As how many independent tests it counts to try all lengths and levels, as measured (`iosig study periods --part
-#: memoryless`): 12 that hardly differ, and what is left of the memory of samples.
-TRIALS = 22.0
+#: memoryless`): 8 that hardly differ, and what is left of the memory of samples.
+TRIALS = 16.0
 
 
 @dataclass(frozen=True, slots=True)

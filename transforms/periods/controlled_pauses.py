@@ -51,7 +51,7 @@ PLAIN_WEIGHT = 0.6
 #: were measured gaps have to be where there are more
 _MOST_TORN, _STRETCHES_IN_GAP = 0.1, 4.0
 #: starts and middles are looked at where gaps are more probable than what is asked for by so much at most (logarithm)
-_WORTH_MIDDLES = 5.0
+_WORTH_MIDDLES = 4.0
 #: as how many tests they count, beside gaps
 _LOG_MIDDLES = math.log(2.0)
 

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from transforms.arrays import Ints, Reals
 
@@ -330,7 +330,7 @@ def _phase_moves(started_s: Reals, period_s: float, ranks: list[float]) -> tuple
     if 1 < len(left) < _FULL_COUNT and ranks[-1] < 1.0:
         # of few the lowest and the highest are too near: a normal one comes so far from their mean
         mean, spread = float(left.mean()), float(left.std(ddof=1))
-        half = float(student_t.ppf(ranks[-1], len(left) - 1)) * spread * math.sqrt(1 + 1 / len(left))
+        half = float(stdtrit(len(left) - 1, ranks[-1])) * spread * math.sqrt(1 + 1 / len(left))
         low, high = min(low, mean - half), max(high, mean + half)
     return low + ahead, median + ahead, high + ahead
 
