@@ -280,7 +280,7 @@ def _of_days(
         return
     rule = finding.rule
     counted = days.count(_counted(rule, frame)) if rule.counted_columns else height
-    broken, examples = _broken(finding, days)
+    broken, examples = _broken(finding, frame, days)
     for place, (row_count, count) in enumerate(zip(counted, broken, strict=True)):
         of_day = frame.filter(days.places == place) if rule.sums or rule.judged == "values" else frame
         observed: dict[str, Any] = {"examples": examples[place]} if count else {}
@@ -296,16 +296,25 @@ def _counted(rule: Rule, frame: pl.DataFrame) -> Any:
     return frame.select(pl.all_horizontal(pl.col(rule.counted_columns).is_not_null())).to_series().to_numpy()
 
 
-def _broken(finding: _Finding, days: _Days) -> tuple[list[int], list[list[Any]]]:
+def _broken(finding: _Finding, frame: pl.DataFrame, days: _Days) -> tuple[list[int], list[list[Any]]]:
     """Return how many rows of each day break a rule, and a few of their values."""
     if len(days.days) == 1:
         return [finding.unexpected_count], [list(finding.examples)]
     rows = np.asarray(finding.rows, dtype=np.intp)
     examples: list[list[Any]] = [[] for _ in days.days]
-    for place, value in zip(days.places[rows].tolist(), finding.values, strict=True):
+    for place, value in zip(days.places[rows].tolist(), _values(finding, frame), strict=True):
         if len(examples[place]) < _EXAMPLES:
             examples[place].append(_plain(value))
     return days.count(rows), examples
+
+
+def _values(finding: _Finding, frame: pl.DataFrame) -> Sequence[Any]:
+    """Return the values of the rows that break a rule: of pairs of columns Great Expectations tells 200."""
+    if len(finding.values) == len(finding.rows):
+        return finding.values
+    asked = finding.rule.kwargs
+    names = asked.get("column_list") or [asked[name] for name in ("column", "column_A", "column_B") if name in asked]
+    return frame.select(names)[list(finding.rows)].rows()
 
 
 def _plain(value: Any) -> Any:

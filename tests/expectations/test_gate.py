@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +167,19 @@ def test_one_instant_of_ten_may_be_incomplete(incomplete: int, broken: set[str])
     frame = rows_of(TICKS, *[{"controller_count": 1}] * incomplete, *[{}] * (10 - incomplete))
 
     assert failed(gate.check(TICKS, frame, {})) == broken
+
+
+@pytest.mark.usefixtures("only_declared")
+def test_each_day_of_many_broken_pairs_is_told_with_its_own() -> None:
+    days = [DAY, DAY + timedelta(days=1)]
+    frame = pl.concat(
+        rows_of(TICKS, *[{"controller_count": 1}] * 300, {}).with_columns(polled_on=pl.lit(day)) for day in days
+    )
+    verdicts = gate.check(TICKS, frame, {}).verdicts.filter(expectation="controllers_mostly_complete")
+    assert verdicts.select("day", "success", "unexpected_count", "row_count").rows() == [
+        (day, False, 300, 301) for day in days
+    ]
+    assert all(json.loads(observed)["examples"] for observed in verdicts["observed"])
 
 
 @pytest.mark.usefixtures("only_declared")
