@@ -15,6 +15,7 @@ from transforms.signatures import averages, iosi, left_out, robust, stretched, t
 from transforms.signatures.iosi import IosiParams
 from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import Signature
+from transforms.signatures.trust import LEAST_TRUST
 
 METHODS = ("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
 #: those that get the usual runs, whatever they moved
@@ -76,6 +77,9 @@ def extract(
         places = range(sets.set_count)
         found[method] = [_of_one(sets, place, is_out, makers[method], least) for place in places]
     trusts = _trusts(sets, is_unusual, found)
+    for method in (method for method in _OF_ALL_VOLUMES if method in found):
+        found[method] = [_trusted(one, float(trust)) for one, trust in zip(found[method], trusts[method], strict=True)]
+        trusts[method] = np.where(trusts[method] < LEAST_TRUST, np.nan, trusts[method])
     return [MethodSignatures(method, found[method], own.get(method, is_outlier), trusts[method]) for method in methods]
 
 
@@ -89,6 +93,11 @@ def _trusts(sets: SampleSets, is_unusual: Bools, found: Mapping[str, Sequence[Si
             for method, one in told.items():
                 trusts[method][place] = judge.trust(one, method)
     return trusts
+
+
+def _trusted(one: Signature, trust: float) -> Signature:
+    """Return one of our own signatures, none where it is hardly to be trusted; others say what their paper has."""
+    return Signature.nothing("no_common_bursts", one.background_bytes_per_s) if trust < LEAST_TRUST else one
 
 
 def _makers(params: SignatureParams) -> dict[str, Callable[[SampleSet], Signature]]:

@@ -9,7 +9,8 @@ from studies.signatures.families import FAMILIES
 from studies.signatures.injected import FamilySetting
 from tests.transforms.run_sets import polled, set_of, truth_by_second
 from transforms.signatures.bursts import bursts_of
-from transforms.signatures.sample_sets import SampleSet
+from transforms.signatures.methods import extract
+from transforms.signatures.sample_sets import SampleSet, SampleSets
 from transforms.signatures.signature import Signature
 from transforms.signatures.trust import _WEIGHTS, EVIDENCE, Judge, alike, chosen, missed
 from transforms.synthetic.workload import Application, bursts
@@ -77,6 +78,22 @@ def test_chosen_is_a_contender_if_there_is_one() -> None:
     assert chosen({"iosi": 0.5, "mean": 0.6}) == "mean"
     assert chosen({"iosi": NAN, "robust": NAN}) == "robust"
     assert chosen({"iosi": NAN}) == "iosi"
+
+
+def test_what_is_hardly_trusted_is_no_choice() -> None:
+    assert chosen({"warped": 0.2, "robust": 0.31}) == "robust"
+    assert chosen({"warped": 0.2, "iosi": 0.25}) == "warped"
+    assert chosen({"iosi": 0.25, "mean": 0.1}) == "iosi"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_others_bursts_alone_make_no_signature_of_ours(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rates = 1e6 * rng.exponential(size=(10, 300)) + 5e8 * (rng.random((10, 300)) < 0.02)
+    sets = SampleSets.of([set_of([*rates], 2.0, [0.0] * 10, [600.0] * 10)])
+    for answer in extract(sets, methods=("warped", "robust", "stretched")):
+        assert answer.signatures[0].outcome == "no_common_bursts"
+        assert np.isnan(answer.trust[0])
 
 
 def test_what_most_runs_have_and_a_signature_lacks_is_missed() -> None:
