@@ -97,7 +97,8 @@ def bridged(samples: Ragged, interval_s: float, longest_gap_s: float = LONGEST_G
     gap = np.flatnonzero(is_short)
     left = np.where(has_before, before, after)[gap]
     right = np.where(has_after, after, before)[gap]
-    share = (gap - left) / np.maximum(right - left, 1)
+    # at an end both are the same one, before it or behind it
+    share = np.clip((gap - left) / np.maximum(right - left, 1), 0.0, 1.0)
     values[gap] = values[left] * (1.0 - share) + values[right] * share
     return Ragged(values, samples.offsets)
 
