@@ -81,6 +81,7 @@ def test_truth_of_a_site_without_applications() -> None:
 # ---- found beside it
 
 
+@pytest.mark.slow
 def test_the_default_signature_is_held_against_the_truth(compared: pl.DataFrame) -> None:
     found = row(compared, "writer", "write")
     assert (found["outcome"], found["method"]) == ("extracted", "robust")

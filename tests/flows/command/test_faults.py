@@ -106,6 +106,7 @@ def test_a_full_disk_while_landing_leaves_nothing(
     assert list((tmp_path / "w" / "landed").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_damaged_manifest_is_named(cli: Cli, site: Store) -> None:
     manifest = next(site.landed.glob("*/landing.json"))
     manifest.write_text('{"torn')
@@ -115,6 +116,7 @@ def test_a_damaged_manifest_is_named(cli: Cli, site: Store) -> None:
     assert "iosig repair" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", one_in(2, ["flipped", "torn"]))
 def test_a_damaged_released_file_is_refused_by_name(how: str, cli: Cli, checked_night: Night, tmp_path: Path) -> None:
     root = tmp_path / "warehouse"

@@ -68,6 +68,7 @@ def test_a_run_prints_its_release_and_then_has_nothing_to_do(cli: Cli, site: Sto
     assert "Nothing new since release 2026-03-03-" in err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 def test_a_failed_gate_ends_with_4(cli: Cli, site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from expectations import gate

@@ -157,6 +157,7 @@ def test_two_follow_different_traces_with_one_journal_and_none_the_same(commands
     assert {row["subject_id"] for row in kept(tmp_path)} == {"a.jsonl", "b.jsonl"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["closed", "full"])
 def test_with_nowhere_to_print_to_it_ends_and_prints_it_later(commands: Commands, tmp_path: Path, kind: str) -> None:
     path = trace(tmp_path / "run.jsonl", 3)

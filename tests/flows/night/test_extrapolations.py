@@ -96,6 +96,7 @@ def test_another_night_has_nothing_to_do(nights: Nights) -> None:
 # ---- what comes later
 
 
+@pytest.mark.slow
 def test_landing_the_file_of_the_trace_elsewhere_gives_the_same_row(nights: Nights, tmp_path: Path) -> None:
     path, elsewhere = tmp_path / "ior-1000.parquet", Store(tmp_path / "elsewhere")
     compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})

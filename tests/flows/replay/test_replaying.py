@@ -57,6 +57,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # ---- real traces
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "sizes"), one_in(2, [("ios_posix_nn", [819200] * 8), ("ios_strong_posix", [786432])]))
 def test_real_traces_are_replayed_exactly(shared_data: Path, tmp_path: Path, name: str, sizes: list[int]) -> None:
     trace = shared_data / "recorder" / name / "8" / "raw.tar.zst"

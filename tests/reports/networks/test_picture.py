@@ -436,6 +436,7 @@ def test_a_timeline_without_lengths_says_so(time_s: float, said: str) -> None:
 # ---- the file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "start"), one_in(2, [("png", b"\x89PNG"), ("svg", b"<?xml")]))
 def test_draws_the_same_picture_twice(kind: str, start: bytes, tmp_path: Path) -> None:
     one = view(SMALL, notes=("A note.",), patterns=patterns())

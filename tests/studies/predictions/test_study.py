@@ -88,6 +88,7 @@ def test_a_branch_begins_with_what_all_have_in_common(results: Results) -> None:
     assert other["true_period_s"].to_list() == [20.0] * BEFORE + [10.0] * (other.height - BEFORE)
 
 
+@pytest.mark.slow
 def test_the_default_detector_tells_what_the_predictor_tells(results: Results) -> None:
     found = results.changes.filter(rule="clipped_cusum")
     told = found.filter(pl.col("branch") != "unchanged")

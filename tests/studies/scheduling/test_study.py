@@ -30,6 +30,7 @@ def test_every_run_has_its_row(results: Results) -> None:
     assert results.runs["utilization"].is_between(0, 1).all()
 
 
+@pytest.mark.slow
 def test_set10_with_predicted_periods_is_near_the_clairvoyant_and_far_from_the_original(results: Results) -> None:
     found = summary(results).filter(pl.col("workload") == "figure 17").rows_by_key("policy", named=True, unique=True)
     assert found["predicted"]["stretch_over_clairvoyant"] <= 1.05

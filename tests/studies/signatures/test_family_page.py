@@ -30,6 +30,7 @@ def results() -> Results:
         return study(StudyParams(1, 1, 1, parts=("families",)), (WARPED, *CHEAP))
 
 
+@pytest.mark.slow
 def test_each_family_is_asked_at_each_level(results: Results) -> None:
     answers = of_families(results)
     assert set(answers["family"]) == {family.name for family in FAMILIES[:2]}

@@ -23,6 +23,7 @@ def steady(count: int = 12, period_s: float = 8.0):
 # ---- what is predicted
 
 
+@pytest.mark.slow
 def test_a_rhythm_that_has_ended_is_told_no_longer():
     rng = np.random.default_rng(5)
     claims = []

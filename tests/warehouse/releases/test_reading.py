@@ -237,6 +237,7 @@ MUCH = (
 )
 
 
+@pytest.mark.slow
 def test_what_exceeds_the_memory_is_spilled_into_a_folder_of_its_own(
     store: Store, first: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

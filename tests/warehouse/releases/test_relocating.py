@@ -36,6 +36,7 @@ def static(store: Store) -> list[str]:
     return sorted(table.scan().to_arrow()["job_id"].to_pylist())
 
 
+@pytest.mark.slow
 def test_a_moved_warehouse_is_read_at_once_and_by_others_when_it_is_relocated(moved: Store) -> None:
     release = releases.find(moved, None)
     for cache in ("release_index", "snapshot_files"):
