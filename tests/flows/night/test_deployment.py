@@ -51,6 +51,7 @@ def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "quick_checks")
+@pytest.mark.long
 def test_work_that_is_done_is_not_done_again(
     site: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,6 +112,7 @@ def test_landing_the_file_where_its_record_is_changes_nothing(warehouse: Store, 
     assert ask(warehouse, run(warehouse)) == ask(warehouse, nights.second)
 
 
+@pytest.mark.long
 def test_a_night_of_jobs_and_polls_keeps_them(warehouse: Store, landed_site: Store, nights: Nights) -> None:
     list(land_paths(warehouse, Settings(), [str(landed_site.root.parent / "site")], Told()))
     third = run(warehouse)

@@ -274,6 +274,7 @@ def test_a_second_night_has_nothing_to_do(made: Night) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_networks_that_are_turned_off_come_later_the_same(
     made: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

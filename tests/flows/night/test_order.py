@@ -138,6 +138,7 @@ class TestRepeated:
         assert changed["job_io"] == 0
 
     @pytest.mark.slow
+    @pytest.mark.long
     def test_a_range_leaves_the_rest_for_the_next_run(self, first_day: Night, tmp_path: Path) -> None:
         first = first_day.release
         assert first.dates == (DAYS[0].isoformat(),)
@@ -355,6 +356,7 @@ def test_killed_after_the_release_the_next_run_leaves_what_readers_need(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
+@pytest.mark.long
 def test_what_a_killed_run_left_behind_goes_when_another_plan_is_published(
     built_site: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

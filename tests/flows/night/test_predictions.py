@@ -137,6 +137,7 @@ def test_rows_of_the_journal_and_of_files_are_published_once_and_by_day(store: S
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_is_landed_anew_gives_way_to_what_then_is_first(store: Store, tmp_path: Path) -> None:
     path = printed(tmp_path / "a.jsonl", [on(0, 1)])
     land(store, path)
@@ -149,6 +150,7 @@ def test_what_is_landed_anew_gives_way_to_what_then_is_first(store: Store, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_days_of_predictions_leave_all_else_alone(landed_site: Store, tmp_path: Path) -> None:
     """A day that has polls, jobs and quarantine keeps them when predictions of it come; others are not made anew."""
     store = Store(tmp_path / "warehouse")

@@ -145,7 +145,11 @@ def trace_wave(store: Store, start_min: float) -> str:
 
 def test_a_signature_is_what_the_application_does_alone(nights: Nights) -> None:
     row = nights.one("ann/wave/8", nights.first)
-    assert (row["outcome"], row["is_default"]) == ("extracted", True)
+    assert row["outcome"] == "extracted"
+    told = nights.rows(
+        "from signatures where application_id = 'ann/wave/8' and direction = 'write' and is_default", nights.first
+    )
+    assert [one["method"] in ("warped", "robust") and one["trust"] > 0.8 for one in told] == [True]
     assert (row["sample_count"], row["used_sample_count"], row["burst_count"]) == (6, 5, 3)
     assert json.loads(row["outlier_job_ids"]) == ["a6"], "it stopped early"
     assert row["volume_bytes"] == pytest.approx(100 * GB, rel=0.02)

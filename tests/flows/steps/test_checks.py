@@ -125,6 +125,7 @@ class TestTwoReleases:
         assert rows(store, third, "from quarantine") == []
         assert "taken out" not in (store.data_docs / "index.html").read_text()
 
+    @pytest.mark.long
     def test_day_by_day_says_what_all_days_at_once_say(self, two: Two, tmp_path: Path) -> None:
         store = Store(tmp_path / "warehouse")
         shutil.copytree(two.store.root / "landed", store.root / "landed")

@@ -97,6 +97,7 @@ def files(store: Store, release: Release) -> dict[str, dict[str, bytes]]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_pieces_do_elsewhere_what_they_do_here(sites: tuple[Store, Store], tmp_path: Path) -> None:
     here, there = sites
     told: list[tuple[str, int]] = []

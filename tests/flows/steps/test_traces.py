@@ -240,6 +240,7 @@ def test_a_second_run_has_nothing_to_do(traced: tuple[Store, Release, dict[str, 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
+@pytest.mark.long
 def test_a_trace_that_came_first_is_joined_when_its_job_comes(landed_site: Store, tmp_path: Any) -> None:
     store = Store(tmp_path / "warehouse")
     trace_id = land(

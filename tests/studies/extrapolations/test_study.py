@@ -248,6 +248,7 @@ def test_too_few_rank_counts_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_processes_give_the_same(results: Results, root: Path, tmp_path: Path) -> None:
     for name in ("own_files", "shared_out"):
         (tmp_path / name).symlink_to(root / name)

@@ -147,6 +147,7 @@ def test_files_stay_as_many_as_they_are(two: Store, monkeypatch: pytest.MonkeyPa
     assert verify(two, is_all=True) == []
 
 
+@pytest.mark.long
 def test_a_table_that_changes_every_night_has_few_manifests(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue, "_MOST_MANIFESTS", 4)
     days = range(11, 21)
