@@ -301,6 +301,7 @@ def test_a_check_says_the_same_twice() -> None:
     assert first.quarantined.equals(second.quarantined)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_declared")
 def test_checks_in_several_threads_do_not_mix() -> None:
     names = ["jobs", "ticks", "applications", "classes"]
@@ -563,6 +564,7 @@ rows_with_days = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(rows_with_days, st.sets(st.sampled_from([None, 0, 1, 2])))
 @bounded(max_examples=examples(15), deadline=None)
 def test_days_that_are_summed_up_say_what_all_rows_at_once_say(

@@ -115,6 +115,7 @@ def test_what_an_eye_sees_and_the_signature_lacks_is_red_in_every_row() -> None:
     assert reddened(composed(seen(whole, runs=6, rates=whole.bytes_per_s[::2])).axes[0]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("outcome", "told"),
     [

@@ -11,18 +11,18 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from warehouse.contracts import frames
 from warehouse.contracts.releases import RELEASES
-from warehouse.errors import UsageError
+from warehouse.errors import MachineFault, UsageError
 from warehouse.releases import releases, seals
 from warehouse.releases.locations import LISTS, NAMESPACE, location_of, metadata_locations
 from warehouse.releases.releases import EXPIRED, Release
 from warehouse.store.files import Busy
-from warehouse.store.store import Store, cached, put_document, write_parquet
+from warehouse.store.store import Store, cached, document, put_document, write_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -48,8 +48,15 @@ class Freed:
 
 
 def pins(store: Store) -> dict[str, str | None]:
-    """Return the releases that are kept whatever the settings say, with the last day of that, None for ever."""
-    found: dict[str, str | None] = cached(store, _PINS) or {}
+    """Return the releases that are kept whatever the settings say, with the last day of that, None for ever.
+
+    Raises MachineFault where the list is damaged: what nobody knows any more might be pinned.
+    """
+    found = document(store, _PINS)
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(until, str | None) for until in found.values()):
+        raise MachineFault(f"{store.root / _PINS} is damaged. Remove it, then pin again what is to stay.")
     return found
 
 
@@ -175,8 +182,12 @@ def _named_by(table: IcebergTable, snapshot_ids: Iterable[int]) -> Iterator[str]
 
 def _let_go(store: Store, names: set[str]) -> None:
     """Note that files may be removed, and since when."""
-    leaving: dict[str, float] = cached(store, _LEAVING) or {}
+    leaving = cached(store, _LEAVING, _times) or {}
     put_document(store, _LEAVING, dict.fromkeys(names, time.time()) | leaving)
+
+
+def _times(document: Any) -> dict[str, float]:
+    return {name: float(at) for name, at in document.items()}
 
 
 def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
@@ -184,7 +195,7 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
 
     Nothing is removed while somebody reads a release.
     """
-    leaving: dict[str, float] = cached(store, _LEAVING) or {}
+    leaving = cached(store, _LEAVING, _times) or {}
     now = time.time()
     due = {name for name, at in leaving.items() if not 0 <= now - at < grace_s}
     if not due:

@@ -111,11 +111,12 @@ def complete(store: Store) -> None:
 
 def _begin(store: Store, draft: Draft) -> None:
     """Note what is about to be published, after removing the files of one that was killed at it and given up."""
-    begun = cached(store, _INTENT)
-    if isinstance(begun, dict) and begun.keys() >= {"release_id", "fingerprint"}:
-        is_published = any(release.release_id == begun["release_id"] for release in history(store))
-        if begun["fingerprint"] != draft.fingerprint and not is_published:
-            store.files.remove(f"tables/*/data/*-{begun['fingerprint']}.parquet")
+    begun = cached(store, _INTENT, lambda document: (str(document["release_id"]), str(document["fingerprint"])))
+    if begun is not None:
+        release_id, fingerprint = begun
+        is_published = any(release.release_id == release_id for release in history(store))
+        if fingerprint != draft.fingerprint and not is_published:
+            store.files.remove(f"tables/*/data/*-{fingerprint}.parquet")
     put_document(store, _INTENT, {"release_id": draft.release_id, "fingerprint": draft.fingerprint})
 
 

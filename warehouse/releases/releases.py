@@ -58,14 +58,14 @@ def history(store: Store) -> list[Release]:
     if location is None:
         return []
     index = f"{INDEX}/{PurePosixPath(location).stem}.json"
-    documents = cached(store, index)
-    if documents is None:
-        documents = [asdict(release) for release in _read_rows(store)]
+    known = cached(store, index, lambda documents: [_from_document(document) for document in documents])
+    if known is None:
+        known = _read_rows(store)
         # each holds the whole history: those of earlier releases are of no use
         with suppress(OSError):
             store.files.remove(f"{INDEX}/*")
-        _leave(store, index, documents)
-    return [_from_document(document) for document in documents]
+        _leave(store, index, [asdict(release) for release in known])
+    return known
 
 
 def _leave(store: Store, name: str, document: Any) -> None:
@@ -167,7 +167,7 @@ def landings_in(store: Store, release: Release | None) -> set[str]:
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
     """Return the Parquet files of every table of a release."""
     lists = {name: f"{LISTS}/{name}-{snapshot}.json" for name, snapshot in release.snapshots.items()}
-    found = {name: cached(store, path) for name, path in lists.items()}
+    found = {name: cached(store, path, _places) for name, path in lists.items()}
     if lost := [name for name, places in found.items() if places is None]:
         from warehouse.releases.catalogue import open_catalogue, snapshot_files
 
@@ -176,4 +176,8 @@ def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
             found[name] = snapshot_files(catalogue, name, release.snapshots[name])
             _leave(store, lists[name], found[name])
         catalogue.close()
-    return {name: [store.root / place for place in places] for name, places in found.items()}
+    return {name: [store.root / place for place in places or ()] for name, places in found.items()}
+
+
+def _places(document: Any) -> list[str]:
+    return [PurePosixPath(place).as_posix() for place in document]

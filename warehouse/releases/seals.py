@@ -63,13 +63,13 @@ def _digest(document: dict[str, Any]) -> str:
 
 def read(store: Store, name: str) -> dict[str, Sealed] | None:
     """Return what a seal says, by the names of files; None where it is damaged or absent."""
-    document = cached(store, name)
-    try:
-        if document["sha256"] != _digest(document["files"]):
-            return None
-        return {name: Sealed(**sealed) for name, sealed in document["files"].items()}
-    except (KeyError, TypeError):
-        return None
+    return cached(store, name, _read)
+
+
+def _read(document: Any) -> dict[str, Sealed]:
+    if document["sha256"] != _digest(document["files"]):
+        raise ValueError("not what was written")
+    return {name: Sealed(**sealed) for name, sealed in document["files"].items()}
 
 
 def seals(store: Store) -> list[str]:
@@ -173,13 +173,13 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
 
     A file that was found sound within a day, and that the file system says is the same, is not read again.
     """
-    marks: dict[str, list[float]] = cached(store, _SOUND) or {}
+    marks = cached(store, _SOUND, _marks) or {}
     fresh: dict[str, list[float]] = {}
     now, known = time.time(), None
     for path in paths:
         name = path.relative_to(store.root).as_posix()
         mark = store.files.mark(name)
-        *seen, at = marks.get(name) or [0.0]
+        *seen, at = marks.get(name, [0.0])
         if seen == mark and 0 <= now - at < _TRUSTED_S:
             continue
         known = sealed(store, releases.history(store)) if known is None else known
@@ -207,3 +207,7 @@ def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
     if found.byte_count != sealed.byte_count:
         return f"has {found.byte_count:,} bytes, not {sealed.byte_count:,}"
     return None if found == sealed else "has other bytes than were written"
+
+
+def _marks(document: Any) -> dict[str, list[float]]:
+    return {name: [float(number) for number in mark] for name, mark in document.items() if mark}

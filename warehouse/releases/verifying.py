@@ -131,7 +131,7 @@ def _of_landings(store: Store, expected: dict[str, tuple[Sealed, str]]) -> Itera
 def _of_caches(store: Store, history: list[Release]) -> Iterator[Damage]:
     """Yield indexes that are torn, or name other files than there are."""
     for name in (name for folder in CACHES for name in store.files.matching(f"{folder}/*.json")):
-        if cached(store, name) is None:
+        if cached(store, name, list) is None:
             yield Damage(name, "is no JSON", MAKE_ANEW)
     if history and not links.is_whole(store, history[-1]):
         yield Damage(links.LATEST, "does not show the current release", MAKE_ANEW)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from warehouse.errors import MachineFault, UsageError
 from warehouse.placing import make_read_only, moved_into_place
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "data"
 ROW_GROUP_ROWS = 1 << 20
+
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +154,14 @@ def document(store: Store, name: str) -> Any:
         ) from error
 
 
-def cached(store: Store, name: str) -> Any:
-    """Return what a JSON document says that can be made anew; None where it is torn or not there."""
-    with suppress(ValueError):
-        return json.loads(store.files.content(name) or b"null")
+def cached(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read | None:
+    """Return what a JSON document says that can be made anew; None where it is torn or not there.
+
+    `read` makes of the document what is wanted, and raises TypeError, KeyError, ValueError or AttributeError where
+    it is another document than that.
+    """
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        return read(json.loads(store.files.content(name) or b"null"))
     return None
 
 

@@ -75,6 +75,7 @@ def parsed(document: object, signatures: ReleaseSignatures | None = None) -> Any
 # ---- what has landed
 
 
+@pytest.mark.slow
 def test_the_state_is_that_of_the_newest_poll(state: SiteState) -> None:
     assert (state.at, state.left_out) == (NOON, ())
     projects, scratch = state.filesystems

@@ -97,6 +97,7 @@ def entries(store: Store, kind: str, valid_days: float = LONG) -> dict[tuple[str
 # ---- signatures
 
 
+@pytest.mark.slow
 def test_default_answers_alone_are_entries(store: Store) -> None:
     found = feed(store, "signatures")
     assert [(entry["user"], entry["application"], entry["node_count"]) for entry in found.entries] == [
@@ -131,6 +132,7 @@ def test_confidence_is_that_of_the_next_run(application_id: str, confidence: flo
     assert [burst["confidence"] for burst in entry["bursts"]] == [entry["confidence"]] * len(entry["bursts"])
 
 
+@pytest.mark.slow
 def test_confidence_is_weighted_by_volume(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     release = publish_signatures(store, "one", [Made(run_count=8)])

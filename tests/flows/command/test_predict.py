@@ -83,6 +83,7 @@ def test_bytes_are_those_that_are_landed_each_once(shared_data: Path, name: str)
         assert row["request_count"] == len(landed.filter(direction=direction))
 
 
+@pytest.mark.slow
 def test_line_by_line_gives_what_all_at_once_does(shared_data: Path, tmp_path: Path) -> None:
     content = (shared_data / "tmio" / "8.jsonl").read_bytes()
     whole, growing = written(tmp_path / "whole.jsonl", content), written(tmp_path / "run.jsonl", b"")

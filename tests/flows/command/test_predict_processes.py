@@ -145,6 +145,7 @@ def test_a_trace_that_is_not_there_yet_is_waited_for_and_its_end_is_told(command
     assert len(printed(tmp_path)) == len(kept(tmp_path)) == 5
 
 
+@pytest.mark.slow
 def test_two_follow_different_traces_with_one_journal_and_none_the_same(commands: Commands, tmp_path: Path) -> None:
     paths = [trace(tmp_path / name, 2) for name in ("a.jsonl", "b.jsonl")]
     first = follow(commands, paths[0])

@@ -89,6 +89,7 @@ def test_leaves_nothing_of_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.png", b"old")]
 
 
+@pytest.mark.slow
 def test_same_picture_twice_and_for_everybody(tmp_path: Path) -> None:
     import matplotlib
 
@@ -189,6 +190,7 @@ def test_few_samples_are_drawn_as_they_are() -> None:
     assert columns.highest.tolist() == values.tolist()
 
 
+@pytest.mark.slow
 def test_gaps_are_told_and_grey(tmp_path: Path) -> None:
     values = square(100, 10, 2)
     values[30:70] = np.nan

@@ -222,6 +222,7 @@ def test_all_calls_come_back(results: Results) -> None:
     assert calls == back
 
 
+@pytest.mark.slow
 def test_offsets_are_mapped(results: Results) -> None:
     own = results.maps
     assert own["program"].unique().to_list() == ["shared_out"]

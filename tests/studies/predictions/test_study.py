@@ -98,6 +98,7 @@ def test_the_default_detector_tells_what_the_predictor_tells(results: Results) -
     assert found.filter(branch="unchanged")["lag"].null_count() == SEEDS
 
 
+@pytest.mark.slow
 def test_runs_like_hacc_are_predicted_and_what_follows_is_theirs(results: Results) -> None:
     (row,) = summary.hacc_summary(results).to_dicts()
     assert row["told_ratio"] == 1

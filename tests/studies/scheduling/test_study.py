@@ -38,6 +38,7 @@ def test_set10_with_predicted_periods_is_near_the_clairvoyant_and_far_from_the_o
     assert found["predicted"]["io_slowdown"] < found["error"]["io_slowdown"] < found["original"]["io_slowdown"]
 
 
+@pytest.mark.slow
 def test_the_page_has_every_policy_and_its_figure(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
     assert all(f"| figure 17 | {policy} |" in text for policy in POLICIES)

@@ -42,6 +42,7 @@ def test_each_family_is_asked_at_each_level(results: Results) -> None:
     assert means["oracle quantile"] > means["quantile"] > 0.2
 
 
+@pytest.mark.slow
 def test_tables_fit_a_terminal_and_the_page_tells_of_each_family(results: Results) -> None:
     (_, overall), (_, each), (_, aims), (_, calibration) = family_tables(results)
     methods = 6  # of them held out; what lacks bursts is no answer

@@ -271,6 +271,7 @@ def test_the_job_log_is_one(site: Site) -> None:
     assert (jobs.filter(pl.col("user").str.starts_with("u")).height) > 50, "foreign jobs"
 
 
+@pytest.mark.slow
 def test_polls_have_gaps_doubles_and_stragglers_but_never_a_wrong_value(site: Site, perfect_site: Site) -> None:
     polls, ideal = site.polls, perfect_site.polls
     assert polls.schema == {

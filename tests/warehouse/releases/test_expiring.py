@@ -13,7 +13,7 @@ from pyiceberg.table import StaticTable
 
 from tests.budget import examples
 from tests.warehouse.releasing import keys, publish, read
-from warehouse.errors import UsageError
+from warehouse.errors import MachineFault, UsageError
 from warehouse.releases import catalogue, expiring, publishing, releases
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
@@ -99,6 +99,15 @@ def test_what_is_pinned_stays_as_long_as_it_is(five: Store) -> None:
         expiring.unpin(five, first)
     assert [release.release_id for release in expiring.expire(five, 2)] == [first, second]
     assert expiring.expire(five, 2) == []
+
+
+@pytest.mark.parametrize("text", [b"", b"{torn", b"[1]", b'{"2026": 7}'])
+def test_pins_that_cannot_be_read_let_nothing_expire(five: Store, text: bytes) -> None:
+    before = releases.history(five)
+    five.files.put("pins.json", text)
+    with pytest.raises(MachineFault, match="damaged"):
+        expiring.expire(five, 1)
+    assert releases.history(five) == before
 
 
 def test_who_reads_finishes_and_files_wait_for_a_day(five: Store) -> None:

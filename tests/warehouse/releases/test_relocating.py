@@ -52,6 +52,7 @@ def test_a_moved_warehouse_is_read_at_once_and_by_others_when_it_is_relocated(mo
     assert relocate(moved) == 0
 
 
+@pytest.mark.slow
 def test_nothing_names_the_folder_of_before(moved: Store, two: Store) -> None:
     relocate(moved)
     named = location_of(two.root).encode()

@@ -184,6 +184,7 @@ def test_metadata_that_no_cache_stands_in_for_are_found_and_mended(sound: Store)
     assert len(releases.history(sound)) == 1
 
 
+@pytest.mark.slow
 def test_where_no_release_is_sound_all_is_set_aside_and_a_new_history_can_begin(sound: Store) -> None:
     (first,) = (
         path
