@@ -210,4 +210,5 @@ def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
 
 
 def _marks(document: Any) -> dict[str, list[float]]:
-    return {name: [float(number) for number in mark] for name, mark in document.items() if mark}
+    # whole numbers stay what they are: nanoseconds since 1970 do not fit into a float
+    return {name: [number + 0 for number in mark] for name, mark in document.items() if mark}
