@@ -17,6 +17,6 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 - `signature_checks` (`check_signatures`): Signatures against the truth.
 - `signatures` (`gather_sets`, `make_signatures`): Signatures: what each application does to storage.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Stage: one truth per thing.
-- `subjects` (`Subjects`, `application_subjects`, `series_subjects`, `traced_requests`): Whose signals are judged.
+- `subjects` (`Subjects`, `of_applications`, `series_subjects`, `traced_requests`): Whose signals are judged.
 - `traces` (`stage_traces`, `trace_signals`): Traces: each traced run joined with its job, its modules counted.
 """

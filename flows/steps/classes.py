@@ -8,7 +8,7 @@ import polars as pl
 from flows.arrays import epoch_s, floats, ragged
 from flows.steps.pieces import Given
 from flows.steps.run import Work, built, undated
-from flows.steps.subjects import JUDGED, Subjects, application_subjects, keys_of, others_of_no_day, traced_runs
+from flows.steps.subjects import JUDGED, Subjects, keys_of, of_applications, traced_runs
 from transforms import classes
 from transforms.arrays import Reals, offsets_of
 from warehouse.contracts import frames
@@ -31,8 +31,8 @@ def classify(given: Given) -> int:
         jobs, counters, signals = map(given.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
         pieces.append(trace_classes(jobs, counters, signals, params, given.settings.traces.max_interval_ratio))
     if given.days == (None,):
-        pieces += [others_of_no_day(given, CLASSES)]
-        pieces += [_signature_classes(application_subjects(given), given.frame(APPLICATIONS), params)]
+        applications, kept = of_applications(given, CLASSES)
+        pieces += [kept, _signature_classes(applications, given.frame(APPLICATIONS), params)]
     found = pl.concat(pieces)
     given.write_days(found, CLASSES)
     return found.height

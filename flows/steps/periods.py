@@ -52,8 +52,8 @@ def find(given: Given) -> int:
     if given.files(TRACE_SIGNALS):
         pieces += _of_traces(given, params)
     if given.days == (None,):
-        pieces.append(subjects.others_of_no_day(given, PERIODS))
-        pieces.append(rows_of(subjects.application_subjects(given), params))
+        applications, kept = subjects.of_applications(given, PERIODS)
+        pieces += [kept, rows_of(applications, params)]
     found = pl.concat(pieces)
     given.write_days(found, PERIODS)
     return found.height

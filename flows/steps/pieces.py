@@ -34,7 +34,8 @@ Day = date | None
 class File:
     """A Parquet file of a table: its path below the warehouse's root, its day or bucket if it has one.
 
-    is_released: whether it is of the release before, of which days that are computed anew are read too.
+    is_released: whether it is of the release before, of which days that are computed anew are read too. subject_kinds:
+    whose rows of it are still true, where only some kinds' may be.
     """
 
     table: str
@@ -42,6 +43,7 @@ class File:
     day: Day = None
     is_released: bool = False
     bucket: int | None = None
+    subject_kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +128,23 @@ class Given:
         """Read the built files of a table; without files it is empty."""
         return self.scan(table).collect()
 
-    def scan(self, table: Table) -> pl.LazyFrame:
-        """Return the built files of a table, to be read; without files it is empty."""
-        files = self.files(table)
+    def scan(self, table: Table, *, is_released: bool = False) -> pl.LazyFrame:
+        """Return the built files of a table, or those of the release before, to be read; without files it is empty."""
+        files = list(self.dated(table, is_released=is_released))
         return pl.scan_parquet(files) if files else frames.empty(table).lazy()
 
     def released(self, table: Table) -> list[Path]:
         """Return the files of a table in the release before."""
         return list(self.dated(table, is_released=True))
+
+    def subject_kinds(self, table: Table) -> set[str]:
+        """Return whose rows of a table in the release before are still true, as `undated` says."""
+        return {
+            kind
+            for file in self.piece.reads
+            if isinstance(file, File) and file.table == table.name
+            for kind in file.subject_kinds
+        }
 
     def parts(self, table: Table) -> list[tuple[Landing, Part]]:
         """Return the landed files of a table, in the order of landing."""

@@ -12,6 +12,7 @@ from flows.settings import Settings
 from flows.steps.pieces import Day, File, Given, Piece
 from flows.steps.plan import Plan
 from warehouse.contracts import Table
+from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
 from warehouse.contracts.traces import TRACE_JOBS
 from warehouse.releases import locations, releases
 from warehouse.store.buckets import BUCKET_COUNT
@@ -175,10 +176,20 @@ def released(*wanted: Table, days: Days | None = None) -> Reads:
 
 
 def undated(table: Table) -> Reads:
-    """Read what the release before has of no day, unless what is of no day is computed anew."""
+    """Read what the release before has of no day, and the signatures of that release by which some of it was judged.
 
-    def read(run: Run, day: Day) -> list[File]:
-        is_wanted = day is None and None not in run.plan.job_days
-        return [file for file in run.released(table) if is_wanted and file.day is None]
+    Applications' rows may still be true where the settings are the same; the other kinds' are, unless what is of no day
+    is computed anew.
+    """
+
+    def read(run: Run, day: Day) -> Iterator[File]:
+        plan = run.plan
+        is_as_set = plan.base is not None and plan.base.parameters == plan.parameters
+        others = ("job", "series", "trace") if None not in plan.job_days else ()
+        kinds = (*others, *(("application",) if is_as_set else ()))
+        if day is None and kinds:
+            yield from (replace(file, subject_kinds=kinds) for file in run.released(table) if file.day is None)
+        if day is None and is_as_set:
+            yield from (*run.released(SIGNATURES), *run.released(SIGNATURE_POINTS))
 
     return read

@@ -45,6 +45,9 @@ JUDGED = (
     SIGNATURES,
     SIGNATURE_POINTS,
 )
+#: what names an application's signature, and its row of `periods` or `classes`
+_APPLICATION = ["application_id", "filesystem", "direction"]
+_NAMED = ["subject_id", "filesystem", "direction"]
 _SIGNAL = ["trace_id", "module", "direction", "is_async"]
 #: where each kind of subject was measured, and whether others' traffic is measured with it
 _MEASURED = {
@@ -114,23 +117,32 @@ def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = No
     return Subjects(keys_of("series", subjects), made.bytes_per_s, made.sampling_hz, made.started_s)
 
 
-def application_subjects(given: Given) -> Subjects:
-    """Return applications, by their signatures of the default method: what they do when alone."""
-    signatures = given.frame(SIGNATURES).filter("is_default")
-    of_method = pl.col("method").is_in(signatures["method"].unique().implode())
-    points = given.scan(SIGNATURE_POINTS).filter(of_method).collect()
-    subject = ["application_id", "filesystem", "direction"]
-    curves = points.sort(*subject, "offset_s").group_by(subject, maintain_order=True).agg(rates="bytes_per_s")
-    found = signatures.filter(outcome="extracted").join(curves, on=subject, how="inner").sort(subject)
-    keys = keys_of("application", found, subject_id="application_id")
-    return Subjects(keys, ragged(found["rates"]), np.ones(found.height), np.zeros(found.height))
+def of_applications(given: Given, table: Table) -> tuple[Subjects, pl.DataFrame]:
+    """Return applications, by the default answer's signatures: what they do when alone; and what stays of a table.
+
+    An application whose signature is that of the release before is not among them: its rows stay as they are, and so
+    do those of other kinds of no day, unless they are computed anew.
+    """
+    curves = _curves(given.scan(SIGNATURES), given.scan(SIGNATURE_POINTS))
+    files, kinds = given.released(table), given.subject_kinds(table)
+    kept = frames.widened(pl.read_parquet(files), table) if files else frames.empty(table)
+    kept = kept.filter(pl.col("subject_kind").is_in(sorted(kinds)))
+    if "application" in kinds:
+        before = _curves(*(given.scan(known, is_released=True) for known in (SIGNATURES, SIGNATURE_POINTS)))
+        is_application = pl.col("subject_kind") == "application"
+        same = curves.join(before, on=curves.columns, how="semi")
+        still = kept.filter(is_application).join(same, left_on=_NAMED, right_on=_APPLICATION, how="semi")
+        kept = pl.concat([kept.filter(~is_application), still])
+        curves = curves.join(still, left_on=_APPLICATION, right_on=_NAMED, how="anti").sort(_APPLICATION)
+    keys = keys_of("application", curves, subject_id="application_id")
+    return Subjects(keys, ragged(curves["rates"]), np.ones(curves.height), np.zeros(curves.height)), kept
 
 
-def others_of_no_day(given: Given, table: Table) -> pl.DataFrame:
-    """Return the rows of no day that stay as they are in the release before: those of all but applications."""
-    files = given.released(table)
-    found = frames.widened(pl.read_parquet(files), table) if files else frames.empty(table)
-    return found.filter(pl.col("subject_kind") != "application")
+def _curves(signatures: pl.LazyFrame, points: pl.LazyFrame) -> pl.DataFrame:
+    """Return the default answers' signatures, a row each."""
+    found = signatures.filter("is_default", outcome="extracted").select(*_APPLICATION, "method")
+    own = points.join(found, on=[*_APPLICATION, "method"], how="semi").sort(*_APPLICATION, "offset_s")
+    return own.group_by(_APPLICATION, maintain_order=True).agg(rates="bytes_per_s").collect()
 
 
 def traced_subjects(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,9 @@ import pytest
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings, SignatureSettings
+from flows.steps import periods
+from flows.steps.periods import rows_of
+from flows.steps.subjects import Subjects
 from tests.flows.traced_runs import land, trace
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
@@ -262,3 +266,34 @@ def test_a_long_run_is_known_by_its_first_part(tmp_path: Path) -> None:
     row = Nights(store, release, release).one("ann/wave/8")
     assert row["duration_s"] == pytest.approx(600, abs=INTERVAL_S)
     assert row["volume_bytes"] == pytest.approx(60 * GB, rel=0.02)
+
+
+# ---- what is judged of signatures
+
+
+def test_applications_without_a_new_signature_are_not_judged_again(
+    nights: Nights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[str] = []
+
+    def spied(found: Subjects, *rest: Any) -> pl.DataFrame:
+        judged.extend(found.keys.filter(subject_kind="application")["subject_id"])
+        return rows_of(found, *rest)
+
+    monkeypatch.setattr(periods, "rows_of", spied)
+    store = Store(tmp_path / "warehouse")
+    shutil.copytree(nights.store.root, store.root)
+    settings = Settings(signatures=SignatureSettings(most_sample_count=6, has_merged_sizes=True))
+    wednesday = write_day(tmp_path, "c", [Ran("wave", 330 + 40 * k, nodes=16) for k in range(2)], 325.0, 500.0)
+    list(land_paths(store, settings, wednesday, Told()))
+    release = order.run_inline(store, settings, lambda *_: None)
+    assert set(judged) == {"ann/wave/*"}, "of all sizes together there are new runs, of eight nodes none"
+
+    judged.clear()
+    other = settings.model_copy(update={"networks": settings.networks.model_copy(update={"most_node_count": 7})})
+    anew = order.run_inline(store, other, lambda *_: None)
+    assert {"ann/wave/8", "ann/wave/*"} <= set(judged), "other settings: all is judged anew"
+    for table in ("periods", "classes"):
+        query = f"from {table} where subject_kind = 'application' order by all"
+        kept, made = (Nights(store, nights.first, each).rows(query) for each in (release, anew))
+        assert kept == made != []

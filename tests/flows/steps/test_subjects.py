@@ -1,0 +1,45 @@
+"""Whose signals are judged: of each application the default answer's signature, and no other's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from flows.settings import Settings
+from flows.steps.pieces import File, Given, Piece
+from flows.steps.subjects import of_applications
+from warehouse.contracts import frames
+from warehouse.contracts.classes import CLASSES
+from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
+
+CURVES = {("ann/a/1", "robust"): [1.0, 2.0], ("ann/a/1", "warped"): [3.0], ("ann/b/1", "robust"): [4.0]}
+CURVES |= {("ann/b/1", "warped"): [5.0, 6.0, 7.0]}
+DEFAULTS = {("ann/a/1", "robust"), ("ann/b/1", "warped")}
+
+
+def given(root: Path) -> Given:
+    """Write the signatures of two applications by two methods, of which the default answers differ."""
+    told = {"filesystem": "work", "direction": "write"}
+    keys = [{"application_id": name, "method": method} | told for name, method in CURVES]
+    signatures = [
+        key | {"outcome": "extracted", "is_default": (key["application_id"], key["method"]) in DEFAULTS} for key in keys
+    ]
+    points = [
+        key | {"offset_s": float(place), "bytes_per_s": rate}
+        for key, curve in zip(keys, CURVES.values(), strict=True)
+        for place, rate in enumerate(curve)
+    ]
+    files = []
+    for table, rows in ((SIGNATURES, signatures), (SIGNATURE_POINTS, points)):
+        pl.DataFrame(rows).write_parquet(root / f"{table.name}.parquet")
+        files.append(File(table.name, f"{table.name}.parquet"))
+    return Given(root, Piece("classes", "m:f", tuple(files), (), (None,), Settings(), "builds", ""))
+
+
+def test_each_application_is_judged_by_its_own_default_answer(tmp_path: Path) -> None:
+    found, kept = of_applications(given(tmp_path), CLASSES)
+    assert found.keys["subject_id"].to_list() == ["ann/a/1", "ann/b/1"]
+    assert found.samples.values.tolist() == [1.0, 2.0, 5.0, 6.0, 7.0]
+    assert found.samples.offsets.tolist() == [0, 2, 5]
+    assert kept.equals(frames.empty(CLASSES))
