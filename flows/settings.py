@@ -251,7 +251,7 @@ class EngineSettings(_Section):
         "1GB", description="DuckDB's memory; beyond it, it spills to disk"
     )
     worker_count: int | None = Field(
-        None, ge=1, description="processes that make signatures; as many as there are cores if not given"
+        None, ge=1, description="processes that work side by side; as many as there are cores if not given"
     )
 
 

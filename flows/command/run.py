@@ -58,7 +58,7 @@ def run_command(
         from flows.night.executors import with_child
         from flows.night.order import run_inline
 
-        with with_child() as executor:
+        with with_child(settings.engine.worker_count) as executor:
             release = run_inline(store, settings, progress, since=first, until=last, executor=executor)
     else:
         from flows.night.deployment import nightly

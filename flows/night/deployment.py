@@ -17,6 +17,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.schedules import Cron
 from prefect.states import Completed
 
+from flows.night import executors
 from flows.night.order import STEPS, Night, Step, land_new, open_night
 from flows.settings import Settings, load
 from flows.steps import release as releasing
@@ -85,10 +86,11 @@ def nightly(
         plan = plan_run(store, settings, since, until)
         if plan is None:
             return None
-        night = open_night(store, settings, plan)
-        for step in STEPS:
-            _ = do_step(night, step)
-        return publish(night)
+        with executors.with_child(settings.engine.worker_count) as executor:
+            night = open_night(store, settings, plan, executor)
+            for step in STEPS:
+                _ = do_step(night, step)
+            return publish(night)
 
 
 def serve(store: Store, settings_path: Path | None, cron: str, time_zone: str) -> None:

@@ -1,12 +1,12 @@
-"""Who does pieces of work: this process, and a child for those that need Great Expectations.
+"""Who does pieces of work: this process, several where there are many, and a child for those that check.
 
-Its import takes seconds of one core. In a child it runs beside the landing and the staging; in a thread of
-this process it would only slow them down.
+Great Expectations takes seconds of one core to import. In a child it runs beside the landing and the staging; in a
+thread of this process it would only slow them down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -14,42 +14,32 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
 
+from flows import processes
 from flows.steps.pieces import Done, Piece
 from warehouse.errors import MachineFault
 
 _PATIENCE_S = 2.0
+#: so many pieces of a kind are worth processes of their own, which take a second to start
+_MANY = 4
+#: pieces under way for each process: the one that it is at, and the next
+_AHEAD = 2
 
 
 class Executor(Protocol):
-    """Who does pieces of work, in whatever process or machine sees the warehouse.
-
-    width: how many pieces are to be under way at a time.
-    """
-
-    width: int
+    """Who does pieces of work, in whatever process or machine sees the warehouse."""
 
     def begin(self, root: Path, piece: Piece) -> Future[Done]:
         """Begin a piece, in the warehouse of that root."""
+
+    def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
+        """Do pieces of which none waits for another, and yield each as it ends."""
 
     def end(self) -> None:
         """Be told that nothing more will be asked."""
 
 
-def done(executor: Executor, root: Path, pieces: Iterable[Piece]) -> Iterator[Done]:
-    """Have pieces done, of which none waits for another, and yield each as it ends."""
-    under_way: set[Future[Done]] = set()
-    for piece in pieces:
-        under_way.add(executor.begin(root, piece))
-        if len(under_way) >= executor.width:
-            ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-            yield from (future.result() for future in ended)
-    yield from (future.result() for future in under_way)
-
-
 class Inline:
     """Does pieces in this process, at once."""
-
-    width = 1
 
     def begin(self, root: Path, piece: Piece) -> Future[Done]:
         """Do a piece."""
@@ -57,20 +47,36 @@ class Inline:
         ended.set_result(piece.do(root))
         return ended
 
+    def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
+        """Do one piece after the other."""
+        yield from (self.begin(root, piece).result() for piece in pieces)
+
     def end(self) -> None:
         """Do nothing."""
 
 
 class _BesideChild(Inline):
-    """Does pieces in this process; those that check go to a child, which does one after the other meanwhile."""
+    """Does pieces in this process, and many of a kind in several.
 
-    def __init__(self, connection: Connection, waiting: ThreadPoolExecutor) -> None:
+    Those that check go to a child, which does one after the other meanwhile.
+    """
+
+    def __init__(self, connection: Connection, waiting: ThreadPoolExecutor, worker_count: int | None) -> None:
         self._connection = connection
         self._waiting = waiting
+        self._worker_count = processes.workers(worker_count)
 
     def begin(self, root: Path, piece: Piece) -> Future[Done]:
         """Do a piece, or have it done."""
         return self._waiting.submit(self._ask, root, piece) if piece.is_check else super().begin(root, piece)
+
+    def each(self, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
+        """Do few pieces one after the other, many in several processes, a bounded number under way."""
+        if len(pieces) < _MANY or self._worker_count == 1:
+            yield from super().each(root, pieces)
+            return
+        with processes.pool(self._worker_count) as pool:
+            yield from _as_they_end(pool, root, pieces)
 
     def end(self) -> None:
         """Let the child end while this process goes on: it takes most of a second."""
@@ -87,6 +93,16 @@ class _BesideChild(Inline):
         if isinstance(result, BaseException):
             raise result
         return result
+
+
+def _as_they_end(pool: processes.Pool, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
+    under_way: set[Future[Done]] = set()
+    for piece in pieces:
+        under_way.add(pool.begin(piece.do, root))
+        if len(under_way) >= pool.worker_count * _AHEAD:
+            ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in ended)
+    yield from (future.result() for future in under_way)
 
 
 def _answer(connection: Connection) -> None:
@@ -107,8 +123,11 @@ def _answer(connection: Connection) -> None:
 
 
 @contextmanager
-def with_child() -> Iterator[Executor]:
-    """Start a child that does the pieces that check; it ends with the block, whatever it is doing."""
+def with_child(worker_count: int | None = None) -> Iterator[Executor]:
+    """Start a child that does the pieces that check; it ends with the block, whatever it is doing.
+
+    worker_count: processes that do many pieces of a kind, as many as there are cores if None.
+    """
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_answer, args=(theirs,), name="iosig-checks", daemon=True)
@@ -118,7 +137,7 @@ def with_child() -> Iterator[Executor]:
     # One thread: calls keep their order, and so do answers.
     waiting = ThreadPoolExecutor(1, "checks")
     try:
-        yield _BesideChild(ours, waiting)
+        yield _BesideChild(ours, waiting, worker_count)
     finally:
         waiting.shutdown(wait=False, cancel_futures=True)
         ours.close()

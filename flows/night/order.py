@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from flows.landing import Arrival, Told, land_paths
-from flows.night.executors import Executor, Inline, done
+from flows.night.executors import Executor, Inline
 from flows.settings import Settings
 from flows.steps import (
     checks,
@@ -79,8 +79,8 @@ class Night:
         for work in step.works:
             if work.is_last:
                 self._end_checks()
-            left = (piece for piece in work.pieces(self.run) if not piece.is_done(root))
-            yield from done(self.executor, root, left)
+            left = [piece for piece in work.pieces(self.run) if not piece.is_done(root)]
+            yield from self.executor.each(root, left)
             self.begun.extend(self.executor.begin(root, piece) for piece in checks.check_pieces(self.run, work))
 
     def _end_checks(self) -> None:

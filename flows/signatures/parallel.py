@@ -6,22 +6,19 @@ chunks go to processes; answers come back in order, and no more chunks are under
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import chain, islice
-from multiprocessing import get_context
 
 import numpy as np
 
+from flows import processes
+from flows.processes import Pool
 from transforms.arrays import Ints, Ragged, offsets_of
 from transforms.signatures.methods import MethodSignatures, SignatureParams, extract
 from transforms.signatures.sample_sets import SampleSets
-from warehouse.errors import MachineFault
 
 #: steps of a chunk's samples: 4 MB, and about as long at work as a process takes to start
 CHUNK_STEPS = 500_000
@@ -29,15 +26,8 @@ CHUNK_STEPS = 500_000
 CHUNK_SETS = 100
 #: chunks under way for each process: the one that it is at, and the next
 _CHUNKS_AHEAD = 2
-#: workers are the threads; libraries that start some of their own only get into their way
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-
 #: told of each chunk that is finished: how many of its sets, since the last time
 Told = Callable[[int], None]
-
-
-class WorkerLost(MachineFault):
-    """A process that made signatures ended before it answered."""
 
 
 def extract_in_chunks(
@@ -68,7 +58,7 @@ def extract_each(
     `extract_in_chunks`.
     """
     answers: list[list[MethodSignatures]] = []
-    for piece, answer in _answered(_pieces(parts), params, tuple(methods), worker_count or os.cpu_count() or 1):
+    for piece, answer in _answered(_pieces(parts), params, tuple(methods), processes.workers(worker_count)):
         told(piece.set_count)
         answers.append(answer)
         if piece.is_last:
@@ -152,21 +142,12 @@ def _answered(
     if worker_count <= 1 or is_single:
         yield from ((piece, extract(sets, params, methods)) for piece, sets in every)
         return
-    pool = ProcessPoolExecutor(worker_count, mp_context=get_context("spawn"))
-    try:
-        yield from _in_order(pool, every, params, methods, worker_count * _CHUNKS_AHEAD)
-    except BrokenProcessPool as error:
-        raise WorkerLost(
-            "A process that makes signatures ended before it answered; the system may have run out of memory. "
-            "Run again, with fewer processes (engine.worker_count in the settings)."
-        ) from error
-    finally:
-        # whoever interrupts it does not wait for what has not begun
-        pool.shutdown(cancel_futures=True)
+    with processes.pool(worker_count) as pool:
+        yield from _in_order(pool, every, params, methods, pool.worker_count * _CHUNKS_AHEAD)
 
 
 def _in_order(
-    pool: ProcessPoolExecutor,
+    pool: Pool,
     pieces: Iterator[tuple[_Piece, SampleSets]],
     params: SignatureParams,
     methods: tuple[str, ...],
@@ -175,23 +156,10 @@ def _in_order(
     """Yield answers in order of their chunks, of which so many are under way at most."""
     waiting: deque[tuple[_Piece, Future[list[MethodSignatures]]]] = deque()
     for piece, sets in pieces:
-        with _environment(_ONE_THREAD):
-            waiting.append((piece, pool.submit(extract, sets, params, methods)))
+        waiting.append((piece, pool.begin(extract, sets, params, methods)))
         if len(waiting) >= most:
             done, future = waiting.popleft()
             yield done, future.result()
     while waiting:
         done, future = waiting.popleft()
         yield done, future.result()
-
-
-@contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
-    """Give processes that are started meanwhile variables of their environment; what is set already stays."""
-    added = [name for name in values if name not in os.environ]
-    os.environ.update({name: values[name] for name in added})
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)

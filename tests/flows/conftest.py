@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ import flows.night.executors
 from flows.command import main
 from flows.landing import Told, land_paths
 from flows.night import order
+from flows.night.executors import Executor
 from flows.settings import Settings
 from warehouse.contracts import Table, frames
 from warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
@@ -107,6 +108,10 @@ def found_by_checks() -> FoundByChecks:
     return {}
 
 
+def _inline(worker_count: int | None = None) -> AbstractContextManager[Executor]:
+    return nullcontext(flows.night.executors.Inline())
+
+
 def check_here(monkeypatch: pytest.MonkeyPatch, found: FoundByChecks) -> None:
     """Let tables be checked in this process, and the same rows of a table once only."""
     check = expectations.gate.check
@@ -120,7 +125,9 @@ def check_here(monkeypatch: pytest.MonkeyPatch, found: FoundByChecks) -> None:
         return known[-1][1]
 
     monkeypatch.setattr(expectations.gate, "check", check_new_rows)
-    monkeypatch.setattr(flows.night.executors, "with_child", lambda: nullcontext(flows.night.executors.Inline()))
+    monkeypatch.setattr(
+        flows.night.executors, "with_child", lambda worker_count=None: nullcontext(flows.night.executors.Inline())
+    )
 
 
 @pytest.fixture
@@ -152,7 +159,9 @@ def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(expectations.gate, "check", check)
     monkeypatch.setattr(expectations.docs, "build", lambda *_: Path())
-    monkeypatch.setattr(flows.night.executors, "with_child", lambda: nullcontext(flows.night.executors.Inline()))
+    monkeypatch.setattr(
+        flows.night.executors, "with_child", lambda worker_count=None: nullcontext(flows.night.executors.Inline())
+    )
 
 
 @pytest.fixture

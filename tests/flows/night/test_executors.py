@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
+import os
+import shutil
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from flows.night.executors import Inline, done, with_child
+from flows.night import executors, order
+from flows.night.executors import Inline, with_child
+from flows.processes import WorkerLost
 from flows.settings import Settings
 from flows.steps.checks import hold, verdicts_on
-from flows.steps.pieces import File, Piece
+from flows.steps.pieces import File, Given, Piece
+from tests.flows.conftest import Night
 from warehouse.contracts import frames
 from warehouse.contracts.quality import REJECTS
 from warehouse.errors import MachineFault
-from warehouse.store.store import write_parquet
+from warehouse.releases import releases
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store, write_parquet
 
 
 def children() -> list[multiprocessing.process.BaseProcess]:
@@ -38,7 +47,7 @@ def check_of(root: Path, row_count: int, into: str) -> Piece:
 @pytest.mark.slow
 def test_a_child_answers_as_this_process_does(tmp_path: Path) -> None:
     here, there = (check_of(tmp_path, 3, f"{place}.parquet") for place in ("here", "there"))
-    (told,) = done(Inline(), tmp_path, [here])
+    (told,) = Inline().each(tmp_path, [here])
     with with_child() as executor:
         first, second = (executor.begin(tmp_path, there) for _ in range(2))
         assert (first.result().name, first.result().row_count) == (told.name, told.row_count)
@@ -61,3 +70,77 @@ def test_a_block_that_ends_early_does_not_wait_for_the_child() -> None:
     with with_child():
         assert len(children()) == 1
     assert children() == []
+
+
+# ---- several processes
+
+
+def written(given: Given) -> int:
+    """Write a file, as a piece does."""
+    if given.piece.name == "faulty":
+        raise ValueError("no such thing")
+    if given.piece.name == "deadly":
+        os._exit(9)
+    return (given.root / given.piece.name).write_text(str(os.getpid()))
+
+
+def pieces(*names: str) -> list[Piece]:
+    function = f"{written.__module__}:{written.__name__}"
+    return [Piece(name, function, (), (), (), Settings(), "built", "") for name in names]
+
+
+@pytest.mark.slow
+def test_many_pieces_are_done_in_several_processes_and_few_in_this_one(tmp_path: Path) -> None:
+    names = [f"piece{number}" for number in range(9)]
+    with with_child(2) as executor:
+        assert [done.name for done in executor.each(tmp_path, pieces("one", "two"))] == ["one", "two"]
+        assert sorted(done.name for done in executor.each(tmp_path, pieces(*names))) == names
+        with pytest.raises(ValueError, match="no such thing"):
+            list(executor.each(tmp_path, pieces("a", "b", "faulty", "c")))
+        with pytest.raises(WorkerLost, match="ended before it answered"):
+            list(executor.each(tmp_path, pieces("a", "b", "deadly", "c")))
+    assert {(tmp_path / name).read_text() for name in ("one", "two")} == {str(os.getpid())}
+    workers = {(tmp_path / name).read_text() for name in names}
+    assert str(os.getpid()) not in workers
+    assert len(workers) <= 2
+    assert multiprocessing.active_children() == []
+
+
+class _Killed(BaseException):
+    """What no step may survive."""
+
+
+def _digests(store: Store, release: Release) -> dict[str, list[str]]:
+    return {
+        name: [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(paths)]
+        for name, paths in releases.files_of(store, release).items()
+    }
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("worker_count", "done_count"), product((1, 4), range(1, 30, 4)))
+def test_killed_after_any_piece_the_next_run_makes_the_same_release(
+    worker_count: int,
+    done_count: int,
+    landed_site: Store,
+    checked_night: Night,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = Store(tmp_path / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    monkeypatch.setattr(executors, "_MANY", 2)
+    left = done_count
+
+    def killed(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise _Killed
+
+    with pytest.raises(_Killed), with_child(worker_count) as executor:
+        order.run_inline(store, Settings(), killed, executor=executor)
+    with with_child(5 - worker_count) as executor:
+        release = order.run_inline(store, Settings(), lambda *_: None, executor=executor)
+    assert release.release_id == checked_night.release.release_id
+    assert _digests(store, release) == _digests(checked_night.store, checked_night.release)

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from flows import processes
+from flows.processes import WorkerLost
 from flows.signatures import parallel
-from flows.signatures.parallel import WorkerLost, chunks_of, extract_each, extract_in_chunks, part_of
+from flows.signatures.parallel import chunks_of, extract_each, extract_in_chunks, part_of
 from transforms.arrays import Ragged
 from transforms.signatures.methods import METHODS, MethodSignatures, SignatureParams, extract
 from transforms.signatures.sample_sets import SampleSet, SampleSets
@@ -147,7 +149,7 @@ def test_no_sets_have_no_signatures() -> None:
 
 
 def test_a_single_chunk_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "ProcessPoolExecutor", None)
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", None)
     sets = drawn(3)
     assert_same(extract_in_chunks(sets, PARAMS, FEW, 8), extract(sets, PARAMS, FEW))
 

@@ -1,0 +1,78 @@
+"""Processes that work side by side: started fresh, of one thread each where libraries would start some of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import ParamSpec, TypeVar
+
+from warehouse.errors import MachineFault
+
+_Params = ParamSpec("_Params")
+_Answer = TypeVar("_Answer")
+
+#: workers are the threads; libraries that start some of their own only get into their way
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class WorkerLost(MachineFault):
+    """A process ended before it answered."""
+
+
+class Pool:
+    """So many processes, of which each is started when it is needed first."""
+
+    def __init__(self, worker_count: int) -> None:
+        self.worker_count = worker_count
+        # a fork of a process that has threads may hang
+        self._processes = ProcessPoolExecutor(worker_count, mp_context=get_context("spawn"))
+
+    def begin(
+        self, function: Callable[_Params, _Answer], *args: _Params.args, **kwargs: _Params.kwargs
+    ) -> Future[_Answer]:
+        """Have a function called in one of the processes."""
+        with _environment(_ONE_THREAD):
+            return self._processes.submit(function, *args, **kwargs)
+
+    def end(self) -> None:
+        """Let the processes end; what has not begun is not begun any more."""
+        self._processes.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def pool(worker_count: int | None) -> Iterator[Pool]:
+    """Open a pool of so many processes, as many as there are cores if None; they end with the block.
+
+    Raises WorkerLost in the block where one of them dies.
+    """
+    opened = Pool(workers(worker_count))
+    try:
+        yield opened
+    except BrokenProcessPool as error:
+        raise WorkerLost(
+            "A process ended before it answered; the system may have run out of memory. "
+            "Run again, with fewer processes (engine.worker_count in the settings)."
+        ) from error
+    finally:
+        opened.end()
+
+
+def workers(worker_count: int | None) -> int:
+    """Return how many processes work: so many, or as many as there are cores."""
+    return worker_count or os.cpu_count() or 1
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Give processes that are started meanwhile variables of their environment; what is set already stays."""
+    added = [name for name in values if name not in os.environ]
+    os.environ.update({name: values[name] for name in added})
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
