@@ -13,9 +13,9 @@ from bench.processes import Cost, cost_of, in_turn, python
 _LAND = """
 import sys
 from pathlib import Path
-from warehouse import landing
-from warehouse.sources import Reading
-from warehouse.store import Store
+from warehouse.sources.protocol import Reading
+from warehouse.store import landing
+from warehouse.store.store import Store
 log, into, count = sys.argv[1:]
 for number in range(int(count)):
     landing.land(Store(Path(into) / str(number)), Path(log), lambda _: Reading(), format_name="darshan")
@@ -43,8 +43,9 @@ _READ = """
 import sys
 from itertools import cycle, islice
 from pathlib import Path
-from warehouse.sources import Reading, child
-from warehouse.sources.darshan import SOURCE
+from warehouse.sources.darshan.source import SOURCE
+from warehouse.sources.files import child
+from warehouse.sources.protocol import Reading
 count, child.MOST_REQUESTS = int(sys.argv[1]), int(sys.argv[2])
 for log in islice(cycle(sys.argv[3:]), count):
     for batch in SOURCE.read(Path(log), Reading()):
