@@ -564,7 +564,7 @@ rows_with_days = st.lists(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @given(rows_with_days, st.sets(st.sampled_from([None, 0, 1, 2])))
 @bounded(max_examples=examples(15), deadline=None)
 def test_days_that_are_summed_up_say_what_all_rows_at_once_say(

@@ -196,7 +196,8 @@ def _passes(runs: Stretched) -> tuple[Reals, Reals]:
     is_burst: Bools = curve > _BURST_RATIO * highest if highest > 0 else np.zeros(count, dtype=np.bool_)
     first, after = joined(*stretches(is_burst), _BURST_GAP_S / runs.step_s)
     middles = (after[:-1] + first[1:]) // 2
-    over = np.clip(np.nan_to_num(runs.rates - curve) / (highest if highest > 0 else 1.0), 0.0, 1.0) * is_burst
+    with np.errstate(over="ignore"):  # beyond all numbers is more than the burst, too
+        over = np.clip(np.nan_to_num(runs.rates - curve) / (highest if highest > 0 else 1.0), 0.0, 1.0) * is_burst
     met_s = np.add.reduceat(over, np.concatenate([[0], middles]), axis=1) * runs.step_s
     duration_s = runs.duration_s[:, None]
     reached_s = (middles + runs.shift[:, middles]) * (duration_s / count)

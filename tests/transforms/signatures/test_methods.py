@@ -106,6 +106,12 @@ def test_no_method_depends_on_the_order_of_runs_but_those_that_say_so(one: Sampl
     np.testing.assert_array_equal(other["robust"].bytes_per_s, found["robust"].bytes_per_s)
 
 
+def test_bursts_next_to_nothing_are_no_fault() -> None:
+    rows = [[1e9, 2e7, 2e6], [0.0, 0.0], [], [0.0, 0.0, 1.0], [1e-310, 1e-310]]
+    one = set_of([np.array(row) for row in rows], 0.5, [0.0] * 5, [1.5, 1.0, 0.0, 1.5, 1.0])
+    assert all(np.isfinite(found.bytes_per_s).all() for found in answers(one).values())
+
+
 @BOUNDED
 @given(st.integers(0, 10_000), st.integers(-40, 40))
 def test_all_rates_times_a_power_of_two_give_all_answers_times_it(seed: int, exponent: int) -> None:

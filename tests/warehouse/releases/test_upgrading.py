@@ -83,7 +83,8 @@ def test_it_keeps_releases_ids_and_verdicts(old: Store) -> None:
     assert verify(old, is_all=True) == []
 
 
-PLACES = one_in(2, ["relocate", "_order_releases", "mark_form", "ensure"], slow=1)
+_PLACES = ["relocate", "_order_releases", "mark_form", "ensure"]
+PLACES = one_in(2, _PLACES, slow=1)
 
 
 def lying_in(store: Store) -> dict[str, bytes]:
@@ -111,7 +112,7 @@ def test_one_that_fails_leaves_all_as_it_was(old: Store, place: str, monkeypatch
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [*PLACES, "_finish"])
+@pytest.mark.parametrize("place", one_in(3, [*_PLACES, "_finish"], slow=3))
 def test_one_that_is_killed_is_begun_anew(old: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(upgrading, "undo", lambda store: None)
