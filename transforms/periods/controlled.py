@@ -456,7 +456,10 @@ def _like_those_of(signals: Signals, found: _Findings, ratio: float) -> Phases:
     is_known = None if signals.is_known is None else signals.is_known[found.row]
     phases = controlled_pauses.phases(signals.rates[found.row], threshold, is_known)
     owner = phases.owner
-    judged = phases.chosen((phases.first >= found.first[owner]) & (phases.first < found.last[owner]))
+    # what goes on beyond the piece counts as far as it is in it
+    first, last = np.maximum(phases.first, found.first[owner]), np.minimum(phases.last, found.last[owner])
+    inside = np.where(first < last, signals.volumes(Pieces(found.row[owner], first, np.maximum(first, last))), 0.0)
+    judged = replace(phases, volume=inside)
     return phases.chosen(phases.volume >= ratio * judged.typical_volume[owner])
 
 
