@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from flows.single.periods import FoundPeriods
 
 _METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "all")
+#: what a segment has of its own of what a row of `periods` has, too
+_OF_SEGMENT = (
+    "window_start_s", "window_end_s", "frequency_hz", "period_s", "period_error_s", "confidence", "burst_width_s",
+    "duty_ratio", "false_alarm_probability",
+)  # fmt: skip
 _OUTLIERS = ("z-score", "dbscan", "forest", "lof", "peaks")
 #: what FTIO takes besides, without what stands between letters
 _OTHER_NAMES = {
@@ -91,9 +96,12 @@ def period_command(
     TRACE is a series, polls, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), or
     a compressed trace.
 
+    A run's several periods are told one by one, each with the time in which it holds, also a fast one on a slow one.
+
     A false alarm is measured against signals without memory: idle times that do not depend on how long they last
     already, or samples that depend on the last one only. What keeps a least distance, or ticks in blocks, is regular in
-    that sense, and may be told a period.
+    that sense, and may be told a period. One level holds for all of a run's periods together: a claim hands it on, in
+    equal shares, to what is before it, after it and between its bursts.
     """
     from flows.command.printing import show_json
     from flows.landing import Told
@@ -108,30 +116,40 @@ def period_command(
         _draw(found, plot)
     code = exit_code(found.refused_count)
     if as_json:
-        show_json([{**row, "outliers": found.outliers_of(row["method"])} for row in found.rows.to_dicts()])
+        show_json([_document(found, row) for row in found.rows.to_dicts()])
     else:
         _show(found)
     return code
+
+
+def _document(found: FoundPeriods, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of `periods` for programs, with its segments."""
+    segments = [
+        {name: each[name] for name in each if name not in row or name in _OF_SEGMENT}
+        for each in found.segments_of(row).iter_rows(named=True)
+    ]
+    return {**row, "outliers": found.outliers_of(row["method"]), "segments": segments}
 
 
 def _show(found: FoundPeriods) -> None:
     from flows.command.printing import bytes_text, show
 
     columns = (
-        "subject", "direction", "method", "period_s", "from", "to", "false alarm", "confidence", "r_io", "per period"
+        "subject", "direction", "method", "period_s", "error_s", "burst_s", "from", "to", "false alarm", "confidence",
+        "r_io", "per period",
     )  # fmt: skip
     show(
         f"Periods of {found.name}",
         columns,
         [
             (
-                row["subject_id"] if row["subject_id"] != found.name else None,
-                row["direction"],
-                found.method_text(row["method"]),
+                *_names(found, row),
                 row["outcome"] if row["period_s"] is None else row["period_s"],
+                _error_text(row["period_error_s"]),
+                row["burst_width_s"],
                 _time_text(row["window_start_s"], found.zero_s),
                 _time_text(row["window_end_s"], found.zero_s),
-                None if row["false_alarm_probability"] is None else f"{row['false_alarm_probability']:.2g}",
+                _error_text(row["false_alarm_probability"]),
                 row["confidence"] if row["refined_confidence"] is None else row["refined_confidence"],
                 row["r_io"],
                 bytes_text(row["bytes_per_period"]),
@@ -139,6 +157,50 @@ def _show(found: FoundPeriods) -> None:
             for row in found.rows.iter_rows(named=True)
         ],
     )
+    several = [row for row in found.rows.iter_rows(named=True) if found.segments_of(row).height > 1]
+    if several:
+        _show_segments(found, several)
+
+
+def _show_segments(found: FoundPeriods, rows: list[dict[str, Any]]) -> None:
+    """Print the segments of what has more than one."""
+    from flows.command.printing import bytes_text, show
+
+    columns = (
+        "subject", "direction", "method", "segment", "period_s", "error_s", "burst_s", "duty", "from", "to",
+        "false alarm", "confidence", "bytes",
+    )  # fmt: skip
+    show(
+        "Several periods, in order of time",
+        columns,
+        [
+            (
+                *_names(found, row),
+                each["segment"],
+                each["period_s"],
+                _error_text(each["period_error_s"]),
+                each["burst_width_s"],
+                each["duty_ratio"],
+                _time_text(each["window_start_s"], found.zero_s),
+                _time_text(each["window_end_s"], found.zero_s),
+                _error_text(each["false_alarm_probability"]),
+                each["confidence"],
+                bytes_text(each["segment_bytes"]),
+            )
+            for row in rows
+            for each in found.segments_of(row).iter_rows(named=True)
+        ],
+    )
+
+
+def _names(found: FoundPeriods, row: dict[str, Any]) -> tuple[str | None, str, str]:
+    subject = row["subject_id"] if row["subject_id"] != found.name else None
+    return subject, row["direction"], found.method_text(row["method"])
+
+
+def _error_text(value: float | None) -> str | None:
+    """Return what is known to two digits."""
+    return None if value is None else f"{value:.2g}"
 
 
 def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
@@ -167,6 +229,7 @@ def _draw(found: FoundPeriods, target: Path) -> None:
         has_utc_clock=shown.has_utc_clock,
         is_circular=shown.method == "autoperiod",
         has_z_score=found.outliers_of(shown.method) in (None, "z-score"),
+        segments=shown.segments,
     )
     draw(view, target)
     click.echo(f"Drawn: {shown.direction} of {shown.title}, in {target}", err=True)

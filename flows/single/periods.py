@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -21,16 +21,17 @@ import polars as pl
 from flows.landing import Told
 from flows.settings import Settings
 from flows.single.one_input import PollInput, SeriesInput, TraceInput, opened
-from flows.steps.periods import judged_of, params_of, rows_from
+from flows.steps.periods import judged_of, params_of, rows_from, segments_from
 from flows.steps.subjects import Subjects, series_subjects, traced_requests, traced_subjects
 from transforms.arrays import Ints, Ragged, Reals, cut
 from transforms.periods import windows
-from transforms.periods.answers import Detections, gathered
+from transforms.periods.answers import Detections, Segments, gathered
 from transforms.periods.even_signals import EvenSignals, by_length
 from transforms.periods.finding import METHODS, PeriodParams, Periods, compared, find
 from transforms.throughput import even_values
 from transforms.throughput.intervals import StepParams
 from transforms.throughput.requests import Requests, Steps, step_function
+from warehouse.contracts.periods import PERIODS
 from warehouse.contracts.traces import TRACE_REQUESTS
 from warehouse.errors import UsageError
 
@@ -87,7 +88,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One signal to be drawn, with one method's answer for it."""
+    """One signal to be drawn, with one method's answer for it; segments: all of its periods, if there are several."""
 
     title: str
     direction: str
@@ -95,14 +96,15 @@ class Drawn:
     signals: EvenSignals
     detections: Detections
     has_utc_clock: bool
+    segments: Segments | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPeriods:
     """What one input tells: rows of `periods`, how many rows could not be read, and the signal that moves most.
 
-    zero_s: of inputs whose clock is known, its zero in seconds since 1970, else None. drawn: None where nothing was
-    moved. outliers: how those that stand out of a spectrum were told.
+    segments: rows of `period_segments`. zero_s: of inputs whose clock is known, its zero in seconds since 1970, else
+    None. drawn: None where nothing was moved. outliers: how those that stand out of a spectrum were told.
     """
 
     name: str
@@ -111,6 +113,11 @@ class FoundPeriods:
     zero_s: float | None
     drawn: Drawn | None
     outliers: str
+    segments: pl.DataFrame
+
+    def segments_of(self, row: Mapping[str, Any]) -> pl.DataFrame:
+        """Return the segments of a row of `periods`, in order of time."""
+        return self.segments.filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in PERIODS.key)
 
     def outliers_of(self, method: str) -> str | None:
         """Return how a method's outliers were told; None for one that looks for none."""
@@ -148,8 +155,10 @@ def find_periods(path: Path, settings: Settings, told: Told, asked: Asked) -> Fo
     answers = list(_answers(signals, params, asked))
     rows = pl.concat(rows_from(subjects.keys, judged, answer) for subjects, judged, answer in answers)
     ordered = rows.sort("subject_id", "direction", nulls_last=True, maintain_order=True)
+    segments = pl.concat(segments_from(subjects.keys, answer) for subjects, _, answer in answers)
     drawn = _drawn(found.name, answers, signals.zero_s)
-    return FoundPeriods(found.name, ordered, found.refused_count, signals.zero_s, drawn, asked.outliers or "z-score")
+    way = asked.outliers or "z-score"
+    return FoundPeriods(found.name, ordered, found.refused_count, signals.zero_s, drawn, way, segments)
 
 
 def _params(settings: Settings, asked: Asked) -> PeriodParams:
@@ -353,6 +362,7 @@ def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zer
     signals = EvenSignals.of_one(values, subjects.sampling_hz[at], subjects.started_s[at] + shift)
     found = answer.detections.chosen(np.array([at]))
     moved = replace(found, window_start_s=found.window_start_s + shift, window_end_s=found.window_end_s + shift)
+    segments = answer.segments and answer.segments.of_one(at, shift)
     key = subjects.keys.row(at, named=True)
     title = name if key["subject_id"] == name else f"{key['subject_id']} in {name}"
-    return Drawn(title, key["direction"], answer.method, signals, moved, zero_s is not None)
+    return Drawn(title, key["direction"], answer.method, signals, moved, zero_s is not None, segments)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +15,12 @@ from flows.steps import subjects
 from flows.steps.pieces import Given
 from flows.steps.run import Work, built, landed_of_traces, undated
 from flows.steps.subjects import KEYS, Subjects
-from transforms.arrays import Ragged, Reals
+from transforms.arrays import Ragged, Reals, places_within
 from transforms.periods import finding, windows
 from transforms.periods.finding import PeriodParams, Periods
 from transforms.throughput.requests import Steps, step_function
 from warehouse.contracts import frames
-from warehouse.contracts.periods import PERIODS
+from warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
@@ -36,6 +37,23 @@ DEFAULT_METHOD = "controlled"
 _REQUESTS_AT_A_TIME = 5_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of `periods` and of `period_segments`."""
+
+    periods: pl.DataFrame
+    segments: pl.DataFrame
+
+    @classmethod
+    def joined(cls, parts: Iterable[Rows]) -> Rows:
+        """Return all rows of several."""
+        found = list(parts)
+        return cls(
+            pl.concat([frames.empty(PERIODS), *(each.periods for each in found)]),
+            pl.concat([frames.empty(PERIOD_SEGMENTS), *(each.segments for each in found)]),
+        )
+
+
 def find(given: Given) -> int:
     """Find the periods of runs, series and traced runs that ended on a day; without one, of applications too.
 
@@ -43,7 +61,7 @@ def find(given: Given) -> int:
     """
     settings = given.settings.periods
     params = params_of(settings)
-    pieces = [frames.empty(PERIODS)]
+    pieces = []
     if given.files(SAMPLES):
         jobs = subjects.job_subjects(given.frame(SAMPLES))
         pieces.append(rows_of(jobs, params_of(settings, settings.server_methods, settings.server_window_levels)))
@@ -53,10 +71,18 @@ def find(given: Given) -> int:
         pieces += _of_traces(given, params)
     if given.days == (None,):
         applications, kept = subjects.of_applications(given, PERIODS)
-        pieces += [kept, rows_of(applications, params)]
-    found = pl.concat(pieces)
-    given.write_days(found, PERIODS)
-    return found.height
+        pieces += [Rows(kept, _segments_of(given, kept)), rows_of(applications, params)]
+    found = Rows.joined(pieces)
+    given.write_days(found.periods, PERIODS)
+    given.write_days(found.segments, PERIOD_SEGMENTS)
+    return found.periods.height
+
+
+def _segments_of(given: Given, kept: pl.DataFrame) -> pl.DataFrame:
+    """Return the segments that the release before has of rows of `periods` that stay as they are."""
+    files = given.released(PERIOD_SEGMENTS)
+    found = frames.widened(pl.read_parquet(files), PERIOD_SEGMENTS) if files else frames.empty(PERIOD_SEGMENTS)
+    return found.join(kept, on=PERIODS.key, how="semi", nulls_equal=True, maintain_order="left")
 
 
 def params_of(
@@ -101,7 +127,7 @@ def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
     return AutoperiodParams(confidence=settings.autoperiod_confidence)
 
 
-def _of_traces(given: Given, params: PeriodParams) -> Iterator[pl.DataFrame]:
+def _of_traces(given: Given, params: PeriodParams) -> Iterator[Rows]:
     """Yield the periods of traced runs, some at a time: their requests are read anew, for a step blurs short bursts."""
     jobs, counters, signals = map(given.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
     parts = given.parts(TRACE_REQUESTS)
@@ -133,8 +159,8 @@ def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iter
 # ---- rows
 
 
-def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -> pl.DataFrame:
-    """Return rows of `periods`: what each method says of each subject.
+def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -> Rows:
+    """Return what each method says of each subject.
 
     steps: the subjects' throughput exactly, if it is known. A subject whose bytes are not known over time has rows
     that say why, and nothing else.
@@ -142,7 +168,12 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
     answers = finding.find(found.samples, found.sampling_hz, found.started_s, params, steps)
     judged = judged_of(found, steps)
     rows = [frames.empty(PERIODS), *(rows_from(found.keys, judged, answer) for answer in answers)]
-    return pl.concat(rows).sort(*KEYS[1:7], "method", nulls_last=True, maintain_order=True)
+    segments = [frames.empty(PERIOD_SEGMENTS), *(segments_from(found.keys, answer) for answer in answers)]
+    order = (*KEYS[1:7], "method")
+    return Rows(
+        pl.concat(rows).sort(*order, nulls_last=True, maintain_order=True),
+        pl.concat(segments).sort(*order, "segment", nulls_last=True, maintain_order=True),
+    )
 
 
 def judged_of(found: Subjects, steps: Steps | None) -> pl.DataFrame:
@@ -186,6 +217,8 @@ def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.D
         "period_s": found.period_s,
         "period_error_s": found.told.period_error_s,
         "window_bytes_ratio": found.told.window_bytes_ratio,
+        "burst_width_s": answer.burst_width_s,
+        "duty_ratio": np.minimum(answer.burst_width_s * found.frequency_hz, 1.0),
         "confidence": found.confidence,
         "refined_confidence": answer.refined_confidence,
         "false_alarm_probability": found.false_alarm_probability,
@@ -212,10 +245,40 @@ def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.D
     )
 
 
+def segments_from(keys: pl.DataFrame, answer: Periods) -> pl.DataFrame:
+    """Return rows of `period_segments` of one method's answer for subjects."""
+    found = answer.segments
+    if found is None:
+        return frames.empty(PERIOD_SEGMENTS)
+    columns = pl.DataFrame(
+        {
+            "segment": places_within(found.counts) + 1,
+            "is_main": found.is_main,
+            "window_start_s": found.started_s,
+            "window_end_s": found.ended_s,
+            "frequency_hz": found.frequency_hz,
+            "period_s": 1.0 / found.frequency_hz,
+            "period_error_s": found.period_error_s,
+            "confidence": found.confidence,
+            "segment_bytes": found.volume_bytes,
+            "burst_width_s": found.burst_width_s,
+            "duty_ratio": np.minimum(found.burst_width_s * found.frequency_hz, 1.0),
+            "false_alarm_probability": found.false_alarm_probability,
+        }
+    )
+    rows = pl.concat([keys[found.owner], columns.with_columns(pl.col(pl.Float64).fill_nan(None))], how="horizontal")
+    # what has no signal to be judged has no answer either, whatever its samples look like
+    return (
+        rows.filter(pl.col("untold").is_null())
+        .with_columns(method=pl.lit(answer.method))
+        .select(PERIOD_SEGMENTS.column_names)
+    )
+
+
 WORK = Work(
     "periods",
     find,
-    reads=(built(*subjects.JUDGED), undated(PERIODS), landed_of_traces(TRACE_REQUESTS)),
-    writes=(PERIODS,),
+    reads=(built(*subjects.JUDGED), undated(PERIODS, PERIOD_SEGMENTS), landed_of_traces(TRACE_REQUESTS)),
+    writes=(PERIODS, PERIOD_SEGMENTS),
     daily=lambda plan: plan.judged_days,
 )

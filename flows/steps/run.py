@@ -175,7 +175,7 @@ def released(*wanted: Table, days: Days | None = None) -> Reads:
     ]
 
 
-def undated(table: Table) -> Reads:
+def undated(*tables: Table) -> Reads:
     """Read what the release before has of no day, and the signatures of that release by which some of it was judged.
 
     Applications' rows may still be true where the settings are the same; the other kinds' are, unless what is of no day
@@ -188,7 +188,8 @@ def undated(table: Table) -> Reads:
         others = ("job", "series", "trace") if None not in plan.job_days else ()
         kinds = (*others, *(("application",) if is_as_set else ()))
         if day is None and kinds:
-            yield from (replace(file, subject_kinds=kinds) for file in run.released(table) if file.day is None)
+            files = (file for table in tables for file in run.released(table))
+            yield from (replace(file, subject_kinds=kinds) for file in files if file.day is None)
         if day is None and is_as_set:
             yield from (*run.released(SIGNATURES), *run.released(SIGNATURE_POINTS))
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from reports import panels
 from reports.panels import PIXEL_COLUMNS, Columns
 from reports.periods.view import Autocorrelation, Cosines, PeriodView
-from reports.texts import HERTZ, RATES, TIMES, Unit, plain, time_axis_text, unit_for
+from reports.texts import HERTZ, RATES, TIMES, Unit, exact_duration_text, plain, time_axis_text, unit_for
 from transforms.arrays import Ints, Reals
 from transforms.periods.even_signals import EvenSignals
 
@@ -36,6 +36,8 @@ _EXCERPT_CYCLES = 8
 _COSINE_POINTS = 2000
 #: more marks than these are drawn small
 _CROWD = 60
+#: how far bars of segments are from one another, of the panel's height
+_LANE = 0.1
 #: a threshold lower than this share of the highest line is told only on a logarithmic axis
 _LOWEST_LINEAR = 0.02
 
@@ -146,6 +148,8 @@ def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tup
     edges = clock.of_samples(columns.edges + shown[0])
     _draw_gaps(axes, edges, columns.missing_ratio)
     _draw_window(axes, view, clock, shown)
+    if not is_part:
+        _draw_segments(axes, view, clock)
     _draw_signal(axes, edges, columns, label="" if is_part else "signal")
     if marked:
         middle, top = clock.of_samples(sum(marked) / 2), axes.get_xaxis_transform()
@@ -229,6 +233,28 @@ def _draw_window(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, 
     )
     for place in places:
         axes.axvline(place, color=_WINDOW, lw=1.2, ls=":")
+
+
+def _draw_segments(axes: Axes, view: PeriodView, clock: _Clock) -> None:
+    """Draw a bar with its period for each of several segments, one above the other where they overlap."""
+    found = view.segments
+    if found is None or len(found.is_main) < 2:
+        return
+    ends: list[float] = []
+    for start, end, hertz, is_main in zip(
+        *(column.tolist() for column in (found.started_s, found.ended_s, found.frequency_hz, found.is_main)),
+        strict=True,
+    ):
+        lane = next((place for place, until in enumerate(ends) if until <= start), len(ends))
+        ends[lane : lane + 1] = [end]
+        places = clock.of_samples(view.samples_between(start, end))
+        height, color = 0.9 - _LANE * lane, _WINDOW if is_main else _CANDIDATE
+        across = axes.get_xaxis_transform()
+        axes.plot(places, [height, height], color=color, lw=3.0, solid_capstyle="butt", transform=across, zorder=3)
+        axes.text(
+            places.mean(), height, exact_duration_text(1.0 / hertz), transform=across, ha="center", va="center",
+            fontsize=8, zorder=4, clip_on=True, bbox={"fc": "white", "ec": color, "lw": 0.7, "pad": 1.5},
+        )  # fmt: skip
 
 
 def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, int], unit: Unit) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from reports.texts import duration_text, exact_duration_text, frequency_text, plain, ratio_text
 from transforms.arrays import Bools, Ints, Reals
 from transforms.periods import autocorrelation as autocorrelations
-from transforms.periods.answers import Detections
+from transforms.periods.answers import Detections, Segments
 from transforms.periods.autocorrelation import AutocorrelationParams
 from transforms.periods.even_signals import EvenSignals
 from transforms.periods.ftio_outliers import OutlierParams
@@ -104,7 +104,8 @@ class PeriodView:
     title, direction, method: names; whatever they hold is shown as it is. signals: the one signal. outcome: one of
     `transforms.periods.answers.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN where there is none.
     window_start_s, window_end_s: the time that was judged, or in which the signal is periodic. has_utc_clock:
-    whether instants are seconds since 1970-01-01 UTC, not of the run's own clock.
+    whether instants are seconds since 1970-01-01 UTC, not of the run's own clock. segments: all periods, where the
+    method looks for several.
     """
 
     title: str
@@ -121,6 +122,7 @@ class PeriodView:
     spectrum: Spectrum = field(default_factory=Spectrum)
     autocorrelation: Autocorrelation = field(default_factory=Autocorrelation)
     has_utc_clock: bool = False
+    segments: Segments | None = None
 
     def __post_init__(self) -> None:
         if self.signals.signal_count != 1:
@@ -134,9 +136,13 @@ class PeriodView:
     @property
     def window_samples(self) -> tuple[int, int]:
         """The samples of the judged time, the last one excluded; all where it is not known."""
+        return self.samples_between(self.window_start_s, self.window_end_s)
+
+    def samples_between(self, start_s: float, end_s: float) -> tuple[int, int]:
+        """Return the samples between two instants, the last one excluded; all where these are not known."""
         count, hertz = self.signals.sample_count, float(self.signals.sampling_hz[0])
         started = float(self.signals.started_s[0])
-        places = [(instant - started) * hertz for instant in (self.window_start_s, self.window_end_s)]
+        places = [(instant - started) * hertz for instant in (start_s, end_s)]
         if not all(map(math.isfinite, places)):
             return 0, count
         first, last = (round(min(max(place, 0.0), float(count))) for place in places)
@@ -176,11 +182,13 @@ def view_of(
     has_utc_clock: bool = False,
     is_circular: bool = False,
     has_z_score: bool = True,
+    segments: Segments | None = None,
 ) -> PeriodView:
     """Return what there is to see of one of the signals of which something was found.
 
     signal: its number among both. Spectrum and autocorrelation (circular, if the method's is) are of the judged time.
     has_z_score: whether the spectrum's threshold is one of the Z-score; of other ways to find outliers none is drawn.
+    segments: all periods of that signal alone.
     """
     one = signals.chosen(slice(signal, signal + 1))
     first, last = (int(place) for place in found.candidates.offsets[signal : signal + 2])
@@ -196,6 +204,7 @@ def view_of(
         float(found.window_start_s[signal]),
         float(found.window_end_s[signal]),
         has_utc_clock=has_utc_clock,
+        segments=segments,
     )
     judged = one.between(*view.window_samples)
     return replace(

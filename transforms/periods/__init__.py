@@ -1,18 +1,20 @@
 """Periods: how often an application does its I/O, by every method, and how sure that is.
 
-- `answers` (`Detections`, `gathered`): What a search for periods says of many signals: one form for all methods.
+- `answers` (`Detections`, `Segments`, `gathered`): What a search for periods says: one form for all methods.
 - `autocorrelation` (`AutocorrelationParams`, `detect`, `peaks`): How alike signals are to themselves some time later.
 - `autoperiod` (`AutoperiodParams`, `detect_even`, `detect`): AUTOPERIOD: periods that stand out in the
   Lomb-Scargle periodogram and lie on a hill of the autocorrelation.
 - `autoperiod_hills`: Hills of a function: pieces of it that two straight lines fit best by going up, then down.
 - `autoperiod_periodogram` (`UnevenSignals`): The Lomb-Scargle periodogram of many signals at once.
 - `controlled` (`detect`, `ControlledParams`): Periods that noise would rarely make: our default.
+- `controlled_bursts`: When in its cycles a rhythm moves its bytes: its bursts, and how long they are.
 - `controlled_extents`: Where a known period starts and where it stops.
 - `controlled_lines`: Lines in a spectrum that are multiples of one frequency, and how probable noise makes them.
 - `controlled_means`: Phases that noise hides, or splits: distances of phases of running means.
 - `controlled_pauses`: Phases whose distances are more alike than chance makes them.
 - `controlled_pieces`: Pieces of many signals: from the first activity to the last, and windows of it.
 - `controlled_profiles`: How long a claimed period is, as exactly as its signal tells, and how exactly that is.
+- `controlled_segments` (`sought`): Several periods in one signal: one after another, or a fast rhythm on a slow one.
 - `even_signals` (`EvenSignals`, `by_length`): Evenly spaced signals of one length, many at a time.
 - `finding` (`PeriodParams`, `find`, `Periods`): Periods of many signals by every method.
 - `ftio` (`detect`, `DftParams`): The period of many signals by their discrete Fourier transform.

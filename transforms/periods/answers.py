@@ -62,6 +62,36 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
+class Segments(InPieces):
+    """Stretches of signals in which a period holds, in order of time: signal i's are from offsets[i] to offsets[i + 1].
+
+    started_s, ended_s (segments): they may overlap, if there are several periods at once. period_error_s, confidence,
+    false_alarm_probability: as of `Detections`. volume_bytes: what moves in them, but for the bursts of rhythms that
+    were found there before. burst_width_s: how long a burst is. is_main: whether a signal's own answer is that of the
+    segment: the one with most bytes.
+    """
+
+    started_s: Reals
+    ended_s: Reals
+    frequency_hz: Reals
+    period_error_s: Reals
+    confidence: Reals
+    volume_bytes: Reals
+    burst_width_s: Reals
+    false_alarm_probability: Reals
+    is_main: Bools
+    offsets: Ints
+
+    def of_one(self, signal: int, shift_s: float = 0.0) -> Segments:
+        """Return the segments of one signal as of the only one, so many seconds later."""
+        at = slice(int(self.offsets[signal]), int(self.offsets[signal + 1]))
+        columns = {each.name: getattr(self, each.name)[at] for each in fields(self)[:-1]}
+        count = len(columns["is_main"])
+        moved = {name: columns[name] + shift_s for name in ("started_s", "ended_s")}
+        return Segments(**columns | moved, offsets=np.array([0, count]))
+
+
+@dataclass(frozen=True, slots=True)
 class Detections:
     """One method's answer for n signals.
 

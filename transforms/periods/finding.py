@@ -10,7 +10,7 @@ import numpy as np
 
 from transforms.arrays import Ints, Ragged, Reals
 from transforms.periods import periodicity
-from transforms.periods.answers import Candidates, Detections, gathered
+from transforms.periods.answers import Candidates, Detections, Segments, gathered
 from transforms.periods.even_signals import EvenSignals, by_length
 from transforms.periods.periodicity import Periodicity
 from transforms.periods.windows import clipped_signals
@@ -54,13 +54,24 @@ class Periods:
     """What one method says of n signals.
 
     detections: its answers. refined_confidence (n): FTIO's, NaN where there is none. periodicity: how alike the
-    periods are, over each answer's own window.
+    periods are, over each answer's own window. segments: all periods of each signal, where the method looks for more
+    than one.
     """
 
     method: str
     detections: Detections
     refined_confidence: Reals
     periodicity: Periodicity
+    segments: Segments | None = None
+
+    @property
+    def burst_width_s(self) -> Reals:
+        """How long a burst is (n); NaN where that is not known."""
+        found = np.full(self.detections.signal_count, np.nan)
+        if self.segments is not None:
+            at = np.flatnonzero(self.segments.is_main)
+            found[self.segments.owner[at]] = self.segments.burst_width_s[at]
+        return found
 
 
 def find(
@@ -76,15 +87,21 @@ def find(
     they are known so: then the periods are compared on them, else on the samples, each of which holds until the next.
     """
     params = params or PeriodParams()
-    found = detect(samples, sampling_hz, started_s, params)
-    return [
-        Periods(method, detections, refined, compared(detections, samples, sampling_hz, started_s, steps))
-        for method, (detections, refined) in found.items()
-    ]
+    answers = []
+    for method, (found, refined) in detect(samples, sampling_hz, started_s, params).items():
+        detections, segments = found, None
+        if method == "controlled":
+            from transforms.periods import controlled, controlled_segments
+
+            own = params.controlled or controlled.ControlledParams()
+            detections, segments = controlled_segments.sought(found, samples, sampling_hz, started_s, own)
+        alike = compared(detections, samples, sampling_hz, started_s, steps)
+        answers.append(Periods(method, detections, refined, alike, segments))
+    return answers
 
 
 def detect(samples: Ragged, sampling_hz: Reals, started_s: Reals, params: PeriodParams | None = None) -> Answers:
-    """Return what `find` does, but for how alike the periods are: each method's answers and refined confidence (n)."""
+    """Return each method's answers and refined confidence (n): one period each, that of the first segment found."""
     params = params or PeriodParams()
     answers: Answers = {}
     if set(params.methods) - {"controlled"}:

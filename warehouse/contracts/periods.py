@@ -3,20 +3,45 @@
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
+_METHOD = Column(
+    "method",
+    "text",
+    "How the period was sought: our own search, which asks what noise would look like (controlled); FTIO's "
+    "discrete Fourier transform (dft), its autocorrelation, and both together (merged); AUTOPERIOD.",
+    choices=("controlled", "dft", "autocorrelation", "merged", "autoperiod"),
+)
+_KEY = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "method")
+_PERIOD_ERROR_S = Column(
+    "period_error_s",
+    "real",
+    "Standard error of the period: of the frequency at which the signal's profile is sharpest or, where its "
+    "phase wanders, of a mean of so many distances. NULL where the method has none.",
+    low=0,
+    nullable=True,
+)
+_BURST_WIDTH_S = Column(
+    "burst_width_s",
+    "real",
+    "How long a burst of the period lasts, to a sample: the median of phases above the mean, where there is about one "
+    "to a cycle, else what is above halfway of the mean cycle. NULL where the method does not look for bursts.",
+    low=0,
+    nullable=True,
+)
+_DUTY_RATIO = Column(
+    "duty_ratio",
+    "real",
+    "Share of a cycle that a burst takes: burst_width_s over the period.",
+    nullable=True,
+)
+
 PERIODS = Table(
     name="periods",
     layer="transforms",
     grain="one row per job, series, traced run or application, file system, direction and method",
-    key=("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "method"),
+    key=_KEY,
     columns=(
         *c.JUDGED,
-        Column(
-            "method",
-            "text",
-            "How the period was sought: our own search, which asks what noise would look like (controlled); FTIO's "
-            "discrete Fourier transform (dft), its autocorrelation, and both together (merged); AUTOPERIOD.",
-            choices=("controlled", "dft", "autocorrelation", "merged", "autoperiod"),
-        ),
+        _METHOD,
         c.IS_DEFAULT,
         Column(
             "outcome",
@@ -43,14 +68,7 @@ PERIODS = Table(
         c.MISSING_RATIO.optional(),
         c.FREQUENCY_HZ.optional(),
         c.PERIOD_S.optional(),
-        Column(
-            "period_error_s",
-            "real",
-            "Standard error of the period: of the frequency at which the signal's profile is sharpest or, where its "
-            "phase wanders, of a mean of so many distances. NULL where the method has none.",
-            low=0,
-            nullable=True,
-        ),
+        _PERIOD_ERROR_S,
         Column(
             "window_bytes_ratio",
             "real",
@@ -58,6 +76,8 @@ PERIODS = Table(
             "not look for a window.",
             nullable=True,
         ),
+        _BURST_WIDTH_S,
+        _DUTY_RATIO,
         c.CONFIDENCE.optional(),
         Column(
             "refined_confidence",
@@ -134,6 +154,48 @@ PERIODS = Table(
             nullable=True,
         ),
         c.FALSE_ALARM_PROBABILITY.optional(),
+    ),
+    partition="ended_on",
+)
+
+PERIOD_SEGMENTS = Table(
+    name="period_segments",
+    layer="transforms",
+    grain="one row per stretch of time in which a period holds: a row of periods that is periodic has one or more",
+    key=(*_KEY, "segment"),
+    columns=(
+        *c.JUDGED,
+        _METHOD,
+        Column(
+            "segment",
+            "int",
+            "The segment's number among those of the same key, from 1 in order of time. Segments overlap where there "
+            "are several periods at once. Of methods that judge a signal as one there are none.",
+            low=1,
+        ),
+        Column("is_main", "bool", "Whether it is the one that `periods` tells: that with the most bytes."),
+        c.WINDOW_START_S,
+        c.WINDOW_END_S,
+        c.FREQUENCY_HZ,
+        c.PERIOD_S,
+        _PERIOD_ERROR_S,
+        c.CONFIDENCE,
+        Column(
+            "segment_bytes",
+            "real",
+            "Bytes moved in the segment, without those in the bursts of another period that were cut out before.",
+        ),
+        _BURST_WIDTH_S,
+        _DUTY_RATIO,
+        Column(
+            "false_alarm_probability",
+            "real",
+            "How probable it is that signals without memory (idle times that do not depend on how long they last, or "
+            "samples that depend on the last one only) look so periodic, times what its share of the level takes: a "
+            "claim hands its level on to what is before, after and between its bursts, in equal shares. So the "
+            "probability of any segment where nothing has a memory is that of one claim, and all are to be compared "
+            "with the same level.",
+        ),
     ),
     partition="ended_on",
 )

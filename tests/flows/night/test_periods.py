@@ -76,19 +76,36 @@ def write_series(path: Path) -> Path:
     return path
 
 
+def write_several(path: Path) -> Path:
+    """Write a node's rates of a day: bursts each ten minutes, then each 35 and a half."""
+    rows = [f"{30 * k},0,{1e9 if k % (20 if k < 1200 else 71) in (5, 6) else 0}" for k in range(1, 2880)]
+    path.write_text("time_s,read_bytes_per_s,write_bytes_per_s\n" + "\n".join(rows) + "\n")
+    return path
+
+
 @pytest.fixture(scope="module")
-def found(
+def released(
     landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None
-) -> tuple[pl.DataFrame, dict[str, str]]:
-    """The rows of `periods` of a night with the small site's jobs, a series, and traces; the traces' ids by name."""
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str]]:
+    """The rows of `periods` and `period_segments` of a night with the small site's jobs, two series, and traces.
+
+    Last, the traces' ids by name.
+    """
     folder = tmp_path_factory.mktemp("periods")
     store = Store(folder / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     traces = land_traces(store)
-    list(land_paths(store, Settings(), [str(write_series(folder / "node7.csv"))], Told()))
+    series = [str(write_series(folder / "node7.csv")), str(write_several(folder / "node8.csv"))]
+    list(land_paths(store, Settings(), series, Told()))
     release = order.run_inline(store, Settings(), lambda *_: None)
     with opened(store, release) as connection:
-        return connection.sql("from periods").pl(), traces
+        return connection.sql("from periods").pl(), connection.sql("from period_segments").pl(), traces
+
+
+@pytest.fixture(scope="module")
+def found(released: tuple[pl.DataFrame, pl.DataFrame, dict[str, str]]) -> tuple[pl.DataFrame, dict[str, str]]:
+    """The rows of `periods`, and the traces' ids by name."""
+    return released[0], released[2]
 
 
 def default(rows: pl.DataFrame, subject_id: str, direction: str) -> dict[str, Any]:
@@ -170,6 +187,33 @@ def test_candidates_rebuild_the_cosine(found: tuple[pl.DataFrame, dict[str, str]
     assert row["candidates"][0] == row["frequency_hz"]
     assert len(row["candidates"]) == len(row["candidate_amplitudes_bytes_per_s"]) == len(row["candidate_phases_rad"])
     assert row["mean_bytes_per_s"] == pytest.approx(1e8)
+
+
+def test_what_is_periodic_has_segments_and_its_row_is_that_with_most_bytes(
+    released: tuple[pl.DataFrame, pl.DataFrame, dict[str, str]],
+) -> None:
+    rows, segments, traces = released
+    periodic = rows.filter(pl.col("method") == "controlled", pl.col("outcome") == "periodic")
+    main = segments.filter("is_main")
+    same = ["window_start_s", "window_end_s", "period_s", "period_error_s", "burst_width_s", "duty_ratio"]
+    key = ["subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "method"]
+    assert main.select(*key, *same).sort(key).equals(periodic.select(*key, *same).sort(key))
+    most = segments.group_by(key).agg(pl.col("segment_bytes").max(), pl.len(), pl.col("segment").max())
+    assert main.join(most, on=[*key, "segment_bytes"], how="semi", nulls_equal=True).height == main.height
+    assert most["len"].equals(most["segment"])
+    assert traces["bursts"] in main["subject_id"]
+
+
+def test_a_series_of_two_rhythms_has_two_segments(
+    released: tuple[pl.DataFrame, pl.DataFrame, dict[str, str]],
+) -> None:
+    own = released[1].filter(subject_id="node8", direction="write").sort("segment")
+    assert own["period_s"].to_list() == pytest.approx([600, 2130], rel=1e-3)
+    assert own["window_end_s"][0] <= own["window_start_s"][1] + 600
+    assert own["burst_width_s"].to_list() == [60, 60]
+    # a burst or two more or less where one rhythm follows the other
+    assert own["segment_bytes"].to_list() == pytest.approx([60 * 6e10, 24 * 6e10], rel=0.15)
+    assert own["segment_bytes"].sum() == pytest.approx(84 * 6e10, rel=0.02)
 
 
 def test_only_the_methods_that_are_set_are_published(tmp_path: Path) -> None:

@@ -220,6 +220,43 @@ def test_nothing_is_drawn_of_nothing(tmp_path: Path, cli: Cli) -> None:
     assert not (tmp_path / "period.png").exists()
 
 
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """A series of 20 s bursts, then slow large ones with fast small ones between them."""
+    place = np.arange(3000)
+    later = (place % 110 < 12) * 2e9 + (place % 9 < 2) * 1e8
+    rates = np.where(place < 1200, (place % 20 < 3) * 1e9, later)
+    path = tmp_path / "several.csv"
+    lines = (f"{at + 1},{rate}" for at, rate in zip(place.tolist(), rates.tolist(), strict=True))
+    path.write_text("time_s,write_bytes_per_s\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_several_periods_are_told_one_by_one(several: Path, cli: Cli) -> None:
+    code, out, _ = cli("period", several, "--json")
+    assert code == 0
+    (row,) = json.loads(out)
+    segments = row["segments"]
+    assert [each["segment"] for each in segments] == list(range(1, len(segments) + 1))
+    assert {round(each["period_s"]) for each in segments} == {20, 110, 9}
+    (main,) = (each for each in segments if each["is_main"])
+    assert {name: main[name] for name in main if name in row} == {name: row[name] for name in main if name in row}
+    assert main["segment_bytes"] == max(each["segment_bytes"] for each in segments)
+    assert (main["burst_width_s"], main["duty_ratio"]) == (12, pytest.approx(12 / 110, rel=1e-2))
+    assert "is_main" not in row
+    code, out, _ = cli("period", several)
+    assert code == 0
+    assert "Several periods, in order of time" in out
+    assert all(text in out for text in ("error_s", "burst_s", "duty"))
+
+
+def test_a_method_without_segments_and_a_single_period_show_none(several: Path, trace: Path, cli: Cli) -> None:
+    assert json.loads(cli("period", several, "--method", "dft", "--json")[1])[0]["segments"] == []
+    code, out, _ = cli("period", trace, "--direction", "write", "--window", "140:600")
+    assert code == 0
+    assert "Several periods" not in out
+
+
 def test_what_tells_of_no_bytes_is_refused(tmp_path: Path, cli: Cli) -> None:
     log = tmp_path / "jobs.sacct"
     log.write_text("JobID|User|JobName|Partition|NNodes|Start|End|State\n")

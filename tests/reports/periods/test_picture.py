@@ -23,7 +23,7 @@ from reports.periods.view import PeriodView, view_of
 from reports.texts import RATES, TIMES, duration_text, exact_duration_text, plain, shortened, unit_for
 from tests.budget import examples
 from transforms.periods import ftio
-from transforms.periods.answers import OUTCOMES, Candidates, Detections
+from transforms.periods.answers import OUTCOMES, Candidates, Detections, Segments
 from transforms.periods.even_signals import EvenSignals
 
 
@@ -236,6 +236,25 @@ def test_periodic_part_is_shaded_and_judged_alone() -> None:
     assert "periodic here" in labels(composed(view))
     assert view.spectrum.frequency_hz[np.argmax(view.spectrum.power_ratio)] == pytest.approx(0.05)
     assert view.autocorrelation.lag_s[view.autocorrelation.peaks[0]] == pytest.approx(20.0)
+
+
+def test_several_segments_have_a_bar_each(tmp_path: Path) -> None:
+    values = np.concatenate([square(800, 20, 3), square(1200, 110, 12)])
+    columns = [np.array(each) for each in ([0.0, 800.0, 820.0], [790.0, 2000.0, 1990.0], [0.05, 1 / 110, 1 / 9])]
+    rest = [np.ones(3) for _ in range(5)]
+    found = Segments(*columns, *rest, np.array([False, True, False]), np.array([0, 3]))
+    told = answer("periodic", 110.0, (800.0, 2000.0))
+    view = view_of(EvenSignals.of_one(values, 1.0), told, title="x", segments=found)
+    figure = composed(view)
+    assert [text for text in words(figure) if text in ("20 s", "110 s", "9 s")] == ["20 s", "110 s", "9 s"]
+    bars = [text.get_position() for text in figure.axes[0].texts]
+    assert bars[1][1] == bars[0][1] > bars[2][1]
+    assert bars[0][0] < 800 / 60 < bars[1][0]
+    draw(view, tmp_path / "a.png")
+    alone = view_of(EvenSignals.of_one(values, 1.0), told, title="x", segments=found.of_one(0))
+    assert len(composed(alone).axes[0].texts) == 3
+    one = Segments(*(each[:1] for each in (*columns, *rest)), np.array([True]), np.array([0, 1]))
+    assert not composed(view_of(EvenSignals.of_one(values, 1.0), told, title="x", segments=one)).axes[0].texts
 
 
 def test_late_clocks_are_told_from_the_start() -> None:

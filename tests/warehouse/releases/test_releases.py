@@ -303,6 +303,26 @@ def test_a_table_that_is_younger_than_the_release_gone_back_to_starts_anew(two: 
 
 
 @pytest.mark.slow
+def test_a_table_that_an_older_version_did_not_have_is_empty_until_its_days_are_made(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        known = [each for each in releases.published() if each.name != "period_segments"]
+        patch.setattr(publishing, "published", lambda: known)
+        old = {"periods": {8: "subject_id outcome \n old no_io"}}
+        first = publish(store, "first", {each.name: {} for each in known} | old)
+    assert "period_segments" not in first.snapshots
+    assert publishing.current(store) == first
+    days = {"periods": {9: "subject_id outcome \n new no_io"}, "period_segments": {9: "subject_id segment \n new 1"}}
+    second = publish(store, "second", days)
+    assert keys(store, first, "period_segments", "subject_id") == []
+    assert keys(store, second, "periods", "subject_id") == ["new", "old"]
+    assert keys(store, second, "period_segments", "subject_id") == ["new"]
+    third = publish(store, "third", {"period_segments": {8: "subject_id segment \n old 1"}})
+    assert keys(store, third, "period_segments", "subject_id") == ["new", "old"]
+
+
+@pytest.mark.slow
 def test_the_landings_of_a_release_are_those_of_its_line(two: Store) -> None:
     first, second = releases.history(two)
     assert releases.landings_in(two, first) == {"l1", "l2"}

@@ -1,0 +1,75 @@
+"""Bursts are as long as what is above the mean, or above halfway of the mean cycle, and are where these are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.budget import examples
+from tests.naive.periods import controlled_bursts as naive
+from transforms.periods.controlled_bursts import bursts
+from transforms.periods.even_signals import EvenSignals
+
+
+def square(count: int, period: float, width: float) -> np.ndarray:
+    found: np.ndarray = (np.arange(count) % period < width) * 1e9
+    return found
+
+
+def signals(*rates: np.ndarray) -> EvenSignals:
+    return EvenSignals(np.stack(rates), np.ones(len(rates)), np.zeros(len(rates)))
+
+
+def test_bursts_are_as_long_as_they_are() -> None:
+    widths = (1, 3, 7, 15)
+    found = bursts(signals(*(square(600, 30, width) for width in widths)), np.full(4, 1 / 30))
+    np.testing.assert_array_equal(found.width, widths)
+    for is_burst, width in zip(found.is_burst, widths, strict=True):
+        assert is_burst[square(600, 30, width) > 0].all()
+        # a part of a cycle more at each end, and one by rounding
+        assert is_burst.mean() <= (width + 3) / 30
+
+
+def test_a_burst_in_pieces_is_one_and_drift_lengthens_none() -> None:
+    pieces = square(900, 45, 2) + square(900, 45, 8) - square(900, 45, 4)
+    drifting = np.zeros(900)
+    for start in np.cumsum(45 + 6 * np.random.default_rng(0).standard_normal(16)).astype(int):
+        drifting[start : start + 6] = 1.0
+    found = bursts(signals(pieces, drifting), np.full(2, 1 / 45))
+    np.testing.assert_array_equal(found.width, [8, 6])
+    assert found.is_burst[1][drifting > 0].all()
+
+
+def test_noise_and_other_bursts_make_none_longer() -> None:
+    drawn = np.random.default_rng(1)
+    noisy = np.maximum(square(6000, 60, 9) + 1e9 * (drawn.standard_normal(6000) + 3), 0)
+    other = square(6000, 60, 9) + square(6000, 7, 2)
+    found = bursts(signals(noisy, other), np.full(2, 1 / 60))
+    np.testing.assert_allclose(found.width, 9, atol=2)
+    # the other rhythm's are left, most of them
+    assert (other > 0)[~found.is_burst[1]].mean() == pytest.approx(2 / 7, abs=0.05)
+
+
+def test_what_is_unknown_is_none_and_silence_has_none() -> None:
+    rates = square(600, 30, 5)
+    rates[100:200] = np.nan
+    short = np.concatenate([square(300, 30, 5), np.full(300, np.nan)])
+    found = bursts(signals(rates, short, np.zeros(600)), np.full(3, 1 / 30))
+    np.testing.assert_array_equal(found.width[:2], 5)
+    assert not found.is_burst[0, 100:200].any()
+    assert not found.is_burst[1, 300:].any()
+    assert not found.is_burst[2].any()
+
+
+def test_the_slow_twin_says_the_same() -> None:
+    generator, plain, folded = np.random.default_rng(2), 0, 0
+    for _ in range(examples(60)):
+        period, count = float(generator.uniform(8, 90)), int(generator.integers(400, 900))
+        rates = square(count, period, period * float(generator.uniform(0.1, 0.5)))
+        rates += 1e9 * float(generator.uniform(0, 1.5)) * generator.random(count)
+        found = bursts(signals(rates), np.array([1 / period])).width[0]
+        by_phases, by_profile = naive.width_of_phases(rates, period), naive.width_of_profile(rates, period)
+        assert min(abs(found - by_phases), abs(found - by_profile)) < 1e-6
+        plain, folded = plain + (abs(found - by_phases) < 1e-6), folded + (abs(found - by_profile) < 1e-6)
+    assert plain
+    assert folded

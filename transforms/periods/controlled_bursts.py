@@ -1,0 +1,131 @@
+"""When in its cycles a rhythm moves its bytes: its bursts, and how long they are.
+
+Where there is about one phase above the mean to a cycle, these are as long as bursts are. Else the signal is folded at
+its period, and a burst is where its profile is above halfway: so noise, or another rhythm, does not cut it into pieces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from transforms.arrays import Bools, Ints, Reals, offsets_of
+from transforms.periods import controlled_pauses
+from transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Phases
+from transforms.periods.even_signals import EvenSignals
+
+#: pauses in a burst are shorter than this share of a cycle
+_GAP_IN_CYCLE = 0.25
+#: phases are bursts if there are so many of them to each cycle
+_LEAST_OF_CYCLE, _MOST_OF_CYCLE = 0.8, 1.25
+#: parts of a signal whose phases are compared, and how well they agree if a rhythm keeps step
+_PARTS, _LEAST_AGREEMENT = 8, 0.9
+#: parts of a cycle whose means are its profile, and how many of them are low at least
+_MOST_BINS, _LOW_QUANTILE = 64, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """The bursts of n signals: how many samples they last (n), which samples may hold a part of one (n, samples)."""
+
+    width: Reals
+    is_burst: Bools
+
+
+def bursts(signals: EvenSignals, cycles_per_sample: Reals) -> Bursts:
+    """Return the bursts of signals that are periodic from their first sample to their last known one.
+
+    cycles_per_sample (n). A width is the median of phases, to a sample, or what is above halfway of a profile. Of what
+    keeps step, a burst is where its profile is high: so what else there is, however high, is none.
+    """
+    is_known = signals.is_known
+    rates = np.where(is_known, np.maximum(signals.bytes_per_s, 0.0), 0.0)
+    # units change nothing
+    rates /= np.maximum(rates.max(axis=1, initial=0.0, keepdims=True), np.finfo(np.float64).tiny)
+    known = np.maximum(is_known.sum(axis=1), 1)
+    lengths = signals.sample_count - is_known[:, ::-1].argmax(axis=1)
+    found = controlled_pauses.phases(rates, rates.sum(axis=1) / known, is_known).large(LEAST_PHASE_RATIO)
+    phases = controlled_pauses.merge(found, np.floor(_GAP_IN_CYCLE / cycles_per_sample).astype(np.int64))
+    width, is_burst = _medians(phases), _beside(_covered(phases, rates.shape))
+    ratio = phases.counts / np.maximum(lengths * cycles_per_sample, 1.0)
+    is_plain = (ratio >= _LEAST_OF_CYCLE) & (ratio <= _MOST_OF_CYCLE)
+    is_folded = ~is_plain | _keep_step(rates, is_known, cycles_per_sample, lengths)
+    at = np.flatnonzero(is_folded)
+    folded, is_burst[at] = _of_profiles(rates[at], is_known[at], cycles_per_sample[at])
+    width[at] = np.where(is_plain[at], width[at], folded)
+    return Bursts(width, is_burst & is_known)
+
+
+def _keep_step(rates: Reals, is_known: Bools, cycles_per_sample: Reals, lengths: Ints) -> Bools:
+    """Return whether signals have about one phase in all of their parts (n)."""
+    place = np.arange(rates.shape[1])
+    turns = place * cycles_per_sample[:, None]
+    mean = rates.sum(axis=1, keepdims=True) / np.maximum(is_known.sum(axis=1, keepdims=True), 1)
+    waves = (rates - mean) * is_known * np.exp(-2j * np.pi * (turns - np.floor(turns)))
+    part = np.minimum(place * _PARTS // np.maximum(lengths, 1)[:, None], _PARTS - 1)
+    cell = (part + _PARTS * np.arange(len(rates))[:, None]).ravel()
+    count = len(rates) * _PARTS
+    sums = np.bincount(cell, waves.real.ravel(), count) + 1j * np.bincount(cell, waves.imag.ravel(), count)
+    sums = sums.reshape(len(rates), _PARTS)
+    found: Bools = np.abs(sums.sum(axis=1)) >= _LEAST_AGREEMENT * np.abs(sums).sum(axis=1)
+    return found
+
+
+def _medians(phases: Phases) -> Reals:
+    """Return the median length of each signal's phases, in samples (n); NaN where there are none."""
+    length, owner, counts = (phases.last - phases.first).astype(np.float64), phases.owner, phases.counts
+    ordered = length[np.lexsort((length, owner))]
+    found = np.full(phases.signal_count, np.nan)
+    rows = np.flatnonzero(counts)
+    low, high = (phases.offsets[rows] + (counts[rows] - odd) // 2 for odd in (1, 0))
+    found[rows] = 0.5 * (ordered[low] + ordered[high])
+    return found
+
+
+def _covered(phases: Phases, shape: tuple[int, ...]) -> Bools:
+    """Return which samples are of phases (n, samples)."""
+    edges = np.zeros((shape[0], shape[1] + 1), dtype=np.int64)
+    edges[phases.owner, phases.first] += 1
+    edges[phases.owner, phases.last] -= 1
+    found: Bools = np.cumsum(edges[:, :-1], axis=1) > 0
+    return found
+
+
+def _of_profiles(rates: Reals, is_known: Bools, cycles_per_sample: Reals) -> tuple[Reals, Bools]:
+    """Return for how many samples profiles are above halfway (n), and which samples are there (n, samples)."""
+    count = len(rates)
+    bins = np.clip(np.floor(1.0 / np.maximum(cycles_per_sample, 1e-12)), 2, _MOST_BINS).astype(np.int64)
+    offsets = offsets_of(bins)
+    turns = np.arange(rates.shape[1]) * cycles_per_sample[:, None]
+    cell = np.minimum(((turns - np.floor(turns)) * bins[:, None]).astype(np.int64), bins[:, None] - 1)
+    cell += offsets[:-1, None]
+    size = np.bincount(cell[is_known], minlength=int(offsets[-1])).astype(np.float64)
+    total = np.bincount(cell[is_known], rates[is_known], int(offsets[-1]))
+    owner = np.repeat(np.arange(count), bins)
+    profile = total / np.maximum(size, 1.0)
+    high = np.full(count, -np.inf)
+    np.maximum.at(high, owner, profile)
+    ordered = profile[np.lexsort((profile, owner))]
+    low = ordered[offsets[:-1] + np.floor(_LOW_QUANTILE * bins).astype(np.int64)] if count else np.zeros(0)
+    is_high = profile > 0.5 * (low + high)[owner]
+    width = np.bincount(owner, is_high, count) / (bins * cycles_per_sample)
+    return width, (_with_neighbours(is_high, bins, offsets) > 0)[cell]
+
+
+def _with_neighbours(values: Bools, bins: Ints, offsets: Ints) -> Reals:
+    """Return sums of each part of a cycle and the ones beside it."""
+    owner = np.repeat(np.arange(len(bins)), bins)
+    place = np.arange(len(values)) - offsets[:-1][owner]
+    before, after = (offsets[:-1][owner] + (place + by) % bins[owner] for by in (-1, 1))
+    counts = values.astype(np.float64)
+    found: Reals = counts + counts[before] + counts[after]
+    return found
+
+
+def _beside(is_burst: Bools) -> Bools:
+    """Return the same with a sample more at each end, for that holds a part of it."""
+    found = is_burst.copy()
+    found[:, 1:] |= is_burst[:, :-1]
+    found[:, :-1] |= is_burst[:, 1:]
+    return found
