@@ -21,6 +21,8 @@ _GAP_IN_CYCLE = 0.25
 _LEAST_OF_CYCLE, _MOST_OF_CYCLE = 0.8, 1.25
 #: parts of a signal whose phases are compared, and how well they agree if a rhythm keeps step
 _PARTS, _LEAST_AGREEMENT = 8, 0.9
+#: blocks of samples that belong to one part
+_BLOCKS = 128
 #: parts of a cycle whose means are its profile, and how many of them are low at least
 _MOST_BINS, _LOW_QUANTILE = 64, 0.25
 
@@ -59,16 +61,21 @@ def bursts(signals: EvenSignals, cycles_per_sample: Reals) -> Bursts:
 
 def _keep_step(rates: Reals, is_known: Bools, cycles_per_sample: Reals, lengths: Ints) -> Bools:
     """Return whether signals have about one phase in all of their parts (n)."""
-    place = np.arange(rates.shape[1])
-    turns = place * cycles_per_sample[:, None]
+    count, size = rates.shape
+    width = max(-(-size // _BLOCKS), 1)
+    blocks = -(-size // width)
+    about = np.zeros((count, blocks * width))
     mean = rates.sum(axis=1, keepdims=True) / np.maximum(is_known.sum(axis=1, keepdims=True), 1)
-    waves = (rates - mean) * is_known * np.exp(-2j * np.pi * (turns - np.floor(turns)))
-    part = np.minimum(place * _PARTS // np.maximum(lengths, 1)[:, None], _PARTS - 1)
-    cell = (part + _PARTS * np.arange(len(rates))[:, None]).ravel()
-    count = len(rates) * _PARTS
-    sums = np.bincount(cell, waves.real.ravel(), count) + 1j * np.bincount(cell, waves.imag.ravel(), count)
-    sums = sums.reshape(len(rates), _PARTS)
-    found: Bools = np.abs(sums.sum(axis=1)) >= _LEAST_AGREEMENT * np.abs(sums).sum(axis=1)
+    np.subtract(rates, mean, out=about[:, :size], where=is_known)
+    # a wave among samples of a block is that of the first one, turned: so there are few waves
+    steps = np.exp(-2j * np.pi * np.arange(width) * cycles_per_sample[:, None])
+    places = np.arange(blocks) * width
+    turns = places * cycles_per_sample[:, None]
+    sums = np.matmul(about.reshape(count, blocks, width), np.stack([steps.real, steps.imag], axis=-1))
+    waves = (sums[..., 0] + 1j * sums[..., 1]) * np.exp(-2j * np.pi * (turns - np.floor(turns)))
+    part = np.minimum(places * _PARTS // np.maximum(lengths, 1)[:, None], _PARTS - 1)
+    of_parts = np.stack([(waves * (part == each)).sum(axis=1) for each in range(_PARTS)])
+    found: Bools = np.abs(of_parts.sum(axis=0)) >= _LEAST_AGREEMENT * np.abs(of_parts).sum(axis=0)
     return found
 
 

@@ -154,9 +154,12 @@ def _judged(
 ) -> tuple[_Pieces, Ragged, Detections]:
     """Return the pieces that are periodic, their samples, and what was found."""
     parts, places = [], []
-    for level in np.unique(pieces.level):
-        own = np.flatnonzero(pieces.level == level)
-        of_level = replace(params, false_alarm_probability=float(level))
+    # what is left within a rhythm is judged as a whole: its time is known
+    is_within = np.isfinite(pieces.outer_hz)
+    for level, within in np.unique(np.stack([pieces.level, is_within], axis=1), axis=0).tolist():
+        own = np.flatnonzero((pieces.level == level) & (is_within == within))
+        levels = 0 if within else params.window_levels
+        of_level = replace(params, false_alarm_probability=level, window_levels=levels)
         for place, group in by_length(
             _taken(values, own), pieces.sampling_hz[own], pieces.started_s[own], _PADDING_RATIO
         ):
@@ -179,7 +182,8 @@ def _taken(pieces: Ragged, at: Ints) -> Ragged:
 
 def _sums(pieces: Ragged) -> Reals:
     """Return the sum of each piece's known samples."""
-    return np.bincount(pieces.owner, np.nan_to_num(pieces.values), len(pieces.counts)).astype(np.float64, copy=False)
+    known = np.where(np.isfinite(pieces.values), pieces.values, 0.0)
+    return np.bincount(pieces.owner, known, len(pieces.counts)).astype(np.float64, copy=False)
 
 
 # ---- all of them

@@ -31,9 +31,9 @@ def segments(values: np.ndarray, hz: float, started_s: float, params: Controlled
     todo = [(values, started_s, params.false_alarm_probability, float("nan"), 0)]
     while todo:
         piece, begun_s, level, outer_hz, depth = todo.pop(0)
-        claim = controlled.detect(
-            EvenSignals.of_one(piece, hz, begun_s), replace(params, false_alarm_probability=level)
-        )
+        levels = 0 if outer_hz == outer_hz else params.window_levels
+        own_params = replace(params, false_alarm_probability=level, window_levels=levels)
+        claim = controlled.detect(EvenSignals.of_one(piece, hz, begun_s), own_params)
         if not claim.is_periodic[0] or (depth and not _is_own(claim, piece, values, hz, outer_hz)):
             continue
         first = round(float(claim.window_start_s[0] - begun_s) * hz)
