@@ -94,7 +94,9 @@ def blocks(results: Results) -> Iterator[Block]:
         "the traces in which a period was found; found: their share. The groups are those of Figures 8a, 8b (without "
         "the point without delays) and 8c (above 0, up to 0.5); cut: sigma = 0 again, but a trace is seen from any "
         "time within its first period to any time within its last. The paper's traces have 20 whole periods, so that "
-        "one of the transform's frequencies is just the true one."
+        "one of the transform's frequencies is just the true one. Before it was changed for few cycles, jitter and "
+        "noise, `controlled` found 70 % of the delayed traces, at a mean error of 4 % and a median of 1.2 %; its false "
+        "alarms in white noise, red noise and bursts were 0.3, 0.1 and 1 % (100 traces, 1,000 signals, seed 0)."
     )
     yield "## What the paper states"
     rows = [(words, stated, *map(percent, found)) for words, stated, found in statements(results)]
