@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ import polars as pl
 from flows.arrays import list_column
 from flows.settings import PeriodSettings
 from flows.steps import subjects
+from flows.steps.node_periods import node_rows
 from flows.steps.pieces import Given
 from flows.steps.run import Work, built, landed_of_traces, undated
 from flows.steps.subjects import KEYS, Subjects
@@ -20,7 +22,7 @@ from transforms.periods import finding, windows
 from transforms.periods.finding import PeriodParams, Periods
 from transforms.throughput.requests import Steps, step_function
 from warehouse.contracts import frames
-from warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
+from warehouse.contracts.periods import NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
@@ -39,19 +41,18 @@ _REQUESTS_AT_A_TIME = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of `periods` and of `period_segments`."""
+    """Rows of `periods`, of `period_segments`, and of `node_periods`."""
 
     periods: pl.DataFrame
     segments: pl.DataFrame
+    nodes: pl.DataFrame = field(default_factory=partial(frames.empty, NODE_PERIODS))
 
     @classmethod
     def joined(cls, parts: Iterable[Rows]) -> Rows:
         """Return all rows of several."""
-        found = list(parts)
-        return cls(
-            pl.concat([frames.empty(PERIODS), *(each.periods for each in found)]),
-            pl.concat([frames.empty(PERIOD_SEGMENTS), *(each.segments for each in found)]),
-        )
+        found = [cls(frames.empty(PERIODS), frames.empty(PERIOD_SEGMENTS)), *parts]
+        names = [column.name for column in fields(cls)]
+        return cls(*(pl.concat([getattr(each, name) for each in found]) for name in names))
 
 
 def find(given: Given) -> int:
@@ -71,10 +72,11 @@ def find(given: Given) -> int:
         pieces += _of_traces(given, params)
     if given.days == (None,):
         applications, kept = subjects.of_applications(given, PERIODS)
-        pieces += [Rows(kept, _segments_of(given, kept)), rows_of(applications, params)]
+        pieces += [Rows(kept, _segments_of(given, kept), _kept_nodes(given, kept)), rows_of(applications, params)]
     found = Rows.joined(pieces)
     given.write_days(found.periods, PERIODS)
     given.write_days(found.segments, PERIOD_SEGMENTS)
+    given.write_days(found.nodes, NODE_PERIODS)
     return found.periods.height
 
 
@@ -139,7 +141,8 @@ def _of_traces(given: Given, params: PeriodParams) -> Iterator[Rows]:
         )
         wanted = set(trace_ids)
         requests = [given.root / part.path for landing, part in parts if landing.trace_id in wanted]
-        yield rows_of(found, params, step_function(subjects.traced_requests(found.keys, own, requests)))
+        rows = rows_of(found, params, step_function(subjects.traced_requests(found.keys, own, requests)))
+        yield replace(rows, nodes=node_rows(found, rows.periods, own, requests, params))
 
 
 def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iterator[pl.Series]:
@@ -157,6 +160,14 @@ def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iter
 
 
 # ---- rows
+
+
+def _kept_nodes(given: Given, kept: pl.DataFrame) -> pl.DataFrame:
+    """Return the nodes that the release before has of traced runs whose rows of `periods` stay as they are."""
+    files = given.released(NODE_PERIODS)
+    found = frames.widened(pl.read_parquet(files), NODE_PERIODS) if files else frames.empty(NODE_PERIODS)
+    runs = kept.filter(subject_kind="trace").select(pl.col("subject_id").alias("trace_id"), "direction")
+    return found.join(runs, on=["trace_id", "direction"], how="semi", maintain_order="left")
 
 
 def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -> Rows:
@@ -278,7 +289,7 @@ def segments_from(keys: pl.DataFrame, answer: Periods) -> pl.DataFrame:
 WORK = Work(
     "periods",
     find,
-    reads=(built(*subjects.JUDGED), undated(PERIODS, PERIOD_SEGMENTS), landed_of_traces(TRACE_REQUESTS)),
-    writes=(PERIODS, PERIOD_SEGMENTS),
+    reads=(built(*subjects.JUDGED), undated(PERIODS, PERIOD_SEGMENTS, NODE_PERIODS), landed_of_traces(TRACE_REQUESTS)),
+    writes=(PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
     daily=lambda plan: plan.judged_days,
 )

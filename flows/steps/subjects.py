@@ -165,20 +165,49 @@ def traced_requests(
     keys: of the subjects, as `traced_subjects` gives them. signals: their rows of `trace_signals`. requests: files of
     `trace_requests`. with_empty: with requests of zero bytes, too, which take their time.
     """
+    rows = _moved(keys, signals, requests, [], with_empty=with_empty)
+    began_s, ceased_s, volume_bytes = (floats(rows[name]) for name in ("began_s", "ceased_s", "request_bytes"))
+    owner = rows["subject"].cast(pl.Int64).to_numpy()
+    return Requests(began_s, ceased_s, volume_bytes, owner, keys.height)
+
+
+def traced_nodes(keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[Path]) -> tuple[pl.DataFrame, Requests]:
+    """Return the nodes on which the requests of traced runs were made, and what each of them moved.
+
+    keys, signals, requests: as of `traced_requests`. A row for each node: the columns of keys, `subject`, the row
+    there, `node`, `node_count` of that subject, and `number`, by which the requests know it. Of runs of which
+    any request does not say where it was made there are none.
+    """
+    hosted = [
+        path for path in requests if pl.scan_parquet(path).select(pl.col("host").is_not_null().any()).collect().item()
+    ]
+    rows = _moved(keys, signals, hosted, ["host"])
+    whole = rows.filter(pl.col("host").is_not_null().all().over("subject"))
+    found = whole.select("subject", pl.col("host").alias("node")).unique().sort("subject", "node")
+    numbered = found.with_row_index("number").with_columns(node_count=pl.len().over("subject"))
+    named = keys.with_row_index("subject").filter(pl.col("untold").is_null())
+    nodes = numbered.join(named, on="subject", how="inner", maintain_order="left")
+    placed = whole.join(numbered, left_on=["subject", "host"], right_on=["subject", "node"], how="left")
+    began_s, ceased_s, volume_bytes = (floats(placed[name]) for name in ("began_s", "ceased_s", "request_bytes"))
+    return nodes, Requests(began_s, ceased_s, volume_bytes, placed["number"].cast(pl.Int64).to_numpy(), numbered.height)
+
+
+def _moved(
+    keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[Path], more: list[str], *, with_empty: bool = False
+) -> pl.DataFrame:
+    """Return the rows of `traced_requests`, with more of the requests' columns; bins have none of these."""
     subjects = keys.select(pl.col("subject_id").alias("trace_id"), "direction").with_row_index("subject")
     told = signals.filter("is_counted").join(subjects, on=["trace_id", "direction"], how="inner")
     columns = ["subject", "began_s", "ceased_s", "request_bytes"]
-    pieces = [_bins(told.filter(pl.col("basis") == "heatmap")).select(columns)]
+    bins = _bins(told.filter(pl.col("basis") == "heatmap")).select(columns)
+    pieces = [bins.with_columns(pl.lit(None, pl.String).alias(name) for name in more)]
     of_requests = told.filter(pl.col("basis") == "requests").select(*_SIGNAL, "subject")
     for path in requests if of_requests.height else ():
-        rows = pl.read_parquet(path, columns=[*_SIGNAL, "request_bytes", "began_s", "ceased_s", "is_nested"])
+        rows = pl.read_parquet(path, columns=[*_SIGNAL, "request_bytes", "began_s", "ceased_s", "is_nested", *more])
         is_wanted = pl.col("request_bytes") >= 0 if with_empty else pl.col("request_bytes") > 0
         moved = rows.filter(~pl.col("is_nested"), is_wanted)
-        pieces.append(moved.join(of_requests, on=_SIGNAL, how="inner").select(columns))
-    rows = pl.concat(pieces)
-    began_s, ceased_s, volume_bytes = (floats(rows[name]) for name in columns[1:])
-    owner = rows["subject"].cast(pl.Int64).to_numpy()
-    return Requests(began_s, ceased_s, volume_bytes, owner, keys.height)
+        pieces.append(moved.join(of_requests, on=_SIGNAL, how="inner").select(*columns, *more))
+    return pl.concat(pieces)
 
 
 def _bins(signals: pl.DataFrame) -> pl.DataFrame:

@@ -199,3 +199,53 @@ PERIOD_SEGMENTS = Table(
     ),
     partition="ended_on",
 )
+
+NODE_PERIODS = Table(
+    name="node_periods",
+    layer="transforms",
+    grain="one row per traced run of several nodes whose requests say where they were made, direction and node",
+    key=("trace_id", "direction", "node"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.TRACE_ID,
+        c.DIRECTION,
+        Column("node", "text", "The node on which the processes ran, as the trace calls it."),
+        Column(
+            "outcome",
+            "text",
+            "Whether the node by itself has a period, and if not, why; as of `periods`, whose method is controlled.",
+            choices=("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps"),
+        ),
+        Column("node_bytes", "real", "Bytes that the node moved."),
+        c.WINDOW_START_S,
+        c.WINDOW_END_S,
+        c.SAMPLING_HZ,
+        c.FREQUENCY_HZ.optional(),
+        c.PERIOD_S.optional(),
+        _PERIOD_ERROR_S,
+        c.CONFIDENCE.optional(),
+        Column(
+            "false_alarm_probability",
+            "real",
+            "How probable it is that signals without memory (idle times that do not depend on how long they last, or "
+            "samples that depend on the last one only) look so periodic, times the nodes of the run: one level holds "
+            "for all of them together.",
+            nullable=True,
+        ),
+        Column(
+            "delay_s",
+            "real",
+            "By how much the node's bursts are later than the run's, at the run's own period (of `periods`, method "
+            "controlled) and within its window: between minus and plus half of it. NULL where the run has none.",
+            nullable=True,
+        ),
+        Column(
+            "concentration_ratio",
+            "real",
+            "How well the node's bytes keep to one time of the run's cycle: 0, they come at any time; 1, all at one. "
+            "Where it is low the delay says little.",
+            nullable=True,
+        ),
+    ),
+    partition="ended_on",
+)

@@ -20,6 +20,7 @@ from warehouse.store.store import Store
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 
 PERIOD_S, BURST_S, COUNT = 20.0, 0.3, 30
+TIMES = ("began_s", "ceased_s")
 WRITE = {"module": "POSIX", "direction": "write"}
 
 
@@ -51,6 +52,21 @@ def land_traces(store: Store) -> dict[str, str]:
                 tracer="recorder",
                 modules={"POSIX": {}, "STDIO": {}},
                 requests=[burst | (WRITE if k % 2 else text) for k, burst in enumerate(bursts())],
+                **known,
+            ),
+        ),
+        # Three nodes write 2 s after one another.
+        "nodes": land(
+            store,
+            "nodes",
+            trace(
+                tracer="recorder",
+                modules={"POSIX": {}},
+                requests=[
+                    burst | WRITE | {"host": name} | {key: burst[key] + late for key in TIMES}
+                    for name, late in (("n1", 0.0), ("n2", 2.0), ("n3", 4.0))
+                    for burst in bursts()
+                ],
                 **known,
             ),
         ),
@@ -86,11 +102,8 @@ def write_several(path: Path) -> Path:
 @pytest.fixture(scope="module")
 def released(
     landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None
-) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, str]]:
-    """The rows of `periods` and `period_segments` of a night with the small site's jobs, two series, and traces.
-
-    Last, the traces' ids by name.
-    """
+) -> tuple[dict[str, pl.DataFrame], dict[str, str]]:
+    """The tables of periods of a night with the small site's jobs, two series, and traces; the traces' ids by name."""
     folder = tmp_path_factory.mktemp("periods")
     store = Store(folder / "warehouse")
     shutil.copytree(landed_site.root, store.root)
@@ -99,13 +112,14 @@ def released(
     list(land_paths(store, Settings(), series, Told()))
     release = order.run_inline(store, Settings(), lambda *_: None)
     with opened(store, release) as connection:
-        return connection.sql("from periods").pl(), connection.sql("from period_segments").pl(), traces
+        tables = ("periods", "period_segments", "node_periods")
+        return {name: connection.sql(f"from {name}").pl() for name in tables}, traces
 
 
 @pytest.fixture(scope="module")
-def found(released: tuple[pl.DataFrame, pl.DataFrame, dict[str, str]]) -> tuple[pl.DataFrame, dict[str, str]]:
+def found(released: tuple[dict[str, pl.DataFrame], dict[str, str]]) -> tuple[pl.DataFrame, dict[str, str]]:
     """The rows of `periods`, and the traces' ids by name."""
-    return released[0], released[2]
+    return released[0]["periods"], released[1]
 
 
 def default(rows: pl.DataFrame, subject_id: str, direction: str) -> dict[str, Any]:
@@ -190,9 +204,10 @@ def test_candidates_rebuild_the_cosine(found: tuple[pl.DataFrame, dict[str, str]
 
 
 def test_what_is_periodic_has_segments_and_its_row_is_that_with_most_bytes(
-    released: tuple[pl.DataFrame, pl.DataFrame, dict[str, str]],
+    released: tuple[dict[str, pl.DataFrame], dict[str, str]],
 ) -> None:
-    rows, segments, traces = released
+    tables, traces = released
+    rows, segments = tables["periods"], tables["period_segments"]
     periodic = rows.filter(pl.col("method") == "controlled", pl.col("outcome") == "periodic")
     main = segments.filter("is_main")
     same = ["window_start_s", "window_end_s", "period_s", "period_error_s", "burst_width_s", "duty_ratio"]
@@ -205,15 +220,29 @@ def test_what_is_periodic_has_segments_and_its_row_is_that_with_most_bytes(
 
 
 def test_a_series_of_two_rhythms_has_two_segments(
-    released: tuple[pl.DataFrame, pl.DataFrame, dict[str, str]],
+    released: tuple[dict[str, pl.DataFrame], dict[str, str]],
 ) -> None:
-    own = released[1].filter(subject_id="node8", direction="write").sort("segment")
+    own = released[0]["period_segments"].filter(subject_id="node8", direction="write").sort("segment")
     assert own["period_s"].to_list() == pytest.approx([600, 2130], rel=1e-3)
     assert own["window_end_s"][0] <= own["window_start_s"][1] + 600
     assert own["burst_width_s"].to_list() == [60, 60]
     # a burst or two more or less where one rhythm follows the other
     assert own["segment_bytes"].to_list() == pytest.approx([60 * 6e10, 24 * 6e10], rel=0.15)
     assert own["segment_bytes"].sum() == pytest.approx(84 * 6e10, rel=0.02)
+
+
+def test_nodes_have_their_periods_and_are_as_late_as_they_are(
+    released: tuple[dict[str, pl.DataFrame], dict[str, str]],
+) -> None:
+    nodes, traces = released[0]["node_periods"].sort("node"), released[1]
+    assert set(nodes["trace_id"]) == {traces["nodes"]}
+    own = nodes.filter(direction="write")
+    assert own["node"].to_list() == ["n1", "n2", "n3"]
+    assert own["period_s"].to_list() == pytest.approx([PERIOD_S] * 3, rel=1e-3)
+    assert own["node_bytes"].to_list() == pytest.approx([6e6 * COUNT] * 3)
+    assert own["delay_s"].to_list() == pytest.approx([-2, 0, 2], abs=0.05)
+    assert (own["concentration_ratio"] > 0.9).all()
+    assert (own["false_alarm_probability"] < 1e-6).all()
 
 
 def test_only_the_methods_that_are_set_are_published(tmp_path: Path) -> None:

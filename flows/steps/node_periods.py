@@ -1,0 +1,105 @@
+"""Periods of each node of traced runs, and by how much a node's bursts are late against the run's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from flows.arrays import floats
+from flows.steps.subjects import Subjects, traced_nodes
+from transforms.arrays import Ints, Ragged, Reals, offsets_of
+from transforms.periods.answers import Detections, gathered
+from transforms.periods.controlled import ControlledParams
+from transforms.periods.finding import PeriodParams, detect
+from transforms.periods.node_phases import node_phases
+from transforms.throughput import even_values
+from transforms.throughput.requests import Requests
+from warehouse.contracts import frames
+from warehouse.contracts.periods import NODE_PERIODS
+
+#: samples that are worked on at a time
+_SAMPLES_AT_A_TIME = 1 << 23
+
+
+def node_rows(
+    found: Subjects, periods: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[Path], params: PeriodParams
+) -> pl.DataFrame:
+    """Return rows of `node_periods`: of runs of several nodes whose requests say on which they were made.
+
+    Without the method controlled there are none.
+
+    found, periods: the runs, and their rows of `periods`. signals, requests: as of `traced_requests`.
+    """
+    if "controlled" not in params.methods:
+        return frames.empty(NODE_PERIODS)
+    nodes, moved = traced_nodes(found.keys, signals, requests)
+    several = nodes.filter(pl.col("node_count") > 1)
+    if several.is_empty():
+        return frames.empty(NODE_PERIODS)
+    default = periods.filter(method="controlled").select(
+        "subject_id", "direction", "frequency_hz", "window_start_s", "window_end_s"
+    )
+    told = several.join(default, on=["subject_id", "direction"], how="left", maintain_order="left")
+    counts = np.diff(found.samples.offsets)[told["subject"].to_numpy()]
+    part = pl.Series("part", np.cumsum(counts) // _SAMPLES_AT_A_TIME)
+    # all nodes of a run are in one part
+    pieces = told.with_columns(part).with_columns(pl.col("part").min().over("subject"))
+    rows = [_rows(own, found, moved, params) for _, own in pieces.group_by("part", maintain_order=True)]
+    return pl.concat(rows).sort(NODE_PERIODS.key)
+
+
+def _rows(nodes: pl.DataFrame, found: Subjects, moved: Requests, params: PeriodParams) -> pl.DataFrame:
+    """Return the rows of the nodes of some runs."""
+    subject = nodes["subject"].cast(pl.Int64).to_numpy()
+    samples, hz = _samples(nodes, found, moved, subject), found.sampling_hz[subject]
+    shares = nodes["node_count"].to_numpy().astype(np.float64)
+    answers = _judged(samples, hz, shares, params)
+    _, first, run = np.unique(subject, return_index=True, return_inverse=True)
+    window = np.stack([floats(nodes[name])[first] for name in ("window_start_s", "window_end_s")], axis=1)
+    phases = node_phases(samples, hz, run.astype(np.int64), floats(nodes["frequency_hz"])[first], window)
+    columns = pl.DataFrame(
+        {
+            "outcome": pl.Series(answers.outcome.tolist(), dtype=pl.String),
+            "node_bytes": np.bincount(samples.owner, samples.values, nodes.height) / hz,
+            "window_start_s": answers.window_start_s,
+            "window_end_s": answers.window_end_s,
+            "sampling_hz": hz,
+            "frequency_hz": answers.frequency_hz,
+            "period_s": answers.period_s,
+            "period_error_s": answers.told.period_error_s,
+            "confidence": answers.confidence,
+            "false_alarm_probability": np.minimum(answers.false_alarm_probability * shares, 1.0),
+            "delay_s": phases.delay_s,
+            "concentration_ratio": phases.concentration,
+        }
+    ).with_columns(pl.col(pl.Float64).fill_nan(None))
+    keys = nodes.select("ended_on", pl.col("subject_id").alias("trace_id"), "direction", "node")
+    return pl.concat([keys, columns], how="horizontal").select(NODE_PERIODS.column_names)
+
+
+def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Ints) -> Ragged:
+    """Return what nodes moved in each step of their runs' signals, in bytes per second."""
+    number = np.full(moved.subject_count, -1, dtype=np.int64)
+    number[nodes["number"].to_numpy()] = np.arange(nodes.height)
+    own = replace(moved, subject=number[moved.subject], subject_count=nodes.height)
+    counts = np.diff(found.samples.offsets)[subject]
+    bins = even_values.binned(own, even_values.Grid(np.zeros(nodes.height), 1.0 / found.sampling_hz[subject], counts))
+    return Ragged(bins.bytes_per_s, bins.grid.offsets)
+
+
+def _judged(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodParams) -> Detections:
+    """Return what is found in nodes' signals as a whole, each with its share of the level."""
+    own = params.controlled or ControlledParams()
+    parts, places = [], []
+    for share in np.unique(shares):
+        at = np.flatnonzero(shares == share)
+        level = replace(own, false_alarm_probability=own.false_alarm_probability / share, window_levels=0)
+        of_level = replace(params, methods=("controlled",), controlled=level)
+        signals = Ragged(samples.values[samples.places_in(at)], offsets_of(samples.counts[at]))
+        parts.append(detect(signals, sampling_hz[at], np.zeros(len(at)), of_level)["controlled"][0])
+        places.append(at)
+    return gathered(parts, places)
