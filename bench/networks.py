@@ -59,8 +59,7 @@ def page_of_log(log: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
             write_page(view, scratch / "log.html")
 
         def scan() -> None:
-            for path in trace.landed["trace_requests"]:
-                pl.read_parquet(path)
+            pl.collect_all(trace.landed["trace_requests"])
 
         taken, peers, landed = (_median_s(work, rounds) for work in (page, read, scan))
     limit_s = _MOST_TIMES * peers + _AND_S

@@ -13,6 +13,7 @@ from warehouse.sources.files.opening import unreadable
 from warehouse.sources.protocol import Reading, Source, owner
 from warehouse.store import landing
 from warehouse.store.landing import Landed
+from warehouse.store.lots import Lot
 from warehouse.store.store import Store
 
 
@@ -72,28 +73,55 @@ def land_paths(
     format_name: str | None = None,
     replace: bool = False,
 ) -> Iterator[Arrival]:
-    """Land files, what lies within folders in the order of the names, and database URLs."""
+    """Land files, what lies within folders in the order of the names, and database URLs.
+
+    Small traces are landed many at a time: what became of them is told together.
+    """
+    lot = Lot(store)
     for path in _expanded(paths):
-        if isinstance(path, Arrival):
-            yield path
+        if not replace and isinstance(path, Path) and _taken(lot, path, settings, told, format_name):
+            yield from _landed(lot) if lot.is_full else ()
             continue
-        name = str(path) if isinstance(path, Path) else _without_secret(path)
-        try:
-            if isinstance(path, Path):
-                landed = landing.land(
-                    store,
-                    path,
-                    lambda source: reading_of(source, settings, told),
-                    columns=settings.polls.columns,
-                    format_name=format_name,
-                    replace=replace,
-                )
-            else:
-                landed = _land_database(store, settings, path, told)
-        except InputRefused as refusal:
-            yield Arrival(name, None, refusal)
+        # what comes later is landed later, too
+        yield from _landed(lot)
+        yield path if isinstance(path, Arrival) else _land(store, settings, path, told, format_name, is_anew=replace)
+    yield from _landed(lot)
+
+
+def _taken(lot: Lot, path: Path, settings: Settings, told: Told, format_name: str | None) -> bool:
+    return lot.add(
+        path,
+        lambda source: reading_of(source, settings, told),
+        columns=settings.polls.columns,
+        format_name=format_name,
+    )
+
+
+def _landed(lot: Lot) -> Iterator[Arrival]:
+    """Land what is in a lot, and yield what became of each input."""
+    for outcome in lot.land():
+        yield Arrival(str(outcome.path), None if outcome.refusal else outcome.landed, outcome.refusal)
+
+
+def _land(
+    store: Store, settings: Settings, path: Path | str, told: Told, format_name: str | None, *, is_anew: bool
+) -> Arrival:
+    name = str(path) if isinstance(path, Path) else _without_secret(path)
+    try:
+        if isinstance(path, Path):
+            landed = landing.land(
+                store,
+                path,
+                lambda source: reading_of(source, settings, told),
+                columns=settings.polls.columns,
+                format_name=format_name,
+                replace=is_anew,
+            )
         else:
-            yield Arrival(name, landed, None)
+            landed = _land_database(store, settings, path, told)
+    except InputRefused as refusal:
+        return Arrival(name, None, refusal)
+    return Arrival(name, landed, None)
 
 
 def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:

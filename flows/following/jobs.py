@@ -74,8 +74,9 @@ class Landings:
         # Two changes within one tick of the file system's clock show as one.
         is_settled = time.time_ns() - changed_ns > _SETTLED_S * 1e9
         names = {path.name for path in self._store.landed.iterdir()} - self._names
-        found = [lot for name in names if (lot := landing.find(self._store, name)) is not None]
-        self._names |= {lot.landing_id for lot in found}
+        lots = {name: lots for name in names if (lots := landing.in_folder(self._store, name))}
+        found = [lot for each in lots.values() for lot in each]
+        self._names |= lots.keys()
         self._changed_ns = changed_ns if is_settled else None
         return self._latest(sorted(found, key=lambda lot: (lot.generation, lot.sequence, lot.landing_id)))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, count, pairwise
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -36,11 +35,11 @@ _REMEMBERED_SCHEMA = {
 class EventNetwork:
     """What a trace of request events tells of its network.
 
-    events: files of `request_events`, read three times, some rows at a time. process_count: of the run, if it is
+    events: rows of `request_events`, read three times, some rows at a time. process_count: of the run, if it is
     known; else the ranks that are seen.
     """
 
-    def __init__(self, events: Sequence[Path], params: NetworkParams, process_count: int | None) -> None:
+    def __init__(self, events: Sequence[pl.LazyFrame], params: NetworkParams, process_count: int | None) -> None:
         self._events, self._params = events, params
         self.layers = self._told().sort("layer_number")
         self.numbers: list[int] = self.layers["layer_number"].to_list()
@@ -54,7 +53,7 @@ class EventNetwork:
         self._remembered = pl.DataFrame(schema=_REMEMBERED_SCHEMA)
 
     def _lazy(self) -> pl.LazyFrame:
-        return pl.scan_parquet(list(self._events))
+        return pl.concat(self._events)
 
     def _told(self) -> pl.DataFrame:
         """Return of each layer its number, name, highest rank and time."""

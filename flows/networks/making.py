@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -80,9 +79,9 @@ class Made:
 
 
 def network_of_trace(
-    landed: Mapping[str, Sequence[Path]], asked: Asked, params: NetworkParams, process_count: int | None
+    landed: Mapping[str, Sequence[pl.LazyFrame]], asked: Asked, params: NetworkParams, process_count: int | None
 ) -> Made:
-    """Make the network of a traced run from its landed files, by table.
+    """Make the network of a traced run from its landed rows, by table.
 
     landed: those of `request_events`, if the trace has any; else of `trace_requests`, `trace_files`, `trace_records`.
 
@@ -95,7 +94,7 @@ def network_of_trace(
         pl.concat(
             [
                 frames.empty(table).select(columns),
-                *(pl.read_parquet(path, columns=columns) for path in landed[table.name]),
+                *pl.collect_all(found.select(columns) for found in landed[table.name]),
             ]
         )
         for table, columns in ((TRACE_FILES, _OF_FILES), (TRACE_RECORDS, _OF_RECORDS))
@@ -104,7 +103,7 @@ def network_of_trace(
 
 
 def network_of(
-    requests: Sequence[Path],
+    requests: Sequence[pl.LazyFrame],
     files: pl.DataFrame,
     records: pl.DataFrame,
     asked: Asked,
@@ -113,7 +112,7 @@ def network_of(
 ) -> Made:
     """Make the network of a traced run.
 
-    requests: files of `trace_requests`, read twice, some rows at a time; files, records: rows of `trace_files` and
+    requests: rows of `trace_requests`, read twice, some rows at a time; files, records: rows of `trace_files` and
     `trace_records`. process_count: of the run, if it is known; else the ranks that are seen.
 
     Raises UsageError if the layers or the module that are asked for are not in the trace.
@@ -150,7 +149,7 @@ def network_of(
     )
 
 
-def _of_events(events: Sequence[Path], asked: Asked, params: NetworkParams, process_count: int | None) -> Made:
+def _of_events(events: Sequence[pl.LazyFrame], asked: Asked, params: NetworkParams, process_count: int | None) -> Made:
     if asked.layers or asked.module:
         raise UsageError("A trace of request events has its own layers: give neither layers nor a module.")
     found = EventNetwork(events, params, process_count)
@@ -173,12 +172,12 @@ def _of_events(events: Sequence[Path], asked: Asked, params: NetworkParams, proc
 # ---- what there is
 
 
-def _told(requests: Sequence[Path]) -> pl.DataFrame:
+def _told(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
     """Return of each module its requests, bytes, ranks, time, hosts and files."""
     if not requests:
         return pl.DataFrame()
     return (
-        pl.scan_parquet(list(requests))
+        pl.concat(requests)
         .group_by("module")
         .agg(
             request_count=pl.len(),
@@ -231,11 +230,11 @@ def _layer_names(asked: Asked, seen: Seen) -> tuple[LayerName, ...]:
 class _Requests:
     """The landed requests of some modules, some rows at a time."""
 
-    paths: Sequence[Path]
+    rows: Sequence[pl.LazyFrame]
     modules: Sequence[str]
 
     def _lazy(self) -> pl.LazyFrame:
-        return pl.scan_parquet(list(self.paths)).filter(pl.col("module").is_in(self.modules))
+        return pl.concat(self.rows).filter(pl.col("module").is_in(self.modules))
 
     def chunks(self) -> Iterator[pl.DataFrame]:
         rows = self._lazy().select(_NEEDED)

@@ -44,18 +44,18 @@ class RowInput:
 
 @dataclass(frozen=True, slots=True)
 class TraceInput:
-    """A traced run: its row of `trace_jobs`, its `trace_counters` and `trace_signals`, and its landed rows as files."""
+    """A traced run: its row of `trace_jobs`, its `trace_counters` and `trace_signals`, and its landed rows."""
 
     name: str
     jobs: pl.DataFrame
     counters: pl.DataFrame
     signals: pl.DataFrame
-    landed: Mapping[str, list[Path]]
+    landed: Mapping[str, list[pl.LazyFrame]]
     refused_count: int
 
     def read(self, table: Table) -> pl.DataFrame:
         """Return the landed rows of a table."""
-        return _read(self.landed, table)
+        return pl.concat([frames.empty(table), *pl.collect_all(self.landed[table.name])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,7 @@ def _rows(name: str, source: Source, batches: list[Batch]) -> SeriesInput | Poll
 
 def _trace(name: str, batches: Iterable[Batch], settings: Settings, scratch: Path) -> TraceInput:
     files = _kept(name, batches, scratch)
+    landed = defaultdict(list, {table: [pl.scan_parquet(path) for path in paths] for table, paths in files.items()})
     with models.engine(scratch / "spill", settings.engine.memory_limit) as connection:
         jobs, counters, heatmaps = _staged(connection, name, files)
     signals = make_signals(
@@ -113,10 +114,10 @@ def _trace(name: str, batches: Iterable[Batch], settings: Settings, scratch: Pat
         counters,
         _read(files, TRACE_RECORDS),
         heatmaps,
-        files[TRACE_REQUESTS.name],
+        landed[TRACE_REQUESTS.name],
         settings.traces.params(SignalParams),
     )
-    return TraceInput(name, jobs, counters, signals, files, _read(files, REJECTS).height)
+    return TraceInput(name, jobs, counters, signals, landed, _read(files, REJECTS).height)
 
 
 def _staged(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,11 +24,15 @@ _MOST_STEPS = 1 << 27
 
 
 def throughput_by(
-    requests: Sequence[Path], files: pl.DataFrame, duration_s: float | None, by: By, params: signals.SignalParams
+    requests: Sequence[pl.LazyFrame],
+    files: pl.DataFrame,
+    duration_s: float | None,
+    by: By,
+    params: signals.SignalParams,
 ) -> pl.DataFrame:
     """Return bytes per second in each step, for each module, direction and rank, host, file or target.
 
-    requests: files of `trace_requests`, read one after the other, twice; files: rows of `trace_files`. A request
+    requests: rows of `trace_requests`, read one frame after the other, twice; files: rows of `trace_files`. A request
     that crosses stripes is cut where they end. Columns: module, direction, is_async, the key, time_s (the right
     edge), interval_s, bytes_per_s; the key is NULL where the trace does not tell it.
 
@@ -64,10 +67,10 @@ def _rows(subjects: pl.DataFrame, bytes_per_s: Reals, interval_s: float, step_co
     )
 
 
-def _pieces(requests: Sequence[Path], files: pl.DataFrame, by: By) -> Iterator[pl.DataFrame]:
+def _pieces(requests: Sequence[pl.LazyFrame], files: pl.DataFrame, by: By) -> Iterator[pl.DataFrame]:
     """Yield requests that move bytes and are made by the program itself, with their key."""
-    for path in requests:
-        rows = pl.read_parquet(path).filter(~pl.col("is_nested"), pl.col("request_bytes") > 0)
+    for frame in requests:
+        rows = frame.filter(~pl.col("is_nested"), pl.col("request_bytes") > 0).collect()
         if by == "file":
             names = files.select("file_number", pl.col("path").alias("file"))
             yield rows.join(names, on="file_number", how="left").select(*_MODULE, by, *_MOVED)

@@ -19,7 +19,8 @@ from warehouse.contracts.events import REQUEST_EVENTS
 from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
 from warehouse.contracts.traces import TRACE_FILES, TRACE_JOBS, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.errors import IosigError
-from warehouse.store.store import join_parquet, write_parquet
+from warehouse.store import landing
+from warehouse.store.store import Store, join_parquet, write_parquet
 
 if TYPE_CHECKING:
     from flows.networks.making import Made
@@ -52,20 +53,21 @@ def make_networks(given: Given) -> int:
     return jobs.height
 
 
-def _by_trace(given: Given, table: Table) -> Mapping[str, list[Path]]:
-    """Return the landed files of a table for each traced run."""
-    found: dict[str, list[Path]] = defaultdict(list)
-    for landing, part in given.parts(table):
-        found[landing.trace_id].append(given.root / part.path)
+def _by_trace(given: Given, table: Table) -> Mapping[str, list[pl.LazyFrame]]:
+    """Return the landed rows of a table for each traced run."""
+    store = Store(given.root)
+    found: dict[str, list[pl.LazyFrame]] = defaultdict(list)
+    for landed, part in given.parts(table):
+        found[landed.trace_id] += landing.scans(store, table, [(landed, part)])
     return found
 
 
 def network_rows_of(
-    job: Mapping[str, Any], landed: Mapping[str, Sequence[Path]], settings: NetworkSettings
+    job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], settings: NetworkSettings
 ) -> dict[Table, pl.DataFrame]:
     """Return the rows that one traced run gives the tables of networks.
 
-    job: ended_on, trace_id, source_file and process_count of the run. landed: the run's files of each table that a
+    job: ended_on, trace_id, source_file and process_count of the run. landed: the run's rows of each table that a
     network is made of (`LANDED`), by the table's name. A run of which no network can be made has one row, with the
     reason.
     """
@@ -77,7 +79,7 @@ def network_rows_of(
         return _held(job, {NETWORK_RUNS: run_row("refused", reason=f"{type(fault).__name__}: {fault}")})
 
 
-def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[Path]], settings: NetworkSettings) -> Made:
+def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], settings: NetworkSettings) -> Made:
     from flows.networks.making import Asked, network_of_trace
     from transforms.networks.network import NetworkParams
 

@@ -26,7 +26,9 @@ from warehouse.contracts.periods import NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
+from warehouse.store import landing
 from warehouse.store.landing import Landing, Part
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from transforms.periods.autocorrelation import AutocorrelationParams
@@ -140,7 +142,8 @@ def _of_traces(given: Given, params: PeriodParams) -> Iterator[Rows]:
             jobs.filter(is_one), counters.filter(is_one), own, given.settings.traces.max_interval_ratio
         )
         wanted = set(trace_ids)
-        requests = [given.root / part.path for landing, part in parts if landing.trace_id in wanted]
+        moved = [(landed, part) for landed, part in parts if landed.trace_id in wanted]
+        requests = landing.scans(Store(given.root), TRACE_REQUESTS, moved)
         rows = rows_of(found, params, step_function(subjects.traced_requests(found.keys, own, requests)))
         yield replace(rows, nodes=node_rows(found, rows.periods, own, requests, params))
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from flows.settings import Settings
 from warehouse.contracts import Table, frames
-from warehouse.store import models
+from warehouse.store import landing, models
 from warehouse.store.buckets import split_parquet
 from warehouse.store.landing import Landing, Part
 from warehouse.store.store import Store, join_parquet, write_json, write_parquet
@@ -151,9 +151,9 @@ class Given:
         landings = (read for read in self.piece.reads if isinstance(read, Landing))
         return [(landed, part) for landed in landings for part in landed.parts if part.table == table.name]
 
-    def landed(self, table: Table) -> list[Path]:
-        """Return where the landed files of a table are."""
-        return [self.root / part.path for _, part in self.parts(table)]
+    def landed(self, table: Table) -> list[pl.LazyFrame]:
+        """Return the landed rows of a table, a frame for each file, in the order of landing."""
+        return landing.scans(Store(self.root), table, self.parts(table))
 
     # ---- what is written
 

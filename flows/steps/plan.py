@@ -98,7 +98,7 @@ def make_plan(store: Store, settings: Settings, since: date | None = None, until
     is_whole = base is None or base.parameters != parameters or since is not None or until is not None
     in_force = {landed.landing_id for landed in ledger}
     fresh = [landed for landed in ledger if landed.landing_id not in known]
-    gone = [landed for name in sorted(known - in_force) if (landed := landing.find(store, name))]
+    gone = list(landing.found(store, sorted(known - in_force)).values())
     touched = list(ledger) if is_whole else [*fresh, *gone]
     if not touched:
         raise NothingToDo(f"Nothing new since release {base.release_id if base else ''}.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -158,11 +157,11 @@ def traced_subjects(
 
 
 def traced_requests(
-    keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[Path], *, with_empty: bool = False
+    keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame], *, with_empty: bool = False
 ) -> Requests:
     """Return what moved the bytes of traced runs: single requests, and bins of heat maps where these are all there is.
 
-    keys: of the subjects, as `traced_subjects` gives them. signals: their rows of `trace_signals`. requests: files of
+    keys: of the subjects, as `traced_subjects` gives them. signals: their rows of `trace_signals`. requests: rows of
     `trace_requests`. with_empty: with requests of zero bytes, too, which take their time.
     """
     rows = _moved(keys, signals, requests, [], with_empty=with_empty)
@@ -171,7 +170,7 @@ def traced_requests(
     return Requests(began_s, ceased_s, volume_bytes, owner, keys.height)
 
 
-def traced_nodes(keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[Path]) -> tuple[pl.DataFrame, Requests]:
+def traced_nodes(keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame]) -> tuple[pl.DataFrame, Requests]:
     """Return the nodes on which the requests of traced runs were made, and what each of them moved.
 
     keys, signals, requests: as of `traced_requests`. A row for each node: the columns of keys, `subject`, the row
@@ -179,7 +178,7 @@ def traced_nodes(keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[P
     any request does not say where it was made there are none.
     """
     hosted = [
-        path for path in requests if pl.scan_parquet(path).select(pl.col("host").is_not_null().any()).collect().item()
+        frame for frame in requests if frame.select(pl.col("host").is_not_null().any()).collect().item()
     ]
     rows = _moved(keys, signals, hosted, ["host"])
     whole = rows.filter(pl.col("host").is_not_null().all().over("subject"))
@@ -193,7 +192,7 @@ def traced_nodes(keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[P
 
 
 def _moved(
-    keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[Path], more: list[str], *, with_empty: bool = False
+    keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame], more: list[str], *, with_empty: bool = False
 ) -> pl.DataFrame:
     """Return the rows of `traced_requests`, with more of the requests' columns; bins have none of these."""
     subjects = keys.select(pl.col("subject_id").alias("trace_id"), "direction").with_row_index("subject")
@@ -202,11 +201,12 @@ def _moved(
     bins = _bins(told.filter(pl.col("basis") == "heatmap")).select(columns)
     pieces = [bins.with_columns(pl.lit(None, pl.String).alias(name) for name in more)]
     of_requests = told.filter(pl.col("basis") == "requests").select(*_SIGNAL, "subject")
-    for path in requests if of_requests.height else ():
-        rows = pl.read_parquet(path, columns=[*_SIGNAL, "request_bytes", "began_s", "ceased_s", "is_nested", *more])
-        is_wanted = pl.col("request_bytes") >= 0 if with_empty else pl.col("request_bytes") > 0
-        moved = rows.filter(~pl.col("is_nested"), is_wanted)
-        pieces.append(moved.join(of_requests, on=_SIGNAL, how="inner").select(*columns, *more))
+    is_wanted = pl.col("request_bytes") >= 0 if with_empty else pl.col("request_bytes") > 0
+    for frame in requests if of_requests.height else ():
+        moved = frame.filter(~pl.col("is_nested"), is_wanted)
+        known = moved.select(*_SIGNAL, "request_bytes", "began_s", "ceased_s", *more)
+        joined = known.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left")
+        pieces.append(joined.select(*columns, *more).collect())
     return pl.concat(pieces)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -68,7 +67,7 @@ def trace_signals(given: Given) -> int:
 
 
 def _signals_of(given: Given) -> pl.DataFrame:
-    records = [pl.read_parquet(path) for path in given.landed(TRACE_RECORDS)]
+    records = pl.collect_all(given.landed(TRACE_RECORDS))
     return make_signals(
         given.frame(TRACE_JOBS),
         pl.read_parquet(given.path(TRACE_COUNTERS)),
@@ -84,13 +83,13 @@ def make_signals(
     counters: pl.DataFrame,
     records: pl.DataFrame,
     heatmaps: pl.DataFrame,
-    requests: Sequence[Path],
+    requests: Sequence[pl.LazyFrame],
     params: signals.SignalParams,
 ) -> pl.DataFrame:
     """Make the signals of traced runs, as rows of `trace_signals`.
 
     jobs, counters, records, heatmaps: rows of `trace_jobs`, `trace_counters`, `trace_records` and
-    `trace_heatmaps`; requests: files of `trace_requests`, read one after the other.
+    `trace_heatmaps`; requests: rows of `trace_requests`, read one frame after the other.
     """
     intervals = _intervals(records)
     chosen = signals.choose_basis(_volumes(counters, intervals, heatmaps, requests), params)
@@ -107,7 +106,7 @@ def make_signals(
 
 
 def _volumes(
-    counters: pl.DataFrame, intervals: pl.DataFrame, heatmaps: pl.DataFrame, requests: Sequence[Path]
+    counters: pl.DataFrame, intervals: pl.DataFrame, heatmaps: pl.DataFrame, requests: Sequence[pl.LazyFrame]
 ) -> pl.DataFrame:
     """Return what each measurement holds of each module, direction and way of waiting."""
     counted = _counted(counters)
@@ -149,13 +148,13 @@ def _counted(counters: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _requested(requests: Sequence[Path]) -> pl.DataFrame:
+def _requested(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
     if not requests:
         return pl.DataFrame(
             schema={**dict.fromkeys(_MODULE, pl.String), "is_async": pl.Boolean, "request_bytes": pl.Float64}
         )
     return (
-        pl.scan_parquet(list(requests))
+        pl.concat(requests)
         .filter(~pl.col("is_nested"), pl.col("request_bytes") > 0)
         .group_by(_SIGNAL)
         .agg(pl.col("request_bytes").sum())
@@ -205,7 +204,7 @@ def _from_requests(
     wanted: pl.DataFrame,
     jobs: pl.DataFrame,
     intervals: pl.DataFrame,
-    requests: Sequence[Path],
+    requests: Sequence[pl.LazyFrame],
     params: signals.SignalParams,
 ) -> pl.DataFrame:
     """Return requests, and the counters' intervals, spread over each signal's grid."""
@@ -226,16 +225,16 @@ def _from_requests(
     )
 
 
-def _latest(requests: Sequence[Path], intervals: pl.DataFrame) -> pl.DataFrame:
+def _latest(requests: Sequence[pl.LazyFrame], intervals: pl.DataFrame) -> pl.DataFrame:
     ends = [intervals.lazy().select("trace_id", "ceased_s")]
     if requests:
-        ends.append(pl.scan_parquet(list(requests)).select("trace_id", "ceased_s"))
+        ends.append(pl.concat(requests).select("trace_id", "ceased_s"))
     found = pl.concat(ends).group_by("trace_id").agg(latest_s=pl.col("ceased_s").max())
     return found.collect(engine="streaming")
 
 
 def _binned(
-    kept: pl.DataFrame, interval_s: Reals, step_count: Ints, intervals: pl.DataFrame, requests: Sequence[Path]
+    kept: pl.DataFrame, interval_s: Reals, step_count: Ints, intervals: pl.DataFrame, requests: Sequence[pl.LazyFrame]
 ) -> Ragged:
     grid = even_values.Grid(np.zeros(kept.height), interval_s, step_count)
     bins = even_values.Bins(grid)
@@ -249,13 +248,14 @@ def _binned(
 
 
 def _chunks(
-    intervals: pl.DataFrame, of_intervals: pl.DataFrame, requests: Sequence[Path], of_requests: pl.DataFrame
+    intervals: pl.DataFrame, of_intervals: pl.DataFrame, requests: Sequence[pl.LazyFrame], of_requests: pl.DataFrame
 ) -> Iterator[pl.DataFrame]:
     yield intervals.join(of_intervals, on=_SIGNAL, how="inner")
-    for path in requests if of_requests.height else ():
-        columns = [*_SIGNAL, "request_bytes", "began_s", "ceased_s", "is_nested"]
-        rows = pl.read_parquet(path, columns=columns).filter(~pl.col("is_nested"), pl.col("request_bytes") > 0)
-        yield rows.join(of_requests, on=_SIGNAL, how="inner")
+    for rows in requests if of_requests.height else ():
+        moved = rows.select(*_SIGNAL, "request_bytes", "began_s", "ceased_s", "is_nested").filter(
+            ~pl.col("is_nested"), pl.col("request_bytes") > 0
+        )
+        yield moved.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left").collect()
 
 
 def _finished(made: pl.DataFrame) -> pl.DataFrame:

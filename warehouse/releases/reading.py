@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -75,6 +76,7 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
     """
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
+    landed = [path for each in inputs.values() for path in (*each.own, *each.shared)]
     meant = [table for table in published() if query is None or _may_mean(query, table)]
     seals.require_sound(store, (path for table in meant for path in files.get(table.name, [])))
     # Names in a query are the release's: never variables of this program, or extensions to be fetched.
@@ -82,23 +84,56 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
     with releases.being_read(store), connected(**alone) as connection:
         for table in meant:
             _view(connection, table, files.get(table.name, []))
-        for table, paths in inputs.items():
-            _view(connection, table, paths)
+        for table, each in inputs.items():
+            _view_inputs(connection, table, each)
         list_releases(connection, store)
-        _confine(connection, [path for paths in (*files.values(), *inputs.values()) for path in paths])
+        _confine(connection, [*(path for paths in files.values() for path in paths), *landed])
         yield connection
 
 
-def _inputs(store: Store, release: Release, query: str) -> dict[Table, list[Path]]:
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """Landed files of a table: of one landing each, and of several; of these the landings that are not meant."""
+
+    own: list[Path]
+    shared: list[Path]
+    others: list[str]
+
+
+def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
     """Return the landed files, of the landings in a release, of the inputs that a query names."""
     wanted = [table for table in INPUTS if table.name in query.lower()]
     if not wanted:
         return {}
     from warehouse.store import landing
 
-    known = [landing.find(store, landing_id) for landing_id in sorted(releases.landings_in(store, release))]
-    parts = [part for landed in known if landed is not None for part in landed.parts]
-    return {table: [store.root / part.path for part in parts if part.table == table.name] for table in wanted}
+    known = landing.found(store, sorted(releases.landings_in(store, release)))
+    lots = {landed.lot for landed in known.values() if landed.lot}
+    others = [one.landing_id for lot in sorted(lots) for one in landing.in_folder(store, lot)]
+    others = [landing_id for landing_id in others if landing_id not in known or not known[landing_id].lot]
+    found = {}
+    for table in wanted:
+        parts = [part for landed in known.values() for part in landed.parts if part.table == table.name]
+        own, shared = (
+            [store.root / path for path in dict.fromkeys(part.path for part in parts if part.is_shared is is_shared)]
+            for is_shared in (False, True)
+        )
+        found[table] = _Inputs(own, shared, others)
+    return found
+
+
+def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _Inputs) -> None:
+    from warehouse.store.landing import landing_column
+
+    relation = rows_of(connection, table, inputs.own)
+    if inputs.shared:
+        shared = rows_of(connection, table, inputs.shared, "shared")
+        if inputs.others:
+            listed = ", ".join(map(quoted, inputs.others))
+            shared = shared.filter(f'"{landing_column(table)}" not in ({listed})')
+        relation = relation.union(shared)
+    relation.create_view(table.name)
+    comment(connection, "view", table)
 
 
 def _may_mean(query: str, table: Table) -> bool:
@@ -111,11 +146,16 @@ def _view(connection: duckdb.DuckDBPyConnection, table: Table, files: list[Path]
     comment(connection, "view", table)
 
 
-def rows_of(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path]) -> duckdb.DuckDBPyRelation:
-    """Return the rows of Parquet files, with all of the contract's columns even where old files lack some."""
+def rows_of(
+    connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], parameter: str = "paths"
+) -> duckdb.DuckDBPyRelation:
+    """Return the rows of Parquet files, with all of the contract's columns even where old files lack some.
+
+    parameter: what the files are called in the query; relations that are joined call them by different names.
+    """
     if not files:
         return connection.sql(selection(table, None))
-    return connection.sql(selection(table, "$paths"), params={"paths": [str(path) for path in files]})
+    return connection.sql(selection(table, f"${parameter}"), params={parameter: [str(path) for path in files]})
 
 
 def selection(table: Table, paths: str | None) -> str:

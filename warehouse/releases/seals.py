@@ -83,9 +83,7 @@ def _added(store: Store, release: Release) -> Iterator[str]:
     old = {path for paths in releases.files_of(store, before).values() for path in paths} if before else set()
     for paths in releases.files_of(store, release).values():
         yield from (path.relative_to(store.root).as_posix() for path in paths if path not in old)
-    for name in release.inputs:
-        if landing.find(store, name) is not None:
-            yield landing.manifest_of(name)
+    yield from sorted({known.manifest for known in landing.found(store, release.inputs).values()})
     yield from _metadata(store, release, before)
 
 

@@ -114,18 +114,19 @@ def _of_landings(store: Store, expected: dict[str, tuple[Sealed, str]]) -> Itera
     """Yield landings that cannot be read, and add the files of the others to what is expected."""
     folders = sorted(path for path in store.landed.glob("*") if path.is_dir() and not path.name.startswith("."))
     for folder in folders:
-        manifest = landing.manifest_of(folder.name)
+        manifest = landing.manifest_in(folder.name)
         if manifest in expected:
             expected[manifest] = (expected[manifest][0], LAND_AGAIN)
         try:
-            landed = landing.find(store, folder.name)
+            landings = landing.in_folder(store, folder.name)
         except MachineFault:
             yield Damage(manifest, "is no manifest of a landing", LAND_AGAIN)
             continue
-        if landed is None:
+        if not landings:
             yield Damage(manifest, "is not there", LAND_AGAIN)
             continue
-        expected |= {part.path: (Sealed(part.byte_count, part.sha256), LAND_AGAIN) for part in landed.parts}
+        parts = (part for landed in landings for part in landed.parts)
+        expected |= {part.path: (Sealed(part.byte_count, part.sha256), LAND_AGAIN) for part in parts}
 
 
 def _of_caches(store: Store, history: list[Release]) -> Iterator[Damage]:

@@ -5,6 +5,7 @@
 - `form` (`require_form`, `mark_form`): The number of a warehouse's form.
 - `journal` (`Journal`, `State`, `Range`): The journal of what is followed: predictions, and the state to go on from.
 - `landing` (`Landing`, `Part`, `Landed`, `land_batches`): Landing: an input becomes landed tables once.
+- `lots` (`Lot`, `Outcome`): Small traces that are landed together, in files of a useful size.
 - `models` (`expose`, `expose_parts`, `select`, `expose_frame`): Running the SQL models: one SELECT a file.
 - `store` (`Store`, `write_parquet`, `put_document`, `locked`): Where things lie, and how they are written.
 """

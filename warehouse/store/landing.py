@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import zlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from os.path import isdir
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table
@@ -29,7 +28,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ID_DIGITS = 16
-_MANIFEST = "landing.json"
+MANIFEST = "landing.json"
+#: how folders of inputs begin that were landed together
+LOT = "lot-"
+#: so few landings are sought in the text of a manifest before it is read
+_FEW = 100
 #: the mark of landings at work, which many may share; the last place in their order
 _AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
 #: pieces that may wait to be written: bounds the memory
@@ -45,7 +48,8 @@ class Part:
 
     A part of polls is sorted; `first` and `last` are its first and last (time, controller, file system),
     and None where two of its polls are of one controller and instant. `longest_interval_s` is that of any of
-    its polls: so much of a poll may lie before its own day.
+    its polls: so much of a poll may lie before its own day. A shared file holds rows of several landings, which are
+    told apart by `landing_column`; its bytes and its hash are those of the whole.
     """
 
     table: str
@@ -57,6 +61,7 @@ class Part:
     first: tuple[str, str, str] | None = None
     last: tuple[str, str, str] | None = None
     longest_interval_s: float = 0.0
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class Landing:
     """What is known of one landed input.
 
     `generation` counts how often it was landed anew; `sequence` is its place in the order of landing, from 1, whatever
-    the clock said at `landed_at`.
+    the clock said at `landed_at`. `lot` is the folder of inputs that were landed together; none has one of its own.
     """
 
     landing_id: str
@@ -76,11 +81,17 @@ class Landing:
     landed_at: str
     refused_count: int
     parts: tuple[Part, ...]
+    lot: str | None = None
+
+    @property
+    def manifest(self) -> str:
+        """The name of the file that says what the landing is."""
+        return manifest_in(self.lot or self.landing_id)
 
     @property
     def trace_id(self) -> str:
         """The traced run that the input tells of, if it is a trace: it keeps its id when it is landed anew."""
-        return self.content_sha256[:_ID_DIGITS]
+        return id_of(self.content_sha256)
 
     def row_count(self) -> int:
         """Rows landed, the refused ones apart."""
@@ -95,23 +106,39 @@ class Landed:
     is_new: bool
 
 
+def id_of(content_sha256: str) -> str:
+    """Return how a content is called when it is landed first."""
+    return content_sha256[:_ID_DIGITS]
+
+
 def ledger(store: Store) -> list[Landing]:
     """Return every landing that counts, the latest generation of each content, in the order of landing."""
     require_form(store)
     latest: dict[str, Landing] = {}
-    for name in store.files.matching(f"landed/*/{_MANIFEST}"):
-        landing = _read_manifest(store, name)
+    for landing in every(store):
         known = latest.get(landing.content_sha256)
         if known is None or known.generation < landing.generation:
             latest[landing.content_sha256] = landing
     return sorted(latest.values(), key=lambda landing: (landing.sequence, landing.landing_id))
 
 
-def _read_manifest(store: Store, name: str) -> Landing:
+def every(store: Store) -> list[Landing]:
+    """Return every landing, those that were replaced too, in the order of landing."""
+    known: dict[str, Landing] = {}
+    for name in store.files.matching(manifest_in("*")):
+        for landing in _read_manifest(store, name):
+            # two processes may have landed the same content with other neighbours: the first of them counts
+            if landing.landing_id not in known or landing.sequence < known[landing.landing_id].sequence:
+                known[landing.landing_id] = landing
+    return sorted(known.values(), key=lambda landing: (landing.sequence, landing.landing_id))
+
+
+def _read_manifest(store: Store, name: str) -> list[Landing]:
     told: dict[str, Any] = document(store, name)
     try:
-        parts = tuple(_part(part) for part in told.pop("parts"))
-        return Landing(**told, parts=parts)
+        if "landings" not in told:
+            return [Landing(**told | {"parts": tuple(_part(part) for part in told["parts"])})]
+        return [_of_lot(PurePosixPath(name).parent.name, told["files"], one) for one in told["landings"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise MachineFault(
             f"{store.root / name} is damaged: it is no manifest. `iosig repair` sets the landing aside."
@@ -121,6 +148,16 @@ def _read_manifest(store: Store, name: str) -> Landing:
 def _part(told: dict[str, Any]) -> Part:
     edges = {name: tuple(told[name]) if told[name] else None for name in ("first", "last")}
     return Part(**told | edges)
+
+
+def _of_lot(lot: str, files: dict[str, dict[str, Any]], told: dict[str, Any]) -> Landing:
+    """Return a landing of a lot, of whose manifest `files` are the files of each table."""
+    parts = tuple(
+        Part(table=table, day=None, row_count=row_count, is_shared=True, **files[table])
+        for table, row_count in told["row_counts"].items()
+    )
+    known = {name: value for name, value in told.items() if name != "row_counts"}
+    return Landing(**known, generation=0, parts=parts, lot=lot)
 
 
 def may_repeat(parts: Sequence[Part]) -> bool:
@@ -133,18 +170,65 @@ def may_repeat(parts: Sequence[Part]) -> bool:
 
 def find(store: Store, landing_id: str) -> Landing | None:
     """Return the landing of that id, be it replaced since or not; None where there is none."""
-    name = manifest_of(landing_id)
-    return _read_manifest(store, name) if store.files.mark(name) else None
+    return found(store, [landing_id]).get(landing_id)
 
 
-def manifest_of(landing_id: str) -> str:
-    """Return the name of the file that says what a landing is."""
-    return f"landed/{landing_id}/{_MANIFEST}"
+def found(store: Store, landing_ids: Iterable[str]) -> dict[str, Landing]:
+    """Return those of some landings that there are, by their ids."""
+    own = {landing_id: in_folder(store, landing_id) for landing_id in landing_ids}
+    lost = {landing_id for landing_id, landings in own.items() if not landings}
+    shared = _in_lots(store, lost) if lost else {}
+    return {name: known for name, landings in own.items() for known in landings[:1] or shared.get(name, [])[:1]}
 
 
-def _generations(store: Store, content_sha256: str) -> list[Landing]:
-    found = store.files.matching(manifest_of(f"{content_sha256[:_ID_DIGITS]}*"))
-    return sorted((_read_manifest(store, name) for name in found), key=lambda landing: landing.generation)
+def in_folder(store: Store, name: str) -> list[Landing]:
+    """Return the landings whose manifest lies in a folder of that name; none where there is none."""
+    manifest = manifest_in(name)
+    return _read_manifest(store, manifest) if store.files.mark(manifest) else []
+
+
+def manifest_in(folder: str) -> str:
+    """Return the name of the manifest in a folder of landings."""
+    return f"landed/{folder}/{MANIFEST}"
+
+
+def _in_lots(store: Store, landing_ids: Collection[str]) -> dict[str, list[Landing]]:
+    """Return landings that lie in lots, by their ids; where two processes landed a content, the first one's first."""
+    shared: dict[str, list[Landing]] = {}
+    for name in store.files.matching(manifest_in(f"{LOT}*")):
+        content = store.files.content(name) or b""
+        # most lots hold nothing of what is sought, and to read them takes long
+        if len(landing_ids) > _FEW or any(f'"{landing_id}"'.encode() in content for landing_id in landing_ids):
+            for one in _read_manifest(store, name):
+                if one.landing_id in landing_ids:
+                    shared.setdefault(one.landing_id, []).append(one)
+    return {name: sorted(known, key=lambda landing: landing.sequence) for name, known in shared.items()}
+
+
+def generations(store: Store, content_sha256: str) -> list[Landing]:
+    """Return the landings of a content, the first one first."""
+    landing_id = id_of(content_sha256)
+    own = store.files.matching(manifest_in(f"{landing_id}*"))
+    known = [one for name in own for one in _read_manifest(store, name)]
+    first = [] if any(one.generation == 0 for one in known) else _in_lots(store, [landing_id]).get(landing_id, [])
+    return sorted(first[:1] + known, key=lambda landing: landing.generation)
+
+
+def landing_column(table: Table) -> str:
+    """Return the column that tells of which landing a row of a shared file is: there, a trace goes by its landing."""
+    return "landing_id" if "landing_id" in table.column_names else "trace_id"
+
+
+def scans(store: Store, table: Table, parts: Iterable[tuple[Landing, Part]]) -> list[pl.LazyFrame]:
+    """Return the rows of landed parts of a table, a frame for each file, in the order of the parts."""
+    import polars as pl
+
+    ids: dict[str, list[str] | None] = {}
+    for landing, part in parts:
+        ids[part.path] = [*(ids.get(part.path) or ()), landing.landing_id] if part.is_shared else None
+    own = pl.col(landing_column(table))
+    rows = {path: pl.scan_parquet(store.root / path, glob=False) for path in ids}
+    return [rows[path] if known is None else rows[path].filter(own.is_in(known)) for path, known in ids.items()]
 
 
 def land(
@@ -167,17 +251,17 @@ def land(
 
     owned = owner(path, named(format_name) if format_name else None) if isdir(path) else None
     sha256 = content_hash(path, owned[1] if owned else ())
-    earlier = _generations(store, sha256)
+    earlier = generations(store, sha256)
     if earlier and earlier[-1].row_count() and not replace:
         return Landed(earlier[-1], is_new=False)
     try:
         source = owned[0] if owned else _source_of(read_head(path, columns), format_name)
         batches = source.read(path, reading_of(source))
-        return _write(store, input_name(path, source), sha256, source.name, earlier, batches)
+        return write(store, input_name(path, source), sha256, source.name, earlier, batches)
     except InputRefused as refusal:
         if not earlier:
             source_file = input_name(path, owned[0] if owned else None)
-            _write(store, source_file, sha256, format_name or "unknown", [], iter([_whole_file(refusal)]))
+            write(store, source_file, sha256, format_name or "unknown", [], iter([refused_whole(refusal)]))
         raise
 
 
@@ -185,7 +269,8 @@ def _source_of(head: Head, format_name: str | None) -> Source:
     return named(format_name) if format_name else recognize(head)
 
 
-def _whole_file(refusal: InputRefused) -> Batch:
+def refused_whole(refusal: InputRefused) -> Batch:
+    """Return the one row of `rejects` of an input that was refused as a whole."""
     from warehouse.sources.rows.rejects import rejects
 
     return rejects([(None, refusal.reason, refusal.remedy, None)])
@@ -214,17 +299,17 @@ def land_batches(
     for batch in batches if content is None else ():
         digest.update(batch.table.name.encode())
         digest.update(batch.rows.hash_rows().to_numpy().tobytes())
-    earlier = _generations(store, digest.hexdigest())
+    earlier = generations(store, digest.hexdigest())
     if earlier and not replace:
         return Landed(earlier[-1], is_new=False)
-    return _write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches))
+    return write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches))
 
 
 class _NothingNew(Exception):
     """Another attempt that came to the same nothing as the one before: leaving by it leaves no trace."""
 
 
-def _write(
+def write(
     store: Store,
     source_file: str,
     sha256: str,
@@ -232,21 +317,17 @@ def _write(
     earlier: Sequence[Landing],
     batches: Iterator[Batch],
 ) -> Landed:
-    suffix = f"-{len(earlier)}" if earlier else ""
-    landing_id = sha256[:_ID_DIGITS] + suffix
-    require_form(store)
-    mark_form(store)
-    files, place = store.files, f"landed/{landing_id}"
-    at_work = files.held(_AT_WORK, is_shared=True)
-    if (store.root / place).is_dir() and find(store, landing_id) is None:
-        # nobody can know what it was without its manifest
-        files.set_aside(place)
+    """Land the rows of one input in a folder of its own.
+
+    earlier: the landings of the same content, if it is landed anew.
+    """
+    landing_id = id_of(sha256) + (f"-{len(earlier)}" if earlier else "")
     # what another process landed meanwhile is nothing new
-    with suppress(_NothingNew, Exists), at_work, files.gathered(place, _MANIFEST) as folder:
+    with suppress(_NothingNew, Exists), folder_of(store, landing_id) as folder:
         parts = list(_write_parts(folder, landing_id, source_file, batches))
         landing = Landing(
             landing_id=landing_id,
-            sequence=_next_sequence(store),
+            sequence=next_sequence(store),
             generation=len(earlier),
             source_file=source_file,
             content_sha256=sha256,
@@ -257,9 +338,25 @@ def _write(
         )
         if earlier and _is_as_fruitless(landing, earlier[-1]):
             raise _NothingNew
-        write_json(dataclasses.asdict(landing), folder / _MANIFEST)
+        write_json({name: value for name, value in asdict(landing).items() if name != "lot"}, folder / MANIFEST)
         return Landed(landing, is_new=True)
-    return Landed(_generations(store, sha256)[-1], is_new=False)
+    return Landed(generations(store, sha256)[-1], is_new=False)
+
+
+@contextmanager
+def folder_of(store: Store, name: str) -> Iterator[Path]:
+    """Give a folder of landings to be filled, with its manifest; it is there whole or not at all.
+
+    Raises Exists on leaving where another process has filled it meanwhile.
+    """
+    require_form(store)
+    mark_form(store)
+    place = f"landed/{name}"
+    if (store.root / place).is_dir() and not in_folder(store, name):
+        # nobody can know what it was without its manifest
+        store.files.set_aside(place)
+    with store.files.held(_AT_WORK, is_shared=True), store.files.gathered(place, MANIFEST) as folder:
+        yield folder
 
 
 def _is_as_fruitless(landing: Landing, before: Landing) -> bool:
@@ -268,14 +365,14 @@ def _is_as_fruitless(landing: Landing, before: Landing) -> bool:
     return (landing.format, landing.refused_count) == (before.format, before.refused_count)
 
 
-def _next_sequence(store: Store) -> int:
-    """Return the next place in the order of landing; what was given and not used is left out."""
+def next_sequence(store: Store, count: int = 1) -> int:
+    """Return the next place in the order of landing, or the first of so many; what is not used is left out."""
     while True:
         before = store.files.content(_SEQUENCE)
         last = _counted(before)
         if last is None:
             last = max((lot.sequence for lot in ledger(store)), default=0)
-        if store.files.swap(_SEQUENCE, before, _count(last + 1)):
+        if store.files.swap(_SEQUENCE, before, _count(last + count)):
             return last + 1
 
 
@@ -295,7 +392,7 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
     writing: deque[Future[Part]] = deque()
     with ThreadPoolExecutor(_WRITERS, "landing") as writer:
         for batch in batches:
-            for day, rows in _by_day(batch.table, _signed(batch.rows, landing_id, source_file)):
+            for day, rows in _by_day(batch.table, signed(batch.rows, landing_id, source_file)):
                 name = f"{batch.table.name}-{day or 'undated'}-{counts[batch.table.name]}.parquet"
                 counts[batch.table.name] += 1
                 writing.append(writer.submit(_write_part, folder / name, landing_id, batch.table, day, rows))
@@ -313,7 +410,7 @@ def _write_part(path: Path, landing_id: str, table: Table, day: str | None, rows
         return part
     first, last = _edges(rows)
     longest_s = float(rows.select("interval_s").max().item())
-    return dataclasses.replace(part, first=first, last=last, longest_interval_s=longest_s)
+    return replace(part, first=first, last=last, longest_interval_s=longest_s)
 
 
 def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
@@ -328,7 +425,8 @@ def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
     return (at.isoformat(), controller, filesystem), (last_at.isoformat(), last_controller, last_filesystem)
 
 
-def _signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFrame:
+def signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFrame:
+    """Return the rows of an input with what says where they are from, in the columns that tell of it."""
     import polars as pl
 
     known = {"landing_id": landing_id, "source_file": source_file, "trace_id": landing_id[:_ID_DIGITS]}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table, frames
 from warehouse.contracts.types import Dtype
+from warehouse.store.landing import landing_column
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -66,37 +67,90 @@ def expose_landed(
     connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], landing_ids: Sequence[str]
 ) -> None:
     """Make landed files readable as `landed.table`, with `landing_id`, and their order: `part_order`, `part_row`."""
-    import polars as pl
-
-    if not files:
-        order = {"part_order": pl.lit(0, pl.Int64), "part_row": pl.lit(0, pl.Int64), "landing_id": pl.lit("")}
-        expose_frame(connection, "landed", table.name, frames.empty(table).with_columns(**order))
-        return
-    relation = connection.sql(
-        """
-        select
-            columns(lambda name: name <> 'landing_id'),
-            file_index::bigint as part_order,
-            file_row_number::bigint as part_row,
-            $landing_ids[file_index::bigint + 1] as landing_id
-        from read_parquet($paths, union_by_name = true)
-        """,
-        params={"paths": [str(path) for path in files], "landing_ids": list(landing_ids)},
-    )
-    # what was landed before a column came has none of it
-    for column in table.columns:
-        if column.name not in relation.columns:
-            relation = relation.project(f'*, null::{_DUCKDB_TYPES[column.dtype]} as "{column.name}"')
-    _name(connection, relation, "landed", table.name)
+    own = [_own(connection, files, landing_ids, range(len(files)))] if files else []
+    _expose_landed(connection, table, own)
 
 
 def expose_parts(
     store: Store, connection: duckdb.DuckDBPyConnection, table: Table, parts: Iterable[tuple[Landing, Part]]
 ) -> None:
-    """Make those of some landed parts that are of a table readable as `landed.table`."""
-    of_table = [(lot, part) for lot, part in parts if part.table == table.name]
-    files = [store.root / part.path for _, part in of_table]
-    expose_landed(connection, table, files, [lot.landing_id for lot, _ in of_table])
+    """Make those of some landed parts that are of a table readable as `landed.table`, as `expose_landed` does."""
+    of_table = [(lot.landing_id, part) for lot, part in parts if part.table == table.name]
+    numbered = [(number, landing_id, part) for number, (landing_id, part) in enumerate(of_table)]
+    relations = []
+    if own := [known for known in numbered if not known[2].is_shared]:
+        orders, ids, lone = zip(*own, strict=True)
+        relations.append(_own(connection, [store.root / part.path for part in lone], ids, orders))
+    if shared := [known for known in numbered if known[2].is_shared]:
+        relations.append(_shared(store, connection, table, shared))
+    _expose_landed(connection, table, relations)
+
+
+def _own(
+    connection: duckdb.DuckDBPyConnection, files: Iterable[Path], landing_ids: Iterable[str], orders: Iterable[int]
+) -> duckdb.DuckDBPyRelation:
+    """Return the rows of files of one landing each."""
+    return connection.sql(
+        """
+        select
+            columns(lambda name: name <> 'landing_id'),
+            $orders[file_index::bigint + 1] as part_order,
+            file_row_number::bigint as part_row,
+            $landing_ids[file_index::bigint + 1] as landing_id
+        from read_parquet($paths, union_by_name = true)
+        """,
+        params={"paths": [str(path) for path in files], "landing_ids": list(landing_ids), "orders": list(orders)},
+    )
+
+
+def _shared(
+    store: Store, connection: duckdb.DuckDBPyConnection, table: Table, parts: Sequence[tuple[int, str, Part]]
+) -> duckdb.DuckDBPyRelation:
+    """Return the rows of some landings in files that hold those of others, too."""
+    import polars as pl
+
+    places = {path: place for place, path in enumerate(dict.fromkeys(part.path for _, _, part in parts))}
+    rows = [(places[part.path], landing_id, order) for order, landing_id, part in parts]
+    wanted = pl.DataFrame(
+        rows, schema={"of_file": pl.Int64, "of_landing": pl.String, "part_order": pl.Int64}, orient="row"
+    )
+    name = f"{table.name}__wanted"
+    expose_frame(connection, "landed", name, wanted)
+    return connection.sql(
+        f"""
+        with shared as (
+            select *, file_index::bigint as file_place, file_row_number::bigint as part_row
+            from read_parquet($paths, union_by_name = true)
+        )
+        select
+            columns(lambda name: name not in ('landing_id', 'of_landing', 'of_file', 'file_place')),
+            of_landing as landing_id
+        from shared
+        inner join landed.{name} on file_place = of_file and shared.{landing_column(table)} = of_landing
+        """,
+        params={"paths": [str(store.root / path) for path in places]},
+    )
+
+
+def _expose_landed(
+    connection: duckdb.DuckDBPyConnection, table: Table, relations: Sequence[duckdb.DuckDBPyRelation]
+) -> None:
+    """Name what was landed of a table, all relations together."""
+    import polars as pl
+
+    if not relations:
+        order = {"part_order": pl.lit(0, pl.Int64), "part_row": pl.lit(0, pl.Int64), "landing_id": pl.lit("")}
+        expose_frame(connection, "landed", table.name, frames.empty(table).with_columns(**order))
+        return
+    names = [f"landed__{table.name}__{place}" for place in range(len(relations))]
+    for name, relation in zip(names, relations, strict=True):
+        relation.create_view(name, replace=True)
+    whole = connection.sql(" union all by name ".join(f'from "{name}"' for name in names))
+    # what was landed before a column came has none of it
+    for column in table.columns:
+        if column.name not in whole.columns:
+            whole = whole.project(f'*, null::{_DUCKDB_TYPES[column.dtype]} as "{column.name}"')
+    _name(connection, whole, "landed", table.name)
 
 
 def expose_frame(connection: duckdb.DuckDBPyConnection, schema: str, name: str, frame: pl.DataFrame) -> None:

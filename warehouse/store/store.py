@@ -38,7 +38,7 @@ class Store:
 
     @property
     def landed(self) -> Path:
-        """One folder per landing."""
+        """The folders of landings."""
         return self.root / "landed"
 
     @property

@@ -44,7 +44,7 @@ REQUESTS: list[dict[str, Any]] = [
 ]
 
 
-def landed(folder: Path, requests: list[dict[str, Any]], **known: Any) -> list[Path]:
+def landed(folder: Path, requests: list[dict[str, Any]], **known: Any) -> list[pl.LazyFrame]:
     """Land requests, each of which takes two seconds, in two files."""
     usual = {"module": "POSIX", "direction": "write", "is_nested": False, "is_async": False, "host": None} | known
     whole = [
@@ -60,7 +60,7 @@ def landed(folder: Path, requests: list[dict[str, Any]], **known: Any) -> list[P
             TRACE_REQUESTS,
             paths[-1],
         )
-    return paths
+    return [pl.scan_parquet(path) for path in paths]
 
 
 def made_of(folder: Path, requests: list[dict[str, Any]], asked: Asked | None = None, **known: Any) -> Made:

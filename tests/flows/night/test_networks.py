@@ -303,11 +303,13 @@ def test_a_night_without_traces_takes_no_step(landed_site: Store, made: Night) -
     assert not set(NAMES) - made.release.snapshots.keys()
 
 
-def landed_of(made: Night, name: str) -> dict[str, list[Path]]:
-    """Return the landed files of a trace, by table."""
-    parts = [part for lot in landing.ledger(made.store) if lot.trace_id == made.ids[name] for part in lot.parts]
+def landed_of(made: Night, name: str) -> dict[str, list[pl.LazyFrame]]:
+    """Return the landed rows of a trace, by table."""
+    lots = [lot for lot in landing.ledger(made.store) if lot.trace_id == made.ids[name]]
     return {
-        table.name: [made.store.root / part.path for part in parts if part.table == table.name]
+        table.name: landing.scans(
+            made.store, table, [(lot, part) for lot in lots for part in lot.parts if part.table == table.name]
+        )
         for table in networks.LANDED
     }
 
@@ -380,7 +382,9 @@ def test_strange_requests_have_their_line(strange: dict[str, Any], outcomes: set
     usual = {"host": "n1", "file_number": 1, "offset_bytes": 0, "direction": "write", "began_s": 0.0, "ceased_s": 1.0}
     batches = [*trace(started_min=5, requests=[usual | strange] * 2), STRIPED]
     landed = NOTHING | {
-        batch.table.name: [write_parquet(batch.rows, batch.table, tmp_path / f"{batch.table.name}.parquet")]
+        batch.table.name: [
+            pl.scan_parquet(write_parquet(batch.rows, batch.table, tmp_path / f"{batch.table.name}.parquet"))
+        ]
         for batch in batches
     }
     found = networks.network_rows_of(JOB, landed, NetworkSettings())

@@ -38,7 +38,7 @@ REQUESTS: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def requests(tmp_path: Path) -> list[Path]:
+def requests(tmp_path: Path) -> list[pl.LazyFrame]:
     """The requests in two files; each takes 2 s."""
     whole = [
         {"module": "POSIX", "direction": "write", "is_nested": False, "is_async": False, "request": number}
@@ -51,7 +51,7 @@ def requests(tmp_path: Path) -> list[Path]:
         frame = pl.DataFrame(part, infer_schema_length=None)
         batch = rows(TRACE_REQUESTS, {name: frame[name] for name in frame.columns})
         paths.append(write_parquet(batch.rows, batch.table, tmp_path / f"{number}.parquet"))
-    return paths
+    return [pl.scan_parquet(path) for path in paths]
 
 
 def volumes(found: pl.DataFrame, by: By) -> dict[Any, float]:
@@ -68,11 +68,11 @@ def volumes(found: pl.DataFrame, by: By) -> dict[Any, float]:
         ("ost", {7: MB, 9: MB / 2, None: 3 * MB}),
     ],
 )
-def test_each_has_its_own_bytes(requests: list[Path], by: By, expected: dict[Any, float]) -> None:
+def test_each_has_its_own_bytes(requests: list[pl.LazyFrame], by: By, expected: dict[Any, float]) -> None:
     assert volumes(throughput_by(requests, FILES, 6.0, by, PARAMS), by) == pytest.approx(expected)
 
 
-def test_the_pieces_of_a_request_are_moved_one_after_the_other(requests: list[Path]) -> None:
+def test_the_pieces_of_a_request_are_moved_one_after_the_other(requests: list[pl.LazyFrame]) -> None:
     found = throughput_by(requests[:1], FILES, 2.0, "ost", PARAMS).sort("ost", "time_s")
     assert found.select("ost", "time_s", "bytes_per_s").rows() == [
         (7, 1.0, MB / 2),
@@ -82,11 +82,11 @@ def test_the_pieces_of_a_request_are_moved_one_after_the_other(requests: list[Pa
     ]
 
 
-def test_without_requests_there_is_nothing(requests: list[Path]) -> None:
+def test_without_requests_there_is_nothing(requests: list[pl.LazyFrame]) -> None:
     assert throughput_by([], FILES, 6.0, "rank", PARAMS).is_empty()
 
 
-def test_what_would_not_fit_is_refused(requests: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_would_not_fit_is_refused(requests: list[pl.LazyFrame], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throughput, "_MOST_STEPS", 11)
     assert throughput_by(requests[:1], FILES, 6.0, "rank", PARAMS).height == 6
     with pytest.raises(UsageError, match=r"2 signals of 6 steps are too many.*interval_s"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -27,8 +28,11 @@ def rows(table: Table, known: Mapping[str, Any], ended_at: datetime | None = Non
     wanted = frames.schema(table)
     absent = {"trace_id": "", "source_file": "", "ended_on": ended_at.date() if ended_at else None}
     scalars = absent | {name: value for name, value in known.items() if _is_scalar(value)}
+    given_names = set(given.columns)
     columns = [
-        given[name].cast(dtype) if name in given.columns else _repeated(name, scalars.get(name), dtype, height)
+        given[name].cast(dtype)
+        if name in given_names
+        else _one(name, scalars.get(name), dtype).new_from_index(0, height)
         for name, dtype in wanted.items()
     ]
     unknown = set(known) - set(wanted)
@@ -41,5 +45,7 @@ def _is_scalar(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | bool | datetime)
 
 
-def _repeated(name: str, value: object, dtype: pl.DataType, height: int) -> pl.Series:
-    return pl.Series(name, [value], dtype).new_from_index(0, height)
+@lru_cache(maxsize=1 << 10)
+def _one(name: str, value: Hashable, dtype: pl.DataType) -> pl.Series:
+    # most columns have the same value in one small trace after the other
+    return pl.Series(name, [value], dtype)

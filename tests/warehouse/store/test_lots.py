@@ -1,0 +1,189 @@
+"""Small traces landed together are what each is alone: by content, name, rows and order, whole or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tests.small_traces import TORN, land, rows, write
+from warehouse.contracts import table
+from warehouse.contracts.quality import REJECTS
+from warehouse.contracts.traces import TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
+from warehouse.errors import MachineFault
+from warehouse.releases.repairing import repair
+from warehouse.releases.verifying import verify
+from warehouse.store import landing, lots
+from warehouse.store.landing import Landing
+from warehouse.store.store import Store
+
+TABLES = (TRACES, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, REJECTS)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    return write(tmp_path / "traces", 12)
+
+
+@pytest.fixture
+def together(tmp_path: Path, paths: list[str]) -> Store:
+    store = Store(tmp_path / "together")
+    land(store, paths)
+    return store
+
+
+def alone(root: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> Store:
+    """Land each trace in a folder of its own."""
+    store = Store(root)
+    with monkeypatch.context() as patch:
+        patch.setattr(lots, "FEWEST_INPUTS", 1000)
+        land(store, paths)
+    return store
+
+
+def known(store: Store) -> list[Landing]:
+    """Return what is known of landings, but where their rows lie and when they came."""
+    return [
+        replace(lot, landed_at="", lot=None, parts=tuple(sorted((part.table, part.row_count) for part in lot.parts)))
+        for lot in landing.ledger(store)
+    ]
+
+
+def placed(store: Store, name: str) -> pl.DataFrame:
+    """Return the rows of a table in order; which place a row of a lot has in its file is nobody's concern."""
+    return rows(store, table(name)).drop("part_order", "part_row")
+
+
+@pytest.mark.parametrize("name", [each.name for each in TABLES])
+def test_rows_are_those_of_each_alone(
+    name: str, together: Store, paths: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    single = alone(tmp_path / "alone", paths, monkeypatch)
+    assert len(list(together.landed.glob("*"))) == 1
+    assert len(list(single.landed.glob("*"))) == 12
+    assert known(together) == known(single)
+    assert_frame_equal(placed(together, name), placed(single, name))
+
+
+def test_each_is_known_by_its_content(together: Store, paths: list[str]) -> None:
+    landings = landing.ledger(together)
+    assert [lot.source_file for lot in landings] == [Path(path).name for path in paths]
+    assert [lot.sequence for lot in landings] == list(range(1, 13))
+    assert all(landing.find(together, lot.landing_id) == lot for lot in landings)
+    assert landing.find(together, "0" * 16) is None
+    again = land(together, paths)
+    assert [one.landed is not None and one.landed.is_new for one in again] == [False] * 12
+    assert len(list(together.landed.glob("*"))) == 1
+
+
+def test_what_is_landed_anew_takes_the_place_of_its_rows_in_the_lot(together: Store, paths: list[str]) -> None:
+    before = placed(together, "trace_requests")
+    land(together, paths[3:4], replace=True)
+    after = placed(together, "trace_requests")
+    assert_frame_equal(after.drop("landing_id"), before.drop("landing_id"), check_row_order=False)
+    latest = landing.ledger(together)[-1]
+    assert (latest.generation, latest.lot, latest.source_file) == (1, None, Path(paths[3]).name)
+    assert set(after["landing_id"]) == {lot.landing_id for lot in landing.ledger(together)}
+    scanned = landing.scans(
+        together,
+        TRACE_REQUESTS,
+        [(lot, part) for lot in landing.ledger(together) for part in lot.parts if part.table == "trace_requests"],
+    )
+    assert len(scanned) == 2
+    assert sum(frame.height for frame in pl.collect_all(scanned)) == before.height
+
+
+def test_one_that_is_refused_costs_itself_alone(tmp_path: Path, paths: list[str]) -> None:
+    bad = Path(paths[5])
+    bad.write_bytes(b'{"read_sync": {"bandwidth": {"b_rank_avr": 7}}}\n')
+    Path(paths[7]).write_bytes(Path(paths[7]).read_bytes() + TORN)
+    store = Store(tmp_path / "warehouse")
+    arrivals = land(store, paths)
+    assert [one.name for one in arrivals] == paths
+    refused = [one.name for one in arrivals if one.refusal]
+    told = rows(store, REJECTS)
+    assert set(refused) <= {str(bad)}
+    assert set(told["source_file"]) == {bad.name, Path(paths[7]).name}
+    assert dict(zip(told["source_file"], told["landing_id"], strict=True)) == {
+        lot.source_file: lot.landing_id for lot in landing.ledger(store) if lot.refused_count
+    }
+
+
+def test_what_comes_between_keeps_its_place(tmp_path: Path, paths: list[str]) -> None:
+    jobs = tmp_path / "jobs.sacct"
+    jobs.write_text(
+        "JobID|User|JobName|NNodes|Start|End|State\n1|ann|x|1|2026-03-03T00:00:00|2026-03-03T01:00:00|COMPLETED\n"
+    )
+    store = Store(tmp_path / "warehouse")
+    named = [*paths[:9], str(jobs), *paths[9:], paths[0]]
+    arrivals = land(store, named)
+    assert [one.name for one in arrivals] == named
+    assert arrivals[-1].landed is not None
+    assert not arrivals[-1].landed.is_new
+    in_order = [lot.source_file for lot in landing.ledger(store)]
+    assert in_order == [Path(name).name for name in named[:-1]]
+    assert [lot.lot is None for lot in landing.ledger(store)] == [False] * 9 + [True] * 4
+
+
+def test_a_lot_that_is_full_is_landed(tmp_path: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lots, "MOST_INPUTS", 10)
+    monkeypatch.setattr(lots, "FEWEST_INPUTS", 2)
+    store = Store(tmp_path / "warehouse")
+    land(store, paths)
+    assert len(list(store.landed.glob("lot-*"))) == 2
+    assert [lot.source_file for lot in landing.ledger(store)] == [Path(path).name for path in paths]
+
+
+def test_one_that_two_processes_landed_is_there_once(tmp_path: Path, paths: list[str]) -> None:
+    """Each knows nothing of the other's: both looked before either was done."""
+    store = Store(tmp_path / "warehouse")
+    first, second = lots.Lot(store), lots.Lot(store)
+    for lot, own in ((first, paths[:10]), (second, paths[2:])):
+        assert all(lot.add(Path(path), lambda source: landing.Reading()) for path in own)
+    assert [len(list(lot.land())) for lot in (first, second)] == [10, 10]
+    assert len(landing.ledger(store)) == 12
+    assert [lot.sequence for lot in landing.ledger(store)] == [*range(1, 11), 19, 20]
+    assert rows(store, TRACES).height == 12
+    assert landing.find(store, landing.ledger(store)[5].landing_id) == landing.ledger(store)[5]
+
+
+def test_a_killed_one_leaves_nothing(tmp_path: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    class _Killed(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise _Killed
+
+    store = Store(tmp_path / "warehouse")
+    with monkeypatch.context() as patch:
+        patch.setattr(lots, "write_json", killed)
+        with pytest.raises(_Killed):
+            land(store, paths)
+    assert landing.ledger(store) == []
+    assert all(one.landed is not None and one.landed.is_new for one in land(store, paths))
+
+
+def test_damage_is_found_and_the_inputs_can_be_landed_again(together: Store, paths: list[str]) -> None:
+    before = placed(together, "trace_requests")
+    (path,) = together.landed.glob("lot-*/trace_requests.parquet")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(content)
+    assert [Path(damage.path).name for damage in verify(together, is_all=True)] == ["trace_requests.parquet"]
+    repair(together)
+    assert landing.ledger(together) == []
+    land(together, paths)
+    assert_frame_equal(placed(together, "trace_requests"), before)
+
+
+@pytest.mark.parametrize("text", [b"{torn", b'{"landings": [{}], "files": {}}', b'{"landings": 7, "files": {}}'])
+def test_a_manifest_that_is_none_is_refused(together: Store, text: bytes) -> None:
+    (path,) = together.landed.glob("lot-*/landing.json")
+    path.unlink()
+    path.write_bytes(text)
+    with pytest.raises(MachineFault, match="damaged"):
+        landing.ledger(together)

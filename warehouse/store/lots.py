@@ -1,0 +1,238 @@
+"""Lots: small traces that are landed together, in files of a useful size, each known by its own content and name.
+
+A file system's files cost alike, be they large or small: a trace of a kilobyte in five files of its own costs more to
+write, to list and to open than to read. Whether a trace lies in a lot or in a folder of its own changes no answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warehouse.contracts import Table
+from warehouse.contracts.quality import REJECTS
+from warehouse.contracts.traces import (
+    TRACE_FILES,
+    TRACE_HEATMAPS,
+    TRACE_MODULES,
+    TRACE_RECORDS,
+    TRACE_REQUESTS,
+    TRACES,
+)
+from warehouse.errors import InputRefused
+from warehouse.sources.protocol import Batch, Reading, Source, input_name, named, recognize
+from warehouse.store import landing
+from warehouse.store.files import Exists, Sealed
+from warehouse.store.landing import LOT, Landed, Landing
+from warehouse.store.store import Store, write_json, write_parquet
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: a larger input has a folder of its own
+SMALL_BYTES = 1 << 20
+#: a lot is full with so many inputs, or so many rows, which are held in memory
+MOST_INPUTS = 500
+MOST_ROWS = 1 << 18
+#: fewer inputs than these have folders of their own, too
+FEWEST_INPUTS = 8
+#: tables whose rows tell of which landing they are
+_SHARED = (TRACES, TRACE_MODULES, TRACE_FILES, TRACE_RECORDS, TRACE_HEATMAPS, TRACE_REQUESTS, REJECTS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """An input that was read: what it is called, its content's hash, its rows, and why it was refused, if it was."""
+
+    path: Path
+    source_file: str
+    content_sha256: str
+    format: str
+    batches: Sequence[Batch]
+    refusal: InputRefused | None
+
+    @property
+    def landing_id(self) -> str:
+        return landing.id_of(self.content_sha256)
+
+    @property
+    def row_count(self) -> int:
+        return sum(batch.rows.height for batch in self.batches)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one input of a lot."""
+
+    path: Path
+    landed: Landed
+    refusal: InputRefused | None
+
+
+class Lot:
+    """Small inputs as they are read, until they are landed together; one warehouse's, for one call."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        #: what was given, in order; of a content that comes twice the first is read
+        self._given: list[tuple[Path, str]] = []
+        self._inputs: dict[str, _Read] = {}
+        self._row_count = 0
+        #: formats that have other tables, too: none of them is read twice
+        self._unshared: set[str] = set()
+
+    @cached_property
+    def _known(self) -> dict[str, Landing]:
+        return {one.content_sha256: one for one in landing.ledger(self._store)}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is to be landed before more is read."""
+        return len(self._given) >= MOST_INPUTS or self._row_count >= MOST_ROWS
+
+    def add(
+        self,
+        path: Path,
+        reading_of: Callable[[Source], Reading],
+        *,
+        columns: Mapping[str, str] | None = None,
+        format_name: str | None = None,
+    ) -> bool:
+        """Read a file if it is a small trace or was landed before, and return whether it was taken.
+
+        One that is refused is taken, too: its reason is landed as one row of `rejects`. See `landing.land`.
+        """
+        from warehouse.sources.files.opening import content_hash
+
+        if not _is_small(path):
+            return False
+        try:
+            sha256 = content_hash(path)
+            before = self._known.get(sha256)
+            if before is not None and not before.row_count():
+                return False
+            if before is None and sha256 not in self._inputs:
+                source = _source_of(path, columns, format_name)
+                if source.kind != "traces" or source.name in self._unshared:
+                    return False
+                read = _read(path, sha256, source, reading_of(source), is_named=format_name is not None)
+                if not {batch.table for batch in read.batches} <= set(_SHARED):
+                    self._unshared.add(source.name)
+                    return False
+                self._inputs[sha256] = read
+                self._row_count += read.row_count
+        except InputRefused:
+            return False
+        self._given.append((path, sha256))
+        return True
+
+    def land(self) -> Iterator[Outcome]:
+        """Land what was read, and yield what became of all that was given, in order; begin anew."""
+        given, inputs = self._given, self._inputs
+        self._given, self._inputs, self._row_count = [], {}, 0
+        landed = _landed(self._store, list(inputs.values()))
+        for path, sha256 in given:
+            refusal = inputs[sha256].refusal if sha256 in inputs else None
+            found = landed.pop(sha256, None)
+            if found is not None:
+                self._known[sha256] = found.landing
+            # of a content that comes twice the second was landed before
+            yield Outcome(path, found or Landed(self._known[sha256], is_new=False), refusal)
+
+
+def _source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | None) -> Source:
+    from warehouse.sources.files.opening import read_head
+
+    return named(format_name) if format_name else recognize(read_head(path, columns))
+
+
+def _read(path: Path, sha256: str, source: Source, reading: Reading, *, is_named: bool) -> _Read:
+    """Read an input into memory; one that is refused has its reason as its only row."""
+    read = _Read(path, input_name(path, source), sha256, source.name, [], None)
+    try:
+        return replace(read, batches=list(source.read(path, reading)))
+    except InputRefused as refusal:
+        # how it was to be read is said by nobody but the user
+        name = source.name if is_named else "unknown"
+        return replace(read, format=name, batches=[landing.refused_whole(refusal)], refusal=refusal)
+
+
+def _is_small(path: Path) -> bool:
+    # what cannot be looked at is refused by whoever reads it
+    with suppress(OSError):
+        return path.is_file() and path.stat().st_size <= SMALL_BYTES
+    return False
+
+
+def _landed(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
+    """Land inputs, in one folder if they are not too few, and return their landings by the hash of the content."""
+    if len(inputs) < FEWEST_INPUTS:
+        return {
+            one.content_sha256: landing.write(
+                store, one.source_file, one.content_sha256, one.format, [], iter(one.batches)
+            )
+            for one in inputs
+        }
+    name = LOT + hashlib.sha256("".join(one.content_sha256 for one in inputs).encode()).hexdigest()[:16]
+    # what another process landed meanwhile is nothing new
+    with suppress(Exists), landing.folder_of(store, name) as folder:
+        _fill(store, folder, name, inputs)
+    return {one.content_sha256: Landed(one, is_new=True) for one in landing.in_folder(store, name)}
+
+
+def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> None:
+    """Write the files of a lot, and what each of its landings is."""
+    files, counts = {}, {}
+    for table in _SHARED:
+        rows = _rows(table, inputs)
+        if rows is not None:
+            files[table.name] = _file(folder, name, table, rows)
+            counts[table.name] = _counts(table, rows)
+    sequence = landing.next_sequence(store, len(inputs))
+    landings = [
+        _landing(one, sequence + place, {name: of.get(one.landing_id, 0) for name, of in counts.items()})
+        for place, one in enumerate(inputs)
+    ]
+    write_json({"files": files, "landings": landings}, folder / landing.MANIFEST)
+
+
+def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
+    """Return the rows of all inputs, in order; each says of which landing it is."""
+    import polars as pl
+
+    rows = [
+        landing.signed(batch.rows, one.landing_id, one.source_file)
+        for one in inputs
+        for batch in one.batches
+        if batch.table == table and batch.rows.height
+    ]
+    return pl.concat(rows) if rows else None
+
+
+def _file(folder: Path, lot: str, table: Table, rows: pl.DataFrame) -> dict[str, str | int]:
+    path = write_parquet(rows, table, folder / f"{table.name}.parquet")
+    return {"path": f"landed/{lot}/{path.name}", **asdict(Sealed.of_path(path))}
+
+
+def _counts(table: Table, rows: pl.DataFrame) -> dict[str, int]:
+    column = landing.landing_column(table)
+    return dict(rows.group_by(column).len().iter_rows())
+
+
+def _landing(one: _Read, sequence: int, row_counts: Mapping[str, int]) -> dict[str, object]:
+    return {
+        "landing_id": one.landing_id,
+        "sequence": sequence,
+        "source_file": one.source_file,
+        "content_sha256": one.content_sha256,
+        "format": one.format,
+        "landed_at": datetime.now(UTC).isoformat(timespec="microseconds"),
+        "refused_count": row_counts.get(REJECTS.name, 0),
+        "row_counts": {name: count for name, count in row_counts.items() if count},
+    }
