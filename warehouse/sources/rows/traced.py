@@ -45,7 +45,7 @@ def _is_scalar(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | bool | datetime)
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=1 << 10, typed=True)
 def _one(name: str, value: Hashable, dtype: pl.DataType) -> pl.Series:
     # most columns have the same value in one small trace after the other
     return pl.Series(name, [value], dtype)
