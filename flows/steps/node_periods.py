@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -26,7 +25,11 @@ _SAMPLES_AT_A_TIME = 1 << 23
 
 
 def node_rows(
-    found: Subjects, periods: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[Path], params: PeriodParams
+    found: Subjects,
+    periods: pl.DataFrame,
+    signals: pl.DataFrame,
+    requests: Sequence[pl.LazyFrame],
+    params: PeriodParams,
 ) -> pl.DataFrame:
     """Return rows of `node_periods`: of runs of several nodes whose requests say on which they were made.
 

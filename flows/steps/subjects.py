@@ -170,16 +170,16 @@ def traced_requests(
     return Requests(began_s, ceased_s, volume_bytes, owner, keys.height)
 
 
-def traced_nodes(keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame]) -> tuple[pl.DataFrame, Requests]:
+def traced_nodes(
+    keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame]
+) -> tuple[pl.DataFrame, Requests]:
     """Return the nodes on which the requests of traced runs were made, and what each of them moved.
 
     keys, signals, requests: as of `traced_requests`. A row for each node: the columns of keys, `subject`, the row
     there, `node`, `node_count` of that subject, and `number`, by which the requests know it. Of runs of which
     any request does not say where it was made there are none.
     """
-    hosted = [
-        frame for frame in requests if frame.select(pl.col("host").is_not_null().any()).collect().item()
-    ]
+    hosted = [frame for frame in requests if frame.select(pl.col("host").is_not_null().any()).collect().item()]
     rows = _moved(keys, signals, hosted, ["host"])
     whole = rows.filter(pl.col("host").is_not_null().all().over("subject"))
     found = whole.select("subject", pl.col("host").alias("node")).unique().sort("subject", "node")
@@ -192,7 +192,12 @@ def traced_nodes(keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[p
 
 
 def _moved(
-    keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame], more: list[str], *, with_empty: bool = False
+    keys: pl.DataFrame,
+    signals: pl.DataFrame,
+    requests: Sequence[pl.LazyFrame],
+    more: list[str],
+    *,
+    with_empty: bool = False,
 ) -> pl.DataFrame:
     """Return the rows of `traced_requests`, with more of the requests' columns; bins have none of these."""
     subjects = keys.select(pl.col("subject_id").alias("trace_id"), "direction").with_row_index("subject")

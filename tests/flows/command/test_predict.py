@@ -76,7 +76,7 @@ def test_bytes_are_those_that_are_landed_each_once(shared_data: Path, name: str)
     last = {row["direction"]: row for row in predicted(path)}
     with opened(path, Settings(), Told()) as found:
         assert isinstance(found, TraceInput)
-        landed = pl.read_parquet(found.landed[TRACE_REQUESTS.name], glob=False)
+        landed = found.read(TRACE_REQUESTS)
     for direction, row in last.items():
         moved = landed.filter(direction=direction)["request_bytes"].drop_nulls().to_list()
         assert row["volume_bytes"] == math.fsum(moved) > 0
