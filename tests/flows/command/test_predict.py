@@ -13,7 +13,6 @@ from typing import Any
 
 import matplotlib.image
 import numpy as np
-import polars as pl
 import pytest
 
 from flows.command import predict
