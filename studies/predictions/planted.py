@@ -139,6 +139,41 @@ def changing(
     return planted(onsets, lengths, generator, ranks, desync_ratio, periods)
 
 
+def moving(
+    generator: np.random.Generator, period_s: float, count: int, jitter: float, growth: float = 0.0, swing: float = 0.0
+) -> PlantedRun:
+    """Return phases whose period grows by a share of itself from each to the next, or swings by one, a turn in 16."""
+    place = np.arange(count)
+    periods = period_s * (1 + growth) ** place * (1 + swing * np.sin(2 * np.pi * place / 16))
+    gaps = periods * np.maximum(1 + jitter * generator.standard_normal(count), _LEAST_GAP_RATIO)
+    onsets = _LEAD_RATIO * period_s + np.concatenate([[0.0], np.cumsum(gaps)[:-1]])
+    lengths = _PHASE_RATIO * period_s * (1 + _PHASE_JITTER * generator.standard_normal(count))
+    return planted(onsets, lengths, generator, period_s=periods)
+
+
+def ending(
+    generator: np.random.Generator, period_s: float, counts: tuple[int, int], jitter: float, kind: str
+) -> PlantedRun:
+    """Return phases a period apart whose rhythm ends: later gaps are random, about a period in the mean.
+
+    counts: gaps before the end of the rhythm and since. kind: how later gaps are distributed: `exponential`,
+    `log-normal` (by an octave and a half) or `uniform`, each after the phase before is over.
+    """
+    before, since = counts
+    steady = period_s * np.maximum(1 + jitter * generator.standard_normal(before), _LEAST_GAP_RATIO)
+    pause = (1 - _PHASE_RATIO) * period_s
+    drawn = {
+        "exponential": lambda: generator.exponential(pause, since),
+        "log-normal": lambda: pause * np.exp(generator.standard_normal(since) - 0.5),
+        "uniform": lambda: generator.uniform(0, 2 * pause, since),
+    }
+    gaps = np.concatenate([steady, 1.1 * _PHASE_RATIO * period_s + drawn[kind]()])
+    onsets = _LEAD_RATIO * period_s + np.concatenate([[0.0], np.cumsum(gaps)[:-1]])
+    lengths = np.full(len(onsets), _PHASE_RATIO * period_s)
+    periods = np.repeat([period_s, np.nan], counts)
+    return planted(onsets, lengths, generator, period_s=periods)
+
+
 def with_background(
     run: PlantedRun, generator: np.random.Generator, volume_ratio: float, request_bytes: float = 64 * 1024.0
 ) -> PlantedRun:

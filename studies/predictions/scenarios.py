@@ -14,14 +14,16 @@ from studies.predictions.planted import (
     PlantedRun,
     changing,
     constant,
+    ending,
     hacc_like,
     irregular,
+    moving,
     single,
     with_background,
 )
 from transforms.predictions.predictor import OnlineParams
 
-EXPERIMENTS = ("hacc", "changes", "following", "bursts", "none")
+EXPERIMENTS = ("hacc", "changes", "following", "bursts", "none", "moving", "ends")
 METHODS = ("controlled", "dft", "merged")
 STRATEGIES = ("all", "periods", "adaptive")
 #: frequencies at which periods change, and the jitter of their phases
@@ -33,6 +35,10 @@ BEFORE, AFTER, LOOKED_AT = 20, 20, 8
 BRANCHES = {"doubled": 2.0, "halved": 0.5, "unchanged": 1.0}
 #: runs that show how a change is followed, when bursts begin, and what has no period: their period, their phases [s]
 PERIOD_S, PHASE_COUNT, NONE_COUNT = 20.0, 24, 20
+#: phases of rhythms that move, and gaps before a rhythm ends and since
+MOVING_COUNT, END_COUNTS = 32, (15, 9)
+#: how later gaps are distributed, and the jitter before
+ENDS, END_JITTERS = ("exponential", "log-normal", "uniform"), (0.02, 0.1)
 #: parts of the one phase of a run that has no more, and its end
 SINGLE_COUNT = 9
 
@@ -70,7 +76,7 @@ class Setting:
 
 def settings() -> tuple[Setting, ...]:
     """Return all settings."""
-    return (*_hacc(), *_changes(), *_following(), *_bursts(), *_none())
+    return (*_hacc(), *_changes(), *_following(), *_bursts(), *_none(), *_moving(), *_ends())
 
 
 def _hacc() -> Iterator[Setting]:
@@ -149,3 +155,18 @@ def _none() -> Iterator[Setting]:
     }
     for method in METHODS:
         yield Setting("none", method, branches, params=OnlineParams(method=method))
+
+
+def _moving() -> Iterator[Setting]:
+    ways = {"growing by 3 % a gap": (0.03, 0.0), "swinging by 30 %": (0.0, 0.3)}
+    for stream, ((name, (growth, swing)), jitter) in enumerate(product(ways.items(), (0.03, 0.2))):
+        draw = partial(moving, period_s=PERIOD_S, count=MOVING_COUNT, jitter=jitter, growth=growth, swing=swing)
+        branches = {"moving": Branch(draw, MOVING_COUNT)}
+        yield Setting("moving", f"{name}, jitter {100 * jitter:.0f} %", branches, stream=stream, jitter=jitter)
+
+
+def _ends() -> Iterator[Setting]:
+    for stream, (kind, jitter) in enumerate(product(ENDS, END_JITTERS)):
+        draw = partial(ending, period_s=PERIOD_S, counts=END_COUNTS, jitter=jitter, kind=kind)
+        branches = {"ends": Branch(draw, sum(END_COUNTS))}
+        yield Setting("ends", f"{kind}, jitter {100 * jitter:.0f} %", branches, stream=stream, jitter=jitter)

@@ -9,7 +9,7 @@ import polars as pl
 
 from studies.predictions.planted import HACC_PHASES
 from studies.predictions.running import Results
-from studies.predictions.scenarios import BEFORE
+from studies.predictions.scenarios import BEFORE, END_COUNTS
 from transforms.predictions.change_points import DETECTOR_NAMES
 from transforms.predictions.predictor import OnlineParams
 
@@ -25,6 +25,10 @@ RIGHT_POINT = 0.25
 LEAST_WIDTH = 0.01
 #: how far from an interval a period may be and still be about in it
 NEAR = 0.05
+#: from this phase on ranges of the next burst are counted where rhythms move
+FIFTH = 5
+#: upper ends of classes of the probability of a hit
+HIT_ENDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: upper ends of classes of probability
 PROBABILITY_ENDS = (0.25, 0.5, 0.75, 0.9, 1.0)
 #: settings that are iosig's own: its defaults
@@ -232,6 +236,87 @@ def interval_summary(results: Results) -> pl.DataFrame:
     )
 
 
+def range_summary(results: Results) -> pl.DataFrame:
+    """Return how many next bursts begin within their ranges, where rhythms keep, change and move.
+
+    Columns: setting; evaluation_count: with a range, after five phases or more, of a changed rhythm since two gaps of
+    it; within_ratio; width: the median width over the gap that came.
+    """
+    is_within = (pl.col("earliest_s") <= pl.col("next_onset_s")) & (pl.col("next_onset_s") <= pl.col("latest_s"))
+    is_usual = pl.col("strategy") == OnlineParams().strategy
+    is_changed = (pl.col("experiment") == "following") & is_usual & (pl.col("phase") > BEFORE + 1)
+    is_moving = (pl.col("experiment") == "moving") & (pl.col("phase") >= FIFTH)
+    is_steady = (pl.col("experiment") == "bursts") & (pl.col("phase") >= FIFTH)
+    named = pl.when(pl.col("experiment") == "following").then("branch").otherwise("setting")
+    return (
+        results.evaluations.filter(is_steady | is_changed | is_moving, pl.col("next_onset_s").is_not_null())
+        .filter(pl.col("earliest_s").is_not_null())
+        .with_columns(kind="experiment", setting=named, is_within=is_within)
+        .with_columns(width=(pl.col("latest_s") - pl.col("earliest_s")) / pl.col("next_gap_s"))
+        .group_by("kind", "setting", maintain_order=True)
+        .agg(
+            evaluation_count=pl.len(),
+            within_ratio=pl.col("is_within").mean(),
+            width=pl.col("width").median(),
+        )
+        .sort("kind", maintain_order=True)
+    )
+
+
+def hit_summary(results: Results) -> pl.DataFrame:
+    """Return whether what `hit_probability` tells is how often intervals hold the next gap, and `probability` beside.
+
+    Of all evaluations with an interval of steady, changed and moving runs and of those whose rhythm ends (defaults
+    only). Columns: above, up_to: the class of hit_probability; evaluation_count; told: its mean; hold_ratio: the share
+    whose interval holds the next gap; probability: the mean of that column.
+    """
+    is_usual = (pl.col("strategy") == OnlineParams().strategy) & (pl.col("method") == OnlineParams().method)
+    gap, short, long = pl.col("next_gap_s"), pl.col("shortest_period_s"), pl.col("longest_period_s")
+    ends = pl.Series("up_to", HIT_ENDS)
+    place = pl.col("hit_probability").map_batches(lambda values: ends.search_sorted(values, "left"), pl.UInt32)
+    edges = (0.0, *HIT_ENDS)
+    return (
+        results.evaluations.filter(pl.col("experiment").is_in(["bursts", "following", "moving", "ends"]), is_usual)
+        .filter(pl.col("hit_probability").is_not_null(), gap.is_not_null())
+        .with_columns(place=place)
+        .group_by("place")
+        .agg(
+            evaluation_count=pl.len(),
+            told=pl.col("hit_probability").mean(),
+            hold_ratio=((short <= gap) & (gap <= long)).mean(),
+            probability=pl.col("probability").mean(),
+        )
+        .sort("place")
+        .select(
+            pl.col("place").map_elements(lambda at: edges[at], pl.Float64).alias("above"),
+            pl.col("place").map_elements(lambda at: edges[at + 1], pl.Float64).alias("up_to"),
+            pl.exclude("place"),
+        )
+    )
+
+
+def end_summary(results: Results) -> pl.DataFrame:
+    """Return how many evaluations still tell a period after a rhythm has ended, of those since.
+
+    Columns: setting; evaluation_count: since the end, of each run; periodic, told: how many of them are periodic in
+    the mean of the runs, and those with any period, tentative ones too; high_periodic: the 90 % quantile of runs.
+    """
+    told = pl.col("period_s").is_not_null()
+    return (
+        _of(results, "ends")
+        # the first gap that is random shows with the phase that ends it
+        .filter(pl.col("phase") > END_COUNTS[0])
+        .group_by("setting", "run", maintain_order=True)
+        .agg(evaluation_count=pl.len(), periodic=(pl.col("outcome") == "periodic").sum(), told=told.sum())
+        .group_by("setting", maintain_order=True)
+        .agg(
+            pl.col("evaluation_count").first(),
+            pl.col("periodic", "told").mean(),
+            high_periodic=pl.col("periodic").quantile(0.9, "linear"),
+        )
+    )
+
+
 # ---- what was aimed at
 
 
@@ -281,4 +366,12 @@ def targets(results: Results) -> Iterator[Target]:
         f"{100 * NOMINAL:.0f} %, up to 5 points",
         f"{100 * min(within):.0f} % to {100 * max(within):.0f} %",
         max(abs(ratio - NOMINAL) for ratio in within) <= 0.05,
+    )
+    ends = end_summary(results)
+    still_periodic = ends["periodic"].to_list()
+    yield Target(
+        f"Evaluations that are still periodic, of the {ends['evaluation_count'].to_list()[0]} since a rhythm has ended",
+        "at most 2",
+        f"{min(still_periodic):.1f} to {max(still_periodic):.1f}",
+        max(still_periodic) <= 2,
     )

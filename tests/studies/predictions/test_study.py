@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from studies.command import study_command
-from studies.predictions import STUDY, running, scenarios, summary
+from studies.predictions import STUDY, planted, running, scenarios, summary
 from studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageHinkley
 from studies.predictions.running import RULES, Results, Rule, StudyParams, study
 from studies.predictions.scenarios import BEFORE, EXPERIMENTS, Setting
@@ -26,7 +26,9 @@ def few_settings() -> tuple[Setting, ...]:
     wanted = {"hacc": summary.USUAL, "changes": "5 Hz, jitter 5 %", "following": "adaptive", "bursts": "jitter 3 %"}
     hacc, changes, following, bursts = (one for one in scenarios.settings() if wanted.get(one.experiment) == one.name)
     none = next(one for one in scenarios.settings() if one.experiment == "none")
-    return hacc, shortened(changes, BEFORE + 4), following, bursts, shortened(none, 6)
+    moving = next(one for one in scenarios.settings() if one.experiment == "moving")
+    ends = next(one for one in scenarios.settings() if one.experiment == "ends")
+    return hacc, shortened(changes, BEFORE + 4), following, bursts, shortened(none, 6), moving, ends
 
 
 def shortened(setting: Setting, phase_count: int) -> Setting:
@@ -202,7 +204,81 @@ def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, results: Resul
     assert asked == [StudyParams(3, 0, 1)]
     found = json.loads(told.stdout)
     assert {row["rule"] for row in found["changes"]} == set(RULES)
-    assert len(found["targets"]) == 5
+    assert len(found["targets"]) == 6
     shown = CliRunner().invoke(study_command, ["predictions", "--seeds", "3"])
     assert shown.exit_code == 0, shown.output
     assert "Next bursts" in shown.stdout
+
+
+# ---- rhythms that move and end
+
+
+def told(**columns: list[object]) -> Results:
+    """Results of evaluations with these columns, of the defaults."""
+    rows = pl.DataFrame(columns).with_columns(method=pl.lit("controlled"), strategy=pl.lit("adaptive"))
+    full = pl.concat([pl.DataFrame(schema=running._EVALUATIONS), rows], how="diagonal")
+    return Results(StudyParams(1, 0, 1), full, pl.DataFrame())
+
+
+def test_a_hit_is_a_gap_within_the_interval() -> None:
+    found = summary.hit_summary(
+        told(
+            experiment=["bursts", "ends", "moving", "hacc"],
+            hit_probability=[0.85, 0.85, 0.15, 0.15],
+            probability=[1.0, 0.5, 0.9, 0.9],
+            shortest_period_s=[9.0, 9.0, 9.0, 9.0],
+            longest_period_s=[11.0, 11.0, 11.0, 11.0],
+            next_gap_s=[10.0, 12.0, 9.0, 10.0],
+        )
+    )
+    assert found.rows() == [(0.1, 0.2, 1, 0.15, 1.0, 0.9), (0.8, 0.9, 2, 0.85, 0.5, 0.75)]
+
+
+def test_evaluations_since_an_end_are_counted_by_run() -> None:
+    before, _ = scenarios.END_COUNTS
+    phases = [before, before + 1, before + 2, before + 1, before + 2]
+    found = summary.end_summary(
+        told(
+            experiment=["ends"] * 5,
+            setting=["a"] * 5,
+            run=[0, 0, 0, 1, 1],
+            phase=phases,
+            outcome=["periodic", "periodic", "tentative", "aperiodic", "aperiodic"],
+            period_s=[9.0, 9.0, 9.0, None, None],
+        )
+    )
+    assert found.rows() == [("a", 2, 0.5, 1.0, 0.9)]
+
+
+def test_ranges_are_of_what_is_known_late_enough() -> None:
+    found = summary.range_summary(
+        told(
+            experiment=["bursts", "bursts", "moving", "following"],
+            setting=["steady", "steady", "grows", "adaptive"],
+            branch=["regular", "regular", "moving", "doubled"],
+            phase=[summary.FIFTH, summary.FIFTH - 1, summary.FIFTH, BEFORE + 2],
+            next_onset_s=[100.0, 100.0, 100.0, 100.0],
+            next_gap_s=[10.0, 10.0, 10.0, 10.0],
+            earliest_s=[95.0, 95.0, 101.0, 99.0],
+            latest_s=[105.0, 105.0, 103.0, 103.0],
+        )
+    )
+    assert found.drop("kind").rows() == [("steady", 1, 1.0, 1.0), ("doubled", 1, 1.0, 0.4), ("grows", 1, 0.0, 0.2)]
+
+
+def test_rhythms_move_and_end_as_planted() -> None:
+    grows = planted.moving(np.random.default_rng(0), 10.0, 30, 0.0, growth=0.03)
+    np.testing.assert_allclose(grows.gaps_s[1:] / grows.gaps_s[:-1], 1.03)
+    swings = planted.moving(np.random.default_rng(0), 10.0, 33, 0.0, swing=0.3)
+    assert swings.gaps_s.min() == pytest.approx(7, rel=0.02)
+    assert swings.gaps_s.max() == pytest.approx(13, rel=0.02)
+    for kind in scenarios.ENDS:
+        gaps = np.concatenate(
+            [
+                planted.ending(np.random.default_rng(seed), 10.0, (15, 9), 0.02, kind).gaps_s[:, None].T
+                for seed in range(200)
+            ]
+        )
+        assert gaps[:, :15].std() == pytest.approx(0.2, rel=0.1)
+        assert gaps[:, 15:].mean() == pytest.approx(10.15, rel=0.1)
+        assert gaps[:, 15:].std() > 3
