@@ -122,13 +122,18 @@ class _Sums:
         count, size = values.shape
         width = max(size // _BLOCKS, 1)
         blocks = -(-size // width)
-        turns = np.arange(size) * frequency[:, None]
-        wave = np.exp(-2j * np.pi * (turns - np.floor(turns)))
-        product, starts = values.astype(np.complex128), np.arange(blocks) * width
+        padded = np.zeros((count, blocks * width))
+        padded[:, :size] = values
+        own = padded.reshape(count, blocks, width)
+        starts = np.arange(blocks) * width
+        # a wave among the samples of a block is that of the first one, turned: so there are few waves
+        first, within = _waves(starts * frequency[:, None]), _waves(np.arange(width) * frequency[:, None])
         parts = np.empty((count, _HARMONICS, blocks), dtype=np.complex128)
+        turned, inner = np.ones_like(first), np.ones_like(within)
         for line in range(_HARMONICS):
-            product *= wave
-            parts[:, line] = np.add.reduceat(product, starts, axis=1)
+            turned, inner = turned * first, inner * within
+            sums = np.matmul(own, np.stack([inner.real, inner.imag], axis=-1))
+            parts[:, line] = (sums[..., 0] + 1j * sums[..., 1]) * turned
         # beyond half of the sampling frequency lines are those of others
         parts *= (frequency[:, None] * np.arange(1, _HARMONICS + 1) < 0.5)[:, :, None]
         middle = np.minimum(starts + 0.5 * (width - 1), size - 1.0)
@@ -137,10 +142,7 @@ class _Sums:
     def sharpest(self, lengths: Ints) -> tuple[Reals, Reals]:
         """Return the frequency nearby with the highest sum of powers, NaN at an edge, and the period's error (k)."""
         moves = np.linspace(-_NEARBY, _NEARBY, _MOVES) / lengths[:, None]
-        sums = np.zeros(moves.shape)
-        for line in range(_HARMONICS):
-            turned = np.exp((-2j * np.pi * (line + 1)) * moves[:, :, None] * self.middle)
-            sums += np.abs(np.einsum("ijk,ik->ij", turned, self.parts[:, line])) ** 2
+        sums = self._powers(moves)
         at = sums.argmax(axis=1)
         is_inner = (at > 0) & (at < _MOVES - 1)
         place, width = np.clip(at, 1, _MOVES - 2), moves[:, 1] - moves[:, 0]
@@ -153,6 +155,20 @@ class _Sums:
         error = np.sqrt(np.divide(noise, -curve, out=np.full(len(at), np.nan), where=is_peak)) * width
         return np.where(is_peak, best, np.nan), error / best**2
 
+    def _powers(self, moves: Reals) -> Reals:
+        """Return the sums of powers at frequencies a little off (k, moves): even steps, as many down as up."""
+        half = moves.shape[1] // 2
+        step = _waves((moves[:, half + 1] - moves[:, half])[:, None] * self.middle)
+        sums, base = np.zeros(moves.shape), np.ones_like(step)
+        for line in range(_HARMONICS):
+            base, turned, parts = base * step, np.ones_like(step), self.parts[:, line]
+            sums[:, half] += np.abs(parts.sum(axis=1)) ** 2
+            for place in range(1, half + 1):
+                turned *= base
+                for move, wave in ((place, turned), (-place, turned.conj())):
+                    sums[:, half + move] += np.abs(np.einsum("ij,ij->i", wave, parts)) ** 2
+        return sums
+
     def keep_step(self, frequency: Reals, lengths: Ints) -> Bools:
         """Return whether the first harmonic has about one phase in all parts of the signals (k)."""
         waves = self.parts[:, 0] * np.exp(-2j * np.pi * (frequency - self.frequency)[:, None] * self.middle)
@@ -161,3 +177,9 @@ class _Sums:
         sums = np.stack([(waves * (part == each)).sum(axis=1) for each in range(2 * _PARTS)])
         found: Bools = np.abs(sums.sum(axis=0)) >= _LEAST_AGREEMENT * np.abs(sums).sum(axis=0)
         return found
+
+
+def _waves(turns: Reals) -> npt.NDArray[np.complexfloating[Any, Any]]:
+    """Return what stands for so many turns backwards on the unit circle."""
+    found: npt.NDArray[np.complexfloating[Any, Any]] = np.exp(-2j * np.pi * (turns - np.floor(turns)))
+    return found
