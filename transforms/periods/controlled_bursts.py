@@ -21,6 +21,8 @@ _GAP_IN_CYCLE = 0.25
 _LEAST_OF_CYCLE, _MOST_OF_CYCLE = 0.8, 1.25
 #: parts of a signal whose phases are compared, and how well they agree if a rhythm keeps step
 _PARTS, _LEAST_AGREEMENT = 8, 0.9
+#: the share of the bytes of which nothing is sought
+_NEXT_TO_NOTHING = 1e-3
 #: blocks of samples that belong to one part
 _BLOCKS = 128
 #: parts of a cycle whose means are its profile, and how many of them are low at least
@@ -52,8 +54,11 @@ def bursts(signals: EvenSignals, cycles_per_sample: Reals) -> Bursts:
     width, is_burst = _medians(phases), _beside(_covered(phases, rates.shape))
     ratio = phases.counts / np.maximum(lengths * cycles_per_sample, 1.0)
     is_plain = (ratio >= _LEAST_OF_CYCLE) & (ratio <= _MOST_OF_CYCLE)
-    is_folded = ~is_plain | _keep_step(rates, is_known, cycles_per_sample, lengths)
-    at = np.flatnonzero(is_folded)
+    # where next to nothing is beside phases, these are the bursts
+    inside = np.bincount(phases.owner, phases.volume, len(rates))
+    doubtful = np.flatnonzero(~is_plain | (inside < (1.0 - _NEXT_TO_NOTHING) * rates.sum(axis=1)))
+    in_step = _keep_step(rates[doubtful], is_known[doubtful], cycles_per_sample[doubtful], lengths[doubtful])
+    at = doubtful[~is_plain[doubtful] | in_step]
     folded, is_burst[at] = _of_profiles(rates[at], is_known[at], cycles_per_sample[at])
     width[at] = np.where(is_plain[at], width[at], folded)
     return Bursts(width, is_burst & is_known)
@@ -107,8 +112,8 @@ def _of_profiles(rates: Reals, is_known: Bools, cycles_per_sample: Reals) -> tup
     turns = np.arange(rates.shape[1]) * cycles_per_sample[:, None]
     cell = np.minimum(((turns - np.floor(turns)) * bins[:, None]).astype(np.int64), bins[:, None] - 1)
     cell += offsets[:-1, None]
-    size = np.bincount(cell[is_known], minlength=int(offsets[-1])).astype(np.float64)
-    total = np.bincount(cell[is_known], rates[is_known], int(offsets[-1]))
+    size = np.bincount(cell.ravel(), is_known.ravel(), int(offsets[-1]))
+    total = np.bincount(cell.ravel(), rates.ravel(), int(offsets[-1]))
     owner = np.repeat(np.arange(count), bins)
     profile = total / np.maximum(size, 1.0)
     high = np.full(count, -np.inf)

@@ -76,10 +76,12 @@ class _Claimed:
         windows = cut(values.values, values.offsets[:-1] + first, values.offsets[:-1] + last - 1)
         width, is_burst = np.full(len(first), np.nan), np.zeros(len(windows.values), dtype=np.bool_)
         for place, group in by_length(windows, pieces.sampling_hz, pieces.started_s, _PADDING_RATIO):
-            each = bursts(group, found.frequency_hz[place] / pieces.sampling_hz[place])
-            width[place] = each.width
-            is_own = np.arange(group.sample_count) < windows.counts[place][:, None]
-            is_burst[windows.places_in(place)] = each.is_burst[is_own]
+            for rows, part in group.chunks():
+                at = place[rows]
+                each = bursts(part, found.frequency_hz[at] / pieces.sampling_hz[at])
+                width[at] = each.width
+                is_own = np.arange(part.sample_count) < windows.counts[at][:, None]
+                is_burst[windows.places_in(at)] = each.is_burst[is_own]
         return cls(pieces, found, windows, width / pieces.sampling_hz, is_burst)
 
     @property
