@@ -2,10 +2,10 @@
 
 How long a run took tells most of how it drifted: what is left after each run is stretched to one duration is far less.
 Foreign traffic only adds, so the more of it there is, the lower a quantile across the runs is the application's own.
-Where no burst is, that quantile is the floor that foreign traffic never falls below.
-Foreign traffic that a run's bursts meet only delays it: how long a run takes alone is what the runs' durations come to
-where none is met, a straight line through them, drawn towards what it usually costs. Nothing is refused for being
-noisy: how far to trust it is told apart (`trust`).
+Where no burst is, that quantile is the floor that foreign traffic never falls below; a burst of it that runs do not
+bear out (`borne_out`) is others', who met there by chance. Foreign traffic that a run's bursts meet only delays it: how
+long a run takes alone is what the runs' durations come to where none is met, a straight line through them, drawn
+towards what it usually costs. How far to trust it is told apart (`trust`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from transforms.arrays import Bools, Reals
 from transforms.signatures.averages import quantiles
+from transforms.signatures.borne_out import borne_out
 from transforms.signatures.bursts import Bursts, bursts_of, height, joined, stretches
 from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
 from transforms.signatures.robust_alignment import read_totals, running_totals
@@ -34,21 +35,24 @@ RATE_LEVELS = ((0.25, 0.4, 0.6), (0.25, 0.12, 0.05))
 FIRST_LEVEL, _QUIET_RATIO = 0.1, 0.1
 #: others are at work where a run exceeds its own floor by this share of the height
 _WORK_RATIO, _FLOOR_LEVEL = 0.25, 0.1
-#: how long a run is delayed for each second of foreign traffic that its bursts meet: usually, and how much that differs
-#: from site to site; what is found is too little by this factor, since shifts lag behind
-_DELAY, _DELAY_DEVIATION, _DELAY_GAIN = 0.05, 0.3, 1.15
-#: how exactly is known when a run reaches a place; one that is off by so many deviations counts half
-_EDGE_DEVIATION_S, _LEAST_DEVIATION, _HALF_DEVIATIONS = 2.0, 0.003, 2.0
+#: how long a run is delayed for each second of foreign traffic that its bursts meet, usually, and how much that differs
+#: from site to site; a second counts as no more than so many
+_DELAY, _DELAY_DEVIATION, _MOST_MET = 0.07, 0.15, 4.0
+#: runs differ in duration by at least so much, and of that; by that of what they met; one that is off by so many
+#: deviations counts half
+_LEAST_DEVIATION_S, _LEAST_DEVIATION, _MET_DEVIATION, _HALF_DEVIATIONS = 3.0, 0.003, 0.05, 2.0
 #: alone, a run is shorter than all by no more than this
 _MOST_SHORTER = 0.04
-_DELAY_ROUNDS = 5
-#: bursts that are no further apart are passed as one
+_DELAY_ROUNDS = 6
+#: bursts that are no further apart are one
 _BURST_GAP_S = 8.0
 #: where others are at work for less of the time, bursts hold what runs move so far around them, up to so many times
 #: what the runs share; the quantile of that is this share of that of rates: a sum hides fewer zeros
 _CALM_RATIO, _AROUND_S, _MOST_FILLED, _FILLED_SHARE = 0.35, 15.0, 2.0, 0.5
 #: of a burst are the times above this share of the curve's height
 _BURST_RATIO = 0.25
+#: half of the band's width, in standard deviations of the quantile's own rank (four times of five)
+_BAND_DEVIATIONS = 1.28
 #: a run has a burst if it holds this share of the curve's volume there
 _SUPPORT_RATIO = 0.6
 
@@ -159,77 +163,99 @@ def floored(curve: Reals) -> tuple[Reals, float]:
     return np.maximum(np.nan_to_num(curve) - floor, 0.0), floor
 
 
-def alone_s(runs: Stretched) -> float:
-    """Return how long a run takes that meets no foreign traffic in its bursts [s]."""
-    took_s, met_s = _passes(runs)
-    found = float(np.median(runs.duration_s - _DELAY_GAIN * delay(took_s, met_s) * met_s.sum(axis=1)))
-    return float(np.clip(found, (1.0 - _MOST_SHORTER) * runs.duration_s.min(), np.median(runs.duration_s)))
+def alone_s(duration_s: Reals, met_s: Reals) -> float:
+    """Return how long a run takes that meets no foreign traffic in its bursts [s].
+
+    duration_s, met_s (runs): how long each took, and for how long others moved as much as its bursts do in them.
+    """
+    rest, weights = _without_delay(duration_s, met_s)
+    found = float((weights * rest).sum() / weights.sum())
+    return float(np.clip(found, (1.0 - _MOST_SHORTER) * duration_s.min(), np.median(duration_s)))
 
 
-def delay(took_s: Reals, met_s: Reals) -> float:
+def delay(duration_s: Reals, met_s: Reals) -> float:
     """Return how long a run is delayed for each second of foreign traffic that its bursts meet.
 
-    took_s, met_s (runs, bursts): how long a run took from before a burst to before the next one, and how much of it
-    others were at work during the burst. One slope for all bursts, each with a middle of its own: weighted least
-    squares with a normal prior. What is far off counts less (Cauchy's weights), as where a burst is skipped.
+    duration_s, met_s (runs): as `alone_s` has them. Weighted least squares with a normal prior. What is far off counts
+    less (Cauchy's weights), as where a run has another input, and so does a run that met much.
     """
-    least = np.hypot(_EDGE_DEVIATION_S, _LEAST_DEVIATION * np.median(took_s, axis=0))
-    found = _DELAY
+    return _fitted(duration_s, met_s)[0]
+
+
+def _without_delay(duration_s: Reals, met_s: Reals) -> tuple[Reals, Reals]:
+    found, weights = _fitted(duration_s, met_s)
+    return duration_s - found * met_s, weights
+
+
+def _fitted(duration_s: Reals, met_s: Reals) -> tuple[float, Reals]:
+    """Return the delay, and how much each run counts."""
+    least = np.hypot(_LEAST_DEVIATION_S, _LEAST_DEVIATION * np.median(duration_s))
+    found, weights = _DELAY, np.ones(len(duration_s))
     for _ in range(_DELAY_ROUNDS):
-        rest = took_s - found * met_s
-        off = np.abs(rest - np.median(rest, axis=0))
-        deviation = np.maximum(1.4826 * np.median(off, axis=0), least)
+        rest = duration_s - found * met_s
+        off = np.abs(rest - np.median(rest))
+        deviation = np.hypot(max(1.4826 * float(np.median(off)), least), _MET_DEVIATION * met_s)
         weights = 1.0 / (1.0 + (off / (_HALF_DEVIATIONS * deviation)) ** 2) / deviation**2
-        more_met = met_s - (weights * met_s).sum(axis=0) / weights.sum(axis=0)
-        pull = (weights * more_met * took_s).sum() + _DELAY / _DELAY_DEVIATION**2
+        more_met = met_s - (weights * met_s).sum() / weights.sum()
+        pull = (weights * more_met * duration_s).sum() + _DELAY / _DELAY_DEVIATION**2
         found = max(0.0, float(pull / ((weights * more_met**2).sum() + 1.0 / _DELAY_DEVIATION**2)))
+    return found, weights
+
+
+def _met_s(runs: Stretched, curve: Reals) -> Reals:
+    """Return for how long others move as much as bursts do, in the bursts of each run (runs) [s].
+
+    A second in which they move more counts more, up to a bound.
+    """
+    highest = height(curve)
+    with np.errstate(over="ignore"):  # beyond all numbers is more than the bound, too
+        over = np.clip(np.nan_to_num(runs.rates - curve) / highest, 0.0, _MOST_MET)
+    found: Reals = (over * (curve > _BURST_RATIO * highest)).sum(axis=1) * runs.step_s
     return found
 
 
-def _passes(runs: Stretched) -> tuple[Reals, Reals]:
-    """Return how long runs take past each burst, and for how long others are at work in it (runs, bursts) [s].
-
-    A second in which others move as much as the burst does counts as one, and one with more counts no more.
-    """
-    curve, _ = runs.curve
-    highest, count = height(curve), len(curve)
-    is_burst: Bools = curve > _BURST_RATIO * highest if highest > 0 else np.zeros(count, dtype=np.bool_)
-    first, after = joined(*stretches(is_burst), _BURST_GAP_S / runs.step_s)
-    middles = (after[:-1] + first[1:]) // 2
-    with np.errstate(over="ignore"):  # beyond all numbers is more than the burst, too
-        over = np.clip(np.nan_to_num(runs.rates - curve) / (highest if highest > 0 else 1.0), 0.0, 1.0) * is_burst
-    met_s = np.add.reduceat(over, np.concatenate([[0], middles]), axis=1) * runs.step_s
-    duration_s = runs.duration_s[:, None]
-    reached_s = (middles + runs.shift[:, middles]) * (duration_s / count)
-    edges_s = np.concatenate([np.zeros(duration_s.shape), reached_s, duration_s], axis=1)
-    return np.diff(edges_s, axis=1), met_s
-
-
 def signature_of(runs: Stretched) -> Signature:
-    """Return the low quantile of runs on one clock as a signature."""
+    """Return the low quantile of runs on one clock as a signature, where they bear it out, with its band."""
     curve, floor = runs.curve
     background = float(np.ldexp(floor, runs.exponent))
     if not curve.any():
         moves = bool((np.nan_to_num(runs.rates) > 0).any())
         return Signature.nothing("no_common_bursts" if moves else "no_io", background)
+    is_burst = borne_out(runs.rates, curve, runs.step_s)
+    curve = np.where(is_burst, curve, 0.0)
+    if not curve.any():
+        return Signature.nothing("no_common_bursts", background)
+    step_s = alone_s(runs.duration_s, _met_s(runs, curve)) / len(curve)
+    curves = np.stack([curve, *_band(runs, curve, floor)])
     if runs.foreign_ratio < _CALM_RATIO:
-        curve = _filled(runs, curve, floor)
-    step_s = alone_s(runs) / len(curve)
+        curves *= _more(runs, curve, floor)
     # a shorter run moves as much
-    seconds = np.ldexp(by_second(curve * (runs.step_s / step_s), step_s), runs.exponent)
-    return Signature.curve(seconds, _supported(bursts_of(seconds), runs, curve, step_s), background)
+    middle, low, high = (np.ldexp(by_second(one * (runs.step_s / step_s), step_s), runs.exponent) for one in curves)
+    bursts = _supported(bursts_of(middle), runs, curves[0], step_s)
+    return Signature("extracted", middle, np.minimum(low, middle), np.maximum(high, middle), bursts, background)
 
 
-def _filled(runs: Stretched, curve: Reals, floor: float) -> Reals:
-    """Return a curve whose bursts hold what the runs move around them: runs that are a little apart share too little.
+def _band(runs: Stretched, curve: Reals, floor: float) -> tuple[Reals, Reals]:
+    """Return the quantiles below and above a curve (steps), by how exactly so many runs tell one; 0 where it is."""
+    half = _BAND_DEVIATIONS * np.sqrt(runs.level * (1.0 - runs.level) / len(runs.rates))
+    low, high = (
+        np.where(curve > 0, np.maximum(np.nan_to_num(quantiles(runs.rates, level)) - floor, 0.0), 0.0)
+        for level in (max(0.0, runs.level - half), min(1.0, runs.level + half))
+    )
+    return low, high
 
-    Of what each run moves from a little before a burst to a little after it a low quantile is taken, too; no burst
-    becomes lower by that, nor much higher.
+
+def _more(runs: Stretched, curve: Reals, floor: float) -> Reals:
+    """Return how many times higher each step is for bursts to hold what runs move around them (steps).
+
+    Runs that are a little apart share too little. Of what each run moves from a little before a burst to a little after
+    it a low quantile is taken, too; no burst becomes lower by that, nor much higher.
     """
     highest, count = height(curve), len(curve)
     first, after = joined(*stretches(curve > _BURST_RATIO * highest), _BURST_GAP_S / runs.step_s)
+    found = np.ones(count)
     if not len(first):
-        return curve
+        return found
     around = max(1, round(_AROUND_S / runs.step_s))
     middles = (after[:-1] + first[1:]) // 2
     left = np.maximum(first - around, np.concatenate([[0], middles]))
@@ -238,10 +264,9 @@ def _filled(runs: Stretched, curve: Reals, floor: float) -> Reals:
     moved = np.quantile(total[:, right] - total[:, left], _FILLED_SHARE * runs.level, axis=0)
     own = np.diff(running_totals(curve[None])[0][np.stack([left, right])], axis=0)[0]
     more = np.clip(moved / own, 1.0, _MOST_FILLED)
-    filled = curve.copy()
     for begin, end, by in zip(left.tolist(), right.tolist(), more.tolist(), strict=True):
-        filled[begin:end] *= by
-    return filled
+        found[begin:end] = by
+    return found
 
 
 def by_second(curve: Reals, step_s: float) -> Reals:
