@@ -19,7 +19,7 @@ from transforms.signatures.bursts import height, joined, stretches
 # All numbers here are ours, and were chosen on the families of simulated sites, on other seeds than the study's.
 
 #: a height is so many bins of rates; a burst has no more than the second, and a run than the third
-_BINS, _BURST_BINS, _RUN_BINS = 16, 24, 64
+_BINS, _BURST_BINS, _RUN_BINS = 10, 15, 40
 #: how probably a run does not have a burst that the others have
 _LACK_RATIO = 0.05
 #: in a burst a run may move less than it does alone, by up to this share of it, each bin less this much rarer
@@ -83,7 +83,9 @@ def likelier(bins: Ints, others: Ints) -> Reals:
     shares = (1.0 - _LACK_RATIO) * among + _LACK_RATIO * alone[:, :, None]
     table = np.zeros((run_count, _RUN_BINS + 1, _BURST_BINS))
     table[:, :_RUN_BINS] = np.log(shares / shares[:, :, :1])
-    found: Reals = table.reshape(-1, _BURST_BINS)[first + bins].sum(axis=0)
+    found = np.zeros((count, _BURST_BINS))
+    for own, row in zip(bins, table, strict=True):
+        found += row[own]
     return found
 
 

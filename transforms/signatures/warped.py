@@ -23,7 +23,7 @@ from transforms.signatures.stretched import Stretched, floored, on_one_clock, si
 # All numbers here are ours, and were chosen on the families of simulated sites, on other seeds than the study's.
 
 #: runs of the warp have no more steps; a shift is found for so many of them at once
-_MOST_STEPS, _BLOCK = 600, 3
+_MOST_STEPS, _BLOCK = 1000, 9
 #: how often the common curve is made anew
 _ROUNDS = 2
 #: where others are at work for less of the time, single runs are tried as a start, so many of the cleanest, if all of
@@ -32,7 +32,7 @@ _CALM_RATIO, _TRIED_RUNS, _TOLD_SHARE, _FOREIGN_SHARE = 0.35, 2, 0.85, 0.5
 #: and only if runs are off by less than this share of the reach in the mean: others' bursts lie anywhere
 _NEAR_SHARE = 0.2
 #: before any shift is known, rates are smoothed over this time
-_SMOOTH_S = 20.0
+_SMOOTH_S = 10.0
 #: rates above so many times the height of what the runs have in common count as much
 _MOST_HEIGHTS = 1.5
 #: what a byte beyond the common curve costs, where one that is missing costs 1
@@ -150,15 +150,34 @@ def _by_the_mean_clock(shift: Reals) -> Reals:
 
 def _overlapping(rates: Reals, common: Reals, reach: int) -> Reals:
     """Return the shifts with which runs overlap most with what they have in common (runs, steps)."""
+    path = best_path(overlaps(rates, common, reach))
+    return _between(path, (np.arange(rates.shape[1]) - (_BLOCK - 1) / 2) / _BLOCK)
+
+
+def overlaps(rates: Reals, common: Reals, reach: int) -> Reals:
+    """Return how well runs overlap with what they have in common (runs, blocks, shifts), 0 at best.
+
+    rates (runs, steps), common (steps): in one unit. What a run lacks of it counts in full, what it has beyond it a
+    share. That is the same as: all that a run has counts that share, and what it has in common much more; and the
+    second is asked only where there is something in common.
+    """
     run_count, count = rates.shape
-    padded = np.pad(rates, ((0, 0), (reach, reach)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis=1)
-    over = windows - common[:, None]
-    scores = np.minimum(over, 0.0) - _EXCESS_COST * np.maximum(over, 0.0)
-    block_count = -(-count // _BLOCK)
-    scores = np.pad(scores, ((0, 0), (0, block_count * _BLOCK - count), (0, 0)))
-    path = best_path(scores.reshape(run_count, block_count, _BLOCK, -1).sum(axis=2))
-    return _between(path.astype(np.float64), (np.arange(count) - (_BLOCK - 1) / 2) / _BLOCK)
+    block_count, width = -(-count // _BLOCK), 2 * reach + 1
+    padded = np.zeros((run_count, block_count * _BLOCK + 2 * reach))
+    padded[:, reach : reach + count] = rates
+    total = running_totals(padded)
+    # of a last block with fewer steps, only these
+    begin, end = np.arange(block_count) * _BLOCK, np.minimum((np.arange(block_count) + 1) * _BLOCK, count)
+    shift = np.arange(width)
+    found = (total[:, end[:, None] + shift] - total[:, begin[:, None] + shift]) * -_EXCESS_COST
+    places = np.flatnonzero(common > 0)
+    if len(places):
+        windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)[:, places]
+        shared = np.minimum(windows, common[places, None])
+        blocks, first = np.unique(places // _BLOCK, return_index=True)
+        found[:, blocks] += np.add.reduceat(shared, first, axis=1) * (1.0 + _EXCESS_COST)
+        found[:, blocks] -= np.add.reduceat(common[places], first)[:, None]
+    return found
 
 
 def best_path(scores: Reals) -> Reals:
@@ -170,16 +189,24 @@ def best_path(scores: Reals) -> Reals:
     run_count, block_count, width = scores.shape
     place = np.arange(width)
     slope = _CHANGE_COST * place
-    sums = np.empty_like(scores)
-    sums[:, 0] = scores[:, 0] - _CHANGE_COST * np.abs(place - width // 2)
+    sums = np.empty((block_count, run_count, width))
+    sums[0] = scores[:, 0] - _CHANGE_COST * np.abs(place - width // 2)
+    # both ways at once, in one place: this is where the time goes
+    ways = np.empty((2, run_count, width))
+    later, earlier = ways[0], ways[1, :, ::-1]
     for block in range(1, block_count):
-        before = sums[:, block - 1]
-        later = np.maximum.accumulate(before + slope, axis=1) - slope
-        earlier = np.maximum.accumulate((before - slope)[:, ::-1], axis=1)[:, ::-1] + slope
-        sums[:, block] = np.maximum(later, earlier) + scores[:, block]
+        before, now = sums[block - 1], sums[block]
+        np.add(before, slope, out=later)
+        np.subtract(before, slope, out=earlier)
+        np.maximum.accumulate(ways, axis=2, out=ways)
+        np.subtract(later, slope, out=later)
+        np.add(earlier, slope, out=earlier)
+        np.maximum(later, earlier, out=now)
+        np.add(now, scores[:, block], out=now)
+    costs = _CHANGE_COST * np.abs(place[:, None] - place)
     path = np.empty((run_count, block_count), dtype=np.int64)
-    path[:, -1] = sums[:, -1].argmax(axis=1)
+    path[:, -1] = sums[-1].argmax(axis=1)
     for block in range(block_count - 2, -1, -1):
-        path[:, block] = (sums[:, block] - _CHANGE_COST * np.abs(path[:, block + 1, None] - place)).argmax(axis=1)
+        path[:, block] = (sums[block] - costs[path[:, block + 1]]).argmax(axis=1)
     found: Reals = (path - width // 2).astype(np.float64)
     return found
