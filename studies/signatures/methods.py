@@ -45,7 +45,7 @@ def _lacking(sets: SampleSets, seed: int) -> list[Signature]:
     """Return signatures by `warped` that lack a fifth, half or four fifths of their bursts, drawn for each set."""
     rng = np.random.default_rng(seed)
     found = []
-    for one in _extracted(sets, "warped"):
+    for one in _extracted(sets, WARPED):
         curve, share = one.bytes_per_s.copy(), rng.choice([0.2, 0.5, 0.8])
         for begin, end in zip(one.bursts.started_s.tolist(), one.bursts.ended_s.tolist(), strict=True):
             if rng.random() < share:
@@ -76,8 +76,10 @@ ORACLES: tuple[Method, ...] = tuple(
     Method(f"oracle {name}", f"{name} of the runs' own bytes, slowed as they are", partial(_extracted, name=name))
     for name in ("robust", "quantile")
 )
+#: what lacks bursts is made of this one's answers
+WARPED = "warped"
 #: asked of families beside the others, for the judge to hear of signatures that lack bursts; no answer to be taken
-LACKING = Method("lacking", "warped without some of its bursts", partial(_lacking, seed=5))
+LACKING = Method("lacking", f"{WARPED} without some of its bursts", partial(_lacking, seed=5))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import polars as pl
 
+from studies.signatures.methods import LACKING, WARPED
 from studies.signatures.sites import Drawn, Truth
 from transforms.signatures.left_out import are_usual
 from transforms.signatures.signature import Signature
@@ -85,7 +86,9 @@ def with_chosen(answers: pl.DataFrame) -> pl.DataFrame:
 def _judged(found: Signature, method: str, judge: Judge | None) -> dict[str, object]:
     if judge is None or found.outcome != "extracted":
         return {}
-    return {"trust": judge.trust(found, method), "evidence": judge.evidence(found, method).tolist()}
+    # no judge knows that a signature lacks bursts
+    asked = WARPED if method == LACKING.name else method
+    return {"trust": judge.trust(found, asked), "evidence": judge.evidence(found, asked).tolist()}
 
 
 def _yardsticks(found: Signature, truth: Truth) -> dict[str, float | int]:

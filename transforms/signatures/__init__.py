@@ -1,6 +1,7 @@
 """Signatures: what an application does to storage when it is alone, from the samples of its runs.
 
 - `averages`: The mean, the median and low quantiles of preprocessed samples: what a signature method has to beat.
+- `borne_out` (`borne_out`): Bursts that runs bear out: how much likelier each rate is with a burst than without.
 - `bursts` (`Bursts`, `bursts_of`): Bursts of signatures, and how any curve's are found by one rule.
 - `iosi` (`IosiParams`, `iosi`): IOSI: an application's signature from what the samples of its runs have in common.
 - `iosi_clique`: Common bursts by clustering on a grid: CLIQUE as IOSI adapts it.

@@ -35,8 +35,10 @@ _BURST_RATIO, _LEAST_LIKELIER, _DIP_S = 0.2, 0.5, 4.0
 _LASTS_S, _ONCE_S = 8.0, 176.0
 #: what is so near a burst is part of it
 _EDGE_S = 6.0
-#: others are told anew without the bursts so often; bursts that seem to take more of the time are left out at once
-_ROUNDS, _MOST_RATIO = 3, 0.4
+#: others are told anew without the bursts so often
+_ROUNDS = 3
+#: others are at work in a run where it exceeds this share of the height; what is seldom, and what most of the time
+_WORK_RATIO, _SELDOM_RATIO, _MOST_RATIO = 0.25, 0.35, 0.4
 
 
 def borne_out(rates: Reals, curve: Reals, step_s: float) -> Bools:
@@ -47,16 +49,26 @@ def borne_out(rates: Reals, curve: Reals, step_s: float) -> Bools:
     """
     highest = height(curve)
     bins = _binned(rates, highest)
-    # Bursts may take most of the time: what runs do beyond them is others' then. Else all of it is taken for others' at
-    # first, so that what they share by chance is not left out of what they do.
-    is_mostly = float((curve > _BURST_RATIO * highest).mean()) > _MOST_RATIO
-    is_burst = _bursts(likelier(bins, _binned(rates - curve, highest) if is_mostly else bins), step_s)
+    is_burst = _bursts(likelier(bins, _first_others(rates, bins, curve)), step_s)
     for _ in range(_ROUNDS - 1):
         before = is_burst
         is_burst = _bursts(likelier(bins, bins[:, ~before]), step_s)
         if (is_burst == before).all():
             break
     return is_burst
+
+
+def _first_others(rates: Reals, bins: Ints, curve: Reals) -> Ints:
+    """Return the bins of what others do before any burst is known for certain (runs, any).
+
+    That is what runs do beyond the curve where others are seldom at work, or the curve is high for most of the time.
+    Else it is all that runs do: what others share by chance is not to be left out of what they do.
+    """
+    highest = height(curve)
+    is_high = curve > _BURST_RATIO * highest
+    at_work = float((rates[:, ~is_high] > _WORK_RATIO * highest).mean()) if not is_high.all() else 0.0
+    is_plain = at_work < _SELDOM_RATIO or float(is_high.mean()) > _MOST_RATIO
+    return _binned(rates - curve, highest) if is_plain else bins
 
 
 def _binned(rates: Reals, highest: float) -> Ints:

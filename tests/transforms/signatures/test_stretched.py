@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
+from tests.naive.signatures import stretched as naive
 from tests.transforms.run_sets import Burst, polled, set_of, truth_by_second
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.similarity import correlation
 from transforms.signatures.stretched import (
+    _DELAY,
+    Stretched,
     alone_s,
     by_second,
     delay,
     floored,
     foreign_ratio,
-    on_one_clock,
+    on_steps,
     stretched,
 )
 
@@ -74,20 +80,25 @@ def test_foreign_ratio_is_of_the_time_outside_of_bursts() -> None:
     assert foreign_ratio(rates, np.zeros(100), np.zeros(4)) == 1.0
 
 
-@pytest.mark.parametrize("true", [0.0, 0.1, 0.4])
-def test_delay_is_found_from_bursts_and_from_whole_runs(true: float) -> None:
+@pytest.mark.parametrize("true", [0.0, 0.07, 0.2])
+def test_delay_is_found_from_whole_runs(true: float) -> None:
     rng = np.random.default_rng(1)
-    met_s = rng.uniform(0, 40, (12, 6))
-    took_s = 200.0 + true * met_s + rng.normal(0, 0.5, met_s.shape)
-    assert delay(took_s, met_s) == pytest.approx(true, abs=0.03)
-    took_s[3, 2] = took_s[5, 4] = 120.0
-    assert delay(took_s, met_s) == pytest.approx(true, abs=0.04), "a burst that was skipped counts less"
+    met_s = rng.uniform(0, 150, 12)
+    duration_s = 1200.0 + true * met_s + rng.normal(0, 1.0, 12)
+    assert delay(duration_s, met_s) == pytest.approx(true, abs=0.03)
+    assert alone_s(duration_s, met_s) == pytest.approx(1200.0, abs=3.0)
+    duration_s[3] -= 100.0
+    assert delay(duration_s, met_s) == pytest.approx(true, abs=0.04), "a run with another input counts less"
 
 
-def test_without_foreign_traffic_the_median_is_the_run_alone() -> None:
-    runs = on_one_clock(drifting([0.98, 0.99, 1.0, 1.01, 1.02]))
-    assert runs is not None
-    assert alone_s(runs) == pytest.approx(1000, abs=1)
+def test_delay_is_the_usual_one_where_runs_do_not_tell() -> None:
+    assert delay(np.full(8, 1000.0), np.full(8, 30.0)) == pytest.approx(_DELAY)
+
+
+def test_without_foreign_traffic_the_middle_is_the_run_alone() -> None:
+    duration_s = np.array([980.0, 990.0, 1000.0, 1010.0, 1020.0])
+    assert alone_s(duration_s, np.zeros(5)) == pytest.approx(1000, abs=1)
+    assert stretched(drifting([0.98, 0.99, 1.0, 1.01, 1.02])).duration_s == pytest.approx(1000, abs=1)
 
 
 def test_delayed_runs_are_longer_than_alone() -> None:
@@ -103,10 +114,54 @@ def test_delayed_runs_are_longer_than_alone() -> None:
             late += lasted - (end - begin)
         durations.append(1000.0 + late)
         rows.append(polled(made, durations[-1], 2.0))
-    runs = on_one_clock(set_of(rows, 2.0, [0.0] * 12, durations))
-    assert runs is not None
-    assert alone_s(runs) < np.quantile(durations, 0.3)
-    assert alone_s(runs) > 990
+    found = stretched(set_of(rows, 2.0, [0.0] * 12, durations)).duration_s
+    assert found < np.quantile(durations, 0.3)
+    assert found > 990
+
+
+def test_the_band_is_around_the_curve_and_widens_with_what_others_do() -> None:
+    rng = np.random.default_rng(2)
+    calm = drifting([0.99, 1.0, 1.0, 1.0, 1.01, 1.0])
+    noise = np.repeat(rng.random(len(calm.samples.values) // 10 + 1) < 0.3, 10)[: len(calm.samples.values)] * 8e8
+    noisy = replace(calm, samples=type(calm.samples)(calm.samples.values + noise, calm.samples.offsets))
+    widths = []
+    for found in (stretched(calm), stretched(noisy)):
+        assert (found.low_bytes_per_s <= found.bytes_per_s).all()
+        assert (found.high_bytes_per_s >= found.bytes_per_s).all()
+        widths.append(float((found.high_bytes_per_s - found.low_bytes_per_s).sum() / found.volume_bytes))
+    assert widths[0] < 0.15
+    assert widths[1] > 2 * widths[0]
+
+
+# ---- against the naive twins
+
+
+def test_steps_are_mean_rates_of_what_was_measured() -> None:
+    rng = np.random.default_rng(4)
+    rates = [rng.random(40), rng.random(43)]
+    rates[0][5:9] = np.nan
+    one = set_of(rates, 2.0, [-0.7, -1.9], [78.5, 83.0])
+    found = on_steps(one, 31, 0)
+    for run, (row, started, duration) in enumerate(zip(rates, (-0.7, -1.9), (78.5, 83.0), strict=True)):
+        edges = np.linspace(0.0, duration, 32)
+        expected = [naive.mean_rate(row.tolist(), 2.0, started, a, b) for a, b in pairwise(edges.tolist())]
+        assert found[run] == pytest.approx(expected, nan_ok=True)
+
+
+def test_curve_is_a_quantile_of_what_is_known_less_its_floor() -> None:
+    rng = np.random.default_rng(5)
+    rates = rng.random((7, 30)) + np.repeat([0.0, 3.0, 0.0], 10)
+    rates[2, 4] = np.nan
+    runs = Stretched(rates, 0, np.full(7, 30.0), 1.0, 0.3, np.zeros(rates.shape))
+    curve, floor = runs.curve
+    expected = [naive.quantile(rates[:, step].tolist(), runs.level) for step in range(30)]
+    assert curve == pytest.approx(np.maximum(np.array(expected) - floor, 0.0))
+
+
+@pytest.mark.parametrize("step_s", [1.0, 0.977, 2.31])
+def test_seconds_are_what_each_holds_of_the_steps(step_s: float) -> None:
+    curve = np.random.default_rng(6).random(40)
+    assert by_second(curve, step_s) == pytest.approx(naive.second_rates(curve.tolist(), step_s))
 
 
 def test_seconds_hold_all_bytes() -> None:

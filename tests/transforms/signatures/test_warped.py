@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
+from tests.naive.signatures import warped as naive
 from tests.transforms.run_sets import polled, set_of, truth_by_second
 from transforms.signatures.bursts import bursts_of
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.similarity import burst_errors, correlation
 from transforms.signatures.stretched import on_one_clock, stretched
-from transforms.signatures.warped import _CHANGE_COST, best_path, shifts, warp, warped
+from transforms.signatures.warped import _BLOCK, _CHANGE_COST, _EXCESS_COST, best_path, overlaps, shifts, warp, warped
 
 STARTS = np.arange(8) * 440.0 + 200.0
 TRUTH = truth_by_second([(a, a + 12.0, 5e9) for a in STARTS], 3600)
@@ -66,16 +65,28 @@ def test_a_path_changes_where_it_pays_only() -> None:
     assert path[1].tolist() == [0.0] * 30
 
 
-def test_best_path_is_the_best_of_all() -> None:
-    rng = np.random.default_rng(2)
-    scores = rng.random((1, 4, 3))
+@pytest.mark.parametrize("seed", range(8))
+def test_best_path_is_the_best_of_all(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.random((3, 12, 2 * int(rng.integers(1, 5)) + 1)) * rng.choice([0.1, 1.0, 5.0])
+    if seed % 2:
+        scores = np.round(scores)
+    middle = scores.shape[2] // 2
+    for own, path in zip(scores.tolist(), best_path(scores), strict=True):
+        worth = naive.worth_of(own, (path + middle).astype(int).tolist(), _CHANGE_COST)
+        assert worth == pytest.approx(naive.best_worth(own, _CHANGE_COST))
 
-    def worth(path: tuple[int, ...]) -> float:
-        changes = abs(path[0] - 1) + sum(abs(a - b) for a, b in pairwise(path))
-        return float(sum(scores[0, block, place] for block, place in enumerate(path)) - _CHANGE_COST * changes)
 
-    every = [(a, b, c, d) for a in range(3) for b in range(3) for c in range(3) for d in range(3)]
-    assert tuple((best_path(scores)[0] + 1).astype(int)) == max(every, key=worth)
+@pytest.mark.parametrize(("seed", "count", "reach"), [(1, 90, 4), (2, 95, 12), (3, 5, 7), (4, 81, 1)])
+def test_overlaps_are_sums_of_what_runs_lack_and_have_beyond(seed: int, count: int, reach: int) -> None:
+    rng = np.random.default_rng(seed)
+    rates = rng.random((3, count))
+    common = np.maximum(rng.random(count) - 0.6, 0.0) if seed != 3 else np.zeros(count)
+    found = overlaps(rates, common, reach)
+    assert found.shape == (3, -(-count // _BLOCK), 2 * reach + 1)
+    for run, block, place in np.ndindex(found.shape):
+        expected = naive.overlap(rates[run].tolist(), common.tolist(), block, _BLOCK, place - reach, _EXCESS_COST)
+        assert found[run, block, place] == pytest.approx(expected, abs=1e-9)
 
 
 def test_shifts_are_against_the_runs_own_middle() -> None:

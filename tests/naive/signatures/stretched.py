@@ -1,0 +1,39 @@
+"""The slow twin of `transforms.signatures.stretched`: one run, one step, one burst after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def mean_rate(rates: Sequence[float], interval_s: float, started_s: float, begin_s: float, end_s: float) -> float:
+    """The mean rate between two times since a run's start; NaN where no more than half of it is measured."""
+    moved = known = 0.0
+    for place, rate in enumerate(rates):
+        left = started_s + place * interval_s
+        inside_s = min(end_s, left + interval_s) - max(begin_s, left)
+        if inside_s > 0 and math.isfinite(rate):
+            moved, known = moved + rate * inside_s, known + inside_s
+    return moved / known if known > 0.5 * (end_s - begin_s) else math.nan
+
+
+def quantile(values: Sequence[float], level: float) -> float:
+    """A quantile of what is known of values, linear between two of them."""
+    known = sorted(value for value in values if math.isfinite(value))
+    rank = level * (len(known) - 1)
+    low = int(rank)
+    return known[low] + (rank - low) * (known[min(low + 1, len(known) - 1)] - known[low])
+
+
+def second_rates(curve: Sequence[float], step_s: float) -> list[float]:
+    """Mean rates in whole seconds of a curve on steps; the last second has what is left."""
+    seconds = max(1, round(len(curve) * step_s))
+    found = []
+    for second in range(seconds):
+        end = len(curve) * step_s if second == seconds - 1 else second + 1.0
+        moved = (
+            rate * max(0.0, min(end, (place + 1) * step_s) - max(float(second), place * step_s))
+            for place, rate in enumerate(curve)
+        )
+        found.append(sum(moved))
+    return found
