@@ -74,7 +74,9 @@ def _first_others(rates: Reals, bins: Ints, curve: Reals) -> Ints:
 def _binned(rates: Reals, highest: float) -> Ints:
     """Return the bins of rates (runs, steps); `_RUN_BINS` where not measured."""
     is_known = np.isfinite(rates)
-    bins = np.clip(np.where(is_known, rates, 0.0) * (_BINS / highest), 0.0, _RUN_BINS - 1).astype(np.int64)
+    with np.errstate(over="ignore"):  # beyond all numbers is the last bin, too
+        heights = np.where(is_known, rates, 0.0) / highest
+        bins = np.clip(heights * _BINS, 0.0, _RUN_BINS - 1).astype(np.int64)
     return np.where(is_known, bins, _RUN_BINS)
 
 
