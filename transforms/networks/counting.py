@@ -6,12 +6,12 @@ grows with what occurs, never with transfers (`hop_sums`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,11 @@ _CHUNK = 1 << 18
 #: bits that tell the metrics apart
 _METRIC_BITS = 2
 _THREADS = 2
+#: fewer transfers are counted by one thread
+_FEW = 1 << 14
+
+_Piece = TypeVar("_Piece")
+_Made = TypeVar("_Made")
 
 
 def window_edges(began_s: float, ceased_s: float, window_count: int) -> Reals:
@@ -103,6 +108,7 @@ class EdgeCounter:
             for outer, inner in pairwise(layers)
         ]
         self._pool = ThreadPoolExecutor(_THREADS)
+        self._added_count = 0
 
     def add(self, transfers: Transfers) -> None:
         """Count transfers of one hop; a few wait until there are more of them."""
@@ -113,6 +119,7 @@ class EdgeCounter:
         if not 0 <= transfers.hop < len(self._hops):
             raise ValueError(f"hops are numbered from 0 to {len(self._hops) - 1}, not {transfers.hop}")
         (count,) = lengths
+        self._added_count += count
         hop = self._hops[transfers.hop]
         if count >= _CHUNK:
             pieces = -(-count // _CHUNK)
@@ -148,8 +155,12 @@ class EdgeCounter:
         self._do(work)
 
     def _do(self, work: Iterable[Callable[[], None]]) -> None:
-        for done in [self._pool.submit(task) for task in work]:
-            done.result()
+        for _ in self._mapped(lambda task: task(), work):
+            pass
+
+    def _mapped(self, function: Callable[[_Piece], _Made], pieces: Iterable[_Piece]) -> Iterator[_Made]:
+        # to hand work to a thread takes as long as a small trace's work
+        return map(function, pieces) if self._added_count < _FEW else self._pool.map(function, pieces)
 
     def _in_steps(self, at_s: Reals) -> tuple[Ints | None, Ints]:
         """Return the transfers' order by step (None: as they are), and each step's bounds."""
@@ -181,8 +192,8 @@ class EdgeCounter:
             for window in range(len(self._edges_s) - 1)
             for hop, place in zip(self._hops, places, strict=True)
         ]
-        counts = self._pool.map(lambda piece: _counts(*piece), pieces)
-        totals = self._pool.map(lambda piece: _totals(*piece), pieces)
+        counts = self._mapped(lambda piece: _counts(*piece), pieces)
+        totals = self._mapped(lambda piece: _totals(*piece), pieces)
         timeline = [
             line.rows(number, metric)
             for number, hop in enumerate(self._hops)

@@ -120,19 +120,24 @@ def patterns(network: Network) -> pl.DataFrame:
     nodes_per_band: the share of the variance between nodes that bands explain, and their period (NULL without any).
     outlier_score: the highest node's. cause_nodes: labels, the strongest first; empty for circular.
     """
-    rows = [row for hop in range(network.hop_count) for metric in METRICS for row in _rows(network, hop, metric)]
+    rows = [row for hop in range(network.hop_count) for row in _rows(network, hop)]
     return pl.DataFrame(rows, schema=PATTERN_ROWS, orient="row")
 
 
-def _rows(network: Network, hop: int, metric: Metric) -> Iterator[tuple[object, ...]]:
-    cells = _cells(network, hop, metric)
+def _rows(network: Network, hop: int) -> Iterator[tuple[object, ...]]:
     targets = _main_targets(network, hop)
+    for metric in METRICS:
+        cells = _cells(network, hop, metric)
+        yield from ((hop, metric, *told) for told in _spans(network, hop, cells, targets))
+
+
+def _spans(network: Network, hop: int, cells: _Cells, targets: Ints) -> Iterator[tuple[object, ...]]:
     labels = network.layers[hop].labels
     spans = [(True, 0, network.window_count), *((False, k, k + 1) for k in range(network.window_count))]
     for is_whole, first, last in spans:
-        found = _named(_nodes(cells, None if is_whole else first, targets))
+        found = _found(cells, None if is_whole else first, targets)
         causes = labels.gather(found.causes).cast(pl.String).to_list() if len(found.causes) else []
-        yield (hop, metric, is_whole, first, last, *found.told, causes)
+        yield (is_whole, first, last, *found.told, causes)
 
 
 # ---- from counts to nodes
@@ -267,13 +272,21 @@ class _Found:
     causes: Ints
 
 
-def _named(nodes: _Nodes) -> _Found:
-    counts = (len(nodes.number), int(nodes.count.sum()))
+def _found(cells: _Cells, window: int | None, targets: Ints) -> _Found:
+    """Return what the nodes look like in a window, in all of them together for None."""
+    node, _, count = cells.of(-1 if window is None else window)
+    counts = (np.count_nonzero(np.diff(node, prepend=-1)), int(count.sum()))
     nothing = np.zeros(0, dtype=np.int64)
+    # most windows of a small trace: nothing else is asked of them
     if counts[0] < _LEAST_NODE_COUNT:
         return _Found(("too_few_nodes", None, *counts, *[None] * 5), nothing)
     if counts[1] < _LEAST_TRANSFER_COUNT:
         return _Found(("too_few_transfers", None, *counts, *[None] * 5), nothing)
+    return _named(_nodes(cells, window, targets))
+
+
+def _named(nodes: _Nodes) -> _Found:
+    counts = (len(nodes.number), int(nodes.count.sum()))
     dense = _dense_bands(nodes)
     # means, since what chance does to them is known: their variance is that of a transfer by their number
     deviation, _ = _beyond_sampling(_breadth(nodes.mean), nodes)
