@@ -275,9 +275,16 @@ def _sorted_pairs(key: Ints, count: Ints) -> tuple[Ints, Ints]:
 def _totals(window: int, hop: _Hop, place: Ints) -> pl.DataFrame:
     edges, values = hop.totals.sums(window)
     order = np.argsort(place[edges])
-    columns = dict(zip((*_SUMS, "longest_s"), values[:, order], strict=True))
-    frame = pl.DataFrame({"window": np.full(len(order), window), "edge": place[edges][order], **columns})
-    return frame.cast(TOTALS)
+    count, *sums = values[:, order]
+    return pl.DataFrame(
+        {
+            "window": np.full(len(order), window, np.int32),
+            "edge": place[edges][order].astype(np.int32),
+            "transfer_count": count.astype(np.int64),
+            **dict(zip((*_SUMS[1:], "longest_s"), sums, strict=True)),
+        },
+        schema=TOTALS,
+    )
 
 
 def merged(network: Network, factor: int) -> Network:
