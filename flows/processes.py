@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
-from typing import ParamSpec, TypeVar
+from multiprocessing import get_context, parent_process
+from typing import Any, ParamSpec, TypeVar
 
 from warehouse.errors import MachineFault
 
 _Params = ParamSpec("_Params")
 _Answer = TypeVar("_Answer")
+_Key = TypeVar("_Key")
+
+#: calls under way for each process: the one that it is at, and the next
+AHEAD = 2
 
 #: workers are the threads; libraries that start some of their own only get into their way
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -37,6 +42,24 @@ class Pool:
         """Have a function called in one of the processes."""
         with _environment(_ONE_THREAD):
             return self._processes.submit(function, *args, **kwargs)
+
+    def in_order(
+        self, function: Callable[..., _Answer], tasks: Iterable[tuple[_Key, tuple[Any, ...]]]
+    ) -> Iterator[tuple[_Key, _Answer]]:
+        """Yield what a function answers, in order; a bounded number is under way, and no more arguments are held.
+
+        tasks: of each call a key, by which its answer is known, and the arguments.
+        """
+        waiting: deque[tuple[_Key, Future[_Answer]]] = deque()
+        for key, arguments in tasks:
+            waiting.append((key, self.begin(function, *arguments)))
+            del arguments
+            if len(waiting) >= self.worker_count * AHEAD:
+                known, future = waiting.popleft()
+                yield known, future.result()
+        while waiting:
+            known, future = waiting.popleft()
+            yield known, future.result()
 
     def end(self) -> None:
         """Let the processes end; what has not begun is not begun any more."""
@@ -62,8 +85,8 @@ def pool(worker_count: int | None) -> Iterator[Pool]:
 
 
 def workers(worker_count: int | None) -> int:
-    """Return how many processes work: so many, or as many as there are cores."""
-    return worker_count or os.cpu_count() or 1
+    """Return how many processes work: so many, or as many as there are cores; in one of them, it alone."""
+    return 1 if parent_process() is not None else worker_count or os.cpu_count() or 1
 
 
 @contextmanager

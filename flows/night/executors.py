@@ -21,8 +21,6 @@ from warehouse.errors import MachineFault
 _PATIENCE_S = 2.0
 #: so many pieces of a kind are worth processes of their own, which take a second to start
 _MANY = 4
-#: pieces under way for each process: the one that it is at, and the next
-_AHEAD = 2
 
 
 class Executor(Protocol):
@@ -99,7 +97,7 @@ def _as_they_end(pool: processes.Pool, root: Path, pieces: Sequence[Piece]) -> I
     under_way: set[Future[Done]] = set()
     for piece in pieces:
         under_way.add(pool.begin(piece.do, root))
-        if len(under_way) >= pool.worker_count * _AHEAD:
+        if len(under_way) >= pool.worker_count * processes.AHEAD:
             ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
             yield from (future.result() for future in ended)
     yield from (future.result() for future in under_way)

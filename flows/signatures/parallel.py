@@ -6,16 +6,13 @@ chunks go to processes; answers come back in order, and no more chunks are under
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
 
 from flows import processes
-from flows.processes import Pool
 from transforms.arrays import Ints, Ragged, offsets_of
 from transforms.signatures.methods import MethodSignatures, SignatureParams, extract
 from transforms.signatures.sample_sets import SampleSets
@@ -24,8 +21,6 @@ from transforms.signatures.sample_sets import SampleSets
 CHUNK_STEPS = 500_000
 #: sets of a chunk: short ones take time too
 CHUNK_SETS = 100
-#: chunks under way for each process: the one that it is at, and the next
-_CHUNKS_AHEAD = 2
 #: told of each chunk that is finished: how many of its sets, since the last time
 Told = Callable[[int], None]
 
@@ -143,23 +138,4 @@ def _answered(
         yield from ((piece, extract(sets, params, methods)) for piece, sets in every)
         return
     with processes.pool(worker_count) as pool:
-        yield from _in_order(pool, every, params, methods, pool.worker_count * _CHUNKS_AHEAD)
-
-
-def _in_order(
-    pool: Pool,
-    pieces: Iterator[tuple[_Piece, SampleSets]],
-    params: SignatureParams,
-    methods: tuple[str, ...],
-    most: int,
-) -> Iterator[tuple[_Piece, list[MethodSignatures]]]:
-    """Yield answers in order of their chunks, of which so many are under way at most."""
-    waiting: deque[tuple[_Piece, Future[list[MethodSignatures]]]] = deque()
-    for piece, sets in pieces:
-        waiting.append((piece, pool.begin(extract, sets, params, methods)))
-        if len(waiting) >= most:
-            done, future = waiting.popleft()
-            yield done, future.result()
-    while waiting:
-        done, future = waiting.popleft()
-        yield done, future.result()
+        yield from pool.in_order(extract, ((piece, (sets, params, methods)) for piece, sets in every))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from flows import processes
 from flows.settings import NetworkSettings
 from flows.steps.pieces import Day, Given
 from flows.steps.run import Run, Work, built, landed_of_traces
@@ -20,6 +21,7 @@ from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NET
 from warehouse.contracts.traces import TRACE_FILES, TRACE_JOBS, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.errors import IosigError
 from warehouse.store import landing
+from warehouse.store.landing import Landing, Part
 from warehouse.store.store import Store, join_parquet, write_parquet
 
 if TYPE_CHECKING:
@@ -30,6 +32,12 @@ TABLES = (NETWORK_RUNS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS)
 LANDED = (REQUEST_EVENTS, TRACE_REQUESTS, TRACE_FILES, TRACE_RECORDS)
 #: rows of one table that are held in memory before they are written
 _MOST_HELD_ROWS = 1 << 20
+#: runs, and landed rows of several, that a process makes networks of before it answers
+_RUNS_AT_A_TIME, _ROWS_AT_A_TIME = 16, 1 << 16
+#: so often it is worth to have processes for it
+_MANY = 4
+#: a row of `trace_jobs`, and its landed parts by table
+_Run = tuple[Mapping[str, Any], Mapping[Table, Sequence[tuple[Landing, Part]]]]
 #: how a computation fails by what a trace holds; a full disk or memory is no fault of a trace
 _FAULTS_OF_CONTENT = (
     IosigError,
@@ -44,22 +52,62 @@ _FAULTS_OF_CONTENT = (
 def make_networks(given: Given) -> int:
     """Make the networks of the traced runs that ended on a day, one after the other. Returns the runs."""
     jobs = given.frame(TRACE_JOBS)
-    landed = {table.name: _by_trace(given, table) for table in LANDED}
+    landed = {table: _by_trace(given, table) for table in LANDED}
+    runs = [
+        (job, {table: of_trace[job["trace_id"]] for table, of_trace in landed.items()})
+        for job in jobs.select("ended_on", "trace_id", "source_file", "process_count").iter_rows(named=True)
+    ]
     written = _Written(given)
-    for job in jobs.select("ended_on", "trace_id", "source_file", "process_count").iter_rows(named=True):
-        files = {name: of_trace[job["trace_id"]] for name, of_trace in landed.items()}
-        written.add(network_rows_of(job, files, given.settings.networks))
+    for rows in _each(given, runs):
+        written.add(rows)
     written.finish()
     return jobs.height
 
 
-def _by_trace(given: Given, table: Table) -> Mapping[str, list[pl.LazyFrame]]:
-    """Return the landed rows of a table for each traced run."""
-    store = Store(given.root)
-    found: dict[str, list[pl.LazyFrame]] = defaultdict(list)
+def _by_trace(given: Given, table: Table) -> Mapping[str, list[tuple[Landing, Part]]]:
+    """Return the landed parts of a table for each traced run."""
+    found: dict[str, list[tuple[Landing, Part]]] = defaultdict(list)
     for landed, part in given.parts(table):
-        found[landed.trace_id] += landing.scans(store, table, [(landed, part)])
+        found[landed.trace_id].append((landed, part))
     return found
+
+
+def _each(given: Given, runs: Sequence[_Run]) -> Iterator[dict[Table, pl.DataFrame]]:
+    """Yield the rows of runs, some together, in order; many are made in several processes."""
+    chunks = _chunks(runs)
+    tasks = [(number, (given.root, chunk, given.settings.networks)) for number, chunk in enumerate(chunks)]
+    worker_count = processes.workers(given.settings.engine.worker_count)
+    if len(chunks) < _MANY or worker_count == 1:
+        yield from (_together(*arguments) for _, arguments in tasks)
+        return
+    with processes.pool(worker_count) as pool:
+        yield from (rows for _, rows in pool.in_order(_together, tasks))
+
+
+def _chunks(runs: Sequence[_Run]) -> list[list[_Run]]:
+    """Return runs, some together: few if they are large."""
+    chunks: list[list[_Run]] = []
+    row_count = 0
+    for run in runs:
+        own = sum(part.row_count for parts in run[1].values() for _, part in parts)
+        if not chunks or len(chunks[-1]) == _RUNS_AT_A_TIME or row_count + own > _ROWS_AT_A_TIME:
+            chunks.append([])
+            row_count = 0
+        chunks[-1].append(run)
+        row_count += own
+    return chunks
+
+
+def _together(root: Path, runs: Sequence[_Run], settings: NetworkSettings) -> dict[Table, pl.DataFrame]:
+    """Return the rows of a few runs."""
+    store = Store(root)
+    rows = [
+        network_rows_of(
+            job, {table.name: landing.scans(store, table, of_run) for table, of_run in parts.items()}, settings
+        )
+        for job, parts in runs
+    ]
+    return {table: pl.concat(found) for table in TABLES if (found := [each[table] for each in rows if table in each])}
 
 
 def network_rows_of(

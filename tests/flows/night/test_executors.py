@@ -118,7 +118,7 @@ def _digests(store: Store, release: Release) -> dict[str, list[str]]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("worker_count", "done_count"), product((1, 4), range(1, 24, 4)))
+@pytest.mark.parametrize(("worker_count", "done_count"), list(product((1, 4), range(1, 24, 4))))
 def test_killed_after_any_piece_the_next_run_makes_the_same_release(
     worker_count: int,
     done_count: int,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from pathlib import Path
 
+import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from flows.night import order
-from flows.settings import Settings
+from flows.settings import EngineSettings, Settings
+from flows.steps import networks
+from flows.steps.pieces import Given, Piece
 from tests.small_traces import land, write
 from warehouse.releases.reading import opened
-from warehouse.store import lots
+from warehouse.store import landing, lots
 from warehouse.store.store import Store
 
 
@@ -38,3 +42,34 @@ def test_a_night_and_its_queries_are_those_of_each_alone(tmp_path: Path, monkeyp
     for name in tables:
         assert_frame_equal(*(rows_of[name] for rows_of in found))
         assert found[0][name].height
+
+
+@pytest.mark.slow
+def test_networks_of_many_runs_are_the_same_in_several_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path / "warehouse")
+    land(store, write(tmp_path / "traces", 40))
+    landings = landing.ledger(store)
+    jobs = [
+        {"ended_on": None, "trace_id": lot.trace_id, "source_file": lot.source_file, "process_count": 4}
+        for lot in landings
+    ]
+    runs = [
+        (job, {table: [(lot, part) for part in lot.parts if part.table == table.name] for table in networks.LANDED})
+        for job, lot in zip(jobs, landings, strict=True)
+    ]
+    monkeypatch.setattr(networks, "_ROWS_AT_A_TIME", 50)
+    found = []
+    for worker_count in (1, 2):
+        settings = Settings(engine=EngineSettings(worker_count=worker_count))
+        piece = Piece("networks", "", (), (), (None,), settings, "builds", "")
+        rows = list(networks._each(Given(store.root, piece), runs))
+        found.append(
+            {table: pl.concat([each[table] for each in rows if table in each]) for table in networks.TABLES[:1]}
+        )
+    (one,), (other,) = (each.values() for each in found)
+    assert_frame_equal(one, other)
+    assert one["trace_id"].to_list() == [lot.trace_id for lot in landings]
+    assert len(networks._chunks(runs)) > 3
+    assert multiprocessing.active_children() == []
