@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transforms.arrays import Reals
+from transforms.arrays import Bools, Reals
 from transforms.signatures.bursts import height, stretches
 from transforms.signatures.robust_alignment import read_totals, running_totals
 from transforms.signatures.sample_sets import SampleSet
@@ -46,6 +46,8 @@ _RECURRING_LEVEL = 0.3
 #: an eye sees a burst that all runs but this share have, half as high as the signature's own; one is told where the
 #: signature has a fraction of its height
 _SEEN_LEVEL, _SEEN_RATIO, _TOLD_RATIO = 0.2, 0.5, 0.1
+#: and where no more than so many such places of a run are to be expected by chance
+_BY_CHANCE = 1.0
 #: rates above so many times a signature's height are others'
 _MOST_HEIGHTS = 1.2
 
@@ -209,7 +211,8 @@ def missed(one: SampleSet, signature: Signature) -> Reals:
     """Return where in a run most runs have a burst that a signature lacks: begin and end, of the duration (n, 2).
 
     Most: all but a few (`_SEEN_LEVEL`) have it near there, above what they have near everywhere, and at least half as
-    high as the signature's bursts are, or as what recurs if there is no signature.
+    high as the signature's bursts are, or as what recurs if there is no signature; and so many runs would hardly have
+    one there by chance, as often as they are that high elsewhere.
     """
     from scipy.ndimage import maximum_filter1d
 
@@ -218,15 +221,30 @@ def missed(one: SampleSet, signature: Signature) -> Reals:
         return np.zeros((0, 2))
     has_curve = signature.outcome == "extracted"
     curve = judge.on_steps(signature) if has_curve else np.zeros(STEPS)
-    seen, _ = floored(_at_level(judge.near, _SEEN_LEVEL))
+    seen, floor = floored(_at_level(judge.near, _SEEN_LEVEL))
     highest = height(curve) if has_curve else height(seen)
     if not highest > 0:
         return np.zeros((0, 2))
     is_told = maximum_filter1d(curve, 4 * _NEAR_STEPS + 1) > _TOLD_RATIO * highest
-    first, after = stretches((seen > _SEEN_RATIO * highest) & ~is_told)
+    is_seen = (seen > _SEEN_RATIO * highest) & ~is_told
+    is_seen &= _hardly_by_chance(judge.near > floor + _SEEN_RATIO * highest, ~is_seen & ~is_told)
+    first, after = stretches(is_seen)
     # what is near is as wide as it is far; less of it was only beside what is told
     is_whole = after - first > _NEAR_STEPS
     return np.stack([first[is_whole], after[is_whole]], axis=1) / STEPS
+
+
+def _hardly_by_chance(is_high: Bools, is_elsewhere: Bools) -> Bools:
+    """Return at which steps (steps) so many runs are high as hardly ever would be, each as often as elsewhere.
+
+    is_high (runs, steps). The tail of a binomial distribution, times how often there is room for such a step.
+    """
+    from scipy.special import bdtrc
+
+    usual = float(is_high[:, is_elsewhere].mean()) if is_elsewhere.any() else 0.0
+    tail = bdtrc(is_high.sum(axis=0) - 1.0, len(is_high), usual)
+    found: Bools = tail * (STEPS / (2 * _NEAR_STEPS + 1)) < _BY_CHANCE
+    return found
 
 
 def _at_level(ordered: Reals, level: float) -> Reals:

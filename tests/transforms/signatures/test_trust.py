@@ -104,6 +104,16 @@ def test_what_most_runs_have_and_a_signature_lacks_is_missed() -> None:
     assert len(missed(clean(noise=0.5), curve(TRUTH))) == 0
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_what_others_share_by_chance_is_not_missed(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rates = np.repeat(rng.random((10, 90)) < 0.55, 5, axis=1) * 2e9
+    rates[:, 50:65] += 2e9
+    found = missed(set_of([*rates], 2.0, [0.0] * 10, [900.0] * 10), Signature.nothing("no_common_bursts"))
+    assert len(found) <= 2
+    assert len(missed(clean(noise=0.05), Signature.nothing("no_common_bursts"))) == 4
+
+
 def test_curves_are_alike_as_they_correlate() -> None:
     rng = np.random.default_rng(1)
     first, second = rng.random((3, 50)), rng.random((3, 50))
