@@ -191,6 +191,7 @@ class EdgeCounter:
             (window, hop, place)
             for window in range(len(self._edges_s) - 1)
             for hop, place in zip(self._hops, places, strict=True)
+            if window in hop.totals.windows
         ]
         counts = self._mapped(lambda piece: _counts(*piece), pieces)
         totals = self._mapped(lambda piece: _totals(*piece), pieces)

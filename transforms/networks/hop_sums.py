@@ -283,6 +283,11 @@ class Totals:
             if sums.waiting:
                 _sum_waiting(sums, edge_count)
 
+    @property
+    def windows(self) -> set[int]:
+        """The windows that have transfers."""
+        return set(self._windows)
+
     def sums(self, window: int) -> tuple[Ints, Reals]:
         """Return a window's edges and their sums (5, edges); after `count_all`."""
         sums = self._windows.get(window) or _Sums()
