@@ -24,6 +24,7 @@ from bench import (
     predictions,
     recorder_traces,
     signatures,
+    small_traces,
     throughput,
     tmio_traces,
 )
@@ -144,6 +145,7 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
         "network": lambda: networks.figures(data, scratch, rounds),
         "pages": lambda: network_pages.figures(scratch, rounds),
         "edges": edge_streams.streams,
+        "small": lambda: small_traces.landing(scratch, rounds),
         "tmio": lambda: tmio_traces.landing(scratch, rounds),
         "throughput": lambda: chain(throughput.heatmap(data, rounds), throughput.synthetic(rounds)),
         "period": lambda: periods.command(data, scratch, rounds),

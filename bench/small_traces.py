@@ -1,0 +1,68 @@
+"""Many small traces landed together in one call, beside each in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench.figures import Figure
+from bench.processes import Cost, cost_of, in_turn, python
+
+_LAND = """
+import sys
+from pathlib import Path
+from flows.landing import Told, land_paths
+from flows.settings import Settings
+from warehouse.store import lots
+from warehouse.store.store import Store
+folder, into, lots.FEWEST_INPUTS = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for _ in land_paths(Store(Path(into)), Settings(), [folder], Told()):
+    pass
+"""
+_COUNT = 1000
+_TOGETHER, _ALONE = 8, 1 << 30
+_MOST_S = 0.005
+_LEAST_RATIO = 3.0
+
+
+def landing(scratch: Path, rounds: int) -> Iterator[Figure]:
+    """Time the landing of a thousand traces of a kilobyte."""
+    folder, into = scratch / "small", scratch / "small-warehouse"
+    _write(folder)
+
+    def land(fewest: int, count: int) -> Callable[[], Cost]:
+        given = folder if count == _COUNT else next(folder.iterdir())
+
+        def measured() -> Cost:
+            shutil.rmtree(into, ignore_errors=True)
+            return cost_of(python(_LAND, str(given), str(into), str(fewest)))
+
+        return measured
+
+    together, alone = in_turn(land(_TOGETHER, _COUNT), land(_ALONE, _COUNT), rounds)
+    first, _ = in_turn(land(_ALONE, 1), land(_ALONE, 1), rounds)
+    each_s, each_alone_s = ((_cpu_s(costs) - _cpu_s(first)) / (_COUNT - 1) for costs in (together, alone))
+    yield Figure(
+        "land one of 1,000 small traces together / in a folder of its own, processor time",
+        f"{1000 * each_s:.1f} ms",
+        f"{1000 * each_alone_s:.1f} ms",
+        f"{each_alone_s / each_s:.1f} times less",
+        f"{1000 * _MOST_S:.0f} ms, {_LEAST_RATIO:g} times less",
+        each_s <= _MOST_S and each_alone_s >= _LEAST_RATIO * each_s,
+    )
+
+
+def _write(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for number in range(_COUNT):
+        began = [10.0 * step for step in range(6 + number % 3)]
+        numbers = {"b_rank_avr": [1e9 + number] * len(began), "t_rank_s": began, "t_rank_e": [at + 2 for at in began]}
+        document = {"write_sync": {"bandwidth": numbers}, "io_time": {"delta_t_agg": 2.5}}
+        (folder / f"{number}.jsonl").write_text(json.dumps(document) + "\n")
+
+
+def _cpu_s(costs: list[Cost]) -> float:
+    return statistics.median(cost.cpu_s for cost in costs)
