@@ -271,11 +271,16 @@ def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Finding
 
 
 def _judge_means(signals: Signals, spans: Pieces, params: ControlledParams, best: _Findings) -> None:
-    """Put phases of means in the places of what is not claimed yet: means tell less of what samples show."""
-    at = np.flatnonzero(best.log_probability > np.log(params.false_alarm_probability))
+    """Put phases of means in the places of what is not claimed yet: means tell less of what samples show.
+
+    But of few cycles they tell more than lines do, which know of no phases.
+    """
+    needed = float(np.log(params.false_alarm_probability))
+    is_few = best.is_comb & (best.cycles_per_sample * best.pieces.lengths <= controlled_lines.FEW_CYCLES)
+    at = np.flatnonzero((best.log_probability > needed) | is_few)
     own = rows_of(spans, at)
-    means = controlled_means.judged(signals, own, float(np.log(params.false_alarm_probability)))
-    better = np.flatnonzero(means.log_probability < best.log_probability[at])
+    means = controlled_means.judged(signals, own, needed)
+    better = np.flatnonzero(means.log_probability < np.where(is_few, needed, best.log_probability)[at])
     found = _Findings.of(rows_of(own, better))
     for column in fields(means):
         getattr(found, column.name)[:] = getattr(means, column.name)[better]

@@ -13,6 +13,7 @@ lines are larger by chance, which is taken for a level that is known less well.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -60,6 +61,10 @@ _LEAST_SAMPLES = 3.0
 _BLOCK_BINS = 24
 #: a bin's neighbours are at most and at least so far from it
 _NEAR_BINS, _APART_BINS = 12, 3
+#: a neighbour counts for no more than so many levels of noise: a comb's own lines are neighbours where cycles are few
+_HIGHEST_NEIGHBOUR = 3.0
+#: lines of no more cycles than these have half of the level, as there are few of them, and all others the rest
+FEW_CYCLES = 12.0
 #: the level of noise is as well known as from so many exponential values, or phases of one size
 _LEVEL_COUNT = 72.0
 #: a signal must have at least so many samples to one sample of a typical phase
@@ -175,12 +180,12 @@ def _maxima(values: Floats) -> Floats:
 # ---- over the level of noise
 
 
-def over_noise(power: Floats) -> Floats:
+def over_noise(power: Floats, highest_neighbour: float = _HIGHEST_NEIGHBOUR) -> Floats:
     """Return powers as multiples of the level of noise around them (bins, n), in place; the first bin's is 0."""
     lines = power[1:]
     _over_blocks(lines, _levels(lines, _BLOCK_BINS))
     power[0] = 0.0
-    _over_neighbours(power)
+    _over_neighbours(power, highest_neighbour)
     return power
 
 
@@ -229,14 +234,16 @@ def _knots(bins: int, count: int) -> tuple[Ints, Reals]:
     return before, np.clip((place - middle[before]) / width, 0.0, 1.0)
 
 
-def _over_neighbours(power: Floats) -> None:
+def _over_neighbours(power: Floats, highest: float) -> None:
     """Divide what is above 1 on average around each bin by that average."""
     bins, count = power.shape
     near, apart = _NEAR_BINS, _APART_BINS
     if bins <= near + 1:
         return
     padded = np.zeros((bins + 2 * near, count), dtype=power.dtype)
-    padded[near : near + bins] = power
+    np.minimum(power, highest, out=padded[near : near + bins])
+    # so that the mean of what is exponential stays 1
+    padded /= padded.dtype.type(1.0 - np.exp(-highest))
     sums = _neighbour_sums(padded, near - apart + 1)
     around = sums[near + apart : near + apart + bins]
     around = around + sums[:bins]
@@ -287,16 +294,16 @@ def best_combs(signals: Centred, ratios: Floats, told_below: float = 0.0) -> Com
     for line_count in _LINE_COUNTS:
         total = _sums(ratios, total, done, line_count)
         done = line_count
-        first, last = _highest_bins(signals, line_count, len(ratios))
-        part, low = _between_bins(total, first, last)
-        if not len(part):
-            continue
-        log_p = _log_probability(signals, line_count, _maxima(part), last - first + 1)
-        is_better = (log_p < best) & is_judged & (last >= first)
-        best[is_better] = log_p[is_better]
-        lines[is_better] = line_count
-        rows = np.flatnonzero(is_better & (log_p < told_below))
-        frequency[rows] = (part[:, rows].argmax(axis=0) + low) / (line_count * signals.size)
+        for first, last, share in _bands(signals, line_count, len(ratios)):
+            part, low = _between_bins(total, first, last)
+            if not len(part):
+                continue
+            log_p = _log_probability(signals, line_count, _maxima(part), last - first + 1) - np.log(share)
+            is_better = (log_p < best) & is_judged & (last >= first)
+            best[is_better] = log_p[is_better]
+            lines[is_better] = line_count
+            rows = np.flatnonzero(is_better & (log_p < told_below))
+            frequency[rows] = (part[:, rows].argmax(axis=0) + low) / (line_count * signals.size)
     return Combs(best, frequency, lines)
 
 
@@ -305,6 +312,15 @@ def _highest_bins(signals: Centred, line_count: int, bins: int) -> tuple[Ints, I
     first = np.ceil(_LEAST_CYCLES * line_count * signals.size / signals.lengths).astype(np.int64)
     highest = line_count * signals.size / np.maximum(signals.typical_length, _LEAST_SAMPLES)
     return first, np.minimum(bins - 1, np.floor(highest)).astype(np.int64)
+
+
+def _bands(signals: Centred, line_count: int, bins: int) -> Iterator[tuple[Ints, Ints, Reals]]:
+    """Yield the lowest and the highest bin of few cycles, then of more (n), and each one's share of the level."""
+    first, last = _highest_bins(signals, line_count, bins)
+    few = np.floor(FEW_CYCLES * line_count * signals.size / signals.lengths).astype(np.int64)
+    share = np.where(last > few, 0.5, 1.0)
+    yield first, np.minimum(few, last), share
+    yield np.maximum(few + 1, first), last, share
 
 
 def _log_probability(signals: Centred, line_count: int, height: Floats, tried: Ints) -> Reals:
@@ -358,12 +374,15 @@ def may_be_combs(signals: Centred, power: Floats, needed: Reals) -> Bools:
         total = _coarse_sums(bins, ratios, total, done, line_count)
         done = line_count
         low, high = _highest_bins(widest, line_count, bins)
-        height = _maxima(total[int(low[0]) // _COARSE : int(high[0]) // _COARSE + 1])
-        at = np.flatnonzero(~found & (height > _least_height(line_count, float(np.ceil(needed.max())))))
-        own = signals.measures(at)
-        first, last = _highest_bins(own, line_count, bins)
-        log_p = _log_probability(own, line_count, height[at], last - first + 1)
-        found[at] = (log_p < needed[at]) & (last >= first)
+        few = np.floor(FEW_CYCLES * line_count * signals.size / signals.lengths.min()).astype(np.int64)
+        more = np.floor(FEW_CYCLES * line_count * signals.size / signals.lengths.max()).astype(np.int64)
+        for band, (begin, end) in enumerate(((low[0], min(few, high[0])), (max(more, low[0]), high[0]))):
+            height = _maxima(total[int(begin) // _COARSE : int(end) // _COARSE + 1])
+            at = np.flatnonzero(~found & (height > _least_height(line_count, float(np.ceil(needed.max())))))
+            own = signals.measures(at)
+            first, last, share = list(_bands(own, line_count, bins))[band]
+            log_p = _log_probability(own, line_count, height[at], last - first + 1) - np.log(share)
+            found[at] = (log_p < needed[at]) & (last >= first)
     return found
 
 
@@ -478,7 +497,8 @@ def refined(signals: Centred, combs: Combs) -> Reals:
     Where lines are multiples of a lower frequency that has other lines, too, it is that one.
     """
     power = powers(signals.values, signals.size)
-    plain = over_noise(power.copy())
+    # which lines are there at all is asked against all that is around
+    plain = over_noise(power.copy(), np.inf)
     level = np.divide(power, plain, out=np.ones_like(power), where=plain > 0)
     fine = powers(signals.values, signals.size * _FINER)
     low = np.minimum(np.arange(len(fine)) // _FINER, len(level) - 1)
