@@ -33,7 +33,7 @@ _MOST_TRIED = 2048
 #: what is above so many times the mean is clipped
 _CLIP = 3.0
 #: parts of the signal whose phases are compared, and how well they must agree
-_PARTS, _LEAST_AGREEMENT = 4, 0.9
+_PARTS, _LEAST_AGREEMENT = 4, 0.8
 #: of so many cycles there are twice as many parts
 _MANY_CYCLES = 16
 #: blocks of samples that are turned as one
