@@ -1,7 +1,8 @@
 """When in its cycles a rhythm moves its bytes: its bursts, and how long they are.
 
-Where there is about one phase above the mean to a cycle, these are as long as bursts are. Else the signal is folded at
-its period, and a burst is where its profile is above halfway: so noise, or another rhythm, does not cut it into pieces.
+Where there is about one phase to a cycle above half of a burst's height, these are as long as bursts are. Else the
+signal is folded at its period, and a burst is where its profile is above halfway: so noise, or another rhythm, does not
+cut it into pieces.
 """
 
 from __future__ import annotations
@@ -47,21 +48,36 @@ def bursts(signals: EvenSignals, cycles_per_sample: Reals) -> Bursts:
     rates = np.where(is_known, np.maximum(signals.bytes_per_s, 0.0), 0.0)
     # units change nothing
     rates /= np.maximum(rates.max(axis=1, initial=0.0, keepdims=True), np.finfo(np.float64).tiny)
-    known = np.maximum(is_known.sum(axis=1), 1)
+    mean = rates.sum(axis=1) / np.maximum(is_known.sum(axis=1), 1)
     lengths = signals.sample_count - is_known[:, ::-1].argmax(axis=1)
-    found = controlled_pauses.phases(rates, rates.sum(axis=1) / known, is_known).large(LEAST_PHASE_RATIO)
-    phases = controlled_pauses.merge(found, np.floor(_GAP_IN_CYCLE / cycles_per_sample).astype(np.int64))
-    width, is_burst = _medians(phases), _beside(_covered(phases, rates.shape))
-    ratio = phases.counts / np.maximum(lengths * cycles_per_sample, 1.0)
-    is_plain = (ratio >= _LEAST_OF_CYCLE) & (ratio <= _MOST_OF_CYCLE)
+    cycles = np.maximum(lengths * cycles_per_sample, 1.0)
+    gap = np.floor(_GAP_IN_CYCLE / cycles_per_sample).astype(np.int64)
+    high, phases = (
+        controlled_pauses.merge(controlled_pauses.phases(rates, above, is_known).large(LEAST_PHASE_RATIO), gap)
+        for above in (np.maximum(mean, 0.5 * _heights(rates)), mean)
+    )
+    width, is_burst = _medians(high), _beside(_covered(phases, rates.shape))
+    is_told, is_plain = (
+        (each.counts >= _LEAST_OF_CYCLE * cycles) & (each.counts <= _MOST_OF_CYCLE * cycles) for each in (high, phases)
+    )
     # where next to nothing is beside phases, these are the bursts
     inside = np.bincount(phases.owner, phases.volume, len(rates))
-    doubtful = np.flatnonzero(~is_plain | (inside < (1.0 - _NEXT_TO_NOTHING) * rates.sum(axis=1)))
+    doubtful = np.flatnonzero(~is_plain | ~is_told | (inside < (1.0 - _NEXT_TO_NOTHING) * rates.sum(axis=1)))
     in_step = _keep_step(rates[doubtful], is_known[doubtful], cycles_per_sample[doubtful], lengths[doubtful])
-    at = doubtful[~is_plain[doubtful] | in_step]
-    folded, is_burst[at] = _of_profiles(rates[at], is_known[at], cycles_per_sample[at])
-    width[at] = np.where(is_plain[at], width[at], folded)
+    at = doubtful[~is_plain[doubtful] | ~is_told[doubtful] | in_step]
+    of_profile, is_high = _of_profiles(rates[at], is_known[at], cycles_per_sample[at])
+    width[at] = np.where(is_told[at], width[at], of_profile)
+    is_cut = ~is_plain[at] | np.isin(at, doubtful[in_step])
+    is_burst[at] = np.where(is_cut[:, None], is_high, is_burst[at])
     return Bursts(width, is_burst & is_known)
+
+
+def _heights(rates: Reals) -> Reals:
+    """Return how high bursts are (n): the mean rate, each sample weighed by the square of its rate."""
+    squares = np.einsum("ij,ij->i", rates, rates)
+    cubes = np.einsum("ij,ij,ij->i", rates, rates, rates)
+    found: Reals = np.divide(cubes, squares, out=np.zeros(len(squares)), where=squares > 0)
+    return found
 
 
 def _keep_step(rates: Reals, is_known: Bools, cycles_per_sample: Reals, lengths: Ints) -> Bools:

@@ -22,8 +22,9 @@ _PERIOD_ERROR_S = Column(
 _BURST_WIDTH_S = Column(
     "burst_width_s",
     "real",
-    "How long a burst of the period lasts, to a sample: the median of phases above the mean, where there is about one "
-    "to a cycle, else what is above halfway of the mean cycle. NULL where the method does not look for bursts.",
+    "How long a burst of the period lasts, to a sample: the median of phases above half of a burst's height, where "
+    "there is about one to a cycle, else what is above halfway of the mean cycle. NULL where the method does not look "
+    "for bursts.",
     low=0,
     nullable=True,
 )

@@ -10,8 +10,9 @@ from tests.naive.periods.controlled_pauses import runs
 
 
 def width_of_phases(rates: Sequence[float], period: float) -> float:
-    """The median length of what is above the mean, short pauses filled, for signals of which all is known."""
-    found = runs(rates, math.fsum(rates) / len(rates) * (1 + 1e-6))
+    """The median length of what is above half of a burst's height, short pauses filled; all is known."""
+    height = math.fsum(rate**3 for rate in rates) / math.fsum(rate**2 for rate in rates)
+    found = runs(rates, max(math.fsum(rates) / len(rates), height / 2) * (1 + 1e-6))
     volume = [sum_ for _, _, sum_ in found]
     typical = math.fsum(one**2 for one in volume) / math.fsum(volume)
     large = [(first, last) for first, last, sum_ in found if sum_ >= 0.1 * typical]

@@ -50,6 +50,13 @@ def test_noise_and_other_bursts_make_none_longer() -> None:
     assert (other > 0)[~found.is_burst[1]].mean() == pytest.approx(2 / 7, abs=0.05)
 
 
+def test_spikes_on_a_noisy_background_are_as_long_as_they_are() -> None:
+    drawn = np.random.default_rng(3)
+    background = 1e8 * (1 + drawn.standard_normal(6000).cumsum() % 4)
+    found = bursts(signals(background + 10 * square(6000, 70, 1)), np.array([1 / 70]))
+    np.testing.assert_array_equal(found.width, 1)
+
+
 def test_what_is_unknown_is_none_and_silence_has_none() -> None:
     rates = square(600, 30, 5)
     rates[100:200] = np.nan
