@@ -5,6 +5,8 @@ They take the samples as they are, second by second: nothing is aligned but the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from transforms.arrays import Reals
@@ -58,22 +60,30 @@ def quantiles(values: Reals, level: float) -> Reals:
     ValueError : the level is not from 0 to 1
 
     """
-    if not 0 <= level <= 1:
+    found: Reals = quantiles_at(values, (level,))[0]
+    return found
+
+
+def quantiles_at(values: Reals, levels: Sequence[float]) -> Reals:
+    """Return several quantiles of what was measured at each point of samples (levels, points), as `quantiles` does."""
+    if not all(0 <= level <= 1 for level in levels):
         raise ValueError("a quantile's level is from 0 to 1")
+    found = np.full((len(levels), values.shape[1]), np.nan)
     if not len(values):
-        return np.full(values.shape[1], np.nan)
+        return found
     is_known = np.isfinite(values)
     count = is_known.sum(axis=0)
     ordered = np.sort(np.where(is_known, values, np.inf), axis=0)
-    rank = level * np.maximum(count - 1, 0)
-    below = np.floor(rank).astype(np.int64)
-    above = np.minimum(below + 1, np.maximum(count - 1, 0))
-    places = np.arange(values.shape[1])
-    share = rank - below
     known = np.where(count > 0, ordered, 0.0)
-    with np.errstate(under="ignore"):
-        found = known[below, places] + (known[above, places] - known[below, places]) * share
-    return np.where(count > 0, found, np.nan)
+    most, places = np.maximum(count - 1, 0), np.arange(values.shape[1])
+    for row, level in enumerate(levels):
+        rank = level * most
+        below = np.floor(rank).astype(np.int64)
+        low = known[below, places]
+        with np.errstate(under="ignore"):
+            between = low + (known[np.minimum(below + 1, most), places] - low) * (rank - below)
+        found[row] = np.where(count > 0, between, np.nan)
+    return found
 
 
 def _signature(curve: Reals, samples: Preprocessed) -> Signature:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transforms.arrays import Bools, Reals
-from transforms.signatures.averages import quantiles
+from transforms.signatures.averages import quantiles, quantiles_at
 from transforms.signatures.borne_out import borne_out
 from transforms.signatures.bursts import Bursts, bursts_of, height, joined, stretches
 from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
@@ -216,7 +216,10 @@ def _met_s(runs: Stretched, curve: Reals) -> Reals:
 
 def signature_of(runs: Stretched) -> Signature:
     """Return the low quantile of runs on one clock as a signature, where they bear it out, with its band."""
-    curve, floor = runs.curve
+    half = _BAND_DEVIATIONS * np.sqrt(runs.level * (1.0 - runs.level) / len(runs.rates))
+    levels = (runs.level, max(0.0, runs.level - half), min(1.0, runs.level + half))
+    across = quantiles_at(runs.rates, levels)
+    curve, floor = floored(across[0])
     background = float(np.ldexp(floor, runs.exponent))
     if not curve.any():
         moves = bool((np.nan_to_num(runs.rates) > 0).any())
@@ -226,23 +229,15 @@ def signature_of(runs: Stretched) -> Signature:
     if not curve.any():
         return Signature.nothing("no_common_bursts", background)
     step_s = alone_s(runs.duration_s, _met_s(runs, curve)) / len(curve)
-    curves = np.stack([curve, *_band(runs, curve, floor)])
+    # the band is of the quantiles that so many runs tell no better apart
+    low, high = np.where(curve > 0, np.maximum(np.nan_to_num(across[1:]) - floor, 0.0), 0.0)
+    curves = np.stack([curve, low, high])
     if runs.foreign_ratio < _CALM_RATIO:
         curves *= _more(runs, curve, floor)
     # a shorter run moves as much
     middle, low, high = (np.ldexp(by_second(one * (runs.step_s / step_s), step_s), runs.exponent) for one in curves)
     bursts = _supported(bursts_of(middle), runs, curves[0], step_s)
     return Signature("extracted", middle, np.minimum(low, middle), np.maximum(high, middle), bursts, background)
-
-
-def _band(runs: Stretched, curve: Reals, floor: float) -> tuple[Reals, Reals]:
-    """Return the quantiles below and above a curve (steps), by how exactly so many runs tell one; 0 where it is."""
-    half = _BAND_DEVIATIONS * np.sqrt(runs.level * (1.0 - runs.level) / len(runs.rates))
-    low, high = (
-        np.where(curve > 0, np.maximum(np.nan_to_num(quantiles(runs.rates, level)) - floor, 0.0), 0.0)
-        for level in (max(0.0, runs.level - half), min(1.0, runs.level + half))
-    )
-    return low, high
 
 
 def _more(runs: Stretched, curve: Reals, floor: float) -> Reals:

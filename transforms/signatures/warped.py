@@ -170,13 +170,17 @@ def overlaps(rates: Reals, common: Reals, reach: int) -> Reals:
     begin, end = np.arange(block_count) * _BLOCK, np.minimum((np.arange(block_count) + 1) * _BLOCK, count)
     shift = np.arange(width)
     found = (total[:, end[:, None] + shift] - total[:, begin[:, None] + shift]) * -_EXCESS_COST
-    places = np.flatnonzero(common > 0)
-    if len(places):
-        windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)[:, places]
-        shared = np.minimum(windows, common[places, None])
-        blocks, first = np.unique(places // _BLOCK, return_index=True)
-        found[:, blocks] += np.add.reduceat(shared, first, axis=1) * (1.0 + _EXCESS_COST)
-        found[:, blocks] -= np.add.reduceat(common[places], first)[:, None]
+    levels = np.zeros(block_count * _BLOCK)
+    levels[:count] = common
+    levels = levels.reshape(-1, _BLOCK)
+    blocks = np.flatnonzero(levels.any(axis=1))
+    if len(blocks):
+        levels, first = levels[blocks], blocks * _BLOCK
+        windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)
+        shared = np.zeros((run_count, len(blocks), width))
+        for step in range(_BLOCK):
+            shared += np.minimum(windows[:, first + step], levels[:, step, None])
+        found[:, blocks] += shared * (1.0 + _EXCESS_COST) - levels.sum(axis=1)[:, None]
     return found
 
 
