@@ -97,9 +97,10 @@ def likelier(bins: Ints, others: Ints) -> Reals:
     shares = (1.0 - _LACK_RATIO) * among + _LACK_RATIO * alone[:, :, None]
     table = np.zeros((run_count, _RUN_BINS + 1, _BURST_BINS))
     table[:, :_RUN_BINS] = np.log(shares / shares[:, :, :1])
-    found = np.zeros((count, _BURST_BINS))
+    found, one = np.zeros((count, _BURST_BINS)), np.empty((count, _BURST_BINS))
     for own, row in zip(bins, table, strict=True):
-        found += row[own]
+        np.take(row, own, axis=0, out=one, mode="clip")
+        found += one
     return found
 
 
