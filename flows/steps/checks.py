@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from flows.steps.pieces import Day, File, Given, Piece
-from flows.steps.run import Run, Work, built, landed, released
+from flows.steps.run import Run, Work, built, landed, live, released
 from warehouse.contracts import TABLES, Table, frames, table as table_named
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import FAULTY_POLLS, POLLS
 from warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS
 from warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE, REJECTS
+from warehouse.contracts.traces import TRACE_JOBS
 from warehouse.errors import GateFailed
 from warehouse.releases import locations, releases
 from warehouse.store.store import Store, write_json, write_parquet
@@ -41,6 +42,9 @@ _NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAYS)
 _VERDICTS = "verdicts/"
 #: rows that a suite looks at at a time: pandas takes some hundred bytes for each
 _MOST_ROWS = 2_000_000
+#: tables of runs: all that is known of a run lies on its day
+_RUNS = (JOBS, TRACE_JOBS)
+_DOUBLED = {"table_name": pl.String(), "day": pl.Date(), "doubled_count": pl.Int64(), "row": pl.String()}
 #: in what is carried on of a release that has no results by day: the days that it is about
 _OF_DAYS = "of_days"
 
@@ -128,7 +132,7 @@ def decide(given: Given) -> int:
     """
     from expectations import docs, gate, summing
 
-    by_day = _by_day(given)
+    by_day = _with_doubled(_by_day(given), _on_two_days(given))
     quality = summing.summed(by_day, _limits(given))
     try:
         gate.decide(quality)
@@ -147,6 +151,39 @@ def _by_day(given: Given) -> pl.DataFrame:
     anew = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
     found = [frames.empty(QUALITY_DAYS), *map(pl.read_parquet, paths), _carried(given, anew)]
     return pl.concat(found)
+
+
+def _on_two_days(given: Given) -> pl.DataFrame:
+    """Return how many rows of runs on days that are made anew lie on another day, too, with the first of them.
+
+    Suites look at one day at a time, and so at no run that lies on two. Columns: table_name, day, doubled_count, row.
+    """
+    found = [pl.DataFrame(schema=_DOUBLED)]
+    for table in _RUNS:
+        assert table.partition
+        day = pl.col(table.partition)
+        of_run = given.scan(table).group_by(table.key).agg(day.unique()).filter(day.list.len() > 1)
+        doubled = of_run.with_columns(row=pl.struct(table.key).struct.json_encode()).explode(table.partition)
+        counted = doubled.group_by(day=day).agg(doubled_count=pl.len().cast(pl.Int64), row=pl.col("row").min())
+        found.append(counted.select(pl.lit(table.name).alias("table_name"), *list(_DOUBLED)[1:]).collect())
+    return pl.concat(found).filter(pl.col("day").is_in(given.days, nulls_equal=True))
+
+
+def _with_doubled(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
+    """Return verdicts of which those on keys do not hold where rows of runs lie on another day, too."""
+    if doubled.is_empty():
+        return by_day
+    told = by_day.join(doubled, on=["table_name", "day"], how="left", nulls_equal=True, maintain_order="left")
+    is_hit = pl.col("doubled_count").is_not_null() & (pl.col("expectation") == "key_unique")
+    observed = [
+        text if row is None else json.dumps(json.loads(text) | {"examples": [json.loads(row)]})
+        for text, row in told.select("observed", pl.when(is_hit).then("row")).iter_rows()
+    ]
+    return told.with_columns(
+        success=pl.col("success") & ~is_hit,
+        unexpected_count=pl.col("unexpected_count") + pl.when(is_hit).then("doubled_count").otherwise(0),
+        observed=pl.Series(observed, dtype=pl.String),
+    ).select(by_day.columns)
 
 
 def _carried(given: Given, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
@@ -240,7 +277,7 @@ DECIDED = Work(
     "checks",
     decide,
     # Of a release that has results by day, its summed-up ones are not needed; of an older one there are no others.
-    reads=(_verdicts, released(QUALITY_DAYS, QUALITY)),
+    reads=(_verdicts, released(QUALITY_DAYS, QUALITY), live(*_RUNS)),
     writes=(QUALITY_DAYS, QUALITY),
     # What is of no day is made anew in every run: tables without days are.
     days=lambda plan: plan.days if None in plan.days else (*plan.days, None),

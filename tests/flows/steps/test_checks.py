@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from expectations import summing
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
-from flows.steps import checks
+from flows.steps import checks, plan as planning
 from flows.steps.pieces import File, Given, Piece
 from tests.budget import one_in
 from tests.flows.conftest import FoundByChecks, Night, check_here
@@ -258,3 +258,67 @@ def test_a_batch_holds_whole_files(most_rows: int, tmp_path: Path, monkeypatch: 
     assert all(len(batch) <= most_rows for batch in batches)
     assert sorted({place for batch in batches for place in batch}) == [0, 1, 2, 3]
     assert len({place for batch in batches for place in set(batch)}) == sum(len(set(batch)) for batch in batches)
+
+
+# ---- runs that lie on two days
+
+
+def runs_on(root: Path, number: int, day: date | None, *job_ids: str) -> File:
+    """Write jobs of a day, as far as is asked of them."""
+    path = root / f"jobs-{number}.parquet"
+    started_at = datetime(2026, 3, 1, tzinfo=UTC)
+    pl.DataFrame(
+        {"cluster": "default", "job_id": list(job_ids), "started_at": started_at, "ended_on": day},
+        schema_overrides={"ended_on": pl.Date, "started_at": pl.Datetime("us", "UTC")},
+    ).write_parquet(path)
+    return File("jobs", str(path), day)
+
+
+@pytest.mark.parametrize(
+    ("days_of", "doubled"),
+    [
+        ([(DAYS[0], "1", "2"), (DAYS[1], "3")], {}),
+        ([(DAYS[0], "1", "2"), (DAYS[1], "3", "2")], {DAYS[0]: 1, DAYS[1]: 1}),
+        ([(DAYS[0], "1", "2"), (None, "1", "2")], {DAYS[0]: 2, None: 2}),
+        ([(date(2026, 2, 1), "1"), (DAYS[1], "1", "4")], {DAYS[1]: 1}),
+    ],
+)
+def test_a_run_on_two_days_breaks_the_key_of_those_that_are_made_anew(
+    days_of: list[tuple[date | None, str]], doubled: dict[date | None, int], tmp_path: Path
+) -> None:
+    reads = tuple(runs_on(tmp_path, number, *told) for number, told in enumerate(days_of))
+    piece = Piece("checks", "", reads, (), tuple(DAYS), Settings(), "built", "")
+    twice = checks._on_two_days(Given(tmp_path, piece))
+    assert {day: count for _, day, count, _ in twice.rows()} == doubled
+    by_day = frame_of(*(found(day, name, 0) for day in DAYS for name in ("jobs", "ticks")))
+    told = checks._with_doubled(by_day, twice)
+    failed = told.filter(~pl.col("success"))
+    assert dict(failed.select("day", "unexpected_count").rows()) == doubled
+    assert set(failed["table_name"]) <= {"jobs"}
+    assert told.drop("success", "unexpected_count", "observed").equals(
+        by_day.drop("success", "unexpected_count", "observed")
+    )
+    for text in failed["observed"]:
+        assert json.loads(text)["examples"][0]["job_id"] in {"1", "2"}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("checks_here")
+def test_a_run_on_two_days_is_not_released(landed_site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that forgets the day on which the run was known to end, as a fault in it might."""
+    store = Store(tmp_path / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    land(store, tmp_path, LATER)
+    run(store)
+    land(store, tmp_path, LATER.replace("2026-03-05T02", "2026-03-06T02"))
+    stale = planning._stale
+
+    def forgetful(*arguments: Any) -> Any:
+        polls, jobs, predictions = stale(*arguments)
+        return polls, [day for day in jobs if day != date(2026, 3, 5)], predictions
+
+    monkeypatch.setattr(planning, "_stale", forgetful)
+    with pytest.raises(GateFailed, match=r"jobs\.key_unique in 1 row"):
+        run(store)
+    monkeypatch.setattr(planning, "_stale", stale)
+    assert run(store).sequence == 2
