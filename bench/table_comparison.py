@@ -30,7 +30,7 @@ KEYS = {
     "network_patterns": "trace_id hop metric is_whole window_began_s",
     "network_runs": "trace_id",
     "periods": "subject_kind cluster subject_id started_at filesystem direction method",
-    "node_periods": "trace_id direction node",
+    "node_periods": "trace_id direction host",
     "period_segments": "subject_kind cluster subject_id started_at filesystem direction method segment",
     "poll_days": "filesystem polled_on",
     "predictions": "followed_id direction evaluation",

@@ -80,7 +80,7 @@ def _rows(nodes: pl.DataFrame, found: Subjects, moved: Requests, params: PeriodP
             "concentration_ratio": phases.concentration,
         }
     ).with_columns(pl.col(pl.Float64).fill_nan(None))
-    keys = nodes.select("ended_on", pl.col("subject_id").alias("trace_id"), "direction", "node")
+    keys = nodes.select("ended_on", pl.col("subject_id").alias("trace_id"), "direction", "host")
     return pl.concat([keys, columns], how="horizontal").select(NODE_PERIODS.column_names)
 
 

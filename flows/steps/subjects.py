@@ -176,17 +176,17 @@ def traced_nodes(
     """Return the nodes on which the requests of traced runs were made, and what each of them moved.
 
     keys, signals, requests: as of `traced_requests`. A row for each node: the columns of keys, `subject`, the row
-    there, `node`, `node_count` of that subject, and `number`, by which the requests know it. Of runs of which
+    there, `host`, `node_count` of that subject, and `number`, by which the requests know it. Of runs of which
     any request does not say where it was made there are none.
     """
     hosted = [frame for frame in requests if frame.select(pl.col("host").is_not_null().any()).collect().item()]
     rows = _moved(keys, signals, hosted, ["host"])
     whole = rows.filter(pl.col("host").is_not_null().all().over("subject"))
-    found = whole.select("subject", pl.col("host").alias("node")).unique().sort("subject", "node")
+    found = whole.select("subject", "host").unique().sort("subject", "host")
     numbered = found.with_row_index("number").with_columns(node_count=pl.len().over("subject"))
     named = keys.with_row_index("subject").filter(pl.col("untold").is_null())
     nodes = numbered.join(named, on="subject", how="inner", maintain_order="left")
-    placed = whole.join(numbered, left_on=["subject", "host"], right_on=["subject", "node"], how="left")
+    placed = whole.join(numbered, on=["subject", "host"], how="left")
     began_s, ceased_s, volume_bytes = (floats(placed[name]) for name in ("began_s", "ceased_s", "request_bytes"))
     return nodes, Requests(began_s, ceased_s, volume_bytes, placed["number"].cast(pl.Int64).to_numpy(), numbered.height)
 

@@ -51,7 +51,7 @@ NUMBERED = {
     "sequence",
     *("line", "burst", "uid", "rank", "level", "call", "request", "file_number", "ost", "osts", "module_version"),
     *("event", "layer_number", "hop", "time_window", "time_bins", "size_bins", "bandwidth_bins", "bottleneck"),
-    *("value", "median_value", "run_number", "evaluation"),
+    *("value", "median_value", "run_number", "evaluation", "segment"),
 }
 
 

@@ -145,8 +145,10 @@ FALSE_ALARM_PROBABILITY = Column(
     "How probable it is that a signal without memory looks so periodic: idle times that do not depend on how long they "
     "last (white noise, bursts at random times), or samples that depend on the last one only (red noise). What keeps a "
     "least distance, ticks in blocks or oscillates by itself is regular in that sense. For AUTOPERIOD, that white "
-    "noise has so high a peak.",
+    "noise has so high a peak. Where several claims share one level, the segments of a signal or the nodes of a run, "
+    "times what each one's share takes: all are to be compared with the same level.",
 )
+HOST = Column("host", "text", "The node on which the process ran.")
 
 # ---- quality and history
 SOURCE_FILE = Column("source_file", "text", "The file's name as it was landed.")

@@ -188,15 +188,7 @@ PERIOD_SEGMENTS = Table(
         ),
         _BURST_WIDTH_S,
         _DUTY_RATIO,
-        Column(
-            "false_alarm_probability",
-            "real",
-            "How probable it is that signals without memory (idle times that do not depend on how long they last, or "
-            "samples that depend on the last one only) look so periodic, times what its share of the level takes: a "
-            "claim hands its level on to what is before, after and between its bursts, in equal shares. So the "
-            "probability of any segment where nothing has a memory is that of one claim, and all are to be compared "
-            "with the same level.",
-        ),
+        c.FALSE_ALARM_PROBABILITY,
     ),
     partition="ended_on",
 )
@@ -205,12 +197,12 @@ NODE_PERIODS = Table(
     name="node_periods",
     layer="transforms",
     grain="one row per traced run of several nodes whose requests say where they were made, direction and node",
-    key=("trace_id", "direction", "node"),
+    key=("trace_id", "direction", "host"),
     columns=(
         c.ENDED_ON.optional(),
         c.TRACE_ID,
         c.DIRECTION,
-        Column("node", "text", "The node on which the processes ran, as the trace calls it."),
+        c.HOST,
         Column(
             "outcome",
             "text",
@@ -225,14 +217,7 @@ NODE_PERIODS = Table(
         c.PERIOD_S.optional(),
         _PERIOD_ERROR_S,
         c.CONFIDENCE.optional(),
-        Column(
-            "false_alarm_probability",
-            "real",
-            "How probable it is that signals without memory (idle times that do not depend on how long they last, or "
-            "samples that depend on the last one only) look so periodic, times the nodes of the run: one level holds "
-            "for all of them together.",
-            nullable=True,
-        ),
+        c.FALSE_ALARM_PROBABILITY.optional(),
         Column(
             "delay_s",
             "real",

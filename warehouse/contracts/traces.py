@@ -173,7 +173,7 @@ TRACE_REQUESTS = Table(
         Column("request", "int", "The request's place in the trace, from 0.", low=0),
         _MODULE,
         c.RANK,
-        Column("host", "text", "The node on which the process ran.", nullable=True),
+        c.HOST.optional(),
         c.FILE_NUMBER.optional(),
         c.DIRECTION,
         Column("offset_bytes", "int", "Where in the file the request begins.", nullable=True),

@@ -234,10 +234,10 @@ def test_a_series_of_two_rhythms_has_two_segments(
 def test_nodes_have_their_periods_and_are_as_late_as_they_are(
     released: tuple[dict[str, pl.DataFrame], dict[str, str]],
 ) -> None:
-    nodes, traces = released[0]["node_periods"].sort("node"), released[1]
+    nodes, traces = released[0]["node_periods"].sort("host"), released[1]
     assert set(nodes["trace_id"]) == {traces["nodes"]}
     own = nodes.filter(direction="write")
-    assert own["node"].to_list() == ["n1", "n2", "n3"]
+    assert own["host"].to_list() == ["n1", "n2", "n3"]
     assert own["period_s"].to_list() == pytest.approx([PERIOD_S] * 3, rel=1e-3)
     assert own["node_bytes"].to_list() == pytest.approx([6e6 * COUNT] * 3)
     assert own["delay_s"].to_list() == pytest.approx([-2, 0, 2], abs=0.05)
