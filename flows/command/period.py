@@ -15,7 +15,7 @@ from warehouse.store.store import Store
 if TYPE_CHECKING:
     from flows.single.periods import FoundPeriods
 
-_METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "all")
+_METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
 #: what a segment has of its own of what a row of `periods` has, too
 _OF_SEGMENT = (
     "window_start_s", "window_end_s", "frequency_hz", "period_s", "period_error_s", "confidence", "burst_width_s",
@@ -63,7 +63,7 @@ class _OutlierChoice(click.Choice[str]):
     type=click.Choice(_METHODS),
     default="controlled",
     show_default=True,
-    help="How the period is sought; ftio gives what FTIO 0.0.9 would.",
+    help="How the period is sought; ftio gives what FTIO 0.0.9 would, ftio-wavelet what its -tr wave_disc would.",
 )
 @click.option(
     "--outliers",

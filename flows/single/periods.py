@@ -25,7 +25,7 @@ from flows.steps.periods import judged_of, params_of, rows_from, segments_from
 from flows.steps.subjects import Subjects, series_subjects, traced_requests, traced_subjects
 from transforms.arrays import Ints, Ragged, Reals, cut
 from transforms.periods import windows
-from transforms.periods.answers import Detections, Segments, gathered
+from transforms.periods.answers import Detections, Segments, gathered, joined_segments
 from transforms.periods.even_signals import EvenSignals, by_length
 from transforms.periods.finding import METHODS, PeriodParams, Periods, compared, find
 from transforms.throughput import even_values
@@ -36,6 +36,7 @@ from warehouse.contracts.traces import TRACE_REQUESTS
 from warehouse.errors import UsageError
 
 if TYPE_CHECKING:
+    from transforms.periods.ftio_0_0_9 import CompatibleParams
     from transforms.periods.ftio_outliers import Method
 
 #: those that sample at instants
@@ -49,6 +50,8 @@ _OUTLIERS: Mapping[str, Method] = {
     "lof": "local_outlier_factor",
     "peaks": "find_peaks",
 }
+#: FTIO 0.0.9's wavelet mode
+WAVELET = "ftio-wavelet"
 #: FTIO 0.0.9's own default
 _FTIO_HZ = 10.0
 #: samples of a signal: a gigabyte for all that is made of them
@@ -181,7 +184,7 @@ def _answers(signals: _Signals, params: PeriodParams, asked: Asked) -> Iterator[
             judged = judged_of(subjects, signals.steps)
             made = find(subjects.samples, subjects.sampling_hz, subjects.started_s, wanted, signals.steps)
             yield from ((subjects, judged, answer) for answer in made)
-    if asked.method in ("ftio", "all"):
+    if asked.method in ("ftio", "all", WAVELET):
         yield signals.binned, judged_of(signals.binned, signals.steps), _compatible(signals, asked)
 
 
@@ -328,7 +331,8 @@ def _compatible(signals: _Signals, asked: Asked) -> Periods:
     # No other method needs it, nor most calls.
     from transforms.periods import ftio_0_0_9
 
-    subjects = signals.binned
+    subjects, segments = signals.binned, None
+    is_wavelet = asked.method == WAVELET
     if signals.requests is not None:
         start_s, end_s = _bounds(asked, signals.zero_s)
         params = ftio_0_0_9.CompatibleParams(
@@ -336,14 +340,33 @@ def _compatible(signals: _Signals, asked: Asked) -> Periods:
             window_start_s=start_s if math.isfinite(start_s) else 0.0,
             window_end_s=end_s if math.isfinite(end_s) else 0.0,
         )
-        found = ftio_0_0_9.detect(ftio_0_0_9.overlapped(signals.requests), params).detections
+        if is_wavelet:
+            found, segments = _wavelet(ftio_0_0_9.overlapped(signals.requests), params)
+        else:
+            found = ftio_0_0_9.detect(ftio_0_0_9.overlapped(signals.requests), params).detections
+    elif is_wavelet:
+        found, segments = _wavelet(subjects, None)
     else:
         groups = list(by_length(subjects.samples, subjects.sampling_hz, subjects.started_s))
         parts = [ftio_0_0_9.judge(group).detections for _, group in groups]
         found = gathered(parts, [place for place, _ in groups])
     none = np.full(found.signal_count, np.nan)
     measured = compared(found, subjects.samples, subjects.sampling_hz, subjects.started_s, signals.steps)
-    return Periods("ftio", found, none, measured)
+    return Periods(WAVELET if is_wavelet else "ftio", found, none, measured, segments)
+
+
+def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[Detections, Segments]:
+    """Return what FTIO 0.0.9's wavelet mode would say of requests, or of samples as they are."""
+    from transforms.periods import ftio_wavelet
+
+    if isinstance(found, Steps):
+        told = ftio_wavelet.detect(found, params)
+        return told.found.detections, told.segments
+    groups = list(by_length(found.samples, found.sampling_hz, found.started_s))
+    parts = [(place, ftio_wavelet.judge(group)) for place, group in groups]
+    order = np.argsort(np.concatenate([place for place, _ in parts]), kind="stable")
+    segments = joined_segments([part.segments for _, part in parts]).chosen(order)
+    return gathered([part.found.detections for _, part in parts], [place for place, _ in parts]), segments
 
 
 def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None) -> Drawn | None:

@@ -21,6 +21,7 @@
 - `ftio_0_0_9` (`judge`, `CompatibleParams`, `detect`, `overlapped`): What FTIO 0.0.9 computes, with its faults.
 - `ftio_outliers` (`OutlierParams`): Frequencies that stand out of a spectrum.
 - `ftio_spectra` (`spectra`): The discrete Fourier transform of many signals: their power, and their cosines.
+- `ftio_wavelet` (`detect`, `judge`): What FTIO 0.0.9's wavelet mode computes: stretches in which a period holds.
 - `node_phases` (`node_phases`): When in a run's cycles each of its nodes moves its bytes: by how much it is late.
 - `periodicity` (`of_steps`): How periodic a signal is, given its period: volume and time per period.
 - `phases` (`PhaseTracker`, `window_phases`): Phases of I/O in recent samples.

@@ -84,11 +84,14 @@ class Segments(InPieces):
 
     def of_one(self, signal: int, shift_s: float = 0.0) -> Segments:
         """Return the segments of one signal as of the only one, so many seconds later."""
-        at = slice(int(self.offsets[signal]), int(self.offsets[signal + 1]))
-        columns = {each.name: getattr(self, each.name)[at] for each in fields(self)[:-1]}
-        count = len(columns["is_main"])
-        moved = {name: columns[name] + shift_s for name in ("started_s", "ended_s")}
-        return Segments(**columns | moved, offsets=np.array([0, count]))
+        own = self.chosen(np.array([signal]))
+        return replace(own, started_s=own.started_s + shift_s, ended_s=own.ended_s + shift_s)
+
+    def chosen(self, signals: Ints) -> Segments:
+        """Return the segments of some signals (k), in the order in which these are given."""
+        rows = self.places_in(signals)
+        columns = {each.name: getattr(self, each.name)[rows] for each in fields(self)[:-1]}
+        return Segments(**columns, offsets=offsets_of(self.counts[signals]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,14 @@ def gathered(parts: Sequence[Detections], places: Sequence[Ints]) -> Detections:
     claims = joined([part.told for part in parts]) if is_told else None
     one_after_another = Detections(**columns, candidates=Candidates(**listed, offsets=offsets), claims=claims)
     return one_after_another.chosen(np.argsort(np.concatenate(list(places)), kind="stable"))
+
+
+def joined_segments(parts: Sequence[Segments]) -> Segments:
+    """Return the segments of parts of many signals, at least one, part after part."""
+    columns = {
+        each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Segments)[:-1]
+    }
+    return Segments(**columns, offsets=offsets_of(np.concatenate([part.counts for part in parts])))
 
 
 def _columns() -> list[str]:

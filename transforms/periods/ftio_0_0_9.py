@@ -90,16 +90,16 @@ def overlapped(requests: Requests) -> Steps:
 def detect(steps: Steps, params: CompatibleParams | None = None) -> CompatibleDetections:
     """Return what FTIO 0.0.9 finds in each step function: cut, sampled at instants, judged by the Z-score."""
     params = params or CompatibleParams()
-    return _joined([_judged(*_sampled(times, rates, params), params) for times, rates in _windows(steps, params)])
+    return joined([judged(*sampled(times, rates, params), params) for times, rates in windows(steps, params)])
 
 
 def judge(signals: EvenSignals, params: CompatibleParams | None = None) -> CompatibleDetections:
     """Return what FTIO 0.0.9 finds in signals that are sampled already; NaN samples are 0 to it."""
     params = params or CompatibleParams()
     values = np.nan_to_num(signals.bytes_per_s, nan=0.0, posinf=0.0, neginf=0.0)
-    windows = zip(signals.started_s.tolist(), signals.ended_s.tolist(), strict=True)
-    rows = zip(values, signals.sampling_hz.tolist(), windows, strict=True)
-    return _joined([_judged(row, hz, window, params) for row, hz, window in rows])
+    times = zip(signals.started_s.tolist(), signals.ended_s.tolist(), strict=True)
+    rows = zip(values, signals.sampling_hz.tolist(), times, strict=True)
+    return joined([judged(row, hz, window, params) for row, hz, window in rows])
 
 
 def refine(steps: Steps, params: CompatibleParams | None = None) -> CompatibleDetections:
@@ -112,16 +112,16 @@ def refine(steps: Steps, params: CompatibleParams | None = None) -> CompatibleDe
     """
     params = params or CompatibleParams()
     found = []
-    for times, rates in _windows(steps, params):
-        values, hz, window = _sampled(times, rates, params)
-        found.append(_merged(_judged(values, hz, window, params), *autocorrelation(values, hz, params), params))
-    return _joined(found)
+    for times, rates in windows(steps, params):
+        values, hz, window = sampled(times, rates, params)
+        found.append(_merged(judged(values, hz, window, params), *autocorrelation(values, hz, params), params))
+    return joined(found)
 
 
 # ---- samples
 
 
-def _windows(steps: Steps, params: CompatibleParams) -> Iterator[tuple[Reals, Reals]]:
+def windows(steps: Steps, params: CompatibleParams) -> Iterator[tuple[Reals, Reals]]:
     """Yield each subject's time stamps and rates within the window: the rate at its start is lost."""
     for first, last in zip(steps.offsets[:-1].tolist(), steps.offsets[1:].tolist(), strict=True):
         times, rates = steps.edges_s[first:last], steps.bytes_per_s[first:last]
@@ -133,7 +133,7 @@ def _windows(steps: Steps, params: CompatibleParams) -> Iterator[tuple[Reals, Re
         yield times[is_in], rates[is_in]
 
 
-def _sampled(times: Reals, rates: Reals, params: CompatibleParams) -> tuple[Reals, float, tuple[float, float]]:
+def sampled(times: Reals, rates: Reals, params: CompatibleParams) -> tuple[Reals, float, tuple[float, float]]:
     """Return samples, their frequency and the window: `freq/discretize.py`."""
     if not len(times):
         return np.zeros(0), np.nan, (np.nan, np.nan)
@@ -159,7 +159,7 @@ def _sampled(times: Reals, rates: Reals, params: CompatibleParams) -> tuple[Real
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class Judged:
     """What is found in one signal."""
 
     sampling_hz: float
@@ -184,12 +184,12 @@ class _Judged:
         return self.magnitudes * np.where(2 * self.bins == self.sample_count, 1.0, 2.0) / max(self.sample_count, 1)
 
 
-def _judged(values: Reals, hz: float, window: tuple[float, float], params: CompatibleParams) -> _Judged:
+def judged(values: Reals, hz: float, window: tuple[float, float], params: CompatibleParams) -> Judged:
     """Judge one signal: `freq/_dft_workflow.py` and `z_score` of `analysis/anomaly_detection.py`."""
     count, none = len(values), np.zeros(0)
     bins = count // 2
     if not bins:
-        return _Judged(hz, count, window, 0, 0, np.zeros(0, dtype=np.int64), none, none, none, none)
+        return Judged(hz, count, window, 0, 0, np.zeros(0, dtype=np.int64), none, none, none, none)
     coefficients = scipy.fft.rfft(values)
     frequencies = hz * np.arange(bins + 1) / count
     amplitude = np.abs(coefficients)
@@ -203,7 +203,7 @@ def _judged(values: Reals, hz: float, window: tuple[float, float], params: Compa
     confidence = _confidences(scores, is_outlier, is_near, dropped)
     # It looks for harmonics twice, and the second time finds none.
     chosen = kept if len(kept) <= params.most_candidates else kept[:0]
-    return _Judged(
+    return Judged(
         hz,
         count,
         window,
@@ -285,7 +285,7 @@ def _weighted(periods: Reals, weights: Reals) -> tuple[float, float]:
     return mean, float(np.sqrt(np.abs(np.average((periods - mean) ** 2, weights=weights))))
 
 
-def _merged(found: _Judged, period_s: float, confidence: float, params: CompatibleParams) -> _Judged:
+def _merged(found: Judged, period_s: float, confidence: float, params: CompatibleParams) -> Judged:
     """Return the answer that is left of both: `merge_core` of `prediction/unify_predictions.py`."""
     if np.isnan(period_s):
         return found
@@ -317,7 +317,8 @@ def _merged(found: _Judged, period_s: float, confidence: float, params: Compatib
 # ---- all signals
 
 
-def _joined(parts: list[_Judged]) -> CompatibleDetections:
+def joined(parts: list[Judged]) -> CompatibleDetections:
+    """Return the answers for single signals as one."""
     counts = np.array([len(part.bins) for part in parts], dtype=np.int64)
     samples = np.array([part.sample_count for part in parts], dtype=np.int64)
     best = [int(part.order[0]) if len(part.bins) else -1 for part in parts]
@@ -343,7 +344,7 @@ def _joined(parts: list[_Judged]) -> CompatibleDetections:
     )
 
 
-def _candidates(parts: list[_Judged], counts: Ints) -> Candidates:
+def _candidates(parts: list[Judged], counts: Ints) -> Candidates:
     """Return the dominant frequencies of all signals, best first."""
     if not counts.sum():
         return Candidates.none(len(parts))

@@ -250,6 +250,19 @@ def test_several_periods_are_told_one_by_one(several: Path, cli: Cli) -> None:
     assert all(text in out for text in ("error_s", "burst_s", "duty"))
 
 
+def test_the_wavelet_mode_has_its_stretches(several: Path, trace: Path, polls: Path, cli: Cli) -> None:
+    (row,) = json.loads(cli("period", several, "--method", "ftio-wavelet", "--json")[1])
+    assert (row["method"], row["outcome"], row["is_default"]) == ("ftio-wavelet", "periodic", False)
+    for path in (trace, polls):
+        code, out, _ = cli("period", path, "--method", "ftio-wavelet", "--json")
+        assert code == 0
+        rows = json.loads(out)
+        for each in rows:
+            assert all(one["frequency_hz"] == each["frequency_hz"] for one in each["segments"])
+            assert sum(one["is_main"] for one in each["segments"]) == bool(each["segments"])
+        assert any(each["segments"] for each in rows) or path == polls
+
+
 def test_a_method_without_segments_and_a_single_period_show_none(several: Path, trace: Path, cli: Cli) -> None:
     assert json.loads(cli("period", several, "--method", "dft", "--json")[1])[0]["segments"] == []
     code, out, _ = cli("period", trace, "--direction", "write", "--window", "140:600")

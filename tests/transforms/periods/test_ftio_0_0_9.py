@@ -122,7 +122,7 @@ def ftio_samples(times: list[float], rates: list[float], hz: float) -> list[floa
 def test_samples_equal_its_loop(times: list[float], hz: float) -> None:
     rates = [float(place) for place in range(1, len(times))] + [0.0]
     ((values, found_hz, window),) = [
-        ftio_0_0_9._sampled(*stamps, asked(hz)) for stamps in ftio_0_0_9._windows(held(times, rates), asked())
+        ftio_0_0_9.sampled(*stamps, asked(hz)) for stamps in ftio_0_0_9.windows(held(times, rates), asked())
     ]
     assert values.tolist() == ftio_samples(times, rates, hz)
     assert window == (times[0], times[-1])
@@ -225,8 +225,8 @@ def test_the_period_of_the_autocorrelation_alone_has_a_third_of_its_confidence()
     params = asked(1.0, z_threshold=1e9)
     found = refine(steps, params)
     assert detect(steps, params).detections.outcome[0] == "aperiodic"
-    stamps = next(ftio_0_0_9._windows(steps, params))
-    values, _, _ = ftio_0_0_9._sampled(*stamps, params)
+    stamps = next(ftio_0_0_9.windows(steps, params))
+    values, _, _ = ftio_0_0_9.sampled(*stamps, params)
     period, confidence = ftio_0_0_9.autocorrelation(values, 1.0, params)
     assert found.detections.period_s[0] == pytest.approx(period)
     assert found.detections.confidence[0] == pytest.approx(confidence / 3)

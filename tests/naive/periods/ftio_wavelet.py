@@ -1,0 +1,43 @@
+"""The obvious slow twin of `transforms.periods.ftio_wavelet`: one window and one stretch after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def approximation(values: Sequence[float], level: int) -> list[float]:
+    """Means of ever longer blocks, the last sample repeated, each as often as its block is long."""
+    left = [float(value) for value in values]
+    for _ in range(level):
+        left += left[-1:] * (len(left) % 2)
+        left = [(one + two) / 2 for one, two in zip(left[::2], left[1::2], strict=True)]
+    return [left[place >> level] for place in range(len(values))]
+
+
+def sliding_correlation(first: np.ndarray, second: np.ndarray, size: int) -> list[float]:
+    """Pearson's correlation of each window."""
+    found = []
+    for start in range(len(first) - size + 1):
+        one, two = first[start : start + size], second[start : start + size]
+        found.append(0.0 if one.std() == 0 or two.std() == 0 else float(np.corrcoef(one, two)[0, 1]))
+    return found
+
+
+def stretches(times: Sequence[float], correlation: Sequence[float], least_s: float) -> list[tuple[int, int]]:
+    """Runs of 0.12 and more that last long enough, then those with short pauses as one."""
+    runs, start = [], None
+    for place, value in enumerate([*correlation, 0.0]):
+        if value >= 0.12 and start is None:
+            start = place
+        if value < 0.12 and start is not None:
+            runs.append((start, place - 1))
+            start = None
+    found: list[tuple[int, int]] = []
+    for first, last in (run for run in runs if times[run[1]] - times[run[0]] >= least_s):
+        if found and times[first] - times[found[-1][1]] < least_s:
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
+    return found
