@@ -125,7 +125,7 @@ class TestRepeated:
             run(site)
         assert releases.history(site) == [both_days.release]
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_other_settings_make_every_day_anew(self, both_days: QuickNight, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}})

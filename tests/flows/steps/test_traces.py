@@ -148,7 +148,7 @@ def traced(
         return store, run(store), ids
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, ids = traced
     names = {trace_id: name for name, trace_id in ids.items()}
