@@ -96,10 +96,14 @@ def detect(steps: Steps, params: CompatibleParams | None = None) -> CompatibleDe
 def judge(signals: EvenSignals, params: CompatibleParams | None = None) -> CompatibleDetections:
     """Return what FTIO 0.0.9 finds in signals that are sampled already; NaN samples are 0 to it."""
     params = params or CompatibleParams()
+    return joined([judged(row, hz, window, params) for row, hz, window in sampled_rows(signals)])
+
+
+def sampled_rows(signals: EvenSignals) -> Iterator[tuple[Reals, float, tuple[float, float]]]:
+    """Yield each signal's samples as FTIO has them, its sampling frequency, and when it starts and ends."""
     values = np.nan_to_num(signals.bytes_per_s, nan=0.0, posinf=0.0, neginf=0.0)
     times = zip(signals.started_s.tolist(), signals.ended_s.tolist(), strict=True)
-    rows = zip(values, signals.sampling_hz.tolist(), times, strict=True)
-    return joined([judged(row, hz, window, params) for row, hz, window in rows])
+    yield from zip(values, signals.sampling_hz.tolist(), times, strict=True)
 
 
 def refine(steps: Steps, params: CompatibleParams | None = None) -> CompatibleDetections:

@@ -24,6 +24,7 @@ from transforms.periods.ftio_0_0_9 import (
     joined,
     judged,
     sampled,
+    sampled_rows,
     windows,
 )
 from transforms.throughput.requests import Steps
@@ -63,10 +64,7 @@ def detect(steps: Steps, params: CompatibleParams | None = None) -> WaveletDetec
 def judge(signals: EvenSignals, params: CompatibleParams | None = None) -> WaveletDetections:
     """Return what FTIO finds in signals that are sampled already; NaN samples are 0 to it."""
     params = params or CompatibleParams()
-    values = np.nan_to_num(signals.bytes_per_s, nan=0.0, posinf=0.0, neginf=0.0)
-    times = zip(signals.started_s.tolist(), signals.ended_s.tolist(), strict=True)
-    rows = zip(values, signals.sampling_hz.tolist(), times, strict=True)
-    return _joined([_found(row, hz, window, params) for row, hz, window in rows])
+    return _joined([_found(row, hz, window, params) for row, hz, window in sampled_rows(signals)])
 
 
 def _found(values: Reals, hz: float, window: tuple[float, float], params: CompatibleParams) -> _Stretches:

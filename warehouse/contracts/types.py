@@ -6,6 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Dtype = Literal["text", "int", "real", "bool", "instant", "date", "reals", "ints"]
+#: what DuckDB calls the types of columns
+DUCKDB_TYPES: dict[Dtype, str] = {
+    "text": "varchar",
+    "int": "bigint",
+    "real": "double",
+    "bool": "boolean",
+    "instant": "timestamptz",
+    "date": "date",
+    "reals": "double[]",
+    "ints": "bigint[]",
+}
 Layer = Literal["landed", "stage", "samples", "transforms", "quality"]
 
 #: what a name's ending says: the unit, and the bounds that no value can leave; the longest ending counts

@@ -11,25 +11,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from warehouse.contracts import Dtype, Table, table as contract
+from warehouse.contracts import Table, table as contract
 from warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
+from warehouse.contracts.types import DUCKDB_TYPES
 from warehouse.releases import releases, seals
 from warehouse.releases.releases import Release, published
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
-
-_DUCKDB_TYPES: dict[Dtype, str] = {
-    "text": "varchar",
-    "int": "bigint",
-    "real": "double",
-    "bool": "boolean",
-    "instant": "timestamptz",
-    "date": "date",
-    "reals": "double[]",
-    "ints": "bigint[]",
-}
 
 
 #: inputs that are too large to be copied into releases; a query that names one reads the release's landings
@@ -160,7 +150,7 @@ def rows_of(
 
 def selection(table: Table, paths: str | None) -> str:
     """Return the SELECT that reads a table from Parquet files, `paths` being a list or parameter in SQL."""
-    columns = ", ".join(f'null::{_DUCKDB_TYPES[column.dtype]} as "{column.name}"' for column in table.columns)
+    columns = ", ".join(f'null::{DUCKDB_TYPES[column.dtype]} as "{column.name}"' for column in table.columns)
     empty = f"select {columns} where false"
     # A warehouse may lie in a folder whose name looks like a column of Hive's: that is none of ours.
     files = f"read_parquet({paths}, union_by_name = true, hive_partitioning = false)"

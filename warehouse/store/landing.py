@@ -19,7 +19,7 @@ from warehouse.contracts.polls import POLLS
 from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.quality import REJECTS
 from warehouse.errors import InputRefused, MachineFault
-from warehouse.sources.protocol import Batch, Head, Reading, Source, input_name, named, owner, recognize
+from warehouse.sources.protocol import Batch, Reading, Source, input_name, named, owner, recognize
 from warehouse.store.files import Busy, Exists, Sealed
 from warehouse.store.form import mark_form, require_form
 from warehouse.store.store import Store, document, write_json, write_parquet
@@ -115,22 +115,12 @@ def ledger(store: Store) -> list[Landing]:
     """Return every landing that counts, the latest generation of each content, in the order of landing."""
     require_form(store)
     latest: dict[str, Landing] = {}
-    for landing in every(store):
+    for landing in (one for name in store.files.matching(manifest_in("*")) for one in _read_manifest(store, name)):
         known = latest.get(landing.content_sha256)
-        if known is None or known.generation < landing.generation:
+        # two processes may have landed the same content with other neighbours: the first of them counts
+        if known is None or (known.generation, -known.sequence) < (landing.generation, -landing.sequence):
             latest[landing.content_sha256] = landing
     return sorted(latest.values(), key=lambda landing: (landing.sequence, landing.landing_id))
-
-
-def every(store: Store) -> list[Landing]:
-    """Return every landing, those that were replaced too, in the order of landing."""
-    known: dict[str, Landing] = {}
-    for name in store.files.matching(manifest_in("*")):
-        for landing in _read_manifest(store, name):
-            # two processes may have landed the same content with other neighbours: the first of them counts
-            if landing.landing_id not in known or landing.sequence < known[landing.landing_id].sequence:
-                known[landing.landing_id] = landing
-    return sorted(known.values(), key=lambda landing: (landing.sequence, landing.landing_id))
 
 
 def _read_manifest(store: Store, name: str) -> list[Landing]:
@@ -247,7 +237,7 @@ def land(
     `replace` lands the file anew, with other options; so is a file of which no row was landed before. Raises
     InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
     """
-    from warehouse.sources.files.opening import content_hash, read_head
+    from warehouse.sources.files.opening import content_hash
 
     owned = owner(path, named(format_name) if format_name else None) if isdir(path) else None
     sha256 = content_hash(path, owned[1] if owned else ())
@@ -255,7 +245,7 @@ def land(
     if earlier and earlier[-1].row_count() and not replace:
         return Landed(earlier[-1], is_new=False)
     try:
-        source = owned[0] if owned else _source_of(read_head(path, columns), format_name)
+        source = owned[0] if owned else source_of(path, columns, format_name)
         batches = source.read(path, reading_of(source))
         return write(store, input_name(path, source), sha256, source.name, earlier, batches)
     except InputRefused as refusal:
@@ -265,7 +255,11 @@ def land(
         raise
 
 
-def _source_of(head: Head, format_name: str | None) -> Source:
+def source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | None) -> Source:
+    """Return the format of a file, the one that is named or the first that recognizes it; else raise InputRefused."""
+    from warehouse.sources.files.opening import read_head
+
+    head = read_head(path, columns)
     return named(format_name) if format_name else recognize(head)
 
 

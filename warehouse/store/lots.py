@@ -26,7 +26,7 @@ from warehouse.contracts.traces import (
     TRACES,
 )
 from warehouse.errors import InputRefused
-from warehouse.sources.protocol import Batch, Reading, Source, input_name, named, recognize
+from warehouse.sources.protocol import Batch, Reading, Source, input_name
 from warehouse.store import landing
 from warehouse.store.files import Exists, Sealed
 from warehouse.store.landing import LOT, Landed, Landing
@@ -118,7 +118,7 @@ class Lot:
             if before is not None and not before.row_count():
                 return False
             if before is None and sha256 not in self._inputs:
-                source = _source_of(path, columns, format_name)
+                source = landing.source_of(path, columns, format_name)
                 if source.kind != "traces" or source.name in self._unshared:
                     return False
                 read = _read(path, sha256, source, reading_of(source), is_named=format_name is not None)
@@ -144,12 +144,6 @@ class Lot:
                 self._known[sha256] = found.landing
             # of a content that comes twice the second was landed before
             yield Outcome(path, found or Landed(self._known[sha256], is_new=False), refusal)
-
-
-def _source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | None) -> Source:
-    from warehouse.sources.files.opening import read_head
-
-    return named(format_name) if format_name else recognize(read_head(path, columns))
 
 
 def _read(path: Path, sha256: str, source: Source, reading: Reading, *, is_named: bool) -> _Read:

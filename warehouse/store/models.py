@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table, frames
-from warehouse.contracts.types import Dtype
+from warehouse.contracts.types import DUCKDB_TYPES
 from warehouse.store.landing import landing_column
 from warehouse.store.store import Store
 
@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
     from warehouse.store.landing import Landing, Part
 
-#: what DuckDB calls the types of columns
-_DUCKDB_TYPES: dict[Dtype, str] = {
-    "text": "varchar",
-    "int": "bigint",
-    "real": "double",
-    "bool": "boolean",
-    "instant": "timestamptz",
-    "date": "date",
-    "reals": "double[]",
-    "ints": "bigint[]",
-}
 SQL_ROOT = Path(__file__).resolve().parents[2] / "sql"
 
 
@@ -149,7 +138,7 @@ def _expose_landed(
     # what was landed before a column came has none of it
     for column in table.columns:
         if column.name not in whole.columns:
-            whole = whole.project(f'*, null::{_DUCKDB_TYPES[column.dtype]} as "{column.name}"')
+            whole = whole.project(f'*, null::{DUCKDB_TYPES[column.dtype]} as "{column.name}"')
     _name(connection, whole, "landed", table.name)
 
 
