@@ -247,7 +247,7 @@ def network_of_log(path: Path, asked: Asked | None = None) -> NetworkInput:
     return network_input(path, Settings.model_construct(), asked or Asked(), NetworkParams())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_bytes_over_edges_are_the_golden_ones(shared_data: Path) -> None:
     compared = 0
     for row in golden(shared_data):

@@ -23,6 +23,7 @@ import warehouse.store.store
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
+from tests.budget import one_in
 from tests.flows.conftest import Night, pass_every_check
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.errors import GateFailed, NothingToDo, UsageError
@@ -181,7 +182,9 @@ class TestRepeated:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "rows"), [("polls.csv", {"poll_days": 2}), ("jobs.sacct", {"jobs": 4})])
+@pytest.mark.parametrize(
+    ("kind", "rows"), one_in(2, [("polls.csv", {"poll_days": 2}), ("jobs.sacct", {"jobs": 4})], slow=2)
+)
 @pytest.mark.usefixtures("quick_checks")
 def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_site: Store, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")

@@ -324,7 +324,9 @@ def test_reports_say_what_differs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "sizes"), [("ios_posix_nn", [819200] * 32), ("ios_strong_posix", [786432])])
+@pytest.mark.parametrize(
+    ("name", "sizes"), one_in(2, [("ios_posix_nn", [819200] * 32), ("ios_strong_posix", [786432])], slow=2)
+)
 def test_an_extrapolated_trace_is_replayed_exactly(
     shared_data: Path, tmp_path: Path, name: str, sizes: list[int]
 ) -> None:

@@ -82,7 +82,7 @@ def named() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["planted", "named", "told", "right"], orient="row")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_planted_patterns_are_named_rightly_95_times_in_100(named: pl.DataFrame) -> None:
     wrong = named.filter(pl.col("planted") != pl.col("named"))
     assert len(named) == 80

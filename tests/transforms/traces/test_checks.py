@@ -272,7 +272,7 @@ def test_ranks_in_two_classes_are_found(one: Progression, other: Progression) ->
         check(trace)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_long_rank_lists_are_told_apart() -> None:
     def both(one: Progression, other: Progression) -> CompressedTrace:
         return CompressedTrace(2**31 - 1, (RankClass((one,), (BARRIER,)), RankClass((other,), (BARRIER,))))

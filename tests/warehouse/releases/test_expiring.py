@@ -130,7 +130,7 @@ def test_who_reads_finishes_and_files_wait_for_a_day(five: Store) -> None:
     assert expiring.remove(five, grace_s=0)[0] > 0
 
 
-@pytest.mark.parametrize("place", ["changed_at_once", "leave_hints", "_without"])
+@pytest.mark.parametrize("place", one_in(3, ["changed_at_once", "leave_hints", "_without"], slow=3))
 def test_one_that_is_killed_is_done_by_the_next(five: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(*_: object) -> None:
         raise KeyboardInterrupt
