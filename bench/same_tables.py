@@ -170,7 +170,7 @@ ALONE: dict[str, tuple[str, ...]] = {
 }
 
 #: landed inputs that `iosig sql` reads beside the tables of a release
-_INPUTS = ("trace_files", "trace_records", "trace_requests", "trace_calls")
+_INPUTS = ("trace_files", "trace_records", "trace_requests", "trace_metadata", "trace_calls")
 
 #: what changes within texts: pattern -> what is kept in its place
 CHANGING = {

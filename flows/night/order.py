@@ -17,6 +17,7 @@ from flows.settings import Settings
 from flows.steps import (
     checks,
     classes,
+    metadata_periods,
     networks,
     periods,
     plan as planning,
@@ -57,7 +58,7 @@ STEPS = (
     Step("samples", (samples.CUT, samples.IO, samples.COUNT)),
     Step("signatures", (signatures.GATHER, signatures.MAKE, signature_checks.WORK)),
     Step("classes", (classes.WORK,)),
-    Step("periods", (periods.WORK,)),
+    Step("periods", (periods.WORK, metadata_periods.WORK)),
     Step("checks", (checks.QUARANTINED, checks.REJECTED, checks.DECIDED)),
 )
 

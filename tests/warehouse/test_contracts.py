@@ -49,7 +49,20 @@ def test_only_columns_that_several_nouns_have_are_shared() -> None:
 #: numbers that tell things apart, or whose unit another column tells
 NUMBERED = {
     "sequence",
-    *("line", "burst", "uid", "rank", "level", "call", "request", "file_number", "ost", "osts", "module_version"),
+    *(
+        "line",
+        "burst",
+        "uid",
+        "rank",
+        "level",
+        "call",
+        "metadata_call",
+        "request",
+        "file_number",
+        "ost",
+        "osts",
+        "module_version",
+    ),
     *("event", "layer_number", "hop", "time_window", "time_bins", "size_bins", "bandwidth_bins", "bottleneck"),
     *("value", "median_value", "run_number", "evaluation", "segment"),
 }

@@ -3,6 +3,8 @@
 from warehouse.contracts.types import Column
 
 DIRECTIONS = ("read", "write", "unstated")
+#: what calls to files do that move no bytes; other: views, sizes, names, rights and the like
+METADATA_OPERATIONS = ("open", "close", "seek", "stat", "sync", "other")
 
 
 # ---- who and what ran

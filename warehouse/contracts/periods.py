@@ -235,3 +235,54 @@ NODE_PERIODS = Table(
     ),
     partition="ended_on",
 )
+
+METADATA_PERIODS = Table(
+    name="metadata_periods",
+    layer="transforms",
+    grain="one row per traced run and kind of its metadata calls, where the trace has their times",
+    key=("trace_id", "operation_group"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.TRACE_ID,
+        Column(
+            "operation_group",
+            "text",
+            "What the calls do to files; all of them.",
+            choices=("all", *c.METADATA_OPERATIONS),
+        ),
+        Column(
+            "outcome",
+            "text",
+            "Whether calls come with a period, and if not, why; as of `periods`, whose method is controlled. Each call "
+            "counts as one, when it begins, however long it takes.",
+            choices=("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps"),
+        ),
+        Column("metadata_call_count", "int", "Such calls of all ranks; those within others to files are not counted."),
+        c.WINDOW_START_S,
+        c.WINDOW_END_S,
+        c.SAMPLING_HZ,
+        c.FREQUENCY_HZ.optional(),
+        c.PERIOD_S.optional(),
+        _PERIOD_ERROR_S,
+        Column(
+            "window_call_ratio",
+            "real",
+            "Share of the calls that were made within the window of the period.",
+            nullable=True,
+        ),
+        _BURST_WIDTH_S,
+        _DUTY_RATIO,
+        c.CONFIDENCE.optional(),
+        c.FALSE_ALARM_PROBABILITY.optional(),
+        Column(
+            "segment_starts_s",
+            "reals",
+            "When stretches begin in which a period holds, in order of time; the row tells the one with most calls. "
+            "NULL where there is no period.",
+            nullable=True,
+        ),
+        Column("segment_ends_s", "reals", "When they end.", nullable=True),
+        Column("segment_periods_s", "reals", "The period of each.", low=0, nullable=True),
+    ),
+    partition="ended_on",
+)

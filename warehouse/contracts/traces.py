@@ -29,6 +29,9 @@ _RECORD_COUNT = Column("record_count", "int", "Records of the module.")
 _COUNTERS = Column(
     "counters", "text", "The sums of all of the module's counters that can be added, as JSON, by the tracer's names."
 )
+_IS_NESTED = Column(
+    "is_nested", "bool", "Whether it was made within another call to a file that is traced too: it counts only once."
+)
 _IS_ASYNC = Column("is_async", "bool", "Whether the program went on meanwhile.")
 #: what a tracer counts of a file or a module
 _COUNTS = (
@@ -182,13 +185,28 @@ TRACE_REQUESTS = Table(
         ),
         c.BEGAN_S,
         c.CEASED_S,
-        Column(
-            "is_nested",
-            "bool",
-            "Whether the request was made within another one that is traced too: it counts only once.",
-        ),
+        _IS_NESTED,
         _IS_ASYNC,
         Column("ost", "int", "The storage target that holds the request's first byte.", nullable=True),
+    ),
+    is_published=False,
+)
+
+TRACE_METADATA = Table(
+    name="trace_metadata",
+    layer="landed",
+    grain="one row per call of a traced run to a file that moves no bytes: opens, closes, seeks, stats and the like",
+    key=("trace_id", "metadata_call"),
+    columns=(
+        c.TRACE_ID,
+        Column("metadata_call", "int", "The call's place among those of the trace, from 0.", low=0),
+        _MODULE,
+        c.RANK,
+        c.FILE_NUMBER.optional(),
+        Column("operation", "text", "What the call does to the file.", choices=c.METADATA_OPERATIONS),
+        c.BEGAN_S,
+        c.CEASED_S,
+        _IS_NESTED,
     ),
     is_published=False,
 )

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from warehouse.contracts import Table, table as contract
-from warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
+from warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.contracts.types import DUCKDB_TYPES
 from warehouse.releases import releases, seals
 from warehouse.releases.releases import Release, published
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 #: inputs that are too large to be copied into releases; a query that names one reads the release's landings
-INPUTS = (TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS, TRACE_CALLS)
+INPUTS = (TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS, TRACE_METADATA, TRACE_CALLS)
 
 
 #: what a query may take of the memory, and of the disk for what exceeds that

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -85,6 +86,19 @@ def land_traces(store: Store) -> dict[str, str]:
     }
 
 
+def write_calls(folder: Path) -> Path:
+    """Write a run of four ranks as Recorder's text: every 20 s each opens a file, seeks, and writes at random times."""
+    folder.mkdir()
+    generator = np.random.default_rng(1)
+    for rank in range(4):
+        calls = [(1.0 + PERIOD_S * k + 0.1 * rank, "open", f"f{rank} 66 420") for k in range(COUNT)]
+        calls += [(at, "lseek", f"f{rank} 0 0") for at in generator.uniform(0, PERIOD_S * COUNT, 40)]
+        calls += [(at, "pwrite", f"f{rank} %p 100 0") for at in generator.uniform(0, PERIOD_S * COUNT, 40)]
+        lines = [f"{at:.7f} {at + 0.01:.7f} {name} 0 0 ( {words} )\n" for at, name, words in sorted(calls)]
+        (folder / f"{rank}.txt").write_text("".join(lines))
+    return folder
+
+
 def write_series(path: Path) -> Path:
     """Write a node's rates of two hours: a minute of writing every ten, and no reading."""
     rows = [f"{30 * k},0,{1e9 if k % 20 in (5, 6) else 0}" for k in range(1, 241)]
@@ -110,9 +124,12 @@ def released(
     traces = land_traces(store)
     series = [str(write_series(folder / "node7.csv")), str(write_several(folder / "node8.csv"))]
     list(land_paths(store, Settings(), series, Told()))
+    (arrival,) = land_paths(store, Settings(), [str(write_calls(folder / "calls"))], Told())
+    assert arrival.landed
+    traces["calls"] = arrival.landed.landing.trace_id
     release = order.run_inline(store, Settings(), lambda *_: None)
     with opened(store, release) as connection:
-        tables = ("periods", "period_segments", "node_periods")
+        tables = ("periods", "period_segments", "node_periods", "metadata_periods")
         return {name: connection.sql(f"from {name}").pl() for name in tables}, traces
 
 
@@ -243,6 +260,23 @@ def test_nodes_have_their_periods_and_are_as_late_as_they_are(
     assert own["delay_s"].to_list() == pytest.approx([-2, 0, 2], abs=0.05)
     assert (own["concentration_ratio"] > 0.9).all()
     assert (own["false_alarm_probability"] < 1e-6).all()
+
+
+def test_metadata_calls_have_periods_of_their_own(released: tuple[dict[str, pl.DataFrame], dict[str, str]]) -> None:
+    rows, traces = released[0]["metadata_periods"].sort("operation_group"), released[1]
+    assert set(rows["trace_id"]) == {traces["calls"]}
+    assert rows["operation_group"].to_list() == ["all", "open", "seek"]
+    assert rows["metadata_call_count"].to_list() == [4 * COUNT + 160, 4 * COUNT, 160]
+    assert rows["outcome"].to_list() == ["periodic", "periodic", "aperiodic"]
+    for row in rows.filter(outcome="periodic").iter_rows(named=True):
+        assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-2)
+        assert row["segment_periods_s"] == [row["period_s"]]
+        assert (row["segment_starts_s"], row["segment_ends_s"]) == ([row["window_start_s"]], [row["window_end_s"]])
+        assert row["false_alarm_probability"] < 0.01
+    (seeks,) = rows.filter(operation_group="seek").iter_rows(named=True)
+    assert (seeks["period_s"], seeks["segment_periods_s"]) == (None, None)
+    # what the ranks write has no period
+    assert default(released[0]["periods"], traces["calls"], "write")["outcome"] == "aperiodic"
 
 
 def test_only_the_methods_that_are_set_are_published(tmp_path: Path) -> None:

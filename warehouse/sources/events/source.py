@@ -17,8 +17,9 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
+from warehouse.contracts.columns import METADATA_OPERATIONS
 from warehouse.contracts.events import REQUEST_EVENTS
-from warehouse.contracts.traces import TRACE_FILES, TRACE_MODULES, TRACE_REQUESTS, TRACES
+from warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_MODULES, TRACE_REQUESTS, TRACES
 from warehouse.errors import InputRefused
 from warehouse.sources.events import rows as event_rows
 from warehouse.sources.events.rows import Clock, Layers
@@ -34,6 +35,8 @@ _PIECE_ROWS = 1 << 19
 _SORT_MEMORY = "1GiB"
 #: kinds of events that the module's counters tell apart
 _MOST_KINDS = 100
+#: words for what the program does to a file without moving bytes; `other` is no such word
+_METADATA_KINDS = METADATA_OPERATIONS[:-1]
 
 
 def sniff(head: Head) -> bool:
@@ -150,6 +153,7 @@ class _Counts:
 
     event_count: int = 0
     request_count: int = 0
+    metadata_count: int = 0
     last_rank: int = -1
     ceased_s: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
@@ -205,10 +209,13 @@ def _events(rows: pl.DataFrame, table: _Table, counts: _Counts) -> Iterator[Batc
         counts.kinds[name if name in counts.kinds or len(counts.kinds) < _MOST_KINDS else "other"] += count
     known = {name: rows[name] for name in REQUEST_EVENTS.column_names if name in rows.columns}
     yield traced.rows(REQUEST_EVENTS, known | {"event": numbers})
-    asked = (pl.col("layer_number") == table.outermost) & (pl.col("event_kind") == "request")
-    requests = rows.filter(asked)
+    own = rows.filter(pl.col("layer_number") == table.outermost)
+    requests = own.filter(pl.col("event_kind") == "request")
     if not requests.is_empty():
         yield _requests(requests, counts)
+    metadata = own.filter(pl.col("event_kind").is_in(_METADATA_KINDS))
+    if not metadata.is_empty():
+        yield _metadata(metadata, counts)
 
 
 def _requests(rows: pl.DataFrame, counts: _Counts) -> Batch:
@@ -228,6 +235,15 @@ def _requests(rows: pl.DataFrame, counts: _Counts) -> Batch:
             "is_async": False,
         },
     )
+
+
+def _metadata(rows: pl.DataFrame, counts: _Counts) -> Batch:
+    """Return the program's own calls that move no bytes."""
+    numbers = pl.int_range(counts.metadata_count, counts.metadata_count + rows.height, eager=True)
+    counts.metadata_count += rows.height
+    own = {name: rows[name] for name in ("rank", "file_number", "began_s", "ceased_s")}
+    known = {"metadata_call": numbers, "module": MODULE, "operation": rows["event_kind"], "is_nested": False}
+    return traced.rows(TRACE_METADATA, own | known)
 
 
 def _module(table: _Table, counts: _Counts) -> Batch:

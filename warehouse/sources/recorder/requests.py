@@ -1,4 +1,4 @@
-"""Reads and writes out of Recorder's calls: which file, where in it, how many bytes, and what they add up to.
+"""Reads, writes and metadata calls out of Recorder's calls: which file, where, how many bytes, and what they add up to.
 
 Recorder logs arguments, no return values. The bytes of a request are therefore those *asked for*: a short or failed
 read or write cannot be told from a whole one, nor a failed open from a good one. POSIX calls carry the file's name
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
+from warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.sources.protocol import Batch
 from warehouse.sources.rows import traced
 from warehouse.sources.rows.rejects import refused
@@ -361,15 +361,18 @@ class Requests:
     def __init__(self) -> None:
         self._numbers: dict[str | None, int] = {}
         self._request_count = 0
+        self._metadata_count = 0
         self._records: list[pl.DataFrame] = []
 
     def add(self, calls: pl.DataFrame) -> Iterator[Batch]:
-        """Take all calls of one or more processes, sorted by rank and call; yield their requests and rejects."""
+        """Take all calls of one or more processes, sorted by rank and call; yield what became of them, and rejects."""
         placed = _placed(_file_calls(calls)).filter(pl.col("deed") != "copy")
         rows = self._numbered(placed.filter(~pl.col("is_malformed")))
         counted = rows.filter(~pl.col("is_nested")).group_by("layer", "file_number", "rank", maintain_order=True)
         self._records.append(counted.agg(_counted()))
-        yield from self._requests(rows.filter(pl.col("deed").is_in(["read", "write"])))
+        moves = pl.col("deed").is_in(["read", "write"])
+        yield from self._requests(rows.filter(moves))
+        yield from self._metadata(rows.filter(~moves))
         yield from refused(_malformed(placed.filter("is_malformed")))
 
     def finish(self) -> Iterator[Batch]:
@@ -417,6 +420,22 @@ class Requests:
             yield traced.rows(
                 TRACE_REQUESTS,
                 known | {"request": numbers, "module": part["layer"], "direction": part["deed"]},
+            )
+
+    def _metadata(self, rows: pl.DataFrame) -> Iterator[Batch]:
+        """Yield the calls that move no bytes; what sets a view or a descriptor's flags is of no kind of its own."""
+        told = pl.col("deed").replace(dict.fromkeys(["view", "control"], "other"))
+        own = ("rank", "file_number", "began_s", "ceased_s", "is_nested")
+        for part in rows.iter_slices(traced.BATCH_ROWS):
+            if part.is_empty():
+                continue
+            numbers = pl.int_range(self._metadata_count, self._metadata_count + part.height, eager=True)
+            self._metadata_count += part.height
+            known = {name: part[name] for name in own}
+            operation = part.select(told).to_series()
+            yield traced.rows(
+                TRACE_METADATA,
+                known | {"metadata_call": numbers, "module": part["layer"], "operation": operation},
             )
 
 

@@ -108,6 +108,10 @@ def test_events_land_in_all_tables_of_a_trace(tmp_path: Path) -> None:
     assert events["is_collective"].to_list() == [True, *[False] * 6]
     requests = found["trace_requests"].select("request", "module", "rank", "direction", "request_bytes", "file_number")
     assert requests.rows() == [(0, "EVENTS", 0, "write", 100.0, 0), (1, "EVENTS", 3, "read", 50.0, None)]
+    metadata = found["trace_metadata"].select(
+        "metadata_call", "module", "rank", "operation", "file_number", "is_nested"
+    )
+    assert metadata.rows() == [(0, "EVENTS", 0, "open", 0, False)]
     assert found["trace_files"].select("file_number", "path").rows() == [(0, "/scratch/out")]
     (trace,) = found["traces"].to_dicts()
     assert (trace["tracer"], trace["process_count"], trace["duration_s"]) == ("request_events", 4, 3.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,8 @@ from warehouse.sources.recorder.requests import Requests
 
 RANKS = (8, 12, 16, 24)
 KIB, MIB = 1 << 10, 1 << 20
+#: what the names of functions say of them
+WORDS = {"open": "open", "creat": "open", "close": "close", "seek": "seek", "stat": "stat", "sync": "sync"}
 SAMPLE = [("ios_posix_nn", 8), ("ior_mpiio_inter_coll_romio", 12), ("ios_mpiio_nn", 8), ("ior_posix_random", 16)]
 
 
@@ -208,6 +211,48 @@ def test_a_sum_with_an_unknown_part_is_not_known() -> None:
     assert (record["open_count"], record["collective_open_count"]) == (1, 1)
 
 
+# ---- metadata
+
+
+def test_calls_that_move_no_bytes_say_what_they_do() -> None:
+    calls = [
+        "open f 66 420",
+        "lseek f 5 0",
+        "write f %p 10",
+        "dup 3",
+        "__xstat 1 f %p",
+        "fsync f",
+        "fcntl f 3",
+        "close f",
+    ]
+    opened = "MPI_File_open MPI_COMM_WORLD g 9 %p 0-0"
+    tables = found(
+        made(*calls, opened, "+open g 66 420", "MPI_File_set_view 0-0 0 MPI_BYTE MPI_BYTE native %p", "unlink g")
+    )
+    rows = tables["trace_metadata"]
+    assert rows["metadata_call"].to_list() == list(range(rows.height))
+    own = rows.select("operation", "module", "began_s", "ceased_s", "is_nested")
+    assert own.rows() == [
+        ("open", "POSIX", 0, 0.5, False),
+        ("seek", "POSIX", 1, 1.5, False),
+        ("stat", "POSIX", 4, 4.5, False),
+        ("sync", "POSIX", 5, 5.5, False),
+        ("other", "POSIX", 6, 6.5, False),
+        ("close", "POSIX", 7, 7.5, False),
+        ("open", "MPIIO", 8, 8.5, False),
+        ("open", "POSIX", 9, 9.5, True),
+        ("other", "MPIIO", 10, 10.5, False),
+        ("other", "POSIX", 11, 11.5, False),
+    ]
+    paths = dict(tables["trace_files"].select("file_number", "path").iter_rows())
+    assert [paths[number] for number in rows["file_number"]] == [*["f"] * 6, *["g"] * 4]
+
+
+def test_metadata_calls_are_numbered_over_all_parts() -> None:
+    rows = found(made("open f 2", "close f"), made("open f 2", rank=1))["trace_metadata"]
+    assert rows.select("metadata_call", "rank", "operation").rows() == [(0, 0, "open"), (1, 0, "close"), (2, 1, "open")]
+
+
 # ---- refused
 
 
@@ -329,6 +374,26 @@ def test_real_traces_are_as_the_twin_says(shared_data: Path, app: str, ranks: in
 
 
 # ---- real traces
+
+
+@pytest.mark.parametrize(("app", "ranks"), SAMPLE)
+def test_metadata_calls_of_real_traces_are_as_a_count_of_their_lines(shared_data: Path, app: str, ranks: int) -> None:
+    calls = of_archive(shared_data / "recorder" / app / str(ranks) / "text.tar.zst")
+    expected: Counter[tuple[int, str, float, bool]] = Counter()
+    above: list[tuple[int, bool]] = []
+    rank = -1
+    for own in calls.iter_rows(named=True):
+        above, rank = ([] if own["rank"] != rank else above), own["rank"]
+        while above and above[-1][0] >= own["level"]:
+            above.pop()
+        touches = own["module"] == "POSIX" or own["function"].startswith("MPI_File_")
+        word = next((word for word in WORDS if word in own["function"]), None)
+        if touches and word and own["function"] != "MPI_File_preallocate":
+            expected[rank, WORDS[word], own["began_s"], any(is_outer for _, is_outer in above)] += 1
+        above.append((own["level"], touches))
+    rows = found(calls)["trace_metadata"].select("rank", "operation", "began_s", "is_nested")
+    assert Counter(rows.filter(pl.col("operation") != "other").iter_rows()) == expected
+    assert expected
 
 
 def trace(shared_data: Path, app: str, ranks: int) -> dict[str, pl.DataFrame]:

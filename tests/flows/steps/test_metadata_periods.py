@@ -1,0 +1,79 @@
+"""Rows of metadata periods: one count a call, kinds apart and together, one level for a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from flows.steps.metadata_periods import metadata_rows
+from transforms.arrays import Ragged
+from transforms.periods.controlled import ControlledParams
+from transforms.periods.finding import PeriodParams, find
+from transforms.throughput.signals import SignalParams
+from warehouse.contracts import frames
+from warehouse.contracts.periods import METADATA_PERIODS
+from warehouse.contracts.traces import TRACE_JOBS, TRACE_METADATA
+
+PARAMS = PeriodParams(methods=("controlled",))
+
+
+def calls(*kinds: tuple[str, str, np.ndarray]) -> pl.DataFrame:
+    """Rows of `trace_metadata`: of trace and kind, when calls began."""
+    parts = [pl.DataFrame({"trace_id": trace, "operation": kind, "began_s": at}) for trace, kind, at in kinds]
+    known = pl.concat(parts).with_columns(
+        ceased_s=pl.col("began_s") + 0.01, is_nested=pl.lit(False), metadata_call=pl.int_range(pl.len()), rank=0
+    )
+    return pl.concat([frames.empty(TRACE_METADATA), known], how="diagonal_relaxed")
+
+
+def jobs(**durations: float) -> pl.DataFrame:
+    known = pl.DataFrame({"trace_id": list(durations), "duration_s": list(durations.values())})
+    return pl.concat([frames.empty(TRACE_JOBS), known], how="diagonal_relaxed")
+
+
+def test_counts_are_judged_as_signals_that_share_the_level() -> None:
+    generator = np.random.default_rng(3)
+    opens = 5.0 + 30.0 * np.arange(20) + generator.uniform(0, 1, 20)
+    stats = generator.uniform(0, 600, 200)
+    landed = calls(("a", "open", opens), ("a", "stat", stats), ("b", "open", opens[:5]))
+    nested = landed.with_columns(is_nested=pl.lit(True))
+    found = metadata_rows(jobs(a=600.0, b=600.0, c=9.0), [landed.lazy(), nested.lazy()], PARAMS, SignalParams())
+    assert found.schema == frames.schema(METADATA_PERIODS)
+    assert found.select("trace_id", "operation_group", "metadata_call_count").rows() == [
+        ("a", "all", 220),
+        ("a", "open", 20),
+        ("a", "stat", 200),
+        ("b", "all", 5),
+        ("b", "open", 5),
+    ]
+    # the slow twin: each signal by itself, at its share of the level
+    for row in found.iter_rows(named=True):
+        own = landed.filter(trace_id=row["trace_id"])
+        own = own if row["operation_group"] == "all" else own.filter(operation=row["operation_group"])
+        signal = np.bincount(np.floor(own["began_s"].to_numpy()).astype(int), minlength=600).astype(float)
+        share = {"a": 3, "b": 2}[row["trace_id"]]
+        level = ControlledParams(false_alarm_probability=0.01 / share)
+        params = PeriodParams(methods=("controlled",), controlled=level)
+        (alone,) = find(Ragged(signal, np.array([0, 600])), np.ones(1), np.zeros(1), params)
+        assert row["outcome"] == alone.detections.outcome[0]
+        assert row["period_s"] == pytest.approx(alone.detections.period_s[0], nan_ok=True) or row["period_s"] is None
+        assert row["false_alarm_probability"] == pytest.approx(
+            min(alone.detections.false_alarm_probability[0] * share, 1.0)
+        )
+    (opened,) = found.filter(trace_id="a", operation_group="open").iter_rows(named=True)
+    assert opened["period_s"] == pytest.approx(30.0, rel=0.01)
+    assert opened["period_error_s"] < 0.3
+
+
+def test_a_trace_without_metadata_has_no_rows() -> None:
+    assert metadata_rows(jobs(a=600.0), [], PARAMS, SignalParams()).equals(frames.empty(METADATA_PERIODS))
+    nothing = frames.empty(TRACE_METADATA).lazy()
+    assert metadata_rows(jobs(a=600.0), [nothing], PARAMS, SignalParams()).equals(frames.empty(METADATA_PERIODS))
+
+
+def test_a_call_at_the_runs_end_and_one_beyond_it_count() -> None:
+    landed = calls(("a", "open", np.array([0.0, 100.0, 100.0])))
+    found = metadata_rows(jobs(a=100.0), [landed.lazy()], PARAMS, SignalParams())
+    assert found["metadata_call_count"].to_list() == [3, 3]
+    assert found["outcome"].is_in(["aperiodic", "too_short"]).all()
