@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Table = TypeVar("Table")
 
 Reals = NDArray[np.float64]
+AnyReals = NDArray[np.floating[Any]]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 

@@ -72,6 +72,9 @@ def quantiles_at(values: Reals, levels: Sequence[float]) -> Reals:
     if not len(values):
         return found
     is_known = np.isfinite(values)
+    if is_known.all():
+        ordered = np.sort(values, axis=0)
+        return np.stack([of_ordered(ordered, level) for level in levels])
     count = is_known.sum(axis=0)
     ordered = np.sort(np.where(is_known, values, np.inf), axis=0)
     known = np.where(count > 0, ordered, 0.0)
@@ -83,6 +86,22 @@ def quantiles_at(values: Reals, levels: Sequence[float]) -> Reals:
         with np.errstate(under="ignore"):
             between = low + (known[np.minimum(below + 1, most), places] - low) * (rank - below)
         found[row] = np.where(count > 0, between, np.nan)
+    return found
+
+
+def of_ordered(ordered: Reals, level: float) -> Reals:
+    """Return a quantile (points) of columns that are in order of size (runs, points), as `quantiles` does."""
+    rank = level * (len(ordered) - 1)
+    low, high = ordered[int(rank)], ordered[min(int(rank) + 1, len(ordered) - 1)]
+    with np.errstate(under="ignore"):
+        found: Reals = low + (high - low) * (rank - int(rank))
+    return found
+
+
+def row_medians(values: Reals) -> Reals:
+    """Return the median of each row (rows, 1), of short ones faster than NumPy does."""
+    ordered, count = np.sort(values, axis=1), values.shape[1]
+    found: Reals = (ordered[:, [(count - 1) // 2]] + ordered[:, [count // 2]]) * 0.5
     return found
 
 

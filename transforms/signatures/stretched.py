@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from transforms.arrays import Bools, Reals
-from transforms.signatures.averages import quantiles, quantiles_at
+from transforms.signatures.averages import quantiles, quantiles_at, row_medians
 from transforms.signatures.borne_out import borne_out
 from transforms.signatures.bursts import Bursts, bursts_of, height, joined, stretches
 from transforms.signatures.preprocessing import MOST_MISSING_RATIO, bridged
@@ -161,7 +161,7 @@ def floored(curve: Reals) -> tuple[Reals, float]:
     floor = 0.0
     if len(known):
         low = float(known.min())
-        floor = float(np.median(known[known <= low + (float(known.max()) - low) / 2]))
+        floor = float(row_medians(known[None, known <= low + (float(known.max()) - low) / 2])[0, 0])
     return np.maximum(np.nan_to_num(curve) - floor, 0.0), floor
 
 
@@ -188,41 +188,33 @@ def delay(duration_s: Reals, met_s: Reals) -> float:
 
 def _by_kind(duration_s: Reals, met_s: Reals) -> tuple[Reals, Reals, Reals]:
     """Return how long a run takes alone, how much it is delayed, and how likely that is, for each kind of site."""
-    alone, delays, told = np.array([_fitted(duration_s, met_s, *kind) for kind in _KINDS]).T
-    likely = np.exp(told - told.max())
-    return alone, delays, likely / likely.sum()
-
-
-def _fitted(
-    duration_s: Reals, met_s: Reals, usual: float, deviation: float, share: float
-) -> tuple[float, float, float]:
-    """Return how long a run takes alone on a kind of site, how much it is delayed, and how likely that is, a logarithm.
-
-    The last is by Laplace's approximation; runs differ as Student's t of two degrees of freedom has it.
-    """
+    usual, deviation, share = np.array(_KINDS).T
     least = float(np.hypot(_LEAST_DEVIATION_S, _LEAST_DEVIATION * np.median(duration_s)))
     found = usual
     for _ in range(_DELAY_ROUNDS):
-        rest = duration_s - found * met_s
-        off = np.abs(rest - np.median(rest))
+        rest = duration_s - found[:, None] * met_s
+        off = np.abs(rest - row_medians(rest))
         apart = _apart(off, met_s, least)
         weights = 1.0 / (1.0 + (off / (_HALF_DEVIATIONS * apart)) ** 2) / apart**2
-        more_met = met_s - (weights * met_s).sum() / weights.sum()
-        pull = (weights * more_met * duration_s).sum() + usual / deviation**2
-        sure = float((weights * more_met**2).sum() + 1.0 / deviation**2)
-        found = max(0.0, float(pull) / sure)
-    rest = duration_s - found * met_s
-    alone = float((weights * rest).sum() / weights.sum())
-    off = np.abs(rest - alone)
+        total = weights.sum(axis=1)
+        more_met = met_s - ((weights @ met_s) / total)[:, None]
+        pull = (weights * more_met) @ duration_s + usual / deviation**2
+        sure = (weights * more_met**2).sum(axis=1) + 1.0 / deviation**2
+        found = np.maximum(0.0, pull / sure)
+    rest = duration_s - found[:, None] * met_s
+    alone = (weights * rest).sum(axis=1) / total
+    off = np.abs(rest - alone[:, None])
     apart = _apart(off, met_s, least)
-    told = float(-(np.log(apart) + 1.5 * np.log1p((off / apart) ** 2 / 2.0)).sum())
-    prior = float(np.log(share) - 0.5 * ((found - usual) / deviation) ** 2 - np.log(deviation * np.sqrt(sure)))
-    return alone, found, told + prior
+    # runs differ as Student's t of two degrees of freedom has it; by Laplace's approximation
+    told = -(np.log(apart) + 1.5 * np.log1p((off / apart) ** 2 / 2.0)).sum(axis=1)
+    told += np.log(share) - 0.5 * ((found - usual) / deviation) ** 2 - np.log(deviation * np.sqrt(sure))
+    likely = np.exp(told - told.max())
+    return alone, found, likely / likely.sum()
 
 
 def _apart(off: Reals, met_s: Reals, least: float) -> Reals:
-    """Return by how much runs usually differ (runs) [s]: as most of them do, and the more, the more they met."""
-    found: Reals = np.hypot(max(1.4826 * float(np.median(off)), least), _MET_DEVIATION * met_s)
+    """Return by how much runs usually differ (kinds, runs) [s]: as most of them do, and the more, the more they met."""
+    found: Reals = np.hypot(np.maximum(1.4826 * row_medians(off), least), _MET_DEVIATION * met_s)
     return found
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transforms.arrays import Bools, Reals
+from transforms.signatures.averages import of_ordered
 from transforms.signatures.bursts import height, stretches
 from transforms.signatures.robust_alignment import read_totals, running_totals
 from transforms.signatures.sample_sets import SampleSet
@@ -123,10 +124,10 @@ class Judge:
         floor = int(_FLOOR_LEVEL * (STEPS - 1))
         above = np.maximum(rates - np.partition(rates, floor, axis=1)[:, [floor]], 0.0)
         ordered = np.sort(above, axis=0)
-        ratio = foreign_ratio(above, floored(_at_level(ordered, FIRST_LEVEL))[0], np.zeros(len(above)))
+        ratio = foreign_ratio(above, floored(of_ordered(ordered, FIRST_LEVEL))[0], np.zeros(len(above)))
         level = float(np.interp(ratio, *RATE_LEVELS))
-        common, _ = floored(_at_level(ordered, level))
-        halves = [floored(_at_level(np.sort(above[begin::2], axis=0), level))[0] for begin in (0, 1)]
+        common, _ = floored(of_ordered(ordered, level))
+        halves = [floored(of_ordered(np.sort(above[begin::2], axis=0), level))[0] for begin in (0, 1)]
         coverage, likeness = _left_out(above, ordered, level)
         middle_s = float(np.median(usable.duration_s))
         off = 1.4826 * float(np.median(np.abs(usable.duration_s - middle_s))) / middle_s
@@ -221,7 +222,7 @@ def missed(one: SampleSet, signature: Signature) -> Reals:
         return np.zeros((0, 2))
     has_curve = signature.outcome == "extracted"
     curve = judge.on_steps(signature) if has_curve else np.zeros(STEPS)
-    seen, floor = floored(_at_level(judge.near, _SEEN_LEVEL))
+    seen, floor = floored(of_ordered(judge.near, _SEEN_LEVEL))
     highest = height(curve) if has_curve else height(seen)
     if not highest > 0:
         return np.zeros((0, 2))
@@ -244,15 +245,6 @@ def _hardly_by_chance(is_high: Bools, is_elsewhere: Bools) -> Bools:
     usual = float(is_high[:, is_elsewhere].mean()) if is_elsewhere.any() else 0.0
     tail = bdtrc(is_high.sum(axis=0) - 1.0, len(is_high), usual)
     found: Bools = tail * (STEPS / (2 * _NEAR_STEPS + 1)) < _BY_CHANCE
-    return found
-
-
-def _at_level(ordered: Reals, level: float) -> Reals:
-    """Return a quantile of columns that are in order of size (rows, columns)."""
-    place = level * (len(ordered) - 1)
-    below = int(place)
-    above = ordered[min(below + 1, len(ordered) - 1)]
-    found: Reals = ordered[below] + (above - ordered[below]) * (place - below)
     return found
 
 

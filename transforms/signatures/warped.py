@@ -9,13 +9,14 @@ that no run follows the noise. The runs' mean clock is the median of their shift
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
-from transforms.arrays import Reals
+from transforms.arrays import AnyReals, Reals
 from transforms.signatures.averages import quantiles
 from transforms.signatures.bursts import height
-from transforms.signatures.robust_alignment import read_totals, running_totals
+from transforms.signatures.robust_alignment import running_totals
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.signature import Signature
 from transforms.signatures.stretched import Stretched, floored, on_one_clock, signature_of
@@ -84,9 +85,20 @@ def _between(rows: Reals, places: Reals) -> Reals:
 
 
 def _read(rates: Reals, left: Reals) -> Reals:
-    """Return mean rates of steps that begin elsewhere (runs, steps)."""
-    total = running_totals(rates)
-    found: Reals = read_totals(total, left + 1.0) - read_totals(total, left)
+    """Return mean rates of steps that begin elsewhere (runs, steps): of two neighbours' in part; none beyond the ends.
+
+    left (runs, steps), in steps.
+    """
+    run_count, count = rates.shape
+    padded = np.zeros((run_count, count + 3))
+    padded[:, 1:-2] = rates
+    places = np.clip(left, -1.0, count) + 1.0
+    whole = places.astype(np.int64)
+    share = places - whole
+    whole += np.arange(run_count)[:, None] * (count + 3)
+    flat = padded.ravel()
+    low = flat.take(whole)
+    found: Reals = low + share * (flat.take(whole + 1) - low)
     return found
 
 
@@ -144,47 +156,50 @@ def shifts(rates: Reals, level: float, step_s: float, start: Reals | None = None
 def _by_the_mean_clock(shift: Reals) -> Reals:
     """Return shifts against the runs' median clock."""
     steps = np.arange(shift.shape[1], dtype=np.float64)
-    clock = np.maximum.accumulate(steps + np.median(shift, axis=0))
+    clock = np.maximum.accumulate(steps + quantiles(shift, 0.5))
     return np.array([np.interp(steps, clock, steps + own) for own in shift]) - steps
 
 
 def _overlapping(rates: Reals, common: Reals, reach: int) -> Reals:
     """Return the shifts with which runs overlap most with what they have in common (runs, steps)."""
-    path = best_path(overlaps(rates, common, reach))
+    # in single precision: shifts that are to be told apart differ by more
+    path = best_path(overlaps(rates.astype(np.float32), common, reach))
     return _between(path, (np.arange(rates.shape[1]) - (_BLOCK - 1) / 2) / _BLOCK)
 
 
-def overlaps(rates: Reals, common: Reals, reach: int) -> Reals:
+def overlaps(rates: AnyReals, common: Reals, reach: int) -> AnyReals:
     """Return how well runs overlap with what they have in common (runs, blocks, shifts), 0 at best.
 
     rates (runs, steps), common (steps): in one unit. What a run lacks of it counts in full, what it has beyond it a
     share. That is the same as: all that a run has counts that share, and what it has in common much more; and the
-    second is asked only where there is something in common.
+    second is asked only where there is something in common. In the precision of the rates.
     """
     run_count, count = rates.shape
     block_count, width = -(-count // _BLOCK), 2 * reach + 1
-    padded = np.zeros((run_count, block_count * _BLOCK + 2 * reach))
+    padded = np.zeros((run_count, block_count * _BLOCK + 2 * reach), dtype=rates.dtype)
     padded[:, reach : reach + count] = rates
     total = running_totals(padded)
     # of a last block with fewer steps, only these
     begin, end = np.arange(block_count) * _BLOCK, np.minimum((np.arange(block_count) + 1) * _BLOCK, count)
     shift = np.arange(width)
-    found = (total[:, end[:, None] + shift] - total[:, begin[:, None] + shift]) * -_EXCESS_COST
-    levels = np.zeros(block_count * _BLOCK)
+    beyond = total[:, end[:, None] + shift] - total[:, begin[:, None] + shift]
+    found = (beyond * -_EXCESS_COST).astype(rates.dtype)
+    levels = np.zeros(block_count * _BLOCK, dtype=rates.dtype)
     levels[:count] = common
     levels = levels.reshape(-1, _BLOCK)
     blocks = np.flatnonzero(levels.any(axis=1))
     if len(blocks):
-        levels, first = levels[blocks], blocks * _BLOCK
-        windows = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)
-        shared = np.zeros((run_count, len(blocks), width))
+        levels = levels[blocks]
+        # what a block may meet, once: its steps are windows of that
+        met = padded[:, (blocks * _BLOCK)[:, None] + np.arange(width + _BLOCK - 1)]
+        shared, own = np.zeros_like(found[:, blocks]), np.empty_like(found[:, blocks])
         for step in range(_BLOCK):
-            shared += np.minimum(windows[:, first + step], levels[:, step, None])
-        found[:, blocks] += shared * (1.0 + _EXCESS_COST) - levels.sum(axis=1)[:, None]
+            shared += np.minimum(met[:, :, step : step + width], levels[:, step, None], out=own)
+        found[:, blocks] += shared * rates.dtype.type(1.0 + _EXCESS_COST) - levels.sum(axis=1)[:, None]
     return found
 
 
-def best_path(scores: Reals) -> Reals:
+def best_path(scores: AnyReals) -> Reals:
     """Return the shifts (runs, blocks) whose scores (runs, blocks, shifts) are the highest in sum, less the changes.
 
     The middle one of the shifts is none. Viterbi; a change costs in proportion, so that a running maximum finds the
@@ -192,22 +207,20 @@ def best_path(scores: Reals) -> Reals:
     """
     run_count, block_count, width = scores.shape
     place = np.arange(width)
-    slope = _CHANGE_COST * place
-    sums = np.empty((block_count, run_count, width))
-    sums[0] = scores[:, 0] - _CHANGE_COST * np.abs(place - width // 2)
+    slope = (_CHANGE_COST * place).astype(scores.dtype)
+    slopes = np.stack([slope, -1 * slope[::-1]])[:, None]
+    costs = (_CHANGE_COST * np.abs(place[:, None] - place)).astype(scores.dtype)
+    sums = scores.transpose(1, 0, 2).copy()
+    sums[0] -= costs[width // 2]
     # both ways at once, in one place: this is where the time goes
-    ways = np.empty((2, run_count, width))
+    ways = np.empty((2, run_count, width), dtype=scores.dtype)
     later, earlier = ways[0], ways[1, :, ::-1]
-    for block in range(1, block_count):
-        before, now = sums[block - 1], sums[block]
+    for before, now in pairwise(sums):
         np.add(before, slope, out=later)
         np.subtract(before, slope, out=earlier)
         np.maximum.accumulate(ways, axis=2, out=ways)
-        np.subtract(later, slope, out=later)
-        np.add(earlier, slope, out=earlier)
-        np.maximum(later, earlier, out=now)
-        np.add(now, scores[:, block], out=now)
-    costs = _CHANGE_COST * np.abs(place[:, None] - place)
+        np.subtract(ways, slopes, out=ways)
+        now += np.maximum(later, earlier, out=later)
     path = np.empty((run_count, block_count), dtype=np.int64)
     path[:, -1] = sums[-1].argmax(axis=1)
     for block in range(block_count - 2, -1, -1):
