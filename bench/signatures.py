@@ -37,12 +37,16 @@ _GB = 1e9
 _PAPER_S = 72 * 60.0
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 #: beside what the same samples take to be cut
-_LIMITS = {"iosi": 20, "robust": 100}
+_LIMITS = {"iosi": 20, "warped": 60, "robust": 60}
 _MOST_BYTES = 4e9
 #: of all sets: for the growth by jobs, and by length
-_SHARES = {"iosi": (1 / 8, 1 / 4, 1 / 2, 1.0), "robust": (1 / 64, 1 / 32, 1 / 16, 1 / 8)}
+_SHARES = {
+    "iosi": (1 / 8, 1 / 4, 1 / 2, 1.0),
+    "warped": (1 / 64, 1 / 32, 1 / 16, 1 / 8),
+    "robust": (1 / 64, 1 / 32, 1 / 16, 1 / 8),
+}
 _LENGTHS = (1, 2, 4, 8)
-_LENGTH_SETS = {"iosi": 300, "robust": 150}
+_LENGTH_SETS = {"iosi": 300, "warped": 150, "robust": 150}
 #: an exponent of 1 is linear
 _MOST_EXPONENT = 1.1
 _LOF_SETS, _LOF_RUNS, _LOF_PEER_SETS, _LOF_MOST_S = 20_000, 10, 400, 0.25
@@ -217,7 +221,7 @@ def _sets(drawn: Site, set_count: int | None = None) -> Any:
 
 
 def _scale(rounds: int) -> dict[str, Any]:
-    """Cut and extract in turn; `robust` once, as it takes longest."""
+    """Cut and extract in turn; our own methods once, as they take longest."""
     from flows.signatures.parallel import extract_in_chunks
     from transforms.arrays import cut
     from transforms.signatures.methods import SignatureParams
@@ -237,13 +241,14 @@ def _scale(rounds: int) -> dict[str, Any]:
         # the first one after a pause asks the system for memory: the second one is what cutting takes
         return [_cost(lambda: cut(drawn.bytes_per_s, drawn.first, drawn.last)) for _ in range(2)][1]
 
-    costs: dict[str, list[Cost]] = {"cut": [], "iosi": [], "robust": []}
+    costs: dict[str, list[Cost]] = {"cut": [], **{method: [] for method in _LIMITS}}
     with _peak_memory() as peak:
         for _ in range(rounds):
             costs["cut"].append(cutting())
             costs["iosi"].append(extract("iosi"))
-        costs["cut"].append(cutting())
-        costs["robust"].append(extract("robust"))
+        for method in ("warped", "robust"):
+            costs["cut"].append(cutting())
+            costs[method].append(extract(method))
         costs["cut"].append(cutting())
     return {
         "step_count": int(sets.samples.offsets[-1]),

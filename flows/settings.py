@@ -178,8 +178,9 @@ class SignatureSettings(_Section):
     """How signatures are made of sample sets; IOSI's parameters are its paper's (FAST'14, section 5)."""
 
     methods: list[SignatureMethod] = Field(
-        ["warped", "robust", "iosi"],
-        description="methods whose signatures are published; the default answer is that of warped or robust, by trust",
+        ["warped", "iosi"],
+        description="methods whose signatures are published; the default answer is that which is trusted most of "
+        "warped and robust, where asked, or else of the others",
     )
     least_sample_count: int = Field(5, ge=1, description="a set of fewer samples has no signature")
     most_sample_count: int = Field(20, ge=1, description="a set holds the latest samples, at most so many")

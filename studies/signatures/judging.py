@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
-from studies.signatures.methods import LACKING, ORACLES
+from studies.signatures.methods import ORACLES
 from studies.signatures.scores import CHOSEN
 from transforms.arrays import Reals
+from transforms.signatures.methods import USUAL_METHODS
 from transforms.signatures.trust import EVIDENCE, chosen
 
 #: what keeps weights of evidence small that is nearly the same, in rows
@@ -61,7 +63,6 @@ def rotated(evidence: Reals, correlation: Reals, family: Sequence[str]) -> Reals
 
 #: what is told of the answers that are chosen by weights made of all other families
 HELD_OUT = "held out"
-_NO_ANSWERS = (CHOSEN, HELD_OUT, LACKING.name, *(method.name for method in ORACLES))
 _SET = ("family", "level", "value", "seed", "application")
 
 
@@ -69,7 +70,7 @@ def held_out(answers: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of families that have evidence, with `told`: the trust by weights made of all other families.
 
     answers: a frame with the columns of `running.Results.answers` and `family`. Below them the rows that are chosen by
-    that, with `HELD_OUT` as their method.
+    that, with `HELD_OUT` as their method; of these `told` is NULL where there is no signature.
     """
     is_asked = pl.col("evidence").is_not_null() & ~pl.col("method").is_in([CHOSEN, *(one.name for one in ORACLES)])
     rows = answers.filter(is_asked)
@@ -81,7 +82,12 @@ def held_out(answers: pl.DataFrame) -> pl.DataFrame:
         rows["family"].to_list(),
     )
     told = rows.with_columns(told=pl.Series(found))
+    # a set of which nothing is told has a row, too: what has no signature counts as one that says that there is no I/O
+    refused = answers.filter(pl.col("evidence").is_null()).with_columns(told=pl.lit(math.nan))
+    every = pl.concat([told, refused]).filter(pl.col("method").is_in(USUAL_METHODS))
     taken = []
-    for _, own in told.filter(~pl.col("method").is_in(_NO_ANSWERS)).group_by(_SET, maintain_order=True):
+    for _, own in every.group_by(_SET, maintain_order=True):
         taken.append(own.filter(method=chosen(dict(own.select("method", "told").rows()))))
-    return pl.concat([told, *(one.with_columns(method=pl.lit(HELD_OUT)) for one in taken)])
+    return pl.concat(
+        [told, *(one.with_columns(pl.col("told").fill_nan(None), method=pl.lit(HELD_OUT)) for one in taken)]
+    )

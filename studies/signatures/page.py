@@ -33,6 +33,7 @@ from studies.signatures.summary import (
 )
 from studies.signatures.timing import growth
 from transforms.arrays import Reals
+from transforms.signatures.methods import USUAL_METHODS
 from transforms.synthetic.site import SiteParams
 
 _SWEPT_WORDS = {
@@ -327,7 +328,8 @@ def _model(results: Results) -> Iterator[str]:
     yield (
         "A method sees nothing but the samples: for each run, the mean rate of all writes in each step from its start "
         "to its end by the job log. The truth is the application's own rate in each second. "
-        f"`{DEFAULT}` is, of each set, the answer that is trusted most: what is published. Yardsticks: normalized "
+        f"`{DEFAULT}` is what is published if nothing else is asked for: of each set the answer of "
+        f"{' or '.join(USUAL_METHODS)} that is trusted most. Yardsticks: normalized "
         "cross-correlation (the largest over all lags), Pearson's correlation as the curves lie in time, total volume, "
         "and bursts that have no counterpart. Where polls are lost, they are as on a "
         "simulated site if nothing is said: single polls, a controller for up to two hours, all of them for minutes."

@@ -11,6 +11,7 @@ import polars as pl
 from studies.signatures.methods import LACKING, WARPED
 from studies.signatures.sites import Drawn, Truth
 from transforms.signatures.left_out import are_usual
+from transforms.signatures.methods import USUAL_METHODS
 from transforms.signatures.signature import Signature
 from transforms.signatures.similarity import burst_errors, correlation, cross_correlation, volume_ratio
 from transforms.signatures.trust import CONTENDERS, Judge, chosen
@@ -72,12 +73,13 @@ def judges_of(drawn: Drawn) -> list[Judge | None]:
 def with_chosen(answers: pl.DataFrame) -> pl.DataFrame:
     """Return rows of several methods with those of the chosen ones below, as a method of their own.
 
-    None where no contender was asked.
+    Chosen among the methods that are asked if nothing is said; none where no contender is among them.
     """
-    if not set(CONTENDERS) & set(answers["method"]):
+    asked = answers.filter(pl.col("method").is_in(USUAL_METHODS))
+    if not set(CONTENDERS) & set(asked["method"]):
         return answers
     rows = []
-    for (_,), own in answers.group_by("application", maintain_order=True):
+    for (_,), own in asked.group_by("application", maintain_order=True):
         trusts = {name: math.nan if trust is None else trust for name, trust in own.select("method", "trust").rows()}
         rows.append(own.filter(method=chosen(trusts)))
     return pl.concat([answers, pl.concat(rows).with_columns(method=pl.lit(CHOSEN))])

@@ -18,6 +18,8 @@ from transforms.signatures.signature import Signature
 from transforms.signatures.trust import LEAST_TRUST
 
 METHODS = ("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
+#: what is asked if nothing is said: more contenders add little to the means, and take as long again
+USUAL_METHODS = ("warped", "iosi")
 #: those that get the usual runs, whatever they moved
 _OF_ALL_VOLUMES = ("warped", "robust", "stretched")
 

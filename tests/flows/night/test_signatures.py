@@ -85,7 +85,7 @@ class Nights:
             found: pl.DataFrame = connection.sql(query, params=params).pl()
         return found.to_dicts()
 
-    def one(self, application: str, release: Release | None = None, method: str = "robust") -> dict[str, Any]:
+    def one(self, application: str, release: Release | None = None, method: str = "warped") -> dict[str, Any]:
         (row,) = self.rows(
             "from signatures where application_id = $id and direction = 'write' and method = $method",
             release,
@@ -153,7 +153,7 @@ def test_a_signature_is_what_the_application_does_alone(nights: Nights) -> None:
     told = nights.rows(
         "from signatures where application_id = 'ann/wave/8' and direction = 'write' and is_default", nights.first
     )
-    assert [one["method"] in ("warped", "robust") and one["trust"] > 0.8 for one in told] == [True]
+    assert [one["method"] == "warped" and one["trust"] > 0.8 for one in told] == [True]
     assert (row["sample_count"], row["used_sample_count"], row["burst_count"]) == (6, 5, 3)
     assert json.loads(row["outlier_job_ids"]) == ["a6"], "it stopped early"
     assert row["volume_bytes"] == pytest.approx(100 * GB, rel=0.02)
@@ -161,7 +161,7 @@ def test_a_signature_is_what_the_application_does_alone(nights: Nights) -> None:
     assert row["background_bytes_per_s"] == pytest.approx(5e6, rel=0.01)
     assert row["is_changed"] is None, "there was no release before"
     bursts = nights.rows(
-        "from signature_bursts where application_id = 'ann/wave/8' and direction = 'write' and method = 'robust'",
+        "from signature_bursts where application_id = 'ann/wave/8' and direction = 'write' and method = 'warped'",
         nights.first,
     )
     assert [burst["started_s"] for burst in bursts] == pytest.approx([100, 400, 700], abs=INTERVAL_S)
@@ -219,7 +219,7 @@ def test_signatures_have_periods_and_classes(nights: Nights) -> None:
 
 def test_signatures_are_held_against_traced_runs(nights: Nights) -> None:
     (row,) = nights.rows(
-        "from signature_checks where method = 'robust' and application_id = 'ann/wave/8'", nights.first
+        "from signature_checks where method = 'warped' and application_id = 'ann/wave/8'", nights.first
     )
     assert row["cross_correlation"] > 0.98
     assert row["correlation"] > 0.95
@@ -259,7 +259,7 @@ def test_what_is_of_no_day_is_there_once(nights: Nights) -> None:
 @pytest.mark.slow
 def test_a_long_run_is_known_by_its_first_part(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    settings = Settings(signatures=SignatureSettings(longest_s=600.0, methods=["robust"]))
+    settings = Settings(signatures=SignatureSettings(longest_s=600.0, methods=["warped"]))
     runs = [Ran("wave", -300 + 40 * k) for k in range(5)]
     list(land_paths(store, settings, write_day(tmp_path / "site", "a", runs, -310, -5), Told()))
     release = order.run_inline(store, settings, lambda *_: None)
