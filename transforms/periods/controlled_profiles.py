@@ -3,8 +3,9 @@
 The distances of phases, or the lines of a spectrum, tell that there is a period and about how long it is. Folded at the
 right period, all cycles of the signal lie on one another, and their profile is as sharp as it gets: what is
 maximized is Z² of the first four harmonics, the sum of the powers at a frequency and its multiples (Buccheri et al.,
-Astron. Astrophys. 128, 1983), of the signal clipped, so that no single burst weighs more than others. Where the
-phase wanders there is no such period: then the mean distance stays what it is.
+Astron. Astrophys. 128, 1983), of the signal clipped, so that no single burst weighs more than others. Bursts that come
+sooner and later have no harmonics but the first: then that one tells alone. Where the phase wanders there is no such
+period: then the mean distance stays what it is.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ _MOST_TRIED = 2048
 _CLIP = 3.0
 #: parts of the signal whose phases are compared, and how well they must agree
 _PARTS, _LEAST_AGREEMENT = 4, 0.8
+#: how well where one line tells alone of many cycles, or is far from a claim
+_LEAST_ALONE = 0.9
 #: of so many cycles there are twice as many parts
 _MANY_CYCLES = 16
 #: blocks of samples that are turned as one
@@ -42,6 +45,16 @@ _BLOCKS = 128
 _NEARBY, _MOVES = 0.3, 25
 #: of the reach; a line that is farther away is another period's
 _NEAR_EDGE = 0.98
+#: Harmonics tell more than the first line if their powers are together so many times its own, of so few cycles so many
+#: times, and if they tell nearly the same: what is farther apart, in widths of a line, are harmonics by chance.
+_OVERTONES, _FEW_CYCLES, _OVERTONES_OF_FEW, _APART = 1.1, 12.0, 0.5, 0.4
+#: Distances less regular than this may be those of some of the bursts, with so many cycles at most; up to so many times
+#: as high a frequency is tried
+_UNSURE, _MOST_OF_SOME, _MOST_TIMES = 0.9, 64.0, 6.0
+#: it is the period if its profile is so many times as sharp as that of most frequencies, and of the claim
+_OVER_LEVEL, _OVER_CLAIM = 6.0, 1.5
+#: how much higher it is at least, and what belongs to the claim
+_HIGHER, _OF_CLAIM = 1.15, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +75,92 @@ def refined(signals: Signals, row: Ints, frequency: Reals, extent: Extents) -> R
     found = Refined(frequency.copy(), usual)
     pieces = Pieces(row, np.floor(extent.first).astype(np.int64), np.ceil(extent.last).astype(np.int64))
     for places, size in pieces.grouped():
-        values, lengths = _clipped(signals, rows_of(pieces, places), size), pieces.lengths[places]
-        about = _about(values, lengths, frequency[places])
-        sums = _Sums.of(values, about)
-        best, error = sums.sharpest(lengths)
-        is_better = np.isfinite(best) & sums.keep_step(np.where(np.isfinite(best), best, about), lengths)
-        # a line at the edge of what is tried is another period's
-        is_better &= np.abs(best / frequency[places] - 1.0) < _REACH * _NEAR_EDGE
-        at = places[is_better]
-        found.frequency[at], found.period_error[at] = best[is_better], error[is_better]
+        profiles = _Profiles.of(_clipped(signals, rows_of(pieces, places), size), pieces.lengths[places])
+        is_unsure = extent.regularity[places] < _UNSURE
+        claim = profiles.of_all_bursts(frequency[places], is_unsure)
+        line, sharp = profiles.peaks(claim, 1), profiles.peaks(claim, _HARMONICS)
+        is_few = claim * profiles.lengths < _FEW_CYCLES
+        is_sharp = sharp.overtones >= np.where(is_few, _OVERTONES_OF_FEW, _OVERTONES)
+        is_sharp &= sharp.is_told & (np.abs(sharp.frequency - line.frequency) * profiles.lengths <= _APART)
+        best = _either(is_sharp | ~line.is_told, sharp, line)
+        at = places[best.is_told]
+        found.frequency[at], found.period_error[at] = best.frequency[best.is_told], best.period_error[best.is_told]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Peaks:
+    """Where profiles are sharpest (k): the frequency, the period's error, and whether they tell a period.
+
+    overtones: the powers of the harmonics but the first, over that one's.
+    """
+
+    frequency: Reals
+    period_error: Reals
+    is_told: Bools
+    overtones: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class _Profiles:
+    """Signals (k, samples) that were clipped, of so many samples (k), and the powers of their transforms (k, bins)."""
+
+    values: Floats
+    lengths: Ints
+    power: Floats
+
+    @classmethod
+    def of(cls, values: Floats, lengths: Ints) -> _Profiles:
+        """Return those of signals."""
+        transformed: Floats = np.abs(fft.rfft(values, n=values.shape[1] * _FINER, axis=1)) ** 2
+        return cls(values, lengths, transformed)
+
+    def chosen(self, rows: Ints) -> _Profiles:
+        """Return some of them."""
+        return _Profiles(self.values[rows], self.lengths[rows], self.power[rows])
+
+    def peaks(self, claim: Reals, harmonics: int) -> _Peaks:
+        """Return where near their claims profiles of so many harmonics are sharpest."""
+        about = _about(self.power, self.values.shape[1] * _FINER, self.lengths, claim, harmonics)
+        sums = _Sums.of(self.values, about, harmonics)
+        best, error = sums.sharpest(self.lengths)
+        place = np.where(np.isfinite(best), best, about)
+        # a line at the edge of what is tried is another period's
+        is_told = np.isfinite(best) & (np.abs(place / claim - 1.0) < _REACH * _NEAR_EDGE)
+        power = sums.powers_at(place)
+        overtones = power[:, 1:].sum(axis=1) / np.maximum(power[:, 0], np.finfo(power.dtype).tiny)
+        least = np.where((harmonics == 1) & (place * self.lengths >= _MANY_CYCLES), _LEAST_ALONE, _LEAST_AGREEMENT)
+        return _Peaks(place, error, is_told & (sums.agreement(place, self.lengths) >= least), overtones)
+
+    def of_all_bursts(self, claim: Reals, is_unsure: Bools) -> Reals:
+        """Return claims, or the frequencies of all bursts where the claims are distances of some of them only (k)."""
+        rows = np.flatnonzero(is_unsure & (claim * self.lengths <= _MOST_OF_SOME))
+        found = claim.copy()
+        if len(rows):
+            own = self.chosen(rows)
+            higher, is_higher = own._far_sharper(claim[rows])
+            found[rows[is_higher]] = higher[is_higher]
+        return found
+
+    def _far_sharper(self, claim: Reals) -> tuple[Reals, Bools]:
+        """Return the frequency above each claim with the sharpest profile, and whether that is the period (k)."""
+        low, high = (1.0 - _OF_CLAIM) * claim, _MOST_TIMES * claim
+        grid = _grid(low, high, np.ceil(_FINER * _HARMONICS * self.lengths * (high - low)).astype(np.int64) + 3)
+        sums = _line_sums(self.power, self.values.shape[1] * _FINER, grid, _HARMONICS)
+        at = sums.argmax(axis=1)[:, None]
+        frequency, top = (np.take_along_axis(each, at, axis=1)[:, 0] for each in (grid, sums))
+        is_of_claim = np.abs(grid / claim[:, None] - 1.0) < _OF_CLAIM
+        of_claim = np.where(is_of_claim, sums, 0.0).max(axis=1)
+        is_far = (top > _OVER_LEVEL * np.median(sums, axis=1)) & (top > _OVER_CLAIM * of_claim)
+        is_far &= frequency > _HIGHER * claim
+        return frequency, is_far & (
+            _Sums.of(self.values, frequency, 1).agreement(frequency, self.lengths) >= _LEAST_ALONE
+        )
+
+
+def _either(is_first: Bools, first: _Peaks, second: _Peaks) -> _Peaks:
+    """Return the one's or the other's of each signal."""
+    return _Peaks(*(np.where(is_first, getattr(first, name), getattr(second, name)) for name in _Peaks.__slots__))
 
 
 def _clipped(signals: Signals, pieces: Pieces, size: int) -> Floats:
@@ -85,23 +174,31 @@ def _clipped(signals: Signals, pieces: Pieces, size: int) -> Floats:
     return np.asarray(values)
 
 
-def _about(values: Floats, lengths: Ints, frequency: Reals) -> Reals:
-    """Return the frequency with about the highest sum of powers (k)."""
-    size = values.shape[1] * _FINER
-    power = np.abs(fft.rfft(values, n=size, axis=1)) ** 2
+def _about(power: Floats, size: int, lengths: Ints, frequency: Reals, harmonics: int) -> Reals:
+    """Return the frequency nearby with about the highest sum of powers (k); power: of transforms of so many samples."""
     cycles = np.maximum(frequency * lengths, 1.0)
     reach = np.minimum(_REACH, 0.125 * _MOST_TRIED / (_HARMONICS * _FINER * cycles))
     # each has its own grid, whatever the others need
-    tried = np.ceil(4 * _HARMONICS * size * reach * frequency).astype(np.int64) + 3
-    place_in = np.minimum(np.arange(int(tried.max(initial=1))), tried[:, None] - 1)
-    grid = frequency[:, None] * (1.0 + reach[:, None] * (2.0 * place_in / (tried[:, None] - 1) - 1.0))
-    sums = np.zeros(grid.shape)
-    rows = np.arange(len(values))[:, None]
-    for line in range(1, _HARMONICS + 1):
+    tried = np.ceil(4 * harmonics * size * reach * frequency).astype(np.int64) + 3
+    grid = _grid(frequency * (1.0 - reach), frequency * (1.0 + reach), tried)
+    at = _line_sums(power, size, grid, harmonics).argmax(axis=1)[:, None]
+    found: Reals = np.take_along_axis(grid, at, axis=1)[:, 0]
+    return found
+
+
+def _grid(low: Reals, high: Reals, count: Ints) -> Reals:
+    """Return so many frequencies from a low to a high one, the last one again where others have more (k, tried)."""
+    place = np.minimum(np.arange(int(count.max(initial=1))), count[:, None] - 1)
+    return low[:, None] + (high - low)[:, None] * place / (count[:, None] - 1)
+
+
+def _line_sums(power: Floats, size: int, grid: Reals, harmonics: int) -> Reals:
+    """Return sums of the powers at frequencies and their multiples (k, tried)."""
+    sums, rows = np.zeros(grid.shape), np.arange(len(grid))[:, None]
+    for line in range(1, harmonics + 1):
         place = np.round(grid * (line * size)).astype(np.int64)
         sums += np.where(place < power.shape[1], power[rows, np.minimum(place, power.shape[1] - 1)], 0.0)
-    found: Reals = np.asarray(grid, dtype=np.float64)[rows[:, 0], sums.argmax(axis=1)]
-    return found
+    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +214,7 @@ class _Sums:
     power: Reals
 
     @classmethod
-    def of(cls, values: Floats, frequency: Reals) -> _Sums:
+    def of(cls, values: Floats, frequency: Reals, harmonics: int) -> _Sums:
         """Return those of signals (k, samples)."""
         count, size = values.shape
         width = max(size // _BLOCKS, 1)
@@ -128,14 +225,14 @@ class _Sums:
         starts = np.arange(blocks) * width
         # a wave among the samples of a block is that of the first one, turned: so there are few waves
         first, within = _waves(starts * frequency[:, None]), _waves(np.arange(width) * frequency[:, None])
-        parts = np.empty((count, _HARMONICS, blocks), dtype=np.complex128)
+        parts = np.empty((count, harmonics, blocks), dtype=np.complex128)
         turned, inner = np.ones_like(first), np.ones_like(within)
-        for line in range(_HARMONICS):
+        for line in range(harmonics):
             turned, inner = turned * first, inner * within
             sums = np.matmul(own, np.stack([inner.real, inner.imag], axis=-1))
             parts[:, line] = (sums[..., 0] + 1j * sums[..., 1]) * turned
         # beyond half of the sampling frequency lines are those of others
-        parts *= (frequency[:, None] * np.arange(1, _HARMONICS + 1) < 0.5)[:, :, None]
+        parts *= (frequency[:, None] * np.arange(1, harmonics + 1) < 0.5)[:, :, None]
         middle = np.minimum(starts + 0.5 * (width - 1), size - 1.0)
         return cls(parts, middle, frequency, np.einsum("ij,ij->i", values, values).astype(np.float64))
 
@@ -152,15 +249,29 @@ class _Sums:
         shift = np.divide(0.5 * (before - after), curve, out=np.zeros(len(at)), where=is_peak)
         best = self.frequency + np.take_along_axis(moves, place[:, None], axis=1)[:, 0] + shift * width
         noise = np.maximum(self.power - 2.0 * top / np.maximum(lengths, 1), 0.0)
+        if self.parts.shape[1] == 1:
+            noise = np.maximum(noise, self._unevenness(best))
         error = np.sqrt(np.divide(noise, -curve, out=np.full(len(at), np.nan), where=is_peak)) * width
         return np.where(is_peak, best, np.nan), error / best**2
+
+    def _unevenness(self, frequency: Reals) -> Reals:
+        """Return the power of what the cycles have that is not their mean (k): bursts come sooner and later as one."""
+        step = _waves((frequency - self.frequency)[:, None] * self.middle)
+        cycle = np.floor(self.middle * np.maximum(frequency, 0.0)[:, None]).astype(np.int64)
+        count = cycle[:, -1] + 1
+        first = np.cumsum(count) - count
+        waves, cell = (self.parts[:, 0] * step).ravel(), (cycle + first[:, None]).ravel()
+        sums = np.bincount(cell, waves.real, count.sum()) + 1j * np.bincount(cell, waves.imag, count.sum())
+        whole = np.add.reduceat(sums, first)
+        found: Reals = np.add.reduceat(np.abs(sums) ** 2, first) - np.abs(whole) ** 2 / count
+        return found
 
     def _powers(self, moves: Reals) -> Reals:
         """Return the sums of powers at frequencies a little off (k, moves): even steps, as many down as up."""
         half = moves.shape[1] // 2
         step = _waves((moves[:, half + 1] - moves[:, half])[:, None] * self.middle)
         sums, base = np.zeros(moves.shape), np.ones_like(step)
-        for line in range(_HARMONICS):
+        for line in range(self.parts.shape[1]):
             base, turned, parts = base * step, np.ones_like(step), self.parts[:, line]
             sums[:, half] += np.abs(parts.sum(axis=1)) ** 2
             for place in range(1, half + 1):
@@ -169,13 +280,21 @@ class _Sums:
                     sums[:, half + move] += np.abs(np.einsum("ij,ij->i", wave, parts)) ** 2
         return sums
 
-    def keep_step(self, frequency: Reals, lengths: Ints) -> Bools:
-        """Return whether the first harmonic has about one phase in all parts of the signals (k)."""
+    def powers_at(self, frequency: Reals) -> Reals:
+        """Return the powers of the harmonics of frequencies nearby (k, harmonics)."""
+        step = _waves((frequency - self.frequency)[:, None] * self.middle)
+        lines = np.arange(1, self.parts.shape[1] + 1)[None, :, None]
+        found: Reals = np.abs((self.parts * step[:, None, :] ** lines).sum(axis=2)) ** 2
+        return found
+
+    def agreement(self, frequency: Reals, lengths: Ints) -> Reals:
+        """Return how well the phases of the first harmonic agree in all parts of the signals (k): 1, they are one."""
         waves = self.parts[:, 0] * np.exp(-2j * np.pi * (frequency - self.frequency)[:, None] * self.middle)
         parts = np.where(frequency * lengths >= _MANY_CYCLES, 2 * _PARTS, _PARTS)[:, None]
         part = np.minimum(self.middle * parts / np.maximum(lengths, 1)[:, None], parts - 1).astype(np.int64)
         sums = np.stack([(waves * (part == each)).sum(axis=1) for each in range(2 * _PARTS)])
-        found: Bools = np.abs(sums.sum(axis=0)) >= _LEAST_AGREEMENT * np.abs(sums).sum(axis=0)
+        whole = np.abs(sums).sum(axis=0)
+        found: Reals = np.divide(np.abs(sums.sum(axis=0)), whole, out=np.ones(len(whole)), where=whole > 0)
         return found
 
 
