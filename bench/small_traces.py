@@ -31,7 +31,7 @@ _LEAST_RATIO = 3.0
 def landing(scratch: Path, rounds: int) -> Iterator[Figure]:
     """Time the landing of a thousand traces of a kilobyte."""
     folder, into = scratch / "small", scratch / "small-warehouse"
-    _write(folder)
+    write(folder)
 
     def land(fewest: int, count: int) -> Callable[[], Cost]:
         given = folder if count == _COUNT else next(folder.iterdir())
@@ -55,7 +55,8 @@ def landing(scratch: Path, rounds: int) -> Iterator[Figure]:
     )
 
 
-def _write(folder: Path) -> None:
+def write(folder: Path) -> None:
+    """Write a thousand traces of a kilobyte, each of another content."""
     folder.mkdir(parents=True)
     for number in range(_COUNT):
         began = [10.0 * step for step in range(6 + number % 3)]

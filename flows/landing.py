@@ -13,6 +13,7 @@ from warehouse.sources.files.opening import unreadable
 from warehouse.sources.protocol import Reading, Source, owner
 from warehouse.store import landing
 from warehouse.store.landing import Landed
+from warehouse.store.ledger import Known
 from warehouse.store.lots import Lot
 from warehouse.store.store import Store
 
@@ -77,14 +78,19 @@ def land_paths(
 
     Small traces are landed many at a time: what became of them is told together.
     """
-    lot = Lot(store)
+    known = Known(store)
+    lot = Lot(store, known)
     for path in _expanded(paths):
         if not replace and isinstance(path, Path) and _taken(lot, path, settings, told, format_name):
             yield from _landed(lot) if lot.is_full else ()
             continue
         # what comes later is landed later, too
         yield from _landed(lot)
-        yield path if isinstance(path, Arrival) else _land(store, settings, path, told, format_name, is_anew=replace)
+        yield (
+            path
+            if isinstance(path, Arrival)
+            else _land(store, settings, path, told, format_name, known, is_anew=replace)
+        )
     yield from _landed(lot)
 
 
@@ -104,7 +110,14 @@ def _landed(lot: Lot) -> Iterator[Arrival]:
 
 
 def _land(
-    store: Store, settings: Settings, path: Path | str, told: Told, format_name: str | None, *, is_anew: bool
+    store: Store,
+    settings: Settings,
+    path: Path | str,
+    told: Told,
+    format_name: str | None,
+    known: Known,
+    *,
+    is_anew: bool,
 ) -> Arrival:
     name = str(path) if isinstance(path, Path) else _without_secret(path)
     try:
@@ -116,6 +129,7 @@ def _land(
                 columns=settings.polls.columns,
                 format_name=format_name,
                 replace=is_anew,
+                known=known,
             )
         else:
             landed = _land_database(store, settings, path, told)

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,13 @@ from flows.advice.inputs import (
 )
 from flows.settings import AdviceSettings, Settings
 from transforms.arrays import Reals
-from warehouse.contracts import Table
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
 from warehouse.contracts.polls import POLL_TICKS, POLLS, REPEATED_POLLS
 from warehouse.errors import NothingToDo
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
-from warehouse.store import landing, models
-from warehouse.store.landing import Landing, Part
+from warehouse.store import ledger, models
+from warehouse.store.ledger import Ledger
 from warehouse.store.store import Store
 
 #: polls that are older tell nothing of now; a file system without younger ones is left out
@@ -58,7 +57,7 @@ def site_state(
     release: whose polls say what a file system can do, where the settings do not. only: file systems that are asked
     for. Raises NothingToDo where no polls have landed.
     """
-    landings = landing.ledger(store)
+    landings = ledger.read(store)
     with _engine(settings) as connection:
         at = at or _newest_poll(store, connection, landings)
         ticks = _ticks(store, connection, landings, settings, at)
@@ -115,27 +114,17 @@ def _engine(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def _parts(landings: Sequence[Landing], table: Table, days: Sequence[date] | None = None) -> list[tuple[Landing, Part]]:
-    """Return the landed files of a table, of some days if they are given, in the order of landing."""
-    texts = None if days is None else {day.isoformat() for day in days}
-    return [
-        (lot, part)
-        for lot in landings
-        for part in lot.parts
-        if part.table == table.name and (texts is None or part.day in texts)
-    ]
-
-
 # ---- load
 
 
-def _newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: Sequence[Landing]) -> datetime:
-    days = [part.day for _, part in _parts(landings, POLLS) if part.day and part.row_count]
-    if not days:
+def _newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger) -> datetime:
+    days = landings.parts(POLLS, landings.in_force, pl.col("row_count") > 0)["day"]
+    if days.is_empty():
         raise NothingToDo(
             f"No polls have landed in {store.root}. Land some with `iosig land`, or say with --mix what there is."
         )
-    models.expose_parts(store, connection, POLLS, _parts(landings, POLLS, [date.fromisoformat(max(days))]))
+    newest_day = landings.parts(POLLS, landings.in_force, pl.col("day") == days.max())
+    models.expose_files(store, connection, POLLS, newest_day)
     newest: datetime = connection.sql("select max(polled_at) as polled_at from landed.polls").pl().item()
     return _utc(newest)
 
@@ -143,14 +132,14 @@ def _newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: 
 def _ticks(
     store: Store,
     connection: duckdb.DuckDBPyConnection,
-    landings: Sequence[Landing],
+    landings: Ledger,
     settings: Settings,
     at: datetime,
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the ticks of each file system that may say what its load is, as the night would sum its polls."""
     after = at - timedelta(seconds=_OLDEST_LOAD_S + settings.advice.load_window_s)
     days = [after.date() + timedelta(days=number) for number in range((at.date() - after.date()).days + 1)]
-    models.expose_parts(store, connection, POLLS, _parts(landings, POLLS, days))
+    models.expose_files(store, connection, POLLS, landings.parts(POLLS, landings.in_force, pl.col("day").is_in(days)))
     window = timedelta(seconds=settings.advice.load_window_s)
     polls = connection.sql(_LATE_POLLS, params={"after": after, "at": at, "window": window}).pl()
     models.expose_frame(connection, "landed", "polls", polls)
@@ -235,12 +224,12 @@ def _most_seen(store: Store, release: Release, settings: AdviceSettings) -> dict
 def _jobs(
     store: Store,
     connection: duckdb.DuckDBPyConnection,
-    landings: Sequence[Landing],
+    landings: Ledger,
     settings: Settings,
     at: datetime,
 ) -> list[dict[str, Any]]:
     """Return the application runs that ran at an instant, or ended within the time whose load may be asked for."""
-    models.expose_parts(store, connection, JOB_RECORDS, _parts(landings, JOB_RECORDS))
+    models.expose_files(store, connection, JOB_RECORDS, landings.parts(JOB_RECORDS, landings.in_force))
     records = connection.sql(
         _NEAR_RECORDS,
         params={

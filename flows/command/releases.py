@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     """
     from flows.command.printing import show, show_json
     from warehouse.releases import expiring
-    from warehouse.releases.releases import expired, history
+    from warehouse.releases.releases import expired, history, told
 
     if context.invoked_subcommand:
         return 0
@@ -38,7 +37,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     found, pins, gone = history(store), expiring.pins(store), expired(store)
     if as_json:
         kept = ({"expired_at": gone.get(name), "is_pinned": name in pins} for name in (r.release_id for r in found))
-        show_json([asdict(release) | of_it for release, of_it in zip(found, kept, strict=True)])
+        show_json([release | of_it for release, of_it in zip(told(store, found), kept, strict=True)])
         return 0
     rows = [
         (
@@ -47,7 +46,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
             release.kind,
             release.parent_release_id,
             len(release.dates),
-            len(release.inputs),
+            release.input_count,
             release.verdict,
             _kept(release.release_id, pins, gone),
         )

@@ -30,8 +30,9 @@ from warehouse.sources.extrapolations.record import (
 )
 from warehouse.sources.files.opening import content_hash
 from warehouse.sources.protocol import input_name, named, owner
-from warehouse.store import landing
-from warehouse.store.landing import Landed, Landing
+from warehouse.store import landing, ledger
+from warehouse.store.landing import Landed
+from warehouse.store.manifests import Landing
 from warehouse.store.store import Store
 
 #: of a record's models, and of its refused fields: both together leave room for the traces
@@ -144,9 +145,9 @@ def land_if_there(store: Store, record: Record, source_file: str) -> Landed | No
 
 def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] | None:
     """Return the last landing that tells of a record's traces and rank count, and what it says, but for the file."""
-    table = EXTRAPOLATION_RECORDS.name
-    lots = {lot.landing_id: lot for lot in landing.ledger(store)}
-    paths = [store.root / part.path for lot in lots.values() for part in lot.parts if part.table == table]
+    known = ledger.read(store)
+    files = known.parts(EXTRAPOLATION_RECORDS, known.in_force)
+    paths = [store.root / path for path in files["path"]]
     if not paths:
         return None
     rows = pl.scan_parquet(paths, include_file_paths="path", glob=False)
@@ -154,5 +155,5 @@ def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] |
     if told.is_empty():
         return None
     # Files are read in the order of their landing, and each lies in its landing's folder.
-    found = lots[Path(told["path"][-1]).parent.name]
+    (found,) = known.objects(known.of([Path(told["path"][-1]).parent.name]))
     return found, told.drop("source_file", "path").row(-1, named=True)

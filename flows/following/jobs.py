@@ -21,8 +21,8 @@ from warehouse.contracts.jobs import JOB_RECORDS, JOBS
 from warehouse.contracts.polls import POLLS
 from warehouse.errors import UsageError
 from warehouse.sources.jobs.records import FINAL_STATES
-from warehouse.store import landing, models
-from warehouse.store.landing import Landing, Part
+from warehouse.store import models
+from warehouse.store.manifests import Landing, Part, in_folder
 from warehouse.store.store import Store
 
 #: a folder that was changed so lately may change again without its time showing it
@@ -74,7 +74,7 @@ class Landings:
         # Two changes within one tick of the file system's clock show as one.
         is_settled = time.time_ns() - changed_ns > _SETTLED_S * 1e9
         names = {path.name for path in self._store.landed.iterdir()} - self._names
-        lots = {name: lots for name in names if (lots := landing.in_folder(self._store, name))}
+        lots = {name: lots for name in names if (lots := in_folder(self._store, name))}
         found = [lot for each in lots.values() for lot in each]
         self._names |= lots.keys()
         self._changed_ns = changed_ns if is_settled else None

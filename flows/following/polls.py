@@ -21,7 +21,7 @@ from flows.following.merged_polls import SCHEMA, FeedParams, MergedPolls
 from flows.following.rows import Identity
 from flows.settings import Settings
 from warehouse.following.flushes import Flush
-from warehouse.store.landing import Landing
+from warehouse.store.manifests import Landing
 from warehouse.store.store import Store
 
 #: flushes that are handed over at a time: bounds the memory

@@ -20,8 +20,7 @@ from warehouse.contracts.events import REQUEST_EVENTS
 from warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
 from warehouse.contracts.traces import TRACE_FILES, TRACE_JOBS, TRACE_RECORDS, TRACE_REQUESTS
 from warehouse.errors import IosigError
-from warehouse.store import landing
-from warehouse.store.landing import Landing, Part
+from warehouse.store.manifests import Landing, Part, scans
 from warehouse.store.store import Store, join_parquet, write_parquet
 
 if TYPE_CHECKING:
@@ -102,9 +101,7 @@ def _together(root: Path, runs: Sequence[_Run], settings: NetworkSettings) -> di
     """Return the rows of a few runs."""
     store = Store(root)
     rows = [
-        network_rows_of(
-            job, {table.name: landing.scans(store, table, of_run) for table, of_run in parts.items()}, settings
-        )
+        network_rows_of(job, {table.name: scans(store, table, of_run) for table, of_run in parts.items()}, settings)
         for job, parts in runs
     ]
     return {table: pl.concat(found) for table in TABLES if (found := [each[table] for each in rows if table in each])}

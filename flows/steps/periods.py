@@ -26,8 +26,7 @@ from warehouse.contracts.periods import NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
-from warehouse.store import landing
-from warehouse.store.landing import Landing, Part
+from warehouse.store.manifests import Landing, Part, scans
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def _of_traces(given: Given, params: PeriodParams) -> Iterator[Rows]:
         )
         wanted = set(trace_ids)
         moved = [(landed, part) for landed, part in parts if landed.trace_id in wanted]
-        requests = landing.scans(Store(given.root), TRACE_REQUESTS, moved)
+        requests = scans(Store(given.root), TRACE_REQUESTS, moved)
         rows = rows_of(found, params, step_function(subjects.traced_requests(found.keys, own, requests)))
         yield replace(rows, nodes=node_rows(found, rows.periods, own, requests, params))
 

@@ -19,9 +19,9 @@ import polars as pl
 
 from flows.settings import Settings
 from warehouse.contracts import Table, frames
-from warehouse.store import landing, models
+from warehouse.store import models
 from warehouse.store.buckets import split_parquet
-from warehouse.store.landing import Landing, Part
+from warehouse.store.manifests import Landing, Part, scans
 from warehouse.store.store import Store, join_parquet, write_json, write_parquet
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Given:
 
     def landed(self, table: Table) -> list[pl.LazyFrame]:
         """Return the landed rows of a table, a frame for each file, in the order of landing."""
-        return landing.scans(Store(self.root), table, self.parts(table))
+        return scans(Store(self.root), table, self.parts(table))
 
     # ---- what is written
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from importlib.metadata import version
+
+import duckdb
+import polars as pl
 
 from flows.settings import Settings
 from warehouse.contracts import Table
@@ -21,8 +23,8 @@ from warehouse.contracts.traces import TRACES
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.releases import releases
 from warehouse.releases.releases import Release
-from warehouse.store import landing, models
-from warehouse.store.landing import Landing
+from warehouse.store import ledger, models
+from warehouse.store.ledger import Ledger
 from warehouse.store.store import Store
 
 #: days of polls, on which runs and series ended, and of predictions
@@ -39,7 +41,7 @@ class Plan:
     """
 
     base: Release | None
-    landings: tuple[Landing, ...]
+    landed: Ledger = field(compare=False)
     inputs: tuple[str, ...]
     removed_inputs: tuple[str, ...]
     poll_days: tuple[date, ...]
@@ -89,32 +91,31 @@ def make_plan(store: Store, settings: Settings, since: date | None = None, until
 
     Raises NothingToDo if nothing is, UsageError if nothing was ever landed.
     """
-    ledger = landing.ledger(store)
-    if not ledger:
+    landed = ledger.read(store)
+    if landed.in_force.is_empty():
         raise UsageError(f"Nothing is landed in {store.root} yet. Start with `iosig land PATH…`.")
     base = releases.current(store)
     parameters = settings.parameters()
     known = releases.landings_in(store, base)
     is_whole = base is None or base.parameters != parameters or since is not None or until is not None
-    in_force = {landed.landing_id for landed in ledger}
-    fresh = [landed for landed in ledger if landed.landing_id not in known]
-    gone = list(landing.found(store, sorted(known - in_force)).values())
-    touched = list(ledger) if is_whole else [*fresh, *gone]
-    if not touched:
+    fresh = landed.in_force.filter(~pl.col("landing_id").is_in(known.implode()))
+    gone = landed.of(known.filter(~known.is_in(landed.in_force["landing_id"].implode())))
+    news = _News(store, settings, landed, pl.concat([landed.in_force, gone]))
+    touched = landed.in_force if is_whole else pl.concat([fresh, gone])
+    if touched.is_empty():
         raise NothingToDo(f"Nothing new since release {base.release_id if base else ''}.")
-    everything = [*ledger, *gone]
-    poll_days, job_days, prediction_days = _stale(store, settings, everything, touched)
+    poll_days, job_days, prediction_days = news.stale(touched)
     if since or until:
         # What concerns days outside of the range stays new for the next run.
         fresh, gone = (
-            [lot for lot in lots if _is_within(_stale(store, settings, everything, [lot]), since, until)]
+            lots[[place for place in range(lots.height) if _is_within(news.stale(lots[place]), since, until)]]
             for lots in (fresh, gone)
         )
     return Plan(
         base=base,
-        landings=tuple(ledger),
-        inputs=tuple(landed.landing_id for landed in fresh),
-        removed_inputs=tuple(landed.landing_id for landed in gone),
+        landed=landed,
+        inputs=tuple(fresh["landing_id"]),
+        removed_inputs=tuple(gone["landing_id"]),
         poll_days=tuple(day for day in poll_days if _within(day, since, until)),
         job_days=tuple(day for day in job_days if _within(day, since, until)),
         parameters=parameters,
@@ -130,35 +131,66 @@ def _is_within(stale: _Stale, since: date | None, until: date | None) -> bool:
     return all(_within(day, since, until) for days in stale for day in days)
 
 
-def _stale(store: Store, settings: Settings, landings: list[Landing], touched: list[Landing]) -> _Stale:
-    """Return the days that the touched landings concern: of polls, on which runs and series ended, of predictions."""
-    poll_days = _days_of(POLLS, touched)
-    with models.engine(store.builds / "spill", settings.engine.memory_limit) as connection:
-        for table in (JOB_RECORDS, SERIES, TRACES):
-            parts = [(lot, part) for lot in landings for part in lot.parts]
-            models.expose_parts(store, connection, table, parts)
-        parameters = {
-            "landings": [lot.landing_id for lot in touched],
-            "poll_days": poll_days,
-            "clock_tolerance_s": settings.traces.clock_tolerance_s,
-            "longest_interval_s": max((part.longest_interval_s for lot in touched for part in lot.parts), default=0.0),
-        }
-        stale = models.select(connection, STALE_DAYS, parameters)["ended_on"]
-    job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
-    return poll_days, job_days, _prediction_days(landings, touched)
+@dataclass(frozen=True)
+class _News:
+    """What new landings may concern: all that are landed, those that were replaced since the release among them."""
+
+    store: Store
+    settings: Settings
+    landed: Ledger
+    landings: pl.DataFrame
+
+    def stale(self, touched: pl.DataFrame) -> _Stale:
+        """Return the days that landings concern: of polls, on which runs and series ended, of predictions."""
+        files = self.landed.files.join(touched, on="folder", how="semi")
+        poll_days = _days_of(POLLS, files)
+        new = touched["landing_id"]
+        with models.engine(self.store.builds / "spill", self.settings.engine.memory_limit) as connection:
+            for table in (JOB_RECORDS, SERIES):
+                models.expose_files(self.store, connection, table, self.landed.parts(table, self.landings))
+            traces = self._traces(touched, _earliest_start(connection, new))
+            models.expose_files(self.store, connection, TRACES, traces)
+            parameters = {
+                "landings": new.to_list(),
+                "poll_days": poll_days,
+                "clock_tolerance_s": self.settings.traces.clock_tolerance_s,
+                "longest_interval_s": files["longest_interval_s"].max() or 0.0,
+            }
+            stale = models.select(connection, STALE_DAYS, parameters)["ended_on"]
+        job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
+        return poll_days, job_days, self._prediction_days(touched, files)
+
+    def _traces(self, touched: pl.DataFrame, earliest: datetime | None) -> pl.DataFrame:
+        """Return the files of traces that are new, or that may be those of jobs whose first one started then."""
+        is_meant = pl.col("folder").is_in(touched["folder"].unique().implode())
+        if earliest is not None:
+            since = earliest - timedelta(seconds=self.settings.traces.clock_tolerance_s)
+            is_meant |= pl.col("is_untimed") | (pl.col("last_on") >= since.date())
+        return self.landed.parts(TRACES, self.landings, is_meant)
+
+    def _prediction_days(self, touched: pl.DataFrame, files: pl.DataFrame) -> list[date]:
+        """Return the days of predictions that are new; all of them where records were landed anew.
+
+        Then another day's record of the same evaluation may have become the first one that was landed.
+        """
+        table = PREDICTION_RECORDS
+        anew = touched.filter(pl.col("generation") > 0)
+        is_anew = bool(_days_of(table, files.join(anew, on="folder", how="semi")))
+        return _days_of(table, self.landed.files.join(self.landings, on="folder", how="semi") if is_anew else files)
 
 
-def _days_of(table: Table, landings: Iterable[Landing]) -> list[date]:
-    """Return the days of a table's parts."""
-    parts = (part for landed in landings for part in landed.parts)
-    return sorted({date.fromisoformat(part.day) for part in parts if part.day and part.table == table.name})
+def _earliest_start(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Series) -> datetime | None:
+    """Return when the first job of some landings started; None where they tell of none."""
+    first: datetime | None = connection.sql(
+        """
+        select min(started_at at time zone 'UTC') from landed.job_records
+        where landing_id in (select unnest($landings::varchar[]))
+        """,
+        params={"landings": landing_ids.to_list()},
+    ).fetchall()[0][0]
+    return first
 
 
-def _prediction_days(landings: list[Landing], touched: list[Landing]) -> list[date]:
-    """Return the days of predictions that are new; all of them where records were landed anew.
-
-    Then another day's record of the same evaluation may have become the first one that was landed.
-    """
-    table = PREDICTION_RECORDS
-    is_anew = any(lot.generation and _days_of(table, [lot]) for lot in touched)
-    return _days_of(table, landings if is_anew else touched)
+def _days_of(table: Table, files: pl.DataFrame) -> list[date]:
+    """Return the days of a table's files."""
+    return files.filter(pl.col("table") == table.name)["day"].drop_nulls().unique().sort().to_list()

@@ -13,10 +13,10 @@ from flows.steps.pieces import Day, File, Given, Piece
 from flows.steps.plan import Plan
 from warehouse.contracts import Table
 from warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
-from warehouse.contracts.traces import TRACE_JOBS
+from warehouse.contracts.traces import TRACE_JOBS, TRACES
 from warehouse.releases import locations, releases
 from warehouse.store.buckets import BUCKET_COUNT
-from warehouse.store.landing import Landing
+from warehouse.store.manifests import ID_DIGITS, Landing
 from warehouse.store.store import Store
 
 
@@ -67,15 +67,29 @@ class Run:
     def landed(self, wanted: Sequence[Table], day: Day = None, trace_ids: set[str] | None = None) -> Iterator[Landing]:
         """Yield the landings that have parts of tables, with these parts: of one day, of some traced runs."""
         names = {table.name for table in wanted}
-        for landing in self.plan.landings:
-            if trace_ids is None or landing.trace_id in trace_ids:
-                parts = tuple(
-                    part
-                    for part in landing.parts
-                    if part.table in names and (day is None or part.day == day.isoformat())
-                )
-                if parts:
-                    yield replace(landing, parts=parts)
+        known = self.plan.landed
+        landings = known.having(wanted, True if day is None else pl.col("day") == day)
+        if trace_ids is not None:
+            own = pl.Series(sorted(trace_ids), dtype=pl.String)
+            landings = landings.filter(pl.col("landing_id").str.slice(0, ID_DIGITS).is_in(own.implode()))
+        for landing in known.objects(landings):
+            parts = tuple(
+                part for part in landing.parts if part.table in names and (day is None or part.day == day.isoformat())
+            )
+            if parts:
+                yield replace(landing, parts=parts)
+
+    def landed_traces(self) -> Iterator[Landing]:
+        """Yield the landings of traced runs that may have ended on the plan's days."""
+        days = [day for day in self.plan.job_days if day is not None]
+        may_be = pl.col("is_undated") & (None in self.plan.job_days)
+        if days:
+            # a file that holds none of these days may lie between two of them: its rows are asked for theirs
+            may_be |= (pl.col("last_on") >= min(days)) & (pl.col("first_on") <= max(days))
+        for landing in self.plan.landed.objects(self.plan.landed.having([TRACES], may_be)):
+            parts = tuple(part for part in landing.parts if part.table == TRACES.name)
+            if parts:
+                yield replace(landing, parts=parts)
 
 
 #: what a piece reads of a run: its day, or None for a piece of all days
@@ -140,6 +154,11 @@ class Work:
 def landed(*wanted: Table) -> Reads:
     """Read all that was landed of tables."""
     return lambda run, day: run.landed(wanted)
+
+
+def landed_traces(run: Run, _: Day) -> Iterator[Landing]:
+    """Read what was landed of the traced runs of the plan's days."""
+    return run.landed_traces()
 
 
 def landed_on_day(*wanted: Table) -> Reads:

@@ -10,7 +10,8 @@ from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLAT
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
 from warehouse.contracts.polls import FAULTY_POLLS, POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
 from warehouse.contracts.series import SERIES, SERIES_INTERVALS
-from warehouse.store import landing, models
+from warehouse.store import models
+from warehouse.store.manifests import may_repeat
 from warehouse.store.store import write_parquet
 
 
@@ -31,7 +32,7 @@ def stage_polls(given: Given) -> int:
     """Stage one day of polls: doubles resolved, controllers summed. Returns the ticks."""
     with given.engine() as connection:
         given.expose_landed(connection, POLLS)
-        if landing.may_repeat([part for _, part in given.parts(POLLS)]):
+        if may_repeat([part for _, part in given.parts(POLLS)]):
             given.build(connection, REPEATED_POLLS)
         else:
             path = given.path(REPEATED_POLLS)

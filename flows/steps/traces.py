@@ -9,7 +9,7 @@ import polars as pl
 
 from flows.arrays import floats, list_column
 from flows.steps.pieces import Given
-from flows.steps.run import Work, built, landed, landed_of_traces, live
+from flows.steps.run import Work, built, landed_of_traces, landed_traces, live
 from transforms.arrays import Ints, Ragged, Reals
 from transforms.throughput import even_values, signals
 from transforms.throughput.requests import Requests
@@ -274,7 +274,7 @@ def _finished(made: pl.DataFrame) -> pl.DataFrame:
 STAGE = Work(
     "stage traces",
     stage_traces,
-    reads=(landed(TRACES), live(JOBS)),
+    reads=(landed_traces, live(JOBS)),
     writes=(TRACE_JOBS,),
     days=lambda plan: plan.job_days,
 )

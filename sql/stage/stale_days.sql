@@ -1,6 +1,10 @@
 -- stage.stale_days: one row per UTC day whose runs or series must be computed anew, NULL for those without an end
 with
 
+touched_landings as (
+    select unnest($landings::varchar[]) as landing_id
+),
+
 job_records as (
     select
         coalesce(cluster, 'default') as cluster,
@@ -8,7 +12,7 @@ job_records as (
         started_at,
         ended_at,
         job_records.user as user_name,
-        list_contains($landings, landing_id) as is_new
+        landing_id in (select landing_id from touched_landings) as is_new
     from landed.job_records
 ),
 
@@ -19,7 +23,7 @@ traces as (
         coalesce(traces.user, uid::varchar) as user_name,
         started_at,
         ended_at,
-        list_contains($landings, landing_id) as is_new
+        landing_id in (select landing_id from touched_landings) as is_new
     from landed.traces
 ),
 
@@ -27,7 +31,7 @@ series as (
     select
         subject_id,
         landing_id,
-        list_contains($landings, landing_id) as is_new,
+        landing_id in (select landing_id from touched_landings) as is_new,
         time_s
     from landed.series
 ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -70,7 +70,7 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]
             locations = [location for location in adopted.get(name, ()) if location]
             snapshots[name] = replace(catalogue, table, locations, days=days, tag=draft.release_id)
         release = _release(draft, parent, snapshots)
-        _append(catalogue, store, release)
+        _append(catalogue, store, release, draft.inputs, draft.removed_inputs)
     complete(store)
     store.files.remove(_INTENT)
     return release
@@ -85,8 +85,8 @@ def _release(draft: Draft, parent: Release | None, snapshots: dict[str, int]) ->
         parent_release_id=parent.release_id if parent else None,
         code_version=draft.code_version,
         dates=tuple(day.isoformat() if day else None for day in draft.dates),
-        inputs=draft.inputs,
-        removed_inputs=draft.removed_inputs,
+        input_count=len(draft.inputs),
+        removed_input_count=len(draft.removed_inputs),
         parameters=draft.parameters,
         snapshots=snapshots,
         verdict=draft.verdict,
@@ -141,8 +141,8 @@ def rollback(store: Store, release_id: str) -> Release:
         kind="rollback",
         parent_release_id=target.release_id,
         dates=(),
-        inputs=(),
-        removed_inputs=(),
+        input_count=0,
+        removed_input_count=0,
     )
     relocate(store)
     with changed_at_once(store) as catalogue:
@@ -161,15 +161,22 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _append(catalogue: SqlCatalog, store: Store, release: Release) -> None:
+def _append(
+    catalogue: SqlCatalog,
+    store: Store,
+    release: Release,
+    inputs: Sequence[str] = (),
+    removed_inputs: Sequence[str] = (),
+) -> None:
     import polars as pl
 
     from warehouse.contracts import frames
     from warehouse.releases.catalogue import data_place, replace
 
-    row = asdict(release) | {
+    told = asdict(release) | {"inputs": inputs, "removed_inputs": removed_inputs}
+    row = {name: told[name] for name in RELEASES.column_names} | {
         "created_at": datetime.fromisoformat(release.created_at),
-        **{name: json.dumps(getattr(release, name), sort_keys=True) for name in AS_JSON},
+        **{name: json.dumps(told[name], sort_keys=True) for name in AS_JSON},
     }
     place = data_place(RELEASES, None, release.release_id)
     write_parquet(pl.DataFrame([row], schema=frames.schema(RELEASES)), RELEASES, store.root / place)

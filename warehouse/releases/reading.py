@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,9 @@ from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
+    import polars as pl
+
+    from warehouse.store.ledger import Ledger
 
 
 #: inputs that are too large to be copied into releases; a query that names one reads the release's landings
@@ -76,7 +78,8 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
             _view(connection, table, files.get(table.name, []))
         for table, each in inputs.items():
             _view_inputs(connection, table, each)
-        list_releases(connection, store)
+        if query is None or _may_mean(query, contract("releases")):
+            list_releases(connection, store)
         _confine(connection, [*(path for paths in files.values() for path in paths), *landed])
         yield connection
 
@@ -95,25 +98,31 @@ def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
     wanted = [table for table in INPUTS if table.name in query.lower()]
     if not wanted:
         return {}
-    from warehouse.store import landing
+    from warehouse.store import ledger
 
-    known = landing.found(store, sorted(releases.landings_in(store, release)))
-    lots = {landed.lot for landed in known.values() if landed.lot}
-    others = [one.landing_id for lot in sorted(lots) for one in landing.in_folder(store, lot)]
-    others = [landing_id for landing_id in others if landing_id not in known or not known[landing_id].lot]
+    landed = ledger.read(store)
+    known = landed.of(releases.landings_in(store, release)).sort("landing_id")
     found = {}
     for table in wanted:
-        parts = [part for landed in known.values() for part in landed.parts if part.table == table.name]
+        files = landed.parts(table, known)
         own, shared = (
-            [store.root / path for path in dict.fromkeys(part.path for part in parts if part.is_shared is is_shared)]
+            [store.root / path for path in files.filter(is_shared=is_shared)["path"].unique(maintain_order=True)]
             for is_shared in (False, True)
         )
-        found[table] = _Inputs(own, shared, others)
+        found[table] = _Inputs(own, shared, _others(landed, files))
     return found
 
 
+def _others(landed: Ledger, files: pl.DataFrame) -> list[str]:
+    """Return the landings whose rows lie in shared files beside those that are meant."""
+    shared = files.filter(is_shared=True)
+    folders = landed.files.join(shared, on="path", how="semi")
+    beside = landed.landings.join(folders, on="folder", how="semi").join(shared, on="landing_id", how="anti")
+    return beside["landing_id"].unique().sort().to_list()
+
+
 def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _Inputs) -> None:
-    from warehouse.store.landing import landing_column
+    from warehouse.store.manifests import landing_column
 
     relation = rows_of(connection, table, inputs.own)
     if inputs.shared:
@@ -175,10 +184,9 @@ def list_releases(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
     table = contract("releases")
     rows_of(connection, table, []).create(table.name)
     comment(connection, "table", table)
-    for release in releases.history(store):
-        values = [getattr(release, name) for name in table.column_names]
-        row = [json.dumps(value, sort_keys=True) if isinstance(value, tuple | dict) else value for value in values]
-        connection.execute(f"insert into releases values ({', '.join('?' * len(row))})", row)
+    connection.register("every_release", releases.rows(store).to_arrow())
+    connection.execute("insert into releases from every_release")
+    connection.unregister("every_release")
 
 
 def _confine(connection: duckdb.DuckDBPyConnection, files: list[Path]) -> None:

@@ -9,11 +9,11 @@ describe, and made anew where they are missing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import TABLES, Table
 from warehouse.contracts.releases import RELEASES
@@ -21,6 +21,9 @@ from warehouse.errors import UsageError
 from warehouse.releases.locations import INDEX, LISTS, NAMESPACE, metadata_locations
 from warehouse.store.form import require_form
 from warehouse.store.store import Store, cached, document, put_document
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: when releases expired, whose rows stay; and the mark of those who read files of releases
 EXPIRED, READING = "expired.json", "reading.lock"
@@ -30,7 +33,10 @@ AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release: what went into it, which snapshot of which table it holds, what the checks said."""
+    """One release: how much went into it, which snapshot of which table it holds, what the checks said.
+
+    What went into it are millions of landings in time: `inputs` reads their names.
+    """
 
     release_id: str
     sequence: int
@@ -39,8 +45,8 @@ class Release:
     parent_release_id: str | None
     code_version: str
     dates: tuple[str | None, ...]
-    inputs: tuple[str, ...]
-    removed_inputs: tuple[str, ...]
+    input_count: int
+    removed_input_count: int
     parameters: str
     snapshots: dict[str, int]
     verdict: str
@@ -51,20 +57,32 @@ def published() -> list[Table]:
     return [table for table in TABLES if table.is_published and table != RELEASES]
 
 
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Every release, and the files that hold their rows, below the warehouse's root."""
+
+    releases: list[Release]
+    files: list[str]
+
+
 def history(store: Store) -> list[Release]:
     """Return every release, the first one first; an empty list where there is none."""
+    return _index(store).releases
+
+
+def _index(store: Store) -> _Index:
     require_form(store)
     location = metadata_locations(store).get(RELEASES.name)
     if location is None:
-        return []
+        return _Index([], [])
     index = f"{INDEX}/{PurePosixPath(location).stem}.json"
-    known = cached(store, index, lambda documents: [_from_document(document) for document in documents])
+    known = cached(store, index, _from_document)
     if known is None:
         known = _read_rows(store)
         # each holds the whole history: those of earlier releases are of no use
         with suppress(OSError):
             store.files.remove(f"{INDEX}/*")
-        _leave(store, index, [asdict(release) for release in known])
+        _leave(store, index, _document(known))
     return known
 
 
@@ -74,25 +92,80 @@ def _leave(store: Store, name: str, document: Any) -> None:
         put_document(store, name, document)
 
 
-def _from_document(document: dict[str, Any]) -> Release:
-    listed = ("dates", "inputs", "removed_inputs")
-    fields_of: dict[str, Any] = {name: tuple(value) if name in listed else value for name, value in document.items()}
-    return Release(**fields_of)
+def _document(index: _Index) -> dict[str, Any]:
+    """Return an index as JSON; the settings, which are long and hardly ever change, come once."""
+    parameters = list(dict.fromkeys(release.parameters for release in index.releases))
+    rows = [asdict(release) | {"parameters": parameters.index(release.parameters)} for release in index.releases]
+    return {"files": index.files, "parameters": parameters, "releases": rows}
 
 
-def _read_rows(store: Store) -> list[Release]:
-    from warehouse.releases.catalogue import open_catalogue
+def _from_document(document: dict[str, Any]) -> _Index:
+    parameters: dict[int, str] = dict(enumerate(document["parameters"]))
+    rows = (
+        row | {"dates": tuple(row["dates"]), "parameters": parameters[row["parameters"]]}
+        for row in document["releases"]
+    )
+    return _Index([Release(**row) for row in rows], [str(name) for name in document["files"]])
 
-    rows = open_catalogue(store).load_table((NAMESPACE, RELEASES.name)).scan().to_arrow().to_pylist()
-    documents = [
-        {
-            field.name: json.loads(row[field.name]) if field.name in AS_JSON else row[field.name]
-            for field in fields(Release)
+
+def _read_rows(store: Store) -> _Index:
+    from warehouse.releases.catalogue import open_catalogue, snapshot_files
+
+    catalogue = open_catalogue(store)
+    head = catalogue.load_table((NAMESPACE, RELEASES.name)).current_snapshot()
+    files = [] if head is None else snapshot_files(catalogue, RELEASES.name, head.snapshot_id)
+    catalogue.close()
+    found = [_of_row(row) for row in _rows(store, files).collect().iter_rows(named=True)]
+    return _Index(sorted(found, key=lambda release: release.sequence), files)
+
+
+def _of_row(row: dict[str, Any]) -> Release:
+    told = {name: json.loads(row[name]) for name in AS_JSON}
+    known = {field.name: row[field.name] for field in fields(Release) if field.name in row}
+    return Release(
+        **known
+        | {
+            "created_at": row["created_at"].isoformat(),
+            "dates": tuple(told["dates"]),
+            "snapshots": told["snapshots"],
+            "input_count": len(told["inputs"]),
+            "removed_input_count": len(told["removed_inputs"]),
         }
-        | {"created_at": row["created_at"].isoformat()}
-        for row in rows
-    ]
-    return sorted(map(_from_document, documents), key=lambda release: release.sequence)
+    )
+
+
+def _rows(store: Store, files: Sequence[str]) -> pl.LazyFrame:
+    import polars as pl
+
+    from warehouse.contracts import frames
+
+    schema = frames.schema(RELEASES)
+    return pl.scan_parquet([store.root / name for name in files], glob=False) if files else pl.LazyFrame(schema=schema)
+
+
+def rows(store: Store) -> pl.DataFrame:
+    """Return the rows of the table `releases`, the first one first."""
+    return _rows(store, _index(store).files).select(RELEASES.column_names).sort("sequence").collect()
+
+
+def inputs(store: Store, release_ids: Collection[str]) -> pl.DataFrame:
+    """Return which landings some releases brought, and which of those before they replaced.
+
+    Columns: release_id, landing_id, is_removed; in the order of the releases, and within one of the landings.
+    """
+    import polars as pl
+
+    chosen = _rows(store, _index(store).files).filter(pl.col("release_id").is_in(list(release_ids))).sort("sequence")
+    told = chosen.select("release_id", "removed_inputs", "inputs").collect()
+    names = (
+        told.select(
+            "release_id",
+            landing_id=pl.col(column).str.json_decode(pl.List(pl.String)),
+            is_removed=pl.lit(column == "removed_inputs"),
+        ).explode("landing_id", empty_as_null=False)
+        for column in ("removed_inputs", "inputs")
+    )
+    return pl.concat(names)
 
 
 @contextmanager
@@ -151,17 +224,37 @@ def _still_there(store: Store, release: Release) -> Release:
     return release
 
 
-def landings_in(store: Store, release: Release | None) -> set[str]:
+def told(store: Store, chosen: Sequence[Release]) -> list[dict[str, Any]]:
+    """Return releases as they are told to programs, with the landings that each brought and replaced."""
+    landings = inputs(store, [release.release_id for release in chosen])
+    named = landings.partition_by("release_id", "is_removed", as_dict=True)
+    lists = {key: frame["landing_id"].to_list() for key, frame in named.items()}
+    return [
+        {name: value for name, value in asdict(release).items() if not name.endswith("_count")}
+        | {
+            "inputs": lists.get((release.release_id, False), []),
+            "removed_inputs": lists.get((release.release_id, True), []),
+        }
+        for release in chosen
+    ]
+
+
+def landings_in(store: Store, release: Release | None) -> pl.Series:
     """Return the landings that went into a release, its parents' included."""
+    import polars as pl
+
     by_id = {known.release_id: known for known in history(store)}
-    lineage = []
+    lineage: list[str] = []
     while release is not None:
-        lineage.append(release)
+        lineage.append(release.release_id)
         release = by_id.get(release.parent_release_id or "")
-    included: set[str] = set()
-    for ancestor in reversed(lineage):
-        included = (included - set(ancestor.removed_inputs)) | set(ancestor.inputs)
-    return included
+    told = inputs(store, lineage)
+    if told["is_removed"].any():
+        # what was said last of a landing counts; in one release what is brought, after what is replaced
+        place = pl.col("release_id").replace_strict(lineage[::-1], list(range(len(lineage))), return_dtype=pl.Int64)
+        last = told.sort(place, ~pl.col("is_removed"), maintain_order=True).unique("landing_id", keep="last")
+        told = last.filter(~pl.col("is_removed"))
+    return told["landing_id"].unique()
 
 
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:

@@ -20,6 +20,7 @@ from warehouse.releases.locations import CACHES, NAMESPACE, location_of
 from warehouse.releases.publishing import complete
 from warehouse.releases.seals import problem_of
 from warehouse.releases.verifying import Damage, verify
+from warehouse.store import ledger
 from warehouse.store.store import Store
 
 
@@ -37,7 +38,8 @@ def repair(store: Store, damages: list[Damage] | None = None) -> list[Mended]:
     damages = verify(store) if damages is None else damages
     mended = [*_landings(store, damages), *_releases(store, damages), *_journal(store, damages)]
     store.files.remove(*CACHES)
-    anew = (*CACHES, links.LATEST)
+    ledger.forget(store)
+    anew = (*CACHES, links.LATEST, ledger.HEAD)
     mended += [Mended(damage.path, "made anew", "") for damage in damages if damage.path.startswith(anew)]
     if current := releases.current(store):
         seal = seals.seal_of(current)

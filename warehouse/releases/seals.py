@@ -20,8 +20,8 @@ from warehouse.errors import MachineFault
 from warehouse.releases import releases
 from warehouse.releases.locations import NAMESPACE, SEALS, metadata_locations, name_of
 from warehouse.releases.releases import Release
-from warehouse.store import landing
 from warehouse.store.files import Sealed
+from warehouse.store.manifests import manifest_in
 from warehouse.store.store import Store, cached, put_document
 
 #: which released files were found sound when they were read last
@@ -83,7 +83,10 @@ def _added(store: Store, release: Release) -> Iterator[str]:
     old = {path for paths in releases.files_of(store, before).values() for path in paths} if before else set()
     for paths in releases.files_of(store, release).values():
         yield from (path.relative_to(store.root).as_posix() for path in paths if path not in old)
-    yield from sorted({known.manifest for known in landing.found(store, release.inputs).values()})
+    from warehouse.store import ledger
+
+    brought = releases.inputs(store, [release.release_id]).filter(is_removed=False)["landing_id"]
+    yield from map(manifest_in, ledger.read(store).of(brought)["folder"].unique().sort())
     yield from _metadata(store, release, before)
 
 

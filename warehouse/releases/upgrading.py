@@ -20,8 +20,8 @@ from warehouse.releases.catalogue import changed_at_once, data_place, ensure, le
 from warehouse.releases.links import LATEST, link_latest
 from warehouse.releases.locations import CACHES, INDEX, LISTS, NAMESPACE, PLAIN, SEALS, location_of
 from warehouse.releases.relocating import relocate
-from warehouse.store import landing
 from warehouse.store.form import FORM, form_of, mark_form
+from warehouse.store.manifests import manifest_in
 from warehouse.store.store import Store, document, put_document, write_parquet
 
 #: told of each landing and release: how many are done, of how many
@@ -33,7 +33,7 @@ _NOTE = f"{_KEPT}/kept.json"
 _CHANGED = (
     "catalogue.sqlite",
     "form.json",
-    landing.manifest_in("*"),
+    manifest_in("*"),
     "tables/*/metadata/*",
     f"tables/{RELEASES.name}/data/*",
     *(f"{folder}/*" for folder in (INDEX, LISTS)),
@@ -62,7 +62,7 @@ def needs(store: Store) -> Needs | None:
     form = form_of(store)
     if form is None or (form >= FORM and not store.files.mark(_NOTE)):
         return None
-    written = [*store.files.matching("tables/*/metadata/*"), *store.files.matching(landing.manifest_in("*"))]
+    written = [*store.files.matching("tables/*/metadata/*"), *store.files.matching(manifest_in("*"))]
     read = store.files.matching("landed/*/*.parquet")
     return Needs(form, len(written), _size(store, written), len(read), _size(store, read))
 
@@ -132,7 +132,7 @@ def _finish(store: Store) -> None:
 
 def _count_landings(store: Store, told: Told) -> None:
     """Give the landings their places, in the order of form 1, the clock's, and note the SHA-256 of their files."""
-    manifests = {name: document(store, name) for name in store.files.matching(landing.manifest_in("*"))}
+    manifests = {name: document(store, name) for name in store.files.matching(manifest_in("*"))}
     ordered = sorted(manifests.items(), key=lambda found: (found[1]["landed_at"], found[1]["landing_id"]))
     for place, (name, known) in enumerate(ordered, 1):
         parts = [part | asdict(seals.sealed_now(store, part["path"])) for part in known["parts"]]

@@ -14,8 +14,9 @@ from warehouse.releases import links, releases, seals
 from warehouse.releases.locations import CACHES, metadata_locations, name_of
 from warehouse.releases.releases import Release
 from warehouse.releases.seals import problem_of
-from warehouse.store import landing
+from warehouse.store import ledger
 from warehouse.store.files import Sealed
+from warehouse.store.manifests import in_folder, manifest_in
 from warehouse.store.store import Store, cached
 
 #: told of each file: how many bytes were read, of how many
@@ -114,11 +115,11 @@ def _of_landings(store: Store, expected: dict[str, tuple[Sealed, str]]) -> Itera
     """Yield landings that cannot be read, and add the files of the others to what is expected."""
     folders = sorted(path for path in store.landed.glob("*") if path.is_dir() and not path.name.startswith("."))
     for folder in folders:
-        manifest = landing.manifest_in(folder.name)
+        manifest = manifest_in(folder.name)
         if manifest in expected:
             expected[manifest] = (expected[manifest][0], LAND_AGAIN)
         try:
-            landings = landing.in_folder(store, folder.name)
+            landings = in_folder(store, folder.name)
         except MachineFault:
             yield Damage(manifest, "is no manifest of a landing", LAND_AGAIN)
             continue
@@ -134,6 +135,13 @@ def _of_caches(store: Store, history: list[Release]) -> Iterator[Damage]:
     for name in (name for folder in CACHES for name in store.files.matching(f"{folder}/*.json")):
         if cached(store, name, list) is None:
             yield Damage(name, "is no JSON", MAKE_ANEW)
+    try:
+        is_true = ledger.is_true(store)
+    except MachineFault:
+        # it is told of the manifest
+        is_true = True
+    if not is_true:
+        yield Damage(ledger.HEAD, "does not say what the manifests do", MAKE_ANEW)
     if history and not links.is_whole(store, history[-1]):
         yield Damage(links.LATEST, "does not show the current release", MAKE_ANEW)
 

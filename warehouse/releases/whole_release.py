@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from warehouse.errors import UsageError
 from warehouse.placing import moved_into_place
 from warehouse.releases.links import NO_DAY, members
 from warehouse.releases.reading import comment, connected, list_releases, quoted, selection
-from warehouse.releases.releases import Release, being_read, files_of, published
+from warehouse.releases.releases import Release, being_read, files_of, published, told
 from warehouse.store.files import lay_out
 from warehouse.store.store import Store, write_json
 
@@ -45,12 +44,12 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
         counts = {table.name: 0 for table in published()}
         for place, path in placed.items():
             counts[place.split("/")[0]] += pq.read_metadata(path).num_rows
-        write_json(_described(release, counts), temporary / "release.json")
+        write_json(_described(store, release, counts), temporary / "release.json")
         (temporary / "README.txt").write_text(_words(release, counts), encoding="utf-8")
     return counts
 
 
-def _described(release: Release, counts: dict[str, int]) -> dict[str, Any]:
+def _described(store: Store, release: Release, counts: dict[str, int]) -> dict[str, Any]:
     tables = {
         table.name: {
             "grain": table.grain,
@@ -62,7 +61,7 @@ def _described(release: Release, counts: dict[str, int]) -> dict[str, Any]:
         }
         for table in published()
     }
-    return {"release": asdict(release), "tables": tables}
+    return {"release": told(store, [release])[0], "tables": tables}
 
 
 def _words(release: Release, counts: dict[str, int]) -> str:

@@ -4,8 +4,10 @@
 - `files` (`Files`, `Folder`, `Sealed`): Files by their names: all that a warehouse asks of what keeps them.
 - `form` (`require_form`, `mark_form`): The number of a warehouse's form.
 - `journal` (`Journal`, `State`, `Range`): The journal of what is followed: predictions, and the state to go on from.
-- `landing` (`Landing`, `Part`, `Landed`, `land_batches`): Landing: an input becomes landed tables once.
+- `landing` (`land`, `Landed`, `land_batches`): Landing: an input becomes landed tables once.
+- `ledger` (`read`, `Ledger`, `Known`): The ledger: every landing as a row.
 - `lots` (`Lot`, `Outcome`): Small traces that are landed together, in files of a useful size.
+- `manifests` (`Landing`, `Part`, `in_folder`): Manifests: what each landing is.
 - `models` (`expose`, `expose_parts`, `select`, `expose_frame`): Running the SQL models: one SELECT a file.
 - `store` (`Store`, `write_parquet`, `put_document`, `locked`): Where things lie, and how they are written.
 """

@@ -23,6 +23,8 @@ from warehouse.placing import copy, link_or_copy, make_folder, make_read_only, m
 #: what is damaged is kept here: it may hold what nothing else does
 ASIDE = "damaged"
 _PIECE_BYTES = 1 << 20
+#: the largest number that tables hold
+_MOST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,12 @@ class Files(Protocol):
 
     def matching(self, pattern: str) -> list[str]:
         """Return the files whose names match a pattern, sorted; a star does not pass a slash."""
+
+    def folders(self, name: str) -> dict[str, int]:
+        """Return the folders in a folder, and of each a number that changes where it is made anew.
+
+        It takes a listing, and no look at what is in them.
+        """
 
     def put(self, name: str, content: bytes) -> None:
         """Write a small file whole, in place of what was there."""
@@ -143,6 +151,14 @@ class Folder:
         found = (path.relative_to(self.root) for path in self.root.glob(pattern) if path.is_file())
         # what ends so is not in its place yet
         return sorted(path.as_posix() for path in found if not any(part.endswith(".tmp") for part in path.parts))
+
+    def folders(self, name: str) -> dict[str, int]:
+        """Return the folders in a folder, and the inode of each."""
+        try:
+            with os.scandir(self.root / name) as entries:
+                return {each.name: each.inode() & _MOST for each in entries if each.name[0] != "." and each.is_dir()}
+        except FileNotFoundError:
+            return {}
 
     def put(self, name: str, content: bytes) -> None:
         """Write a small file whole, in place of what was there."""

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from itertools import pairwise
 from os.path import isdir
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warehouse.contracts import Table
 from warehouse.contracts.polls import POLLS
 from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.quality import REJECTS
-from warehouse.errors import InputRefused, MachineFault
+from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch, Reading, Source, input_name, named, owner, recognize
 from warehouse.store.files import Busy, Exists, Sealed
 from warehouse.store.form import mark_form, require_form
-from warehouse.store.store import Store, document, write_json, write_parquet
+from warehouse.store.manifests import ID_DIGITS, MANIFEST, Landing, Part, id_of, in_folder
+from warehouse.store.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
     import polars as pl
 
-_ID_DIGITS = 16
-MANIFEST = "landing.json"
-#: how folders of inputs begin that were landed together
-LOT = "lot-"
-#: so few landings are sought in the text of a manifest before it is read
-_FEW = 100
+    from warehouse.store.ledger import Known
+
 #: the mark of landings at work, which many may share; the last place in their order
 _AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
 #: pieces that may wait to be written: bounds the memory
@@ -42,60 +38,20 @@ _POLL_ORDER = ("polled_at", "controller", "filesystem")
 _PollKey = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One Parquet file of a landing: its table, its path within the warehouse, its UTC day if it has one.
+def ledger(store: Store) -> list[Landing]:
+    """Return every landing that counts, the latest generation of each content, in the order of landing."""
+    from warehouse.store.ledger import read
 
-    A part of polls is sorted; `first` and `last` are its first and last (time, controller, file system),
-    and None where two of its polls are of one controller and instant. `longest_interval_s` is that of any of
-    its polls: so much of a poll may lie before its own day. A shared file holds rows of several landings, which are
-    told apart by `landing_column`; its bytes and its hash are those of the whole.
-    """
-
-    table: str
-    path: str
-    day: str | None
-    row_count: int
-    byte_count: int
-    sha256: str
-    first: tuple[str, str, str] | None = None
-    last: tuple[str, str, str] | None = None
-    longest_interval_s: float = 0.0
-    is_shared: bool = False
+    whole = read(store)
+    return list(whole.objects(whole.in_force))
 
 
-@dataclass(frozen=True, slots=True)
-class Landing:
-    """What is known of one landed input.
+def find(store: Store, landing_id: str) -> Landing | None:
+    """Return the landing of that id, be it replaced since or not; None where there is none."""
+    from warehouse.store.ledger import read
 
-    `generation` counts how often it was landed anew; `sequence` is its place in the order of landing, from 1, whatever
-    the clock said at `landed_at`. `lot` is the folder of inputs that were landed together; none has one of its own.
-    """
-
-    landing_id: str
-    sequence: int
-    generation: int
-    source_file: str
-    content_sha256: str
-    format: str
-    landed_at: str
-    refused_count: int
-    parts: tuple[Part, ...]
-    lot: str | None = None
-
-    @property
-    def manifest(self) -> str:
-        """The name of the file that says what the landing is."""
-        return manifest_in(self.lot or self.landing_id)
-
-    @property
-    def trace_id(self) -> str:
-        """The traced run that the input tells of, if it is a trace: it keeps its id when it is landed anew."""
-        return id_of(self.content_sha256)
-
-    def row_count(self) -> int:
-        """Rows landed, the refused ones apart."""
-        return sum(part.row_count for part in self.parts if part.table != REJECTS.name)
+    whole = read(store)
+    return next(whole.objects(whole.of([landing_id])), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,121 +62,6 @@ class Landed:
     is_new: bool
 
 
-def id_of(content_sha256: str) -> str:
-    """Return how a content is called when it is landed first."""
-    return content_sha256[:_ID_DIGITS]
-
-
-def ledger(store: Store) -> list[Landing]:
-    """Return every landing that counts, the latest generation of each content, in the order of landing."""
-    require_form(store)
-    latest: dict[str, Landing] = {}
-    for landing in (one for name in store.files.matching(manifest_in("*")) for one in _read_manifest(store, name)):
-        known = latest.get(landing.content_sha256)
-        # two processes may have landed the same content with other neighbours: the first of them counts
-        if known is None or (known.generation, -known.sequence) < (landing.generation, -landing.sequence):
-            latest[landing.content_sha256] = landing
-    return sorted(latest.values(), key=lambda landing: (landing.sequence, landing.landing_id))
-
-
-def _read_manifest(store: Store, name: str) -> list[Landing]:
-    told: dict[str, Any] = document(store, name)
-    try:
-        if "landings" not in told:
-            return [Landing(**told | {"parts": tuple(_part(part) for part in told["parts"])})]
-        return [_of_lot(PurePosixPath(name).parent.name, told["files"], one) for one in told["landings"]]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise MachineFault(
-            f"{store.root / name} is damaged: it is no manifest. `iosig repair` sets the landing aside."
-        ) from error
-
-
-def _part(told: dict[str, Any]) -> Part:
-    edges = {name: tuple(told[name]) if told[name] else None for name in ("first", "last")}
-    return Part(**told | edges)
-
-
-def _of_lot(lot: str, files: dict[str, dict[str, Any]], told: dict[str, Any]) -> Landing:
-    """Return a landing of a lot, of whose manifest `files` are the files of each table."""
-    parts = tuple(
-        Part(table=table, day=None, row_count=row_count, is_shared=True, **files[table])
-        for table, row_count in told["row_counts"].items()
-    )
-    known = {name: value for name, value in told.items() if name != "row_counts"}
-    return Landing(**known, generation=0, parts=parts, lot=lot)
-
-
-def may_repeat(parts: Sequence[Part]) -> bool:
-    """Return whether any two polls of these parts may be of one controller and instant."""
-    ordered = sorted(parts, key=lambda part: part.first or ("", "", ""))
-    if any(part.first is None for part in ordered):
-        return True
-    return any(before.last >= after.first for before, after in pairwise(ordered))  # type: ignore[operator]
-
-
-def find(store: Store, landing_id: str) -> Landing | None:
-    """Return the landing of that id, be it replaced since or not; None where there is none."""
-    return found(store, [landing_id]).get(landing_id)
-
-
-def found(store: Store, landing_ids: Iterable[str]) -> dict[str, Landing]:
-    """Return those of some landings that there are, by their ids."""
-    own = {landing_id: in_folder(store, landing_id) for landing_id in landing_ids}
-    lost = {landing_id for landing_id, landings in own.items() if not landings}
-    shared = _in_lots(store, lost) if lost else {}
-    return {name: known for name, landings in own.items() for known in landings[:1] or shared.get(name, [])[:1]}
-
-
-def in_folder(store: Store, name: str) -> list[Landing]:
-    """Return the landings whose manifest lies in a folder of that name; none where there is none."""
-    manifest = manifest_in(name)
-    return _read_manifest(store, manifest) if store.files.mark(manifest) else []
-
-
-def manifest_in(folder: str) -> str:
-    """Return the name of the manifest in a folder of landings."""
-    return f"landed/{folder}/{MANIFEST}"
-
-
-def _in_lots(store: Store, landing_ids: Collection[str]) -> dict[str, list[Landing]]:
-    """Return landings that lie in lots, by their ids; where two processes landed a content, the first one's first."""
-    shared: dict[str, list[Landing]] = {}
-    for name in store.files.matching(manifest_in(f"{LOT}*")):
-        content = store.files.content(name) or b""
-        # most lots hold nothing of what is sought, and to read them takes long
-        if len(landing_ids) > _FEW or any(f'"{landing_id}"'.encode() in content for landing_id in landing_ids):
-            for one in _read_manifest(store, name):
-                if one.landing_id in landing_ids:
-                    shared.setdefault(one.landing_id, []).append(one)
-    return {name: sorted(known, key=lambda landing: landing.sequence) for name, known in shared.items()}
-
-
-def generations(store: Store, content_sha256: str) -> list[Landing]:
-    """Return the landings of a content, the first one first."""
-    landing_id = id_of(content_sha256)
-    own = store.files.matching(manifest_in(f"{landing_id}*"))
-    known = [one for name in own for one in _read_manifest(store, name)]
-    first = [] if any(one.generation == 0 for one in known) else _in_lots(store, [landing_id]).get(landing_id, [])
-    return sorted(first[:1] + known, key=lambda landing: landing.generation)
-
-
-def landing_column(table: Table) -> str:
-    """Return the column that tells of which landing a row of a shared file is: there, a trace goes by its landing."""
-    return "landing_id" if "landing_id" in table.column_names else "trace_id"
-
-
-def scans(store: Store, table: Table, parts: Iterable[tuple[Landing, Part]]) -> list[pl.LazyFrame]:
-    """Return the rows of landed parts of a table, a frame for each file, in the order of the parts."""
-    import polars as pl
-
-    ids: dict[str, list[str] | None] = {}
-    for landing, part in parts:
-        ids[part.path] = [*(ids.get(part.path) or ()), landing.landing_id] if part.is_shared else None
-    own = pl.col(landing_column(table))
-    rows = {path: pl.scan_parquet(store.root / path, glob=False) for path in ids}
-    return [rows[path] if known is None else rows[path].filter(own.is_in(known)) for path, known in ids.items()]
-
-
 def land(
     store: Store,
     path: Path,
@@ -229,6 +70,7 @@ def land(
     columns: Mapping[str, str] | None = None,
     format_name: str | None = None,
     replace: bool = False,
+    known: Known | None = None,
 ) -> Landed:
     """Land one input unless its content is landed already; `reading_of` says how its format is to be read.
 
@@ -236,22 +78,26 @@ def land(
     `columns` maps our names of polls' columns to the site's, so that its own headers are recognized.
     `replace` lands the file anew, with other options; so is a file of which no row was landed before. Raises
     InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
+    known: what is landed, which a call that lands many looks up once.
     """
     from warehouse.sources.files.opening import content_hash
+    from warehouse.store.ledger import Known
 
     owned = owner(path, named(format_name) if format_name else None) if isdir(path) else None
     sha256 = content_hash(path, owned[1] if owned else ())
-    earlier = generations(store, sha256)
+    known = known or Known(store)
+    earlier = known.generations(sha256)
     if earlier and earlier[-1].row_count() and not replace:
         return Landed(earlier[-1], is_new=False)
     try:
         source = owned[0] if owned else source_of(path, columns, format_name)
         batches = source.read(path, reading_of(source))
-        return write(store, input_name(path, source), sha256, source.name, earlier, batches)
+        return known.with_one(write(store, input_name(path, source), sha256, source.name, earlier, batches))
     except InputRefused as refusal:
         if not earlier:
             source_file = input_name(path, owned[0] if owned else None)
-            write(store, source_file, sha256, format_name or "unknown", [], iter([refused_whole(refusal)]))
+            refused = iter([refused_whole(refusal)])
+            known.with_one(write(store, source_file, sha256, format_name or "unknown", [], refused))
         raise
 
 
@@ -287,13 +133,15 @@ def land_batches(
     """
     import hashlib
 
+    from warehouse.store.ledger import Known
+
     digest = hashlib.sha256(content or b"")
     if content is None:
         batches = list(batches)
     for batch in batches if content is None else ():
         digest.update(batch.table.name.encode())
         digest.update(batch.rows.hash_rows().to_numpy().tobytes())
-    earlier = generations(store, digest.hexdigest())
+    earlier = Known(store).generations(digest.hexdigest())
     if earlier and not replace:
         return Landed(earlier[-1], is_new=False)
     return write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches))
@@ -315,6 +163,8 @@ def write(
 
     earlier: the landings of the same content, if it is landed anew.
     """
+    from warehouse.store.ledger import Known
+
     landing_id = id_of(sha256) + (f"-{len(earlier)}" if earlier else "")
     # what another process landed meanwhile is nothing new
     with suppress(_NothingNew, Exists), folder_of(store, landing_id) as folder:
@@ -334,7 +184,7 @@ def write(
             raise _NothingNew
         write_json({name: value for name, value in asdict(landing).items() if name != "lot"}, folder / MANIFEST)
         return Landed(landing, is_new=True)
-    return Landed(generations(store, sha256)[-1], is_new=False)
+    return Landed(Known(store).generations(sha256)[-1], is_new=False)
 
 
 @contextmanager
@@ -365,7 +215,7 @@ def next_sequence(store: Store, count: int = 1) -> int:
         before = store.files.content(_SEQUENCE)
         last = _counted(before)
         if last is None:
-            last = max((lot.sequence for lot in ledger(store)), default=0)
+            last = max((landing.sequence for landing in ledger(store)), default=0)
         if store.files.swap(_SEQUENCE, before, _count(last + count)):
             return last + 1
 
@@ -423,7 +273,7 @@ def signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFram
     """Return the rows of an input with what says where they are from, in the columns that tell of it."""
     import polars as pl
 
-    known = {"landing_id": landing_id, "source_file": source_file, "trace_id": landing_id[:_ID_DIGITS]}
+    known = {"landing_id": landing_id, "source_file": source_file, "trace_id": landing_id[:ID_DIGITS]}
     return rows.with_columns(pl.lit(value).alias(name) for name, value in known.items() if name in rows.columns)
 
 

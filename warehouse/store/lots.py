@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,9 @@ from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch, Reading, Source, input_name
 from warehouse.store import landing
 from warehouse.store.files import Exists, Sealed
-from warehouse.store.landing import LOT, Landed, Landing
+from warehouse.store.landing import Landed
+from warehouse.store.ledger import Known
+from warehouse.store.manifests import LOT, MANIFEST, id_of, in_folder, landing_column
 from warehouse.store.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class _Read:
 
     @property
     def landing_id(self) -> str:
-        return landing.id_of(self.content_sha256)
+        return id_of(self.content_sha256)
 
     @property
     def row_count(self) -> int:
@@ -78,18 +79,15 @@ class Outcome:
 class Lot:
     """Small inputs as they are read, until they are landed together; one warehouse's, for one call."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, known: Known | None = None) -> None:
         self._store = store
+        self._known = known or Known(store)
         #: what was given, in order; of a content that comes twice the first is read
         self._given: list[tuple[Path, str]] = []
         self._inputs: dict[str, _Read] = {}
         self._row_count = 0
         #: formats that have other tables, too: none of them is read twice
         self._unshared: set[str] = set()
-
-    @cached_property
-    def _known(self) -> dict[str, Landing]:
-        return {one.content_sha256: one for one in landing.ledger(self._store)}
 
     @property
     def is_full(self) -> bool:
@@ -114,10 +112,10 @@ class Lot:
             return False
         try:
             sha256 = content_hash(path)
-            before = self._known.get(sha256)
-            if before is not None and not before.row_count():
+            before = self._known.generations(sha256)
+            if before and not before[-1].row_count():
                 return False
-            if before is None and sha256 not in self._inputs:
+            if not before and sha256 not in self._inputs:
                 source = landing.source_of(path, columns, format_name)
                 if source.kind != "traces" or source.name in self._unshared:
                     return False
@@ -141,9 +139,9 @@ class Lot:
             refusal = inputs[sha256].refusal if sha256 in inputs else None
             found = landed.pop(sha256, None)
             if found is not None:
-                self._known[sha256] = found.landing
+                self._known.with_one(found)
             # of a content that comes twice the second was landed before
-            yield Outcome(path, found or Landed(self._known[sha256], is_new=False), refusal)
+            yield Outcome(path, found or Landed(self._known.generations(sha256)[-1], is_new=False), refusal)
 
 
 def _read(path: Path, sha256: str, source: Source, reading: Reading, *, is_named: bool) -> _Read:
@@ -177,7 +175,7 @@ def _landed(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
     # what another process landed meanwhile is nothing new
     with suppress(Exists), landing.folder_of(store, name) as folder:
         _fill(store, folder, name, inputs)
-    return {one.content_sha256: Landed(one, is_new=True) for one in landing.in_folder(store, name)}
+    return {one.content_sha256: Landed(one, is_new=True) for one in in_folder(store, name)}
 
 
 def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> None:
@@ -193,7 +191,7 @@ def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> Non
         _landing(one, sequence + place, {name: of.get(one.landing_id, 0) for name, of in counts.items()})
         for place, one in enumerate(inputs)
     ]
-    write_json({"files": files, "landings": landings}, folder / landing.MANIFEST)
+    write_json({"files": files, "landings": landings}, folder / MANIFEST)
 
 
 def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
@@ -215,7 +213,7 @@ def _file(folder: Path, lot: str, table: Table, rows: pl.DataFrame) -> dict[str,
 
 
 def _counts(table: Table, rows: pl.DataFrame) -> dict[str, int]:
-    column = landing.landing_column(table)
+    column = landing_column(table)
     return dict(rows.group_by(column).len().iter_rows())
 
 

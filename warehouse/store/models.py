@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from warehouse.contracts import Table, frames
 from warehouse.contracts.types import DUCKDB_TYPES
-from warehouse.store.landing import landing_column
+from warehouse.store.manifests import landing_column
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
-    from warehouse.store.landing import Landing, Part
+    from warehouse.store.manifests import Landing, Part
 
 SQL_ROOT = Path(__file__).resolve().parents[2] / "sql"
 
@@ -64,13 +64,27 @@ def expose_parts(
     store: Store, connection: duckdb.DuckDBPyConnection, table: Table, parts: Iterable[tuple[Landing, Part]]
 ) -> None:
     """Make those of some landed parts that are of a table readable as `landed.table`, as `expose_landed` does."""
-    of_table = [(lot.landing_id, part) for lot, part in parts if part.table == table.name]
-    numbered = [(number, landing_id, part) for number, (landing_id, part) in enumerate(of_table)]
+    import polars as pl
+
+    of_table = [(lot.landing_id, part.path, part.is_shared) for lot, part in parts if part.table == table.name]
+    schema = {"landing_id": pl.String, "path": pl.String, "is_shared": pl.Boolean}
+    files = pl.DataFrame(of_table, schema=schema, orient="row").with_row_index("part_order")
+    expose_files(store, connection, table, files.with_columns(pl.col("part_order").cast(pl.Int64)))
+
+
+def expose_files(store: Store, connection: duckdb.DuckDBPyConnection, table: Table, files: pl.DataFrame) -> None:
+    """Make landed files of a table readable as `landed.table`, as `expose_landed` does.
+
+    files: landing_id, path, is_shared, and part_order, as `Ledger.parts` gives them.
+    """
+    import polars as pl
+
     relations = []
-    if own := [known for known in numbered if not known[2].is_shared]:
-        orders, ids, lone = zip(*own, strict=True)
-        relations.append(_own(connection, [store.root / part.path for part in lone], ids, orders))
-    if shared := [known for known in numbered if known[2].is_shared]:
+    own, shared = (files.filter(pl.col("is_shared") == is_shared) for is_shared in (False, True))
+    if own.height:
+        paths = [store.root / path for path in own["path"]]
+        relations.append(_own(connection, paths, own["landing_id"], own["part_order"]))
+    if shared.height:
         relations.append(_shared(store, connection, table, shared))
     _expose_landed(connection, table, relations)
 
@@ -93,15 +107,14 @@ def _own(
 
 
 def _shared(
-    store: Store, connection: duckdb.DuckDBPyConnection, table: Table, parts: Sequence[tuple[int, str, Part]]
+    store: Store, connection: duckdb.DuckDBPyConnection, table: Table, files: pl.DataFrame
 ) -> duckdb.DuckDBPyRelation:
     """Return the rows of some landings in files that hold those of others, too."""
     import polars as pl
 
-    places = {path: place for place, path in enumerate(dict.fromkeys(part.path for _, _, part in parts))}
-    rows = [(places[part.path], landing_id, order) for order, landing_id, part in parts]
-    wanted = pl.DataFrame(
-        rows, schema={"of_file": pl.Int64, "of_landing": pl.String, "part_order": pl.Int64}, orient="row"
+    places = files.select(pl.col("path").unique(maintain_order=True)).with_row_index("of_file")
+    wanted = files.join(places, on="path").select(
+        pl.col("of_file").cast(pl.Int64), pl.col("landing_id").alias("of_landing"), "part_order"
     )
     name = f"{table.name}__wanted"
     expose_frame(connection, "landed", name, wanted)
@@ -117,7 +130,7 @@ def _shared(
         from shared
         inner join landed.{name} on file_place = of_file and shared.{landing_column(table)} = of_landing
         """,
-        params={"paths": [str(store.root / path) for path in places]},
+        params={"paths": [str(store.root / path) for path in places["path"]]},
     )
 
 

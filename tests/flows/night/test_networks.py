@@ -34,6 +34,7 @@ from warehouse.releases.releases import Release
 from warehouse.sources.protocol import Batch
 from warehouse.sources.rows.traced import rows
 from warehouse.store import landing
+from warehouse.store.manifests import scans
 from warehouse.store.store import Store, write_parquet
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
@@ -307,7 +308,7 @@ def landed_of(made: Night, name: str) -> dict[str, list[pl.LazyFrame]]:
     """Return the landed rows of a trace, by table."""
     lots = [lot for lot in landing.ledger(made.store) if lot.trace_id == made.ids[name]]
     return {
-        table.name: landing.scans(
+        table.name: scans(
             made.store, table, [(lot, part) for lot in lots for part in lot.parts if part.table == table.name]
         )
         for table in networks.LANDED

@@ -16,6 +16,8 @@ from flows.settings import Settings
 from tests.flows.conftest import FoundByChecks, check_here
 from tests.flows.traced_runs import land, trace
 from warehouse.errors import NothingToDo
+from warehouse.releases import publishing
+from warehouse.releases.publishing import Draft
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
@@ -226,7 +228,8 @@ def test_a_releases_inputs_can_be_asked_for_by_name(traced: tuple[Store, Release
 def test_an_input_that_came_later_is_not_in_the_release(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     ids = mixed_traces(store)
-    release = Release("r", 1, "2026-03-04T00:00:00", "run", None, "0", (), (ids["undated"],), (), "{}", {}, "passed")
+    draft = Draft("r", "0" * 12, (), (ids["undated"],), (), parameters="{}", code_version="0", verdict="passed")
+    release = publishing.publish(store, draft, {})
     with opened(store, release, "from trace_requests") as connection:
         found = connection.sql("select distinct trace_id from trace_requests").fetchall()
     assert found == [(ids["undated"],)]

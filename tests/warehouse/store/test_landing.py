@@ -20,7 +20,8 @@ from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.protocol import Batch, Reading, Source, input_name, named
 from warehouse.sources.rows.rejects import rejects
 from warehouse.store import landing
-from warehouse.store.landing import Landed, Landing, Part, may_repeat
+from warehouse.store.landing import Landed
+from warehouse.store.manifests import Landing, Part, may_repeat
 from warehouse.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]

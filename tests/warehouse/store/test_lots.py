@@ -17,7 +17,7 @@ from warehouse.errors import MachineFault
 from warehouse.releases.repairing import repair
 from warehouse.releases.verifying import verify
 from warehouse.store import landing, lots
-from warehouse.store.landing import Landing
+from warehouse.store.manifests import Landing, scans
 from warehouse.store.store import Store
 
 TABLES = (TRACES, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, REJECTS)
@@ -87,7 +87,7 @@ def test_what_is_landed_anew_takes_the_place_of_its_rows_in_the_lot(together: St
     latest = landing.ledger(together)[-1]
     assert (latest.generation, latest.lot, latest.source_file) == (1, None, Path(paths[3]).name)
     assert set(after["landing_id"]) == {lot.landing_id for lot in landing.ledger(together)}
-    scanned = landing.scans(
+    scanned = scans(
         together,
         TRACE_REQUESTS,
         [(lot, part) for lot in landing.ledger(together) for part in lot.parts if part.table == "trace_requests"],

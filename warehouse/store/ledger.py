@@ -1,0 +1,391 @@
+"""The ledger: every landing as a row, so that millions of them cost what is read of them, and not an object each.
+
+The manifests are the truth, one in each folder of `landed/`. An index tells what they said: segments, Parquet files
+that are written once, and one small file that names them, which is swapped. What lies in `landed/` is listed each time:
+what the index does not know is read from its manifest, and what is gone, or was put there anew, counts no more. An
+index that is torn, or is not what was written, is as good as none, and is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import date
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from warehouse.contracts import Table
+from warehouse.contracts.traces import TRACES
+from warehouse.store.files import Sealed
+from warehouse.store.form import require_form
+from warehouse.store.manifests import ID_DIGITS, Landing, Part, id_of, in_folder
+from warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    from warehouse.store.landing import Landed
+
+HEAD, FOLDER = "ledger.json", "ledger"
+#: another number is another index
+_FORM = 1
+#: so many landings of which no segment tells are worth one
+_WORTH = 256
+#: folders whose manifests are held as objects at once
+_AT_ONCE = 1000
+#: what killed writers left is removed when it is so old
+_LEFT_S = 3600.0
+
+_LANDINGS = pl.Schema(
+    {
+        "folder": pl.String,
+        "mark": pl.Int64,
+        "landing_id": pl.String,
+        "sequence": pl.Int64,
+        "generation": pl.Int64,
+        "landed_at": pl.String,
+        "row_count": pl.Int64,
+        "refused_count": pl.Int64,
+    }
+)
+_FILES = pl.Schema(
+    {
+        "folder": pl.String,
+        "table": pl.String,
+        "path": pl.String,
+        "day": pl.Date,
+        "row_count": pl.Int64,
+        "longest_interval_s": pl.Float64,
+        "is_shared": pl.Boolean,
+        # of traces: the days on which they ended, whether of any that is not known, or not when it started
+        "first_on": pl.Date,
+        "last_on": pl.Date,
+        "is_undated": pl.Boolean,
+        "is_untimed": pl.Boolean,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What is landed: a row each landing, those that were replaced since among them, and a row each file.
+
+    landings: folder, mark, landing_id, sequence, generation, landed_at, row_count, refused_count. files: folder, table,
+    path, day, row_count, longest_interval_s, is_shared; first_on, last_on, is_undated and is_untimed of traces.
+    """
+
+    store: Store
+    landings: pl.DataFrame
+    files: pl.DataFrame
+
+    @cached_property
+    def in_force(self) -> pl.DataFrame:
+        """The landings that count, the latest generation of each content, in the order of landing."""
+        return _first(self.landings, pl.col("landing_id").str.slice(0, ID_DIGITS)).sort("sequence", "landing_id")
+
+    def of(self, landing_ids: Iterable[str] | pl.Series) -> pl.DataFrame:
+        """Return the landings of those ids that there are, be they replaced since or not."""
+        wanted = pl.DataFrame({"landing_id": landing_ids}, schema={"landing_id": pl.String})
+        return _first(self.landings.join(wanted, on="landing_id", how="semi"), pl.col("landing_id"))
+
+    def parts(self, table: Table, landings: pl.DataFrame, files: pl.Expr | bool = True) -> pl.DataFrame:
+        """Return which files hold rows of a table of some landings.
+
+        Columns: part_order, landing_id, path, is_shared, day. files: which of them are meant, as a condition on their
+        columns. A shared file may hold none of a landing's rows.
+        """
+        of_table = self.files.filter((pl.col("table") == table.name) & files).with_row_index("file")
+        return (
+            landings.with_row_index("part_order")
+            .join(of_table, on="folder")
+            .sort("part_order", "file")
+            .select(pl.col("part_order").cast(pl.Int64), "landing_id", "path", "is_shared", "day")
+        )
+
+    def having(self, tables: Iterable[Table], files: pl.Expr | bool = True) -> pl.DataFrame:
+        """Return the landings in force that lie with files of any of the tables, of those that are meant."""
+        names = [table.name for table in tables]
+        chosen = self.files.filter(pl.col("table").is_in(names) & files)
+        return self.in_force.join(chosen, on="folder", how="semi", maintain_order="left")
+
+    def objects(self, landings: pl.DataFrame) -> Iterator[Landing]:
+        """Yield some landings as objects, in their order; their manifests are read."""
+        held: dict[str, dict[str, Landing]] = {}
+        for folder, landing_id in landings.select("folder", "landing_id").iter_rows():
+            if folder not in held:
+                held[folder] = _by_id(in_folder(self.store, folder))
+            # a manifest that was taken away just now counts no more
+            if landing_id in held[folder]:
+                yield held[folder][landing_id]
+
+
+def _by_id(landings: Sequence[Landing]) -> dict[str, Landing]:
+    return {one.landing_id: one for one in reversed(landings)}
+
+
+def _first(landings: pl.DataFrame, key: pl.Expr) -> pl.DataFrame:
+    """Return one landing of each key: of the latest generation, and where two processes landed it the first one."""
+    again = landings.select(key.is_duplicated()).to_series()
+    if not again.any():
+        return landings
+    chosen = landings.filter(again).sort("generation", "sequence", descending=[True, False])
+    return pl.concat([landings.filter(~again), chosen.filter(chosen.select(key.is_first_distinct()).to_series())])
+
+
+class Known:
+    """Which contents are landed, for one call that lands many: what it lands itself is added to what there was."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._own: dict[str, list[Landing]] = {}
+        #: the folder that was looked into last: what is landed together comes together again
+        self._looked_into: tuple[str, list[Landing]] = ("", [])
+
+    @cached_property
+    def _there(self) -> tuple[pl.Series, pl.DataFrame]:
+        """The landings by their contents' numbers, in order, and these."""
+        landings = read(self._store).landings.select("landing_id", "folder", "generation", "sequence")
+        number = pl.col("landing_id").str.slice(0, ID_DIGITS).str.to_integer(base=16, dtype=pl.UInt64)
+        ordered = landings.with_columns(number=number).sort("number", "generation", "sequence")
+        return ordered["number"], ordered.drop("number")
+
+    def generations(self, content_sha256: str) -> list[Landing]:
+        """Return the landings of a content, the first one first."""
+        content = id_of(content_sha256)
+        numbers, landings = self._there
+        number = pl.Series([int(content, 16)], dtype=pl.UInt64)
+        begin, end = (numbers.search_sorted(number, side)[0] for side in ("left", "right"))
+        found = [self._landing(folder, name) for name, folder in landings[begin:end, :2].iter_rows()]
+        by_generation = {
+            one.generation: one for one in reversed([*(one for one in found if one), *self._added(content)])
+        }
+        return [by_generation[generation] for generation in sorted(by_generation)]
+
+    def with_one(self, landed: Landed) -> Landed:
+        """Take in what was landed just now, and return it."""
+        self._own.setdefault(landed.landing.trace_id, []).append(landed.landing)
+        return landed
+
+    def _added(self, content: str) -> list[Landing]:
+        return self._own.get(content, [])
+
+    def _landing(self, folder: str, landing_id: str) -> Landing | None:
+        if self._looked_into[0] != folder:
+            self._looked_into = (folder, in_folder(self._store, folder))
+        return next((one for one in self._looked_into[1] if one.landing_id == landing_id), None)
+
+
+def read(store: Store) -> Ledger:
+    """Return what is landed; what the index does not tell of is read from the manifests, and kept in it if it is much.
+
+    Raises MachineFault where such a manifest is damaged.
+    """
+    require_form(store)
+    there = store.files.folders("landed")
+    listed = pl.DataFrame(
+        {"folder": list(there), "mark": list(there.values())}, schema={"folder": pl.String, "mark": pl.Int64}
+    )
+    head, segments = _indexed(store)
+    told = _joined([segment.rows for segment in segments])
+    folders = told.landings.select("folder", "mark").unique()
+    gone = folders.join(listed, on=["folder", "mark"], how="anti")
+    new = listed.join(folders, on=["folder", "mark"], how="anti")
+    if gone.height:
+        told = told.without(gone)
+    fresh = _joined([_of_folders(store, some.iter_rows()) for some in new.iter_slices(_AT_ONCE)])
+    if gone.height or fresh.landings.height >= _WORTH:
+        # where nothing can be written, one reads all the same
+        with suppress(OSError):
+            _keep(store, head, segments, fresh, gone)
+    whole = _joined([told, fresh])
+    return Ledger(store, whole.landings, whole.files)
+
+
+# ---- rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    landings: pl.DataFrame
+    files: pl.DataFrame
+
+    def without(self, folders: pl.DataFrame) -> _Rows:
+        # of a folder that was put there anew the files are other ones, too
+        return _Rows(*(frame.join(folders, on="folder", how="anti") for frame in (self.landings, self.files)))
+
+
+def _joined(rows: Sequence[_Rows]) -> _Rows:
+    return _Rows(
+        pl.concat([_LANDINGS.to_frame(), *(each.landings for each in rows)]),
+        pl.concat([_FILES.to_frame(), *(each.files for each in rows)]),
+    )
+
+
+def _of_folders(store: Store, folders: Iterable[tuple[str, int]]) -> _Rows:
+    """Return what the manifests of folders say."""
+    landings: list[tuple[Any, ...]] = []
+    files: dict[str, tuple[Any, ...]] = {}
+    for folder, mark in folders:
+        for one in in_folder(store, folder):
+            known = (one.landing_id, one.sequence, one.generation, one.landed_at, one.row_count(), one.refused_count)
+            landings.append((folder, mark, *known))
+            for part in one.parts:
+                if part.path not in files:
+                    files[part.path] = (folder, *_of_file(store, part))
+    return _Rows(
+        pl.DataFrame(landings, schema=_LANDINGS, orient="row"),
+        pl.DataFrame(list(files.values()), schema=_FILES, orient="row"),
+    )
+
+
+def _of_file(store: Store, part: Part) -> tuple[Any, ...]:
+    day = date.fromisoformat(part.day) if part.day else None
+    times = _times(store, part) if part.table == TRACES.name else (None,) * 4
+    return part.table, part.path, day, part.row_count, part.longest_interval_s, part.is_shared, *times
+
+
+def _times(store: Store, part: Part) -> tuple[date | None, date | None, bool, bool]:
+    """Return the days on which traces of a file ended, whether of any that is not known, or not when it started."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with store.files.opened(part.path) as file:
+            end = pq.ParquetFile(file).metadata
+            groups = [end.row_group(place) for place in range(end.num_row_groups)]
+            names = [end.schema.column(place).path for place in range(end.num_columns)]
+            ended, started = (
+                [group.column(names.index(name)).statistics for group in groups] for name in ("ended_on", "started_at")
+            )
+            days = [day for each in ended if each.has_min_max for day in (each.min, each.max)]
+            is_undated, is_untimed = (any(each.null_count for each in column) for column in (ended, started))
+            return min(days, default=None), max(days, default=None), is_undated or not days, is_untimed
+    except (OSError, pa.ArrowException, ValueError, AttributeError):
+        # whoever reads it says what is wrong with it
+        return None, None, True, True
+
+
+# ---- the index
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A part of the index: what the head says of it, and its rows."""
+
+    told: dict[str, Any]
+    rows: _Rows
+
+    @property
+    def count(self) -> int:
+        return self.rows.landings.height
+
+
+def _indexed(store: Store) -> tuple[bytes | None, list[_Segment]]:
+    """Return what names the segments, as it is, and these; none where any of it is not what was written."""
+    head = store.files.content(HEAD)
+    while True:
+        try:
+            return head, [_segment(store, told) for told in _segments_of(head)]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError):
+            before, head = head, store.files.content(HEAD)
+            # somebody wrote another one meanwhile, and removed what this one named
+            if head == before:
+                return head, []
+
+
+def _segments_of(head: bytes | None) -> list[dict[str, Any]]:
+    if head is None:
+        return []
+    told = json.loads(head)
+    segments: list[dict[str, Any]] = told["segments"]
+    if told["form"] != _FORM or told["sha256"] != _digest(segments):
+        raise ValueError("not what was written")
+    return segments
+
+
+def _digest(segments: Sequence[dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps([_FORM, segments], sort_keys=True).encode()).hexdigest()
+
+
+def _segment(store: Store, told: dict[str, Any]) -> _Segment:
+    frames = []
+    for name, schema in (("landings", _LANDINGS), ("files", _FILES)):
+        with store.files.opened(told[name]["path"]) as file:
+            content = file.read()
+        if asdict(Sealed(len(content), hashlib.sha256(content).hexdigest())).items() - told[name].items():
+            raise ValueError("not what was written")
+        frame = pl.read_parquet(io.BytesIO(content))
+        if frame.schema != schema:
+            raise ValueError("not an index of this form")
+        frames.append(frame)
+    return _Segment(told, _Rows(*frames))
+
+
+def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Rows, gone: pl.DataFrame) -> None:
+    """Add landings to the index, in a segment that takes in those which are not much larger: their number stays low.
+
+    gone: folders that are not there any more; such numbers may be given again, so nothing is kept of them. Where
+    another process was faster, its index stays.
+    """
+    left = list(segments)
+    rows = [fresh]
+    while left and (gone.height or left[-1].count < 2 * sum(each.landings.height for each in rows)):
+        rows.append(left.pop().rows.without(gone))
+    joined = _joined(rows[::-1])
+    made = [*(segment.told for segment in left), _written(store, joined)]
+    content = json.dumps({"form": _FORM, "segments": made, "sha256": _digest(made)}, indent=1).encode()
+    if store.files.swap(HEAD, head, content):
+        kept = {each["path"] for told in made for each in (told["landings"], told["files"])}
+        before = {each["path"] for segment in segments for each in (segment.told["landings"], segment.told["files"])}
+        store.files.remove(*sorted(before - kept), *_left_over(store, kept))
+
+
+def _written(store: Store, rows: _Rows) -> dict[str, Any]:
+    # when it was written is in its name, as a number that has so many digits for long
+    name = f"{FOLDER}/{int(time.time()):010}-{uuid.uuid4().hex[:8]}"
+    told: dict[str, Any] = {"landing_count": rows.landings.height}
+    for kind, frame in (("landings", rows.landings), ("files", rows.files)):
+        path = f"{name}-{kind}.parquet"
+        with store.files.filled(path) as place:
+            frame.write_parquet(place, compression="zstd")
+            told[kind] = {"path": path, **asdict(Sealed.of_path(place))}
+    return told
+
+
+def _left_over(store: Store, kept: set[str]) -> Iterator[str]:
+    """Yield what nothing names, and nobody can be about to name."""
+    for name in store.files.matching(f"{FOLDER}/*.parquet"):
+        if name not in kept and float(name.removeprefix(f"{FOLDER}/").split("-")[0]) < time.time() - _LEFT_S:
+            yield name
+
+
+def forget(store: Store) -> None:
+    """Remove the index: it is made anew from the manifests."""
+    store.files.remove(HEAD, FOLDER)
+
+
+def is_true(store: Store) -> bool:
+    """Return whether the index says what the manifests do, of all folders that it knows and that are still there."""
+    there = store.files.folders("landed")
+    head, segments = _indexed(store)
+    if head is not None and not segments:
+        return False
+    for segment in segments:
+        known = segment.rows.landings.select("folder", "mark").unique(maintain_order=True)
+        for some in known.iter_slices(_AT_ONCE):
+            same = [(folder, mark) for folder, mark in some.iter_rows() if there.get(folder) == mark]
+            names = pl.DataFrame({"folder": [folder for folder, _ in same]}, schema={"folder": pl.String})
+            now = _of_folders(store, same)
+            told = (frame.join(names, on="folder", how="semi") for frame in (segment.rows.landings, segment.rows.files))
+            if any(
+                not one.sort(pl.all()).equals(other.sort(pl.all()))
+                for one, other in zip(told, (now.landings, now.files), strict=True)
+            ):
+                return False
+    return True
