@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -102,7 +103,7 @@ def _lot(first: Store, store: Store, template: str, place: int) -> None:
     folder = store.landed / f"lot-{place:016x}"
     folder.mkdir(parents=True)
     day = _BEGAN + timedelta(days=place * _LOT // _NIGHT)
-    ids = {one.landing_id: f"{place * _LOT + number:016x}" for number, one in enumerate(in_folder(first, template))}
+    ids = {one.landing_id: _id(place * _LOT + number) for number, one in enumerate(in_folder(first, template))}
     document = json.loads((first.landed / template / MANIFEST).read_text())
     for name, known in document["files"].items():
         path = folder / f"{name}.parquet"
@@ -114,6 +115,10 @@ def _lot(first: Store, store: Store, template: str, place: int) -> None:
         landing |= {"landing_id": own, "content_sha256": own * 4, "sequence": place * _LOT + number + 1}
         landing |= {"landed_at": at.isoformat(timespec="microseconds"), "source_file": f"{own}.jsonl"}
     (folder / MANIFEST).write_text(json.dumps(document))
+
+
+def _id(number: int) -> str:
+    return hashlib.sha256(b"%d" % number).hexdigest()[:16]
 
 
 def _rows(path: Path, ids: dict[str, str], day: date) -> pl.DataFrame:

@@ -243,6 +243,12 @@ class StorageSettings(_Section):
         description="the newest so many releases are kept (up to a tenth more), beside those that are pinned; "
         "all of them if not given",
     )
+    keep_landed_days: int | None = Field(
+        None,
+        ge=1,
+        description="raw polls go that were landed so many days ago, once every release that is kept has them; their "
+        "days are not computed anew then; all of them stay if not given [days]",
+    )
 
 
 class EngineSettings(_Section):

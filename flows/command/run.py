@@ -76,12 +76,11 @@ def _day(instant: datetime | None) -> date | None:
 
 
 def _show(store: Store, release: Release, as_json: bool) -> None:
-    from dataclasses import asdict
-
     from flows.command.printing import show_json
     from flows.command.summary import show_summary
+    from warehouse.releases.releases import told
 
     if as_json:
-        show_json(asdict(release) | {"warehouse": str(store.root)})
+        show_json(told(store, [release])[0] | {"warehouse": str(store.root)})
     else:
         show_summary(store, release)

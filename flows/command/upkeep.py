@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,35 +98,44 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
 @json_option
 @click.pass_obj
 def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_now: bool, as_json: bool) -> int:
-    """Have old releases expire, and remove the files of those that did.
+    """Have old releases expire, and remove the files of those that did, and raw polls of long ago.
 
-    Kept are the newest ones, as many as `keep_releases` of the settings says, and those that are pinned. The night
-    does the same. Files wait for a day, for whoever reads them just now.
+    Kept are the newest releases, as many as `keep_releases` of the settings says, and those that are pinned. Files of
+    the others wait for a day, for whoever reads them just now. Where `keep_landed_days` is set, polls go that were
+    landed longer ago and are in every release that is kept: their days are not computed anew then. The night does the
+    same.
     """
     from flows.command.printing import bytes_text, show_json
     from flows.settings import load
-    from warehouse.releases import expiring
+    from flows.steps.release import maintain
+    from warehouse.releases.expiring import GRACE_S
     from warehouse.store.form import require_form
     from warehouse.store.store import locked
 
     store = _existing(obj[0])
     require_form(store)
-    keep_count = keep_count or load(obj[1], store.root).storage.keep_releases
+    settings = load(obj[1], store.root)
     with locked(store):
-        freed = expiring.maintain(store, keep_count, 0.0 if is_now else expiring.GRACE_S)
-        if is_now:
-            again = expiring.remove(store, 0.0)
-            freed = replace(freed, file_count=freed.file_count + again[0], byte_count=freed.byte_count + again[1])
+        freed = maintain(store, settings, keep_releases=keep_count, grace_s=0.0 if is_now else GRACE_S)
+    released, landed = freed.released, freed.landed
     if as_json:
-        show_json(asdict(freed))
-    elif not freed.release_ids and not freed.file_count:
-        kept = "all releases are kept (`keep_releases` is not set)" if keep_count is None else "nothing has to go"
+        days = [day.isoformat() for day in landed.days]
+        raw = {"landing_count": landed.landing_count, "byte_count": landed.byte_count, "closed_days": days}
+        show_json(asdict(released) | {"landed": raw})
+    elif not freed.lines():
+        is_all = keep_count is None and settings.storage.keep_releases is None
+        kept = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing has to go"
         raise NothingToDo(f"{store.root}: {kept}.")
     else:
         click.echo(
-            f"{len(freed.release_ids):,} releases expired; {freed.file_count:,} files were removed"
-            f" ({bytes_text(freed.byte_count)})."
+            f"{len(released.release_ids):,} releases expired; {released.file_count:,} files were removed"
+            f" ({bytes_text(released.byte_count)})."
         )
+        if landed.landing_count:
+            click.echo(
+                f"{landed.landing_count:,} landings of polls were removed ({bytes_text(landed.byte_count)});"
+                f" {len(landed.days):,} more days are not computed anew."
+            )
     return 0
 
 

@@ -44,7 +44,10 @@ def plan_run(store: Store, settings: Settings, since: date | None, until: date |
     """Find what is stale; None if nothing is."""
     try:
         releasing.complete(store)
-        return make_plan(store, settings, since, until)
+        plan = make_plan(store, settings, since, until)
+        for day in plan.late_days:
+            get_run_logger().warning("Polls of %s came too late: its earlier ones are gone, it stays as it is.", day)
+        return plan
     except NothingToDo as nothing:
         get_run_logger().info("%s", nothing)
         return None
@@ -71,6 +74,8 @@ def publish(night: Night) -> Release:
             for name in (table.name for table in published())
         ]
     create_table_artifact(key="iosig-release", table=table, description=f"{release.release_id} ({release.verdict})")
+    for name, count in night.maintain().lines():
+        get_run_logger().info("%s: %s", name, count)
     return release
 
 

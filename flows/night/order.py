@@ -95,6 +95,10 @@ class Night:
         self.executor.end()
         return releasing.release(self.run, (work for step in STEPS for work in step.works))
 
+    def maintain(self) -> releasing.Freed:
+        """Let go what the settings do not keep."""
+        return releasing.maintain(self.run.store, self.run.settings)
+
 
 def open_night(store: Store, settings: Settings, plan: planning.Plan, executor: Executor | None = None) -> Night:
     """Make ready to work on a plan: what other plans have left unfinished is removed."""
@@ -140,12 +144,16 @@ def run_inline(
     with locked(store):
         releasing.complete(store)
         night = open_night(store, settings, planning.make_plan(store, settings, since, until), executor)
+        for day in night.run.plan.late_days:
+            report(f"polls of {day} came too late: its earlier ones are gone, it stays as it is", 0, 0.0)
         for step in STEPS:
             for piece in night.do(step):
                 report(piece.name, piece.row_count, piece.duration_s)
         clock.restart()
         published = night.release()
         clock.tell("release", len(published.snapshots))
+        for name, count in night.maintain().lines():
+            clock.tell(name, count)
         return published
 
 

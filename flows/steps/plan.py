@@ -21,7 +21,7 @@ from warehouse.contracts.releases import STALE_DAYS
 from warehouse.contracts.series import SERIES
 from warehouse.contracts.traces import TRACES
 from warehouse.errors import NothingToDo, UsageError
-from warehouse.releases import releases
+from warehouse.releases import clearing, releases
 from warehouse.releases.releases import Release
 from warehouse.store import ledger, models
 from warehouse.store.ledger import Ledger
@@ -35,9 +35,9 @@ _Stale = tuple[list[date], list[date | None], list[date]]
 class Plan:
     """One run: from which release and landings it starts, and which days it computes anew.
 
-    `poll_days` are days of polls; `job_days` are days on which runs or series ended, None for those without
-    an end; `prediction_days` are days on which predictions were made. The same plan, made anew after a crash,
-    has the same fingerprint.
+    `poll_days` are days of polls, but for `late_days`, of which the earlier polls were cleared; `job_days` are days on
+    which runs or series ended, None for those without an end; `prediction_days` are days on which predictions were
+    made. The same plan, made anew after a crash, has the same fingerprint.
     """
 
     base: Release | None
@@ -48,6 +48,7 @@ class Plan:
     job_days: tuple[date | None, ...]
     parameters: str
     prediction_days: tuple[date, ...] = ()
+    late_days: tuple[date, ...] = ()
 
     @cached_property
     def days(self) -> tuple[date | None, ...]:
@@ -98,13 +99,13 @@ def make_plan(store: Store, settings: Settings, since: date | None = None, until
     parameters = settings.parameters()
     known = releases.landings_in(store, base)
     is_whole = base is None or base.parameters != parameters or since is not None or until is not None
-    fresh = landed.in_force.filter(~pl.col("landing_id").is_in(known.implode()))
-    gone = landed.of(known.filter(~known.is_in(landed.in_force["landing_id"].implode())))
-    news = _News(store, settings, landed, pl.concat([landed.in_force, gone]))
+    fresh, gone = _changes(landed, known)
+    news = _News(store, settings, landed, pl.concat([landed.in_force, gone]), clearing.closed_days(store))
     touched = landed.in_force if is_whole else pl.concat([fresh, gone])
     if touched.is_empty():
         raise NothingToDo(f"Nothing new since release {base.release_id if base else ''}.")
     poll_days, job_days, prediction_days = news.stale(touched)
+    late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     if since or until:
         # What concerns days outside of the range stays new for the next run.
         fresh, gone = (
@@ -120,7 +121,17 @@ def make_plan(store: Store, settings: Settings, since: date | None = None, until
         job_days=tuple(day for day in job_days if _within(day, since, until)),
         parameters=parameters,
         prediction_days=tuple(day for day in prediction_days if _within(day, since, until)),
+        late_days=tuple(sorted(late_days)),
     )
+
+
+def _changes(landed: Ledger, known: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the landings in force that are not known, and those that are known and not in force any more."""
+    ids = known.to_frame("landing_id")
+    fresh = landed.in_force.join(ids, on="landing_id", how="anti", maintain_order="left")
+    if landed.in_force.height - fresh.height == ids.height:
+        return fresh, landed.landings.clear()
+    return fresh, landed.of(ids.join(landed.in_force, on="landing_id", how="anti")["landing_id"])
 
 
 def _within(day: date | None, since: date | None, until: date | None) -> bool:
@@ -139,11 +150,12 @@ class _News:
     settings: Settings
     landed: Ledger
     landings: pl.DataFrame
+    closed: set[date]
 
     def stale(self, touched: pl.DataFrame) -> _Stale:
         """Return the days that landings concern: of polls, on which runs and series ended, of predictions."""
         files = self.landed.files.join(touched, on="folder", how="semi")
-        poll_days = _days_of(POLLS, files)
+        poll_days = [day for day in _days_of(POLLS, files) if day not in self.closed]
         new = touched["landing_id"]
         with models.engine(self.store.builds / "spill", self.settings.engine.memory_limit) as connection:
             for table in (JOB_RECORDS, SERIES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -11,8 +12,7 @@ from flows.settings import Settings
 from flows.steps import plan as planning
 from flows.steps.run import Run, Work
 from warehouse.contracts.quality import QUALITY
-from warehouse.releases import expiring, publishing
-from warehouse.releases.expiring import Freed
+from warehouse.releases import clearing, expiring, publishing
 from warehouse.releases.publishing import Draft
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
@@ -42,13 +42,47 @@ def release(run: Run, works: Iterable[Work]) -> Release:
     published = publishing.publish(run.store, draft, built)
     docs.of_release(run.store, published)
     shutil.rmtree(run.folder, ignore_errors=True)
-    maintain(run.store, run.settings)
     return published
 
 
-def maintain(store: Store, settings: Settings) -> Freed:
-    """Have releases expire that the settings do not keep, and remove the files of those that did."""
-    return expiring.maintain(store, settings.storage.keep_releases, is_nightly=True)
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """What is not kept any more: releases and their files, and raw data that were landed long ago."""
+
+    released: expiring.Freed
+    landed: clearing.Cleared
+
+    def lines(self) -> list[tuple[str, int]]:
+        """Return what went, each with its number; nothing where nothing did."""
+        released, landed = self.released, self.landed
+        told = [
+            ("expired releases", len(released.release_ids)),
+            ("removed files of expired releases", released.file_count),
+            ("removed landings of raw polls", landed.landing_count),
+        ]
+        return [(name, count) for name, count in told if count]
+
+
+def maintain(
+    store: Store, settings: Settings, *, keep_releases: int | None = None, grace_s: float | None = None
+) -> Freed:
+    """Have releases expire that the settings do not keep, and remove the files of those that did, and old raw data.
+
+    keep_releases: so many releases are kept whatever the settings say. grace_s: for so long files of expired releases
+    wait for their readers; not given, it is the night's work, that does less at a time.
+    """
+    keep_count = keep_releases or settings.storage.keep_releases
+    is_nightly = grace_s is None
+    grace = expiring.GRACE_S if grace_s is None else grace_s
+    released = expiring.maintain(store, keep_count, grace, is_nightly=is_nightly)
+    if grace_s == 0:
+        again = expiring.remove(store, 0.0)
+        released = replace(
+            released, file_count=released.file_count + again[0], byte_count=released.byte_count + again[1]
+        )
+    keep_days = settings.storage.keep_landed_days
+    landed = clearing.Cleared(0, 0, ()) if keep_days is None else clearing.clear(store, keep_days)
+    return Freed(released, landed)
 
 
 def complete(store: Store) -> None:

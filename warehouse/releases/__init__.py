@@ -2,6 +2,7 @@
 
 - `catalogue` (`changed_at_once`, `replace`, `tag`): The Iceberg catalogue: versions of published tables, in an SQLite
   file beside them.
+- `clearing` (`clear`, `closed_days`): Clearing: raw polls of days that are long published go.
 - `expiring` (`expire`, `pin`, `maintain`): Releases that nobody needs any more go, and their files later.
 - `export` (`export_table`, `write_table`, `write_csv`, `json_text`): Plain files out of a release: Parquet or CSV.
 - `links` (`link_latest`, `members`): `latest/`: the current release as plain files.

@@ -204,7 +204,7 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
         with store.files.held(releases.READING):
             going = sorted(due - _in_use(store, {name.split("/")[1] for name in due if name.startswith("tables/")}))
             sizes = [mark[0] for name in going if (mark := store.files.mark(name))]
-            _unseal(store, set(going))
+            seals.unseal(store, set(going))
             store.files.remove(*going)
     except Busy:
         return 0, 0
@@ -229,14 +229,6 @@ def _in_use(store: Store, table_names: set[str]) -> set[str]:
     kept = releases.kept(store)
     paths = (path for release in kept for files in releases.files_of(store, release).values() for path in files)
     return found | {path.relative_to(store.root).as_posix() for path in paths}
-
-
-def _unseal(store: Store, names: set[str]) -> None:
-    """Take files out of the seals that name them: they are not lost, they are gone."""
-    for seal in seals.seals(store):
-        known = seals.read(store, seal)
-        if known is not None and names & known.keys():
-            seals.write(store, seal, {name: sealed for name, sealed in known.items() if name not in names})
 
 
 def maintain(store: Store, keep_count: int | None, grace_s: float = GRACE_S, *, is_nightly: bool = False) -> Freed:

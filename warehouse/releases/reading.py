@@ -19,9 +19,6 @@ from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     import duckdb
-    import polars as pl
-
-    from warehouse.store.ledger import Ledger
 
 
 #: inputs that are too large to be copied into releases; a query that names one reads the release's landings
@@ -101,24 +98,20 @@ def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
     from warehouse.store import ledger
 
     landed = ledger.read(store)
-    known = landed.of(releases.landings_in(store, release)).sort("landing_id")
+    known = landed.of(releases.landings_in(store, release))
+    others = landed.landings.join(known, on=["mark", "content", "generation"], how="anti")
+    # who was landed twice at once lies in two places, and is told apart by neither
+    others = others.join(known.join(others, on="content", how="semi"), on="landing_id", how="anti")
+    held = landed.files.filter(landed.files["folder"].is_in(known["folder"].unique().implode()))
     found = {}
     for table in wanted:
-        files = landed.parts(table, known)
+        files = held.filter(table=table.name)
         own, shared = (
-            [store.root / path for path in files.filter(is_shared=is_shared)["path"].unique(maintain_order=True)]
-            for is_shared in (False, True)
+            [store.root / path for path in files.filter(is_shared=is_shared)["path"]] for is_shared in (False, True)
         )
-        found[table] = _Inputs(own, shared, _others(landed, files))
+        beside = others.join(files.filter(is_shared=True), on="folder", how="semi")["landing_id"].unique().sort()
+        found[table] = _Inputs(own, shared, beside.to_list())
     return found
-
-
-def _others(landed: Ledger, files: pl.DataFrame) -> list[str]:
-    """Return the landings whose rows lie in shared files beside those that are meant."""
-    shared = files.filter(is_shared=True)
-    folders = landed.files.join(shared, on="path", how="semi")
-    beside = landed.landings.join(folders, on="folder", how="semi").join(shared, on="landing_id", how="anti")
-    return beside["landing_id"].unique().sort().to_list()
 
 
 def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _Inputs) -> None:

@@ -254,7 +254,7 @@ def landings_in(store: Store, release: Release | None) -> pl.Series:
         place = pl.col("release_id").replace_strict(lineage[::-1], list(range(len(lineage))), return_dtype=pl.Int64)
         last = told.sort(place, ~pl.col("is_removed"), maintain_order=True).unique("landing_id", keep="last")
         told = last.filter(~pl.col("is_removed"))
-    return told["landing_id"].unique()
+    return told["landing_id"]
 
 
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:

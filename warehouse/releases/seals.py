@@ -131,6 +131,14 @@ def seal_metadata(store: Store, release: Release) -> None:
     write(store, seal_of(release), files | {name: sealed_now(store, name) for name in names})
 
 
+def unseal(store: Store, names: set[str]) -> None:
+    """Take files out of the seals that name them: they are not lost, they are gone."""
+    for seal in seals(store):
+        known = read(store, seal)
+        if known is not None and names & known.keys():
+            write(store, seal, {name: sealed for name, sealed in known.items() if name not in names})
+
+
 def sealed(store: Store, chosen: Iterable[Release]) -> dict[str, Sealed]:
     """Return the files of releases' seals; those that are damaged or absent say nothing."""
     found: dict[str, Sealed] = {}

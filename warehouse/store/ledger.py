@@ -47,6 +47,8 @@ _LANDINGS = pl.Schema(
         "folder": pl.String,
         "mark": pl.Int64,
         "landing_id": pl.String,
+        # the same of all generations, as a number: a million are told apart in no time
+        "content": pl.UInt64,
         "sequence": pl.Int64,
         "generation": pl.Int64,
         "landed_at": pl.String,
@@ -76,8 +78,9 @@ _FILES = pl.Schema(
 class Ledger:
     """What is landed: a row each landing, those that were replaced since among them, and a row each file.
 
-    landings: folder, mark, landing_id, sequence, generation, landed_at, row_count, refused_count. files: folder, table,
-    path, day, row_count, longest_interval_s, is_shared; first_on, last_on, is_undated and is_untimed of traces.
+    landings: folder, mark, landing_id, content, sequence, generation, landed_at, row_count, refused_count. files:
+    folder, table, path, day, row_count, longest_interval_s, is_shared; of traces first_on, last_on, is_undated and
+    is_untimed, too.
     """
 
     store: Store
@@ -87,12 +90,14 @@ class Ledger:
     @cached_property
     def in_force(self) -> pl.DataFrame:
         """The landings that count, the latest generation of each content, in the order of landing."""
-        return _first(self.landings, pl.col("landing_id").str.slice(0, ID_DIGITS)).sort("sequence", "landing_id")
+        counted = _first(self.landings, "content")
+        # as they come, one after the other, they are in order
+        return counted if counted["sequence"].is_sorted() else counted.sort("sequence", "landing_id")
 
     def of(self, landing_ids: Iterable[str] | pl.Series) -> pl.DataFrame:
         """Return the landings of those ids that there are, be they replaced since or not."""
         wanted = pl.DataFrame({"landing_id": landing_ids}, schema={"landing_id": pl.String})
-        return _first(self.landings.join(wanted, on="landing_id", how="semi"), pl.col("landing_id"))
+        return _first(self.landings.join(wanted, on="landing_id", how="semi"), "landing_id")
 
     def parts(self, table: Table, landings: pl.DataFrame, files: pl.Expr | bool = True) -> pl.DataFrame:
         """Return which files hold rows of a table of some landings.
@@ -129,13 +134,14 @@ def _by_id(landings: Sequence[Landing]) -> dict[str, Landing]:
     return {one.landing_id: one for one in reversed(landings)}
 
 
-def _first(landings: pl.DataFrame, key: pl.Expr) -> pl.DataFrame:
+def _first(landings: pl.DataFrame, key: str) -> pl.DataFrame:
     """Return one landing of each key: of the latest generation, and where two processes landed it the first one."""
-    again = landings.select(key.is_duplicated()).to_series()
-    if not again.any():
+    # who has a content alone has an id alone, and numbers are told apart faster
+    if landings["content"].n_unique() == landings.height:
         return landings
+    again = landings[key].is_duplicated()
     chosen = landings.filter(again).sort("generation", "sequence", descending=[True, False])
-    return pl.concat([landings.filter(~again), chosen.filter(chosen.select(key.is_first_distinct()).to_series())])
+    return pl.concat([landings.filter(~again), chosen.unique(key, keep="first", maintain_order=True)])
 
 
 class Known:
@@ -150,10 +156,8 @@ class Known:
     @cached_property
     def _there(self) -> tuple[pl.Series, pl.DataFrame]:
         """The landings by their contents' numbers, in order, and these."""
-        landings = read(self._store).landings.select("landing_id", "folder", "generation", "sequence")
-        number = pl.col("landing_id").str.slice(0, ID_DIGITS).str.to_integer(base=16, dtype=pl.UInt64)
-        ordered = landings.with_columns(number=number).sort("number", "generation", "sequence")
-        return ordered["number"], ordered.drop("number")
+        ordered = read(self._store).landings.sort("content", "generation", "sequence")
+        return ordered["content"], ordered.select("landing_id", "folder")
 
     def generations(self, content_sha256: str) -> list[Landing]:
         """Return the landings of a content, the first one first."""
@@ -161,7 +165,7 @@ class Known:
         numbers, landings = self._there
         number = pl.Series([int(content, 16)], dtype=pl.UInt64)
         begin, end = (numbers.search_sorted(number, side)[0] for side in ("left", "right"))
-        found = [self._landing(folder, name) for name, folder in landings[begin:end, :2].iter_rows()]
+        found = [self._landing(folder, name) for name, folder in landings[begin:end].iter_rows()]
         by_generation = {
             one.generation: one for one in reversed([*(one for one in found if one), *self._added(content)])
         }
@@ -233,8 +237,8 @@ def _of_folders(store: Store, folders: Iterable[tuple[str, int]]) -> _Rows:
     files: dict[str, tuple[Any, ...]] = {}
     for folder, mark in folders:
         for one in in_folder(store, folder):
-            known = (one.landing_id, one.sequence, one.generation, one.landed_at, one.row_count(), one.refused_count)
-            landings.append((folder, mark, *known))
+            known = (one.sequence, one.generation, one.landed_at, one.row_count(), one.refused_count)
+            landings.append((folder, mark, one.landing_id, int(one.landing_id[:ID_DIGITS], 16), *known))
             for part in one.parts:
                 if part.path not in files:
                     files[part.path] = (folder, *_of_file(store, part))

@@ -27,7 +27,7 @@ from tests.budget import one_in
 from tests.flows.conftest import Night, pass_every_check
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.errors import GateFailed, NothingToDo, UsageError
-from warehouse.releases import publishing, releases
+from warehouse.releases import clearing, publishing, releases
 from warehouse.releases.reading import count_differences, opened
 from warehouse.releases.releases import Release, published
 from warehouse.releases.verifying import verify
@@ -171,6 +171,24 @@ class TestRepeated:
             query = "select volume_bytes from job_io where direction = 'read' order by job_id"
             volumes = [volume for (volume,) in connection.sql(query).fetchall()]
         assert volumes == [5430e6, 5430e6, 5480e6, 5430e6]
+
+    @pytest.mark.slow
+    def test_a_day_whose_polls_were_cleared_stays_as_it_is(self, both_days: QuickNight, tmp_path: Path) -> None:
+        site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
+        cleared = clearing.clear(site, -1)
+        assert (cleared.landing_count, cleared.days) == (1, DAYS)
+        late = tmp_path / "late.csv"
+        late.write_text("polled_at,controller,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:20:10Z,c7,1e6,2e6\n")
+        assert [arrival.has_refusals for arrival in land_paths(site, Settings(), [str(late)], Told())] == [False]
+        told: list[str] = []
+        settings = Settings.model_validate({"classes": {"min_duration_s": 7200}, "storage": {"keep_landed_days": 1}})
+        second = order.run_inline(site, settings, lambda name, *_: told.append(name))
+        assert [name for name in told if DAYS[1].isoformat() in name and "too late" in name] != []
+        counts = {name: sum(changes) for name, _, *changes in count_differences(site, first, second)}
+        assert {name: counts.get(name, 0) for name in ("classes", "job_io", "ticks", "poll_days")} == {
+            "classes": 8, "job_io": 0, "ticks": 0, "poll_days": 0,
+        }  # fmt: skip
+        assert verify(site) == []
 
     def test_two_runs_at_once_are_refused(self, site: Store) -> None:
         with warehouse.store.store.locked(site), pytest.raises(UsageError, match="Another run"):

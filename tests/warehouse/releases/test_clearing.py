@@ -1,0 +1,177 @@
+"""Clearing: raw polls of days that are long published go, and nothing that a run may need."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.budget import examples
+from tests.warehouse.releasing import publish
+from warehouse.errors import MachineFault
+from warehouse.releases import clearing, expiring, releases
+from warehouse.releases.verifying import verify
+from warehouse.store import landing, ledger
+from warehouse.store.files import Sealed
+from warehouse.store.form import mark_form
+from warehouse.store.manifests import MANIFEST
+from warehouse.store.store import Store, write_json
+
+pytestmark = pytest.mark.slow
+
+FIRST = date(2018, 2, 1)
+KEEP_DAYS = 10
+
+#: of each landing: the days that it has polls of, how many days ago it came, whether it has a table beside polls or
+#: refused rows, and the release that took it in first, 3 for none
+LANDINGS = st.lists(
+    st.tuples(
+        st.sets(st.integers(0, 4), min_size=1, max_size=2),
+        st.sampled_from([1, 9, 11, 40]),
+        st.sampled_from(["", "", "", "jobs", "refused"]),
+        st.integers(0, 3),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def empty(root: Path) -> Store:
+    """Return a warehouse of this form, without any landing."""
+    root.mkdir(exist_ok=True)
+    mark_form(Store(root))
+    return Store(root)
+
+
+def leave(store: Store, number: int, days: set[int], age_days: int, beside: str = "") -> str:
+    """Leave a landing of polls of some days that came so long ago, and return its id."""
+    name = f"{number:016x}"
+    folder = store.landed / name
+    folder.mkdir(parents=True)
+    parts = []
+    tables = [("polls", (FIRST + timedelta(days=day)).isoformat()) for day in sorted(days)]
+    tables += [("job_records", None)] if beside == "jobs" else [("rejects", None)] if beside == "refused" else []
+    for table, day in tables:
+        path = folder / f"{table}-{day}.parquet"
+        path.write_bytes(b"polls")
+        sealed = Sealed.of_path(path)
+        part = {"table": table, "path": f"landed/{name}/{path.name}", "day": day, "row_count": 5, "is_shared": False}
+        part |= {"byte_count": sealed.byte_count, "sha256": sealed.sha256, "first": None, "last": None}
+        parts.append(part | {"longest_interval_s": 2.0})
+    at = (datetime.now(UTC) - timedelta(days=age_days)).isoformat(timespec="microseconds")
+    told = {"landing_id": name, "sequence": number, "generation": 0, "source_file": "a.csv", "format": "csv"}
+    told |= {"content_sha256": name * 4, "landed_at": at, "refused_count": 5 * (beside == "refused"), "parts": parts}
+    write_json(told, folder / MANIFEST)
+    return name
+
+
+def there(store: Store) -> set[str]:
+    """Return which landings are there."""
+    return {lot.landing_id for lot in landing.ledger(store)}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return empty(tmp_path / "warehouse")
+
+
+def test_old_polls_that_are_released_go_and_close_their_day(store: Store) -> None:
+    old, young = leave(store, 1, {0}, 11), leave(store, 2, {1}, 9)
+    publish(store, "first", {}, inputs=(old, young))
+    cleared = clearing.clear(store, KEEP_DAYS)
+    assert (cleared.landing_count, cleared.byte_count, cleared.days) == (1, 5, (FIRST,))
+    assert there(store) == {young}
+    assert clearing.closed_days(store) == {FIRST}
+    assert verify(store) == [], "what went is not missed"
+    assert clearing.clear(store, KEEP_DAYS).landing_count == 0
+    assert clearing.clear(store, 8).days == (FIRST + timedelta(days=1),)
+    assert clearing.closed_days(store) == {FIRST, FIRST + timedelta(days=1)}
+
+
+def test_a_day_goes_as_a_whole(store: Store) -> None:
+    both, one = leave(store, 1, {0, 1}, 40), leave(store, 2, {1}, 1)
+    alone = leave(store, 3, {2}, 40)
+    publish(store, "first", {}, inputs=(both, one, alone))
+    assert clearing.clear(store, KEEP_DAYS).landing_count == 1
+    assert there(store) == {both, one}, "a day has young polls, and with it the old ones of the day before stay"
+
+
+@pytest.mark.parametrize("beside", ["jobs", "refused"])
+def test_what_holds_more_than_polls_stays(store: Store, beside: str) -> None:
+    publish(store, "first", {}, inputs=(leave(store, 1, {0}, 40, beside), leave(store, 2, {0}, 40)))
+    assert clearing.clear(store, KEEP_DAYS).landing_count == 0
+
+
+def test_what_a_kept_release_lacks_stays_for_the_run_after_going_back_to_it(store: Store) -> None:
+    first, second = leave(store, 1, {0}, 40), leave(store, 2, {1}, 40)
+    publish(store, "first", {}, inputs=(first,))
+    publish(store, "second", {}, inputs=(second,))
+    assert clearing.clear(store, KEEP_DAYS).days == (FIRST,)
+    assert there(store) == {second}
+    expiring.expire(store, 1)
+    assert clearing.clear(store, KEEP_DAYS).days == (FIRST + timedelta(days=1),)
+    assert there(store) == set()
+
+
+def test_before_a_release_nothing_goes(store: Store) -> None:
+    leave(store, 1, {0}, 40)
+    assert clearing.clear(store, KEEP_DAYS).landing_count == 0
+
+
+def test_nothing_goes_while_somebody_reads(store: Store) -> None:
+    publish(store, "first", {}, inputs=(leave(store, 1, {0}, 40),))
+    with releases.being_read(store):
+        assert clearing.clear(store, KEEP_DAYS).landing_count == 0
+    assert clearing.clear(store, KEEP_DAYS).landing_count == 1
+
+
+def test_who_was_killed_at_it_is_followed_by_one_that_ends_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(store, "first", {}, inputs=(leave(store, 1, {0}, 40), leave(store, 2, {1}, 40)))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(clearing.seals, "unseal", killed)
+        with pytest.raises(KeyboardInterrupt):
+            clearing.clear(store, KEEP_DAYS)
+    assert clearing.closed_days(store) == {FIRST, FIRST + timedelta(days=1)}, "they are closed before anything goes"
+    assert clearing.clear(store, KEEP_DAYS).landing_count == 2
+    assert there(store) == set()
+
+
+def test_a_damaged_list_of_closed_days_is_told(store: Store) -> None:
+    (store.root / "closed_days.json").write_text("[")
+    with pytest.raises(MachineFault, match="damaged"):
+        clearing.closed_days(store)
+
+
+@pytest.mark.long
+@settings(max_examples=examples(30), deadline=None)
+@given(found=LANDINGS, keep_count=st.integers(1, 3))
+def test_nothing_goes_that_a_release_or_the_next_run_needs(
+    tmp_path_factory: pytest.TempPathFactory, found: list[tuple[set[int], int, str, int]], keep_count: int
+) -> None:
+    store = empty(tmp_path_factory.mktemp("warehouse"))
+    names = [leave(store, number, *told[:3]) for number, told in enumerate(found, 1)]
+    for place in range(3):
+        brought = tuple(name for name, told in zip(names, found, strict=True) if told[3] == place)
+        publish(store, f"n{place}", {}, inputs=brought)
+    expiring.expire(store, keep_count)
+    kept = releases.kept(store)
+    in_all = set.intersection(*(set(releases.landings_in(store, release)) for release in kept))
+    files = {release.release_id: releases.files_of(store, release) for release in kept}
+    cleared = clearing.clear(store, KEEP_DAYS)
+    left, closed = there(store), clearing.closed_days(store)
+    gone = [(name, told) for name, told in zip(names, found, strict=True) if name not in left]
+    assert cleared.landing_count == len(gone)
+    assert all(name in in_all and told[1] > KEEP_DAYS and told[2] == "" for name, told in gone)
+    assert closed == {FIRST + timedelta(days=day) for _, told in gone for day in told[0]}
+    for name, told in zip(names, found, strict=True):
+        assert name not in left or closed.isdisjoint(FIRST + timedelta(days=day) for day in told[0])
+    assert {release.release_id: releases.files_of(store, release) for release in releases.kept(store)} == files
+    assert all(path.is_file() for tables in files.values() for paths in tables.values() for path in paths)
+    assert verify(store) == []
+    assert ledger.is_true(store)
