@@ -178,7 +178,9 @@ class TestRepeated:
         cleared = clearing.clear(site, -1)
         assert (cleared.landing_count, cleared.days) == (1, DAYS)
         late = tmp_path / "late.csv"
-        late.write_text("polled_at,controller,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:20:10Z,c7,1e6,2e6\n")
+        late.write_text(
+            "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:20:00Z,c7,10,1e6,0\n"
+        )
         assert [arrival.has_refusals for arrival in land_paths(site, Settings(), [str(late)], Told())] == [False]
         told: list[str] = []
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}, "storage": {"keep_landed_days": 1}})
