@@ -182,8 +182,23 @@ def _named_by(table: IcebergTable, snapshot_ids: Iterable[int]) -> Iterator[str]
 
 def _let_go(store: Store, names: set[str]) -> None:
     """Note that files may be removed, and since when."""
-    leaving = cached(store, _LEAVING, _times) or {}
-    put_document(store, _LEAVING, dict.fromkeys(names, time.time()) | leaving)
+    put_document(store, _LEAVING, dict.fromkeys(names, time.time()) | _leaving(store))
+
+
+def _leaving(store: Store) -> dict[str, float]:
+    """Return the files that were let go, and since when.
+
+    Where the list is damaged these are all files that nothing names, from now on.
+    """
+    known = cached(store, _LEAVING, _times)
+    if known is not None or store.files.content(_LEAVING) is None:
+        return known or {}
+    tables = metadata_locations(store)
+    patterns = (f"tables/{name}/{kind}" for name in tables for kind in ("data/*.parquet", "metadata/*.avro"))
+    there = {name for pattern in (*patterns, f"{LISTS}/*.json") for name in store.files.matching(pattern)}
+    found = dict.fromkeys(sorted(there - _in_use(store, set(tables))), time.time())
+    put_document(store, _LEAVING, found)
+    return found
 
 
 def _times(document: Any) -> dict[str, float]:
@@ -195,7 +210,7 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
 
     Nothing is removed while somebody reads a release.
     """
-    leaving = cached(store, _LEAVING, _times) or {}
+    leaving = _leaving(store)
     now = time.time()
     due = {name for name, at in leaving.items() if not 0 <= now - at < grace_s}
     if not due:

@@ -311,14 +311,14 @@ def test_a_run_on_two_days_is_not_released(landed_site: Store, tmp_path: Path, m
     land(store, tmp_path, LATER)
     run(store)
     land(store, tmp_path, LATER.replace("2026-03-05T02", "2026-03-06T02"))
-    stale = planning._stale
+    stale = planning._News.stale
 
     def forgetful(*arguments: Any) -> Any:
         polls, jobs, predictions = stale(*arguments)
         return polls, [day for day in jobs if day != date(2026, 3, 5)], predictions
 
-    monkeypatch.setattr(planning, "_stale", forgetful)
+    monkeypatch.setattr(planning._News, "stale", forgetful)
     with pytest.raises(GateFailed, match=r"jobs\.key_unique in 1 row"):
         run(store)
-    monkeypatch.setattr(planning, "_stale", stale)
+    monkeypatch.setattr(planning._News, "stale", stale)
     assert run(store).sequence == 2

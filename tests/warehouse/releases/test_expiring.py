@@ -75,6 +75,18 @@ def test_old_releases_lose_tags_snapshots_and_files_and_the_kept_ones_nothing(fi
     assert verify(five, is_all=True) == []
 
 
+@pytest.mark.parametrize("torn", ["", "[", '{"tables/jobs/data/x.parquet": "now"}'])
+def test_files_are_let_go_though_the_list_of_them_is_torn(five: Store, tmp_path: Path, torn: str) -> None:
+    expiring.maintain(five, 2)
+    shutil.copytree(five.root, tmp_path / "other", symlinks=True)
+    other = Store(tmp_path / "other")
+    other.files.put("leaving.json", torn.encode())
+    assert expiring.remove(other) == (0, 0), "who reads just now has a day from when it is known again"
+    assert expiring.remove(five, grace_s=0) == expiring.remove(other, grace_s=0)
+    assert files_in(other) == files_in(five)
+    assert verify(other, is_all=True) == []
+
+
 @pytest.mark.long
 def test_what_comes_then_is_published_as_ever(five: Store) -> None:
     expiring.maintain(five, 1, grace_s=0)

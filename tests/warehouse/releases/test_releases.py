@@ -241,8 +241,8 @@ def test_readers_see_the_release_before_until_the_row_is_there(two: Store, monke
     seen = []
     append = publishing._append
 
-    def looked_at(catalogue: SqlCatalog, store: Store, release: releases.Release) -> None:
-        append(catalogue, store, release)
+    def looked_at(catalogue: SqlCatalog, store: Store, release: releases.Release, *inputs: tuple[str, ...]) -> None:
+        append(catalogue, store, release, *inputs)
         seen.append((releases.find(store, None), keys(store, second, "jobs", "job_id")))
 
     monkeypatch.setattr(publishing, "_append", looked_at)
