@@ -4,6 +4,7 @@
 - `memoryless`: Signals in which nothing knows when anything happened before: a search must find no period in them.
 - `methods`: The searches for a period that are compared, by name: one list, in the order in which they are shown.
 - `noise`: Noise of the kinds that I/O has: what a search for periods must not take for a period.
+- `oracles`: What who knows more than a search may know finds: the bound beside what a search finds.
 - `page`: What the study of periods shows: its page, and tables that fit a terminal.
 - `rhythms`: Signals with a period of the kinds that real runs have: short, noisy, uneven, cut by gaps.
 - `running`: The study itself: draws traces and noise, asks every method, and keeps a row for each answer.

@@ -55,9 +55,22 @@ class Rhythm:
 
         A signal's own period is the mean distance of its bursts, which is that of the kind but for what wanders.
         """
+        period, starts = self.planted(generator, count)
+        rates = self.with_bursts(generator, starts, period)
+        own = np.full(count, period)
+        if self.wander_ratio:
+            own = (starts[:, -1] - starts[:, 0]) / (self.cycle_count - 1)
+        return rates, own
+
+    def planted(self, generator: np.random.Generator, count: int) -> tuple[float, Reals]:
+        """Return a period, and when the bursts of so many signals start (count, bursts), in samples."""
         period = float(generator.uniform(self.shortest, self.longest))
+        return period, self._starts(generator, count) * period + self.tick_lead_cycles * period
+
+    def with_bursts(self, generator: np.random.Generator, starts: Reals, period: float) -> Reals:
+        """Return signals (count, samples) with bursts that start at these samples (count, bursts), and all else."""
+        count = len(starts)
         sample_count = round((self.cycle_count + self.tick_lead_cycles) * period)
-        starts = self._starts(generator, count) * period + self.tick_lead_cycles * period
         lengths = np.full(starts.shape, self.duty * period)
         rates = _HEIGHT_BYTES_PER_S * np.exp(self.size_log_spread * generator.standard_normal(starts.shape))
         pieces = [(starts, lengths, rates * lengths)]
@@ -72,10 +85,7 @@ class Rhythm:
             noise = self.noise_ratio * (generator.standard_normal(rates.shape) + _FLOOR_SPREADS)
             rates = np.maximum(rates + _HEIGHT_BYTES_PER_S * noise, 0.0)
         rates[generator.random(rates.shape) < self.missing_ratio] = np.nan
-        own = np.full(count, period)
-        if self.wander_ratio:
-            own = (starts[:, -1] - starts[:, 0]) / (self.cycle_count - 1)
-        return rates, own
+        return rates
 
     def _starts(self, generator: np.random.Generator, count: int) -> Reals:
         """Return when bursts start, in cycles (count, bursts); the mean distance is 1 but for chance."""
@@ -106,8 +116,7 @@ RHYTHMS: tuple[Rhythm, ...] = (
     Rhythm("claim", "8 samples a cycle", 40, 7.0, 9.0, 0.25, noise_ratio=0.5),
     Rhythm("claim", "drift of 10 %", 20, drift_ratio=0.1, noise_ratio=0.2),
     Rhythm("claim", "distances wander by 10 %", 20, wander_ratio=0.1),
-    # few cycles, and what disturbs them: is a period found (who knows the burst's shape finds 4, 6, 8 cycles in 75, 98,
-    # 100 % of such noise)
+    # few cycles, and what disturbs them: is a period found (`oracles` tells what who knows the burst's shape finds)
     Rhythm("power", "6 cycles in little noise", 6, noise_ratio=0.5),
     Rhythm("power", "4 cycles in noise", 4, noise_ratio=1.0),
     Rhythm("power", "6 cycles in noise", 6, noise_ratio=1.0),

@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 from scipy.stats import beta
 
+from studies.periods import oracles
 from studies.periods.memoryless import HOLES, SAMPLE_COUNTS, TICKS, Generator, Trap, generators
 from studies.periods.methods import Method
 from studies.periods.rhythms import RHYTHMS, Rhythm
-from transforms.arrays import Reals
+from transforms.arrays import Bools, Reals
 from transforms.periods.even_signals import EvenSignals
 
 #: signals of one period that are drawn at a time
@@ -34,6 +35,8 @@ SCHEMA: dict[str, type[pl.DataType]] = {
     "good_count": pl.Int64,
 }
 Subject = Rhythm | Generator | Trap
+#: the group of what who knows more says
+BOUNDS = "bounds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,29 @@ def counted(piece: Piece) -> pl.DataFrame:
         error = np.abs(found.period_s / period - 1.0)
         counts = [int(np.count_nonzero(each)) for each in (found.is_periodic, error <= _RIGHT, error <= _GOOD)]
         rows.append((piece.group, name, piece.sample_count, method.name, piece.count, *counts))
+    if isinstance(piece.subject, Rhythm) and piece.group == "power":
+        rows += [(BOUNDS, name, 0, *bound) for bound in _bounds(piece.subject, rates, period, piece.seed)]
     return pl.DataFrame(rows, SCHEMA, orient="row")
+
+
+def _bounds(rhythm: Rhythm, rates: Reals, period: Reals, seed: np.random.SeedSequence) -> Iterator[tuple[object, ...]]:
+    """Yield what who knows more says of the signals of a rhythm: a name, and counts of signals, claims, good ones."""
+    if oracles.has_noise_alone(rhythm):
+        # numbers of its own: the nulls are no signals that others are asked
+        generator = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1)))
+        found, claims = oracles.by_shape(rhythm, rates, generator)
+        errors = np.abs(found / period - 1.0)
+        for null, claimed in claims.items():
+            yield null, *_counts(claimed, errors)
+    else:
+        _, starts = rhythm.planted(np.random.default_rng(seed), len(rates))
+        errors = np.abs(oracles.by_bursts(starts) / period - 1.0)
+        yield oracles.BURSTS, *_counts(np.ones(len(rates), dtype=np.bool_), errors)
+
+
+def _counts(claimed: Bools, errors: Reals) -> tuple[int, ...]:
+    near = (np.count_nonzero(claimed & (errors <= limit)) for limit in (np.inf, _RIGHT, _GOOD))
+    return len(claimed), *map(int, near)
 
 
 def _drawn(piece: Piece) -> tuple[Reals, Reals]:

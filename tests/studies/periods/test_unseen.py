@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from studies.periods import PARTS, page, unseen
+from studies.periods import PARTS, oracles, page, unseen
 from studies.periods.memoryless import HOLES, TICKS, generators
 from studies.periods.methods import Method
 from studies.periods.rhythms import RHYTHMS
@@ -90,6 +90,10 @@ def test_parts_are_shown_alone() -> None:
     results = study(StudyParams(unseen_count=2, worker_count=1, parts=("rhythms", "traps")), [FORTY])
     assert results.answers.is_empty()
     titles = [title for title, _ in page.tables(results)]
-    assert len(titles) == 2
-    assert len(page.document(results)["unseen"]) == len(RHYTHMS) + len(HOLES) + len(TICKS)
+    assert [title.partition(" ")[0] for title in titles] == ["Periods", "What", "Claims"]
+    power = [each for each in RHYTHMS if each.group == "power"]
+    bounds = sum(len(oracles.NULLS) if oracles.has_noise_alone(each) else 1 for each in power)
+    told = results.unseen.group_by(pl.col("group") == unseen.BOUNDS).len().sort("group")["len"].to_list()
+    assert told == [len(RHYTHMS) + len(HOLES) + len(TICKS), bounds]
+    assert len(page.document(results)["unseen"]) == sum(told)
     assert set(PARTS) > {"rhythms", "traps"}
