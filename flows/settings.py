@@ -6,8 +6,11 @@ import json
 import re
 import tomllib
 from dataclasses import fields
+from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -52,6 +55,29 @@ def _memory(text: str) -> str:
     return text
 
 
+def _zone(name: str) -> str:
+    """Return the name of a time zone, or raise ValueError if there is none of that name."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"is no IANA time zone, as Europe/Berlin: {name!r}") from error
+    return name
+
+
+Zone = Annotated[str, AfterValidator(_zone)]
+
+
+def _cron(line: str) -> str:
+    """Return a cron line, or raise ValueError if it is none, or one that never comes."""
+    from cronsim import CronSim, CronSimError
+
+    try:
+        next(CronSim(line, datetime(2026, 1, 1)))
+    except (CronSimError, StopIteration) as error:
+        raise ValueError(f"is no cron line, as 30 2 * * * (minute, hour, day, month, weekday): {line!r}") from error
+    return line
+
+
 def _positive(values: dict[str, float]) -> dict[str, float]:
     """Return rates by name, or raise ValueError if one of them is none."""
     wrong = [name for name, value in values.items() if not 0 < value < float("inf")]
@@ -63,7 +89,7 @@ def _positive(values: dict[str, float]) -> dict[str, float]:
 class JobSettings(_Section):
     """How job logs are read."""
 
-    time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
     filesystem_pattern: Pattern = Field(
         r"\bfs=(\w+)", description="regular expression whose first group is the file system named in a job's comment"
     )
@@ -75,7 +101,7 @@ class JobSettings(_Section):
 class PollSettings(_Section):
     """How polls are read, and what a controller can do at most."""
 
-    time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
     filesystem: str | None = Field(None, description="file system of the polls, whatever the input says")
     columns: dict[str, str] = Field({}, description="our column name = the column's name in the site's poll files")
     controller_limit_bytes_per_s: float | None = Field(
@@ -86,7 +112,7 @@ class PollSettings(_Section):
 class SeriesSettings(_Section):
     """How series of a job's or node's own are read."""
 
-    time_zone: str | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
     value: Literal["counter", "rate", "volume"] | None = Field(None, description="what two bare columns hold")
     direction: Literal["read", "write"] | None = Field(None, description="which way the bytes of two bare columns went")
 
@@ -229,9 +255,19 @@ class PredictionSettings(_Section):
 class ScheduleSettings(_Section):
     """When the nightly flow runs and where new files appear."""
 
-    cron: str = Field("30 2 * * *", description="cron line of the nightly flow")
-    time_zone: str = Field("UTC", description="IANA zone of the cron line")
+    cron: Annotated[str, AfterValidator(_cron)] = Field("30 2 * * *", description="cron line of the nightly flow")
+    time_zone: Zone = Field("UTC", description="IANA zone of the cron line")
     inbox: Path | None = Field(None, description="folder whose files the nightly flow lands")
+    wait_s: float = Field(
+        21_600.0, ge=0, description="a deployment's night waits so long for another run on the warehouse [s]"
+    )
+    retry_count: int = Field(
+        3, ge=0, le=20, description="landing and publishing are tried again so often under Prefect, where it may help"
+    )
+    retry_delay_s: float = Field(10.0, ge=0, description="after so long, then twice as long, and so on [s]")
+    step_timeout_s: float | None = Field(
+        None, gt=0, description="a step that takes longer fails under Prefect [s]; none does if not given"
+    )
 
 
 class StorageSettings(_Section):
@@ -308,11 +344,8 @@ def load(path: Path | None, warehouse: Path) -> Settings:
 
     Raises UsageError naming the file and the field that is wrong.
     """
-    candidates = [path] if path else [warehouse / FILE_NAME, Path(FILE_NAME)]
-    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    found = settings_file(path, warehouse)
     if found is None:
-        if path:
-            raise UsageError(f"There is no settings file {path}.")
         return Settings.model_construct()
     try:
         document: dict[str, Any] = tomllib.loads(found.read_text(encoding="utf-8"))
@@ -320,5 +353,32 @@ def load(path: Path | None, warehouse: Path) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{found} is not TOML: {error}") from error
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        faults = "; ".join(_fault(tuple(map(str, fault["loc"])), fault) for fault in error.errors())
         raise UsageError(f"{found}: {faults}") from error
+
+
+def settings_file(path: Path | None, warehouse: Path) -> Path | None:
+    """Return the settings file that holds: the one given, else `iosig.toml` in the warehouse, else the one here."""
+    candidates = [path] if path else [warehouse / FILE_NAME, Path(FILE_NAME)]
+    found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if found is None and path:
+        raise UsageError(f"There is no settings file {path}.")
+    return found
+
+
+def _fault(place: tuple[str, ...], fault: Any) -> str:
+    """Return what is wrong at a place of the file; of a name that does not exist, which one may be meant."""
+    if fault["type"] != "extra_forbidden":
+        return f"{'.'.join(place)}: {fault['msg'].removeprefix('Value error, ')}"
+    known = names_of(Settings)
+    for name in place[:-1]:
+        known = names_of(known[name])
+    near = get_close_matches(place[-1], known, n=1)
+    meant = f"; did you mean {'.'.join((*place[:-1], *near))}?" if near else f"; there are {', '.join(known)}"
+    return f"{'.'.join(place)}: there is no such setting{meant}"
+
+
+def names_of(model: Any) -> dict[str, Any]:
+    """Return what can be set in a section, by name; nothing of what is no section."""
+    fields = getattr(model, "model_fields", {})
+    return {name: field.annotation for name, field in fields.items()}

@@ -22,6 +22,10 @@ SUBCOMMANDS = {
     "classify": ("flows.command.classify", "Classify one series or trace, without a warehouse."),
     "compress": ("flows.command.compress", "Compress a traced run into one small file."),
     "demo": ("flows.command.demo", "Run the whole night on a synthetic site and print what came of it."),
+    "deploy": (
+        "flows.command.deploy",
+        "Have the night run by itself: on a Prefect work pool, under systemd, from cron.",
+    ),
     "diff": ("flows.command.releases", "Compare two releases, table by table."),
     "expand": ("flows.command.expand", "Print the calls of a rank of a compressed trace, or what all ranks come to."),
     "export": (
@@ -51,6 +55,7 @@ SUBCOMMANDS = {
     "rollback": ("flows.command.releases", "Make an earlier release the current one again."),
     "run": ("flows.command.run", "Run the night: stage, samples, transforms, checks, release."),
     "serve": ("flows.command.serve", "Run the nightly schedule, as a Prefect deployment."),
+    "settings": ("flows.command.settings", "Show what holds for a warehouse, and where it was said."),
     "sql": ("flows.command.query", "Query a release in SQL."),
     "study": (
         "studies.command",

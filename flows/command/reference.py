@@ -241,6 +241,8 @@ def _type_words(kind: Any) -> str:
     """Return a field's type in words; that it may be left out is said by its default."""
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
         (kind,) = (part for part in typing.get_args(kind) if part is not type(None))
+    if typing.get_origin(kind) is typing.Annotated:
+        kind = typing.get_args(kind)[0]
     if typing.get_origin(kind) is typing.Literal:
         return " or ".join(_code(choice) for choice in typing.get_args(kind))
     if typing.get_origin(kind) is list:

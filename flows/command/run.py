@@ -29,6 +29,14 @@ _DAY = click.DateTime(["%Y-%m-%d"])
     default=None,
     help="Run in this process, or as a Prefect flow; Prefect if PREFECT_API_URL is set.",
 )
+@click.option(
+    "--wait",
+    "wait_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Wait so long for another run on this warehouse.",
+)
 @json_option
 @click.pass_obj
 def run_command(
@@ -37,6 +45,7 @@ def run_command(
     since: datetime | None,
     until: datetime | None,
     inline: bool | None,
+    wait_s: float,
     as_json: bool,
 ) -> int:
     """Run the night on what was landed since the last release, or on the days that are named.
@@ -59,11 +68,11 @@ def run_command(
         from flows.night.order import run_inline
 
         with with_child(settings.engine.worker_count) as executor:
-            release = run_inline(store, settings, progress, since=first, until=last, executor=executor)
+            release = run_inline(store, settings, progress, since=first, until=last, executor=executor, wait_s=wait_s)
     else:
         from flows.night.deployment import nightly
 
-        outcome = nightly(str(store.root), str(settings_path) if settings_path else None, first, last)
+        outcome = nightly(str(store.root), str(settings_path) if settings_path else None, first, last, wait_s)
         if outcome is None:
             raise NothingToDo("Nothing new since the last release.")
         release = outcome

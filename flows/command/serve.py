@@ -20,15 +20,18 @@ from warehouse.store.store import Store
 
 _PATIENCE_S = 90.0
 
+name_option = click.option("--name", help="Name of the deployment; after the warehouse's folder if not given.")
+
 
 @click.command("serve")
 @click.option("--cron", help="Cron line, instead of the settings' one.")
+@name_option
 @click.pass_obj
-def serve_command(obj: tuple[Store, Path | None], cron: str | None) -> int:
+def serve_command(obj: tuple[Store, Path | None], cron: str | None, name: str | None) -> int:
     """Run the nightly schedule: a Prefect deployment that lands the inbox and makes a release, until stopped.
 
     Needs no worker. Uses the Prefect server of PREFECT_API_URL; without one it runs a server of its own
-    beside itself, on this machine only. `prefect.yaml` has the same deployment for a work pool.
+    beside itself, on this machine only. `iosig deploy` makes the same deployment for a work pool.
     """
     from flows.settings import load
 
@@ -38,7 +41,7 @@ def serve_command(obj: tuple[Store, Path | None], cron: str | None) -> int:
         # Prefect reads its environment when it is imported.
         from flows.night.deployment import serve
 
-        serve(store, settings_path, cron or schedule.cron, schedule.time_zone)
+        serve(store, settings_path, schedule.model_copy(update={"cron": cron or schedule.cron}), name)
     return 0
 
 

@@ -132,6 +132,7 @@ def run_inline(
     since: date | None = None,
     until: date | None = None,
     executor: Executor | None = None,
+    wait_s: float = 0.0,
 ) -> Release:
     """Land the inbox and the predictions, do all steps of the plan without Prefect, and publish the release.
 
@@ -141,7 +142,7 @@ def run_inline(
     clock = _Clock(report)
     for arrival in land_new(store, settings):
         clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.name).name}", arrival.row_count)
-    with locked(store):
+    with locked(store, wait_s):
         releasing.complete(store)
         night = open_night(store, settings, planning.make_plan(store, settings, since, until), executor)
         for day in night.run.plan.late_days:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
 
 DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "data"
 ROW_GROUP_ROWS = 1 << 20
+#: who holds the warehouse, for people; and how often one who waits asks
+_HOLDER, _ASKED_EVERY_S = "lock.json", 1.0
 
 _Read = TypeVar("_Read")
 
@@ -166,12 +172,39 @@ def cached(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read | Non
 
 
 @contextmanager
-def locked(store: Store) -> Iterator[None]:
-    """Hold the warehouse for one writer of releases; a second one is told so at once."""
-    try:
-        with store.files.held("lock"):
+def locked(store: Store, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold the warehouse for one writer of releases; a second one waits for so long, and is told then who holds it."""
+    with ExitStack() as held:
+        deadline = time.monotonic() + wait_s
+        while not _is_held(store, held):
+            if time.monotonic() >= deadline:
+                raise _busy(store)
+            time.sleep(min(_ASKED_EVERY_S, max(0.0, deadline - time.monotonic())))
+        # it is there to be read by people: where there is no room for it, the work goes on
+        with suppress(OSError):
+            put_document(store, _HOLDER, _myself())
+        try:
             yield
-    except Busy as error:
-        raise UsageError(
-            f"Another run is writing to {store.root}. Wait for it, or give this one its own --warehouse."
-        ) from error
+        finally:
+            store.files.remove(_HOLDER)
+
+
+def _is_held(store: Store, held: ExitStack) -> bool:
+    try:
+        held.enter_context(store.files.held("lock"))
+    except Busy:
+        return False
+    return True
+
+
+def _myself() -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"host": socket.gethostname(), "process": os.getpid(), "since": now}
+
+
+def _busy(store: Store) -> UsageError:
+    told = cached(store, _HOLDER, lambda told: f" (process {told['process']} on {told['host']}, since {told['since']})")
+    return UsageError(
+        f"Another run is writing to {store.root}{told or ''}."
+        " Wait for it (--wait), or give this one its own --warehouse."
+    )

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from flows.landing import Arrival
 from flows.night import order
 from flows.settings import Settings
+from flows.steps.pieces import Done
+from warehouse.errors import GateFailed, MachineFault, UsageError
 from warehouse.releases import publishing, releases
-from warehouse.store.store import Store
+from warehouse.store.store import Store, locked
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -74,9 +80,138 @@ def test_work_that_is_done_is_not_done_again(
     assert "Cached" in states
 
 
+# ---- what goes wrong
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server")
+class TestTold:
+    def test_a_failed_gate_is_a_sentence_and_an_artifact(
+        self, site: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        from prefect.client.orchestration import get_client
+        from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+        from flows.night.deployment import nightly
+
+        def refused(*_: object) -> Iterator[Done]:
+            raise GateFailed("Nothing is released: 1 critical expectation does not hold.\n- job_io.key_unique: twice")
+            yield
+
+        monkeypatch.setattr(order.Night, "do", refused)
+        with caplog.at_level("INFO"):
+            state = nightly(str(site.root), return_state=True)
+        assert state.is_failed()
+        assert state.message == "Nothing is released: 1 critical expectation does not hold."
+        assert "Traceback" not in caplog.text
+        with pytest.raises(GateFailed, match="twice"):
+            nightly(str(site.root))
+        with get_client(sync_client=True) as client:
+            found = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=["iosig-gate"])))
+        assert "- job_io.key_unique: twice" in found[0].data
+
+    @pytest.mark.parametrize(
+        ("asked", "sentence"),
+        [
+            ({"since": "2026-01-05", "until": "2026-01-02"}, "since (2026-01-05) comes after until (2026-01-02)"),
+            ({"settings_path": "nowhere.toml"}, "There is no settings file nowhere.toml."),
+            ({"warehouse": None}, "Set the deployment's parameter `warehouse`, or IOSIG_WAREHOUSE"),
+        ],
+    )
+    def test_what_cannot_be_is_told_before_anything_starts(
+        self, site: Store, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], sentence: str
+    ) -> None:
+        from flows.night.deployment import nightly
+
+        monkeypatch.delenv("IOSIG_WAREHOUSE", raising=False)
+        state = nightly(**({"warehouse": str(site.root)} | asked), return_state=True)
+        assert state.is_failed()
+        assert state.message.startswith(sentence)
+
+    def test_parameters_are_checked_as_they_are_given(self, site: Store) -> None:
+        from prefect.exceptions import ParameterTypeError
+
+        from flows.night.deployment import nightly
+
+        with pytest.raises(ParameterTypeError, match="since"):
+            nightly(str(site.root), since="yesterday")
+
+    def test_what_may_pass_is_tried_again(self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from flows.night import deployment
+
+        tries = []
+
+        def unsteady(*_: object) -> list[Arrival]:
+            tries.append(1)
+            if len(tries) < 3:
+                raise MachineFault("the disk is away")
+            raise UsageError("and now a fault of ours")
+
+        settings = tmp_path / "iosig.toml"
+        settings.write_text("[schedule]\nretry_delay_s = 0\nretry_count = 5\n")
+        monkeypatch.setattr(deployment, "land_new", unsteady)
+        state = deployment.nightly(str(site.root), str(settings), return_state=True)
+        assert (state.is_failed(), state.message, len(tries)) == (True, "and now a fault of ours", 3)
+
+    def test_a_step_that_takes_too_long_fails(
+        self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from flows.night import deployment
+
+        def slow(*_: object) -> Iterator[Done]:
+            time.sleep(20)
+            yield from ()
+
+        settings = tmp_path / "iosig.toml"
+        settings.write_text("[schedule]\nstep_timeout_s = 0.5\n")
+        monkeypatch.setattr(order.Night, "do", slow)
+        began = time.monotonic()
+        state = deployment.nightly(str(site.root), str(settings), return_state=True)
+        assert state.is_failed()
+        assert time.monotonic() - began < 15
+
+    def test_a_night_waits_for_another_and_says_who_it_was(self, site: Store) -> None:
+        from flows.night.deployment import nightly
+
+        with locked(site):
+            state = nightly(str(site.root), wait_s=0.0, return_state=True)
+        assert state.is_failed()
+        assert f"Another run is writing to {site.root} (process {os.getpid()} on" in state.message
+
+
+# ---- deployments
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("prefect_server")
+def test_a_deployment_is_named_by_its_warehouse_and_takes_no_others_place(tmp_path: Path) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import WorkPoolCreate
+
+    from flows.night.deployment import deploy, deployment_name
+
+    one, other = Store(tmp_path / "a" / "spider"), Store(tmp_path / "b" / "spider")
+    with get_client(sync_client=True) as client:
+        client.create_work_pool(WorkPoolCreate(name="iosig", type="process"))
+        schedule = Settings().schedule
+        assert deploy(one, None, schedule, "iosig") == deployment_name(one) == "nightly-spider"
+        assert deploy(one, None, schedule, "iosig") == "nightly-spider", "anew"
+        with pytest.raises(UsageError, match=f"of another warehouse .{one.root}"):
+            deploy(other, None, schedule, "iosig")
+        assert deploy(other, None, schedule, "iosig", "nightly-b") == "nightly-b"
+        found = {
+            name: client.read_deployment_by_name(f"iosig-nightly/{name}") for name in ("nightly-spider", "nightly-b")
+        }
+    assert [one.parameters["warehouse"] for one in found.values()] == [str(one.root), str(other.root)]
+    schema = found["nightly-b"].parameter_openapi_schema["properties"]
+    assert {"type": "string", "format": "date"} in schema["since"]["anyOf"]
+    assert found["nightly-b"].enforce_parameter_schema
+
+
 def test_the_deployment_points_to_the_flow() -> None:
     document = yaml.safe_load((Path(__file__).parents[3] / "prefect.yaml").read_text())
     (deployment,) = document["deployments"]
     assert deployment["entrypoint"] == "flows/night/deployment.py:nightly"
     assert deployment["schedules"][0]["cron"] == Settings().schedule.cron
     assert deployment["concurrency_limit"] == 1
+    assert deployment["parameters"] == {"warehouse": None, "settings_path": None}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,6 +107,31 @@ def test_a_second_writer_is_told_at_once_and_the_lock_ends_with_its_holder(tmp_p
         pytest.fail("two held the lock")
     with locked(store):
         pass
+
+
+def test_who_holds_the_lock_is_told_and_one_who_waits_gets_it(tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    with locked(store), pytest.raises(UsageError, match=rf"process {os.getpid()} on .+, since 20"), locked(store):
+        pytest.fail("two held the lock")
+    assert not (store.root / "lock.json").exists()
+    (store.root / "lock.json").write_text("{torn")
+    with store.files.held("lock"), pytest.raises(UsageError, match=r"warehouse\. Wait for it"), locked(store):
+        pytest.fail("two held the lock")
+    is_free, order = threading.Event(), []
+
+    def hold() -> None:
+        with locked(store):
+            is_free.set()
+            time.sleep(0.2)
+            order.append("held")
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    is_free.wait(10)
+    with locked(store, wait_s=30):
+        order.append("waited")
+    holder.join()
+    assert order == ["held", "waited"]
 
 
 def test_the_lock_holds_against_other_processes_and_outlives_none_of_them(tmp_path: Path) -> None:
