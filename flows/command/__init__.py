@@ -4,6 +4,7 @@
 - `classify`: `iosig classify`.
 - `compress`: `iosig compress`.
 - `demo`: `iosig demo`.
+- `deploy`: `iosig deploy`.
 - `expand`: `iosig expand`.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
@@ -22,8 +23,9 @@
 - `replay`: `iosig replay`.
 - `run`: `iosig run`.
 - `serve`: `iosig serve`.
+- `settings`: `iosig settings`.
 - `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
-- `upkeep`: `iosig verify`, `iosig repair`, `iosig relocate` and `iosig upgrade`.
+- `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain`, `iosig relocate` and `iosig upgrade`.
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
 """
 
