@@ -270,6 +270,28 @@ class ScheduleSettings(_Section):
     )
 
 
+class WatchSettings(_Section):
+    """What is a problem, and who is told when it begins and when it is over."""
+
+    release_late_after_s: float = Field(
+        129_600.0, gt=0, description="landed inputs that are in no release for longer are a problem [s]"
+    )
+    silent_ratio: float = Field(
+        3.0, gt=1, description="so is a source of which nothing lands for so many times what is usual"
+    )
+    jump_ratio: float = Field(
+        10.0, gt=1, description="so is a volume, or a share of refused rows, so many times above (or below) the usual"
+    )
+    least_free_ratio: float = Field(0.05, ge=0, le=1, description="so is a disk of which less is free")
+    webhook_variable: str = Field(
+        "IOSIG_WEBHOOK_URL",
+        description="environment variable with the address that notices are posted to; it is secret",
+    )
+    webhook_form: Literal["json", "slack"] = Field("json", description="what is posted: all of a notice, or its text")
+    mail_to: list[str] = Field([], description="mail addresses that notices are sent to")
+    sendmail: Path = Field(Path("/usr/sbin/sendmail"), description="the program that sends mail")
+
+
 class StorageSettings(_Section):
     """What the warehouse keeps."""
 
@@ -315,6 +337,7 @@ class Settings(_Section):
     advice: AdviceSettings = Field(default_factory=AdviceSettings.model_construct)
     predictions: PredictionSettings = Field(default_factory=PredictionSettings.model_construct)
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
+    watch: WatchSettings = Field(default_factory=WatchSettings.model_construct)
     storage: StorageSettings = Field(default_factory=StorageSettings.model_construct)
     engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
 

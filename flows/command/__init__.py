@@ -24,6 +24,7 @@
 - `run`: `iosig run`.
 - `serve`: `iosig serve`.
 - `settings`: `iosig settings`.
+- `status`: `iosig status`.
 - `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain`, `iosig relocate` and `iosig upgrade`.
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.

@@ -57,6 +57,7 @@ SUBCOMMANDS = {
     "serve": ("flows.command.serve", "Run the nightly schedule, as a Prefect deployment."),
     "settings": ("flows.command.settings", "Show what holds for a warehouse, and where it was said."),
     "sql": ("flows.command.query", "Query a release in SQL."),
+    "status": ("flows.command.status", "Say how a warehouse fares, and what is wrong with it."),
     "study": (
         "studies.command",
         "Measure how well methods do where the truth is known, and what periods are worth to a scheduler.",
@@ -66,7 +67,7 @@ SUBCOMMANDS = {
 }
 _EPILOG = (
     "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, "
-    "6 the machine (disk, rights, memory, damage), 1 a bug."
+    "6 the machine (disk, rights, memory, damage), 7 not well (status), 1 a bug."
 )
 
 

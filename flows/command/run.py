@@ -66,8 +66,9 @@ def run_command(
         from flows.command.printing import progress
         from flows.night.executors import with_child
         from flows.night.order import run_inline
+        from flows.watch.notices import telling
 
-        with with_child(settings.engine.worker_count) as executor:
+        with telling(store, settings, _warn), with_child(settings.engine.worker_count) as executor:
             release = run_inline(store, settings, progress, since=first, until=last, executor=executor, wait_s=wait_s)
     else:
         from flows.night.deployment import nightly
@@ -78,6 +79,10 @@ def run_command(
         release = outcome
     _show(store, release, as_json)
     return 0
+
+
+def _warn(text: str) -> None:
+    click.echo(f"iosig: {text}", err=True)
 
 
 def _day(instant: datetime | None) -> date | None:

@@ -29,6 +29,7 @@ from flows.night.order import STEPS, Night, Step, land_new, open_night
 from flows.settings import ScheduleSettings, Settings, load
 from flows.steps import release as releasing
 from flows.steps.plan import Plan, make_plan
+from flows.watch.notices import telling
 from warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release, published
@@ -123,7 +124,9 @@ def nightly(
         store = _warehouse(warehouse)
         if since and until and since > until:
             raise UsageError(f"since ({since}) comes after until ({until}): no day lies between.")
-        return _night(store, load(Path(settings_path) if settings_path else None, store.root), since, until, wait_s)
+        settings = load(Path(settings_path) if settings_path else None, store.root)
+        with telling(store, settings, get_run_logger().warning):
+            return _night(store, settings, since, until, wait_s)
     except GateFailed as error:
         create_markdown_artifact(key="iosig-gate", markdown=str(error), description="Why nothing was released")
         return _failed(error)

@@ -202,6 +202,24 @@ def _myself() -> dict[str, Any]:
     return {"host": socket.gethostname(), "process": os.getpid(), "since": now}
 
 
+def holder(store: Store) -> dict[str, Any] | None:
+    """Return who writes to the warehouse just now, as it was told: `host`, `process`, `since`; None if nobody does.
+
+    The lock itself is not asked: whoever starts meanwhile would find it held.
+    """
+    told = cached(store, _HOLDER, lambda told: {name: told[name] for name in ("host", "process", "since")})
+    if told is None or told["host"] != socket.gethostname():
+        return told
+    try:
+        os.kill(told["process"], 0)
+    except (ProcessLookupError, TypeError, OverflowError):
+        # it was killed
+        return None
+    except PermissionError:
+        return told
+    return told
+
+
 def _busy(store: Store) -> UsageError:
     told = cached(store, _HOLDER, lambda told: f" (process {told['process']} on {told['host']}, since {told['since']})")
     return UsageError(

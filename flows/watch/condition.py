@@ -1,0 +1,132 @@
+"""What a warehouse and its machine say of themselves at a moment."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
+
+from flows.settings import ScheduleSettings, Settings
+from warehouse.contracts.polls import POLL_DAYS
+from warehouse.releases import releases
+from warehouse.releases.reading import opened
+from warehouse.releases.releases import Release
+from warehouse.store.landing import Landing, ledger
+from warehouse.store.store import Store, holder
+
+#: of each source the latest so many landings tell what is usual
+_LATEST = 200
+#: the days before a file system's last one that tell what is usual
+_USUAL_DAYS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCondition:
+    """What has landed of one format: when, the latest last, and how many rows of each landing were refused, of all."""
+
+    format: str
+    landed_at: tuple[datetime, ...]
+    refused_rows: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesystemCondition:
+    """What a release tells of a file system's last whole day of polls, and of the days before.
+
+    bytes_moved: read and written on the last day; usual_bytes: on each of the days before it, up to fourteen.
+    """
+
+    filesystem: str
+    last_day: date
+    bytes_moved: float
+    usual_bytes: tuple[float, ...]
+    missing_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A warehouse at a moment. waiting: when each landing landed that is in no release; held_by: who writes just now.
+
+    refused_run: where the checks of a run are told that was refused after the release, None if there is none.
+    """
+
+    warehouse: str
+    at: datetime
+    release_id: str | None
+    released_at: datetime | None
+    verdict: str | None
+    sources: tuple[SourceCondition, ...]
+    filesystems: tuple[FilesystemCondition, ...]
+    waiting: tuple[datetime, ...]
+    refused_run: str | None
+    held_by: Mapping[str, object] | None
+    disk_total_bytes: int
+    disk_free_bytes: int
+    next_run_at: datetime
+
+
+def condition_of(store: Store, settings: Settings, at: datetime | None = None) -> Condition:
+    """Return how a warehouse fares, now if no time is given."""
+    at = at or datetime.now(UTC)
+    landed, history = ledger(store), releases.history(store)
+    current = history[-1] if history else None
+    space = shutil.disk_usage(store.root)
+    refusal = store.data_docs / "refused" / "index.html"
+    known = {name for release in history for name in release.inputs}
+    return Condition(
+        warehouse=str(store.root.resolve()),
+        at=at,
+        release_id=current.release_id if current else None,
+        released_at=datetime.fromisoformat(current.created_at) if current else None,
+        verdict=current.verdict if current else None,
+        sources=tuple(_sources(landed)),
+        filesystems=tuple(_filesystems(store, current)) if current else (),
+        waiting=tuple(datetime.fromisoformat(one.landed_at) for one in landed if one.landing_id not in known),
+        refused_run=str(refusal) if refusal.is_file() else None,
+        held_by=holder(store),
+        disk_total_bytes=space.total,
+        disk_free_bytes=space.free,
+        next_run_at=next_run(settings.schedule, at),
+    )
+
+
+def next_run(schedule: ScheduleSettings, after: datetime) -> datetime:
+    """Return when the schedule's next night begins."""
+    from cronsim import CronSim
+
+    found: datetime = next(CronSim(schedule.cron, after.astimezone(ZoneInfo(schedule.time_zone))))
+    return found.astimezone(UTC)
+
+
+def _sources(landed: Sequence[Landing]) -> Iterable[SourceCondition]:
+    by_format: dict[str, list[Landing]] = {}
+    for one in landed:
+        by_format.setdefault(one.format, []).append(one)
+    for name, every in sorted(by_format.items()):
+        own = every[-_LATEST:]
+        yield SourceCondition(
+            name,
+            tuple(datetime.fromisoformat(one.landed_at) for one in own),
+            tuple(one.refused_count for one in own),
+            tuple(one.row_count() + one.refused_count for one in own),
+        )
+
+
+def _filesystems(store: Store, release: Release) -> Iterable[FilesystemCondition]:
+    query = """
+        select filesystem, polled_on, coalesce(read_bytes, 0) + coalesce(written_bytes, 0) as moved, missing_ratio
+        from poll_days
+        qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
+        order by filesystem, polled_on
+    """
+    if POLL_DAYS.name not in release.snapshots:
+        return
+    with opened(store, release) as connection:
+        rows = connection.execute(query, {"days": _USUAL_DAYS + 1}).fetchall()
+    for name in dict.fromkeys(row[0] for row in rows):
+        own = [row for row in rows if row[0] == name]
+        *before, (_, last_day, moved, missing) = own
+        yield FilesystemCondition(name, last_day, moved, tuple(row[2] for row in before), missing)

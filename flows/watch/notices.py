@@ -1,0 +1,143 @@
+"""Problems are told once when they begin and once when they are over: by a webhook, and by mail.
+
+What was told is kept in the warehouse. What could not be told is told the next time.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from email.message import EmailMessage
+from typing import Any
+
+from flows.settings import Settings, WatchSettings
+from flows.watch.condition import condition_of
+from flows.watch.problems import Problem, problems_of
+from warehouse.errors import GateFailed, IosigError, NothingToDo
+from warehouse.store.store import Store, cached, put_document
+
+_TOLD = "notices.json"
+_PATIENCE_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is told: of which warehouse, which problem, whether it has begun or is over, since when, in a sentence."""
+
+    warehouse: str
+    problem: str
+    state: str
+    since: str
+    at: str
+    sentence: str
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        told = self.sentence if self.state == "begun" else f"over: {self.sentence}"
+        return f"iosig, {self.warehouse}: {told}"
+
+
+@contextmanager
+def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> Iterator[None]:
+    """Tell how a warehouse fares after a block, also where it fails; warn of what could not be told."""
+    failure: Exception | None = None
+    try:
+        yield
+    except NothingToDo:
+        raise
+    except Exception as error:
+        failure = error
+        raise
+    finally:
+        try:
+            faults = tell_of(store, settings, failure)
+        except (IosigError, OSError) as error:
+            # what went wrong before is worse
+            faults = [f"How the warehouse fares could not be told: {error}"]
+        for fault in faults:
+            warn(fault)
+
+
+def tell_of(store: Store, settings: Settings, failure: Exception | None = None) -> list[str]:
+    """Tell how a warehouse fares after a run, or at any time; return what went wrong in telling.
+
+    failure: why the last run failed, if it did. Nothing is done where nobody is to be told.
+    """
+    if not (settings.watch.mail_to or os.environ.get(settings.watch.webhook_variable)):
+        return []
+    found = condition_of(store, settings)
+    problems = problems_of(found, settings.watch)
+    if failure is not None and not isinstance(failure, GateFailed):
+        problems.append(Problem("run", f"The last run failed: {str(failure).partition(chr(10))[0]}"))
+    return tell(store, settings.watch, problems, found.at)
+
+
+def tell(store: Store, settings: WatchSettings, problems: Sequence[Problem], at: datetime) -> list[str]:
+    """Tell of problems that have begun or are over since the last time; return what went wrong in telling."""
+    known: dict[str, dict[str, str]] = cached(store, _TOLD, dict) or {}
+    failures: list[str] = []
+    for notice in list(_notices(store, known, problems, at)):
+        failed = list(_sent(settings, notice))
+        failures += failed
+        if failed:
+            continue
+        if notice.state == "begun":
+            known[notice.problem] = {"since": notice.since, "sentence": notice.sentence}
+        else:
+            del known[notice.problem]
+        put_document(store, _TOLD, known)
+    return failures
+
+
+def _notices(
+    store: Store, known: dict[str, dict[str, str]], problems: Sequence[Problem], at: datetime
+) -> Iterator[Notice]:
+    warehouse, now = str(store.root.resolve()), at.isoformat(timespec="seconds")
+    for problem in problems:
+        if problem.name not in known:
+            yield Notice(warehouse, problem.name, "begun", now, now, problem.sentence)
+    lasting = {problem.name for problem in problems}
+    for name, told in known.items():
+        if name not in lasting:
+            yield Notice(warehouse, name, "over", told["since"], now, told["sentence"])
+
+
+def _sent(settings: WatchSettings, notice: Notice) -> Iterator[str]:
+    """Send a notice on each way that is set; yield what went wrong, without what is secret."""
+    url = os.environ.get(settings.webhook_variable)
+    if url:
+        document: dict[str, Any] = {"text": notice.line} if settings.webhook_form == "slack" else asdict(notice)
+        if fault := _posted(url, document):
+            yield f"The webhook of {settings.webhook_variable} did not take it: {fault}."
+    if settings.mail_to and (fault := _mailed(settings, notice)):
+        yield f"{settings.sendmail} did not take it: {fault}."
+
+
+def _posted(url: str, document: dict[str, Any]) -> str | None:
+    """Post a document; return what went wrong, without the address: it may be a secret."""
+    import httpx
+
+    try:
+        answer = httpx.post(url, json=document, timeout=_PATIENCE_S)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return type(error).__name__
+    return None if answer.is_success else f"it answered {answer.status_code}"
+
+
+def _mailed(settings: WatchSettings, notice: Notice) -> str | None:
+    message = EmailMessage()
+    message["To"] = ", ".join(settings.mail_to)
+    # a name from the input may hold a line break, which no header may
+    message["Subject"] = " ".join(f"iosig: {notice.problem} {notice.state}".split())
+    message.set_content(f"{notice.line}\n\nSince {notice.since}.\n", cte="8bit")
+    try:
+        command = [str(settings.sendmail), "-t", "-oi"]
+        done = subprocess.run(command, input=message.as_bytes(), capture_output=True, timeout=_PATIENCE_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return type(error).__name__
+    return None if done.returncode == 0 else f"it ended with {done.returncode}"

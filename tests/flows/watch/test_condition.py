@@ -1,0 +1,56 @@
+"""What a warehouse says of itself."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flows.settings import ScheduleSettings, Settings
+from flows.watch.condition import condition_of, next_run
+from tests.flows.conftest import Night
+from warehouse.store.form import mark_form
+from warehouse.store.store import Store, locked
+
+
+def test_before_anything_was_released(landed_site: Store) -> None:
+    found = condition_of(landed_site, Settings())
+    assert (found.release_id, found.released_at, found.filesystems) == (None, None, ())
+    assert {"sacct"} < {source.format for source in found.sources}
+    assert len(found.waiting) == sum(len(source.landed_at) for source in found.sources)
+    assert 0 < found.disk_free_bytes < found.disk_total_bytes
+    assert found.held_by is None
+
+
+def test_after_a_night(checked_night: Night) -> None:
+    found = condition_of(checked_night.store, Settings())
+    assert (found.release_id, found.verdict) == (checked_night.release.release_id, checked_night.release.verdict)
+    assert found.waiting == ()
+    (filesystem,) = found.filesystems
+    assert filesystem.bytes_moved > 0
+    assert abs(found.at - datetime.now(UTC)) < timedelta(minutes=5)
+
+
+def test_who_writes_is_told_unless_it_was_killed(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    mark_form(store)
+    with locked(store):
+        assert (condition_of(store, Settings()).held_by or {})["process"] == os.getpid()
+    assert condition_of(store, Settings()).held_by is None
+    with locked(store):
+        told = json.loads((tmp_path / "lock.json").read_text())
+    for change, is_told in (({"process": 2**22 - 3}, False), ({"process": "x"}, False), ({"host": "elsewhere"}, True)):
+        (tmp_path / "lock.json").write_text(json.dumps(told | change))
+        assert (condition_of(store, Settings()).held_by is not None) == is_told
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [("UTC", "2026-03-21T02:30"), ("Europe/Berlin", "2026-03-21T01:30"), ("Asia/Tokyo", "2026-03-20T17:30")],
+)
+def test_the_next_night_is_in_the_zone_of_the_schedule(zone: str, expected: str) -> None:
+    found = next_run(ScheduleSettings(time_zone=zone), datetime(2026, 3, 20, 12, tzinfo=UTC))
+    assert found.isoformat()[:16] == expected

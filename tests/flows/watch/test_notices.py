@@ -1,0 +1,169 @@
+"""Each problem is told once when it begins and once when it is over, whatever happens to the telling."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from flows.settings import Settings, WatchSettings
+from flows.watch import notices
+from flows.watch.notices import tell, telling
+from flows.watch.problems import Problem
+from tests.flows.watch.conditions import DAY, NOON
+from warehouse.errors import GateFailed, MachineFault, NothingToDo
+from warehouse.store.form import mark_form
+from warehouse.store.store import Store
+
+LATE, DISK = Problem("late", "Two inputs wait."), Problem("disk", "It is full.")
+
+
+@dataclass
+class Hook:
+    """A webhook on the loopback: what was posted to it, and what it answers."""
+
+    url: str = ""
+    posted: list[dict[str, str]] = field(default_factory=list)
+    answer: int = 200
+
+
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hook]:
+    found = Hook()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            found.posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(found.answer)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    found.url = f"http://127.0.0.1:{server.server_port}/secret"
+    monkeypatch.setenv("IOSIG_WEBHOOK_URL", found.url)
+    yield found
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    store = Store(tmp_path / "w")
+    mark_form(store)
+    return store
+
+
+def test_each_is_told_once_and_once_more_when_it_is_over(store: Store, hook: Hook) -> None:
+    settings = WatchSettings()
+    for at, problems in ((NOON, [LATE]), (NOON + DAY, [LATE, DISK]), (NOON + 2 * DAY, [DISK]), (NOON + 3 * DAY, [])):
+        assert tell(store, settings, problems, at) == []
+        assert tell(store, settings, problems, at) == []
+    assert [(one["problem"], one["state"], one["since"][:10], one["at"][:10]) for one in hook.posted] == [
+        ("late", "begun", "2026-03-20", "2026-03-20"),
+        ("disk", "begun", "2026-03-21", "2026-03-21"),
+        ("late", "over", "2026-03-20", "2026-03-22"),
+        ("disk", "over", "2026-03-21", "2026-03-23"),
+    ]
+    assert {one["warehouse"] for one in hook.posted} == {str(store.root)}
+    tell(store, settings, [LATE], NOON + 4 * DAY)
+    assert hook.posted[-1]["state"] == "begun", "it has come again"
+
+
+def test_what_could_not_be_told_is_told_the_next_time(store: Store, hook: Hook) -> None:
+    hook.answer = 503
+    (fault,) = tell(store, WatchSettings(), [LATE], NOON)
+    assert fault == "The webhook of IOSIG_WEBHOOK_URL did not take it: it answered 503."
+    hook.answer = 200
+    assert tell(store, WatchSettings(), [LATE], NOON + DAY) == []
+    assert len(hook.posted) == 2
+
+
+def test_an_address_that_is_wrong_is_not_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for url in ("http://127.0.0.1:1/secret", "no address, secret", "http://[secret"):
+        monkeypatch.setenv("IOSIG_WEBHOOK_URL", url)
+        (fault,) = tell(store, WatchSettings(), [LATE], NOON)
+        assert "secret" not in fault
+
+
+def test_slack_gets_a_text(store: Store, hook: Hook) -> None:
+    tell(store, WatchSettings(webhook_form="slack"), [LATE], NOON)
+    assert hook.posted == [{"text": f"iosig, {store.root}: Two inputs wait."}]
+    tell(store, WatchSettings(webhook_form="slack"), [], NOON)
+    assert hook.posted[1] == {"text": f"iosig, {store.root}: over: Two inputs wait."}
+
+
+def sendmail(folder: Path, ends_with: int = 0) -> Path:
+    path = folder / "sendmail"
+    path.write_text(f'#!/bin/sh\necho "$@" >> {folder}/asked\ncat >> {folder}/mails\nexit {ends_with}\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_mail_goes_through_sendmail(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IOSIG_WEBHOOK_URL", raising=False)
+    settings = WatchSettings(mail_to=["ops@example.org", "night@example.org"], sendmail=sendmail(tmp_path))
+    hostile = Problem("silent a\nBcc: everybody@example.org", "Nothing lands.")
+    assert tell(store, settings, [hostile], NOON) == []
+    mail = (tmp_path / "mails").read_text()
+    assert "To: ops@example.org, night@example.org" in mail
+    assert not [line for line in mail.splitlines() if line.startswith("Bcc")]
+    assert "Nothing lands." in mail
+    assert (tmp_path / "asked").read_text() == "-t -oi\n"
+    broken = WatchSettings(mail_to=["ops@example.org"], sendmail=sendmail(tmp_path, 75))
+    assert tell(store, broken, [hostile, LATE], NOON) == [f"{broken.sendmail} did not take it: it ended with 75."]
+    missing = WatchSettings(mail_to=["ops@example.org"], sendmail=tmp_path / "none")
+    assert "FileNotFoundError" in tell(store, missing, [hostile, LATE], NOON)[0]
+
+
+def test_what_was_told_is_made_anew_where_it_is_torn(store: Store, hook: Hook) -> None:
+    (store.root / "notices.json").write_text("{torn")
+    assert tell(store, WatchSettings(), [LATE], NOON) == []
+    assert len(hook.posted) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (None, []),
+        (NothingToDo("all is done"), []),
+        (MachineFault("No space.\nMore."), ["The last run failed: No space."]),
+        (KeyError("a bug"), ["The last run failed: 'a bug'"]),
+        (GateFailed("refused"), []),
+    ],
+)
+def test_after_a_run_it_is_told_how_it_went(
+    store: Store, hook: Hook, failure: Exception | None, told: list[str]
+) -> None:
+    warned: list[str] = []
+
+    def run() -> None:
+        with telling(store, Settings(), warned.append):
+            if failure:
+                raise failure
+
+    if failure:
+        with pytest.raises(type(failure)):
+            run()
+    else:
+        run()
+    assert ([one["sentence"] for one in hook.posted], warned) == (told, [])
+
+
+def test_nothing_is_done_where_nobody_is_to_be_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IOSIG_WEBHOOK_URL", raising=False)
+
+    def asked(*_: object) -> Callable[..., None]:
+        raise AssertionError("the warehouse was read")
+
+    monkeypatch.setattr(notices, "condition_of", asked)
+    with telling(store, Settings(), pytest.fail):
+        pass
+    assert not (store.root / "notices.json").exists()
