@@ -24,7 +24,7 @@ from flows.landing import Told, land_paths
 from flows.settings import load
 from flows.steps import release as releasing
 from warehouse.contracts import table as contract
-from warehouse.releases import publishing, releases
+from warehouse.releases import expiring, publishing, releases
 from warehouse.releases.locations import Part, part_of
 from warehouse.releases.publishing import Draft
 from warehouse.store.store import Store, locked, write_parquet
@@ -108,7 +108,14 @@ def run_night(store: Store, inputs: Path, night: int) -> Measured:
         for arguments in (("land", *paths), ("run", "--inline", "--json"))
     )
     both = Cost(landed.wall_s + run.wall_s, landed.cpu_s + run.cpu_s, max(landed.peak_bytes, run.peak_bytes))
+    _day_passes(store)
     return _measured(store, night, both)
+
+
+def _day_passes(store: Store) -> None:
+    """Remove what waits for a day: between two nights there is one."""
+    with locked(store):
+        expiring.remove(store, 0.0)
 
 
 def write_night(store: Store, inputs: Path, night: int) -> Measured:
@@ -139,6 +146,7 @@ def write_night(store: Store, inputs: Path, night: int) -> Measured:
         publishing.publish(store, draft, {name: parts for name, parts in built.items() if parts})
         shutil.rmtree(folder)
         releasing.maintain(store, settings)
+    _day_passes(store)
     return replace(_measured(store, night, Cost(0.0, 0.0, 0)), is_real=False)
 
 
