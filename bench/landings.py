@@ -48,6 +48,11 @@ def planning(scratch: Path, rounds: int) -> Iterator[Figure]:
     """Time the plan of a night of 10,000 new landings on top of a million, and queries of that warehouse."""
     store = Store(scratch / "million")
     fill(store, scratch, _COUNT)
+    yield from measured(store, rounds)
+
+
+def measured(store: Store, rounds: int) -> Iterator[Figure]:
+    """Time a plan and queries of a warehouse that `fill` filled."""
     once, thrice = ([cost_of(_plan(store, count)) for _ in range(rounds)] for count in (1, 3))
     taken = (min(cost.cpu_s for cost in thrice) - min(cost.cpu_s for cost in once)) / 2
     yield Figure(

@@ -2,8 +2,7 @@
 
 The first nights are real: `iosig land` and `iosig run` of that night's polls and job log, as a site runs them. The rest
 is history that is written fast: each day's polls and log are landed by the program, and the release is published by its
-own code from the rows of the night before, a day later. Then a night is real again. What is written goes to a folder as
-`years.json`, the table `years.md` and the figure `years.png`.
+own code from the rows of the night before, a day later. Then nights are real again. `--told` writes the page of it.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,7 @@ from bench.processes import Cost, cost_of, iosig
 from flows.landing import Told, land_paths
 from flows.settings import load
 from flows.steps import release as releasing
+from studies.drawing import BLACK, LILAC, figure_of, save_study
 from warehouse.contracts import table as contract
 from warehouse.releases import expiring, publishing, releases
 from warehouse.releases.locations import Part, part_of
@@ -43,8 +44,10 @@ most_sample_count = 10
 [storage]
 keep_releases = 10
 """
-#: night, and how many nights at its end are compared: one alone is as long as the machine is busy
+#: nights at the end that are held against as many early ones: one alone is as long as the machine is busy
 _SPREAD = 3
+_LINES = "years.jsonl"
+_DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,20 +218,88 @@ def _new(root: Path) -> Store:
     return Store(root)
 
 
+def told(measured: Sequence[Measured]) -> str:
+    """Return the page that tells of nights: those at the start beside those at the end, and what lies there then."""
+    last = max(one.night for one in measured)
+    early = [one for one in measured if one.is_real and abs(one.night - _EARLY) <= 1]
+    late = [one for one in measured if one.is_real and one.night > last - _SPREAD]
+    ratios = (_middle(late, name) / _middle(early, name) for name in ("cpu_s", "peak_bytes"))
+    shown = [one for one in measured if one in (*early, *late) or one.night in (0, last - _SPREAD)]
+    rows = "\n".join(
+        f"| {one.night} | {'real' if one.is_real else 'written'} | {f'{one.cpu_s:.1f}' if one.is_real else ''} |"
+        f" {f'{one.peak_bytes / 1e6:,.0f}' if one.is_real else ''} | {one.file_count:,} | {one.byte_count / 1e6:,.1f} |"
+        f" {one.landed_bytes / 1e6:,.1f} | {one.metadata_bytes / 1e6:,.1f} |"
+        for one in sorted(shown, key=lambda one: (one.night, not one.is_real))
+    )
+    return _PAGE.format(*ratios, rows, early=_EARLY, last=last, controllers=_CONTROLLERS, step=_STEP_S, jobs=_JOBS)
+
+
+def _middle(measured: Sequence[Measured], name: str) -> float:
+    return median(getattr(one, name) for one in measured)
+
+
+_EARLY = 10
+_PAGE = """# What nights cost as they go by
+
+Written by `python -m bench.years --told`. A small steady site: {controllers} controllers polled every {step} s, {jobs}
+jobs a night of 20 of 60 applications; sets of 7 days and 10 samples, 10 releases kept. Real nights are `iosig land` and
+`iosig run` of a night's inputs; the history between them is landed by the program and published by its own code, from
+the rows of the night before, a day later. Three nights around night {early} are held against the last three.
+
+Night {last} takes {:.2f} times the processor time of night {early}, and {:.2f} times its memory.
+
+![Processor time, files and bytes by night](figures/years.png)
+
+| night | it is | processor time [s] | peak [MB] | files | all [MB] | landed [MB] | metadata [MB] |
+|---|---|---|---|---|---|---|---|
+{}
+
+The seconds are those of a machine that others used too. Metadata are all files but the rows of tables and of what is
+landed; the site is so small that they weigh as much as its rows. They are a number of files a night, of the releases
+that are kept, whatever the size of the site is.
+"""
+
+
+def draw(measured: Sequence[Measured], path: Path) -> None:
+    """Draw what nights cost, and what lies in the warehouse after them."""
+    figure = figure_of(9.0, 2.8)
+    panels = figure.subplots(1, 3)
+    real = [one for one in measured if one.is_real]
+    panels[0].plot([one.night for one in real], [one.cpu_s for one in real], "o", color=BLACK, markersize=3)
+    panels[0].set_ylabel("processor time [s]", fontsize=8)
+    lines = (("file_count", 1e3, panels[1]), ("byte_count", 1e6, panels[2]), ("metadata_bytes", 1e6, panels[2]))
+    for name, unit, axes in lines:
+        for is_real, mark, colour in ((True, "o", BLACK), (False, ".", LILAC)):
+            chosen = [one for one in measured if one.is_real == is_real]
+            heights = [getattr(one, name) / unit for one in chosen]
+            axes.plot([one.night for one in chosen], heights, mark, color=colour, markersize=3)
+    panels[1].set_ylabel("files [thousands]", fontsize=8)
+    panels[2].set_ylabel("all, and metadata [MB]", fontsize=8)
+    for axes in panels:
+        axes.set_xlabel("night", fontsize=8)
+        axes.set_ylim(bottom=0)
+    save_study(figure, path)
+
+
 def main() -> None:
-    """Run the nights, a line each, and leave what was measured in a folder."""
+    """Run the nights, a line each, and leave what was measured in a folder; or tell of a folder in the docs."""
     parser = argparse.ArgumentParser(prog="python -m bench.years", description=__doc__)
     parser.add_argument("--real", type=int, default=40, help="real nights at the start (default 40)")
-    parser.add_argument(
-        "--nights", type=int, default=365, help="nights in all, before three more real ones (default 365)"
-    )
+    parser.add_argument("--nights", type=int, default=365, help="nights before the last three real ones (default 365)")
     parser.add_argument("--beside", type=int, default=0, help="real nights after the first ones, in a copy (default 0)")
-    parser.add_argument("--into", type=Path, required=True, help="a new folder, for the warehouse and what is measured")
+    parser.add_argument("--into", type=Path, help="a new folder, for the warehouse and what is measured")
+    parser.add_argument("--told", type=Path, help="such a folder: write docs/years.md and its figure of it")
     given = parser.parse_args()
+    if given.told:
+        lines = (given.told / _LINES).read_text().splitlines()
+        measured = [Measured(**json.loads(line)) for line in lines]
+        (_DOCS / "years.md").write_text(told(measured))
+        draw(measured, _DOCS / "figures" / "years.png")
+        return
     given.into.mkdir(parents=True)
-    with (given.into / "years.jsonl").open("w") as file:
-        for measured in nights(given.into, given.real, given.nights, given.beside):
-            file.write(json.dumps(asdict(measured)) + "\n")
+    with (given.into / _LINES).open("w") as file:
+        for one in nights(given.into, given.real, given.nights, given.beside):
+            file.write(json.dumps(asdict(one)) + "\n")
             file.flush()
 
 

@@ -1,0 +1,35 @@
+"""The benchmark of years: a day is a day later, and the page says what was measured."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import polars as pl
+
+from bench import years
+from bench.years import Measured
+
+
+def measured(night: int, cpu_s: float, *, is_real: bool = True) -> Measured:
+    return Measured(night, is_real, cpu_s, 2 * cpu_s, 400_000_000, 100 * night, 1_000_000 * night, 1_000, 10)
+
+
+def test_the_page_holds_the_last_nights_against_the_early_ones(tmp_path: Path) -> None:
+    early = [measured(night, 20.0 + night - 10) for night in range(9, 12)]
+    written = [measured(night, 0.0, is_real=False) for night in range(12, 90)]
+    late = [measured(night, 22.0 + night - 91) for night in range(90, 93)]
+    page = years.told([measured(0, 99.0), *early, *written, *late])
+    assert "Night 92 takes 1.10 times the processor time of night 10, and 1.00 times its memory." in page
+    assert "| 92 | real | 23.0 | 400 | 9,200 | 92.0 | 0.0 | 0.0 |" in page
+    assert "| 50 |" not in page
+    years.draw([*early, *written, *late], tmp_path / "years.png")
+    assert (tmp_path / "years.png").stat().st_size > 5000
+
+
+def test_a_day_of_the_site_has_its_polls_and_jobs(tmp_path: Path) -> None:
+    jobs, polls = (Path(path) for path in years.write_day(tmp_path, 3))
+    assert len(jobs.read_text().splitlines()) == 61
+    frame = pl.read_parquet(polls)
+    assert frame.height == 4 * 8640
+    assert set(frame["polled_at"].dt.offset_by("-1us").dt.date()) == {date(2025, 1, 9)}
