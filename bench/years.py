@@ -218,10 +218,10 @@ def _new(root: Path) -> Store:
     return Store(root)
 
 
-def told(measured: Sequence[Measured]) -> str:
-    """Return the page that tells of nights: those at the start beside those at the end, and what lies there then."""
+def told(measured: Sequence[Measured], around: int, note: str = "") -> str:
+    """Return the page that tells of nights: those around an early one beside the last ones, and what lies there."""
     last = max(one.night for one in measured)
-    early = [one for one in measured if one.is_real and abs(one.night - _EARLY) <= 1]
+    early = [one for one in measured if one.is_real and abs(one.night - around) <= 1]
     late = [one for one in measured if one.is_real and one.night > last - _SPREAD]
     ratios = (_middle(late, name) / _middle(early, name) for name in ("cpu_s", "peak_bytes"))
     shown = [one for one in measured if one in (*early, *late) or one.night in (0, last - _SPREAD)]
@@ -231,20 +231,21 @@ def told(measured: Sequence[Measured]) -> str:
         f" {one.landed_bytes / 1e6:,.1f} | {one.metadata_bytes / 1e6:,.1f} |"
         for one in sorted(shown, key=lambda one: (one.night, not one.is_real))
     )
-    return _PAGE.format(*ratios, rows, early=_EARLY, last=last, controllers=_CONTROLLERS, step=_STEP_S, jobs=_JOBS)
+    return _PAGE.format(
+        *ratios, rows, note, early=around, last=last, controllers=_CONTROLLERS, step=_STEP_S, jobs=_JOBS
+    )
 
 
 def _middle(measured: Sequence[Measured], name: str) -> float:
     return median(getattr(one, name) for one in measured)
 
 
-_EARLY = 10
 _PAGE = """# What nights cost as they go by
 
 Written by `python -m bench.years --told`. A small steady site: {controllers} controllers polled every {step} s, {jobs}
 jobs a night of 20 of 60 applications; sets of 7 days and 10 samples, 10 releases kept. Real nights are `iosig land` and
 `iosig run` of a night's inputs; the history between them is landed by the program and published by its own code, from
-the rows of the night before, a day later. Three nights around night {early} are held against the last three.
+the rows of the night before, a day later. Real nights around night {early} are held against the last three.
 
 Night {last} takes {:.2f} times the processor time of night {early}, and {:.2f} times its memory.
 
@@ -256,7 +257,7 @@ Night {last} takes {:.2f} times the processor time of night {early}, and {:.2f} 
 
 The seconds are those of a machine that others used too. Metadata are all files but the rows of tables and of what is
 landed; the site is so small that they weigh as much as its rows. They are a number of files a night, of the releases
-that are kept, whatever the size of the site is.
+that are kept, whatever the size of the site is. {}
 """
 
 
@@ -289,11 +290,13 @@ def main() -> None:
     parser.add_argument("--beside", type=int, default=0, help="real nights after the first ones, in a copy (default 0)")
     parser.add_argument("--into", type=Path, help="a new folder, for the warehouse and what is measured")
     parser.add_argument("--told", type=Path, help="such a folder: write docs/years.md and its figure of it")
+    parser.add_argument("--around", type=int, default=10, help="the early night of the page (default 10)")
+    parser.add_argument("--note", default="", help="what else the page is to say of this measurement")
     given = parser.parse_args()
     if given.told:
         lines = (given.told / _LINES).read_text().splitlines()
         measured = [Measured(**json.loads(line)) for line in lines]
-        (_DOCS / "years.md").write_text(told(measured))
+        (_DOCS / "years.md").write_text(told(measured, given.around, given.note))
         draw(measured, _DOCS / "figures" / "years.png")
         return
     given.into.mkdir(parents=True)
