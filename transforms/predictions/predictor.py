@@ -58,8 +58,12 @@ _LAST_GAPS, _MOST_OFF = 4, 2
 _LEAST_KEPT = 3
 #: a gap is off if it is so many deviations of the method's cycles from one of them, at least and at most
 _DEVIATIONS, _TOLERANCES = 3.0, (0.15, 0.45)
+#: of so many earlier gaps the median deviation tells theirs, which of what is normal is so many times that
+_ENOUGH_GAPS, _NORMAL_MEDIAN = 8, 1.4826
 #: what is as short or as long in cycles counts twice, if it is the last gap
 _NO_JITTER = (0.55, 1.8)
+#: and so does what is so many deviations off, and so large a share of a cycle
+_FAR_DEVIATIONS, _FAR = 4.5, 0.3
 #: phases without any period that are a behaviour: our own method needs no more to see one
 _LEAST_PHASES = 5
 #: parts of a window that are looked at where nothing is found in all of it
@@ -293,7 +297,12 @@ class Predictor:
         if answer.period_s is None or answer.method != METHODS[0] or self.params.observed != "gaps":
             return answer
         cycles = np.array(self._present_gaps()) / answer.period_s
-        tolerance = float(np.clip(_DEVIATIONS * (1.0 - (answer.confidence or 0.0)), *_TOLERANCES))
+        spread = 1.0 - (answer.confidence or 0.0)
+        earlier = cycles[:-_LAST_GAPS]
+        if len(earlier) >= _ENOUGH_GAPS:
+            # what the method tells counts the last gaps, too, of which a few make it wide
+            spread = min(spread, _NORMAL_MEDIAN * float(np.median(np.abs(earlier - np.median(earlier)))))
+        tolerance = float(np.clip(_DEVIATIONS * spread, *_TOLERANCES))
         is_off = np.abs(cycles - 1.0) > tolerance
         # what phases never kept to is not told by them
         before = np.count_nonzero(~is_off[:-_LAST_GAPS])
@@ -301,6 +310,7 @@ class Predictor:
             return answer
         # twice as late, or in half the time, is no jitter; but after one such gap the rhythm may go on
         is_far = not _NO_JITTER[0] < cycles[-1] < _NO_JITTER[1]
+        is_far |= abs(cycles[-1] - 1.0) > max(_FAR_DEVIATIONS * spread, _FAR)
         if is_off[-_LAST_GAPS:].sum() + is_far < _MOST_OFF:
             return answer
         return replace(answer, outcome="aperiodic", frequency_hz=None, confidence=None)
