@@ -13,7 +13,8 @@ from warehouse.contracts.polls import POLL_DAYS
 from warehouse.releases import releases
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
-from warehouse.store.landing import Landing, ledger
+from warehouse.store.landing import ledger
+from warehouse.store.manifests import Landing
 from warehouse.store.store import Store, holder
 
 #: of each source the latest so many landings tell what is usual
@@ -75,7 +76,7 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
     current = history[-1] if history else None
     space = shutil.disk_usage(store.root)
     refusal = store.data_docs / "refused" / "index.html"
-    known = {name for release in history for name in release.inputs}
+    known = set(releases.inputs(store, [release.release_id for release in history])["landing_id"])
     return Condition(
         warehouse=str(store.root.resolve()),
         at=at,
