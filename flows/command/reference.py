@@ -204,11 +204,8 @@ def example() -> str:
     for name, field in Settings.model_fields.items():
         if model := _model(field):
             own = [(key, value.default) for key, value in model.model_fields.items() if value.default is not None]
-            lines = [
-                f"{key} = {json.dumps(default, default=str)}\n"
-                for key, default in own
-                if key not in known.get(name, {})
-            ]
+            lacking = [(key, default) for key, default in own if key not in known.get(name, {})]
+            lines = [f"{key} = {json.dumps(default, default=str)}\n" for key, default in lacking]
             section = re.search(rf"(?m)^\[{name}\].*\n(?:.+\n)*", text)
             end = section.end() if section else len(text)
             text = text[:end] + ("" if section else f"\n[{name}]\n") + "".join(lines) + text[end:]

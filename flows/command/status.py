@@ -92,10 +92,10 @@ def _show(condition: Condition, problems: Sequence[Problem]) -> None:
     show(condition.warehouse, ("what", "now"), rows)
     if condition.sources:
         told = [
-            (one.format, _moment(one.landed_at[-1]), len(one.landed_at), sum(one.refused_rows))
+            (one.table, _moment(one.landed_at[-1]), len(one.landed_at), sum(one.refused_rows))
             for one in condition.sources
         ]
-        show("Landed (the latest 200 of each format)", ("format", "last (UTC)", "inputs", "refused rows"), told)
+        show("Landed (the latest 200 of each)", ("rows of", "last (UTC)", "inputs", "refused rows"), told)
     if condition.filesystems:
         moved = [
             (one.filesystem, str(one.last_day), bytes_text(one.bytes_moved), f"{one.missing_ratio:.1%}")

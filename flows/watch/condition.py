@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
+import polars as pl
+
 from flows.settings import ScheduleSettings, Settings
 from warehouse.contracts.polls import POLL_DAYS
+from warehouse.contracts.quality import REJECTS
 from warehouse.releases import releases
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release
-from warehouse.store.landing import ledger
-from warehouse.store.manifests import Landing
+from warehouse.store import ledger
+from warehouse.store.ledger import Ledger
 from warehouse.store.store import Store, holder
 
 #: of each source the latest so many landings tell what is usual
@@ -25,9 +28,9 @@ _USUAL_DAYS = 14
 
 @dataclass(frozen=True, slots=True)
 class SourceCondition:
-    """What has landed of one format: when, the latest last, and how many rows of each landing were refused, of all."""
+    """What has landed of one kind of table: when, the latest last, and how many rows of each were refused, of all."""
 
-    format: str
+    table: str
     landed_at: tuple[datetime, ...]
     refused_rows: tuple[int, ...]
     rows: tuple[int, ...]
@@ -72,20 +75,20 @@ class Condition:
 def condition_of(store: Store, settings: Settings, at: datetime | None = None) -> Condition:
     """Return how a warehouse fares, now if no time is given."""
     at = at or datetime.now(UTC)
-    landed, history = ledger(store), releases.history(store)
-    current = history[-1] if history else None
+    landed, current = ledger.read(store), releases.current(store)
     space = shutil.disk_usage(store.root)
     refusal = store.data_docs / "refused" / "index.html"
-    known = set(releases.inputs(store, [release.release_id for release in history])["landing_id"])
+    known = releases.landings_in(store, current).to_frame("landing_id")
+    waiting = landed.in_force.join(known, on="landing_id", how="anti")["landed_at"]
     return Condition(
         warehouse=str(store.root.resolve()),
         at=at,
         release_id=current.release_id if current else None,
         released_at=datetime.fromisoformat(current.created_at) if current else None,
         verdict=current.verdict if current else None,
-        sources=tuple(_sources(landed)),
+        sources=tuple(sorted(_sources(landed), key=lambda source: source.table)),
         filesystems=tuple(_filesystems(store, current)) if current else (),
-        waiting=tuple(datetime.fromisoformat(one.landed_at) for one in landed if one.landing_id not in known),
+        waiting=tuple(map(datetime.fromisoformat, waiting)),
         refused_run=str(refusal) if refusal.is_file() else None,
         held_by=holder(store),
         disk_total_bytes=space.total,
@@ -102,21 +105,22 @@ def next_run(schedule: ScheduleSettings, after: datetime) -> datetime:
     return found.astimezone(UTC)
 
 
-def _sources(landed: Sequence[Landing]) -> Iterable[SourceCondition]:
-    by_format: dict[str, list[Landing]] = {}
-    for one in landed:
-        by_format.setdefault(one.format, []).append(one)
-    for name, every in sorted(by_format.items()):
-        own = every[-_LATEST:]
+def _sources(landed: Ledger) -> Iterator[SourceCondition]:
+    holding = landed.files.select("folder", "table").unique()
+    # a file of which nothing could be read holds rejects alone
+    told = pl.col("table") != REJECTS.name
+    kinds = pl.concat([holding.filter(told), holding.filter(~told).join(holding.filter(told), on="folder", how="anti")])
+    for (name,), own in landed.in_force.join(kinds, on="folder").sort("sequence").group_by("table"):
+        latest = own.tail(_LATEST)
         yield SourceCondition(
-            name,
-            tuple(datetime.fromisoformat(one.landed_at) for one in own),
-            tuple(one.refused_count for one in own),
-            tuple(one.row_count() + one.refused_count for one in own),
+            str(name),
+            tuple(map(datetime.fromisoformat, latest["landed_at"])),
+            tuple(latest["refused_count"]),
+            tuple(latest["row_count"] + latest["refused_count"]),
         )
 
 
-def _filesystems(store: Store, release: Release) -> Iterable[FilesystemCondition]:
+def _filesystems(store: Store, release: Release) -> Iterator[FilesystemCondition]:
     query = """
         select filesystem, polled_on, coalesce(read_bytes, 0) + coalesce(written_bytes, 0) as moved, missing_ratio
         from poll_days

@@ -25,9 +25,9 @@ def exposition(condition: Condition, problems: Sequence[Problem]) -> str:
         age.labels(warehouse).set(condition.released_at.timestamp())
     waiting = gauge("waiting_landings", "Landed inputs that are in no release.")
     waiting.labels(warehouse).set(len(condition.waiting))
-    landed = gauge("landed_timestamp_seconds", "When something of a format landed last.", ("format",))
+    landed = gauge("landed_timestamp_seconds", "When something landed last, by the table that it holds.", ("table",))
     for source in condition.sources:
-        landed.labels(warehouse, source.format).set(source.landed_at[-1].timestamp())
+        landed.labels(warehouse, source.table).set(source.landed_at[-1].timestamp())
     moved = gauge("filesystem_day_bytes", "Bytes moved on the last day of polls.", ("filesystem",))
     missing = gauge("filesystem_day_missing_ratio", "Share of that day's polls that are missing.", ("filesystem",))
     for one in condition.filesystems:

@@ -54,8 +54,8 @@ def _of_source(source: SourceCondition, at: datetime, settings: WatchSettings) -
     silent_s = (at - source.landed_at[-1]).total_seconds()
     if usual_s is not None and silent_s > settings.silent_ratio * usual_s:
         yield Problem(
-            f"silent {source.format}",
-            f"Nothing of {source.format} has landed for {_ago(silent_s)}, where {_ago(usual_s)} is usual:"
+            f"silent {source.table}",
+            f"Nothing of {source.table} has landed for {_ago(silent_s)}, where {_ago(usual_s)} is usual:"
             " look at its collector.",
         )
     shares = [refused / max(1, rows) for refused, rows in zip(source.refused_rows, source.rows, strict=True)]
@@ -63,8 +63,8 @@ def _of_source(source: SourceCondition, at: datetime, settings: WatchSettings) -
         usual = median(shares[:-1])
         if shares[-1] > max(_LEAST_REFUSED_RATIO, settings.jump_ratio * usual):
             yield Problem(
-                f"refused {source.format}",
-                f"{shares[-1]:.1%} of the last input of {source.format} was refused, where {usual:.1%} is usual:"
+                f"refused {source.table}",
+                f"{shares[-1]:.1%} of the last input of {source.table} was refused, where {usual:.1%} is usual:"
                 ' `iosig sql "select * from rejects"` has the reasons.',
             )
 
