@@ -35,11 +35,9 @@ RATE_LEVELS = ((0.25, 0.4, 0.6), (0.25, 0.12, 0.05))
 FIRST_LEVEL, _QUIET_RATIO = 0.1, 0.1
 #: others are at work where a run exceeds its own floor by this share of the height
 _WORK_RATIO, _FLOOR_LEVEL = 0.25, 0.1
-#: how long a run is delayed for each second of foreign traffic that its bursts meet, how much that differs, and which
-#: share of sites is like that: most of them, and those where it costs much
-_KINDS = ((0.07, 0.15, 0.9), (0.4, 0.2, 0.1))
-#: a second of foreign traffic counts as no more than so many
-_MOST_MET = 4.0
+#: how long a run is delayed for each second of foreign traffic that its bursts meet, usually, and how much that differs
+#: from site to site; a second counts as no more than so many
+_DELAY, _DELAY_DEVIATION, _MOST_MET = 0.07, 0.15, 4.0
 #: runs differ in duration by at least so much, and of that; by that of what they met; one that is off by so many
 #: deviations counts half
 _LEAST_DEVIATION_S, _LEAST_DEVIATION, _MET_DEVIATION, _HALF_DEVIATIONS = 3.0, 0.003, 0.05, 2.0
@@ -168,54 +166,35 @@ def floored(curve: Reals) -> tuple[Reals, float]:
 def alone_s(duration_s: Reals, met_s: Reals) -> float:
     """Return how long a run takes that meets no foreign traffic in its bursts [s].
 
-    duration_s, met_s (runs): how long each took, and for how long others moved as much as its bursts do in them. Sites
-    are of two kinds, and what each would make of the runs counts as far as it is likely.
+    duration_s, met_s (runs): how long each took, and for how long others moved as much as its bursts do in them.
     """
-    alone, _, likely = _by_kind(duration_s, met_s)
-    found = float((likely * alone).sum())
+    delayed, weights = _fitted(duration_s, met_s)
+    found = float((weights * (duration_s - delayed * met_s)).sum() / weights.sum())
     return float(np.clip(found, (1.0 - _MOST_SHORTER) * duration_s.min(), np.median(duration_s)))
 
 
 def delay(duration_s: Reals, met_s: Reals) -> float:
     """Return how long a run is delayed for each second of foreign traffic that its bursts meet.
 
-    duration_s, met_s (runs): as `alone_s` has them. Weighted least squares with a normal prior for each kind of site.
-    What is far off counts less (Cauchy's weights), as where a run has another input, and so does a run that met much.
+    duration_s, met_s (runs): as `alone_s` has them. Weighted least squares with a normal prior. What is far off counts
+    less (Cauchy's weights), as where a run has another input, and so does a run that met much.
     """
-    _, delays, likely = _by_kind(duration_s, met_s)
-    return float((likely * delays).sum())
+    return _fitted(duration_s, met_s)[0]
 
 
-def _by_kind(duration_s: Reals, met_s: Reals) -> tuple[Reals, Reals, Reals]:
-    """Return how long a run takes alone, how much it is delayed, and how likely that is, for each kind of site."""
-    usual, deviation, share = np.array(_KINDS).T
+def _fitted(duration_s: Reals, met_s: Reals) -> tuple[float, Reals]:
+    """Return the delay, and how much each run counts."""
     least = float(np.hypot(_LEAST_DEVIATION_S, _LEAST_DEVIATION * np.median(duration_s)))
-    found = usual
+    found, weights = _DELAY, np.ones(len(duration_s))
     for _ in range(_DELAY_ROUNDS):
-        rest = duration_s - found[:, None] * met_s
+        rest = (duration_s - found * met_s)[None]
         off = np.abs(rest - row_medians(rest))
-        apart = _apart(off, met_s, least)
-        weights = 1.0 / (1.0 + (off / (_HALF_DEVIATIONS * apart)) ** 2) / apart**2
-        total = weights.sum(axis=1)
-        more_met = met_s - ((weights @ met_s) / total)[:, None]
-        pull = (weights * more_met) @ duration_s + usual / deviation**2
-        sure = (weights * more_met**2).sum(axis=1) + 1.0 / deviation**2
-        found = np.maximum(0.0, pull / sure)
-    rest = duration_s - found[:, None] * met_s
-    alone = (weights * rest).sum(axis=1) / total
-    off = np.abs(rest - alone[:, None])
-    apart = _apart(off, met_s, least)
-    # runs differ as Student's t of two degrees of freedom has it; by Laplace's approximation
-    told = -(np.log(apart) + 1.5 * np.log1p((off / apart) ** 2 / 2.0)).sum(axis=1)
-    told += np.log(share) - 0.5 * ((found - usual) / deviation) ** 2 - np.log(deviation * np.sqrt(sure))
-    likely = np.exp(told - told.max())
-    return alone, found, likely / likely.sum()
-
-
-def _apart(off: Reals, met_s: Reals, least: float) -> Reals:
-    """Return by how much runs usually differ (kinds, runs) [s]: as most of them do, and the more, the more they met."""
-    found: Reals = np.hypot(np.maximum(1.4826 * row_medians(off), least), _MET_DEVIATION * met_s)
-    return found
+        apart = np.hypot(max(1.4826 * float(row_medians(off)[0, 0]), least), _MET_DEVIATION * met_s)
+        weights = 1.0 / (1.0 + (off[0] / (_HALF_DEVIATIONS * apart)) ** 2) / apart**2
+        more_met = met_s - (weights * met_s).sum() / weights.sum()
+        pull = (weights * more_met * duration_s).sum() + _DELAY / _DELAY_DEVIATION**2
+        found = max(0.0, float(pull / ((weights * more_met**2).sum() + 1.0 / _DELAY_DEVIATION**2)))
+    return found, weights
 
 
 def _met_s(runs: Stretched, curve: Reals) -> Reals:
