@@ -23,6 +23,9 @@ from warehouse.errors import InputRefused
 from warehouse.sources.protocol import HEAD_BYTES, Head
 
 _CHUNK_BYTES = 1 << 20
+#: a longer line is none
+LONGEST_LINE_BYTES = 1 << 20
+_SHOWN_BYTES = 4000
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -189,16 +192,28 @@ def _folder_hash(folder: Path, names: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
+class CutLine(str):
+    """The start of a line that is too long to be one."""
+
+    __slots__ = ()
+
+
 def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
     """Yield (line number from 1, text, raw) for each line of a text file; text is None if it is not UTF-8.
 
     Line ends are CR LF or LF. A damaged compressed file yields lines before the damage, then raises
-    InputRefused.
+    InputRefused. Of a line of more than `LONGEST_LINE_BYTES` raw is the start, a `CutLine`, and text is None.
     """
     number = 0
     try:
         with open_bytes(path) as file:
-            for number, line in enumerate(file, start=1):
+            while line := file.readline(LONGEST_LINE_BYTES + 1):
+                number += 1
+                if len(line) > LONGEST_LINE_BYTES:
+                    yield number, None, CutLine(line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))
+                    while line and not line.endswith(b"\n"):
+                        line = file.readline(LONGEST_LINE_BYTES)
+                    continue
                 stripped = line.rstrip(b"\r\n")
                 if number == 1:
                     stripped = stripped.removeprefix(b"\xef\xbb\xbf")

@@ -7,7 +7,7 @@ the state and the others flags of it; a step's id is a number or name, an object
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
@@ -15,11 +15,9 @@ from typing import TypeAlias
 import polars as pl
 
 from warehouse.contracts.jobs import JOB_RECORDS
-from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import DAMAGE, open_bytes
 from warehouse.sources.jobs.records import settle
 from warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch, Head, Reading, Source
-from warehouse.sources.rows import times as job_times
+from warehouse.sources.rows import json_items, times as job_times
 from warehouse.sources.rows.documents import MalformedError, items, members, text
 from warehouse.sources.rows.rejects import Sifted
 
@@ -186,7 +184,7 @@ def _malformed(error: Exception) -> Cells:
     return {"reason": f"The record is not as Slurm writes it: {error}.", "remedy": _REMEDY}
 
 
-def _records(jobs: list[object]) -> Iterator[tuple[Cells, object]]:
+def _records(jobs: Iterable[object]) -> Iterator[tuple[Cells, object]]:
     """Yield each job and then its steps: the cells, and the record itself."""
     for job in jobs:
         cells: Cells = {}
@@ -203,18 +201,6 @@ def _records(jobs: list[object]) -> Iterator[tuple[Cells, object]]:
                 yield _step(_object(step, "the step"), cells), step
             except MalformedError as error:
                 yield _malformed(error), step
-
-
-def _load(path: Path) -> list[object]:
-    try:
-        with open_bytes(path) as file:
-            document = json.load(file)
-    except (*DAMAGE, RecursionError) as error:
-        raise InputRefused(f"The file is no valid JSON: {error}.", "Check for a cut file; " + _REMEDY) from error
-    jobs = document.get("jobs") if isinstance(document, dict) else None
-    if not isinstance(jobs, list):
-        raise InputRefused("The JSON has no list of jobs.", _REMEDY)
-    return jobs
 
 
 def _raw(record: object) -> str:
@@ -235,10 +221,10 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read jobs and their steps; `line` counts the records in the file's order, a job before its steps.
 
     Times are epoch seconds. A step has its job's user, account, cluster, partition, comment and submit time.
-    Raises InputRefused for what is no JSON or has no jobs.
+    Raises InputRefused, after the records before it, for what is no JSON, and for what has no jobs.
     """
     time_zone = job_times.require_zone(reading.time_zone)
-    numbered = enumerate(_records(_load(path)), start=1)
+    numbered = enumerate(_records(json_items.items(path, "jobs", _REMEDY)), start=1)
     while block := list(islice(numbered, _BLOCK_RECORDS)):
         rows = [[line, *(cells.get(name) for name in _NAMES)] for line, (cells, _) in block]
         cells = pl.DataFrame(rows, schema=_CELL_SCHEMA, orient="row")

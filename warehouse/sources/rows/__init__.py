@@ -4,6 +4,7 @@
 - `delimited` (`read_cells`): Delimited text, cell by cell with its line number: the careful reader.
 - `documents` (`MalformedError`, `text`, `flag`): Values of JSON documents, each held to what it should be.
 - `faults` (`sift`, `Fault`, `of_contract`): What is wrong with a row, said in one sentence.
+- `json_items` (`items`): Items of a long list in a JSON document, one after the other.
 - `log_lines` (`blocks`): Lines of a text log in blocks of bounded size, each line with the header that holds for it.
 - `rejects` (`Sifted`, `refused`, `rejects`): Refused rows: one way to make them, so that all look alike.
 - `tables` (`text_pieces`, `parquet_pieces`): Tables as delimited text or Parquet, piece by piece.

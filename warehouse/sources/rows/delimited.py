@@ -11,7 +11,8 @@ import polars as pl
 from warehouse.sources.files.opening import text_lines
 from warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
 
-_CHUNK_ROWS = 200_000
+#: a piece has no more rows, nor more text
+_CHUNK_ROWS, _CHUNK_CHARS = 200_000, 64 << 20
 LINE = "line"
 RAW = "raw"
 
@@ -34,7 +35,12 @@ def read_cells(
     """
     rows: list[list[str | None]] = []
     refused: list[Refused] = []
+    size = 0
     for number, text, raw in text_lines(path):
+        size += len(raw)
+        if size >= _CHUNK_CHARS or len(rows) >= _CHUNK_ROWS:
+            yield _cells(rows, refused, names)
+            rows, refused, size = [], [], len(raw)
         if number <= skip_lines or (text is not None and not text.strip()):
             continue
         if text is None:
@@ -52,9 +58,6 @@ def read_cells(
             refused.append((number, reason, "Check for a cut line or a delimiter within a field.", raw))
             continue
         rows.append([cell.strip() or None for cell in cells] + [str(number), raw])
-        if len(rows) >= _CHUNK_ROWS:
-            yield _cells(rows, refused, names)
-            rows, refused = [], []
     yield _cells(rows, refused, names)
 
 

@@ -10,7 +10,8 @@ import polars as pl
 from warehouse.sources.files.opening import text_lines
 from warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
 
-BLOCK_LINES = 50_000
+#: a block has no more lines, nor more text
+BLOCK_LINES, _BLOCK_CHARS = 50_000, 32 << 20
 _SCHEMA = pl.Schema({"line": pl.Int64, "header": pl.Int64, "raw": pl.String})
 
 
@@ -24,16 +25,18 @@ def blocks(path: Path, header_number: Callable[[str], int | None] | None = None)
     header: int | None = None
     lines: list[tuple[int, int | None, str]] = []
     refused: list[Refused] = []
+    size = 0
     for number, text, raw in text_lines(path):
+        size += len(raw)
         if text is None:
             refused.append(no_text(number, raw))
         elif header_number is not None and (found := header_number(text)) is not None:
             header = found
         elif text and not text.isspace():
             lines.append((number, header, text))
-        if len(lines) + len(refused) >= BLOCK_LINES:
+        if len(lines) + len(refused) >= BLOCK_LINES or size >= _BLOCK_CHARS:
             yield _block(lines, refused)
-            lines, refused = [], []
+            lines, refused, size = [], [], 0
     if lines or refused:
         yield _block(lines, refused)
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from warehouse.contracts import Table
 from warehouse.contracts.quality import REJECTS
+from warehouse.sources.files.opening import CutLine
 from warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch
 
 #: what a source knows of a refused row; landing adds `landing_id` and `source_file`
@@ -43,7 +44,9 @@ def frame_of(rows: Iterable[Refused]) -> pl.DataFrame:
 
 
 def no_text(line: int, raw: str) -> Refused:
-    """Return the refused row that a line is which is no text."""
+    """Return the refused row that a line is which is no text, or too long to be one."""
+    if isinstance(raw, CutLine):
+        return line, "The line is longer than 1 MiB.", "Check that the file is a log of lines.", raw
     return line, "The line is not UTF-8 text.", "Export the log as UTF-8.", raw
 
 

@@ -13,13 +13,18 @@ from typing import IO, cast
 import polars as pl
 
 from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, refusing_damage
+from warehouse.sources.files.opening import (
+    DAMAGE,
+    LONGEST_LINE_BYTES,
+    damaged_after,
+    open_bytes,
+    refusing_damage,
+)
 from warehouse.sources.rows.delimited import LINE, RAW, read_cells
 from warehouse.sources.rows.rejects import Sifted
 
 #: text that is read at once
 BLOCK_BYTES = 16 << 20
-LONGEST_LINE_BYTES = 1 << 20
 DELIMITERS = (",", ";", "\t", "|")
 _BOM = b"\xef\xbb\xbf"
 

@@ -1,0 +1,89 @@
+"""Items of a list in a document that is never held whole: what json.load says, or a refusal."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.budget import examples
+from warehouse.errors import InputRefused
+from warehouse.sources.rows import json_items
+
+SCALAR = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text())
+VALUE = st.recursive(SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
+
+
+def read(folder: Path, content: bytes) -> list[Any]:
+    (folder / "file").write_bytes(content)
+    return list(json_items.items(folder / "file", "jobs", "Again."))
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.lists(VALUE, max_size=6),
+    st.dictionaries(st.text(max_size=5).filter(lambda name: name != "jobs"), VALUE, max_size=3),
+    st.booleans(),
+    st.integers(1, 40),
+    st.sampled_from([None, 1]),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]),
+)
+def test_items_are_those_of_json_whatever_is_around_them(
+    tmp_path_factory: pytest.TempPathFactory,
+    listed: list[Any],
+    others: dict[str, Any],
+    is_first: bool,
+    chunk: int,
+    indent: int | None,
+    encoding: str,
+) -> None:
+    document = {"jobs": listed} | others if is_first else others | {"jobs": listed}
+    content = json.dumps(document, indent=indent, ensure_ascii=False).encode(encoding, "surrogatepass")
+    with pytest.MonkeyPatch.context() as patch:
+        # an encoding is told by four bytes
+        patch.setattr(json_items, "_CHUNK_CHARS", chunk + 3)
+        assert read(tmp_path_factory.mktemp("json"), content) == json.loads(content)["jobs"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[]", "{ is missing"),
+        (b"", "it breaks off"),
+        (b"{}", "The JSON has no list of jobs."),
+        (b'{"jobs": 7}', "The JSON has no list of jobs."),
+        (b'{"jobs": [1, 2', "after 2 items: it breaks off"),
+        (b'{"jobs": [1, 2]', "it breaks off"),
+        (b'{"jobs": [1 2]}', ", or ] is missing"),
+        (b'{"jobs": [1]} x', "something comes behind its end"),
+        (b'{"jobs": [tru]}', "Expecting value"),
+        (b'{7: [1]}', "a member has no name"),
+        (b'{"jobs": [\xff]}', "decode"),
+        (b'{"jobs": [1], "meta": ' + b"[" * 200_000, "nested too deeply"),
+        (b'{"jobs": [1,' + b"[" * 200_000, "item 2 is nested too deeply"),
+    ],
+)
+def test_what_is_no_such_document_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+    with pytest.raises(InputRefused) as refusal:
+        read(tmp_path, content)
+    assert said in str(refusal.value)
+
+
+def test_damage_comes_after_the_items_before_it(tmp_path: Path) -> None:
+    content = gzip.compress(json.dumps({"jobs": [{"n": n} for n in range(400_000)]}).encode())
+    (tmp_path / "file").write_bytes(content[: len(content) // 2])
+    found: list[Any] = []
+    with pytest.raises(InputRefused, match=r"after [0-9,]+ items"):
+        found.extend(json_items.items(tmp_path / "file", "jobs", "Again."))
+
+
+def test_an_item_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_items, "MOST_ITEM_CHARS", 1000)
+    monkeypatch.setattr(json_items, "_CHUNK_CHARS", 100)
+    assert read(tmp_path, json.dumps({"jobs": ["x" * 800]}).encode()) == ["x" * 800]
+    with pytest.raises(InputRefused, match="an item has more than"):
+        read(tmp_path, json.dumps({"jobs": ["x" * 5000]}).encode())
