@@ -5,7 +5,7 @@ No default of any method was chosen on them: they were committed before any was 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -131,4 +131,20 @@ RHYTHMS: tuple[Rhythm, ...] = (
     Rhythm("plain", "10 bursts", 10, 5.0, 8.0, 0.3, jitter_ratio=0.03),
     Rhythm("plain", "3 cycles of 37 bins", 3, 36.0, 38.0, 0.3, size_log_spread=0.2),
     Rhythm("plain", "5 cycles of 23 bins", 5, 22.0, 24.0, 0.3, size_log_spread=0.2),
+)
+
+#: what makes periods unsure, and of how many cycles each is: does the error that is told hold the truth
+ERRORS: tuple[Rhythm, ...] = tuple(
+    replace(each, group="errors", name=f"{each.name}, {count} cycles", cycle_count=count)
+    for each in (
+        Rhythm("", "jitter of 2 %", 0, jitter_ratio=0.02),
+        Rhythm("", "jitter of 5 %", 0, jitter_ratio=0.05),
+        Rhythm("", "jitter of 10 %", 0, jitter_ratio=0.1),
+        Rhythm("", "jitter of 5 % in noise", 0, jitter_ratio=0.05, noise_ratio=0.3),
+        Rhythm("", "uneven sizes, jitter of 5 %", 0, jitter_ratio=0.05, size_log_spread=1.0),
+        Rhythm("", "a stray burst a cycle", 0, stray_count=1.0),
+        Rhythm("", "noise of half a burst", 0, noise_ratio=0.5),
+        Rhythm("", "distances wander by 10 %", 0, wander_ratio=0.1),
+    )
+    for count in (4, 6, 8, 10, 15, 20, 30)
 )

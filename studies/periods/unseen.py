@@ -13,7 +13,7 @@ from scipy.stats import beta
 from studies.periods import oracles
 from studies.periods.memoryless import HOLES, SAMPLE_COUNTS, TICKS, Generator, Trap, generators
 from studies.periods.methods import Method
-from studies.periods.rhythms import RHYTHMS, Rhythm
+from studies.periods.rhythms import ERRORS, RHYTHMS, Rhythm
 from transforms.arrays import Bools, Reals
 from transforms.periods.even_signals import EvenSignals
 
@@ -33,6 +33,8 @@ SCHEMA: dict[str, type[pl.DataType]] = {
     "claim_count": pl.Int64,
     "right_count": pl.Int64,
     "good_count": pl.Int64,
+    "one_error_count": pl.Int64,
+    "two_errors_count": pl.Int64,
 }
 Subject = Rhythm | Generator | Trap
 #: the group of what who knows more says
@@ -52,11 +54,18 @@ class Piece:
 
 
 def rhythm_pieces(count: int, seed: int, methods: Sequence[Method]) -> Iterator[Piece]:
-    """Yield the work on signals with a period: so many of each kind, of which some share a period."""
+    """Yield the work on signals with a period: so many of each kind, of which some share a period.
+
+    Only the first method is asked how sure it is of what it tells.
+    """
     for place, rhythm in enumerate(RHYTHMS):
         for number, first in enumerate(range(0, count, _RHYTHM_CHUNK)):
             own = np.random.SeedSequence(seed, spawn_key=(10, place, number))
             yield Piece(rhythm, rhythm.group, 0, min(_RHYTHM_CHUNK, count - first), own, tuple(methods))
+    for place, rhythm in enumerate(ERRORS):
+        for number, first in enumerate(range(0, count, _RHYTHM_CHUNK)):
+            own = np.random.SeedSequence(seed, spawn_key=(13, place, number))
+            yield Piece(rhythm, rhythm.group, 0, min(_RHYTHM_CHUNK, count - first), own, tuple(methods[:1]))
 
 
 def memoryless_pieces(count: int, seed: int, methods: Sequence[Method]) -> Iterator[Piece]:
@@ -82,7 +91,10 @@ def counted(piece: Piece) -> pl.DataFrame:
     for method in piece.methods:
         found = method.detect(signals)
         error = np.abs(found.period_s / period - 1.0)
-        counts = [int(np.count_nonzero(each)) for each in (found.is_periodic, error <= _RIGHT, error <= _GOOD)]
+        is_right = error <= _RIGHT
+        told = found.told.period_error_s / period
+        are = (found.is_periodic, is_right, error <= _GOOD, is_right & (error <= told), is_right & (error <= 2 * told))
+        counts = [int(np.count_nonzero(each)) for each in are]
         rows.append((piece.group, name, piece.sample_count, method.name, piece.count, *counts))
     if isinstance(piece.subject, Rhythm) and piece.group == "power":
         rows += [(BOUNDS, name, 0, *bound) for bound in _bounds(piece.subject, rates, period, piece.seed)]
@@ -106,7 +118,8 @@ def _bounds(rhythm: Rhythm, rates: Reals, period: Reals, seed: np.random.SeedSeq
 
 def _counts(claimed: Bools, errors: Reals) -> tuple[int, ...]:
     near = (np.count_nonzero(claimed & (errors <= limit)) for limit in (np.inf, _RIGHT, _GOOD))
-    return len(claimed), *map(int, near)
+    # nobody told an error
+    return len(claimed), *map(int, near), 0, 0
 
 
 def _drawn(piece: Piece) -> tuple[Reals, Reals]:
@@ -127,12 +140,17 @@ def summed(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def with_rates(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows with shares: claims of all, right ones of all, good ones of those that are right, surely so many."""
+    """Return rows with shares: claims of all, right ones of all, good ones of all claims, surely so many.
+
+    And of those that are right the shares whose error is no larger than is told, and than twice that.
+    """
     claims, draws = (rows[name].cast(pl.Float64).to_numpy() for name in ("claim_count", "draw_count"))
     least = np.where(claims > 0, beta.ppf(1 - _SURETY, np.maximum(claims, 1e-9), draws - claims + 1), 0.0)
     return rows.with_columns(
         claim_ratio=pl.col("claim_count") / pl.col("draw_count"),
         right_ratio=pl.col("right_count") / pl.col("draw_count"),
         good_ratio=pl.when(pl.col("claim_count") > 0).then(pl.col("good_count") / pl.col("claim_count")),
+        one_error_ratio=pl.when(pl.col("right_count") > 0).then(pl.col("one_error_count") / pl.col("right_count")),
+        two_errors_ratio=pl.when(pl.col("right_count") > 0).then(pl.col("two_errors_count") / pl.col("right_count")),
         least_ratio=pl.Series(least, dtype=pl.Float64),
     )

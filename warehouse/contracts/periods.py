@@ -14,8 +14,10 @@ _KEY = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "di
 _PERIOD_ERROR_S = Column(
     "period_error_s",
     "real",
-    "Standard error of the period: of the frequency at which the signal's profile is sharpest or, where its "
-    "phase wanders, of a mean of so many distances. NULL where the method has none.",
+    "Standard error of the period: of the frequency at which the signal's profile is sharpest, by noise or by how "
+    "far it moves as single cycles are left out, whichever is more; or, where its phase wanders, of a mean of so many "
+    "distances. Widened for few cycles, so that about 68 of 100 true periods lie within it. NULL where the method has "
+    "none.",
     low=0,
     nullable=True,
 )

@@ -11,19 +11,20 @@ import pytest
 from studies.periods import PARTS, oracles, page, unseen
 from studies.periods.memoryless import HOLES, TICKS, generators
 from studies.periods.methods import Method
-from studies.periods.rhythms import RHYTHMS
+from studies.periods.rhythms import ERRORS, RHYTHMS
 from studies.periods.running import StudyParams, study
-from transforms.periods.answers import Candidates, Detections
+from transforms.periods.answers import Candidates, Claims, Detections
 from transforms.periods.even_signals import EvenSignals
 
 
-def told(signals: EvenSignals, period_s: float) -> Detections:
-    """Say that every signal has one and the same period."""
+def told(signals: EvenSignals, period_s: float, error_s: float = np.nan) -> Detections:
+    """Say that every signal has one and the same period, and how sure that is."""
     count = signals.signal_count
     full = np.full(count, 1.0)
     is_told = np.full(count, "periodic")
     none = Candidates.none(count)
-    return Detections(is_told, full / period_s, full, signals.started_s, signals.ended_s, full, none)
+    claims = Claims(full * error_s, full)
+    return Detections(is_told, full / period_s, full, signals.started_s, signals.ended_s, full, none, claims)
 
 
 FORTY = Method("forty", "always 40 s", "bins", lambda signals: told(signals, 40.0))
@@ -74,12 +75,23 @@ def test_claims_are_counted_by_how_near_they_are() -> None:
     assert (row["draw_count"], row["claim_count"], row["right_count"]) == (5, 5, 0)
     near = replace(piece, subject=replace(piece.subject, shortest=41.0, longest=41.0001))
     (row,) = unseen.counted(near).to_dicts()
-    assert (row["right_count"], row["good_count"]) == (5, 5)
+    assert (row["right_count"], row["good_count"], row["one_error_count"]) == (5, 5, 0)
+
+
+def test_told_errors_are_counted_by_how_much_they_hold() -> None:
+    (piece,) = [one for one in unseen.rhythm_pieces(5, 0, [FORTY]) if one.subject.name == "8 samples a cycle"]
+    near = replace(piece, subject=replace(piece.subject, shortest=40.5, longest=40.5001))
+    for error_s, counts in ((0.6, (5, 5)), (0.3, (0, 5)), (0.2, (0, 0))):
+        sure = Method("sure", "always 40 s", "bins", lambda signals, own=error_s: told(signals, 40.0, own))
+        (row,) = unseen.counted(replace(near, methods=(sure,))).to_dicts()
+        assert (row["one_error_count"], row["two_errors_count"]) == counts
 
 
 def test_rates_are_told_with_what_they_surely_are() -> None:
     rows = pl.DataFrame(
-        [("white", "a", 60, "m", 400, 0, 0, 0), ("white", "b", 60, "m", 400, 400, 0, 0)], unseen.SCHEMA, orient="row"
+        [("white", "a", 60, "m", 400, 0, 0, 0, 0, 0), ("white", "b", 60, "m", 400, 400, 0, 0, 0, 0)],
+        unseen.SCHEMA,
+        orient="row",
     )
     found = unseen.with_rates(rows)
     assert found["least_ratio"].to_list() == [0.0, pytest.approx(0.001 ** (1 / 400))]
@@ -90,10 +102,12 @@ def test_parts_are_shown_alone() -> None:
     results = study(StudyParams(unseen_count=2, worker_count=1, parts=("rhythms", "traps")), [FORTY])
     assert results.answers.is_empty()
     titles = [title for title, _ in page.tables(results)]
-    assert [title.partition(" ")[0] for title in titles] == ["Periods", "What", "Claims"]
+    assert [title.partition(" ")[0] for title in titles] == ["Periods", "What", "Right", "Claims"]
+    unsure = dict(page.tables(results))[titles[2]]
+    assert len(unsure.rows) * (len(unsure.columns) - 1) == len(ERRORS)
     power = [each for each in RHYTHMS if each.group == "power"]
     bounds = sum(len(oracles.NULLS) if oracles.has_noise_alone(each) else 1 for each in power)
     told = results.unseen.group_by(pl.col("group") == unseen.BOUNDS).len().sort("group")["len"].to_list()
-    assert told == [len(RHYTHMS) + len(HOLES) + len(TICKS), bounds]
+    assert told == [len(RHYTHMS) + len(ERRORS) + len(HOLES) + len(TICKS), bounds]
     assert len(page.document(results)["unseen"]) == sum(told)
     assert set(PARTS) > {"rhythms", "traps"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from transforms.periods.controlled import detect
 from transforms.periods.controlled_extents import Extents
@@ -50,7 +51,9 @@ def test_where_the_phase_wanders_the_mean_distance_stays() -> None:
         np.put_along_axis(rates, np.clip(starts + move, 0, 2599), 1.0, axis=1)
     found = asked(rates, 1 / 40)
     assert (found.frequency == 1 / 40).mean() > 0.8
-    np.testing.assert_allclose(found.period_error[found.frequency == 1 / 40], 4 / np.sqrt(65), rtol=1e-6)
+    # of a mean of 65 distances, with 64 degrees of freedom
+    expected = 4 / np.sqrt(64) * t.ppf(0.8413, 64)
+    np.testing.assert_allclose(found.period_error[found.frequency == 1 / 40], expected, rtol=1e-6)
 
 
 def bursts(starts: np.ndarray, heights: np.ndarray, samples: int) -> np.ndarray:
@@ -69,6 +72,17 @@ def test_bursts_beside_their_times_are_told_by_one_line() -> None:
     # who knows all bursts' times is as near in 99.9 %
     assert (off <= 0.03).mean() >= 0.97
     assert (off / (found.period_error / 60) < 3).mean() > 0.7
+
+
+@pytest.mark.parametrize("count", [6, 10, 30, 90])
+@pytest.mark.parametrize("jitter", [0.02, 0.1])
+def test_the_error_counts_that_bursts_come_sooner_and_later(count: int, jitter: float) -> None:
+    rng = np.random.default_rng(8)
+    starts = 30 + 60 * (np.arange(count) + jitter * rng.standard_normal((300, count)))
+    found = asked(bursts(starts, np.ones((300, count)), 60 * count + 20), 1 / 60)
+    off = np.abs(1 / found.frequency - 60) / found.period_error
+    assert 0.6 < (off <= 1).mean() < 0.85
+    assert (off <= 2).mean() > 0.85
 
 
 @pytest.mark.parametrize("times", [3, 4])
