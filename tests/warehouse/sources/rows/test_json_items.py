@@ -61,7 +61,7 @@ def test_items_are_those_of_json_whatever_is_around_them(
         (b'{"jobs": [1 2]}', ", or ] is missing"),
         (b'{"jobs": [1]} x', "something comes behind its end"),
         (b'{"jobs": [tru]}', "Expecting value"),
-        (b'{7: [1]}', "a member has no name"),
+        (b"{7: [1]}", "a member has no name"),
         (b'{"jobs": [\xff]}', "decode"),
         (b'{"jobs": [1], "meta": ' + b"[" * 200_000, "nested too deeply"),
         (b'{"jobs": [1,' + b"[" * 200_000, "item 2 is nested too deeply"),
