@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: the mark of landings at work, which many may share; the last place in their order
 _AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
+#: a file of which more rows are refused than this, and than are read, is refused as a whole
+MOST_REFUSED = 1_000_000
 #: pieces that may wait to be written: bounds the memory
 _AHEAD = 2
 _WRITERS = 2
@@ -91,7 +93,7 @@ def land(
         return Landed(earlier[-1], is_new=False)
     try:
         source = owned[0] if owned else source_of(path, columns, format_name)
-        batches = source.read(path, reading_of(source))
+        batches = _mostly_sound(source.read(path, reading_of(source)))
         return known.with_one(write(store, input_name(path, source), sha256, source.name, earlier, batches))
     except InputRefused as refusal:
         if not earlier:
@@ -99,6 +101,19 @@ def land(
             refused = iter([refused_whole(refusal)])
             known.with_one(write(store, source_file, sha256, format_name or "unknown", [], refused))
         raise
+
+
+def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Yield what is read; raise InputRefused where a file has more refused rows than anybody reads, and few others."""
+    counts = {True: 0, False: 0}
+    for batch in batches:
+        counts[batch.table == REJECTS] += batch.rows.height
+        if counts[True] > max(MOST_REFUSED, counts[False]):
+            raise InputRefused(
+                f"More than {MOST_REFUSED:,} of its rows are refused, and fewer are read.",
+                "Name its format with --format, or export it anew.",
+            )
+        yield batch
 
 
 def source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | None) -> Source:

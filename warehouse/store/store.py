@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from os import getpid, kill
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -199,7 +199,7 @@ def _is_held(store: Store, held: ExitStack) -> bool:
 
 def _myself() -> dict[str, Any]:
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"host": socket.gethostname(), "process": os.getpid(), "since": now}
+    return {"host": socket.gethostname(), "process": getpid(), "since": now}
 
 
 def holder(store: Store) -> dict[str, Any] | None:
@@ -211,7 +211,7 @@ def holder(store: Store) -> dict[str, Any] | None:
     if told is None or told["host"] != socket.gethostname():
         return told
     try:
-        os.kill(told["process"], 0)
+        kill(told["process"], 0)
     except (ProcessLookupError, TypeError, OverflowError):
         # it was killed
         return None

@@ -139,6 +139,18 @@ def test_landed_rows_name_their_file_and_refused_ones_their_landing(store: Store
     assert reject["remedy"]
 
 
+def test_a_file_of_which_nearly_all_is_refused_is_refused_as_a_whole(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landing, "MOST_REFUSED", 3)
+    header, good = LOG.splitlines(keepends=True)
+    assert land(store, put(tmp_path, LOG + 3 * BAD_LINE)).landing.refused_count == 3
+    with pytest.raises(InputRefused, match="More than 3 of its rows are refused"):
+        land(store, put(tmp_path, LOG + 4 * BAD_LINE))
+    many = header + "".join(good.replace("7|", f"{number}|", 1) for number in range(9)) + 5 * BAD_LINE
+    assert land(store, put(tmp_path, many)).landing.refused_count == 5
+
+
 def test_a_folder_that_is_no_input_is_refused(store: Store, tmp_path: Path) -> None:
     put(tmp_path, LOG)
     with pytest.raises(InputRefused, match="no file"):

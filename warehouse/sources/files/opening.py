@@ -26,6 +26,8 @@ _CHUNK_BYTES = 1 << 20
 #: a longer line is none
 LONGEST_LINE_BYTES = 1 << 20
 _SHOWN_BYTES = 4000
+#: what is compressed may hold so many times its size, and so much more
+MOST_EXPANSION, _FREE_BYTES = 100, 256 << 20
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -77,19 +79,55 @@ class _Streams(io.RawIOBase):
         return start
 
 
+class _Bounded(io.RawIOBase):
+    """What a compressed file holds, up to a bound: a small one may hold more than anybody can read."""
+
+    def __init__(self, file: IO[bytes] | io.RawIOBase, most_bytes: int) -> None:
+        # what comes before damage is given: no more is asked for than is there
+        self._into: Callable[[Any], int] = file.readinto1 if isinstance(file, io.BufferedIOBase) else file.readinto  # type: ignore[union-attr]
+        self._file, self._left = file, most_bytes
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def close(self) -> None:
+        """Close the file as well."""
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        """Read decompressed bytes; raise InputRefused beyond the bound."""
+        count = self._into(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise InputRefused(
+                f"The file holds more than {MOST_EXPANSION} times its size.", "If that is meant, unpack it and land it."
+            )
+        return count
+
+
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a plain or compressed file for reading its decompressed bytes."""
+    """Open a plain or compressed file for reading its decompressed bytes.
+
+    Raises InputRefused, while it is read, where it holds more than `MOST_EXPANSION` times its size and 256 MiB.
+    """
     kind = compression(path)
+    if kind is None:
+        return path.open("rb")
+    most_bytes = MOST_EXPANSION * path.stat().st_size + _FREE_BYTES
+    return io.BufferedReader(_Bounded(_decompressed(path, kind), most_bytes), _CHUNK_BYTES)
+
+
+def _decompressed(path: Path, kind: str) -> IO[bytes] | io.RawIOBase:
     if kind == "gzip":
         return cast(IO[bytes], gzip.open(path, "rb"))
     if kind == "bzip2":
-        return io.BufferedReader(_Streams(path.open("rb"), bz2.BZ2Decompressor), _CHUNK_BYTES)
+        return _Streams(path.open("rb"), bz2.BZ2Decompressor)
     if kind == "xz":
-        return io.BufferedReader(_Streams(path.open("rb"), lzma.LZMADecompressor), _CHUNK_BYTES)
-    if kind == "zstd":
-        # Arrow's stream, unlike zstandard's file, tells a cut file from a whole one.
-        return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
-    return path.open("rb")
+        return _Streams(path.open("rb"), lzma.LZMADecompressor)
+    # Arrow's stream, unlike zstandard's file, tells a cut file from a whole one.
+    return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
 
 
 #: what a damaged compressed file raises while it is read

@@ -255,3 +255,29 @@ def test_a_damaged_file_has_no_plain_copy(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"content" * 1000)[:-4])
     with pytest.raises(InputRefused, match="damaged"), plain_file(path):
         pass
+
+
+@every_pack
+def test_what_is_packed_too_tightly_is_refused(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_FREE_BYTES", 1000)
+    path = tmp_path / "bomb"
+    path.write_bytes(pack(b"x\n" * 5_000_000))
+    with open_bytes(path) as file, pytest.raises(InputRefused, match="more than 100 times its size"):
+        file.read()
+    path.write_bytes(pack(CONTENT))
+    with open_bytes(path) as file:
+        assert file.read() == CONTENT
+
+
+def test_a_line_that_is_too_long_is_none_and_the_next_one_is_read(tmp_path: Path) -> None:
+    longest = opening.LONGEST_LINE_BYTES
+    content = b"a\n" + b"b" * (longest - 1) + b"\n" + b"c" * (3 * longest) + b"\nd\n" + b"e" * (longest + 1)
+    found = lines(tmp_path, content)
+    assert [(number, text is None, len(raw)) for number, text, raw in found] == [
+        (1, False, 1),
+        (2, False, longest - 1),
+        (3, True, 4000),
+        (4, False, 1),
+        (5, True, 4000),
+    ]
+    assert isinstance(found[2][2], opening.CutLine)
