@@ -81,8 +81,8 @@ def unseen_blocks(rows: pl.DataFrame) -> Iterator[Block]:
         yield (
             "Told errors are those of the default method: within one of them should be 68 %, within two 95 %. Right is "
             "what is within 20 % of the truth. Of four cycles with a jitter of 5 % and more few are claimed, those "
-            "that chance made look regular: they are further off than they can know. Where distances wander there is no "
-            "one period, and the error is too small."
+            "that chance made look regular: they are further off than they can know. Where distances wander there is "
+            "no one period, and the error is too small."
         )
         yield "### The default search before it was changed, and now"
         yield _before_table(rhythms)
