@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "--models",
     metavar="FILE.py",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Models of your own, in Python, tried after iosig's.",
+    help="Models of your own, tried after iosig's: this runs the file as Python.",
 )
 @json_option
 @click.pass_obj

@@ -111,6 +111,9 @@ class Files(Protocol):
     def protect(self, *patterns: str) -> None:
         """Let nobody write to the files whose names match patterns."""
 
+    def close_to_others(self) -> None:
+        """Let nobody but the owner and the group in."""
+
     def set_aside(self, name: str) -> str:
         """Take a damaged file or folder out of its place, and return where it lies now."""
 
@@ -234,6 +237,10 @@ class Folder:
         """Let nobody write to the files whose names match patterns."""
         for name in (name for pattern in patterns for name in self.matching(pattern)):
             make_read_only(self.root / name)
+
+    def close_to_others(self) -> None:
+        """Let nobody but the owner and the group in: the folder itself shuts off all that lies in it."""
+        self.root.chmod(self.root.stat().st_mode & ~0o007)
 
     def set_aside(self, name: str) -> str:
         """Take a damaged file or folder out of its place, and return where it lies now."""

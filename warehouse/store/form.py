@@ -53,6 +53,10 @@ def require_form(store: Store) -> None:
 
 
 def mark_form(store: Store) -> None:
-    """Note the form of a warehouse that begins, or has been brought to it."""
-    if form_of(store) != FORM:
+    """Note the form of a warehouse that begins, or has been brought to it; one that begins is closed to others."""
+    found = form_of(store)
+    if found != FORM:
         put_document(store, _FILE, {"form": FORM, "read_by": READ_BY})
+    if found is None:
+        # names of users and jobs lie in it: who may read them is the owner's to say
+        store.files.close_to_others()

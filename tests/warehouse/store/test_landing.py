@@ -139,6 +139,14 @@ def test_landed_rows_name_their_file_and_refused_ones_their_landing(store: Store
     assert reject["remedy"]
 
 
+def test_a_new_warehouse_is_for_its_owner_and_group_until_they_say_otherwise(store: Store, tmp_path: Path) -> None:
+    land(store, put(tmp_path, LOG))
+    assert store.root.stat().st_mode & 0o007 == 0
+    store.root.chmod(0o755)
+    land(store, put(tmp_path, LOG + BAD_LINE))
+    assert store.root.stat().st_mode & 0o777 == 0o755
+
+
 def test_a_file_of_which_nearly_all_is_refused_is_refused_as_a_whole(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
