@@ -20,7 +20,8 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO, parquet_files_to_data_files
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.table import Table as IcebergTable, TableProperties, Transaction
+from pyiceberg.table import CreateTableTransaction, Table as IcebergTable, TableProperties, Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import ManageSnapshots, _OverwriteFiles
 from pyiceberg.transforms import IdentityTransform
@@ -167,7 +168,7 @@ def _properties(table: Table, schema: Schema) -> dict[str, Any]:
 def _create(catalogue: SqlCatalog, table: Table, schema: pa.Schema) -> IcebergTable:
     identifier = (NAMESPACE, table.name)
     location = f"{catalogue.properties['warehouse']}/tables/{table.name}"
-    with catalogue.create_table_transaction(identifier, schema, location, PartitionSpec()) as made:
+    with _Creating(catalogue._create_staged_table(identifier, schema, location, PartitionSpec())) as made:
         made.set_properties(_properties(table, made.table_metadata.schema()))
         if table.partition:
             with made.update_spec() as spec:
@@ -193,7 +194,7 @@ def replace(
     if head is not None and not gone and not locations:
         iceberg.manage_snapshots().create_tag(head.snapshot_id, tag).commit()
         return head.snapshot_id
-    with iceberg.transaction() as transaction:
+    with _Remembering(iceberg) as transaction:
         with _Overwriting.of(iceberg, transaction) as snapshot:
             for file in gone:
                 snapshot.delete_data_file(file)
@@ -201,6 +202,24 @@ def replace(
                 snapshot.append_data_file(file)
         ManageSnapshots(transaction).create_tag(snapshot.snapshot_id, tag).commit()
     return snapshot.snapshot_id
+
+
+class _Remembering(Transaction):
+    """A transaction that makes its metadata once for each change, where pyiceberg copies them whole at each look."""
+
+    _made: tuple[TableMetadata, tuple[object, ...], TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """The table's metadata with the changes so far."""
+        made = self._made
+        if made is None or made[0] is not self._table.metadata or made[1] is not self._updates:
+            self._made = made = (self._table.metadata, self._updates, super().table_metadata)
+        return made[2]
+
+
+class _Creating(_Remembering, CreateTableTransaction):
+    """The same for a table that is made."""
 
 
 class _Overwriting(_OverwriteFiles):
