@@ -1,6 +1,7 @@
 """The `iosig` command: prints results on stdout and progress on stderr, and ends with a documented exit code.
 
 - `advise`: `iosig advise`.
+- `backfill`: `iosig backfill`.
 - `classify`: `iosig classify`.
 - `compress`: `iosig compress`.
 - `demo`: `iosig demo`.

@@ -19,6 +19,7 @@ SUBCOMMANDS = {
         "flows.command.advise",
         "Say on which file system an application should run, and how long it should wait.",
     ),
+    "backfill": ("flows.command.backfill", "Make many days anew, some at a time, each time with a release."),
     "classify": ("flows.command.classify", "Classify one series or trace, without a warehouse."),
     "compress": ("flows.command.compress", "Compress a traced run into one small file."),
     "demo": ("flows.command.demo", "Run the whole night on a synthetic site and print what came of it."),
