@@ -13,7 +13,7 @@ import pytest
 
 from tests.flows.conftest import write_small_site
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parent.parent
 _COPIED = ("docs", "expectations", "flows", "reports", "sql", "studies", "transforms", "warehouse")
@@ -185,7 +185,11 @@ EDITS = {
         '        "used_sample_count": sample_count - len(left_out),\n',
         '        "kept_count": sample_count - len(left_out),\n',
     ),
-    "step": ("flows/night/order.py", '    Step("periods", (periods.WORK,)),\n', '    Step("users", (users.WORK,)),\n'),
+    "step": (
+        "flows/night/order.py",
+        '    Step("periods", (periods.WORK, metadata_periods.WORK)),\n',
+        '    Step("users", (users.WORK,)),\n',
+    ),
     "step, imported": ("flows/night/order.py", "    traces,\n", "    users,\n"),
     "subcommand": (
         "flows/command/main.py",

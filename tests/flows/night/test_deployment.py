@@ -118,6 +118,7 @@ class TestTold:
             ({"warehouse": None}, "Set the deployment's parameter `warehouse`, or IOSIG_WAREHOUSE"),
         ],
     )
+    @pytest.mark.long
     def test_what_cannot_be_is_told_before_anything_starts(
         self, site: Store, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], sentence: str
     ) -> None:
@@ -153,6 +154,7 @@ class TestTold:
         state = deployment.nightly(str(site.root), str(settings), return_state=True)
         assert (state.is_failed(), state.message, len(tries)) == (True, "and now a fault of ours", 3)
 
+    @pytest.mark.long
     def test_a_step_that_takes_too_long_fails(
         self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -170,6 +172,7 @@ class TestTold:
         assert state.is_failed()
         assert time.monotonic() - began < 15
 
+    @pytest.mark.long
     def test_a_night_waits_for_another_and_says_who_it_was(self, site: Store) -> None:
         from flows.night.deployment import nightly
 

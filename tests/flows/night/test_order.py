@@ -127,6 +127,7 @@ class TestRepeated:
         assert releases.history(site) == [both_days.release]
 
     @pytest.mark.long
+    @pytest.mark.long
     def test_other_settings_make_every_day_anew(self, both_days: QuickNight, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}})
@@ -149,6 +150,7 @@ class TestRepeated:
         assert second.input_count == 2
 
     @pytest.mark.slow
+    @pytest.mark.long
     def test_one_day_at_a_time_gives_what_both_days_give(
         self, both_days: QuickNight, first_day: Night, tmp_path: Path
     ) -> None:
@@ -234,6 +236,7 @@ def test_rows_that_break_a_rule_are_in_quarantine(site: Store, tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
+@pytest.mark.long
 def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_path: Path) -> None:
     polls = tmp_path / "wrong.csv"
     polls.write_text(

@@ -279,6 +279,7 @@ def test_metadata_calls_have_periods_of_their_own(released: tuple[dict[str, pl.D
     assert default(released[0]["periods"], traces["calls"], "write")["outcome"] == "aperiodic"
 
 
+@pytest.mark.long
 def test_only_the_methods_that_are_set_are_published(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     list(land_paths(store, Settings(), [str(write_series(tmp_path / "node7.csv"))], Told()))

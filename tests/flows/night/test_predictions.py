@@ -103,6 +103,7 @@ FIRST = (on(0, 1, **NO_PERIOD), on(0, 2), job_prediction(1), on(5, 1, "/b"))
 LATER = (on(1, 3), job_prediction(2, predicted_at=NOON + DAY))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_of_the_journal_and_of_files_are_published_once_and_by_day(store: Store, tmp_path: Path) -> None:
     commit(store, FIRST)
@@ -318,6 +319,7 @@ def followed(landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_checks_hold(followed: Followed) -> None:
     """The gate takes seconds to be imported: its rules are asked of pandas, as it does."""
     found = pl.DataFrame(published(followed.store), schema=frames.schema(PREDICTIONS))

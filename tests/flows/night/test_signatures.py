@@ -271,6 +271,7 @@ def test_a_long_run_is_known_by_its_first_part(tmp_path: Path) -> None:
 # ---- what is judged of signatures
 
 
+@pytest.mark.long
 def test_applications_without_a_new_signature_are_not_judged_again(
     nights: Nights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

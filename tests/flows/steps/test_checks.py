@@ -82,6 +82,7 @@ def two(landed_site: Store, found_by_checks: FoundByChecks, tmp_path_factory: py
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
+@pytest.mark.long
 class TestTwoReleases:
     def test_what_stands_is_in_the_smaller_one_too(self, two: Two) -> None:
         assert two.second.dates == ("2026-03-05",)

@@ -172,6 +172,7 @@ def test_seeds_and_pieces_are_streams_of_their_own(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_any_number_of_processes_gives_the_same() -> None:
     paper = [method for method in METHODS if method.name == "dft"]
     one, two = (study(StudyParams(2, 5, 3, workers, parts=TRACES), paper, SOME[:2], nulls()[:2]) for workers in (1, 2))

@@ -88,6 +88,7 @@ def test_files_are_let_go_though_the_list_of_them_is_torn(five: Store, tmp_path:
 
 
 @pytest.mark.long
+@pytest.mark.long
 def test_what_comes_then_is_published_as_ever(five: Store) -> None:
     expiring.maintain(five, 1, grace_s=0)
     expiring.remove(five, grace_s=0)
@@ -101,6 +102,7 @@ def test_what_comes_then_is_published_as_ever(five: Store) -> None:
     assert verify(five, is_all=True) == []
 
 
+@pytest.mark.long
 def test_nights_wait_until_a_tenth_more_are_there(five: Store) -> None:
     assert expiring.maintain(five, 5, is_nightly=True).release_ids == ()
     assert len(expiring.maintain(five, 4, is_nightly=True).release_ids) == 1
@@ -132,6 +134,7 @@ def test_pins_that_cannot_be_read_let_nothing_expire(five: Store, text: bytes) -
     assert releases.history(five) == before
 
 
+@pytest.mark.long
 def test_who_reads_finishes_and_files_wait_for_a_day(five: Store) -> None:
     first = releases.history(five)[0]
     with opened(five, first) as connection:

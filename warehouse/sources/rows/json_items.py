@@ -16,6 +16,7 @@ from warehouse.sources.files.opening import DAMAGE, open_bytes, raise_of_machine
 #: text that is read at once; and what one item, or another member of the document, may have
 _CHUNK_CHARS, MOST_ITEM_CHARS = 1 << 20, 16 << 20
 _BLANK = " \t\n\r"
+_AFTER = frozenset(_BLANK) | frozenset(",:]}")
 
 
 class _Unsound(ValueError):
@@ -75,8 +76,9 @@ class _Window:
             except JSONDecodeError as error:
                 fault: str | None = error.msg
             else:
-                # a number may go on behind what is looked at
-                fault = None if end < len(self.text) or self.is_whole else "a number has no end"
+                # a number may go on behind what is looked at, or behind a part of it that is a number, too
+                is_ended = self.is_whole or self.text[end : end + 1] in _AFTER
+                fault = None if is_ended else "a value is not followed by a comma"
             if fault is None:
                 self.place = end
                 return found
