@@ -187,6 +187,7 @@ class TestTold:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
+@pytest.mark.long
 def test_a_deployment_is_named_by_its_warehouse_and_takes_no_others_place(tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate

@@ -32,6 +32,7 @@ def job_io(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.Da
         return connection.sql(query).pl()
 
 
+@pytest.mark.long
 def test_the_volumes_are_those_of_the_golden_join(job_io: pl.DataFrame, shared_data: Path) -> None:
     golden = pl.read_csv(shared_data / "lmt" / "edison-join-golden.csv")
     assert golden.height == 4

@@ -90,6 +90,7 @@ def pieces(*names: str) -> list[Piece]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_many_pieces_are_done_in_several_processes_and_few_in_this_one(tmp_path: Path) -> None:
     names = [f"piece{number}" for number in range(9)]
     with with_child(2) as executor:

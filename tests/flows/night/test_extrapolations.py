@@ -74,6 +74,7 @@ def warehouse(nights: Nights, tmp_path: Path) -> Store:
 # ---- what is published
 
 
+@pytest.mark.long
 def test_each_set_of_traces_and_rank_count_is_a_row(nights: Nights) -> None:
     refused, done = sorted(ask(nights.store, nights.first), key=lambda row: str(row["process_count"]), reverse=True)
     assert done == EXTRAPOLATED.row() | {"source_file": "ior-1000.parquet"}

@@ -45,6 +45,7 @@ def test_a_night_and_its_queries_are_those_of_each_alone(tmp_path: Path, monkeyp
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_networks_of_many_runs_are_the_same_in_several_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,6 +206,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_servers_rows_are_what_they_were(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, _ = traced
     found = ask(store, release, "select source, count(*) as n from job_io group by source order by source")

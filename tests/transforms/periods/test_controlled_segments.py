@@ -180,6 +180,7 @@ def without_memory(generator: memoryless.Generator, draws: int, samples: int, se
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_has_no_memory_beside_a_rhythm_makes_no_segment() -> None:
     counts = [without_memory(each, 40, 600, 4) for each in list(memoryless.generators())[::6]]
     wrong, right = np.sum(counts, axis=0).tolist()
