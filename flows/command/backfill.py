@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import json_option
+from flows.command.options import DAY, json_option, wait_option
 from warehouse.errors import NothingToDo
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from flows.night.backfill import Chunk
-
-_DAY = click.DateTime(["%Y-%m-%d"])
 
 
 class _Days(click.ParamType[int]):
@@ -33,11 +31,11 @@ class _Days(click.ParamType[int]):
 
 
 @click.command("backfill")
-@click.option("--since", type=_DAY, required=True, metavar="YYYY-MM-DD", help="The first UTC day.")
-@click.option("--until", type=_DAY, required=True, metavar="YYYY-MM-DD", help="The last UTC day.")
+@click.option("--since", type=DAY, required=True, metavar="YYYY-MM-DD", help="The first UTC day.")
+@click.option("--until", type=DAY, required=True, metavar="YYYY-MM-DD", help="The last UTC day.")
 @click.option("--chunk", "day_count", type=_Days(), default="7d", show_default=True, help="So many days a release.")
 @click.option("--one-release", "is_one", is_flag=True, help="One release of all days, at the end.")
-@click.option("--wait", "wait_s", metavar="SECONDS", type=click.FloatRange(min=0), default=0.0, help="As in `run`.")
+@wait_option
 @json_option
 @click.pass_obj
 def backfill_command(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from flows.command.serve import name_option
+from flows.command.options import name_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 

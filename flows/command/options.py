@@ -10,10 +10,22 @@ import click
 REFUSED = 3
 
 trace_argument = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+#: a UTC day
+DAY = click.DateTime(["%Y-%m-%d"])
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 plot_option = click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this PNG.")
 release_option = click.option(
     "--release", "release_id", help="The release, or the start of its id; the current one if not given."
+)
+name_option = click.option("--name", help="Name of the deployment; after the warehouse's folder if not given.")
+wait_option = click.option(
+    "--wait",
+    "wait_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Wait so long for another run on this warehouse.",
 )
 raw_csv_option = click.option(
     "--raw-csv", "is_raw", is_flag=True, help="In CSV, leave texts that a spreadsheet takes for formulas as they are."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import json_option
+from flows.command.options import DAY, json_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
@@ -70,9 +70,7 @@ def _kept(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) ->
 
 @releases_command.command("pin")
 @click.argument("release_id")
-@click.option(
-    "--until", type=click.DateTime(["%Y-%m-%d"]), metavar="DATE", help="The last day on which it is kept for sure."
-)
+@click.option("--until", type=DAY, metavar="DATE", help="The last day on which it is kept for sure.")
 @click.pass_obj
 def pin_command(obj: tuple[Store, Path | None], release_id: str, until: datetime | None) -> int:
     """Keep a release, however many newer ones there are."""

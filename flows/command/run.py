@@ -9,34 +9,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import json_option
+from flows.command.options import DAY, json_option, wait_option
 from warehouse.errors import NothingToDo, UsageError
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from warehouse.releases.releases import Release
 
-_DAY = click.DateTime(["%Y-%m-%d"])
-
 
 @click.command("run")
-@click.option("--date", "day", type=_DAY, metavar="YYYY-MM-DD", help="Compute this UTC day anew.")
-@click.option("--since", type=_DAY, metavar="YYYY-MM-DD", help="Compute the days from this one on anew.")
-@click.option("--until", type=_DAY, metavar="YYYY-MM-DD", help="Compute the days up to this one anew.")
+@click.option("--date", "day", type=DAY, metavar="YYYY-MM-DD", help="Compute this UTC day anew.")
+@click.option("--since", type=DAY, metavar="YYYY-MM-DD", help="Compute the days from this one on anew.")
+@click.option("--until", type=DAY, metavar="YYYY-MM-DD", help="Compute the days up to this one anew.")
 @click.option(
     "--inline/--prefect",
     "inline",
     default=None,
     help="Run in this process, or as a Prefect flow; Prefect if PREFECT_API_URL is set.",
 )
-@click.option(
-    "--wait",
-    "wait_s",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    help="Wait so long for another run on this warehouse.",
-)
+@wait_option
 @json_option
 @click.pass_obj
 def run_command(

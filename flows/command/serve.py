@@ -15,12 +15,11 @@ from pathlib import Path
 
 import click
 
+from flows.command.options import name_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
 _PATIENCE_S = 90.0
-
-name_option = click.option("--name", help="Name of the deployment; after the warehouse's folder if not given.")
 
 
 @click.command("serve")

@@ -195,6 +195,17 @@ PERIOD_SEGMENTS = Table(
     partition="ended_on",
 )
 
+#: what `controlled` comes to, and the period that it tells: of tables with one row for each signal
+_CONTROLLED_OUTCOMES = ("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps")
+_PERIOD = (
+    c.WINDOW_START_S,
+    c.WINDOW_END_S,
+    c.SAMPLING_HZ,
+    c.FREQUENCY_HZ.optional(),
+    c.PERIOD_S.optional(),
+    _PERIOD_ERROR_S,
+)
+
 NODE_PERIODS = Table(
     name="node_periods",
     layer="transforms",
@@ -209,15 +220,10 @@ NODE_PERIODS = Table(
             "outcome",
             "text",
             "Whether the node by itself has a period, and if not, why; as of `periods`, whose method is controlled.",
-            choices=("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps"),
+            choices=_CONTROLLED_OUTCOMES,
         ),
         Column("node_bytes", "real", "Bytes that the node moved."),
-        c.WINDOW_START_S,
-        c.WINDOW_END_S,
-        c.SAMPLING_HZ,
-        c.FREQUENCY_HZ.optional(),
-        c.PERIOD_S.optional(),
-        _PERIOD_ERROR_S,
+        *_PERIOD,
         c.CONFIDENCE.optional(),
         c.FALSE_ALARM_PROBABILITY.optional(),
         Column(
@@ -257,15 +263,10 @@ METADATA_PERIODS = Table(
             "text",
             "Whether calls come with a period, and if not, why; as of `periods`, whose method is controlled. Each call "
             "counts as one, when it begins, however long it takes.",
-            choices=("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps"),
+            choices=_CONTROLLED_OUTCOMES,
         ),
         Column("metadata_call_count", "int", "Such calls of all ranks; those within others to files are not counted."),
-        c.WINDOW_START_S,
-        c.WINDOW_END_S,
-        c.SAMPLING_HZ,
-        c.FREQUENCY_HZ.optional(),
-        c.PERIOD_S.optional(),
-        _PERIOD_ERROR_S,
+        *_PERIOD,
         Column(
             "window_call_ratio",
             "real",

@@ -221,8 +221,8 @@ def holder(store: Store) -> dict[str, Any] | None:
 
 
 def _busy(store: Store) -> UsageError:
-    told = cached(store, _HOLDER, lambda told: f" (process {told['process']} on {told['host']}, since {told['since']})")
+    found = holder(store)
+    who = f" (process {found['process']} on {found['host']}, since {found['since']})" if found else ""
     return UsageError(
-        f"Another run is writing to {store.root}{told or ''}."
-        " Wait for it (--wait), or give this one its own --warehouse."
+        f"Another run is writing to {store.root}{who}. Wait for it (--wait), or give this one its own --warehouse."
     )
