@@ -15,6 +15,7 @@ from warehouse.store import landing
 from warehouse.store.landing import Landed
 from warehouse.store.ledger import Known
 from warehouse.store.lots import Lot
+from warehouse.store.pseudonyms import Names, names_of
 from warehouse.store.store import Store
 
 
@@ -65,6 +66,11 @@ def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
     return replace(known, **{name: value for name, value in asdict(told).items() if value})
 
 
+def names_in(store: Store, settings: Settings) -> Names | None:
+    """Return what hides the names that land in a warehouse, None where they are not hidden; see `names_of`."""
+    return names_of(store, settings, settings.privacy.key())
+
+
 def land_paths(
     store: Store,
     settings: Settings,
@@ -78,8 +84,8 @@ def land_paths(
 
     Small traces are landed many at a time: what became of them is told together.
     """
-    known = Known(store)
-    lot = Lot(store, known)
+    known, names = Known(store), names_in(store, settings)
+    lot = Lot(store, known, names)
     for path in _expanded(paths):
         if not replace and isinstance(path, Path) and _taken(lot, path, settings, told, format_name):
             yield from _landed(lot) if lot.is_full else ()
@@ -89,7 +95,7 @@ def land_paths(
         yield (
             path
             if isinstance(path, Arrival)
-            else _land(store, settings, path, told, format_name, known, is_anew=replace)
+            else _land(store, settings, path, told, format_name, known, names, is_anew=replace)
         )
     yield from _landed(lot)
 
@@ -116,6 +122,7 @@ def _land(
     told: Told,
     format_name: str | None,
     known: Known,
+    names: Names | None,
     *,
     is_anew: bool,
 ) -> Arrival:
@@ -130,9 +137,10 @@ def _land(
                 format_name=format_name,
                 replace=is_anew,
                 known=known,
+                names=names,
             )
         else:
-            landed = _land_database(store, settings, path, told)
+            landed = _land_database(store, settings, path, told, names)
     except InputRefused as refusal:
         return Arrival(name, None, refusal)
     return Arrival(name, landed, None)
@@ -176,12 +184,12 @@ def _may_be_file(path: Path) -> bool:
         return True
 
 
-def _land_database(store: Store, settings: Settings, url: str, told: Told) -> Landed:
+def _land_database(store: Store, settings: Settings, url: str, told: Told, names: Names | None) -> Landed:
     from warehouse.sources.polls import lmt_database
 
     reading = reading_of(lmt_database.SOURCE, settings, told)
     batches = list(lmt_database.read_url(url, reading))
-    return landing.land_batches(store, _without_secret(url), lmt_database.SOURCE.name, batches)
+    return landing.land_batches(store, _without_secret(url), lmt_database.SOURCE.name, batches, names=names)
 
 
 def _without_secret(url: str) -> str:

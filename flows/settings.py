@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from dataclasses import fields
@@ -309,6 +310,36 @@ class StorageSettings(_Section):
     )
 
 
+class PrivacySettings(_Section):
+    """Whether names of users, accounts, jobs and files land as pseudonyms; with which key."""
+
+    is_pseudonymized: bool = Field(
+        False, description="names land as keyed hashes; a warehouse is begun so or not, and stays so"
+    )
+    key_file: Path | None = Field(
+        None, description="file with the key, 32 bytes at least, that its owner alone may read; else key_variable"
+    )
+    key_variable: str = Field(
+        "IOSIG_PRIVACY_KEY", description="environment variable with the key; it is never shown, and never kept"
+    )
+
+    def key(self) -> bytes | None:
+        """Return the key, None where names land as they are; raise UsageError where it is not there."""
+        if not self.is_pseudonymized:
+            return None
+        if self.key_file is None:
+            found = os.environb.get(os.fsencode(self.key_variable), b"")
+            if not found:
+                raise UsageError(f"Set privacy.key_file, or {self.key_variable}, to the key of pseudonyms.")
+            return found
+        try:
+            if self.key_file.stat().st_mode & 0o077:
+                raise UsageError(f"{self.key_file} has the key of pseudonyms: let its owner alone read it (chmod 600).")
+            return self.key_file.read_bytes().strip()
+        except OSError as error:
+            raise UsageError(f"The key of pseudonyms, {self.key_file}, cannot be read: {error.strerror}.") from error
+
+
 class EngineSettings(_Section):
     """What a run may take of the machine."""
 
@@ -339,7 +370,25 @@ class Settings(_Section):
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
     watch: WatchSettings = Field(default_factory=WatchSettings.model_construct)
     storage: StorageSettings = Field(default_factory=StorageSettings.model_construct)
+    privacy: PrivacySettings = Field(default_factory=PrivacySettings.model_construct)
     engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
+
+    # ---- what of names is meant, which is found before they are hidden
+
+    @property
+    def application_pattern(self) -> str:
+        """The pattern whose first group is the application in a job's name."""
+        return self.jobs.application_pattern
+
+    @property
+    def filesystem_pattern(self) -> str:
+        """The pattern whose first group is the file system in a job's comment."""
+        return self.jobs.filesystem_pattern
+
+    @property
+    def mounts(self) -> frozenset[str]:
+        """Mount points that have names of file systems."""
+        return frozenset(self.filesystems)
 
     def parameters(self) -> str:
         """Return, as JSON, the settings on which results depend: a change of them makes every day stale."""

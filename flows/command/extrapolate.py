@@ -46,6 +46,7 @@ def extrapolate_command(
     from flows.extrapolation.compressing import keep_apart
     from flows.extrapolation.extrapolating import Asked, extrapolated
     from flows.extrapolation.records import land_if_there, metadata
+    from flows.settings import load
     from transforms.traces.frames import to_frame
     from warehouse.sources.extrapolations import compressed_traces
 
@@ -54,7 +55,7 @@ def extrapolate_command(
     if found.trace is not None:
         known = {"process_count": str(process_count)} | metadata(record)
         compressed_traces.write(into, to_frame(found.trace), known)
-    landed = land_if_there(obj[0], record, into.name)
+    landed = land_if_there(obj[0], record, into.name, load(obj[1], obj[0].root))
     if as_json:
         show_json(record.row())
     else:

@@ -173,6 +173,7 @@ class _Session:
     def __init__(self, obj: tuple[Store, Path | None], options: dict[str, Any], stack: ExitStack) -> None:
         from flows.following.follower import Follower, Stop
         from flows.following.inputs import Opener
+        from flows.landing import names_in
         from flows.settings import load
         from warehouse.store.journal import Journal
 
@@ -183,7 +184,9 @@ class _Session:
         self.settings = load(obj[1], self.store.root)
         self.journal: Journal | None = None
         if options["follow"]:
-            self.journal = stack.enter_context(Journal(options["journal_path"] or self.store.journal))
+            own = options["journal_path"]
+            names = None if own else names_in(self.store, self.settings)
+            self.journal = stack.enter_context(Journal(own or self.store.journal, names=names))
         self.opener: Opener = Opener(
             _params(options), options["spacing_s"], options["direction"], options["is_anew"], self.journal
         )

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from flows.landing import names_in
+from flows.settings import Settings
 from transforms.extrapolation.result import Extrapolated
 from transforms.traces import totals as trace_totals
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
@@ -123,24 +125,28 @@ def metadata(record: Record) -> dict[str, str]:
     return {extrapolations.METADATA_KEY: record.text()}
 
 
-def land(store: Store, record: Record, source_file: str) -> Landed:
+def land(store: Store, record: Record, source_file: str, settings: Settings | None = None) -> Landed:
     """Land a record as the last word on its traces and rank count, unless it is that already.
 
     source_file: the file that holds the trace, or was to hold it.
     """
+    names = names_in(store, settings or Settings.model_construct())
     content = record.text().encode()
     # What could not be read again elsewhere is not landed here either.
     batch = extrapolations.batch(parse(content))
     last = _last_word(store, record)
-    if last is not None and last[1] == batch.rows.drop("source_file").row(0, named=True):
+    rows = batch.rows if names is None else names.hide(batch.table, batch.rows)
+    if last is not None and last[1] == rows.drop("source_file").row(0, named=True):
         return Landed(last[0], is_new=False)
     name = _plain(source_file)
-    return landing.land_batches(store, name, extrapolations.SOURCE.name, [batch], content=content, replace=True)
+    return landing.land_batches(
+        store, name, extrapolations.SOURCE.name, [batch], content=content, replace=True, names=names
+    )
 
 
-def land_if_there(store: Store, record: Record, source_file: str) -> Landed | None:
+def land_if_there(store: Store, record: Record, source_file: str, settings: Settings | None = None) -> Landed | None:
     """Land a record if there is a warehouse; None where nothing was ever landed or released."""
-    return land(store, record, source_file) if store.exists else None
+    return land(store, record, source_file, settings) if store.exists else None
 
 
 def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] | None:

@@ -212,11 +212,13 @@ class Given:
     def parameters(self) -> dict[str, Any]:
         """Return what the SQL models may ask for."""
         settings = self.settings
+        # what is hidden was found before
+        is_found = settings.privacy.is_pseudonymized
         return {
             "days": [day for day in self.days if day is not None],
             "has_undated": None in self.days,
-            "application_pattern": settings.jobs.application_pattern,
-            "filesystem_pattern": settings.jobs.filesystem_pattern,
+            "application_pattern": "^(.*)$" if is_found else settings.jobs.application_pattern,
+            "filesystem_pattern": "^(.*)$" if is_found else settings.jobs.filesystem_pattern,
             "controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s,
             "clock_tolerance_s": settings.traces.clock_tolerance_s,
             "signature_window_days": settings.signatures.window_days,

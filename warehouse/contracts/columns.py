@@ -9,10 +9,10 @@ METADATA_OPERATIONS = ("open", "close", "seek", "stat", "sync", "other")
 
 # ---- who and what ran
 CLUSTER = Column("cluster", "text", "The machine on which the job ran; `default` where the log does not say.")
-JOB_ID = Column("job_id", "text", "The scheduler's id of the job, array task or step, as it writes it.")
-USER = Column("user", "text", "The user who submitted the job.")
+JOB_ID = Column("job_id", "text", "The scheduler's id of the job, array task or step, as it writes it.", hides="id")
+USER = Column("user", "text", "The user who submitted the job.", hides="name")
 APPLICATION = Column(
-    "application", "text", "The program that ran: the job's or step's name, after the site's own rule."
+    "application", "text", "The program that ran: the job's or step's name, after the site's own rule.", hides="name"
 )
 APPLICATION_ID = Column(
     "application_id",
@@ -83,6 +83,7 @@ SUBJECT_ID = Column(
     "subject_id",
     "text",
     "The job's id, the series' name, the traced run's id, a followed trace's name, or the application's id.",
+    hides="id",
 )
 SOURCE = Column(
     "source",
@@ -153,9 +154,9 @@ FALSE_ALARM_PROBABILITY = Column(
 HOST = Column("host", "text", "The node on which the process ran.")
 
 # ---- quality and history
-SOURCE_FILE = Column("source_file", "text", "The file's name as it was landed.")
+SOURCE_FILE = Column("source_file", "text", "The file's name as it was landed.", hides="path")
 LINE = Column("line", "int", "The line in that file, counted from 1; for formats without lines, the record.", low=1)
-REASON = Column("reason", "text", "What is wrong, in one sentence.")
+REASON = Column("reason", "text", "What is wrong, in one sentence.", hides="said")
 TABLE_NAME = Column("table_name", "text", "The table that was checked.")
 RULE = Column("rule", "text", "The rule that the row breaks, by its name in the table's suite.")
 DAY = Column("day", "date", "The UTC day to which the row belongs; NULL where it has none.", unit="UTC")

@@ -25,6 +25,7 @@ REQUEST_EVENTS = Table(
             "text",
             "The id of the rank's request for which the event was: with the rank it is the request's own.",
             nullable=True,
+            hides="id",
         ),
         Column(
             "event_kind",

@@ -10,7 +10,9 @@ _COLUMNS = (
         "text",
         "The traces that were extrapolated from, and whether with nested calls: the first 16 hex digits of a SHA-256.",
     ),
-    Column("trace_set", "text", "The names of these traces, as a JSON list in the order of rank_counts."),
+    Column(
+        "trace_set", "text", "The names of these traces, as a JSON list in the order of rank_counts.", hides="listed"
+    ),
     Column("trace_ids", "text", "The trace_id of each of these traces, as a JSON list in the same order."),
     Column("rank_counts", "ints", "Processes (MPI ranks) of each of these traces, rising.", unit="processes", low=1),
     c.PROCESS_COUNT,
@@ -32,12 +34,14 @@ _COLUMNS = (
         "text",
         "What explains each field exactly at all rank counts of the set, as a JSON list of objects with field and "
         "formula, which is in n (ranks), rank and loop indices.",
+        hides="said",
     ),
     Column(
         "refused_fields",
         "text",
         "What could not be extrapolated, as a JSON list of objects with outcome, field and reason; NULL when nothing.",
         nullable=True,
+        hides="said",
     ),
     Column("class_count", "int", "Classes of ranks that make the same calls.", nullable=True),
     Column("call_count", "int", "Calls of all ranks together.", nullable=True),

@@ -3,7 +3,7 @@
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
-_ACCOUNT = Column("account", "text", "The account or project that pays for the job.")
+_ACCOUNT = Column("account", "text", "The account or project that pays for the job.", hides="name")
 _PARTITION = Column("partition", "text", "The scheduler's partition or queue.")
 _TASK_COUNT = Column("task_count", "int", "Tasks (MPI ranks) that the job was given.")
 _STATE = Column(
@@ -43,7 +43,7 @@ JOB_RECORDS = Table(
         c.JOB_ID,
         c.USER.optional(),
         _ACCOUNT.optional(),
-        Column("job_name", "text", "The name of the job or step, as the log has it.", nullable=True),
+        Column("job_name", "text", "The name of the job or step, as the log has it.", nullable=True, hides="job_name"),
         _PARTITION.optional(),
         c.NODE_COUNT.optional(),
         _TASK_COUNT.optional(),
@@ -51,10 +51,16 @@ JOB_RECORDS = Table(
         c.STARTED_AT.optional(),
         c.ENDED_AT.optional(),
         _STATE.optional(),
-        Column("cancelled_by", "text", "Who cancelled the job: the user id that the log names.", nullable=True),
+        Column(
+            "cancelled_by",
+            "text",
+            "Who cancelled the job: the user id that the log names.",
+            nullable=True,
+            hides="name",
+        ),
         Column("exit_code", "text", "The job's exit code, as the log writes it.", nullable=True),
         Column("node_list", "text", "The nodes that the job was given, as the log writes them.", nullable=True),
-        Column("comment", "text", "The job's comment, as the log has it.", nullable=True),
+        Column("comment", "text", "The job's comment, as the log has it.", nullable=True, hides="comment"),
         c.SOURCE_FILE,
         c.LINE,
     ),

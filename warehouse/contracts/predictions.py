@@ -6,7 +6,12 @@ from warehouse.contracts.types import Column, Table
 _KEY = ("followed_id", "direction", "evaluation")
 _COLUMNS = (
     Column("predicted_on", "date", "The UTC day on which the prediction was made."),
-    Column("followed_id", "text", "What was followed: the trace's absolute path, or `cluster/job_id on filesystem`."),
+    Column(
+        "followed_id",
+        "text",
+        "What was followed: the trace's absolute path, or `cluster/job_id on filesystem`.",
+        hides="path",
+    ),
     c.SUBJECT_KIND,
     c.CLUSTER.optional(),
     c.SUBJECT_ID,

@@ -13,8 +13,8 @@ REJECTS = Table(
         c.SOURCE_FILE,
         c.LINE.optional(),
         c.REASON,
-        Column("remedy", "text", "What to do about it."),
-        Column("raw", "text", "The input as it was, cut at 2,000 characters.", nullable=True),
+        Column("remedy", "text", "What to do about it.", hides="said"),
+        Column("raw", "text", "The input as it was, cut at 2,000 characters.", nullable=True, hides="raw"),
     ),
 )
 

@@ -5,7 +5,7 @@ from warehouse.contracts.types import Column, Table
 
 _TRACER = Column("tracer", "text", "What wrote the trace.", choices=("darshan", "recorder", "tmio", "request_events"))
 _TRACER_VERSION = Column("tracer_version", "text", "The version of the trace's format, as the trace has it.")
-_COMMAND = Column("command", "text", "The command line of the program, as the trace has it.")
+_COMMAND = Column("command", "text", "The command line of the program, as the trace has it.", hides="words")
 _TIME_RESOLUTION_S = Column(
     "time_resolution_s", "real", "The finest difference of times that the trace can tell.", low=0
 )
@@ -78,7 +78,7 @@ TRACES = Table(
         *_TRACED_BY,
         c.JOB_ID.optional(),
         c.USER.optional(),
-        Column("uid", "int", "The number of the user who ran the program.", nullable=True),
+        Column("uid", "int", "The number of the user who ran the program.", nullable=True, hides="uid"),
         c.APPLICATION.optional(),
         _COMMAND.optional(),
         c.PROCESS_COUNT.optional(),
@@ -120,8 +120,8 @@ TRACE_FILES = Table(
         c.ENDED_ON.optional(),
         c.TRACE_ID,
         c.FILE_NUMBER,
-        Column("path", "text", "The file's path or name, as the trace has it.", nullable=True),
-        Column("mount", "text", "The mount point on which the file lies.", nullable=True),
+        Column("path", "text", "The file's path or name, as the trace has it.", nullable=True, hides="path"),
+        Column("mount", "text", "The mount point on which the file lies.", nullable=True, hides="mount"),
         Column(
             "filesystem_kind",
             "text",
@@ -225,7 +225,12 @@ TRACE_CALLS = Table(
         ),
         _MODULE,
         Column("function", "text", "The function that was called."),
-        Column("arguments", "text", "Its arguments as logged, separated by spaces; spaces within are underscores."),
+        Column(
+            "arguments",
+            "text",
+            "Its arguments as logged, separated by spaces; spaces within are underscores.",
+            hides="words",
+        ),
         c.BEGAN_S,
         c.CEASED_S,
     ),

@@ -18,6 +18,10 @@ DUCKDB_TYPES: dict[Dtype, str] = {
     "ints": "bigint[]",
 }
 Layer = Literal["landed", "stage", "samples", "transforms", "quality"]
+#: what of a landed column is hidden where names are pseudonyms: all of it (name; of a user's number uid), the names in
+#: a job's id, each part of a path, each word, what a sentence quotes (said), each text of a JSON list (listed); or what
+#: the site's rule finds in it is all that is kept (job_name, comment), or nothing is (raw)
+Hiding = Literal["name", "uid", "id", "path", "mount", "words", "said", "listed", "job_name", "comment", "raw"]
 
 #: what a name's ending says: the unit, and the bounds that no value can leave; the longest ending counts
 ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
@@ -48,6 +52,7 @@ class Column:
     The name's ending tells the unit and the bounds (`ENDINGS`) where none are given; a count's unit is what it counts,
     the word before `_count`. `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list
     of numbers, such as one per step of a grid, NULL where nothing was measured) the bounds hold for each element.
+    `hides` says how names in it become pseudonyms, where a site wants that.
     """
 
     name: str
@@ -58,6 +63,7 @@ class Column:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    hides: Hiding | None = None
 
     def __post_init__(self) -> None:
         """Take what is not given from the name."""

@@ -33,6 +33,8 @@ from warehouse.sources.predictions.lines import checked_row
 if TYPE_CHECKING:
     import polars as pl
 
+    from warehouse.store.pseudonyms import Names
+
 #: `PRAGMA user_version`: it rises when the tables below change
 VERSION = 1
 #: of what `State` holds: it rises when a follower of before would not understand it
@@ -97,9 +99,13 @@ class Journal:
     of ours, or cannot be used.
     """
 
-    def __init__(self, path: Path, patience_s: float = 60.0) -> None:
-        """Open the journal; patience_s: how long to wait for other processes that write to it."""
+    def __init__(self, path: Path, patience_s: float = 60.0, names: Names | None = None) -> None:
+        """Open the journal; patience_s: how long to wait for other processes that write to it.
+
+        names: what hides names in it, where they are hidden: who follows goes on to use the clear ones.
+        """
         self.path = path
+        self._names = names
         self._followed: set[str] = set()
         with _refusing(path), _refusing_system(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -165,11 +171,13 @@ class Journal:
         An input's evaluations rise, in each direction. Raises ContractError where a row breaks the table's contract,
         or is there already; ValueError where its input was not claimed.
         """
-        kept = [(state.followed_id, _position_text(state), state.content) for state in states]
-        strangers = {row.get("followed_id") for row in rows} | {followed_id for followed_id, *_ in kept}
+        states = list(states)
+        strangers = {row.get("followed_id") for row in rows} | {state.followed_id for state in states}
         if strangers := strangers - self._followed:
             raise ValueError(f"not claimed: {sorted(map(str, strangers))}")
-        stored = _stored(_frame(rows))
+        kept = [(self._kept_id(state.followed_id), _position_text(state), state.content) for state in states]
+        frame = _frame(rows)
+        stored = _stored(frame if self._names is None else self._names.hide(_TABLE, frame))
         with self._transaction() as connection:
             marks = ", ".join("?" * len(_TABLE.columns))
             connection.executemany(f"insert into predictions ({_NAMES}) values ({marks})", stored)
@@ -186,7 +194,7 @@ class Journal:
         raised = self._connection.executemany(
             "insert into last_evaluations values (?, ?, ?) on conflict (followed_id, direction) do update set "
             "evaluation = excluded.evaluation where excluded.evaluation > last_evaluations.evaluation",
-            [(row["followed_id"], row["direction"], row["evaluation"]) for row in rows],
+            [(self._kept_id(row["followed_id"]), row["direction"], row["evaluation"]) for row in rows],
         )
         if rows and raised.rowcount != len(rows):
             raise ContractError(f"{self.path}: an evaluation comes again, or after a later one.")
@@ -194,24 +202,30 @@ class Journal:
     def state(self, followed_id: str) -> State | None:
         """Return the state of a followed input; None if there is none."""
         with _refusing(self.path):
-            found = self._connection.execute("select * from states where followed_id = ?", (followed_id,)).fetchone()
-        return None if found is None else _state(self.path, found)
+            kept_id = self._kept_id(followed_id)
+            found = self._connection.execute("select * from states where followed_id = ?", (kept_id,)).fetchone()
+        return None if found is None else _state(self.path, (followed_id, *found[1:]))
+
+    def _kept_id(self, followed_id: str) -> str:
+        return followed_id if self._names is None else self._names.path(followed_id)
 
     def states(self) -> Iterator[State]:
         """Yield the state of every input that was ever followed, in the order of their names."""
         with _refusing(self.path):
             names = self._connection.execute("select followed_id from states order by followed_id").fetchall()
-        for (followed_id,) in names:
-            if (state := self.state(followed_id)) is not None:
-                yield state
+        for (kept_id,) in names:
+            with _refusing(self.path):
+                found = self._connection.execute("select * from states where followed_id = ?", (kept_id,)).fetchone()
+            if found is not None:
+                yield _state(self.path, found)
 
     def evaluations_after(self, followed_id: str, last: Mapping[str, int]) -> list[dict[str, Any]]:
         """Return an input's rows behind an evaluation of each direction, in order; behind none of those not named."""
         query = f"select {_NAMES} from predictions where followed_id = ? and evaluation > ? order by sequence"
         least = min(last.values(), default=0)
         with _refusing(self.path):
-            found = self._connection.execute(query, (followed_id, least)).fetchall()
-        rows = _loaded(found, self.path).to_dicts()
+            found = self._connection.execute(query, (self._kept_id(followed_id), least)).fetchall()
+        rows = [row | {"followed_id": followed_id} for row in _loaded(found, self.path).to_dicts()]
         return [row for row in rows if row["evaluation"] > last.get(row["direction"], 0)]
 
     # ---- reading and landing

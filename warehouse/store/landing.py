@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from warehouse.store.ledger import Known
+    from warehouse.store.pseudonyms import Names
 
 #: the mark of landings at work, which many may share; the last place in their order
 _AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
@@ -73,6 +74,7 @@ def land(
     format_name: str | None = None,
     replace: bool = False,
     known: Known | None = None,
+    names: Names | None = None,
 ) -> Landed:
     """Land one input unless its content is landed already; `reading_of` says how its format is to be read.
 
@@ -80,7 +82,7 @@ def land(
     `columns` maps our names of polls' columns to the site's, so that its own headers are recognized.
     `replace` lands the file anew, with other options; so is a file of which no row was landed before. Raises
     InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
-    known: what is landed, which a call that lands many looks up once.
+    known: what is landed, which a call that lands many looks up once. names: what hides names, where they are hidden.
     """
     from warehouse.sources.files.opening import content_hash
     from warehouse.store.ledger import Known
@@ -94,12 +96,12 @@ def land(
     try:
         source = owned[0] if owned else source_of(path, columns, format_name)
         batches = _mostly_sound(source.read(path, reading_of(source)))
-        return known.with_one(write(store, input_name(path, source), sha256, source.name, earlier, batches))
+        return known.with_one(write(store, input_name(path, source), sha256, source.name, earlier, batches, names))
     except InputRefused as refusal:
         if not earlier:
             source_file = input_name(path, owned[0] if owned else None)
             refused = iter([refused_whole(refusal)])
-            known.with_one(write(store, source_file, sha256, format_name or "unknown", [], refused))
+            known.with_one(write(store, source_file, sha256, format_name or "unknown", [], refused, names))
         raise
 
 
@@ -139,6 +141,7 @@ def land_batches(
     *,
     content: bytes | None = None,
     replace: bool = False,
+    names: Names | None = None,
 ) -> Landed:
     """Land rows that come from no file (a database, a command), told apart by the hash of their content.
 
@@ -159,7 +162,7 @@ def land_batches(
     earlier = Known(store).generations(digest.hexdigest())
     if earlier and not replace:
         return Landed(earlier[-1], is_new=False)
-    return write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches))
+    return write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches), names)
 
 
 class _NothingNew(Exception):
@@ -173,13 +176,16 @@ def write(
     format_name: str,
     earlier: Sequence[Landing],
     batches: Iterator[Batch],
+    names: Names | None = None,
 ) -> Landed:
     """Land the rows of one input in a folder of its own.
 
-    earlier: the landings of the same content, if it is landed anew.
+    earlier: the landings of the same content, if it is landed anew. names: what hides names, where they are hidden.
     """
     from warehouse.store.ledger import Known
 
+    if names is not None:
+        source_file, batches = names.path(source_file), hidden(batches, names)
     landing_id = id_of(sha256) + (f"-{len(earlier)}" if earlier else "")
     # what another process landed meanwhile is nothing new
     with suppress(_NothingNew, Exists), folder_of(store, landing_id) as folder:
@@ -200,6 +206,11 @@ def write(
         write_json({name: value for name, value in asdict(landing).items() if name != "lot"}, folder / MANIFEST)
         return Landed(landing, is_new=True)
     return Landed(Known(store).generations(sha256)[-1], is_new=False)
+
+
+def hidden(batches: Iterable[Batch], names: Names) -> Iterator[Batch]:
+    """Yield what is about to land with pseudonyms in place of names."""
+    return (replace(batch, rows=names.hide(batch.table, batch.rows)) for batch in batches)
 
 
 @contextmanager

@@ -36,6 +36,8 @@ from warehouse.store.store import Store, write_json, write_parquet
 if TYPE_CHECKING:
     import polars as pl
 
+    from warehouse.store.pseudonyms import Names
+
 #: a larger input has a folder of its own
 SMALL_BYTES = 1 << 20
 #: a lot is full with so many inputs, or so many rows, which are held in memory
@@ -79,8 +81,10 @@ class Outcome:
 class Lot:
     """Small inputs as they are read, until they are landed together; one warehouse's, for one call."""
 
-    def __init__(self, store: Store, known: Known | None = None) -> None:
+    def __init__(self, store: Store, known: Known | None = None, names: Names | None = None) -> None:
+        """Begin; names: what hides names, where they are hidden."""
         self._store = store
+        self._names = names
         self._known = known or Known(store)
         #: what was given, in order; of a content that comes twice the first is read
         self._given: list[tuple[Path, str]] = []
@@ -120,6 +124,9 @@ class Lot:
                 if source.kind != "traces" or source.name in self._unshared:
                     return False
                 read = _read(path, sha256, source, reading_of(source), is_named=format_name is not None)
+                if self._names is not None:
+                    batches = [*landing.hidden(read.batches, self._names)]
+                    read = replace(read, source_file=self._names.path(read.source_file), batches=batches)
                 if not {batch.table for batch in read.batches} <= set(_SHARED):
                     self._unshared.add(source.name)
                     return False

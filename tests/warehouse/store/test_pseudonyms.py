@@ -1,0 +1,149 @@
+"""Pseudonyms: equal for equal names, of no use without the key, and in place of every name that a table may hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.budget import examples
+from warehouse.contracts import TABLES, frames
+from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.contracts.quality import REJECTS
+from warehouse.contracts.traces import TRACES
+from warehouse.errors import UsageError
+from warehouse.store import pseudonyms
+from warehouse.store.pseudonyms import Names
+from warehouse.store.store import Store
+
+KEY = b"a key of the site's own, long enough"
+#: texts of landed tables in which nobody is named: machines, formats, what tracers call things, hashes
+_NOBODY = {
+    *("cluster", "partition", "exit_code", "node_list", "filesystem", "controller", "host", "layer", "node", "peer"),
+    *("event_kind", "trace_id", "trace_ids", "trace_set_id", "landing_id", "tracer_version", "module", "counters"),
+    *("filesystem_kind", "function", "intervals", "phase_state", "events"),
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    application_pattern: str = "^(.*)$"
+    filesystem_pattern: str = r"\bfs=(\w+)"
+    mounts: frozenset[str] = frozenset({"/gpfs/alpine"})
+
+
+NAMES = Names(Rules(), KEY)
+#: nothing that a sentence of ours could say
+_CLEAR = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=3, max_size=12).map("qx{}ł".format)
+
+
+def test_every_text_of_a_landed_table_hides_names_or_has_none() -> None:
+    landed = [table for table in TABLES if table.layer == "landed"]
+    texts = {
+        (table.name, column.name)
+        for table in landed
+        for column in table.columns
+        if column.dtype == "text" and not column.choices and column.hides is None
+    }
+    assert {name for _, name in texts} == _NOBODY
+
+
+def _clear_texts(how: str, name: str) -> str:
+    forms = {
+        "id": f"4711_[1-3].{name}.batch",
+        "path": f"/scratch/{name}/out.{name}.0001",
+        "mount": f"/home/{name}",
+        "words": f"/home/{name}/bin/{name} -o {name}=3 4096",
+        "said": f"`{name}` is no number: it stands for node_count, says {name}.",
+        "listed": json.dumps([f"{name}.darshan", name]),
+        "comment": f"for {name} fs=scratch by {name}",
+        "raw": f"12|{name}|x",
+    }
+    return forms.get(how, name)
+
+
+@given(name=_CLEAR, other=_CLEAR)
+@settings(max_examples=examples(100), deadline=None)
+def test_no_name_is_left_in_a_row_and_equal_names_stay_equal(name: str, other: str) -> None:
+    for table in (table for table in TABLES if table.layer == "landed"):
+        hidden = {column.name: column.hides for column in table.columns if column.hides}
+        texts = {column: how for column, how in hidden.items() if how != "uid"}
+        given_rows = pl.DataFrame(
+            {column: [_clear_texts(how, each) for each in (name, other, name)] for column, how in texts.items()}
+            | ({"uid": [1001, 1002, 1001]} if "uid" in hidden.values() else {})
+        )
+        found = NAMES.hide(table, given_rows)
+        said = found.cast(pl.String).write_json()
+        assert name not in said
+        assert json.dumps(name)[1:-1] not in said
+        for column, how in texts.items():
+            first, second, third = found[column].to_list()
+            assert first == third
+            assert (first == second) == (name == other or how in ("raw", "comment"))
+
+
+def test_what_is_joined_by_names_still_is() -> None:
+    jobs = NAMES.hide(JOB_RECORDS, _rows(JOB_RECORDS, user=["ann", "1001"], job_id=["12.batch", "12[4].pbs01"]))
+    traces = NAMES.hide(TRACES, _rows(TRACES, user=["ann", None], uid=[7, 1001], job_id=["12", "12"]))
+    assert jobs["user"].to_list() == traces["user"].to_list()
+    assert traces["uid"].to_list() == [None, None]
+    assert jobs["job_id"][0] == "12.batch"
+    assert re.fullmatch(r"12\[4\]\.[a-z2-7]{16}", jobs["job_id"][1])
+    assert NAMES.path("/scratch/ann/x").split("/")[2] == jobs["user"][0]
+
+
+def _rows(table: object, **values: list[object]) -> pl.DataFrame:
+    schema = frames.schema(table)  # type: ignore[arg-type]
+    return pl.DataFrame({name: values.get(name, [None, None]) for name in schema}, schema=schema)
+
+
+def test_the_sites_rules_are_asked_before_names_are_hidden() -> None:
+    names = Names(Rules(application_pattern=r"^(\w+)-\d+$"), KEY)
+    found = names.hide(
+        JOB_RECORDS,
+        _rows(JOB_RECORDS, job_name=["ior-1", "ior-2"], comment=["ann's fs=lake", "no system"]),
+    )
+    assert found["job_name"].to_list() == [names.name("ior")] * 2
+    assert found["comment"].to_list() == ["lake", None]
+    assert names.mount("/gpfs/alpine") == "/gpfs/alpine"
+    assert names.mount("/lustre") == "/lustre"
+
+
+def test_sentences_stay_sentences() -> None:
+    said = NAMES.said("`nine` is no number: it stands for node_count.")
+    assert re.fullmatch(r"`[a-z2-7]{16}` is no number: it stands for node_count\.", said)
+    found = NAMES.hide(
+        REJECTS,
+        pl.DataFrame({"reason": ["There is no end."], "remedy": ["Fill it."], "raw": ["12|ann"]}),
+    )
+    assert found.row(0) == ("There is no end.", NAMES.said("Fill it."), None)
+
+
+def test_another_key_makes_other_names_and_none_shows_itself() -> None:
+    other = Names(Rules(), KEY[::-1])
+    assert NAMES.name("ann") == NAMES.name("ann") != other.name("ann")
+    assert KEY.decode() not in f"{NAMES!r} {NAMES}"
+    assert NAMES.name("") == ""
+
+
+def test_a_warehouse_holds_names_or_pseudonyms_of_one_key(tmp_path: Path) -> None:
+    def told(folder: str, key: bytes | None) -> Names | None:
+        return pseudonyms.names_of(Store(tmp_path / folder), Rules(), key)
+
+    assert told("clear", None) is None
+    (tmp_path / "clear/landed").mkdir(parents=True)
+    with pytest.raises(UsageError, match="in the clear"):
+        told("clear", KEY)
+    assert told("private", KEY) == NAMES == told("private", KEY)
+    with pytest.raises(UsageError, match="of another key"):
+        told("private", KEY[::-1])
+    with pytest.raises(UsageError, match="is_pseudonymized"):
+        told("private", None)
+    with pytest.raises(UsageError, match="shorter than 32 bytes"):
+        told("new", b"short")
+    assert KEY not in (tmp_path / "private" / pseudonyms.MARK).read_bytes()

@@ -1,0 +1,200 @@
+"""Pseudonyms: names of users, jobs and files as landed rows hold them where a site wants none of them in the clear.
+
+A pseudonym is a keyed hash (HMAC-SHA256) of the name: the same name has the same one wherever it stands, so that what
+is joined by names still is; who does not have the key can make none, not even to try names that are known.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from warehouse.errors import UsageError
+from warehouse.store.store import Store, document, put_document
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from warehouse.contracts import Table
+    from warehouse.contracts.types import Hiding
+
+#: says in a warehouse that names in it are pseudonyms, and lets another key be told from the first one
+MARK = "privacy.json"
+#: a key that is shorter could be found by trying
+FEWEST_KEY_BYTES = 32
+#: 80 bits, so that no two names of a site have one pseudonym
+_LENGTH = 16
+#: what may stand in a job's id beside numbers, and names nobody
+_STEPS = frozenset({"batch", "extern", "interactive"})
+_PARTS_OF_IDS = re.compile(r"[^\s._\[\]+/]+")
+_WORD = re.compile(r"[^\s\"'`,;:()\[\]{}=<>]+")
+_QUOTED_OR_WORD = re.compile(rf"`[^`]*`|'[^']*'|\"[^\"]*\"|{_WORD.pattern}")
+_ROOMS = ("warehouse/sources", "transforms/extrapolation")
+
+
+class Rules(Protocol):
+    """What of a job's name and comment is meant, by the site's own rules, and its file systems' mount points."""
+
+    @property
+    def application_pattern(self) -> str:
+        """The pattern whose first group is the application in a job's name."""
+
+    @property
+    def filesystem_pattern(self) -> str:
+        """The pattern whose first group is the file system in a job's comment."""
+
+    @property
+    def mounts(self) -> frozenset[str]:
+        """Mount points that the settings name."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Hides names; the key is never shown."""
+
+    rules: Rules
+    _key: bytes
+
+    def __repr__(self) -> str:
+        """Return what may be printed."""
+        return "Names(…)"
+
+    def name(self, clear: str) -> str:
+        """Return the pseudonym of a name; of nothing, nothing."""
+        if not clear:
+            return clear
+        digest = hmac.digest(self._key, clear.encode("utf-8", "surrogatepass"), "sha256")
+        return base64.b32encode(digest).decode().lower()[:_LENGTH]
+
+    def job_id(self, clear: str) -> str:
+        """Return a job's id with its numbers, and pseudonyms of all else."""
+        return _PARTS_OF_IDS.sub(
+            lambda part: part[0] if part[0] in _STEPS or not _has_letters(part[0]) else self.name(part[0]), clear
+        )
+
+    def path(self, clear: str) -> str:
+        """Return a path whose parts are pseudonyms: what lies in one folder still does."""
+        return "/".join(map(self.name, clear.split("/")))
+
+    def mount(self, clear: str) -> str:
+        """Return a mount point: as it is if the settings know it, or it is of one part, for nobody's name is that."""
+        return clear if clear in self.rules.mounts or clear.strip("/").count("/") == 0 else self.path(clear)
+
+    def words(self, clear: str) -> str:
+        """Return words with pseudonyms in the places of all that are no numbers."""
+        return " ".join(self.path(word) if _has_letters(word) else word for word in clear.split(" "))
+
+    def said(self, clear: str) -> str:
+        """Return a sentence with pseudonyms for what it quotes, and for words that no sentence of ours has."""
+        return _QUOTED_OR_WORD.sub(lambda found: self._part(found[0]), clear)
+
+    def _part(self, part: str) -> str:
+        if part[0] in "`'\"":
+            return part if part in _vocabulary() else f"{part[0]}{self.name(part[1:-1])}{part[-1]}"
+        return part if not _has_letters(part) or _plain(part) in _vocabulary() else self.path(part)
+
+    def listed(self, clear: str) -> str:
+        """Return a JSON list of names, hidden one by one."""
+        return json.dumps([self.path(str(name)) for name in json.loads(clear)])
+
+    def hide(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return rows that are about to land with pseudonyms in place of names."""
+        hidden = {column.name: column.hides for column in table.columns if column.hides and column.name in rows.columns}
+        if "uid" in hidden.values():
+            rows = _with_numbers_as_users(rows)
+        return rows.with_columns(self._hidden(rows[name], how) for name, how in hidden.items() if how != "uid")
+
+    def _hidden(self, values: pl.Series, how: Hiding) -> pl.Series:
+        import polars as pl
+
+        if how == "raw":
+            return pl.Series(values.name, [None], pl.String).new_from_index(0, len(values))
+        if how == "comment":
+            return _found(values, self.rules.filesystem_pattern)
+        if how == "job_name":
+            found = _found(values, self.rules.application_pattern)
+            values = found.zip_with(found.is_not_null(), values)
+        hiding: dict[str, Callable[[str], str]] = {"id": self.job_id, "job_name": self.name}
+        hide = hiding.get(how) or getattr(self, how)
+        clear = values.drop_nulls().unique()
+        return values.replace_strict(clear, pl.Series([*map(hide, clear)], dtype=pl.String), default=None)
+
+
+def _found(values: pl.Series, pattern: str) -> pl.Series:
+    """Return the first group of a pattern in each value; NULL where it is not there, or empty."""
+    import polars as pl
+
+    found = values.str.extract(pattern, 1)
+    return pl.select(pl.when(found != "").then(found).alias(values.name)).to_series()
+
+
+def _with_numbers_as_users(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows without numbers of users: whose name is not known goes by the number, as it is joined by it."""
+    import polars as pl
+
+    return rows.with_columns(
+        user=pl.coalesce("user", pl.col("uid").cast(pl.String)), uid=pl.lit(None, rows.schema["uid"])
+    )
+
+
+def _has_letters(text: str) -> bool:
+    return any(letter.isalpha() for letter in text)
+
+
+def _plain(word: str) -> str:
+    return word.strip(".!?*").lower()
+
+
+@cache
+def _vocabulary() -> frozenset[str]:
+    """Return the words, and what is quoted, of all texts in the modules that say what is wrong with inputs."""
+    root = Path(__file__).resolve().parents[2]
+    words: set[str] = set()
+    for path in (path for room in _ROOMS for path in (root / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                words |= {*map(_plain, _WORD.findall(node.value)), *_QUOTED_OR_WORD.findall(node.value)}
+    return frozenset(words)
+
+
+# ---- which warehouses hold pseudonyms
+
+
+def is_private(store: Store) -> bool:
+    """Return whether names in a warehouse are pseudonyms."""
+    return store.files.content(MARK) is not None
+
+
+def names_of(store: Store, rules: Rules, key: bytes | None) -> Names | None:
+    """Return what hides the names that land in a warehouse, and mark it; None for one that holds them as they are.
+
+    key: None where the settings want no pseudonyms. Raises UsageError where a warehouse would hold both, or pseudonyms
+    of two keys.
+    """
+    told: dict[str, Any] | None = document(store, MARK)
+    if key is None:
+        if told is not None:
+            raise UsageError(
+                f"Names in {store.root} are pseudonyms, and the settings do not say so: set privacy.is_pseudonymized."
+            )
+        return None
+    if len(key) < FEWEST_KEY_BYTES:
+        raise UsageError(f"The key of pseudonyms is shorter than {FEWEST_KEY_BYTES} bytes, the fewest there may be.")
+    names = Names(rules, key)
+    check = hashlib.sha256(names.name(MARK).encode()).hexdigest()
+    if told is None:
+        if store.exists or store.journal.is_file():
+            raise UsageError(f"{store.root} holds names in the clear: begin another warehouse for pseudonyms.")
+        put_document(store, MARK, {"check": check})
+    elif told.get("check") != check:
+        raise UsageError(f"The pseudonyms in {store.root} are of another key: set the one that it was begun with.")
+    return names
