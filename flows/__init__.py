@@ -2,9 +2,11 @@
 
 - `arrays` (`floats`, `epoch_s`, `ragged`, `list_column`): From frame columns to arrays and back.
 - `demo` (`TrueSignature`, `classes_truth`, `shipped_logs`): The demo's site: a simulated machine's logs.
+- `inbox` (`Inbox`, `follow`): A folder that is watched: what arrives in it is landed once it is whole.
 - `landing` (`Told`, `Arrival`, `land_paths`, `reading_of`): Landing many inputs: files, folders and databases.
 - `processes` (`Pool`, `pool`, `workers`, `WorkerLost`): Processes that work side by side: started fresh.
 - `settings` (`Settings`, `load`, `AdviceSettings`): What a site says about itself: one TOML file, read once.
+- `stopping` (`Stop`, `stopped_by_signals`): Stopping in order, with what is begun.
 - `advice/`: Advice on where and when to start, and what a scheduler is told.
 - `command/`: The `iosig` command: prints results on stdout and progress on stderr.
 - `extrapolation/`: Compression and extrapolation of Recorder traces, and the records that are made of it.

@@ -18,6 +18,9 @@ from warehouse.store.lots import Lot
 from warehouse.store.pseudonyms import Names, names_of
 from warehouse.store.store import Store
 
+#: a file of an input's name and this says that the input is whole
+DONE = ".done"
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -154,16 +157,17 @@ def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:
             yield text
         elif os.path.isdir(path):
             closed: list[OSError] = []
-            yield from sorted(_within(path, closed))
+            yield from sorted(within(path, closed))
             yield from (Arrival(str(fault.filename), None, unreadable(fault)) for fault in closed)
         else:
             yield path
 
 
-def _within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
+def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
     """Yield the inputs of a folder: those of its folders that are one input, and every file that is of none.
 
-    closed: gets the faults of folders that cannot be looked into.
+    closed: gets the faults of folders that cannot be looked into. Files that only say that another one is whole are
+    no inputs.
     In a folder that is one input, what lies in folders of names with `_` is what the tracer's tools made of it.
     """
     for place, folders, files in os.walk(folder, onerror=closed.append):
@@ -172,6 +176,7 @@ def _within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
             yield Path(place)
             folders[:] = [name for name in folders if not name.startswith("_")]
         taken = set(found[1]) if found is not None else set()
+        taken |= {name for name in files if name.endswith(DONE) and name.removesuffix(DONE) in {*files, *folders}}
         paths = (Path(place, name) for name in files if name not in taken and not name.startswith("."))
         yield from filter(_may_be_file, paths)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +15,8 @@ from warehouse.store.store import Store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flows.landing import Arrival
+    from flows.landing import Arrival, Told
+    from flows.settings import Settings
 
 
 @click.command("land")
@@ -29,10 +31,31 @@ if TYPE_CHECKING:
     "--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold; a counter if not given."
 )
 @click.option("--replace", is_flag=True, help="Land anew what was landed before, with these options.")
+@click.option("--follow", is_flag=True, help="Watch the folders, and land what arrives, until a signal comes.")
+@click.option(
+    "--settle",
+    "settle_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="With --follow: what has not changed for so long is whole; so is what has a NAME.done beside it.",
+)
+@click.option("--only-done", is_flag=True, help="With --follow: land nothing that has no NAME.done beside it.")
+@click.option(
+    "--interval",
+    "interval_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.01),
+    default=5.0,
+    show_default=True,
+    help="With --follow: how often to look.",
+)
 @json_option
 @click.pass_obj
 def land_command(
     obj: tuple[Store, Path | None],
+    /,
     paths: tuple[str, ...],
     format_name: str | None,
     filesystem: str | None,
@@ -41,15 +64,19 @@ def land_command(
     value: str | None,
     replace: bool,
     as_json: bool,
+    follow: bool,
+    **watching: Any,
 ) -> int:
     """Land job logs, polls and series: files, folders of files, or the URL of an LMT database.
 
     A file lands once, told by its content. Rows that cannot be read are kept in `rejects` with line and
-    reason; a file that cannot be read at all is refused, the others land.
+    reason; a file that cannot be read at all is refused, the others land. With --follow folders are watched: what
+    is whole lands, and what is being written is left alone.
     """
     from flows.landing import Told, land_paths
     from flows.settings import load
 
+    _check(paths, follow=follow, replace=replace, only_done=watching["only_done"])
     if format_name == "help":
         _list_formats()
         return 0
@@ -57,6 +84,9 @@ def land_command(
         raise UsageError("Give the files or folders to land; `iosig land --format help` lists the formats.")
     store, settings_path = obj
     told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
+    if follow:
+        _follow(store, load(settings_path, store.root), paths, told, format_name, as_json=as_json, **watching)
+        return 0
     arrivals = []
     for arrival in land_paths(
         store, load(settings_path, store.root), paths, told, format_name=format_name, replace=replace
@@ -65,6 +95,42 @@ def land_command(
         click.echo(arrival.line(), err=True)
     _summarize(arrivals, as_json)
     return REFUSED if any(arrival.has_refusals for arrival in arrivals) else 0
+
+
+def _check(paths: Sequence[str], *, follow: bool, replace: bool, only_done: bool) -> None:
+    """Refuse options that do not go together."""
+    faults = (
+        (follow and replace, "--replace does not go with --follow: what is there already would land again and again."),
+        (only_done and not follow, "--only-done goes with --follow."),
+        (follow and not all(Path(path).is_dir() for path in paths), "With --follow give the folders to watch."),
+    )
+    for is_fault, sentence in faults:
+        if is_fault:
+            raise UsageError(sentence)
+
+
+def _follow(
+    store: Store,
+    settings: Settings,
+    paths: Sequence[str],
+    told: Told,
+    format_name: str | None,
+    *,
+    settle_s: float,
+    only_done: bool,
+    interval_s: float,
+    as_json: bool,
+) -> None:
+    """Land what arrives in folders until a signal comes, and tell of each input: a line, or one of JSON."""
+    from flows.inbox import Inbox, follow
+    from flows.stopping import Stop, stopped_by_signals
+
+    stop = Stop()
+    with stopped_by_signals(stop):
+        click.echo(f"Watching {', '.join(paths)}; end with Ctrl-C.", err=True)
+        inboxes = [Inbox(Path(path), settle_s, only_done) for path in paths]
+        for arrival in follow(store, settings, inboxes, told, stop, interval_s=interval_s, format_name=format_name):
+            click.echo(json.dumps(_document(arrival)) if as_json else arrival.line(), err=not as_json)
 
 
 def _list_formats() -> None:

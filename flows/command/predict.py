@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from flows.following.followed import Followed
-    from flows.following.follower import Follower, Stop
+    from flows.following.follower import Follower
     from flows.following.inputs import Folder, Opener
     from transforms.predictions.predictor import OnlineParams
     from warehouse.store.journal import Journal
@@ -171,15 +170,16 @@ class _Session:
     """One call of the command: its inputs, where its rows go, and what is left to draw."""
 
     def __init__(self, obj: tuple[Store, Path | None], options: dict[str, Any], stack: ExitStack) -> None:
-        from flows.following.follower import Follower, Stop
+        from flows.following.follower import Follower
         from flows.following.inputs import Opener
         from flows.landing import names_in
         from flows.settings import load
+        from flows.stopping import Stop, stopped_by_signals
         from warehouse.store.journal import Journal
 
         self.stop = Stop()
         if options["follow"]:
-            stack.enter_context(_stopped_by_signals(self.stop))
+            stack.enter_context(stopped_by_signals(self.stop))
         self.store, self.options = obj[0], options
         self.settings = load(obj[1], self.store.root)
         self.journal: Journal | None = None
@@ -358,22 +358,6 @@ class _Session:
         if not rows or rows[-1]["run_number"] != followed.run_number:
             raise NothingToDo("There is nothing to draw: no prediction of this run was made.")
         draw(view_of(rows, followed.predictors[direction]), target)
-
-
-@contextmanager
-def _stopped_by_signals(stop: Stop) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the work in order; whoever cannot wait sends a second one."""
-
-    def end(number: int, _: object) -> None:
-        stop.set()
-        signal.signal(number, signal.SIG_DFL)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

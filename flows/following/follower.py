@@ -10,13 +10,12 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from queue import Empty, SimpleQueue
 
 from flows.following.followed import Followed, Ready
 from flows.following.rows import Row, row_of
+from flows.stopping import Stop
 from transforms.predictions.predictor import OnlineParams, evaluate
 from warehouse.errors import InputRefused
 from warehouse.following.flushes import Flush
@@ -30,31 +29,6 @@ _COMMIT_S = 0.5
 _QUIET_S = 1.0
 #: an input that cannot be read is asked again after 2, 4, 8 ... seconds, and so many at most
 _LONGEST_PAUSE_S = 60.0
-
-
-class Stop:
-    """Whether to stop, and a wait that ends then; it may be set in a signal's handler.
-
-    An event of `threading` may not: its lock may be held by the very wait that the signal interrupts.
-    """
-
-    def __init__(self) -> None:
-        self._is_set = False
-        self._woken: SimpleQueue[None] = SimpleQueue()
-
-    def is_set(self) -> bool:
-        """Return whether to stop."""
-        return self._is_set
-
-    def set(self) -> None:
-        """Let whoever waits go on, and stop."""
-        self._is_set = True
-        self._woken.put(None)
-
-    def wait(self, timeout_s: float) -> None:
-        """Wait that long, or until it is set."""
-        with suppress(Empty):
-            self._woken.get(timeout=timeout_s)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,8 +11,9 @@ import numpy as np
 import pytest
 
 from flows.following.followed import Followed
-from flows.following.follower import Follower, Stop
+from flows.following.follower import Follower
 from flows.following.rows import Identity, Row
+from flows.stopping import Stop
 from tests.online_runs import changing
 from transforms.predictions.predictor import OnlineParams
 from warehouse.contracts.predictions import PREDICTIONS
@@ -414,15 +414,3 @@ def test_an_input_that_fails_is_told_once_and_asked_again_later():
     assert not follower.step()
     assert told.refused == ["/traces/run"]
     assert follower.followed == [one]
-
-
-def test_a_signal_may_set_it_whatever_the_wait_is_about() -> None:
-    for _ in range(300):
-        stop = Stop()
-        before = signal.signal(signal.SIGALRM, lambda *_, stop=stop: stop.set())
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 5e-4)
-            while not stop.is_set():
-                stop.wait(1e-5)
-        finally:
-            signal.signal(signal.SIGALRM, before)

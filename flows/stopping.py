@@ -1,0 +1,49 @@
+"""Stopping in order: what goes on until a signal comes, and ends then with what it has begun."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+
+
+class Stop:
+    """Whether to stop, and a wait that ends then; it may be set in a signal's handler.
+
+    An event of `threading` may not: its lock may be held by the very wait that the signal interrupts.
+    """
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._woken: SimpleQueue[None] = SimpleQueue()
+
+    def is_set(self) -> bool:
+        """Return whether to stop."""
+        return self._is_set
+
+    def set(self) -> None:
+        """Let whoever waits go on, and stop."""
+        self._is_set = True
+        self._woken.put(None)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait that long, or until it is set."""
+        with suppress(Empty):
+            self._woken.get(timeout=timeout_s)
+
+
+@contextmanager
+def stopped_by_signals(stop: Stop) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the work in order; whoever cannot wait sends a second one."""
+
+    def end(number: int, _: object) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
