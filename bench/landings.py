@@ -138,5 +138,6 @@ def _rows(path: Path, ids: dict[str, str], day: date) -> pl.DataFrame:
 
 def _release(store: Store) -> None:
     landed = ledger.read(store).in_force["landing_id"]
-    draft = Draft("night", "0" * 12, (), tuple(landed), (), Settings().parameters(), code_version(), "passed")
+    told = (Settings().parameters(), code_version(), "passed", None)
+    draft = Draft("night", "0" * 12, (), tuple(landed), (), *told)
     publishing.publish(store, draft, {})

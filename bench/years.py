@@ -139,6 +139,7 @@ def write_night(store: Store, inputs: Path, night: int) -> Measured:
         parameters=before.parameters,
         code_version=before.code_version,
         verdict=before.verdict,
+        base_release_id=before.release_id,
     )
     folder = store.builds / draft.fingerprint
     built = {

@@ -10,12 +10,14 @@ from dataclasses import fields
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from warehouse.errors import UsageError
+from warehouse.releases.servers import EMBEDDED, NAME, Server
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -340,6 +342,45 @@ class PrivacySettings(_Section):
             raise UsageError(f"The key of pseudonyms, {self.key_file}, cannot be read: {error.strerror}.") from error
 
 
+def _without_password(uri: str) -> str:
+    """Return an address, or raise ValueError where a secret stands in it."""
+    try:
+        has_password = urlsplit(uri).password is not None or "password" in urlsplit(uri).query
+    except ValueError as error:
+        raise ValueError("is no URI") from error
+    if has_password:
+        raise ValueError("has a password: say it in PGPASSWORD or ~/.pgpass instead, where libpq finds it")
+    if not uri.startswith(("postgresql://", "postgres://")):
+        raise ValueError("must begin with postgresql://, as postgresql://iosig@db.example.org/iosig")
+    return uri
+
+
+class CatalogueSettings(_Section):
+    """What keeps the Iceberg catalogue; what is not given is as the warehouse has it, at first an SQLite file in it."""
+
+    kind: Literal["sqlite", "postgresql"] | None = Field(
+        None, description="an SQLite file in the warehouse, or a PostgreSQL server"
+    )
+    uri: Annotated[str, AfterValidator(_without_password)] | None = Field(
+        None, description="where the server is, without a password: libpq finds that in PGPASSWORD or ~/.pgpass"
+    )
+    name: str = Field(
+        NAME, min_length=1, max_length=255, description="what the catalogue is called there: each warehouse has its own"
+    )
+
+    @model_validator(mode="after")
+    def _has_address(self) -> Self:
+        if (self.kind == "postgresql") != (self.uri is not None):
+            raise ValueError("kind = 'postgresql' and uri go together")
+        return self
+
+    def server(self) -> Server | None:
+        """Return what is to keep the catalogue, None for what does so already."""
+        if self.kind is None:
+            return None
+        return Server("postgresql", self.uri, self.name) if self.uri else EMBEDDED
+
+
 class EngineSettings(_Section):
     """What a run may take of the machine."""
 
@@ -371,6 +412,8 @@ class Settings(_Section):
     watch: WatchSettings = Field(default_factory=WatchSettings.model_construct)
     storage: StorageSettings = Field(default_factory=StorageSettings.model_construct)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings.model_construct)
+
+    catalogue: CatalogueSettings = Field(default_factory=CatalogueSettings.model_construct)
     engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
 
     # ---- what of names is meant, which is found before they are hidden

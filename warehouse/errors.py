@@ -19,6 +19,16 @@ class UsageError(IosigError):
     exit_code = 2
 
 
+class MissingExtra(UsageError):
+    """What needs a package that is installed only where it is asked for."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs packages that are not installed: `uv sync --extra {extra}` in the checkout, or the wheel's "
+            f"iosig[{extra}]."
+        )
+
+
 class InputRefused(IosigError):
     """An input that cannot be read at all: the whole file is refused, the others go on."""
 

@@ -144,19 +144,26 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
 def relocate_command(obj: tuple[Store, Path | None]) -> int:
     """Have a warehouse's Iceberg metadata name the folder in which it lies, after it was moved or copied.
 
-    iosig finds its files anyway; other readers of Iceberg need this. No data file is touched.
+    iosig finds its files anyway; other readers of Iceberg need this. No data file is touched. Where the settings want
+    another catalogue than the warehouse has, that one names its tables from now on.
     """
-    from warehouse.releases.relocating import relocate
+    from flows.settings import load
+    from warehouse.releases.relocating import relocate, take_over
     from warehouse.store.form import require_form
     from warehouse.store.store import locked
 
     store = _existing(obj[0])
     require_form(store)
+    wanted = load(obj[1], store.root).catalogue.server()
     with locked(store):
-        count = relocate(store)
-    if not count:
+        is_taken_over = wanted is not None and take_over(store, wanted)
+        count = relocate(store, is_asked=True)
+    if not count and not is_taken_over:
         raise NothingToDo(f"The metadata name {store.root.resolve()} already.")
-    click.echo(f"{count:,} metadata files name {store.root.resolve()} now.")
+    if is_taken_over:
+        click.echo(f"The catalogue is {wanted} now.")
+    if count:
+        click.echo(f"{count:,} metadata files name {store.root.resolve()} now.")
     return 0
 
 

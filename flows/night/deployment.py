@@ -33,6 +33,7 @@ from flows.watch.notices import telling
 from warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import Release, published
+from warehouse.releases.servers import agree
 from warehouse.store.store import Store, locked
 
 FLOW = "iosig-nightly"
@@ -59,6 +60,7 @@ def land(store: Store, settings: Settings) -> int:
 def plan_run(store: Store, settings: Settings, since: date | None, until: date | None) -> Plan | None:
     """Find what is stale; None if nothing is."""
     try:
+        agree(store, settings.catalogue.server())
         releasing.complete(store)
         plan = make_plan(store, settings, since, until)
         for day in plan.late_days:

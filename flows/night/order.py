@@ -32,6 +32,7 @@ from flows.steps import (
 from flows.steps.pieces import Done
 from flows.steps.run import Run, Work
 from warehouse.releases.releases import Release
+from warehouse.releases.servers import agree
 from warehouse.store import landing
 from warehouse.store.store import Store, locked
 
@@ -143,6 +144,7 @@ def run_inline(
     for arrival in land_new(store, settings):
         clock.tell(arrival.line() if arrival.refusal else f"land {Path(arrival.name).name}", arrival.row_count)
     with locked(store, wait_s):
+        agree(store, settings.catalogue.server())
         releasing.complete(store)
         night = open_night(store, settings, planning.make_plan(store, settings, since, until), executor)
         for day in night.run.plan.late_days:

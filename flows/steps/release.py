@@ -32,6 +32,7 @@ def release(run: Run, works: Iterable[Work]) -> Release:
         parameters=plan.parameters,
         code_version=planning.code_version(),
         verdict=gate.decide(pl.read_parquet(run.path(QUALITY, None))),
+        base_release_id=plan.base.release_id if plan.base else None,
     )
     built = {
         table.name: {file.day if file.bucket is None else file.bucket: run.store.root / file.path for file in files}

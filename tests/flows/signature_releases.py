@@ -15,7 +15,7 @@ import polars as pl
 from tests.sql.given import NOON, filled
 from tests.warehouse.releasing import draft
 from warehouse.contracts import table
-from warehouse.releases import publishing
+from warehouse.releases import publishing, releases
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store, write_parquet
 
@@ -84,7 +84,7 @@ def publish(store: Store, name: str, made: Sequence[Made]) -> Release:
         write_parquet(frame.select(contract.column_names), contract, path)
         day = frame[contract.partition][0] if contract.partition and frame.height else None
         files[known] = {day: path}
-    return publishing.publish(store, draft(name), files)
+    return publishing.publish(store, draft(name, on=releases.current(store)), files)
 
 
 def _frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:

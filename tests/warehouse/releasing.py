@@ -49,7 +49,9 @@ def built(folder: Path, made: Table, content: Content) -> dict[date | None, Path
     return found
 
 
-def draft(name: str, inputs: tuple[str, ...] = (), removed: tuple[str, ...] = ()) -> Draft:
+def draft(
+    name: str, inputs: tuple[str, ...] = (), removed: tuple[str, ...] = (), *, on: Release | None = None
+) -> Draft:
     """Return a release that waits to be published."""
     return Draft(
         release_id=f"2018-02-09-{name}",
@@ -60,6 +62,7 @@ def draft(name: str, inputs: tuple[str, ...] = (), removed: tuple[str, ...] = ()
         parameters='{"a": 1}',
         code_version="0",
         verdict="passed",
+        base_release_id=on.release_id if on else None,
     )
 
 
@@ -67,7 +70,7 @@ def publish(store: Store, name: str, content: Mapping[str, Content], *, inputs: 
     """Build and publish tables, by name."""
     folder = store.builds / name
     files = {known: built(folder, table(known), days) for known, days in content.items()}
-    return publishing.publish(store, draft(name, inputs), files)
+    return publishing.publish(store, draft(name, inputs, on=releases.current(store)), files)
 
 
 def read(store: Store, release: Release, name: str) -> pl.DataFrame:

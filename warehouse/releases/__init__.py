@@ -1,7 +1,7 @@
 """Releases: immutable, named sets of snapshots, and how they are read.
 
 - `catalogue` (`changed_at_once`, `replace`, `tag`): The Iceberg catalogue: versions of published tables, in an SQLite
-  file beside them.
+  file beside them or on a server.
 - `clearing` (`clear`, `closed_days`): Clearing: raw polls of days that are long published go.
 - `expiring` (`expire`, `pin`, `maintain`): Releases that nobody needs any more go, and their files later.
 - `export` (`export_table`, `write_table`, `write_csv`, `json_text`): Plain files out of a release: Parquet or CSV.
@@ -10,10 +10,11 @@
 - `publishing` (`publish`, `rollback`, `complete`, `Draft`): What a run built becomes a release, all tables at once.
 - `reading` (`opened`): Reading a release: DuckDB over its Parquet files, read-only.
 - `releases` (`Release`, `find`, `current`, `published`): Releases: named, immutable sets of snapshots.
-- `relocating` (`relocate`): Metadata name the folder in which a warehouse lies now.
+- `relocating` (`relocate`, `take_over`): Metadata name the folder in which a warehouse lies now.
 - `repairing` (`repair`): What is damaged is made anew where it can be, and what is lost is told.
 - `seals` (`seal`, `sealed`): The SHA-256 of every file that a release added.
 - `sentences` (`sentence`, `description`): What DuckDB says, in the words of the release's tables and columns.
+- `servers` (`Server`, `server_of`, `agree`): Servers that keep a warehouse's catalogue.
 - `statements` (`require_reading`, `described_table`): What a query may be: one statement that reads.
 - `upgrading` (`upgrade`, `needs`): A warehouse of an older form becomes one of this form.
 - `verifying` (`verify`, `Damage`): Whether what lies in a warehouse is what was written.

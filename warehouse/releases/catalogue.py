@@ -1,4 +1,4 @@
-"""The Iceberg catalogue: versions of published tables, in an SQLite file beside them.
+"""The Iceberg catalogue: versions of published tables, in an SQLite file beside them or on a server.
 
 Locations are absolute, as every reader of Iceberg resolves them. So they name the folder in which the warehouse lay
 when they were written: where it was moved or copied since, we look below its own folder instead, and
@@ -27,8 +27,11 @@ from pyiceberg.table.update.snapshot import ManageSnapshots, _OverwriteFiles
 from pyiceberg.transforms import IdentityTransform
 
 from warehouse.contracts import Table, arrow, frames
+from warehouse.contracts.releases import RELEASES
+from warehouse.errors import MachineFault
 from warehouse.placing import SyncedStream, make_folder
-from warehouse.releases.locations import NAMESPACE, Part, location_of, metadata_locations, name_of, named, root_before
+from warehouse.releases.locations import Part, location_of, metadata_locations, name_of, named, root_before
+from warehouse.releases.servers import NAMESPACE, Server, alone, engine_uri, require_installed, server_of
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.typedef import Properties
 
-NAME = "iosig"
 _ROOT = "iosig.root"
 _BEFORE = "iosig.root-before"
 #: each commit leaves one metadata file of a table: so many earlier ones are kept
@@ -48,6 +50,8 @@ _HINT = "version-hint.text"
 #: of a table with more manifests they are made one
 _MOST_MANIFESTS = 20
 _EPOCH = date(1970, 1, 1)
+#: wherever metadata lie
+_ANYWHERE = "anywhere"
 
 
 class _SyncedFile(PyArrowFile):
@@ -79,11 +83,13 @@ class WarehouseFileIO(PyArrowFileIO):
 def open_catalogue(store: Store) -> SqlCatalog:
     """Open the warehouse's catalogue; it comes into being on first use."""
     make_folder(store.root)
+    server = server_of(store)
+    require_installed(server)
     root, before = location_of(store.root), root_before(store)
     catalogue = SqlCatalog(
-        NAME,
+        server.name,
         **{
-            "uri": f"sqlite:///{store.catalogue.resolve()}",
+            "uri": engine_uri(store, server),
             "warehouse": root,
             "py-io-impl": f"{WarehouseFileIO.__module__}.{WarehouseFileIO.__qualname__}",
             _ROOT: root,
@@ -94,23 +100,27 @@ def open_catalogue(store: Store) -> SqlCatalog:
     return catalogue
 
 
-def make_catalogue(store: Store) -> None:
-    """Make an empty catalogue."""
-    catalogue = SqlCatalog(NAME, uri=f"sqlite:///{store.catalogue.resolve()}", warehouse=location_of(store.root))
+def make_catalogue(store: Store, server: Server) -> None:
+    """Make an empty catalogue for a warehouse."""
+    catalogue = SqlCatalog(server.name, uri=engine_uri(store, server), warehouse=location_of(store.root))
     catalogue.create_namespace_if_not_exists(NAMESPACE)
     catalogue.close()
 
 
 @contextmanager
-def changed_at_once(store: Store) -> Iterator[SqlCatalog]:
+def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[SqlCatalog]:
     """Open the catalogue to change several tables: all changes are seen together on leaving, or none after an error.
 
-    The metadata must name the warehouse's own folder.
+    The metadata must name the warehouse's own folder. seen: where the metadata of the releases lay when it was decided
+    what to change; raises MachineFault where another writer has changed them since.
     """
     catalogue = open_catalogue(store)
     engine = catalogue.engine
     try:
         with engine.begin() as connection:
+            alone(connection, server_of(store))
+            if seen not in (_ANYWHERE, metadata_locations(store).get(RELEASES.name)):
+                raise MachineFault(f"Another writer changed the releases of {store.root} meanwhile. Run again.")
             # each of the catalogue's commits becomes part of this one
             catalogue.engine = connection  # type: ignore[assignment]
             yield catalogue

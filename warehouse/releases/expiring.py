@@ -19,8 +19,9 @@ from warehouse.contracts import frames
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault, UsageError
 from warehouse.releases import releases, seals
-from warehouse.releases.locations import LISTS, NAMESPACE, location_of, metadata_locations
+from warehouse.releases.locations import LISTS, location_of, metadata_locations
 from warehouse.releases.releases import EXPIRED, Release
+from warehouse.releases.servers import NAMESPACE
 from warehouse.store.files import Busy
 from warehouse.store.store import Store, cached, document, put_document, write_parquet
 

@@ -8,9 +8,9 @@ from datetime import date
 from pathlib import Path
 
 from warehouse.errors import MachineFault
+from warehouse.releases.servers import EMBEDDED, NAMESPACE, locations_on, server_of
 from warehouse.store.store import Store
 
-NAMESPACE = "published"
 #: what a data file holds of its table: a day, the rows without one (or all of a table that has none), a bucket
 Part = date | int | None
 _BUCKET, _UNDATED = "bucket-", "undated"
@@ -32,20 +32,27 @@ def metadata_locations(store: Store) -> dict[str, str]:
     Raises MachineFault where there are releases and the catalogue does not know them: a new history is never begun in
     silence.
     """
-    found: dict[str, str] = {}
-    if store.catalogue.is_file():
-        # SQLite does not say why it cannot open a file
-        store.catalogue.open("rb").close()
-        query = "select table_name, metadata_location from iceberg_tables where table_namespace = ?"
-        with closing(sqlite3.connect(f"{store.catalogue.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            try:
-                found = dict(connection.execute(query, (NAMESPACE,)).fetchall())
-            except sqlite3.DatabaseError as error:
-                if "no such table" not in str(error):
-                    raise MachineFault(f"{store.catalogue}: {error}. `iosig repair` makes it anew.") from error
+    server = server_of(store)
+    found = _in_sqlite(store) if server == EMBEDDED else locations_on(server)
     if not found and store.files.matching(f"{SEALS}/*.json"):
-        raise MachineFault(f"{store.catalogue} names no table, but there are releases. `iosig repair` makes it anew.")
+        place = store.catalogue if server == EMBEDDED else f"The catalogue {server}"
+        raise MachineFault(f"{place} names no table, but there are releases. `iosig repair` makes it anew.")
     return found
+
+
+def _in_sqlite(store: Store) -> dict[str, str]:
+    if not store.catalogue.is_file():
+        return {}
+    # SQLite does not say why it cannot open a file
+    store.catalogue.open("rb").close()
+    query = "select table_name, metadata_location from iceberg_tables where table_namespace = ?"
+    with closing(sqlite3.connect(f"{store.catalogue.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        try:
+            return dict(connection.execute(query, (NAMESPACE,)).fetchall())
+        except sqlite3.DatabaseError as error:
+            if "no such table" in str(error):
+                return {}
+            raise MachineFault(f"{store.catalogue}: {error}. `iosig repair` makes it anew.") from error
 
 
 def name_of(table_name: str, location: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from warehouse.contracts import table as contract
 from warehouse.contracts.releases import RELEASES
-from warehouse.errors import NothingToDo
+from warehouse.errors import MachineFault, NothingToDo
 from warehouse.releases import links, seals
-from warehouse.releases.locations import Part, location_of
+from warehouse.releases.locations import Part, location_of, metadata_locations
 from warehouse.releases.releases import AS_JSON, Release, current, files_of, find, history, published
 from warehouse.store.form import mark_form, require_form
 from warehouse.store.store import Store, cached, put_document, write_parquet
@@ -26,7 +27,7 @@ _INTENT = "publishing.json"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A release that is built and checked, and waits to be published."""
+    """A release that is built and checked, and waits to be published on top of its base."""
 
     release_id: str
     fingerprint: str
@@ -36,29 +37,75 @@ class Draft:
     parameters: str
     code_version: str
     verdict: str
+    base_release_id: str | None
 
 
 def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]) -> Release:
     """Publish built tables as a release, on top of the current one, and return it.
 
     `built` maps a table to the Parquet files of its days or buckets; tables that are not named keep their snapshot.
-    All tables change at once, and every one of them has the release's id as a tag.
+    All tables change at once, and every one of them has the release's id as a tag. Raises MachineFault where another
+    writer published meanwhile. A release that is published already, by one who did not hear of it, is returned.
     """
-    from warehouse.releases.catalogue import adopt, changed_at_once, replace, tag
+    from warehouse.releases.catalogue import adopt
     from warehouse.releases.relocating import relocate
 
     require_form(store)
     mark_form(store)
     relocate(store)
     _begin(store, draft)
-    parent = current(store)
+    seen, parent = metadata_locations(store).get(RELEASES.name), current(store)
+    if parent is None or parent.release_id != draft.release_id:
+        _require_base(store, draft, parent)
+        adopted = {
+            name: [adopt(store, contract(name), part, path, draft.fingerprint) for part, path in parts.items()]
+            for name, parts in built.items()
+        }
+        try:
+            _commit(
+                store, draft, parent, seen, {name: [each for each in adopted[name] if each] for name in built}, built
+            )
+        except Exception:
+            # whether the last answer got lost is asked, not guessed
+            if not _is_current(store, draft):
+                raise
+    complete(store)
+    store.files.remove(_INTENT)
+    return find(store, draft.release_id)
+
+
+def _require_base(store: Store, draft: Draft, parent: Release | None) -> None:
+    found = parent.release_id if parent else None
+    if found != draft.base_release_id:
+        raise MachineFault(
+            f"Another writer published {found} in {store.root} since this run began, and it stays. Run again."
+        )
+
+
+def _is_current(store: Store, draft: Draft) -> bool:
+    with suppress(MachineFault):
+        found = current(store)
+        return found is not None and found.release_id == draft.release_id
+    return False
+
+
+def _commit(
+    store: Store,
+    draft: Draft,
+    parent: Release | None,
+    seen: str | None,
+    adopted: Mapping[str, Sequence[str]],
+    built: Mapping[str, Mapping[Part, Path]],
+) -> None:
+    """Have all tables change at once.
+
+    seen: where the metadata of the releases lay when the parent was the current one. adopted: where the files lie.
+    """
+    from warehouse.releases.catalogue import changed_at_once, replace, tag
+
     before = parent.snapshots if parent else {}
-    adopted = {
-        name: [adopt(store, contract(name), part, path, draft.fingerprint) for part, path in parts.items()]
-        for name, parts in built.items()
-    }
     snapshots: dict[str, int] = {}
-    with changed_at_once(store) as catalogue:
+    with changed_at_once(store, seen) as catalogue:
         for table in published():
             name = table.name
             if name in before and name not in built:
@@ -67,13 +114,9 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]
                 continue
             is_by_day = table.partition is not None and name in before
             days = {part for part in built[name] if not isinstance(part, int)} if is_by_day else None
-            locations = [location for location in adopted.get(name, ()) if location]
-            snapshots[name] = replace(catalogue, table, locations, days=days, tag=draft.release_id)
+            snapshots[name] = replace(catalogue, table, adopted.get(name, ()), days=days, tag=draft.release_id)
         release = _release(draft, parent, snapshots)
         _append(catalogue, store, release, draft.inputs, draft.removed_inputs)
-    complete(store)
-    store.files.remove(_INTENT)
-    return release
 
 
 def _release(draft: Draft, parent: Release | None, snapshots: dict[str, int]) -> Release:
@@ -128,6 +171,7 @@ def rollback(store: Store, release_id: str) -> Release:
     from warehouse.releases.catalogue import changed_at_once, replace as empty, tag
     from warehouse.releases.relocating import relocate
 
+    seen = metadata_locations(store).get(RELEASES.name)
     target = find(store, release_id)
     now = find(store, None)
     if target.snapshots == now.snapshots:
@@ -144,8 +188,9 @@ def rollback(store: Store, release_id: str) -> Release:
         input_count=0,
         removed_input_count=0,
     )
-    relocate(store)
-    with changed_at_once(store) as catalogue:
+    if relocate(store):
+        seen = metadata_locations(store).get(RELEASES.name)
+    with changed_at_once(store, seen) as catalogue:
         for table in published():
             if table.name in target.snapshots:
                 tag(catalogue, table.name, target.snapshots[table.name], release.release_id)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from warehouse.contracts import TABLES, Table
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import UsageError
-from warehouse.releases.locations import INDEX, LISTS, NAMESPACE, metadata_locations
+from warehouse.releases.locations import INDEX, LISTS, metadata_locations
+from warehouse.releases.servers import NAMESPACE
 from warehouse.store.form import require_form
 from warehouse.store.store import Store, cached, document, put_document
 

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from warehouse.errors import UsageError
 from warehouse.releases import seals
-from warehouse.releases.catalogue import leave_hints
-from warehouse.releases.locations import location_of, root_before
+from warehouse.releases.catalogue import leave_hints, make_catalogue
+from warehouse.releases.locations import location_of, metadata_locations, root_before
+from warehouse.releases.servers import EMBEDDED, Server, note, register, require_free, server_of, written
 from warehouse.store.store import Store
 
 _METADATA = ("*-m[0-9]*.avro", "snap-*.avro", "*.metadata.json")
 _COLUMNS = ("metadata_location", "previous_metadata_location")
 
 
-def relocate(store: Store) -> int:
+def relocate(store: Store, *, is_asked: bool = False) -> int:
     """Have all metadata name the warehouse's own folder; return how many files were changed.
 
-    No data file is touched. The catalogue is changed last: a run that was killed at it is done again.
+    No data file is touched. The catalogue is changed last: a run that was killed at it is done again. A copy has its
+    own SQLite file, but not its own server: there, UsageError is raised unless it was asked for.
     """
     before, now = root_before(store), location_of(store.root)
     if before is None or before == now:
         return 0
+    server = server_of(store)
+    if server != EMBEDDED and not is_asked:
+        raise UsageError(
+            f"The catalogue {server} names {before}. Where the warehouse was moved from there, say `iosig relocate`; "
+            "where this is a copy, give it a catalogue of its own, and `iosig relocate`."
+        )
     # Lists say how long manifests are, and metadata which lists there are.
     manifests, lists, documents = (store.files.matching(f"tables/*/metadata/{pattern}") for pattern in _METADATA)
     for name in (*manifests, *lists):
@@ -38,6 +45,33 @@ def relocate(store: Store) -> int:
     _rewrite_catalogue(store, before, now)
     leave_hints(store)
     return len(manifests) + len(lists) + len(documents)
+
+
+def take_over(store: Store, wanted: Server) -> bool:
+    """Have another catalogue name the tables of a warehouse; return whether it did not before.
+
+    What it names is written before the warehouse's note of it, which decides; the one before forgets the tables last.
+    A copy of a warehouse leaves the other's catalogue alone, and makes its own of what lies in it.
+    """
+    known = server_of(store)
+    if wanted == known:
+        return False
+    require_free(store, wanted)
+    if known == EMBEDDED:
+        relocate(store)
+    is_own = root_before(store) in (None, location_of(store.root))
+    make_catalogue(store, wanted)
+    register(store, wanted, metadata_locations(store) if is_own else {})
+    note(store, wanted)
+    if not is_own:
+        from warehouse.releases.repairing import repair
+
+        repair(store)
+    elif known == EMBEDDED:
+        store.files.remove(store.catalogue.name)
+    else:
+        register(store, known, {})
+    return True
 
 
 def _rewrite_avro(store: Store, name: str, before: str, now: str) -> None:
@@ -72,9 +106,14 @@ def _moved(value: Any, before: str, now: str) -> Any:
 
 
 def _rewrite_catalogue(store: Store, before: str, now: str) -> None:
-    with closing(sqlite3.connect(store.catalogue)) as connection, connection:
+    from sqlalchemy import text
+
+    told = {"now": now, "begin": len(before) + 1, "before": f"{before}/"}
+    server = server_of(store)
+    with written(store, server) as connection:
         for column in _COLUMNS:
-            connection.execute(
-                f"update iceberg_tables set {column} = ? || substr({column}, ?) where substr({column}, 1, ?) = ?",
-                (now, len(before) + 1, len(before) + 1, f"{before}/"),
-            )
+            query = f"""
+                update iceberg_tables set {column} = cast(:now as varchar) || substr({column}, :begin)
+                where catalog_name = :name and substr({column}, 1, :begin) = :before
+            """
+            connection.execute(text(query), told | {"name": server.name})

@@ -7,6 +7,7 @@ A damaged landing is set aside, so that its input can be landed again.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,10 +16,11 @@ from pathlib import Path
 
 from warehouse.contracts.releases import RELEASES
 from warehouse.releases import links, releases, seals
-from warehouse.releases.catalogue import NAME, make_catalogue
-from warehouse.releases.locations import CACHES, NAMESPACE, location_of
+from warehouse.releases.catalogue import make_catalogue
+from warehouse.releases.locations import CACHES
 from warehouse.releases.publishing import complete
 from warehouse.releases.seals import problem_of
+from warehouse.releases.servers import EMBEDDED, register, server_of
 from warehouse.releases.verifying import Damage, verify
 from warehouse.store import ledger
 from warehouse.store.store import Store
@@ -125,19 +127,22 @@ def _is_row(name: str) -> bool:
     return name.startswith(f"tables/{RELEASES.name}/data/")
 
 
+def _root_in(store: Store, name: str) -> str:
+    """Return the location of the folder in which metadata were written."""
+    with store.files.opened(name) as file:
+        location: str = json.load(file)["location"]
+    return location.rsplit("/tables/", 1)[0]
+
+
 def _go_back(store: Store, state: dict[str, str]) -> None:
     """Have the catalogue name these metadata files, and make it anew where it is none."""
-    try:
-        with closing(sqlite3.connect(store.catalogue)) as connection, connection:
-            connection.execute("select 1 from iceberg_tables").fetchone()
-    except sqlite3.Error:
-        store.files.set_aside(store.catalogue.name)
-        make_catalogue(store)
-    root = location_of(store.root)
-    with closing(sqlite3.connect(store.catalogue)) as connection, connection:
-        connection.execute("delete from iceberg_tables where table_namespace = ?", (NAMESPACE,))
-        connection.executemany(
-            "insert into iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)"
-            " values (?, ?, ?, ?)",
-            [(NAME, NAMESPACE, table, f"{root}/{place}") for table, place in state.items()],
-        )
+    server = server_of(store)
+    if server == EMBEDDED:
+        try:
+            with closing(sqlite3.connect(store.catalogue)) as connection, connection:
+                connection.execute("select 1 from iceberg_tables").fetchone()
+        except sqlite3.Error:
+            store.files.set_aside(store.catalogue.name)
+    make_catalogue(store, server)
+    # what lies in the metadata names the folder in which they were written: `relocate` mends all of it together
+    register(store, server, {table: f"{_root_in(store, place)}/{place}" for table, place in state.items()})

@@ -18,8 +18,9 @@ from typing import Any
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault
 from warehouse.releases import releases
-from warehouse.releases.locations import NAMESPACE, SEALS, metadata_locations, name_of
+from warehouse.releases.locations import SEALS, metadata_locations, name_of
 from warehouse.releases.releases import Release
+from warehouse.releases.servers import NAMESPACE
 from warehouse.store.files import Sealed
 from warehouse.store.manifests import manifest_in
 from warehouse.store.store import Store, cached, put_document

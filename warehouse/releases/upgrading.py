@@ -18,8 +18,9 @@ from warehouse.contracts.releases import RELEASES
 from warehouse.releases import releases, seals
 from warehouse.releases.catalogue import changed_at_once, data_place, ensure, leave_hints, replace, tag
 from warehouse.releases.links import LATEST, link_latest
-from warehouse.releases.locations import CACHES, INDEX, LISTS, NAMESPACE, PLAIN, SEALS, location_of
+from warehouse.releases.locations import CACHES, INDEX, LISTS, PLAIN, SEALS, location_of
 from warehouse.releases.relocating import relocate
+from warehouse.releases.servers import NAMESPACE
 from warehouse.store.form import FORM, form_of, mark_form
 from warehouse.store.manifests import manifest_in
 from warehouse.store.store import Store, document, put_document, write_parquet

@@ -58,6 +58,12 @@ def test_as_a_table_and_as_json(cli: Cli, tmp_path: Path) -> None:
         ('[jobs]\ntime_zone = "../../etc/passwd"', "jobs.time_zone: is no IANA time zone"),
         ('[engine]\nmemory_limit = "lots"', "engine.memory_limit: must be an amount of memory"),
         ('[signatures]\nmethds = ["iosi"]', "there is no such setting; did you mean signatures.methods?"),
+        ('[catalogue]\nkind = "postgresql"', "catalogue: kind = 'postgresql' and uri go together"),
+        (
+            '[catalogue]\nkind = "postgresql"\nuri = "postgresql://me:secret@db/iosig"',
+            "catalogue.uri: has a password: say it in PGPASSWORD or ~/.pgpass instead",
+        ),
+        ('[catalogue]\nkind = "postgresql"\nuri = "mysql://db/iosig"', "must begin with postgresql://"),
         ("[schedul]\n", "schedul: there is no such setting; did you mean schedule?"),
         ("[engine]\nxyzzy = 1", "there is no such setting; there are memory_limit, worker_count"),
     ],

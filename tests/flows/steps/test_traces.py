@@ -229,7 +229,8 @@ def test_a_releases_inputs_can_be_asked_for_by_name(traced: tuple[Store, Release
 def test_an_input_that_came_later_is_not_in_the_release(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     ids = mixed_traces(store)
-    draft = Draft("r", "0" * 12, (), (ids["undated"],), (), parameters="{}", code_version="0", verdict="passed")
+    told = {"parameters": "{}", "code_version": "0", "verdict": "passed", "base_release_id": None}
+    draft = Draft("r", "0" * 12, (), (ids["undated"],), (), **told)
     release = publishing.publish(store, draft, {})
     with opened(store, release, "from trace_requests") as connection:
         found = connection.sql("select distinct trace_id from trace_requests").fetchall()

@@ -68,14 +68,16 @@ def test_buckets_are_folders(two: Store, tmp_path: Path) -> None:
         bucket: write_parquet(rows("transforms.signature_points", f"offset_s \n {bucket}.0"), POINTS, tmp_path / name)
         for bucket, name in ((3, "a"), (12, "b"))
     }
-    release = publishing.publish(two, draft("third"), {POINTS.name: points | {5: tmp_path / "no rows"}})
+    release = publishing.publish(
+        two, draft("third", on=releases.current(two)), {POINTS.name: points | {5: tmp_path / "no rows"}}
+    )
     folder = two.root / "latest" / POINTS.name
     assert sorted(path.name for path in folder.iterdir()) == ["application_bucket=12", "application_bucket=3"]
     found = pl.read_parquet(folder).sort("offset_s")
     assert found.select("offset_s", "application_bucket").rows() == [(3.0, 3), (12.0, 12)]
     assert pd.read_parquet(folder)["offset_s"].sum() == ds.dataset(folder).to_table()["offset_s"].to_numpy().sum() == 15
     assert read(two, release, POINTS.name).height == 2
-    fourth = publishing.publish(two, draft("fourth"), {POINTS.name: {12: points[12]}})
+    fourth = publishing.publish(two, draft("fourth", on=releases.current(two)), {POINTS.name: {12: points[12]}})
     assert read(two, fourth, POINTS.name)["offset_s"].to_list() == [12.0], "all buckets are made anew"
 
 

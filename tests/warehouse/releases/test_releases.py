@@ -58,7 +58,7 @@ def test_a_file_that_breaks_its_contract_gets_into_no_release(
     made.unlink()
     rows.write_parquet(made)
     with pytest.raises(ContractError, match=f"jobs: .*{rule}"):
-        publishing.publish(two, draft("third"), {"jobs": {on(9): made}})
+        publishing.publish(two, draft("third", on=releases.current(two)), {"jobs": {on(9): made}})
     assert len(releases.history(two)) == 2
     assert read(two, releases.find(two, None), "jobs").equals(good)
     publish(two, "fourth", {"jobs": {9: "job_id \n 92"}})
@@ -330,7 +330,7 @@ def test_the_landings_of_a_release_are_those_of_its_line(two: Store) -> None:
     assert set(releases.landings_in(two, second)) == {"l1", "l2", "l3"}
     replaced = publishing.Draft(
         "2018-02-09-third", "f3", (), inputs=("l2-1",), removed_inputs=("l2",), parameters="{}", code_version="0",
-        verdict="warned",
+        verdict="warned", base_release_id=second.release_id,
     )  # fmt: skip
     third = publishing.publish(two, replaced, {})
     assert set(releases.landings_in(two, third)) == {"l1", "l2-1", "l3"}

@@ -1,0 +1,121 @@
+"""Servers that tests start: on the loopback alone, in folders of their own, gone when the test is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PASSWORD = "of the test alone"
+_PATIENCE_S = 60.0
+
+
+def free_port() -> int:
+    """Return a port of the loopback that nobody listens at just now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def wait_until(is_up: Callable[[], bool], what: str) -> None:
+    """Wait until a server answers."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not is_up():
+        assert time.monotonic() < deadline, f"{what} did not come up"
+        time.sleep(0.05)
+
+
+def listens(port: int) -> bool:
+    """Return whether anybody listens at a port of the loopback."""
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
+
+
+@dataclass
+class PostgreSql:
+    """A PostgreSQL server of a test's own, which asks for a password."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        """Where it is, without the password."""
+        return f"postgresql://iosig@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        options = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder}
+        told = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        self.process = subprocess.Popen(
+            [_postgresql("postgres"), "-D", self.folder / "data", *told], stderr=subprocess.DEVNULL, **_as_nobody()
+        )
+        wait_until(lambda: listens(self.port) and self._answers(), "PostgreSQL")
+
+    def _answers(self) -> bool:
+        import psycopg2
+
+        try:
+            psycopg2.connect(self.uri, password=PASSWORD).close()
+        except psycopg2.OperationalError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """End it at once, as a crash does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        # its children end when they see that it is gone
+        wait_until(lambda: not listens(self.port), "the end of PostgreSQL")
+
+
+def _postgresql(program: str) -> str:
+    found = shutil.which(program) or next(
+        (str(path) for path in sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"))), None
+    )
+    if found is None:
+        pytest.skip(f"{program} is not on this machine (Debian: postgresql)")
+    return found
+
+
+def _as_nobody() -> dict[str, Any]:
+    """Return how to start a server that refuses to be root's."""
+    return {"user": "postgres", "group": "postgres", "extra_groups": []} if os.getuid() == 0 else {}
+
+
+@contextmanager
+def postgresql() -> Iterator[PostgreSql]:
+    """Start a PostgreSQL server; skips where there is none, or no library for it."""
+    pytest.importorskip("psycopg2", reason="the extra `postgresql` is not installed")
+    initdb = _postgresql("initdb")
+    folder = Path(tempfile.mkdtemp(prefix="iosig-postgresql-"))
+    try:
+        secret = folder / "secret"
+        secret.write_text(PASSWORD)
+        if os.getuid() == 0:
+            for path in (folder, secret):
+                shutil.chown(path, "postgres", "postgres")
+        told = ["-D", folder / "data", "-U", "iosig", "-A", "scram-sha-256", "--pwfile", secret, "-N", "--no-locale"]
+        subprocess.run([initdb, *told], check=True, capture_output=True, cwd=folder, **_as_nobody())
+        server = PostgreSql(folder, free_port())
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

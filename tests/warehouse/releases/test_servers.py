@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers import PASSWORD, PostgreSql, postgresql
+from tests.warehouse.releasing import FIRST, SECOND, draft, keys, publish
+from warehouse.errors import MachineFault, UsageError
+from warehouse.releases import expiring, publishing, releases, servers
+from warehouse.releases.locations import metadata_locations
+from warehouse.releases.relocating import relocate, take_over
+from warehouse.releases.repairing import repair
+from warehouse.releases.servers import EMBEDDED, Server
+from warehouse.releases.verifying import verify
+from warehouse.store.store import Store
+
+
+def test_an_embedded_catalogue_needs_no_note(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    servers.agree(store, None)
+    servers.agree(store, EMBEDDED)
+    assert servers.server_of(store) == EMBEDDED
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_its_library_a_server_is_refused_with_the_line_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="uv sync --extra postgresql"):
+        servers.agree(Store(tmp_path), Server("postgresql", "postgresql://nowhere/iosig"))
+
+
+def test_a_torn_note_is_told(tmp_path: Path) -> None:
+    (tmp_path / "catalogue.json").write_text('{"kind": "postgresql"}')
+    with pytest.raises(MachineFault, match="iosig relocate"):
+        servers.server_of(Store(tmp_path))
+
+
+def test_nobody_waits_for_ever_for_a_server() -> None:
+    assert Server("postgresql", "postgresql://db/iosig").address.endswith("iosig?connect_timeout=10")
+    own = "postgresql://db/iosig?sslmode=require&connect_timeout=3"
+    assert Server("postgresql", own).address == own
+    assert Server("postgresql", "postgresql://db/iosig?a=b").address.endswith("?a=b&connect_timeout=10")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgreSql]:
+    """A PostgreSQL server that all tests of this file share."""
+    with postgresql() as started:
+        yield started
+
+
+@pytest.fixture
+def wanted(server: PostgreSql, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Server:
+    """A catalogue of the test's own on the server."""
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    if server.process is None:
+        server.start()
+    return Server("postgresql", server.uri, request.node.name[-60:])
+
+
+@pytest.fixture
+def served(wanted: Server, tmp_path: Path) -> Store:
+    """A warehouse with a catalogue on a server, and one release."""
+    store = Store(tmp_path / "served")
+    servers.agree(store, wanted)
+    publish(store, "first", FIRST, inputs=("l1", "l2"))
+    return store
+
+
+@pytest.mark.slow
+def test_what_is_published_with_a_server_is_what_is_published_without(served: Store) -> None:
+    second = publish(served, "second", SECOND, inputs=("l3",))
+    assert not served.catalogue.exists()
+    assert keys(served, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
+    assert [release.release_id for release in releases.history(served)] == ["2018-02-09-first", "2018-02-09-second"]
+    assert not verify(served, is_all=True)
+    assert PASSWORD not in (served.root / "catalogue.json").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_going_back_expiring_and_repairing_go_by_the_server_too(served: Store, wanted: Server) -> None:
+    publish(served, "second", SECOND)
+    back = publishing.rollback(served, "2018-02-09-first")
+    assert keys(served, back, "jobs", "job_id") == ["80", "81", "90", "run"]
+    publish(served, "third", SECOND)
+    assert len(expiring.expire(served, 2)) == 2
+    with servers.written(served, wanted) as connection:
+        connection.exec_driver_sql(f"delete from iceberg_tables where catalog_name = '{wanted.name}'")
+    with pytest.raises(MachineFault, match="names no table, but there are releases"):
+        releases.history(served)
+    repair(served)
+    assert [release.release_id for release in releases.kept(served)][-1] == "2018-02-09-third"
+    assert not verify(served, is_all=True)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_warehouse_moves_to_a_server_and_back(two: Store, wanted: Server) -> None:
+    relocate(two)
+    known, history = metadata_locations(two), releases.history(two)
+    with pytest.raises(UsageError, match="iosig relocate"):
+        servers.agree(two, wanted)
+    assert take_over(two, wanted)
+    assert not take_over(two, wanted)
+    assert metadata_locations(two) == known
+    assert not two.catalogue.exists()
+    third = publish(two, "third", SECOND)
+    assert [*history, third] == releases.history(two)
+    assert take_over(two, EMBEDDED)
+    assert [*history, third] == releases.history(two)
+    assert not servers.locations_on(wanted), "nothing of it is left there"
+    assert not (two.root / "catalogue.json").exists()
+    assert not verify(two, is_all=True)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_copy_does_not_take_the_catalogue_away(served: Store, wanted: Server, tmp_path: Path) -> None:
+    copy = Store(tmp_path / "copy")
+    shutil.copytree(served.root, copy.root, symlinks=True)
+    with pytest.raises(UsageError, match="catalogue of its own"):
+        publish(copy, "second", SECOND)
+    publish(served, "second", SECOND)
+    own = Server("postgresql", wanted.uri, "copy's own")
+    assert take_over(copy, own)
+    assert relocate(copy, is_asked=True)
+    assert [release.release_id for release in releases.history(copy)] == ["2018-02-09-first"]
+    assert keys(copy, publish(copy, "third", SECOND), "jobs", "job_id") == ["100", "80", "81", "91", "run"]
+    assert len(releases.history(served)) == 2
+    assert not verify(copy, is_all=True)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_moved_warehouse_takes_its_catalogue_along_where_that_is_asked_for(served: Store, tmp_path: Path) -> None:
+    moved = Store(served.root.rename(tmp_path / "moved"))
+    assert relocate(moved, is_asked=True)
+    assert keys(moved, publish(moved, "second", SECOND), "jobs", "job_id") == ["100", "80", "81", "91", "run"]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_two_warehouses_have_no_catalogue_in_common(served: Store, wanted: Server, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a name of its own"):
+        servers.agree(Store(tmp_path / "other"), wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("turn", range(5))
+def test_of_two_writers_one_wins_and_the_other_is_told(served: Store, turn: int) -> None:
+    first = releases.current(served)
+    together, outcomes = threading.Barrier(2), {}
+
+    def write(name: str) -> None:
+        files = {"jobs": {}}
+        together.wait()
+        try:
+            outcomes[name] = publishing.publish(served, draft(name, on=first), files)
+        except MachineFault as fault:
+            outcomes[name] = fault
+
+    writers = [threading.Thread(target=write, args=(name,)) for name in ("one", "other")]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    won = [name for name, outcome in outcomes.items() if isinstance(outcome, releases.Release)]
+    assert len(won) == 1, outcomes
+    assert "Run again" in str(next(outcome for name, outcome in outcomes.items() if name not in won))
+    assert [release.release_id for release in releases.history(served)][1:] == [f"2018-02-09-{won[0]}"]
+    assert not verify(served, is_all=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_whether_a_lost_answer_was_a_yes_is_asked(
+    two: Store, monkeypatch: pytest.MonkeyPatch, is_committed: bool
+) -> None:
+    commit = publishing._commit
+
+    def lose(*arguments: Any) -> None:
+        if is_committed:
+            commit(*arguments)
+        raise OSError("connection reset by peer")
+
+    monkeypatch.setattr(publishing, "_commit", lose)
+    if is_committed:
+        assert publish(two, "third", SECOND).release_id == "2018-02-09-third"
+    else:
+        with pytest.raises(OSError, match="connection reset"):
+            publish(two, "third", SECOND)
+    assert len(releases.history(two)) == 2 + is_committed
+    assert not verify(two, is_all=True)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("moment", range(5))
+def test_a_server_that_is_killed_leaves_the_old_release_or_the_new_one(
+    served: Store, server: PostgreSql, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    from warehouse.releases import catalogue
+
+    commits = 0
+    create_tag = catalogue.ManageSnapshots.create_tag
+    fatal = max(1, len(releases.published()) * moment // 4)
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        nonlocal commits
+        commits += 1
+        if commits == fatal:
+            server.stop()
+        return create_tag(*arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(catalogue.ManageSnapshots, "create_tag", counted)
+        with pytest.raises(Exception, match=r"connect|server|terminat|closed"):
+            publish(served, "second", SECOND)
+    assert commits >= fatal
+    with pytest.raises(MachineFault, match="does not answer"):
+        releases.history(served)
+    server.start()
+    assert [release.release_id for release in releases.history(served)] == ["2018-02-09-first"]
+    assert keys(served, publish(served, "third", SECOND), "jobs", "job_id") == ["100", "80", "81", "91", "run"]
+    assert not verify(served, is_all=True)

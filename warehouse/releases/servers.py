@@ -1,0 +1,179 @@
+"""Servers that keep a warehouse's catalogue: which one does, what it names, how it takes a catalogue over.
+
+A warehouse says itself which catalogue it has, in a small file that is there where it is not the SQLite file beside
+the tables; so readers need no settings. Secrets are in neither: they are the environment's (`PGPASSWORD`, `~/.pgpass`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from warehouse.errors import MachineFault, MissingExtra, UsageError
+from warehouse.store.store import Store, document, put_document
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+NAMESPACE = "published"
+#: what a catalogue is called that has a database of its own
+NAME = "iosig"
+_NOTE = "catalogue.json"
+_PATIENCE_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What keeps a catalogue: SQLite's file in the warehouse, or a PostgreSQL server; and its name there."""
+
+    kind: str = "sqlite"
+    uri: str = ""
+    name: str = NAME
+
+    def __str__(self) -> str:
+        return f"{self.name!r} on {self.uri}" if self.uri else "an SQLite file in the warehouse"
+
+    @property
+    def address(self) -> str:
+        """The URI by which libpq connects: nobody waits for ever for a server that does not answer."""
+        mark = "&" if urlsplit(self.uri).query else "?"
+        return self.uri if "connect_timeout" in self.uri else f"{self.uri}{mark}connect_timeout={_PATIENCE_S}"
+
+
+EMBEDDED = Server()
+
+
+def server_of(store: Store) -> Server:
+    """Return what keeps the catalogue of a warehouse."""
+    known: dict[str, str] | None = document(store, _NOTE)
+    if known is None:
+        return EMBEDDED
+    try:
+        return Server(known["kind"], known["uri"], known["name"])
+    except (KeyError, TypeError) as error:
+        raise MachineFault(f"{store.root / _NOTE} is damaged. `iosig relocate` with the settings mends it.") from error
+
+
+def engine_uri(store: Store, server: Server) -> str:
+    """Return where SQLAlchemy finds a catalogue, be it that of a warehouse or the one that it is to have."""
+    if server == EMBEDDED:
+        return f"sqlite:///{store.catalogue.resolve()}"
+    return "postgresql+psycopg2://" + server.address.split("://", 1)[1]
+
+
+def locations_on(server: Server) -> dict[str, str]:
+    """Return where each table's current metadata lie that a server's catalogue of that name knows."""
+    import psycopg2
+
+    query = """
+        select table_name, metadata_location from iceberg_tables
+        where catalog_name = %s and table_namespace = %s
+    """
+    try:
+        with closing(psycopg2.connect(server.address)) as connection, connection, connection.cursor() as cursor:
+            cursor.execute(query, (server.name, NAMESPACE))
+            return dict(cursor.fetchall())
+    except psycopg2.errors.UndefinedTable:
+        return {}
+    except psycopg2.Error as error:
+        raise unreachable(server, error) from error
+
+
+def unreachable(server: Server, error: BaseException) -> MachineFault:
+    """Return what to tell where a server does not answer; what libpq says of it has no secret."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return MachineFault(f"The catalogue {server} does not answer: {said}")
+
+
+def require_installed(server: Server) -> None:
+    """Raise UsageError, with the line that installs it, where a server's library is not there."""
+    if server.kind == "postgresql" and find_spec("psycopg2") is None:
+        raise MissingExtra("A catalogue on PostgreSQL", "postgresql")
+
+
+def agree(store: Store, wanted: Server | None) -> None:
+    """Have a warehouse that begins take the catalogue that the settings want; None for none in particular.
+
+    Raises UsageError where it has another one already, or where another warehouse has that one.
+    """
+    from warehouse.releases.locations import metadata_locations
+
+    known = server_of(store)
+    if wanted is None or wanted == known:
+        return
+    if metadata_locations(store):
+        raise UsageError(
+            f"The catalogue of {store.root} is {known}, and the settings want {wanted}. `iosig relocate` moves it."
+        )
+    require_free(store, wanted)
+    note(store, wanted)
+
+
+def require_free(store: Store, wanted: Server) -> None:
+    """Raise UsageError where a catalogue names the tables of another warehouse."""
+    from warehouse.releases.locations import location_of
+
+    require_installed(wanted)
+    own = f"{location_of(store.root)}/"
+    if wanted == EMBEDDED:
+        return
+    if other := next((place for place in locations_on(wanted).values() if not place.startswith(own)), None):
+        raise UsageError(
+            f"The catalogue {wanted} is that of the warehouse {other.rsplit('/tables/', 1)[0]}. "
+            "Give this one a name of its own (catalogue.name in the settings)."
+        )
+
+
+def note(store: Store, server: Server) -> None:
+    """Note in a warehouse what keeps its catalogue; SQLite's is the one that needs no note."""
+    if server == EMBEDDED:
+        store.files.remove(_NOTE)
+    else:
+        put_document(store, _NOTE, asdict(server))
+
+
+@contextmanager
+def written(store: Store, server: Server) -> Iterator[Connection]:
+    """Open the rows of a catalogue to be changed by SQL, all at once."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import OperationalError
+
+    engine = create_engine(engine_uri(store, server))
+    try:
+        with engine.begin() as connection:
+            yield connection
+    except OperationalError as error:
+        if server == EMBEDDED:
+            raise
+        raise unreachable(server, error.orig or error) from error
+    finally:
+        engine.dispose()
+
+
+def register(store: Store, server: Server, locations: dict[str, str]) -> None:
+    """Have a catalogue name these metadata of a warehouse's tables, and no others."""
+    from sqlalchemy import text
+
+    with written(store, server) as connection:
+        own = {"catalog": server.name, "namespace": NAMESPACE}
+        gone = "delete from iceberg_tables where catalog_name = :catalog and table_namespace = :namespace"
+        connection.execute(text(gone), own)
+        made = """
+            insert into iceberg_tables (catalog_name, table_namespace, table_name, metadata_location)
+            values (:catalog, :namespace, :table, :location)
+        """
+        for table, location in locations.items():
+            connection.execute(text(made), own | {"table": table, "location": location})
+
+
+def alone(connection: Connection, server: Server) -> None:
+    """Wait until no other writer changes a catalogue, and be the only one until this change ends."""
+    from sqlalchemy import text
+
+    if server.kind == "postgresql":
+        told: dict[str, Any] = {"name": f"iosig {server.name}"}
+        connection.execute(text("select pg_advisory_xact_lock(hashtextextended(:name, 0))"), told)
