@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import polars as pl
+
 from flows.steps.checks import FAULTY_JOBS, checked, verdicts_on
 from flows.steps.pieces import Given
 from flows.steps.run import Work, landed, landed_on_day
-from warehouse.contracts import frames
+from warehouse.contracts import Table, frames
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
 from warehouse.contracts.polls import FAULTY_POLLS, POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
@@ -13,6 +17,9 @@ from warehouse.contracts.series import SERIES, SERIES_INTERVALS
 from warehouse.store import models
 from warehouse.store.manifests import may_repeat
 from warehouse.store.store import write_parquet
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 def stage_jobs(given: Given) -> int:
@@ -32,15 +39,23 @@ def stage_polls(given: Given) -> int:
     """Stage one day of polls: doubles resolved, controllers summed. Returns the ticks."""
     with given.engine() as connection:
         given.expose_landed(connection, POLLS)
-        if may_repeat([part for _, part in given.parts(POLLS)]):
-            given.build(connection, REPEATED_POLLS)
-        else:
-            path = given.path(REPEATED_POLLS)
-            write_parquet(frames.empty(REPEATED_POLLS), REPEATED_POLLS, path)
-            models.expose(connection, "stage", REPEATED_POLLS, [path])
-        for table in (FAULTY_POLLS, POLL_TICKS, POLL_DAYS):
-            given.build(connection, table)
+        may_conflict = may_repeat([part for _, part in given.parts(POLLS)])
+        _build(given, connection, REPEATED_POLLS, is_empty=not may_conflict)
+        given.build(connection, POLL_TICKS)
+        # reading a day of polls once more takes as long as summing it up
+        implausible = pl.scan_parquet(given.path(POLL_TICKS)).select(pl.col("implausible_poll_count").sum())
+        _build(given, connection, FAULTY_POLLS, is_empty=not may_conflict and not implausible.collect().item())
+        given.build(connection, POLL_DAYS)
         return given.build(connection, TICKS)
+
+
+def _build(given: Given, connection: duckdb.DuckDBPyConnection, table: Table, *, is_empty: bool) -> None:
+    """Run a table's model, or write it without rows where it is known to have none."""
+    if not is_empty:
+        given.build(connection, table)
+        return
+    path = write_parquet(frames.empty(table), table, given.path(table))
+    models.expose(connection, table.layer, table, [path])
 
 
 def gather_extrapolations(given: Given) -> int:

@@ -38,12 +38,11 @@ ends as (
 ),
 
 -- runs that overlap: those that start before this one ends, less those that end before it starts, less itself
-directed as (
+shared as (
     select
         wanted.*,
         coalesce(starts.started_count, 0) - coalesce(ends.ended_count, 0)
-        - case when wanted.ended_at > wanted.started_at then 1 else 0 end as concurrent_job_count,
-        unnest(['read', 'write']) as direction
+        - case when wanted.ended_at > wanted.started_at then 1 else 0 end as concurrent_job_count
     from wanted
     asof left join starts
         on coalesce(wanted.filesystem, '') = starts.place and wanted.ended_at > starts.at_start
@@ -51,68 +50,79 @@ directed as (
         on coalesce(wanted.filesystem, '') = ends.place and wanted.started_at >= ends.at_end
 ),
 
--- in whole bytes and microseconds, so that every difference of totals is exact
-directed_ticks as (
+-- in whole bytes and microseconds, so that every difference of totals is exact; what was not measured of a direction
+-- is in no total of it
+polls as (
     select
         filesystem,
         polled_at,
         polled_at - to_microseconds(round(interval_s * 1e6)::bigint) as begun_at,
-        controller_count,
-        controller_count * round(interval_s * 1e6)::bigint as controller_us,
-        unnest(['read', 'write']) as direction,
-        unnest([read_bytes, written_bytes]) as moved_bytes
+        read_bytes,
+        written_bytes,
+        case when read_bytes is not null then controller_count end as read_count,
+        case when written_bytes is not null then controller_count end as write_count,
+        read_count * round(interval_s * 1e6)::bigint as read_us,
+        write_count * round(interval_s * 1e6)::bigint as write_us
     from ticks
-),
-
-polls as (
-    select * from directed_ticks
-    where moved_bytes is not null
 ),
 
 -- running totals of what had been polled by each right edge, and of what had begun by each left edge
 by_right_edge as (
     select
         filesystem,
-        direction,
         polled_at,
-        sum(sum(moved_bytes)) over edges as moved_bytes,
-        sum(sum(controller_count)) over edges as poll_count,
-        sum(sum(controller_us)) over edges as controller_us
+        sum(sum(read_bytes)) over edges as read_bytes,
+        sum(sum(written_bytes)) over edges as written_bytes,
+        sum(sum(read_count)) over edges as read_count,
+        sum(sum(write_count)) over edges as write_count,
+        sum(sum(read_us)) over edges as read_us,
+        sum(sum(write_us)) over edges as write_us
     from polls
-    group by filesystem, direction, polled_at
-    window edges as (partition by filesystem, direction order by polled_at)
+    group by filesystem, polled_at
+    window edges as (partition by filesystem order by polled_at)
 ),
 
 by_left_edge as (
     select
         filesystem,
-        direction,
         begun_at,
-        sum(sum(moved_bytes)) over edges as moved_bytes,
-        sum(sum(controller_count)) over edges as poll_count,
-        sum(sum(controller_us)) over edges as controller_us
+        sum(sum(read_bytes)) over edges as read_bytes,
+        sum(sum(written_bytes)) over edges as written_bytes,
+        sum(sum(read_count)) over edges as read_count,
+        sum(sum(write_count)) over edges as write_count,
+        sum(sum(read_us)) over edges as read_us,
+        sum(sum(write_us)) over edges as write_us
     from polls
-    group by filesystem, direction, begun_at
-    window edges as (partition by filesystem, direction order by begun_at)
+    group by filesystem, begun_at
+    window edges as (partition by filesystem order by begun_at)
 ),
 
 -- a poll belongs to the run if its right edge lies in [started_at, ended_at + interval_s): it has begun
 -- before the run ends, and it is not over before the run starts
-moved as (
+of_runs as (
     select
-        directed.*,
-        coalesce(by_left_edge.moved_bytes, 0) - coalesce(by_right_edge.moved_bytes, 0) as moved_bytes,
-        (coalesce(by_left_edge.poll_count, 0) - coalesce(by_right_edge.poll_count, 0))::bigint as poll_count,
-        coalesce(by_left_edge.controller_us, 0) - coalesce(by_right_edge.controller_us, 0) as controller_us
-    from directed
+        shared.*,
+        coalesce(by_left_edge.read_bytes, 0) - coalesce(by_right_edge.read_bytes, 0) as read_bytes,
+        coalesce(by_left_edge.written_bytes, 0) - coalesce(by_right_edge.written_bytes, 0) as written_bytes,
+        coalesce(by_left_edge.read_count, 0) - coalesce(by_right_edge.read_count, 0) as read_count,
+        coalesce(by_left_edge.write_count, 0) - coalesce(by_right_edge.write_count, 0) as write_count,
+        coalesce(by_left_edge.read_us, 0) - coalesce(by_right_edge.read_us, 0) as read_us,
+        coalesce(by_left_edge.write_us, 0) - coalesce(by_right_edge.write_us, 0) as write_us
+    from shared
     asof left join by_left_edge
-        on directed.filesystem = by_left_edge.filesystem
-        and directed.direction = by_left_edge.direction
-        and directed.ended_at > by_left_edge.begun_at
+        on shared.filesystem = by_left_edge.filesystem and shared.ended_at > by_left_edge.begun_at
     asof left join by_right_edge
-        on directed.filesystem = by_right_edge.filesystem
-        and directed.direction = by_right_edge.direction
-        and directed.started_at > by_right_edge.polled_at
+        on shared.filesystem = by_right_edge.filesystem and shared.started_at > by_right_edge.polled_at
+),
+
+directed as (
+    select
+        * exclude (read_bytes, written_bytes, read_count, write_count, read_us, write_us),
+        unnest(['read', 'write']) as direction,
+        unnest([read_bytes, written_bytes]) as moved_bytes,
+        unnest([read_count, write_count])::bigint as poll_count,
+        unnest([read_us, write_us]) as controller_us
+    from of_runs
 ),
 
 -- each controller's polls cover its own share of the time, whether all are polled at one instant or not
@@ -122,7 +132,7 @@ measured as (
         moved_bytes::double as volume_bytes,
         moved_bytes * expected_controller_count / (controller_us / 1e6) as mean_bytes_per_s,
         greatest(0, 1 - poll_count / (expected_controller_count * (last_step - first_step + 1))) as missing_ratio
-    from moved
+    from directed
     where poll_count > 0 and step_us is not null
 )
 
