@@ -36,6 +36,8 @@ _MOST_TIMES, _SAME_RATIO = 3.0, 0.1
 _LARGEST_DUTY = 1 / 3
 #: pieces that are judged together differ in length by no more than this
 _PADDING_RATIO = 0.25
+#: pieces of claims are few: short ones are judged together, since a group costs as much as a dozen of them
+_SHORT_SAMPLES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class _Claimed:
         first, last = pieces.places(found, values.counts)
         windows = cut(values.values, values.offsets[:-1] + first, values.offsets[:-1] + last - 1)
         width, is_burst = np.full(len(first), np.nan), np.zeros(len(windows.values), dtype=np.bool_)
-        for place, group in by_length(windows, pieces.sampling_hz, pieces.started_s, _PADDING_RATIO):
+        for place, group in by_length(windows, pieces.sampling_hz, pieces.started_s, _PADDING_RATIO, _SHORT_SAMPLES):
             for rows, part in group.chunks():
                 at = place[rows]
                 each = bursts(part, found.frequency_hz[at] / pieces.sampling_hz[at])
@@ -163,7 +165,7 @@ def _judged(
         levels = 0 if within else params.window_levels
         of_level = replace(params, false_alarm_probability=level, window_levels=levels)
         for place, group in by_length(
-            _taken(values, own), pieces.sampling_hz[own], pieces.started_s[own], _PADDING_RATIO
+            _taken(values, own), pieces.sampling_hz[own], pieces.started_s[own], _PADDING_RATIO, _SHORT_SAMPLES
         ):
             parts.append(controlled.detect(group, of_level))
             places.append(own[place])

@@ -103,17 +103,17 @@ class EvenSignals:
 
 
 def by_length(
-    pieces: Ragged, sampling_hz: Reals, started_s: Reals, padding_ratio: float = 0.0
+    pieces: Ragged, sampling_hz: Reals, started_s: Reals, padding_ratio: float = 0.0, short_samples: int = 0
 ) -> Iterator[tuple[Ints, EvenSignals]]:
     """Yield signals of one length after the other: their places (k), and the signals.
 
     pieces: the samples of n signals; sampling_hz, started_s (n). padding_ratio: signals that are shorter by this
     ratio at most go with longer ones, and get samples that were not measured at their ends: fewer groups, for
-    methods to which that is nothing.
+    methods to which that is nothing. short_samples: signals of no more samples are one group.
     """
     lengths = pieces.counts
     order = np.argsort(lengths, kind="stable")
-    bounds = np.flatnonzero(np.diff(_widths(lengths[order], padding_ratio), prepend=-1, append=-1))
+    bounds = np.flatnonzero(np.diff(_widths(lengths[order], padding_ratio, short_samples), prepend=-1, append=-1))
     for first, last in pairwise(bounds.tolist()):
         places = order[first:last]
         width = int(lengths[places[-1]])
@@ -124,11 +124,11 @@ def by_length(
         yield places, EvenSignals(values, sampling_hz[places], started_s[places])
 
 
-def _widths(lengths: Ints, padding_ratio: float) -> Ints:
+def _widths(lengths: Ints, padding_ratio: float, short_samples: int) -> Ints:
     """Return for lengths (n), which rise, the number of the group to which each belongs."""
     if not padding_ratio:
         return lengths
     with np.errstate(divide="ignore"):
-        steps = np.log(lengths) / np.log1p(padding_ratio)
+        steps = np.log(np.where(lengths, np.maximum(lengths, short_samples), 0)) / np.log1p(padding_ratio)
     found: Ints = np.where(lengths > 0, np.ceil(steps - 1e-9), -1).astype(np.int64) + 1
     return found

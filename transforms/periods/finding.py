@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from transforms.periods import periodicity
 from transforms.periods.answers import Candidates, Detections, Segments, gathered
 from transforms.periods.even_signals import EvenSignals, by_length
 from transforms.periods.periodicity import Periodicity
-from transforms.periods.windows import clipped_signals
+from transforms.periods.windows import clipped_samples
 from transforms.throughput.requests import Steps
 
 if TYPE_CHECKING:
@@ -198,18 +198,8 @@ def compared(
     """Return how alike the periods of each signal are, within the window of its answer."""
     if steps is not None:
         return periodicity.of_steps(steps, found.window_start_s, found.window_end_s, found.frequency_hz)
-    places, parts = [], []
-    for place, group in by_length(samples, sampling_hz, started_s):
-        within, starts = clipped_signals(group, found.window_start_s[place], found.window_end_s[place])
-        for inner, part in by_length(within, sampling_hz[place], starts):
-            places.append(place[inner])
-            parts.append(periodicity.of_signals(part, found.frequency_hz[place[inner]]))
-    order = np.argsort(np.concatenate([*places, np.zeros(0, dtype=np.int64)]), kind="stable")
-    none = np.zeros(0)
-    columns = {
-        each.name: np.concatenate([*(getattr(part, each.name) for part in parts), none]) for each in fields(Periodicity)
-    }
-    return Periodicity(**{name: column[order] for name, column in columns.items()})
+    within, _ = clipped_samples(samples, sampling_hz, started_s, found.window_start_s, found.window_end_s)
+    return periodicity.of_samples(within, sampling_hz, found.frequency_hz)
 
 
 # ---- two methods' answers as one

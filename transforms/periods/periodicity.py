@@ -10,12 +10,14 @@ no period's, so it is left out of both deviations; V(T), L(T), S and R_IO are of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from transforms.arrays import InPieces, Ints, Reals, offsets_of, owners
+from transforms.arrays import InPieces, Ints, Ragged, Reals, joined, offsets_of, owners, places_of, places_within
 from transforms.periods.even_signals import EvenSignals
 from transforms.periods.windows import ROUNDING, clipped
 from transforms.throughput.requests import Steps
@@ -84,16 +86,31 @@ def of_steps(
 
 
 def of_signals(signals: EvenSignals, frequency_hz: npt.ArrayLike) -> Periodicity:
-    """Return the metrics of evenly sampled signals: each sample's value holds until the next one.
+    """Return the metrics of evenly sampled signals of one length (see `of_samples`).
 
-    frequency_hz: one for all, or one for each signal. What was not measured is in no volume and no length. A
-    period's volume is that of its known part, taken for the whole; its time is relative to what is known of it.
-    For a part of the time give `EvenSignals.between`, or `transforms.periods.windows.clipped_signals`.
+    frequency_hz: one for all, or one for each signal. For a part of the time give `EvenSignals.between`.
     """
     frequency = np.broadcast_to(np.asarray(frequency_hz, dtype=np.float64), (signals.signal_count,))
-    parts = [_metrics(_held(part), frequency[place]) for place, part in signals.chunks(_CHUNK_SAMPLES)]
-    parts = parts or [_metrics(_held(signals), frequency)]
-    return Periodicity(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Periodicity)))
+    offsets = np.arange(signals.signal_count + 1) * signals.sample_count
+    return of_samples(Ragged(signals.bytes_per_s.ravel(), offsets), signals.sampling_hz, frequency)
+
+
+def of_samples(pieces: Ragged, sampling_hz: Reals, frequency_hz: Reals) -> Periodicity:
+    """Return the metrics of evenly sampled signals (n) of any length: each sample's value holds until the next one.
+
+    pieces: in bytes per second, NaN where not measured. sampling_hz, frequency_hz (n). What was not measured is in no
+    volume and no length. A period's volume is that of its known part, taken for the whole; its time is relative to
+    what is known of it. For a part of the time give `transforms.periods.windows.clipped_samples`.
+    """
+    parts = [_metrics(_held(pieces, sampling_hz, some), frequency_hz[some]) for some in _chunks(pieces.counts)]
+    return joined(parts)
+
+
+def _chunks(counts: Ints) -> Iterator[slice]:
+    """Yield signals that have about so many samples together as are worked on at a time, at least one signal each."""
+    chunk = np.cumsum(counts + 1) // _CHUNK_SAMPLES
+    bounds = np.flatnonzero(np.diff(chunk, prepend=-1, append=-1)) if len(counts) else np.zeros(2, dtype=np.int64)
+    yield from (slice(first, last) for first, last in pairwise(bounds.tolist()))
 
 
 # ---- signals, from edge to edge of their windows
@@ -139,14 +156,16 @@ def _framed(steps: Steps, started: Reals, ended: Reals) -> _Signals:
     return _Signals(edges, levels, offsets, steps.impulses_s, steps.impulse_bytes, steps.impulse_offsets)
 
 
-def _held(signals: EvenSignals) -> _Signals:
-    """Return samples as steps, in seconds from their starts: late instants would cost digits."""
-    rows, count = signals.signal_count, signals.sample_count + 1
-    edges = np.arange(count) / signals.sampling_hz[:, None]
-    levels = np.zeros((rows, count))
-    levels[:, :-1] = np.where(signals.is_known, signals.bytes_per_s, np.nan)
-    none, no_offsets = np.zeros(0), np.zeros(rows + 1, dtype=np.int64)
-    return _Signals(edges.ravel(), levels.ravel(), np.arange(rows + 1) * count, none, none, no_offsets)
+def _held(pieces: Ragged, sampling_hz: Reals, some: slice) -> _Signals:
+    """Return samples of some signals as steps, in seconds from their starts: late instants would cost digits."""
+    counts = pieces.counts[some]
+    offsets = offsets_of(counts + 1)
+    values = pieces.values[pieces.offsets[some.start] : pieces.offsets[some.stop]]
+    edges = places_within(counts + 1) / np.repeat(sampling_hz[some], counts + 1)
+    levels = np.zeros(len(edges))
+    levels[places_of(offsets[:-1], counts)] = np.where(np.isfinite(values), values, np.nan)
+    none = np.zeros(0)
+    return _Signals(edges, levels, offsets, none, none, np.zeros(len(counts) + 1, dtype=np.int64))
 
 
 # ---- metrics

@@ -86,25 +86,26 @@ def spans(steps: Steps) -> tuple[Reals, Reals]:
     return np.where(is_any, firsts, np.nan), np.where(is_any, -lasts, np.nan)
 
 
-def clipped_signals(signals: EvenSignals, started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> tuple[Ragged, Reals]:
-    """Return the samples that lie in windows as a whole, and when the first of each signal begins (n).
+def clipped_samples(
+    pieces: Ragged, sampling_hz: Reals, begun_s: Reals, started_s: Reals, ended_s: Reals
+) -> tuple[Ragged, Reals]:
+    """Return the samples of signals (n) of any length that lie in windows as a whole, and when the first one begins.
 
-    started_s, ended_s: one for all, or one for each signal. Samples are not shared: an edge of a window that falls
-    into one leaves it out. Signals then are of many lengths: see `transforms.periods.even_signals.by_length`.
+    begun_s: when each signal begins. started_s, ended_s: its window; NaN: none of it. Samples are not shared: an edge
+    of a window that falls into one leaves it out.
     """
-    count = signals.sample_count
-    low, high = _position(signals, started_s), _position(signals, ended_s)
-    first = np.where(np.isnan(low), count, np.clip(np.ceil(low), 0, count)).astype(np.int64)
-    last = np.where(np.isnan(high), 0, np.clip(np.floor(high), 0, count)).astype(np.int64)
-    base = np.arange(signals.signal_count) * count
-    pieces = cut(signals.bytes_per_s.ravel(), base + first, base + last - 1)
-    return pieces, signals.started_s + first / signals.sampling_hz
+    counts, offsets = pieces.counts, pieces.offsets[:-1]
+    low, high = (_position(time - begun_s, sampling_hz) for time in (started_s, ended_s))
+    with np.errstate(invalid="ignore"):
+        first = np.where(np.isnan(low), counts, np.clip(np.ceil(low), 0, counts)).astype(np.int64)
+        last = np.where(np.isnan(high), 0, np.clip(np.floor(high), 0, counts)).astype(np.int64)
+    return cut(pieces.values, offsets + first, offsets + last - 1), begun_s + first / sampling_hz
 
 
-def _position(signals: EvenSignals, time_s: npt.ArrayLike) -> Reals:
+def _position(after_s: Reals, sampling_hz: Reals) -> Reals:
     """Return how many samples after its first one an instant is (n): a whole number where it should be one."""
     with np.errstate(invalid="ignore", over="ignore"):
-        found = (np.asarray(time_s, dtype=np.float64) - signals.started_s) * signals.sampling_hz
+        found = after_s * sampling_hz
         nearest = np.rint(found)
         return np.where(np.abs(found - nearest) <= _EDGE_SLACK, nearest, found)
 

@@ -14,8 +14,9 @@ from hypothesis import assume, given, strategies as st
 from tests.naive.periods import periodicity as naive
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, of, together
+from transforms.arrays import Ragged, offsets_of
 from transforms.periods.even_signals import EvenSignals
-from transforms.periods.periodicity import Periodicity, of_signals, of_steps
+from transforms.periods.periodicity import Periodicity, of_samples, of_signals, of_steps
 from transforms.periods.windows import spans
 from transforms.throughput.requests import Requests, Steps, step_function
 from warehouse.sources.protocol import Reading
@@ -289,3 +290,17 @@ def test_many_signals_are_each_as_it_is_alone() -> None:
         alone = of_signals(signals.chosen(slice(place, place + 1)), frequency[place])
         assert alone.sigma_vol[0] == found.sigma_vol[place]
         assert alone.sigma_time[0] == pytest.approx(found.sigma_time[place], rel=1e-12)
+
+
+def test_signals_of_many_lengths_are_each_as_it_is_alone() -> None:
+    rng = np.random.default_rng(4)
+    counts = np.array([0, 1, 700, 33, 40_000, 0, 512])
+    pieces = Ragged(rng.exponential(1.0, counts.sum()), offsets_of(counts))
+    hz, frequency = rng.uniform(0.1, 10, len(counts)), rng.uniform(0.001, 0.05, len(counts))
+    found = of_samples(pieces, hz, frequency)
+    for place in range(len(counts)):
+        row = pieces.values[pieces.offsets[place] : pieces.offsets[place + 1]]
+        alone = of_signals(EvenSignals(row[None], hz[place : place + 1], np.zeros(1)), frequency[place])
+        for name in ("volume_bytes", "r_io", "sigma_vol", "sigma_time"):
+            np.testing.assert_array_equal(getattr(found, name)[place], getattr(alone, name)[0], name)
+    assert len(of_samples(Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)), np.zeros(0), np.zeros(0)).r_io) == 0

@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given, strategies as st
 
 from tests.naive.throughput.even_values import rate_at
 from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, together
-from transforms.periods.even_signals import EvenSignals, by_length
+from transforms.arrays import Ragged, Reals
+from transforms.periods.even_signals import EvenSignals
 from transforms.periods.windows import (
     PhaseParams,
     clipped,
-    clipped_signals,
+    clipped_samples,
     first_phases,
     first_phases_of_signals,
     spans,
@@ -80,18 +82,21 @@ def test_a_span_is_from_the_first_bytes_to_the_last() -> None:
 
 
 def test_samples_are_kept_or_left_out_as_a_whole() -> None:
-    table = np.arange(20.0).reshape(2, 10)
-    signals = EvenSignals(table, np.array([1.0, 10.0]), np.array([100.0, 0.0]))
-    pieces, started = clipped_signals(signals, [102.5, 0.3], [107.0, 9.0])
-    assert pieces.values.tolist() == [3, 4, 5, 6, *range(13, 20)]
-    assert pieces.offsets.tolist() == [0, 4, 11]
-    np.testing.assert_allclose(started, [103.0, 0.3])
-    assert sum(len(places) for places, _ in by_length(pieces, signals.sampling_hz, started)) == 2
+    pieces = Ragged(np.arange(25.0), np.array([0, 10, 20, 20, 25]))
+    hz, begun = np.array([1.0, 10.0, 1.0, 1.0]), np.array([100.0, 0.0, 0.0, 0.0])
+
+    def within(started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> tuple[Ragged, Reals]:
+        return clipped_samples(pieces, hz, begun, np.broadcast_to(started_s, 4), np.broadcast_to(ended_s, 4))
+
+    found, started = within([102.5, 0.3, -1.0, 2.0], [107.0, 9.0, 1.0, 2.0])
+    assert found.values.tolist() == [3, 4, 5, 6, *range(13, 20)]
+    assert found.offsets.tolist() == [0, 4, 11, 11, 11]
+    np.testing.assert_allclose(started[:2], [103.0, 0.3])
     for window in ((50.0, 40.0), (NAN, 200.0), (0.0, NAN), (np.inf, np.inf)):
-        nothing, _ = clipped_signals(signals, *window)
-        assert nothing.offsets.tolist() == [0, 0, 0]
-    everything, _ = clipped_signals(signals, -np.inf, np.inf)
-    assert everything.values.tolist() == table.ravel().tolist()
+        nothing, _ = within(*window)
+        assert nothing.offsets.tolist() == [0, 0, 0, 0, 0]
+    everything, _ = within(-np.inf, np.inf)
+    assert everything.values.tolist() == pieces.values.tolist()
 
 
 # ---- phases

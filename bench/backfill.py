@@ -1,0 +1,125 @@
+"""`uv run python -m bench.backfill --days 90`: a quarter of a large site, from raw polls to a release.
+
+Polls of 96 controllers, each 2 s, as one Parquet file a day, and the log of 80,815 jobs of 5,000 applications, both of
+the site of `bench.signatures`: three months of one system, as IOSI (FAST'14, section 6.3) names them. Beside each part
+stands the bare scan of the same polls by DuckDB, which is the least that reading them costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bench.processes import Cost, cost_of, iosig, python
+from bench.signatures import Site, site
+
+CONTROLLERS = 96
+_POLLS_A_DAY = 43_200
+_INTERVAL_S = 2
+_BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
+#: what each controller's share of the traffic scatters by, from poll to poll
+_SCATTER = 0.2
+_SCAN = """
+import sys, duckdb
+duckdb.sql("set threads = 2")
+print(duckdb.execute(
+    "select count(*), sum(total) from (select polled_at, sum(read_bytes_per_s + write_bytes_per_s) as total "
+    "from read_parquet($files) group by all)", {"files": sys.argv[1] + "/*.parquet"}).fetchall())
+"""
+
+
+def write_polls(of: Site, days: int, folder: Path) -> None:
+    """Write a file of polls for each day, in the order in which they were made."""
+    names = pl.Series("controller", [f"widow-{number:02}" for number in range(CONTROLLERS)], pl.Categorical)
+    for day in range(days):
+        chance = np.random.default_rng(day)
+        total = of.bytes_per_s[day * _POLLS_A_DAY : (day + 1) * _POLLS_A_DAY, None] / CONTROLLERS
+        scatter = 1.0 + _SCATTER * (chance.random((_POLLS_A_DAY, CONTROLLERS)) - 0.5)
+        began = _BEGAN + timedelta(days=day, seconds=_INTERVAL_S)
+        at = pl.datetime_range(began, began + timedelta(days=1), "2s", closed="left", time_unit="us", eager=True)
+        pl.DataFrame(
+            {
+                "polled_at": at.gather(np.repeat(np.arange(_POLLS_A_DAY), CONTROLLERS)),
+                "controller": names.gather(np.tile(np.arange(CONTROLLERS), _POLLS_A_DAY)),
+                "read_bytes_per_s": np.round(total * 0.1 * scatter).ravel(),
+                "write_bytes_per_s": np.round(total * scatter).ravel(),
+            }
+        ).write_parquet(folder / f"polls-{day:02}.parquet")
+
+
+def write_jobs(of: Site, days: int, folder: Path) -> int:
+    """Write the log of the jobs that end in these days, as `sacct --parsable2` prints it, and return their number."""
+    owner = np.repeat(np.arange(len(of.sizes)), of.sizes)
+    started_s = of.first * float(_INTERVAL_S) - of.started_s
+    ended_s = started_s + of.duration_s
+    chosen = np.flatnonzero(ended_s < days * 86_400)
+    began = _BEGAN.replace(tzinfo=None)
+
+    def when(seconds: np.ndarray) -> pl.Expr:
+        return (
+            pl.lit(began) + pl.duration(microseconds=pl.Series(np.round(seconds * 1e6).astype(np.int64)))
+        ).dt.strftime("%Y-%m-%dT%H:%M:%S")
+
+    own = pl.Series(owner[chosen])
+    pl.select(
+        JobID=pl.Series(100_000 + chosen).cast(pl.String),
+        User=pl.format("user{}", own % 400),
+        Account=pl.format("acct{}", own % 50),
+        JobName=pl.format("app{}", own),
+        Partition=pl.lit("batch"),
+        NNodes=pl.lit("16"),
+        NTasks=pl.lit("256"),
+        Submit=when(started_s[chosen] - 300),
+        Start=when(started_s[chosen]),
+        End=when(ended_s[chosen]),
+        State=pl.lit("COMPLETED"),
+        ExitCode=pl.lit("0:0"),
+    ).write_csv(folder / "jobs.sacct", separator="|")
+    return len(chosen)
+
+
+def write(folder: Path, days: int) -> int:
+    """Write a site's inputs, and return how many jobs there are."""
+    folder.mkdir(parents=True)
+    of = site()
+    write_polls(of, days, folder)
+    return write_jobs(of, days, folder)
+
+
+def measured(inputs: Path, root: Path) -> Iterator[tuple[str, Cost]]:
+    """Yield what the scan, landing and the run cost, the scan once more at the end."""
+    scan = python(_SCAN, str(inputs))
+    yield "scan", cost_of(scan)
+    yield "land", cost_of(iosig("--warehouse", str(root), "land", str(inputs)))
+    yield "run", cost_of(iosig("--warehouse", str(root), "run", "--inline"))
+    yield "scan", cost_of(scan)
+
+
+def main() -> None:
+    """Write the inputs, if they are not there, and print what each part costs, as lines of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--days", type=int, default=90)
+    parser.add_argument("--into", type=Path, required=True, help="where inputs and warehouse lie")
+    chosen = parser.parse_args()
+    inputs, root = chosen.into / f"inputs-{chosen.days}", chosen.into / f"warehouse-{chosen.days}"
+    if not inputs.exists():
+        print(json.dumps({"jobs": write(inputs, chosen.days)}), flush=True)
+    shutil.rmtree(root, ignore_errors=True)
+    for name, cost in measured(inputs, root):
+        told = {
+            "wall_s": round(cost.wall_s, 1),
+            "cpu_s": round(cost.cpu_s, 1),
+            "peak_gb": round(cost.peak_bytes / 1e9, 2),
+        }
+        print(json.dumps({"part": name, **told}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
