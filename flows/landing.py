@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from flows import processes
 from flows.settings import Settings
 from warehouse.errors import InputRefused
-from warehouse.sources.files.opening import unreadable
+from warehouse.sources.files.opening import content_hash, unreadable
 from warehouse.sources.protocol import Reading, Source, owner
 from warehouse.store import landing
 from warehouse.store.landing import Landed
@@ -20,6 +23,11 @@ from warehouse.store.store import Store
 
 #: a file of an input's name and this says that the input is whole
 DONE = ".done"
+#: a file is worth a process beside others from here on, and so many of them are, which take a second to start
+_LARGE_BYTES = 16 << 20
+_FEWEST_AT_ONCE = 4
+#: files that have places in the order of landing before they are read: who follows landings waits for no more
+_MOST_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,31 +93,25 @@ def land_paths(
 ) -> Iterator[Arrival]:
     """Land files, what lies within folders in the order of the names, and database URLs.
 
-    Small traces are landed many at a time: what became of them is told together.
+    Small traces are landed many at a time: what became of them is told together. Large files that follow each other are
+    landed side by side (`engine.worker_count`), as if one came after the other.
     """
-    known, names = Known(store), names_in(store, settings)
-    lot = Lot(store, known, names)
+    call = _Call(store, settings, told, format_name, replace, Known(store), names_in(store, settings))
+    lot, large = Lot(store, call.known, call.names), _Large(call)
     for path in _expanded(paths):
-        if not replace and isinstance(path, Path) and _taken(lot, path, settings, told, format_name):
+        # what comes later is landed later, too
+        if isinstance(path, Path) and large.add(path):
+            yield from _landed(lot)
+            yield from large.land() if large.is_full else ()
+            continue
+        yield from large.land()
+        if isinstance(path, Path) and call.is_taken(lot, path):
             yield from _landed(lot) if lot.is_full else ()
             continue
-        # what comes later is landed later, too
         yield from _landed(lot)
-        yield (
-            path
-            if isinstance(path, Arrival)
-            else _land(store, settings, path, told, format_name, known, names, is_anew=replace)
-        )
+        yield path if isinstance(path, Arrival) else call.land(path)
+    yield from large.land()
     yield from _landed(lot)
-
-
-def _taken(lot: Lot, path: Path, settings: Settings, told: Told, format_name: str | None) -> bool:
-    return lot.add(
-        path,
-        lambda source: reading_of(source, settings, told),
-        columns=settings.polls.columns,
-        format_name=format_name,
-    )
 
 
 def _landed(lot: Lot) -> Iterator[Arrival]:
@@ -118,35 +120,129 @@ def _landed(lot: Lot) -> Iterator[Arrival]:
         yield Arrival(str(outcome.path), None if outcome.refusal else outcome.landed, outcome.refusal)
 
 
-def _land(
-    store: Store,
-    settings: Settings,
-    path: Path | str,
-    told: Told,
-    format_name: str | None,
-    known: Known,
-    names: Names | None,
-    *,
-    is_anew: bool,
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What inputs of one call have in common: where they land, how they are read, what was landed before."""
+
+    store: Store
+    settings: Settings
+    told: Told
+    format_name: str | None
+    is_anew: bool
+    known: Known
+    names: Names | None
+
+    def is_taken(self, lot: Lot, path: Path) -> bool:
+        """Return whether a lot takes a file."""
+        columns = self.settings.polls.columns
+        return not self.is_anew and lot.add(path, self._reading, columns=columns, format_name=self.format_name)
+
+    def land(self, path: Path | str, sequence: int | None = None) -> Arrival:
+        """Land an input by itself, at its place in the order of landing if it has one, and return what became of it."""
+        name = str(path) if isinstance(path, Path) else _without_secret(path)
+        try:
+            if isinstance(path, Path):
+                landed = landing.land(
+                    self.store,
+                    path,
+                    self._reading,
+                    columns=self.settings.polls.columns,
+                    format_name=self.format_name,
+                    replace=self.is_anew,
+                    known=self.known,
+                    names=self.names,
+                    sequence=sequence,
+                )
+            else:
+                landed = _land_database(self.store, self.settings, path, self.told, self.names)
+        except InputRefused as refusal:
+            return Arrival(name, None, refusal)
+        return Arrival(name, landed, None)
+
+    def _reading(self, source: Source) -> Reading:
+        return reading_of(source, self.settings, self.told)
+
+
+class _Large:
+    """Large files of one call that follow each other: they land side by side, in processes of their own."""
+
+    def __init__(self, call: _Call) -> None:
+        self._call = call
+        self._worker_count = processes.workers(call.settings.engine.worker_count)
+        self._paths: list[Path] = []
+
+    @property
+    def is_full(self) -> bool:
+        """Whether they are to be landed before more are taken: their places in the order of landing are given first."""
+        return len(self._paths) >= _MOST_AT_ONCE
+
+    def add(self, path: Path) -> bool:
+        """Take a path if it is that of a large file, and return whether it was taken."""
+        is_taken = self._worker_count > 1 and not self._call.is_anew and _is_large(path)
+        if is_taken:
+            self._paths.append(path)
+        return is_taken
+
+    def land(self) -> Iterator[Arrival]:
+        """Land what was taken, and yield what became of each, in order; begin anew."""
+        paths, self._paths = self._paths, []
+        if len(paths) < _FEWEST_AT_ONCE:
+            yield from map(self._call.land, paths)
+            return
+        call, firsts = self._call, _firsts(paths)
+        asked = call.store.root, call.settings, call.told, call.format_name
+        sequence = landing.reserved(call.store, len(firsts))
+        with processes.pool(self._worker_count) as pool:
+            tasks = ((place, (*asked, paths[place], sequence + rank)) for rank, place in enumerate(firsts))
+            answers = pool.in_order(_land_apart, tasks)
+            is_first = set(firsts)
+            for place, path in enumerate(paths):
+                if place not in is_first:
+                    # its like has landed by now
+                    yield call.land(path)
+                    continue
+                _, arrival = next(answers)
+                if arrival.landed:
+                    call.known.with_one(arrival.landed)
+                yield arrival
+
+
+def _land_apart(
+    root: Path, settings: Settings, told: Told, format_name: str | None, path: Path, sequence: int
 ) -> Arrival:
-    name = str(path) if isinstance(path, Path) else _without_secret(path)
-    try:
-        if isinstance(path, Path):
-            landed = landing.land(
-                store,
-                path,
-                lambda source: reading_of(source, settings, told),
-                columns=settings.polls.columns,
-                format_name=format_name,
-                replace=is_anew,
-                known=known,
-                names=names,
-            )
-        else:
-            landed = _land_database(store, settings, path, told, names)
-    except InputRefused as refusal:
-        return Arrival(name, None, refusal)
-    return Arrival(name, landed, None)
+    """Land a file in a process of its own."""
+    store = Store(root)
+    call = _Call(store, settings, told, format_name, False, Known(store), names_in(store, settings))
+    return call.land(path, sequence)
+
+
+def _is_large(path: Path) -> bool:
+    # what cannot be looked at is refused by whoever reads it
+    with suppress(OSError):
+        return path.is_file() and path.stat().st_size >= _LARGE_BYTES
+    return False
+
+
+def _firsts(paths: Sequence[Path]) -> list[int]:
+    """Return the places of files unlike all before them: only those of one size are looked into."""
+    sizes = Counter(size for size in map(_size, paths) if size is not None)
+    seen: set[str] = set()
+    found = []
+    for place, path in enumerate(paths):
+        size = _size(path)
+        with suppress(InputRefused):
+            content = content_hash(path) if size is not None and sizes[size] > 1 else None
+            if content in seen:
+                continue
+            seen |= {content} if content else set()
+        found.append(place)
+    return found
+
+
+def _size(path: Path) -> int | None:
+    with suppress(OSError):
+        return path.stat().st_size
+    return None
 
 
 def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:

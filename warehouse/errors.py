@@ -27,6 +27,11 @@ class MissingExtra(UsageError):
             f"{what} needs packages that are not installed: `uv sync --extra {extra}` in the checkout, or the wheel's "
             f"iosig[{extra}]."
         )
+        self._given = what, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        """Let it come from another process."""
+        return type(self), self._given
 
 
 class InputRefused(IosigError):
@@ -38,6 +43,10 @@ class InputRefused(IosigError):
         super().__init__(f"{reason} {remedy}")
         self.reason = reason
         self.remedy = remedy
+
+    def __reduce__(self) -> tuple[type[InputRefused], tuple[str, str]]:
+        """Let it come from another process."""
+        return type(self), (self.reason, self.remedy)
 
 
 class GateFailed(IosigError):

@@ -75,6 +75,7 @@ def land(
     replace: bool = False,
     known: Known | None = None,
     names: Names | None = None,
+    sequence: int | None = None,
 ) -> Landed:
     """Land one input unless its content is landed already; `reading_of` says how its format is to be read.
 
@@ -83,6 +84,7 @@ def land(
     `replace` lands the file anew, with other options; so is a file of which no row was landed before. Raises
     InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
     known: what is landed, which a call that lands many looks up once. names: what hides names, where they are hidden.
+    sequence: its place in the order of landing (`reserved`), the next one if it has none yet.
     """
     from warehouse.sources.files.opening import content_hash
     from warehouse.store.ledger import Known
@@ -96,12 +98,13 @@ def land(
     try:
         source = owned[0] if owned else source_of(path, columns, format_name)
         batches = _mostly_sound(source.read(path, reading_of(source)))
-        return known.with_one(write(store, input_name(path, source), sha256, source.name, earlier, batches, names))
+        source_file = input_name(path, source)
+        return known.with_one(write(store, source_file, sha256, source.name, earlier, batches, names, sequence))
     except InputRefused as refusal:
         if not earlier:
             source_file = input_name(path, owned[0] if owned else None)
             refused = iter([refused_whole(refusal)])
-            known.with_one(write(store, source_file, sha256, format_name or "unknown", [], refused, names))
+            known.with_one(write(store, source_file, sha256, format_name or "unknown", [], refused, names, sequence))
         raise
 
 
@@ -177,10 +180,12 @@ def write(
     earlier: Sequence[Landing],
     batches: Iterator[Batch],
     names: Names | None = None,
+    sequence: int | None = None,
 ) -> Landed:
     """Land the rows of one input in a folder of its own.
 
     earlier: the landings of the same content, if it is landed anew. names: what hides names, where they are hidden.
+    sequence: its place in the order of landing, the next one if it has none yet.
     """
     from warehouse.store.ledger import Known
 
@@ -192,7 +197,7 @@ def write(
         parts = list(_write_parts(folder, landing_id, source_file, batches))
         landing = Landing(
             landing_id=landing_id,
-            sequence=next_sequence(store),
+            sequence=next_sequence(store) if sequence is None else sequence,
             generation=len(earlier),
             source_file=source_file,
             content_sha256=sha256,
@@ -233,6 +238,13 @@ def _is_as_fruitless(landing: Landing, before: Landing) -> bool:
     if landing.row_count() or before.row_count():
         return False
     return (landing.format, landing.refused_count) == (before.format, before.refused_count)
+
+
+def reserved(store: Store, count: int) -> int:
+    """Return the first of so many places in the order of landing, for inputs that are landed later."""
+    require_form(store)
+    mark_form(store)
+    return next_sequence(store, count)
 
 
 def next_sequence(store: Store, count: int = 1) -> int:

@@ -1,0 +1,72 @@
+"""Landing many large files: side by side as one after the other."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from flows import landing
+from flows.landing import Told, land_paths
+from flows.settings import Settings
+from warehouse.errors import InputRefused, IosigError, MissingExtra
+from warehouse.store.landing import ledger
+from warehouse.store.store import Store
+
+
+def day_of_polls(path: Path, day: int) -> None:
+    lines = ["polled_at,controller,read_bytes_per_s,write_bytes_per_s"]
+    lines += [f"2026-03-{day:02}T00:00:{second:02}Z,c0,{day},{second}" for second in range(0, 60, 2)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.slow
+def test_large_files_land_side_by_side_as_they_land_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = tmp_path / "inputs"
+    inputs.mkdir()
+    for number in range(1, 6):
+        day_of_polls(inputs / f"polls-{number}.csv", number)
+    day_of_polls(inputs / "polls-6.csv", 2)
+    (inputs / "polls-7.csv").write_text("neither,nor\n1,2\n")
+    (inputs / "tiny").write_text("")
+    found = {}
+    for worker_count in (1, 2):
+        monkeypatch.setattr(landing, "_LARGE_BYTES", 10)
+        store = Store(tmp_path / f"warehouse-{worker_count}")
+        settings = Settings.model_validate({"engine": {"worker_count": worker_count}})
+        arrivals = list(land_paths(store, settings, [str(inputs)], Told()))
+        kept = [{**asdict(one), "landed_at": ""} for one in ledger(store)]
+        found[worker_count] = [arrival.line() for arrival in arrivals], kept
+        again = list(land_paths(store, settings, [str(inputs)], Told()))
+        assert not any(arrival.landed and arrival.landed.is_new for arrival in again)
+    assert found[1] == found[2]
+    lines, kept = found[2]
+    assert len(lines) == 8
+    assert "landed before" in lines[5], "the second of two files of one content"
+    assert "refused" in lines[6]
+    assert [one["sequence"] for one in kept] == sorted(one["sequence"] for one in kept)
+
+
+def test_of_files_of_one_size_those_of_one_content_land_once(tmp_path: Path) -> None:
+    for name, text in (("a", "12"), ("b", "34"), ("c", "12"), ("d", "123"), ("e", "34")):
+        (tmp_path / name).write_text(text)
+    paths = [tmp_path / name for name in ("a", "b", "c", "d", "e", "gone")]
+    assert landing._firsts(paths) == [0, 1, 3, 5]
+
+
+def test_what_is_refused_comes_back_from_another_process(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("")
+    arrival = landing._land_apart(tmp_path / "warehouse", Settings(), Told(), None, tmp_path / "empty.csv", 7)
+    assert isinstance(arrival.refusal, InputRefused)
+    (landed,) = ledger(Store(tmp_path / "warehouse"))
+    assert landed.sequence == 7
+
+
+@pytest.mark.parametrize("refusal", [InputRefused("A reason.", "A remedy."), MissingExtra("Dask", "dask")])
+def test_what_another_process_raises_is_told_as_it_was(refusal: IosigError) -> None:
+    again = pickle.loads(pickle.dumps(refusal))
+    assert (type(again), str(again), vars(again)) == (type(refusal), str(refusal), vars(refusal))
