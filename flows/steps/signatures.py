@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import pairwise
@@ -38,6 +39,8 @@ _RUN = ("cluster", "job_id", "started_at")
 _MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
 #: steps of samples that are worked on at a time: it bounds the memory
 _STEPS_AT_A_TIME = 4_000_000
+#: days of samples that are in memory at a time
+_DAYS_AT_A_TIME = 8
 
 
 def gather_sets(given: Given) -> int:
@@ -127,26 +130,60 @@ def _made(given: Given, sets: pl.DataFrame) -> Iterator[dict[str, pl.DataFrame]]
     edges = offsets_of(subjects["count"].to_numpy())
     chunks = chunks_of(subjects["steps"].to_numpy(), _STEPS_AT_A_TIME)
     places = [(subjects[chunk], sets[edges[chunk.start] : edges[chunk.stop]]) for chunk in chunks]
-    parts = (_sample_sets(given, rows, own, settings) for own, rows in places)
+    samples = _samples(given, [rows for _, rows in places])
+    parts = (_sample_sets(found, rows, own, settings) for (own, rows), found in zip(places, samples, strict=True))
     answered = extract_each(parts, params, settings.methods, given.settings.engine.worker_count)
     for (own, rows), answers in zip(places, answered, strict=True):
         made = _rows(rows, own, answers, params)
         yield made | {SIGNATURES.name: _marked(given, made[SIGNATURES.name], answers)}
 
 
-def _sample_sets(given: Given, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
-    """Return the samples of some sets, which are in the order of the rows."""
-    wanted = rows.lazy().select(*SUBJECT[1:], *_RUN, "ended_on", "duration_s").with_row_index("place")
+def _samples(given: Given, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Yield the samples of each chunk of sets, in the order of its rows.
+
+    Days are read once: where there are several chunks, what is of each lies by itself until its turn comes.
+    """
+    wanted = pl.concat(
+        rows.select(*SUBJECT[1:], *_RUN, "ended_on", "duration_s", chunk=number, place=pl.int_range(pl.len()))
+        for number, rows in enumerate(chunks)
+    )
+    files = given.files(SAMPLES)
+    if len(chunks) < 2:
+        yield from (_samples_in(files, wanted) for _ in chunks)
+        return
+    folder = given.folder / "signature_samples"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for first in range(0, len(files), _DAYS_AT_A_TIME):
+        found = _samples_in(files[first : first + _DAYS_AT_A_TIME], wanted)
+        for (chunk,), rows in found.partition_by("chunk", as_dict=True).items():
+            rows.write_ipc(folder / f"{chunk:05d}-{first:05d}.arrow", compression="lz4")
+    for chunk in range(len(chunks)):
+        own = sorted(folder.glob(f"{chunk:05d}-*.arrow"))
+        yield pl.concat([found.clear(), *(pl.read_ipc(path) for path in own)]).sort("place")
+        for path in own:
+            path.unlink()
+    shutil.rmtree(folder)
+
+
+def _samples_in(files: list[Path], wanted: pl.DataFrame) -> pl.DataFrame:
+    """Return the samples that are wanted of some days, by their places in each chunk."""
     columns = [*SUBJECT[1:], *_RUN, "grid_started_at", "sample_bytes_per_s"]
-    days = rows["ended_on"].unique().implode()
-    found = (
-        pl.scan_parquet(given.files(SAMPLES))
+    days = wanted["ended_on"].unique().implode()
+    return (
+        pl.scan_parquet(files)
         .filter(pl.col("ended_on").is_in(days))
         .select(columns)
-        .join(wanted, on=[*SUBJECT[1:], *_RUN], how="inner")
-        .sort("place")
+        .join(wanted.lazy(), on=[*SUBJECT[1:], *_RUN], how="inner")
+        .sort("chunk", "place")
         .collect()
     )
+
+
+def _sample_sets(
+    found: pl.DataFrame, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings
+) -> SampleSets:
+    """Return the samples of some sets, which are in the order of the rows."""
     of_runs = SampleSets(
         samples=ragged(found["sample_bytes_per_s"]),
         started_s=epoch_s(found["grid_started_at"]) - epoch_s(found["started_at"]),
