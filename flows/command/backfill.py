@@ -55,6 +55,7 @@ def backfill_command(
     from flows.command.printing import progress, show_json
     from flows.night.backfill import backfill, chunks
     from flows.settings import load
+    from flows.watch.notices import telling
 
     store, settings_path = obj
     settings = load(settings_path, store.root)
@@ -62,9 +63,10 @@ def backfill_command(
     day_count = (last - first).days + 1 if is_one else day_count
     count = len(chunks(first, last, max(1, day_count)))
     ended: list[Chunk] = []
-    for chunk in backfill(store, settings, first, last, day_count, progress, wait_s):
-        ended.append(chunk)
-        click.echo(_line(ended, count), err=True)
+    with telling(store, settings, lambda text: click.echo(f"iosig: {text}", err=True)):
+        for chunk in backfill(store, settings, first, last, day_count, progress, wait_s):
+            ended.append(chunk)
+            click.echo(_line(ended, count), err=True)
     made = [chunk.release for chunk in ended if chunk.release]
     if as_json:
         show_json([asdict(one) for one in ended])

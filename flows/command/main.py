@@ -37,6 +37,10 @@ SUBCOMMANDS = {
         "flows.command.extrapolate",
         "Make the exact I/O trace of a program at a rank count that nobody ran.",
     ),
+    "forget": (
+        "flows.command.forget",
+        "Take an input, or a user's data, out of the warehouse and of all releases.",
+    ),
     "land": ("flows.command.land", "Land job logs, polls and series, each file once."),
     "maintain": ("flows.command.upkeep", "Have old releases expire, and remove the files of those that did."),
     "network": (

@@ -45,11 +45,13 @@ def run_command(
     everything, and publishes one release. A run that was killed goes on where it stopped.
     """
     from flows.settings import load
+    from flows.steps.plan import require_order
 
     if day and (since or until):
         raise UsageError("Give --date, or --since and --until.")
     store, settings_path = obj
     first, last = _day(day or since), _day(day or until)
+    require_order(first, last)
     if inline is None:
         inline = not os.environ.get("PREFECT_API_URL")
     settings = load(settings_path, store.root)

@@ -10,7 +10,8 @@ from datetime import date, timedelta
 from flows.night import executors
 from flows.night.order import Report, run_inline
 from flows.settings import Settings
-from warehouse.errors import NothingToDo, UsageError
+from flows.steps.plan import require_order
+from warehouse.errors import NothingToDo
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store, cached, put_document
 
@@ -29,8 +30,7 @@ class Chunk:
 
 def chunks(since: date, until: date, day_count: int) -> list[Chunk]:
     """Cut days into chunks of so many, the last one perhaps shorter."""
-    if since > until:
-        raise UsageError(f"--since {since} comes after --until {until}: no day lies between.")
+    require_order(since, until)
     begins = [since + timedelta(days=first) for first in range(0, (until - since).days + 1, day_count)]
     return [Chunk(begin, min(begin + timedelta(days=day_count - 1), until)) for begin in begins]
 

@@ -28,7 +28,7 @@ from flows.night import executors
 from flows.night.order import STEPS, Night, Step, land_new, open_night
 from flows.settings import ScheduleSettings, Settings, load
 from flows.steps import release as releasing
-from flows.steps.plan import Plan, make_plan
+from flows.steps.plan import Plan, make_plan, require_order
 from flows.watch.notices import telling
 from warehouse.errors import GateFailed, IosigError, MachineFault, NothingToDo, UsageError
 from warehouse.releases.reading import opened
@@ -124,8 +124,7 @@ def nightly(
     """
     try:
         store = _warehouse(warehouse)
-        if since and until and since > until:
-            raise UsageError(f"since ({since}) comes after until ({until}): no day lies between.")
+        require_order(since, until)
         settings = load(Path(settings_path) if settings_path else None, store.root)
         with telling(store, settings, get_run_logger().warning):
             return _night(store, settings, since, until, wait_s)

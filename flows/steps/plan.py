@@ -87,17 +87,44 @@ def code_version() -> str:
     return version("iosig")
 
 
-def make_plan(store: Store, settings: Settings, since: date | None = None, until: date | None = None) -> Plan:
-    """Find what is stale since the current release, or take all days of a range.
+def require_order(since: date | None, until: date | None) -> None:
+    """Raise UsageError where no day lies between two."""
+    if since and until and since > until:
+        raise UsageError(f"since ({since}) comes after until ({until}): no day lies between.")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a plan starts: a release, the landings that went into it, and what is landed as if nothing else were."""
+
+    base: Release | None
+    known: pl.Series
+    landed: Ledger
+
+
+def start_now(store: Store) -> Start:
+    """Return the start of an ordinary plan: the current release, and all that is landed."""
+    base = releases.current(store)
+    return Start(base, releases.landings_in(store, base), ledger.read(store))
+
+
+def make_plan(
+    store: Store,
+    settings: Settings,
+    since: date | None = None,
+    until: date | None = None,
+    start: Start | None = None,
+) -> Plan:
+    """Find what is stale since the current release, or since another start, or take all days of a range.
 
     Raises NothingToDo if nothing is, UsageError if nothing was ever landed.
     """
-    landed = ledger.read(store)
+    require_order(since, until)
+    start = start or start_now(store)
+    base, known, landed = start.base, start.known, start.landed
     if landed.in_force.is_empty():
         raise UsageError(f"Nothing is landed in {store.root} yet. Start with `iosig land PATH…`.")
-    base = releases.current(store)
     parameters = settings.parameters()
-    known = releases.landings_in(store, base)
     is_whole = base is None or base.parameters != parameters or since is not None or until is not None
     fresh, gone = _changes(landed, known)
     news = _News(store, settings, landed, pl.concat([landed.in_force, gone]), clearing.closed_days(store))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import polars as pl
 
@@ -13,6 +14,7 @@ from flows.steps import plan as planning
 from flows.steps.run import Run, Work
 from warehouse.contracts.quality import QUALITY
 from warehouse.releases import clearing, expiring, publishing
+from warehouse.releases.locations import Part
 from warehouse.releases.publishing import Draft
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
@@ -20,7 +22,17 @@ from warehouse.store.store import Store
 
 def release(run: Run, works: Iterable[Work]) -> Release:
     """Publish all that works built and checks let pass, as one release, tell of it, and remove the plan's folder."""
-    from expectations import docs, gate
+    from expectations import docs
+
+    published = publishing.publish(run.store, *drafted(run, works))
+    docs.of_release(run.store, published)
+    shutil.rmtree(run.folder, ignore_errors=True)
+    return published
+
+
+def drafted(run: Run, works: Iterable[Work]) -> tuple[Draft, dict[str, dict[Part, Path]]]:
+    """Return what works built, to be published, and what is to be said of it; GateFailed where checks refuse it."""
+    from expectations import gate
 
     plan = run.plan
     draft = Draft(
@@ -40,10 +52,7 @@ def release(run: Run, works: Iterable[Work]) -> Release:
         for table, files in work.files(run).items()
         if table.is_published
     }
-    published = publishing.publish(run.store, draft, built)
-    docs.of_release(run.store, published)
-    shutil.rmtree(run.folder, ignore_errors=True)
-    return published
+    return draft, built
 
 
 @dataclass(frozen=True, slots=True)

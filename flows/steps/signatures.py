@@ -104,13 +104,13 @@ def _carried(given: Given, kept: pl.DataFrame) -> Path:
 def _unchanged(signatures: pl.DataFrame) -> pl.DataFrame:
     """Return signatures of which nothing new was said: they are not changed any more."""
     schema = frames.schema(SIGNATURES)
-    unknown = {name: pl.lit(None, schema[name]) for name in _CHANGES}
+    unknown = {name: pl.lit(None, schema[name]) for name in CHANGES}
     was_marked = pl.when(pl.col("is_changed").is_not_null()).then(pl.lit(False))
     return signatures.with_columns(**unknown | {"is_changed": was_marked})
 
 
 #: what is said of a signature and that of the release before
-_CHANGES = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
+CHANGES = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
 
 
 # ---- making them
@@ -340,7 +340,7 @@ def _marked(given: Given, made: pl.DataFrame, answers: Sequence[MethodSignatures
     if not changes:
         return made
     schema = frames.schema(SIGNATURES)
-    told = pl.DataFrame(changes, schema={name: schema[name] for name in (*KEY, *_CHANGES)}, orient="row")
+    told = pl.DataFrame(changes, schema={name: schema[name] for name in (*KEY, *CHANGES)}, orient="row")
     return made.update(told, on=list(KEY)).select(made.columns)
 
 

@@ -37,7 +37,7 @@ def write_site(folder: Path) -> None:
     named += ["|".join(["104", *cells[1:4], "brokenzoe", *cells[5:]])]
     named += ["|".join(["105.pbsofzoe", *cells[1:7], "CANCELLED by killroyq", *cells[8:]])]
     (folder / "zoesfile.sacct").write_text("\n".join(named) + "\n")
-    (folder / "quillzoe.csv").write_text("time_s,written_bytes\n" + "".join(f"{n},{n * 10}\n" for n in range(50)))
+    (folder / "quillzoe.csv").write_text("time_s,write_bytes\n" + "".join(f"{n},{n * 10}\n" for n in range(50)))
 
 
 def texts_of(root: Path) -> Iterator[tuple[str, str]]:

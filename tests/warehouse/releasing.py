@@ -11,7 +11,7 @@ import polars as pl
 
 from tests.sql.given import DAY, rows
 from warehouse.contracts import Table, frames, table
-from warehouse.releases import publishing, releases
+from warehouse.releases import publishing, releases, superseding
 from warehouse.releases.publishing import Draft
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store, write_parquet
@@ -71,6 +71,15 @@ def publish(store: Store, name: str, content: Mapping[str, Content], *, inputs: 
     folder = store.builds / name
     files = {known: built(folder, table(known), days) for known, days in content.items()}
     return publishing.publish(store, draft(name, inputs, on=releases.current(store)), files)
+
+
+def supersede(store: Store, old: Release, name: str, content: Mapping[str, Content]) -> Release:
+    """Have a release give way to one with other tables, and take the old one away; return the successor."""
+    folder = store.builds / name
+    files = {known: built(folder, table(known), days) for known, days in content.items()}
+    successor = superseding.supersede(store, old, draft(name), files, {}, "to test it")
+    superseding.remove(store, old.release_id, successor)
+    return successor
 
 
 def read(store: Store, release: Release, name: str) -> pl.DataFrame:

@@ -16,6 +16,7 @@
 - `sentences` (`sentence`, `description`): What DuckDB says, in the words of the release's tables and columns.
 - `servers` (`Server`, `server_of`, `agree`): Servers that keep a warehouse's catalogue.
 - `statements` (`require_reading`, `described_table`): What a query may be: one statement that reads.
+- `superseding` (`supersede`, `remove`): A kept release gives way to one that was made without some data.
 - `upgrading` (`upgrade`, `needs`): A warehouse of an older form becomes one of this form.
 - `verifying` (`verify`, `Damage`): Whether what lies in a warehouse is what was written.
 - `whole_release` (`export_folder`, `export_database`): A release as plain files, or as one DuckDB file.

@@ -313,6 +313,14 @@ def tag(catalogue: SqlCatalog, table_name: str, snapshot_id: int, name: str, *, 
     changes.commit()
 
 
+def make_current(catalogue: SqlCatalog, table_name: str, snapshot_id: int) -> None:
+    """Make a snapshot the table's current one, if it is not that."""
+    table = catalogue.load_table((NAMESPACE, table_name))
+    head = table.current_snapshot()
+    if head is None or head.snapshot_id != snapshot_id:
+        table.manage_snapshots().set_current_snapshot(snapshot_id).commit()
+
+
 def files_named(table: IcebergTable, snapshot: Snapshot) -> Iterator[str]:
     """Yield the names of the files of a snapshot: its list of manifests, these, and the data."""
     name = table.name()[-1]

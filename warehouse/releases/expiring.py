@@ -8,7 +8,7 @@ day before they are removed, and as long as somebody reads with iosig: whoever o
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
@@ -68,6 +68,15 @@ def pin(store: Store, release_id: str, until: date | None = None) -> Release:
     return release
 
 
+def repin(store: Store, release_id: str, successor_id: str | None) -> None:
+    """Keep a release as one is that gives way to it, if that is pinned; without one, that is gone."""
+    pinned = pins(store)
+    if release_id in pinned:
+        new = {successor_id: pinned[release_id]} if successor_id else {}
+        stay = {name: until for name, until in pinned.items() if successor_id or name != release_id}
+        put_document(store, _PINS, stay | new)
+
+
 def unpin(store: Store, release_id: str) -> Release:
     """Keep a release no longer than the settings say. Raises UsageError if it is not pinned."""
     release, pinned = releases.find(store, release_id), pins(store)
@@ -94,16 +103,43 @@ def expire(store: Store, keep_count: int) -> list[Release]:
         return []
     if going or _has_tags(store, set(gone)):
         with changed_at_once(store) as catalogue:
-            tables = {name: catalogue.load_table((NAMESPACE, name)) for name in metadata_locations(store)}
-            going_files = (_named_by(table, _unnamed(table, set(gone))) for table in tables.values())
-            _let_go(store, {name for names in going_files for name in names})
+            tables = _letting_go(catalogue, store, set(gone))
             put_document(store, EXPIRED, gone)
-            for table in tables.values():
+            for table in tables:
                 _without(table, set(gone))
             _join_rows(catalogue, store)
     leave_hints(store)
     seals.seal_metadata(store, releases.find(store, None))
     return going
+
+
+def discard(store: Store, release_ids: Collection[str]) -> None:
+    """Take the tags and snapshots of releases that gave way to others, and let their files go; `remove` removes them.
+
+    What was killed half way is done by the next one.
+    """
+    from warehouse.releases.catalogue import changed_at_once, leave_hints
+
+    gone = set(release_ids)
+    if _has_tags(store, gone):
+        with changed_at_once(store) as catalogue:
+            for table in _letting_go(catalogue, store, gone):
+                _without(table, gone)
+    leave_hints(store)
+    seals.seal_metadata(store, releases.find(store, None))
+
+
+def _letting_go(catalogue: SqlCatalog, store: Store, gone: set[str]) -> list[IcebergTable]:
+    """Return all tables, after their files were let go that no release names but those that are going."""
+    tables = [catalogue.load_table((NAMESPACE, name)) for name in metadata_locations(store)]
+    going_files = (_named_by(table, _unnamed(table, gone)) for table in tables)
+    _let_go(store, {name for names in going_files for name in names})
+    return tables
+
+
+def waiting_count(store: Store) -> int:
+    """Return how many files were let go and are not removed yet."""
+    return len(_leaving(store))
 
 
 def _going(store: Store, keep_count: int) -> list[Release]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: when releases expired, whose rows stay; and the mark of those who read files of releases
 EXPIRED, READING = "expired.json", "reading.lock"
+#: releases that gave way to others without some data: which one, since when, and why
+REDIRECTS = "redirects.json"
 #: what is a JSON text in the table
 AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
 
@@ -209,11 +211,27 @@ def find(store: Store, release_id: str | None) -> Release:
         raise UsageError(f"There is no release in {store.root} yet. Land something, then `iosig run`.")
     if release_id is None:
         return found[-1]
-    matching = {release.release_id: release for release in found if release.release_id.startswith(release_id)}
-    if release_id in matching or len(matching) == 1:
+    known = {release.release_id: release for release in found}
+    known |= {old: known[new] for old in redirects(store) if (new := _successor(store, old)) in known}
+    matching = {name: release for name, release in known.items() if name.startswith(release_id)}
+    if release_id in matching or len({release.sequence for release in matching.values()}) == 1:
         return _still_there(store, matching.get(release_id) or next(iter(matching.values())))
     problem = "names no release" if not matching else f"could be {', '.join(matching)}"
     raise UsageError(f"{release_id!r} {problem}. `iosig releases` lists them.")
+
+
+def redirects(store: Store) -> dict[str, dict[str, str]]:
+    """Return the releases that gave way to others, by their ids: `to`, `at` and `reason`."""
+    found: dict[str, dict[str, str]] = document(store, REDIRECTS) or {}
+    return found
+
+
+def _successor(store: Store, release_id: str) -> str:
+    """Return the release to which an id leads in the end."""
+    led, known = redirects(store), {release.release_id for release in history(store)}
+    while release_id in led and release_id not in known:
+        release_id = led[release_id]["to"]
+    return release_id
 
 
 def _still_there(store: Store, release: Release) -> Release:

@@ -132,6 +132,12 @@ def seal_metadata(store: Store, release: Release) -> None:
     write(store, seal_of(release), files | {name: sealed_now(store, name) for name in names})
 
 
+def add(store: Store, release: Release, names: Iterable[str]) -> None:
+    """Have a release's seal name more files, as they are now."""
+    known = read(store, seal_of(release)) or {}
+    write(store, seal_of(release), known | {name: sealed_now(store, name) for name in names})
+
+
 def unseal(store: Store, names: set[str]) -> None:
     """Take files out of the seals that name them: they are not lost, they are gone."""
     for seal in seals(store):

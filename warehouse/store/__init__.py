@@ -2,6 +2,7 @@
 
 - `buckets` (`bucket_of`, `split_parquet`): A large table that has no days lies in several files.
 - `files` (`Files`, `Folder`, `Sealed`): Files by their names: all that a warehouse asks of what keeps them.
+- `forgetting` (`leave`, `remove`): A landing is written once more without some of its rows.
 - `form` (`require_form`, `mark_form`): The number of a warehouse's form.
 - `journal` (`Journal`, `State`, `Range`): The journal of what is followed: predictions, and the state to go on from.
 - `landing` (`land`, `Landed`, `land_batches`): Landing: an input becomes landed tables once.

@@ -17,7 +17,7 @@ import json
 import os
 import sqlite3
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -290,6 +290,32 @@ class Journal:
             # The last of them stays: it says from where on rows are to be landed.
             connection.execute("delete from landings where last_sequence < ?", (last,))
             return removed
+
+    def forget(self, is_meant: Callable[[Mapping[str, Any]], bool]) -> int:
+        """Remove the rows that are meant, and where to go on with their inputs; return how many rows they were.
+
+        is_meant: is given `followed_id`, `subject_kind` and `subject_id`; of inputs without rows, the first. What was
+        there is overwritten.
+        """
+        told = ("followed_id", "subject_kind", "subject_id")
+        with _refusing(self.path):
+            self._connection.execute("pragma secure_delete = on")
+        with self._transaction() as connection:
+            rows = connection.execute(f"select distinct {', '.join(told)} from predictions").fetchall()
+            going = {row for row in rows if is_meant(dict(zip(told, row, strict=True)))}
+            count = 0
+            for row in going:
+                query = "delete from predictions where followed_id = ? and subject_kind = ? and subject_id = ?"
+                count += connection.execute(query, row).rowcount
+            known = connection.execute("select followed_id from states union select followed_id from last_evaluations")
+            stay = {followed_id for followed_id, *_ in rows} - {followed_id for followed_id, *_ in going}
+            ids = {followed_id for followed_id, *_ in going} - stay
+            ids |= {name for (name,) in known.fetchall() if is_meant({"followed_id": name})}
+            for table in ("states", "last_evaluations"):
+                connection.executemany(f"delete from {table} where followed_id = ?", [(name,) for name in ids])
+        with _refusing(self.path):
+            self._connection.execute("vacuum")
+        return count
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

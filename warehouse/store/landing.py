@@ -21,7 +21,7 @@ from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch, Reading, Source, input_name, named, owner, recognize
 from warehouse.store.files import Busy, Exists, Sealed
 from warehouse.store.form import mark_form, require_form
-from warehouse.store.manifests import ID_DIGITS, MANIFEST, Landing, Part, id_of, in_folder
+from warehouse.store.manifests import ID_DIGITS, MANIFEST, Landing, Part, id_in, in_folder
 from warehouse.store.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def land(
     sha256 = content_hash(path, owned[1] if owned else ())
     known = known or Known(store)
     earlier = known.generations(sha256)
+    _refuse_forgotten(earlier, replace=replace)
     if earlier and earlier[-1].row_count() and not replace:
         return Landed(earlier[-1], is_new=False)
     try:
@@ -106,6 +107,12 @@ def land(
             refused = iter([refused_whole(refusal)])
             known.with_one(write(store, source_file, sha256, format_name or "unknown", [], refused, names, sequence))
         raise
+
+
+def _refuse_forgotten(earlier: Sequence[Landing], *, replace: bool) -> None:
+    """Raise InputRefused where nothing is left of a content since data were forgotten, or it is to be landed anew."""
+    if earlier and (at := earlier[-1].forgotten_at) and (replace or not earlier[-1].row_count()):
+        raise InputRefused(f"Data of this content were forgotten on {at[:10]}: it lands no more.", "Remove it.")
 
 
 def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -163,6 +170,7 @@ def land_batches(
         digest.update(batch.table.name.encode())
         digest.update(batch.rows.hash_rows().to_numpy().tobytes())
     earlier = Known(store).generations(digest.hexdigest())
+    _refuse_forgotten(earlier, replace=replace)
     if earlier and not replace:
         return Landed(earlier[-1], is_new=False)
     return write(store, source_file, digest.hexdigest(), format_name, earlier, iter(batches), names)
@@ -191,14 +199,15 @@ def write(
 
     if names is not None:
         source_file, batches = names.path(source_file), hidden(batches, names)
-    landing_id = id_of(sha256) + (f"-{len(earlier)}" if earlier else "")
+    generation = earlier[-1].generation + 1 if earlier else 0
+    landing_id = id_in(sha256, generation)
     # what another process landed meanwhile is nothing new
     with suppress(_NothingNew, Exists), folder_of(store, landing_id) as folder:
         parts = list(_write_parts(folder, landing_id, source_file, batches))
         landing = Landing(
             landing_id=landing_id,
             sequence=next_sequence(store) if sequence is None else sequence,
-            generation=len(earlier),
+            generation=generation,
             source_file=source_file,
             content_sha256=sha256,
             format=format_name,
@@ -208,7 +217,7 @@ def write(
         )
         if earlier and _is_as_fruitless(landing, earlier[-1]):
             raise _NothingNew
-        write_json({name: value for name, value in asdict(landing).items() if name != "lot"}, folder / MANIFEST)
+        write_manifest(landing, folder)
         return Landed(landing, is_new=True)
     return Landed(Known(store).generations(sha256)[-1], is_new=False)
 
@@ -216,6 +225,12 @@ def write(
 def hidden(batches: Iterable[Batch], names: Names) -> Iterator[Batch]:
     """Yield what is about to land with pseudonyms in place of names."""
     return (replace(batch, rows=names.hide(batch.table, batch.rows)) for batch in batches)
+
+
+def write_manifest(landing: Landing, folder: Path) -> None:
+    """Write what a landing with a folder of its own is; what is not so is left out."""
+    told = {name: value for name, value in asdict(landing).items() if value is not None and name != "lot"}
+    write_json(told, folder / MANIFEST)
 
 
 @contextmanager
@@ -277,14 +292,15 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
             for day, rows in _by_day(batch.table, signed(batch.rows, landing_id, source_file)):
                 name = f"{batch.table.name}-{day or 'undated'}-{counts[batch.table.name]}.parquet"
                 counts[batch.table.name] += 1
-                writing.append(writer.submit(_write_part, folder / name, landing_id, batch.table, day, rows))
+                writing.append(writer.submit(write_part, folder / name, landing_id, batch.table, day, rows))
                 if len(writing) > _AHEAD:
                     yield writing.popleft().result()
         for written in writing:
             yield written.result()
 
 
-def _write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
+def write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
+    """Write rows of a table, of one day if it is by days, as a file of a landing, and return what it is."""
     write_parquet(rows, table, path)
     place, sealed = f"landed/{landing_id}/{path.name}", Sealed.of_path(path)
     part = Part(table.name, place, day, rows.height, sealed.byte_count, sealed.sha256)

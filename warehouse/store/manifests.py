@@ -49,6 +49,7 @@ class Landing:
 
     `generation` counts how often it was landed anew; `sequence` is its place in the order of landing, from 1, whatever
     the clock said at `landed_at`. `lot` is the folder of inputs that were landed together; none has one of its own.
+    `forgotten_at` says when data of the input were forgotten: this is what is left of it.
     """
 
     landing_id: str
@@ -61,6 +62,7 @@ class Landing:
     refused_count: int
     parts: tuple[Part, ...]
     lot: str | None = None
+    forgotten_at: str | None = None
 
     @property
     def folder(self) -> str:
@@ -85,6 +87,11 @@ class Landing:
 def id_of(content_sha256: str) -> str:
     """Return how a content is called when it is landed first."""
     return content_sha256[:ID_DIGITS]
+
+
+def id_in(content_sha256: str, generation: int) -> str:
+    """Return how a content is called when it is landed for the so-manieth time again."""
+    return id_of(content_sha256) + (f"-{generation}" if generation else "")
 
 
 def manifest_in(folder: str) -> str:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pyiceberg.table import StaticTable
 
 from tests.budget import examples, one_in
-from tests.warehouse.releasing import keys, publish, read
+from tests.warehouse.releasing import keys, publish, read, supersede
 from warehouse.errors import MachineFault, UsageError
 from warehouse.releases import catalogue, expiring, publishing, releases
 from warehouse.releases.reading import opened
@@ -198,6 +198,16 @@ def test_a_table_that_changes_every_night_has_few_manifests(two: Store, monkeypa
         assert sorted(found) == jobs(two, release)
 
 
+def forget(store: Store, target: Release, number: int, told: dict[str, list[object]]) -> None:
+    """Have a release give way to one with another day, and tell of that in its place."""
+    successor = supersede(store, target, f"f{number}", {"jobs": {9: f"job_id \n f{number}"}})
+    left = jobs(store, successor)
+    assert {name for name in told.pop(target.release_id) if len(str(name)) > 2} <= {*left}
+    assert f"f{number}" in left
+    assert releases.find(store, target.release_id) == successor
+    told[successor.release_id] = left
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("publish"), st.sampled_from(["jobs", "applications", "both"])),
@@ -205,6 +215,7 @@ STEPS = st.lists(
         st.tuples(st.just("remove"), st.just(0)),
         st.tuples(st.just("pin"), st.integers(0, 4)),
         st.tuples(st.just("rollback"), st.integers(0, 4)),
+        st.tuples(st.just("forget"), st.integers(0, 4)),
     ),
     min_size=4,
     max_size=9,
@@ -214,7 +225,7 @@ STEPS = st.lists(
 @pytest.mark.long
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
-def test_nothing_that_a_kept_release_names_is_ever_removed(
+def test_nothing_that_a_kept_release_names_is_ever_removed_but_to_be_forgotten(
     steps: list[tuple[str, object]],
     published: Path,
     tmp_path_factory: pytest.TempPathFactory,
@@ -238,12 +249,13 @@ def test_nothing_that_a_kept_release_names_is_ever_removed(
             expiring.remove(store, grace_s=0)
         elif step == "pin":
             expiring.pin(store, kept[int(str(how)) % len(kept)].release_id)
+        elif step == "forget":
+            forget(store, kept[int(str(how)) % len(kept)], number, told)
         elif (target := kept[int(str(how)) % len(kept)]).snapshots != kept[-1].snapshots:
             release = publishing.rollback(store, target.release_id)
             told[release.release_id] = jobs(store, release)
     for release in releases.kept(store):
         assert jobs(store, release) == told[release.release_id]
-        for paths in releases.files_of(store, release).values():
-            for path in paths:
-                pl.scan_parquet(path).select(pl.len()).collect()
+        for path in (path for paths in releases.files_of(store, release).values() for path in paths):
+            pl.scan_parquet(path).select(pl.len()).collect()
     assert verify(store, is_all=True) == []

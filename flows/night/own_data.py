@@ -1,0 +1,163 @@
+"""What is a user's: jobs, and what was traced, followed or refused of them; and what names the user elsewhere.
+
+A user's are the records of the user's jobs and their steps, traces by the user (or by the number) or of such a job,
+series and predictions of such jobs, extrapolations of such traces, and refused rows that name the user. In rows of
+others the name goes out of paths, file names, command lines and comments; what others call their jobs and accounts is
+theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from warehouse.contracts import Table, frames, table as contract
+from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
+from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.contracts.predictions import PREDICTION_RECORDS
+from warehouse.contracts.quality import REJECTS
+from warehouse.contracts.series import SERIES
+from warehouse.contracts.traces import TRACE_JOBS, TRACES
+from warehouse.releases import releases
+from warehouse.store import ledger
+from warehouse.store.manifests import Landing
+from warehouse.store.store import Store
+
+#: what stands in place of a name in rows that are not its owner's
+FORGOTTEN = "forgotten"
+_NAMING = ("path", "mount", "words", "said", "listed", "comment")
+#: how far the clocks of the job log and of a trace may differ
+_TOLERANCE = pl.duration(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnData:
+    """Which rows are a user's.
+
+    jobs: cluster and id of each allocation or array task. trace_ids: of traced runs.
+    """
+
+    name: str
+    jobs: tuple[tuple[str, str], ...]
+    trace_ids: tuple[str, ...]
+
+    @property
+    def _pattern(self) -> str:
+        return rf"(^|[^\p{{L}}\p{{N}}]){re.escape(self.name)}($|[^\p{{L}}\p{{N}}])"
+
+    def _names(self, column: str) -> pl.Expr:
+        return pl.col(column).str.contains(self._pattern).fill_null(False)
+
+    def renamed(self, text: str) -> str:
+        """Return a text without the name."""
+        return str(pl.select(self._without(pl.lit(text))).item())
+
+    def _without(self, text: pl.Expr) -> pl.Expr:
+        # twice: what ends one place may begin the next
+        for _ in range(2):
+            text = text.str.replace_all(self._pattern, f"${{1}}{FORGOTTEN}${{2}}")
+        return text
+
+    def left(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return what is left of landed rows: none of the user's, and the others' without the name."""
+        kept = rows.filter(~self._is_own(table, rows))
+        naming = [column.name for column in table.columns if column.hides in _NAMING and column.name in kept.columns]
+        kept = kept.with_columns(self._without(pl.col(name)) for name in naming)
+        if "cancelled_by" in kept.columns:
+            was_other = pl.col("cancelled_by") != self.name
+            kept = kept.with_columns(cancelled_by=pl.when(was_other).then("cancelled_by"))
+        return kept
+
+    def _is_own(self, table: Table, rows: pl.DataFrame) -> pl.Series:
+        traced = pl.Series(self.trace_ids, dtype=pl.String).implode()
+        found = pl.lit(False)
+        if table == JOB_RECORDS:
+            return rows.select(self._is_of_jobs(_cluster(), _allocation("job_id"))).to_series()
+        if table == SERIES:
+            found = self._is_any_job("subject_id") | self._names("subject_id")
+        elif table == PREDICTION_RECORDS:
+            is_job = (pl.col("subject_kind") == "job") & self._is_any_job("subject_id")
+            found = is_job | self._names("followed_id") | self._names("subject_id")
+        elif table == EXTRAPOLATION_RECORDS:
+            found = pl.col("trace_ids").str.contains_any(list(self.trace_ids)) if self.trace_ids else found
+        elif table == REJECTS:
+            found = self._names("reason") | self._names("raw") | self._names("source_file")
+        elif "trace_id" in rows.columns:
+            found = pl.col("trace_id").is_in(traced)
+        return rows.select(pl.repeat(False, pl.len()) | found).to_series()
+
+    def _is_of_jobs(self, cluster: pl.Expr, allocation: pl.Expr) -> pl.Expr:
+        ids = pl.Series([f"{of}\0{job_id}" for of, job_id in self.jobs], dtype=pl.String)
+        return pl.concat_str(cluster, allocation, separator="\0").is_in(ids.implode()).fill_null(False)
+
+    def _is_any_job(self, column: str) -> pl.Expr:
+        ids = pl.Series(sorted({job_id for _, job_id in self.jobs}), dtype=pl.String)
+        return _allocation(column).is_in(ids.implode()).fill_null(False)
+
+    def is_followed(self, told: Mapping[str, Any]) -> bool:
+        """Return whether what was followed is the user's: of the journal, by its names for it."""
+        row = {"followed_id": "", "subject_kind": "trace", "subject_id": "", **told}
+        columns = {name: [str(row[name])] for name in ("followed_id", "subject_kind", "subject_id")}
+        return bool(self._is_own(PREDICTION_RECORDS, pl.DataFrame(columns)).item())
+
+    def has(self, landing: Landing, landed: Iterable[tuple[str, pl.DataFrame]]) -> bool:
+        """Return whether any of a landing's rows, by table, is the user's, or names the user."""
+        return self.renamed(landing.source_file) != landing.source_file or any(
+            not rows.equals(self.left(contract(name), rows)) for name, rows in landed
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return {"name": self.name, "jobs": self.jobs, "trace_ids": self.trace_ids}
+
+    @classmethod
+    def from_document(cls, told: Mapping[str, Any]) -> OwnData:
+        """Return what a document says."""
+        jobs = tuple((str(cluster), str(job_id)) for cluster, job_id in told["jobs"])
+        return cls(told["name"], jobs, tuple(told["trace_ids"]))
+
+
+def _cluster() -> pl.Expr:
+    return pl.col("cluster").fill_null("default")
+
+
+def _allocation(column: str) -> pl.Expr:
+    return pl.col(column).str.split(".").list.first().str.split("[").list.first()
+
+
+def find(store: Store, name: str) -> OwnData:
+    """Find what is a user's, in all that is landed and in all releases that are kept."""
+    jobs = _landed(store, JOB_RECORDS).filter(pl.col("user") == name)
+    jobs = jobs.select("started_at", "ended_at", cluster=_cluster(), allocation=_allocation("job_id"))
+    traces = _landed(store, TRACES)
+    is_own = (pl.coalesce("user", pl.col("uid").cast(pl.String)) == name).fill_null(False)
+    of_jobs = (
+        traces.with_columns(allocation="job_id")
+        .join(jobs, on="allocation", suffix="_job")
+        .filter(
+            pl.col("started_at").is_null()
+            | (pl.col("started_at") + _TOLERANCE >= pl.col("started_at_job"))
+            & (pl.col("ended_at") - _TOLERANCE <= pl.col("ended_at_job"))
+        )
+    )
+    trace_ids = {*traces.filter(is_own)["trace_id"], *of_jobs["trace_id"], *_joined(store, name)}
+    return OwnData(name, tuple(sorted(set(jobs.select("cluster", "allocation").iter_rows()))), tuple(sorted(trace_ids)))
+
+
+def _landed(store: Store, table: Table) -> pl.DataFrame:
+    """Return the rows of a table of all landings, those that were replaced since among them."""
+    known = ledger.read(store)
+    paths = known.files.filter(pl.col("table") == table.name)["path"].to_list()
+    read = (frames.widened(pl.read_parquet(store.root / path), table) for path in paths)
+    return pl.concat([frames.empty(table), *read])
+
+
+def _joined(store: Store, name: str) -> Iterable[str]:
+    """Yield the traced runs that kept releases have joined with a job of the user's."""
+    for release in releases.kept(store):
+        for path in releases.files_of(store, release).get(TRACE_JOBS.name, ()):
+            yield from pl.read_parquet(path, columns=["trace_id", "user"]).filter(pl.col("user") == name)["trace_id"]

@@ -1,0 +1,174 @@
+"""Superseding: a kept release gives way to one that was made without some data, and its id leads there from then on.
+
+The successor has the release's place in the history. In one commit to the catalogue all tables have its snapshots, and
+the history has its row in place of the other's; what is newer stays as it is. What only the old release names goes
+afterwards: it is the one exception to that nothing goes which a kept release names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace as changed
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from warehouse.contracts import frames, table as contract
+from warehouse.contracts.releases import RELEASES
+from warehouse.releases import expiring, links, releases, seals
+from warehouse.releases.locations import PLAIN, Part, location_of, metadata_locations, name_of
+from warehouse.releases.publishing import Draft, complete
+from warehouse.releases.releases import Release, published
+from warehouse.releases.servers import NAMESPACE
+from warehouse.store.store import Store, put_document, write_parquet
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+
+def supersede(
+    store: Store,
+    old: Release,
+    draft: Draft,
+    built: Mapping[str, Mapping[Part, Path]],
+    landings: Mapping[str, str],
+    reason: str,
+) -> Release:
+    """Publish built tables in place of those of a release, and return the successor.
+
+    built: see `publishing.publish`. landings: which landing is to be read in place of which, in all of the history.
+    """
+    from warehouse.releases.catalogue import adopt, changed_at_once
+    from warehouse.releases.relocating import relocate
+
+    relocate(store)
+    adopted = {
+        name: [adopt(store, contract(name), part, path, draft.fingerprint) for part, path in parts.items()]
+        for name, parts in built.items()
+    }
+    # until the history has it an id leads nowhere else
+    led = {"to": draft.release_id, "at": _now(), "reason": reason}
+    put_document(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
+    expiring.repin(store, old.release_id, draft.release_id)
+    seen, now = metadata_locations(store).get(RELEASES.name), releases.find(store, None)
+    with changed_at_once(store, seen) as catalogue:
+        snapshots = _snapshots(
+            catalogue, old, now, draft.release_id, {name: [each for each in adopted[name] if each] for name in built},
+            {name: {part for part in parts if not isinstance(part, int)} for name, parts in built.items()},
+        )  # fmt: skip
+        successor = changed(
+            old,
+            release_id=draft.release_id,
+            created_at=_now(),
+            code_version=draft.code_version,
+            parameters=draft.parameters,
+            snapshots=snapshots,
+            verdict=draft.verdict,
+        )
+        _replace_row(catalogue, store, old, successor, landings)
+    _complete(store, successor)
+    return releases.find(store, successor.release_id)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _snapshots(
+    catalogue: SqlCatalog,
+    old: Release,
+    now: Release,
+    tag_name: str,
+    locations: Mapping[str, Sequence[str]],
+    parts: Mapping[str, Collection[Part]],
+) -> dict[str, int]:
+    """Make the snapshots of a release's tables without some data, on top of its own; the current ones stay current."""
+    from warehouse.releases.catalogue import make_current, replace, tag
+
+    snapshots = {}
+    for table in published():
+        name = table.name
+        if name not in locations:
+            if name in old.snapshots:
+                tag(catalogue, name, old.snapshots[name], tag_name, is_current=False)
+                snapshots[name] = old.snapshots[name]
+            continue
+        if name in old.snapshots:
+            make_current(catalogue, name, old.snapshots[name])
+        is_by_day = table.partition is not None and name in old.snapshots
+        days = {part for part in parts[name] if not isinstance(part, int)} if is_by_day else None
+        snapshots[name] = replace(catalogue, table, locations[name], days=days, tag=tag_name)
+        if now.sequence != old.sequence and name in now.snapshots:
+            make_current(catalogue, name, now.snapshots[name])
+    return snapshots
+
+
+def _replace_row(
+    catalogue: SqlCatalog, store: Store, old: Release, successor: Release, landings: Mapping[str, str]
+) -> None:
+    """Write the rows of all releases anew: one is another's, and all name the landings that are read from now on."""
+    from warehouse.releases.catalogue import data_place, replace
+
+    told = {
+        "release_id": successor.release_id,
+        "created_at": datetime.fromisoformat(successor.created_at),
+        "code_version": successor.code_version,
+        "parameters": successor.parameters,
+        "snapshots": json.dumps(successor.snapshots, sort_keys=True),
+        "verdict": successor.verdict,
+    }
+    rows = []
+    for row in releases.rows(store).iter_rows(named=True):
+        lists = {name: _mapped(row[name], landings) for name in ("inputs", "removed_inputs")}
+        parent = row["parent_release_id"]
+        parent = successor.release_id if parent == old.release_id else parent
+        own = told if row["release_id"] == old.release_id else {}
+        rows.append(row | lists | {"parent_release_id": parent} | own)
+    place = data_place(RELEASES, None, f"with-{successor.release_id}")
+    write_parquet(pl.DataFrame(rows, schema=frames.schema(RELEASES)), RELEASES, store.root / place)
+    replace(catalogue, RELEASES, [f"{location_of(store.root)}/{place}"], days=None, tag=successor.release_id)
+
+
+def _mapped(listed: str, landings: Mapping[str, str]) -> str:
+    return json.dumps(list(dict.fromkeys(landings.get(name, name) for name in json.loads(listed))))
+
+
+def _complete(store: Store, successor: Release) -> None:
+    """Seal all files of a release that is not the last one, too, and leave what belongs to the current one."""
+    from warehouse.releases.catalogue import files_named, leave_hints, open_catalogue
+
+    leave_hints(store)
+    releases.files_of(store, successor)
+    names = {name_of(table, location) for table, location in metadata_locations(store).items()}
+    catalogue = open_catalogue(store)
+    try:
+        for name, snapshot_id in successor.snapshots.items():
+            table = catalogue.load_table((NAMESPACE, name))
+            snapshot = table.snapshot_by_id(snapshot_id)
+            assert snapshot is not None
+            names.update(files_named(table, snapshot))
+        rows = catalogue.load_table((NAMESPACE, RELEASES.name))
+        head = rows.current_snapshot()
+        names.update(files_named(rows, head) if head else ())
+    finally:
+        catalogue.close()
+    seals.write(store, seals.seal_of(successor), {name: seals.sealed_now(store, name) for name in sorted(names)})
+    complete(store)
+
+
+def remove(store: Store, old_id: str, successor: Release) -> None:
+    """Take what is left of a release that gave way: its tags, its snapshots, its seal and what showed it.
+
+    Its files are let go; `expiring.remove` removes them.
+    """
+    expiring.discard(store, {old_id})
+    old = changed(successor, release_id=old_id)
+    before, after = seals.seal_of(old), seals.seal_of(successor)
+    left, known = seals.read(store, before) or {}, seals.read(store, after) or {}
+    there = {name: sealed for name, sealed in left.items() if store.files.mark(name)}
+    seals.write(store, after, there | known)
+    expiring.repin(store, old.release_id, None)
+    store.files.remove(before, f".{links.LATEST}-{old.sequence}-{old.release_id}", PLAIN)

@@ -1,0 +1,118 @@
+"""Forgetting: a landing is written once more without some of its rows, in a folder of its own; the old one goes later.
+
+No file is edited. What is left is the content's next generation, in the same place of the order of landing, so that
+plans see it as they see any input that was landed anew; and its manifest says since when, so that the content does not
+land again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from warehouse.contracts import Table, table as contract
+from warehouse.contracts.quality import REJECTS
+from warehouse.store import landing as landings
+from warehouse.store.files import Exists, Sealed
+from warehouse.store.manifests import (
+    LOT,
+    MANIFEST,
+    Landing,
+    Part,
+    id_in,
+    in_folder,
+    landing_column,
+    manifest_in,
+    scans,
+)
+from warehouse.store.store import Store, document, write_json, write_parquet
+
+if TYPE_CHECKING:
+    import polars as pl
+
+#: what is left of rows of a landing's table
+Left = Callable[[Landing, Table, "pl.DataFrame"], "pl.DataFrame"]
+
+
+def rows_of(store: Store, landing: Landing, part: Part) -> pl.DataFrame:
+    """Return the rows of a part of a landing, those of its own where others lie in the same file."""
+    return scans(store, contract(part.table), [(landing, part)])[0].collect()
+
+
+def leave(store: Store, landing: Landing, generation: int, left: Left, source_file: str, at: str) -> Landing:
+    """Write what is left of a landing as a generation of its content, perhaps nothing; once, however often it is asked.
+
+    source_file: what the input is called from then on. at: since when it is forgotten.
+    """
+    new_id = id_in(landing.content_sha256, generation)
+    with suppress(Exists), landings.folder_of(store, new_id) as folder:
+        parts, counts = [], Counter[str]()
+        for part in landing.parts:
+            table = contract(part.table)
+            rows = landings.signed(left(landing, table, rows_of(store, landing, part)), new_id, source_file)
+            if rows.is_empty():
+                continue
+            name = f"{part.table}-{part.day or 'undated'}-{counts[part.table]}.parquet"
+            counts[part.table] += 1
+            parts.append(landings.write_part(folder / name, new_id, table, part.day, rows))
+        made = replace(
+            landing,
+            landing_id=new_id,
+            generation=generation,
+            source_file=source_file,
+            refused_count=sum(part.row_count for part in parts if part.table == REJECTS.name),
+            parts=tuple(parts),
+            lot=None,
+            forgotten_at=at,
+        )
+        landings.write_manifest(made, folder)
+    return in_folder(store, new_id)[0]
+
+
+def remove(store: Store, going: Collection[Landing]) -> tuple[list[str], list[str]]:
+    """Remove landings; what was landed together with some stays, in a new folder.
+
+    Returns the manifests that are gone, and those that are new.
+    """
+    gone, made = [], []
+    folders: dict[str, set[str]] = {}
+    for landing in going:
+        folders.setdefault(landing.folder, set()).add(landing.landing_id)
+    for folder, ids in folders.items():
+        if folder.startswith(LOT) and (new := _without(store, folder, ids)):
+            made.append(manifest_in(new))
+        store.files.remove(f"landed/{folder}")
+        gone.append(manifest_in(folder))
+    return gone, made
+
+
+def _without(store: Store, lot: str, ids: set[str]) -> str | None:
+    """Write a lot anew without some of its landings, and return its folder's name; None where nothing is left of it."""
+    told = document(store, manifest_in(lot))
+    if told is None:
+        return None
+    kept = [one for one in told["landings"] if one["landing_id"] not in ids]
+    if not kept:
+        return None
+    name = LOT + hashlib.sha256("".join(one["content_sha256"] for one in kept).encode()).hexdigest()[:16]
+    with suppress(Exists), landings.folder_of(store, name) as folder:
+        files = {}
+        for table_name, file in told["files"].items():
+            table = contract(table_name)
+            rows = _but(store, table, file["path"], ids)
+            if rows.height:
+                path = write_parquet(rows, table, folder / f"{table_name}.parquet")
+                files[table_name] = {"path": f"landed/{name}/{path.name}", **asdict(Sealed.of_path(path))}
+        write_json({"files": files, "landings": kept}, folder / MANIFEST)
+    return name
+
+
+def _but(store: Store, table: Table, path: str, ids: set[str]) -> pl.DataFrame:
+    import polars as pl
+
+    own = pl.col(landing_column(table)).is_in(sorted(ids))
+    return pl.scan_parquet(store.root / path, glob=False).filter(~own).collect()
