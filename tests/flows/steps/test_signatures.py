@@ -1,0 +1,58 @@
+"""The samples of signatures: read once, handed out by sets."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+import pytest
+
+from flows.steps import signatures
+from flows.steps.pieces import Given
+from warehouse.contracts import frames
+from warehouse.contracts.samples import SAMPLES
+
+_BEGAN = datetime(2026, 3, 3, tzinfo=UTC)
+
+
+def day_of_samples(day: int, count: int) -> pl.DataFrame:
+    """Return the samples of a day's runs, of three applications, each told apart by what it holds."""
+    started = [_BEGAN + timedelta(days=day, minutes=number) for number in range(count)]
+    columns: dict[str, Any] = {
+        "ended_on": date(2026, 3, 3) + timedelta(days=day),
+        "application_id": [f"ann/app{number % 3}/8" for number in range(count)],
+        "cluster": "default",
+        "job_id": [f"{day}-{number}" for number in range(count)],
+        "started_at": started,
+        "filesystem": "fs",
+        "direction": "write",
+        "grid_started_at": started,
+        "interval_s": 2.0,
+        "step_count": 2,
+        "sample_bytes_per_s": [[100.0 * day + number, 1.0] for number in range(count)],
+        "reported_ratios": None,
+    }
+    return pl.DataFrame(columns, schema=frames.schema(SAMPLES))
+
+
+@pytest.mark.parametrize("days_at_a_time", [1, 2, 8])
+def test_samples_come_by_sets_in_the_order_of_their_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days_at_a_time: int
+) -> None:
+    monkeypatch.setattr(signatures, "_DAYS_AT_A_TIME", days_at_a_time)
+    days = [day_of_samples(day, 7) for day in range(5)]
+    paths = [tmp_path / f"{day}.parquet" for day in range(5)]
+    for path, day in zip(paths, days, strict=True):
+        day.write_parquet(path)
+    every = pl.concat(days).with_columns(duration_s=pl.lit(3.0))
+    order = np.random.default_rng(0).permutation(every.height)
+    chunks = [every[order[:20]], every[order[20:]].filter(pl.col("ended_on") != date(2026, 3, 4)), every[:0]]
+    given = cast(Given, SimpleNamespace(files=lambda table: paths, folder=tmp_path))
+    for some in (chunks, chunks[:1]):
+        found = [rows["sample_bytes_per_s"].to_list() for rows in signatures._samples(given, some)]
+        assert found == [rows["sample_bytes_per_s"].to_list() for rows in some]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [path.name for path in paths], "nothing stays"
