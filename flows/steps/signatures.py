@@ -143,13 +143,15 @@ def _samples(given: Given, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFr
 
     Days are read once: where there are several chunks, what is of each lies by itself until its turn comes.
     """
+    if not chunks:
+        return
     wanted = pl.concat(
         rows.select(*SUBJECT[1:], *_RUN, "ended_on", "duration_s", chunk=number, place=pl.int_range(pl.len()))
         for number, rows in enumerate(chunks)
     )
     files = given.files(SAMPLES)
-    if len(chunks) < 2:
-        yield from (_samples_in(files, wanted) for _ in chunks)
+    if len(chunks) == 1:
+        yield _samples_in(files, wanted)
         return
     folder = given.folder / "signature_samples"
     shutil.rmtree(folder, ignore_errors=True)

@@ -52,7 +52,7 @@ def test_samples_come_by_sets_in_the_order_of_their_rows(
     order = np.random.default_rng(0).permutation(every.height)
     chunks = [every[order[:20]], every[order[20:]].filter(pl.col("ended_on") != date(2026, 3, 4)), every[:0]]
     given = cast(Given, SimpleNamespace(files=lambda table: paths, folder=tmp_path))
-    for some in (chunks, chunks[:1]):
+    for some in (chunks, chunks[:1], []):
         found = [rows["sample_bytes_per_s"].to_list() for rows in signatures._samples(given, some)]
         assert found == [rows["sample_bytes_per_s"].to_list() for rows in some]
     assert sorted(path.name for path in tmp_path.iterdir()) == [path.name for path in paths], "nothing stays"
