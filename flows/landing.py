@@ -12,6 +12,7 @@ from pathlib import Path
 from flows import processes
 from flows.settings import Settings
 from warehouse.errors import InputRefused
+from warehouse.sources.files.limits import Limits, limited
 from warehouse.sources.files.opening import content_hash, unreadable
 from warehouse.sources.protocol import Reading, Source, owner
 from warehouse.store import landing
@@ -135,29 +136,34 @@ class _Call:
     def is_taken(self, lot: Lot, path: Path) -> bool:
         """Return whether a lot takes a file."""
         columns = self.settings.polls.columns
-        return not self.is_anew and lot.add(path, self._reading, columns=columns, format_name=self.format_name)
+        with limited(self.settings.limits.params(Limits)):
+            return not self.is_anew and lot.add(path, self._reading, columns=columns, format_name=self.format_name)
 
     def land(self, path: Path | str, sequence: int | None = None) -> Arrival:
         """Land an input by itself, at its place in the order of landing if it has one, and return what became of it."""
         name = str(path) if isinstance(path, Path) else _without_secret(path)
         try:
             if isinstance(path, Path):
-                landed = landing.land(
-                    self.store,
-                    path,
-                    self._reading,
-                    columns=self.settings.polls.columns,
-                    format_name=self.format_name,
-                    replace=self.is_anew,
-                    known=self.known,
-                    names=self.names,
-                    sequence=sequence,
-                )
+                landed = self._land_file(path, sequence)
             else:
                 landed = _land_database(self.store, self.settings, path, self.told, self.names)
         except InputRefused as refusal:
             return Arrival(name, None, refusal)
         return Arrival(name, landed, None)
+
+    def _land_file(self, path: Path, sequence: int | None) -> Landed:
+        with limited(self.settings.limits.params(Limits)):
+            return landing.land(
+                self.store,
+                path,
+                self._reading,
+                columns=self.settings.polls.columns,
+                format_name=self.format_name,
+                replace=self.is_anew,
+                known=self.known,
+                names=self.names,
+                sequence=sequence,
+            )
 
     def _reading(self, source: Source) -> Reading:
         return reading_of(source, self.settings, self.told)

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from warehouse.errors import UsageError
 from warehouse.releases.servers import EMBEDDED, NAME, Server
+from warehouse.sources.files.limits import Limits
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -381,6 +382,30 @@ class CatalogueSettings(_Section):
         return Server("postgresql", self.uri, self.name) if self.uri else EMBEDDED
 
 
+_LIMITS = Limits()
+
+
+class LimitSettings(_Section):
+    """What one input may take: bounds that no honest one should meet."""
+
+    line_bytes: int = Field(
+        _LIMITS.line_bytes, ge=1 << 10, le=1 << 30, description="a longer line of a log is refused by itself [B]"
+    )
+    json_item_bytes: int = Field(
+        _LIMITS.json_item_bytes, ge=1 << 10, le=1 << 30, description="so is a document with a larger record [B]"
+    )
+    expansion_ratio: float = Field(
+        _LIMITS.expansion_ratio,
+        ge=1,
+        description="what is compressed may hold so many times its size, and 256 MiB more",
+    )
+    refused_count: int = Field(
+        _LIMITS.refused_count,
+        ge=0,
+        description="a file of which more rows are refused, and fewer are read, is refused as a whole",
+    )
+
+
 class EngineSettings(_Section):
     """What a run may take of the machine."""
 
@@ -414,6 +439,7 @@ class Settings(_Section):
     privacy: PrivacySettings = Field(default_factory=PrivacySettings.model_construct)
 
     catalogue: CatalogueSettings = Field(default_factory=CatalogueSettings.model_construct)
+    limits: LimitSettings = Field(default_factory=LimitSettings.model_construct)
     engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
 
     # ---- what of names is meant, which is found before they are hidden

@@ -18,6 +18,7 @@ from warehouse.contracts.polls import POLLS
 from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.quality import REJECTS
 from warehouse.errors import InputRefused
+from warehouse.sources.files.limits import in_force
 from warehouse.sources.protocol import Batch, Reading, Source, input_name, named, owner, recognize
 from warehouse.store.files import Busy, Exists, Sealed
 from warehouse.store.form import mark_form, require_form
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 #: the mark of landings at work, which many may share; the last place in their order
 _AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
-#: a file of which more rows are refused than this, and than are read, is refused as a whole
-MOST_REFUSED = 1_000_000
 #: pieces that may wait to be written: bounds the memory
 _AHEAD = 2
 _WRITERS = 2
@@ -117,12 +116,12 @@ def _refuse_forgotten(earlier: Sequence[Landing], *, replace: bool) -> None:
 
 def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
     """Yield what is read; raise InputRefused where a file has more refused rows than anybody reads, and few others."""
-    counts = {True: 0, False: 0}
+    counts, most = {True: 0, False: 0}, in_force().refused_count
     for batch in batches:
         counts[batch.table == REJECTS] += batch.rows.height
-        if counts[True] > max(MOST_REFUSED, counts[False]):
+        if counts[True] > max(most, counts[False]):
             raise InputRefused(
-                f"More than {MOST_REFUSED:,} of its rows are refused, and fewer are read.",
+                f"More than {most:,} of its rows are refused (limits.refused_count), and fewer are read.",
                 "Name its format with --format, or export it anew.",
             )
         yield batch

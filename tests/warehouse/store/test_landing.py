@@ -17,6 +17,7 @@ from warehouse.contracts import frames
 from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.contracts.quality import REJECTS
 from warehouse.errors import InputRefused, UsageError
+from warehouse.sources.files.limits import Limits, limited
 from warehouse.sources.protocol import Batch, Reading, Source, input_name, named
 from warehouse.sources.rows.rejects import rejects
 from warehouse.store import landing
@@ -147,10 +148,12 @@ def test_a_new_warehouse_is_for_its_owner_and_group_until_they_say_otherwise(sto
     assert store.root.stat().st_mode & 0o777 == 0o755
 
 
-def test_a_file_of_which_nearly_all_is_refused_is_refused_as_a_whole(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(landing, "MOST_REFUSED", 3)
+def test_a_file_of_which_nearly_all_is_refused_is_refused_as_a_whole(store: Store, tmp_path: Path) -> None:
+    with limited(Limits(refused_count=3)):
+        _refuse_as_a_whole(store, tmp_path)
+
+
+def _refuse_as_a_whole(store: Store, tmp_path: Path) -> None:
     header, good = LOG.splitlines(keepends=True)
     assert land(store, put(tmp_path, LOG + 3 * BAD_LINE)).landing.refused_count == 3
     with pytest.raises(InputRefused, match="More than 3 of its rows are refused"):

@@ -20,14 +20,13 @@ import polars as pl
 import pyarrow as pa
 
 from warehouse.errors import InputRefused
+from warehouse.sources.files.limits import in_force
 from warehouse.sources.protocol import HEAD_BYTES, Head
 
 _CHUNK_BYTES = 1 << 20
-#: a longer line is none
-LONGEST_LINE_BYTES = 1 << 20
 _SHOWN_BYTES = 4000
-#: what is compressed may hold so many times its size, and so much more
-MOST_EXPANSION, _FREE_BYTES = 100, 256 << 20
+#: what is compressed may hold so much more than the limit says
+_FREE_BYTES = 256 << 20
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -82,10 +81,11 @@ class _Streams(io.RawIOBase):
 class _Bounded(io.RawIOBase):
     """What a compressed file holds, up to a bound: a small one may hold more than anybody can read."""
 
-    def __init__(self, file: IO[bytes] | io.RawIOBase, most_bytes: int) -> None:
+    def __init__(self, file: IO[bytes] | io.RawIOBase, packed_bytes: int) -> None:
+        self._ratio = in_force().expansion_ratio
         # what comes before damage is given: no more is asked for than is there
         self._into: Callable[[Any], int] = file.readinto1 if isinstance(file, io.BufferedIOBase) else file.readinto  # type: ignore[union-attr]
-        self._file, self._left = file, most_bytes
+        self._file, self._left = file, int(self._ratio * packed_bytes) + _FREE_BYTES
 
     def readable(self) -> bool:
         """Return True."""
@@ -102,7 +102,8 @@ class _Bounded(io.RawIOBase):
         self._left -= count
         if self._left < 0:
             raise InputRefused(
-                f"The file holds more than {MOST_EXPANSION} times its size.", "If that is meant, unpack it and land it."
+                f"The file holds more than {self._ratio:g} times its size, which is limits.expansion_ratio.",
+                "If that is meant, unpack it and land it.",
             )
         return count
 
@@ -110,13 +111,12 @@ class _Bounded(io.RawIOBase):
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a plain or compressed file for reading its decompressed bytes.
 
-    Raises InputRefused, while it is read, where it holds more than `MOST_EXPANSION` times its size and 256 MiB.
+    Raises InputRefused, while it is read, where it holds more than the limit of its size, and 256 MiB.
     """
     kind = compression(path)
     if kind is None:
         return path.open("rb")
-    most_bytes = MOST_EXPANSION * path.stat().st_size + _FREE_BYTES
-    return io.BufferedReader(_Bounded(_decompressed(path, kind), most_bytes), _CHUNK_BYTES)
+    return io.BufferedReader(_Bounded(_decompressed(path, kind), path.stat().st_size), _CHUNK_BYTES)
 
 
 def _decompressed(path: Path, kind: str) -> IO[bytes] | io.RawIOBase:
@@ -240,17 +240,17 @@ def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
     """Yield (line number from 1, text, raw) for each line of a text file; text is None if it is not UTF-8.
 
     Line ends are CR LF or LF. A damaged compressed file yields lines before the damage, then raises
-    InputRefused. Of a line of more than `LONGEST_LINE_BYTES` raw is the start, a `CutLine`, and text is None.
+    InputRefused. Of a line that is longer than the limit raw is the start, a `CutLine`, and text is None.
     """
-    number = 0
+    number, longest = 0, in_force().line_bytes
     try:
         with open_bytes(path) as file:
-            while line := file.readline(LONGEST_LINE_BYTES + 1):
+            while line := file.readline(longest + 1):
                 number += 1
-                if len(line) > LONGEST_LINE_BYTES:
+                if len(line) > longest:
                     yield number, None, CutLine(line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))
                     while line and not line.endswith(b"\n"):
-                        line = file.readline(LONGEST_LINE_BYTES)
+                        line = file.readline(longest)
                     continue
                 stripped = line.rstrip(b"\r\n")
                 if number == 1:

@@ -21,8 +21,6 @@ from warehouse.sources.protocol import Batch
 from warehouse.sources.rows.documents import MalformedError, flag, text
 
 FORMAT = "iosig-prediction/1"
-#: no line that is written is longer; it bounds what is read at once
-LONGEST_LINE_BYTES = 1 << 20
 _BATCH_LINES = 10_000
 _TABLE = PREDICTIONS
 _LANDED = PREDICTION_RECORDS
@@ -260,15 +258,16 @@ def read_batches(path: Path) -> Iterator[Batch]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    from warehouse.sources.files.limits import in_force
     from warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes
 
-    number = 0
+    number, longest = 0, in_force().line_bytes
     try:
         with open_bytes(path) as file:
-            while line := file.readline(LONGEST_LINE_BYTES + 1):
+            while line := file.readline(longest + 1):
                 number += 1
-                if len(line) > LONGEST_LINE_BYTES:
-                    raise InputRefused(f"Line {number} is longer than {LONGEST_LINE_BYTES:,} bytes.", _REMEDY)
+                if len(line) > longest:
+                    raise InputRefused(f"Line {number} is longer than limits.line_bytes, {longest:,}.", _REMEDY)
                 yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
     except DAMAGE as error:
         raise damaged_after(number, error) from error

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from warehouse.errors import InputRefused
+from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import DAMAGE, open_bytes, raise_of_machine
 
-#: text that is read at once; and what one item, or another member of the document, may have
-_CHUNK_CHARS, MOST_ITEM_CHARS = 1 << 20, 16 << 20
+#: text that is read at once
+_CHUNK_CHARS = 1 << 20
 _BLANK = " \t\n\r"
 _AFTER = frozenset(_BLANK) | frozenset(",:]}")
 
@@ -82,8 +83,8 @@ class _Window:
             if fault is None:
                 self.place = end
                 return found
-            if len(self.text) - self.place > MOST_ITEM_CHARS:
-                raise _Unsound(f"an item has more than {MOST_ITEM_CHARS >> 20} MiB, or is none: {fault}")
+            if len(self.text) - self.place > (most := in_force().json_item_bytes):
+                raise _Unsound(f"an item has more than {most:,} bytes (limits.json_item_bytes), or is none: {fault}")
             if not self.more():
                 raise _Unsound(fault if self.place < len(self.text) else "it breaks off")
 
@@ -95,7 +96,7 @@ def items(path: Path, member: str, remedy: str) -> Iterator[object]:
     """Yield the items of a member of a document, which is a list; other members are passed over.
 
     Raises InputRefused, after the items before it, where the document is damaged, is no object, has no such list, or
-    holds an item of more than 16 MiB.
+    holds an item, or another member, that is larger than the limit.
     """
     count, is_there = 0, False
     try:

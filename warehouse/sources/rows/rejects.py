@@ -9,6 +9,7 @@ import polars as pl
 
 from warehouse.contracts import Table
 from warehouse.contracts.quality import REJECTS
+from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import CutLine
 from warehouse.sources.protocol import RAW_LIMIT_CHARS, Batch
 
@@ -46,7 +47,8 @@ def frame_of(rows: Iterable[Refused]) -> pl.DataFrame:
 def no_text(line: int, raw: str) -> Refused:
     """Return the refused row that a line is which is no text, or too long to be one."""
     if isinstance(raw, CutLine):
-        return line, "The line is longer than 1 MiB.", "Check that the file is a log of lines.", raw
+        reason = f"The line is longer than {in_force().line_bytes:,} bytes, which is limits.line_bytes."
+        return line, reason, "Check that the file is a log of lines.", raw
     return line, "The line is not UTF-8 text.", "Export the log as UTF-8.", raw
 
 

@@ -13,9 +13,9 @@ from typing import IO, cast
 import polars as pl
 
 from warehouse.errors import InputRefused
+from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import (
     DAMAGE,
-    LONGEST_LINE_BYTES,
     damaged_after,
     open_bytes,
     refusing_damage,
@@ -62,7 +62,7 @@ def _split(line: str, delimiter: str) -> tuple[str, ...]:
 def read_header(path: Path) -> Header:
     """Return the header of a file, plain or compressed."""
     with refusing_damage(), open_bytes(path) as file:
-        line = file.readline(LONGEST_LINE_BYTES)
+        line = file.readline(in_force().line_bytes)
     return header_of(line.removeprefix(_BOM).decode("utf-8", "replace"))
 
 
@@ -84,9 +84,13 @@ def blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
 
 
 def _rest_of_line(file: IO[bytes]) -> bytes:
-    rest = file.readline(LONGEST_LINE_BYTES)
-    if len(rest) == LONGEST_LINE_BYTES and not rest.endswith(b"\n"):
-        raise InputRefused("A line is longer than 1 MiB.", "Check that the file is a table of rows.")
+    longest = in_force().line_bytes
+    rest = file.readline(longest)
+    if len(rest) == longest and not rest.endswith(b"\n"):
+        raise InputRefused(
+            f"A line is longer than {longest:,} bytes, which is limits.line_bytes.",
+            "Check that the file is a table of rows.",
+        )
     return rest
 
 

@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.budget import examples
 from tests.warehouse.sources.batch_reading import read_input
 from warehouse.errors import InputRefused
+from warehouse.sources.files.limits import Limits, limited
 from warehouse.sources.polls import csv, polls
 from warehouse.sources.polls.csv import SOURCE
 from warehouse.sources.protocol import Head, Reading, recognize
-from warehouse.sources.rows import tables, text_blocks
+from warehouse.sources.rows import tables
 
 HEADER = "polled_at,controller,read_bytes_per_s,write_bytes_per_s"
 GOOD = ("2026-01-01T00:00:02Z,a,1,2", "2026-01-01T00:00:02Z,b,3,4", "2026-01-01T00:00:04Z,a,5,6.5")
@@ -170,8 +171,7 @@ def test_a_damaged_compressed_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_line_without_an_end_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv, "BLOCK_BYTES", 64)
-    monkeypatch.setattr(text_blocks, "LONGEST_LINE_BYTES", 128)
-    with pytest.raises(InputRefused, match="longer"):
+    with limited(Limits(line_bytes=128)), pytest.raises(InputRefused, match="longer"):
         read_input(SOURCE, write(tmp_path, *GOOD, "x" * 500))
 
 

@@ -20,6 +20,7 @@ from warehouse.contracts import Column, frames
 from warehouse.contracts.periods import PERIODS
 from warehouse.contracts.predictions import PREDICTION_RECORDS, PREDICTIONS
 from warehouse.errors import InputRefused
+from warehouse.sources.files.limits import Limits
 from warehouse.sources.predictions import lines as prediction_lines
 from warehouse.sources.predictions.lines import checked_row, intervals_text, line_of, read_batches, row_of
 
@@ -247,7 +248,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_line_that_never_ends_refuses_the_file(tmp_path: Path) -> None:
-    path = written(tmp_path / "a", line_of(prediction(1)), "x" * (prediction_lines.LONGEST_LINE_BYTES + 1))
+    path = written(tmp_path / "a", line_of(prediction(1)), "x" * (Limits().line_bytes + 1))
     with pytest.raises(InputRefused, match="Line 2 is longer than"):
         read(path)
 

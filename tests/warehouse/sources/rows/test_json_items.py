@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from tests.budget import examples
 from warehouse.errors import InputRefused
+from warehouse.sources.files.limits import Limits, limited
 from warehouse.sources.rows import json_items
 
 SCALAR = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text())
@@ -82,8 +83,7 @@ def test_damage_comes_after_the_items_before_it(tmp_path: Path) -> None:
 
 
 def test_an_item_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_items, "MOST_ITEM_CHARS", 1000)
     monkeypatch.setattr(json_items, "_CHUNK_CHARS", 100)
     assert read(tmp_path, json.dumps({"jobs": ["x" * 800]}).encode()) == ["x" * 800]
-    with pytest.raises(InputRefused, match="an item has more than"):
+    with limited(Limits(json_item_bytes=1000)), pytest.raises(InputRefused, match=r"limits\.json_item_bytes"):
         read(tmp_path, json.dumps({"jobs": ["x" * 5000]}).encode())

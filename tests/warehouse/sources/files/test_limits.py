@@ -1,0 +1,40 @@
+"""Bounds of what one input may take: they hold where they are set, deep within, and are named where they are met."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from flows.landing import Told, land_paths
+from flows.settings import Settings
+from warehouse.errors import InputRefused
+from warehouse.sources.files import opening
+from warehouse.sources.files.limits import Limits, in_force, limited
+from warehouse.sources.files.opening import open_bytes, text_lines
+from warehouse.store.store import Store
+
+LOG = "JobID|User|State|Start|End\n7|ann|COMPLETED|2026-03-03T10:00:00|2026-03-03T10:20:00\n"
+
+
+def test_limits_hold_within_a_block_and_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_FREE_BYTES", 1000)
+    packed, lines = tmp_path / "packed", tmp_path / "lines"
+    packed.write_bytes(gzip.compress(b"x\n" * 5_000))
+    lines.write_bytes(b"ab\nabcd\n")
+    with limited(Limits(line_bytes=3, expansion_ratio=1.0)):
+        assert [text for _, text, _ in text_lines(lines)] == ["ab", None]
+        with open_bytes(packed) as file, pytest.raises(InputRefused, match=r"limits\.expansion_ratio"):
+            file.read()
+    assert in_force() == Limits()
+
+
+def test_a_sites_limits_hold_for_what_it_lands(tmp_path: Path) -> None:
+    (tmp_path / "jobs").write_text(LOG + "8|" + "b" * 2000 + "|COMPLETED|2026-03-03T10:00:00|2026-03-03T10:20:00\n")
+    for line_bytes, refused_count in ((1024, 1), (4096, 0)):
+        settings = Settings.model_validate({"limits": {"line_bytes": line_bytes}})
+        (arrival,) = land_paths(Store(tmp_path / str(line_bytes)), settings, [str(tmp_path / "jobs")], Told())
+        assert arrival.landed
+        assert arrival.landed.landing.refused_count == refused_count
+    assert in_force() == Limits()
