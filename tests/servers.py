@@ -119,3 +119,79 @@ def postgresql() -> Iterator[PostgreSql]:
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class MariaDb:
+    """A MariaDB server of a test's own, with one database, as a site's LMT has one."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where the database is."""
+        return f"mysql://root@127.0.0.1:{self.port}/filesystem_scratch"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        told = {"datadir": self.folder / "data", "port": self.port, "socket": self.folder / "socket"}
+        told |= {"pid-file": self.folder / "pid", "bind-address": "127.0.0.1"}
+        words = [f"--{name}={value}" for name, value in told.items()]
+        more = ["--user=mysql"] if os.getuid() == 0 else []
+        self.process = subprocess.Popen(
+            [_mariadb("mariadbd"), "--no-defaults", *words, *more, "--skip-grant-tables", "--skip-networking=0"],
+            stderr=subprocess.DEVNULL,
+        )
+        wait_until(lambda: listens(self.port) and self.run("select 1") == [(1,)], "MariaDB")
+
+    def run(self, statement: str, *rows: Any, database: str | None = None) -> list[tuple[Any, ...]]:
+        """Run a statement, with each of some rows if any are given; return what it gives: nothing without a server."""
+        import pymysql
+
+        try:
+            connection = pymysql.connect(host="127.0.0.1", port=self.port, user="root", database=database)
+        except pymysql.err.OperationalError:
+            return []
+        with connection, connection.cursor() as cursor:
+            cursor.executemany(statement, rows) if rows else cursor.execute(statement)
+            connection.commit()
+            return list(cursor.fetchall())
+
+    def stop(self) -> None:
+        """End it at once, as a crash does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def _mariadb(program: str) -> str:
+    found = shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin")
+    if found is None:
+        pytest.skip(f"{program} is not on this machine (Debian: mariadb-server)")
+    return found
+
+
+@contextmanager
+def mariadb() -> Iterator[MariaDb]:
+    """Start a MariaDB server; skips where there is none."""
+    _mariadb("mariadbd")
+    folder = Path(tempfile.mkdtemp(prefix="iosig-mariadb-"))
+    try:
+        if os.getuid() == 0:
+            shutil.chown(folder, "mysql", "mysql")
+        told = [f"--datadir={folder / 'data'}", "--skip-test-db", "--auth-root-authentication-method=normal"]
+        more = ["--user=mysql"] if os.getuid() == 0 else []
+        install = [_mariadb("mariadb-install-db"), "--no-defaults", *told, *more]
+        subprocess.run(install, check=True, capture_output=True, cwd=folder)
+        server = MariaDb(folder, free_port())
+        server.start()
+        try:
+            server.run("create database filesystem_scratch")
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
