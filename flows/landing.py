@@ -95,7 +95,7 @@ def land_paths(
     """Land files, what lies within folders in the order of the names, and database URLs.
 
     Small traces are landed many at a time: what became of them is told together. Large files that follow each other are
-    landed side by side (`engine.worker_count`), as if one came after the other.
+    landed side by side (by processes, or by the workers of other machines), as if one came after the other.
     """
     call = _Call(store, settings, told, format_name, replace, Known(store), names_in(store, settings))
     lot, large = Lot(store, call.known, call.names), _Large(call)
@@ -196,18 +196,19 @@ class _Large:
             yield from map(self._call.land, paths)
             return
         call, firsts = self._call, _firsts(paths)
-        asked = call.store.root, call.settings, call.told, call.format_name
+        asked = call.store.root.absolute(), call.settings, call.told, call.format_name
         sequence = landing.reserved(call.store, len(firsts))
         with processes.pool(self._worker_count) as pool:
-            tasks = ((place, (*asked, paths[place], sequence + rank)) for rank, place in enumerate(firsts))
-            answers = pool.in_order(_land_apart, tasks)
+            # who lands it may stand elsewhere
+            tasks = ((place, (*asked, paths[place].absolute(), sequence + rank)) for rank, place in enumerate(firsts))
+            answers = processes.in_order(pool, _land_apart, tasks)
             is_first = set(firsts)
             for place, path in enumerate(paths):
                 if place not in is_first:
                     # its like has landed by now
                     yield call.land(path)
                     continue
-                _, arrival = next(answers)
+                arrival = replace(next(answers)[1], name=str(path))
                 if arrival.landed:
                     call.known.with_one(arrival.landed)
                 yield arrival

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from contextvars import ContextVar
 from multiprocessing import get_context, parent_process
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from warehouse.errors import MachineFault
 
@@ -28,6 +29,17 @@ class WorkerLost(MachineFault):
     """A process ended before it answered."""
 
 
+class Workers(Protocol):
+    """Who calls functions side by side: processes of this machine, or those of several."""
+
+    @property
+    def worker_count(self) -> int:
+        """How many calls are done at a time."""
+
+    def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
+        """Have a function called by one of them."""
+
+
 class Pool:
     """So many processes, of which each is started when it is needed first."""
 
@@ -36,42 +48,39 @@ class Pool:
         # a fork of a process that has threads may hang
         self._processes = ProcessPoolExecutor(worker_count, mp_context=get_context("spawn"))
 
-    def begin(
-        self, function: Callable[_Params, _Answer], *args: _Params.args, **kwargs: _Params.kwargs
-    ) -> Future[_Answer]:
+    def begin(self, function: Callable[..., _Answer], *args: Any) -> Future[_Answer]:
         """Have a function called in one of the processes."""
         with _environment(_ONE_THREAD):
-            return self._processes.submit(function, *args, **kwargs)
-
-    def in_order(
-        self, function: Callable[..., _Answer], tasks: Iterable[tuple[_Key, tuple[Any, ...]]]
-    ) -> Iterator[tuple[_Key, _Answer]]:
-        """Yield what a function answers, in order; a bounded number is under way, and no more arguments are held.
-
-        tasks: of each call a key, by which its answer is known, and the arguments.
-        """
-        waiting: deque[tuple[_Key, Future[_Answer]]] = deque()
-        for key, arguments in tasks:
-            waiting.append((key, self.begin(function, *arguments)))
-            del arguments
-            if len(waiting) >= self.worker_count * AHEAD:
-                known, future = waiting.popleft()
-                yield known, future.result()
-        while waiting:
-            known, future = waiting.popleft()
-            yield known, future.result()
+            return self._processes.submit(function, *args)
 
     def end(self) -> None:
         """Let the processes end; what has not begun is not begun any more."""
         self._processes.shutdown(cancel_futures=True)
 
 
+#: who else calls functions for the piece of work that is done just now: workers of other machines
+_elsewhere: ContextVar[Workers | None] = ContextVar("elsewhere", default=None)
+
+
 @contextmanager
-def pool(worker_count: int | None) -> Iterator[Pool]:
+def done_by(others: Workers) -> Iterator[None]:
+    """Have the calls of this block, where they are many, be done by others than processes of this one."""
+    token = _elsewhere.set(others)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
+
+
+@contextmanager
+def pool(worker_count: int | None) -> Iterator[Workers]:
     """Open a pool of so many processes, as many as there are cores if None; they end with the block.
 
     Raises WorkerLost in the block where one of them dies.
     """
+    if (others := _elsewhere.get()) is not None:
+        yield others
+        return
     opened = Pool(workers(worker_count))
     try:
         yield opened
@@ -84,8 +93,29 @@ def pool(worker_count: int | None) -> Iterator[Pool]:
         opened.end()
 
 
+def in_order(
+    pool: Workers, function: Callable[..., _Answer], tasks: Iterable[tuple[_Key, tuple[Any, ...]]]
+) -> Iterator[tuple[_Key, _Answer]]:
+    """Yield what a function answers, in order; a bounded number is under way, and no more arguments are held.
+
+    tasks: of each call a key, by which its answer is known, and the arguments.
+    """
+    waiting: deque[tuple[_Key, Future[_Answer]]] = deque()
+    for key, arguments in tasks:
+        waiting.append((key, pool.begin(function, *arguments)))
+        del arguments
+        if len(waiting) >= pool.worker_count * AHEAD:
+            known, future = waiting.popleft()
+            yield known, future.result()
+    while waiting:
+        known, future = waiting.popleft()
+        yield known, future.result()
+
+
 def workers(worker_count: int | None) -> int:
     """Return how many processes work: so many, or as many as there are cores; in one of them, it alone."""
+    if (others := _elsewhere.get()) is not None:
+        return others.worker_count
     return 1 if parent_process() is not None else worker_count or os.cpu_count() or 1
 
 

@@ -415,6 +415,36 @@ class EngineSettings(_Section):
     worker_count: int | None = Field(
         None, ge=1, description="processes that work side by side; as many as there are cores if not given"
     )
+    runner: Literal["inline", "processes", "dask", "slurm"] = Field(
+        "processes",
+        description="who does the pieces of a night: this process, several of this machine, the workers of a Dask "
+        "scheduler, or those that Slurm starts",
+    )
+    scheduler: str | None = Field(
+        None, description="dask: where the scheduler is, as tcp://head:8786; who reaches it can run programs there"
+    )
+
+    @model_validator(mode="after")
+    def _has_scheduler(self) -> Self:
+        if (self.runner == "dask") != (self.scheduler is not None):
+            raise ValueError("runner = 'dask' and scheduler go together")
+        return self
+
+
+class SlurmSettings(_Section):
+    """What Slurm is asked for where it starts the workers."""
+
+    partition: str | None = Field(None, description="partition of the jobs; Slurm's own default if not given")
+    account: str | None = Field(None, description="account that they are for; Slurm's own default if not given")
+    walltime: str = Field("01:00:00", description="how long a job may last; what it was at then is done by another")
+    job_count: int = Field(1, ge=1, description="so many jobs are started")
+    worker_count: int = Field(1, ge=1, description="so many workers, of one core each, are in a job")
+    memory: str = Field("4GB", description="memory of a job; its workers share it")
+    wait_s: float = Field(3600.0, gt=0, description="the first worker is waited for so long [s]")
+    log_folder: Path | None = Field(None, description="folder in which what jobs say is kept; it is not, if not given")
+    interface: str | None = Field(None, description="network interface of scheduler and workers, as ib0")
+    directives: list[str] = Field([], description="more #SBATCH lines, as --qos=normal")
+    prologue: list[str] = Field([], description="lines of the shell before the worker starts, as module load python")
 
 
 class Settings(_Section):
@@ -441,6 +471,7 @@ class Settings(_Section):
     catalogue: CatalogueSettings = Field(default_factory=CatalogueSettings.model_construct)
     limits: LimitSettings = Field(default_factory=LimitSettings.model_construct)
     engine: EngineSettings = Field(default_factory=EngineSettings.model_construct)
+    slurm: SlurmSettings = Field(default_factory=SlurmSettings.model_construct)
 
     # ---- what of names is meant, which is found before they are hidden
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import pytest
 
 PASSWORD = "of the test alone"
 _PATIENCE_S = 60.0
+_ROOT = Path(__file__).resolve().parent.parent
 
 
 def free_port() -> int:
@@ -195,3 +198,62 @@ def mariadb() -> Iterator[MariaDb]:
             server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class Dask:
+    """A Dask scheduler of a test's own, and workers of one core each."""
+
+    address: str
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+    folder: Path
+
+    def add_worker(self, **environment: str) -> subprocess.Popen[bytes]:
+        """Start one more worker, under a nanny that starts it again where it ends."""
+        told = ["--nthreads", "1", "--no-dashboard", "--local-directory", str(self.folder)]
+        worker = _dask("worker", self.address, "--host", "127.0.0.1", *told, **environment)
+        self.workers.append(worker)
+        return worker
+
+    def stop(self) -> None:
+        """End all of them."""
+        for process in (*self.workers, self.scheduler):
+            with suppress(ProcessLookupError):
+                # a nanny's worker is of its group
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _dask(*told: str, **environment: str) -> subprocess.Popen[bytes]:
+    given = os.environ | {"PYTHONPATH": str(_ROOT), "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "2"} | environment
+    return subprocess.Popen(
+        [sys.executable, "-m", "dask", *told], env=given, cwd=_ROOT, start_new_session=True, stderr=subprocess.DEVNULL
+    )
+
+
+@contextmanager
+def dask(worker_count: int) -> Iterator[Dask]:
+    """Start a Dask scheduler and workers; skips where Dask is not installed."""
+    pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    port = free_port()
+    told = ["--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--no-jupyter"]
+    folder = Path(tempfile.mkdtemp(prefix="iosig-dask-"))
+    cluster = Dask(f"tcp://127.0.0.1:{port}", _dask("scheduler", *told), [], folder)
+    try:
+        wait_until(lambda: listens(port), "Dask's scheduler")
+        for _ in range(worker_count):
+            cluster.add_worker()
+        if worker_count:
+            _wait_for_workers(cluster)
+        yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for_workers(cluster: Dask) -> None:
+    from distributed import Client
+
+    with Client(cluster.address, set_as_default=False) as client:
+        client.wait_for_workers(len(cluster.workers), timeout=_PATIENCE_S)

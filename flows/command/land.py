@@ -74,6 +74,7 @@ def land_command(
     is whole lands, and what is being written is left alone.
     """
     from flows.landing import Told, land_paths
+    from flows.night.executors import helped
     from flows.settings import load
 
     _check(paths, follow=follow, replace=replace, only_done=watching["only_done"])
@@ -87,12 +88,11 @@ def land_command(
     if follow:
         _follow(store, load(settings_path, store.root), paths, told, format_name, as_json=as_json, **watching)
         return 0
-    arrivals = []
-    for arrival in land_paths(
-        store, load(settings_path, store.root), paths, told, format_name=format_name, replace=replace
-    ):
-        arrivals.append(arrival)
-        click.echo(arrival.line(), err=True)
+    arrivals, settings = [], load(settings_path, store.root)
+    with helped(settings, store.root):
+        for arrival in land_paths(store, settings, paths, told, format_name=format_name, replace=replace):
+            arrivals.append(arrival)
+            click.echo(arrival.line(), err=True)
     _summarize(arrivals, as_json)
     return REFUSED if any(arrival.has_refusals for arrival in arrivals) else 0
 

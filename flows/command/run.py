@@ -57,11 +57,11 @@ def run_command(
     settings = load(settings_path, store.root)
     if inline:
         from flows.command.printing import progress
-        from flows.night.executors import with_child
+        from flows.night.executors import opened
         from flows.night.order import run_inline
         from flows.watch.notices import telling
 
-        with telling(store, settings, _warn), with_child(settings.engine.worker_count) as executor:
+        with telling(store, settings, _warn), opened(settings, store.root) as executor:
             release = run_inline(store, settings, progress, since=first, until=last, executor=executor, wait_s=wait_s)
     else:
         from flows.night.deployment import nightly

@@ -57,7 +57,7 @@ def backfill(
             continue
         began, release = time.monotonic(), None
         try:
-            with executors.with_child(settings.engine.worker_count) as executor:
+            with executors.opened(settings, store.root) as executor:
                 days = {"since": chunk.since, "until": chunk.until}
                 release = run_inline(store, settings, report, **days, executor=executor, wait_s=wait_s)
         except NothingToDo:

@@ -149,7 +149,7 @@ def _night(
         plan = plan_run(store, settings, since, until)
         if plan is None:
             return None
-        with executors.with_child(settings.engine.worker_count) as executor:
+        with executors.opened(settings, store.root) as executor:
             night = open_night(store, settings, plan, executor)
             for step in STEPS:
                 outcome = timed_step(night, step, return_state=True).result(raise_on_failure=False)

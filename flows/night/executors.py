@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol
 
 from flows import processes
+from flows.settings import Settings
 from flows.steps.pieces import Done, Piece
 from warehouse.errors import MachineFault
 
@@ -93,7 +94,7 @@ class _BesideChild(Inline):
         return result
 
 
-def _as_they_end(pool: processes.Pool, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
+def _as_they_end(pool: processes.Workers, root: Path, pieces: Sequence[Piece]) -> Iterator[Done]:
     under_way: set[Future[Done]] = set()
     for piece in pieces:
         under_way.add(pool.begin(piece.do, root))
@@ -118,6 +119,31 @@ def _answer(connection: Connection) -> None:
         except Exception as error:
             # It is raised again where the piece was begun.
             connection.send(error)
+
+
+@contextmanager
+def opened(settings: Settings, root: Path) -> Iterator[Executor]:
+    """Open who does the pieces of a night, as the settings say; what was started for it ends with the block."""
+    engine = settings.engine
+    if engine.runner == "inline":
+        yield Inline()
+    elif engine.runner == "processes":
+        with with_child(engine.worker_count) as executor:
+            yield executor
+    else:
+        from flows.night import workers
+
+        with workers.connected(engine, settings.slurm, root) as found, processes.done_by(found.calls(root)):
+            yield found
+
+
+@contextmanager
+def helped(settings: Settings, root: Path) -> Iterator[None]:
+    """Have many calls of a block be done by workers of other machines, where the settings say so."""
+    with ExitStack() as stack:
+        if settings.engine.runner in ("dask", "slurm"):
+            stack.enter_context(opened(settings, root))
+        yield
 
 
 @contextmanager

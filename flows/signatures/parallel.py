@@ -138,4 +138,4 @@ def _answered(
         yield from ((piece, extract(sets, params, methods)) for piece, sets in every)
         return
     with processes.pool(worker_count) as pool:
-        yield from pool.in_order(extract, ((piece, (sets, params, methods)) for piece, sets in every))
+        yield from processes.in_order(pool, extract, ((piece, (sets, params, methods)) for piece, sets in every))

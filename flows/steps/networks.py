@@ -80,7 +80,7 @@ def _each(given: Given, runs: Sequence[_Run]) -> Iterator[dict[Table, pl.DataFra
         yield from (_together(*arguments) for _, arguments in tasks)
         return
     with processes.pool(worker_count) as pool:
-        yield from (rows for _, rows in pool.in_order(_together, tasks))
+        yield from (rows for _, rows in processes.in_order(pool, _together, tasks))
 
 
 def _chunks(runs: Sequence[_Run]) -> list[list[_Run]]:
