@@ -296,8 +296,7 @@ def _scheduler(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iter
             job_script_prologue=slurm.prologue,
             log_directory=str(slurm.log_folder or private),
             security=_security(Path(private)),
-            dashboard_address="127.0.0.1:0",
-            scheduler_options={"dashboard": False},
+            scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         ) as cluster,
     ):
         cluster.scale(jobs=slurm.job_count)
