@@ -194,8 +194,8 @@ def _is_data(name: str) -> bool:
 # ---- what is told
 
 
-def nights(folder: Path, real: int, whole: int, beside: int) -> Iterator[Measured]:
-    """Yield the nights: so many real ones, the history after them, and three real ones at its end.
+def nights(folder: Path, real: int, wholes: Sequence[int], beside: int) -> Iterator[Measured]:
+    """Yield the nights: so many real ones, then history, and three real ones each time that it is so many nights long.
 
     beside: so many more real nights follow the first ones in a copy, to hold the fast ones against.
     """
@@ -205,12 +205,15 @@ def nights(folder: Path, real: int, whole: int, beside: int) -> Iterator[Measure
         yield run_night(store, inputs, night)
     copy = Store(folder / "real")
     shutil.copytree(store.root, copy.root, symlinks=True)
-    for night in range(real, whole):
-        yield write_night(store, inputs, night)
-    for night in range(whole, whole + _SPREAD):
-        yield run_night(store, inputs, night)
     for night in range(real, real + beside):
         yield run_night(copy, inputs, night)
+    done = real
+    for whole in wholes:
+        for night in range(done, whole):
+            yield write_night(store, inputs, night)
+        for night in range(whole, whole + _SPREAD):
+            yield run_night(store, inputs, night)
+        done = whole + _SPREAD
 
 
 def _new(root: Path) -> Store:
@@ -221,20 +224,31 @@ def _new(root: Path) -> Store:
 
 def told(measured: Sequence[Measured], around: int, note: str = "") -> str:
     """Return the page that tells of nights: those around an early one beside the last ones, and what lies there."""
-    last = max(one.night for one in measured)
-    early = [one for one in measured if one.is_real and abs(one.night - around) <= 1]
-    late = [one for one in measured if one.is_real and one.night > last - _SPREAD]
-    ratios = (_middle(late, name) / _middle(early, name) for name in ("cpu_s", "peak_bytes"))
-    shown = [one for one in measured if one in (*early, *late) or one.night in (0, last - _SPREAD)]
+    real = {one.night: one for one in measured if one.is_real}
+    early = [real[night] for night in real if abs(night - around) <= 1]
+    ends = [night for night in real if night + 1 not in real and night - _SPREAD not in real and night > around + 1]
+    late = {end: [real[end - place] for place in range(_SPREAD)] for end in ends}
+    ratios = "\n".join(
+        f"Night {end} takes {_ratio(own, early, 'cpu_s'):.2f} times the processor time of night {around}, and "
+        f"{_ratio(own, early, 'peak_bytes'):.2f} times its memory.\n"
+        for end, own in late.items()
+    )
+    known = {one.night for one in early} | {end - place for end in ends for place in range(_SPREAD + 1)} | {0}
+    twice = {night for night in real if any(one.night == night and not one.is_real for one in measured)}
     rows = "\n".join(
         f"| {one.night} | {'real' if one.is_real else 'written'} | {f'{one.cpu_s:.1f}' if one.is_real else ''} |"
         f" {f'{one.peak_bytes / 1e6:,.0f}' if one.is_real else ''} | {one.file_count:,} | {one.byte_count / 1e6:,.1f} |"
         f" {one.landed_bytes / 1e6:,.1f} | {one.metadata_bytes / 1e6:,.1f} |"
-        for one in sorted(shown, key=lambda one: (one.night, not one.is_real))
+        for one in sorted(measured, key=lambda one: (one.night, not one.is_real))
+        if one.night in known | twice
     )
     return _PAGE.format(
-        *ratios, rows, note, early=around, last=last, controllers=_CONTROLLERS, step=_STEP_S, jobs=_JOBS
+        ratios=ratios, rows=rows, note=note, early=around, controllers=_CONTROLLERS, step=_STEP_S, jobs=_JOBS
     )
+
+
+def _ratio(late: Sequence[Measured], early: Sequence[Measured], name: str) -> float:
+    return _middle(late, name) / _middle(early, name)
 
 
 def _middle(measured: Sequence[Measured], name: str) -> float:
@@ -246,19 +260,18 @@ _PAGE = """# What nights cost as they go by
 Written by `python -m bench.years --told`. A small steady site: {controllers} controllers polled every {step} s, {jobs}
 jobs a night of 20 of 60 applications; sets of 7 days and 10 samples, 10 releases kept. Real nights are `iosig land` and
 `iosig run` of a night's inputs; the history between them is landed by the program and published by its own code, from
-the rows of the night before, a day later. Real nights around night {early} are held against the last three.
+the rows of the night before, a day later. Real nights around night {early} are held against three in a row later on.
 
-Night {last} takes {:.2f} times the processor time of night {early}, and {:.2f} times its memory.
-
+{ratios}
 ![Processor time, files and bytes by night](figures/years.png)
 
 | night | it is | processor time [s] | peak [MB] | files | all [MB] | landed [MB] | metadata [MB] |
 |---|---|---|---|---|---|---|---|
-{}
+{rows}
 
 The seconds are those of a machine that others used too. Metadata are all files but the rows of tables and of what is
 landed; the site is so small that they weigh as much as its rows. They are a number of files a night, of the releases
-that are kept, whatever the size of the site is. {}
+that are kept, whatever the size of the site is. {note}
 """
 
 
@@ -287,7 +300,7 @@ def main() -> None:
     """Run the nights, a line each, and leave what was measured in a folder; or tell of a folder in the docs."""
     parser = argparse.ArgumentParser(prog="python -m bench.years", description=__doc__)
     parser.add_argument("--real", type=int, default=40, help="real nights at the start (default 40)")
-    parser.add_argument("--nights", type=int, default=365, help="nights before the last three real ones (default 365)")
+    parser.add_argument("--nights", type=int, nargs="+", default=[88, 363], help="lengths of history (default 88 363)")
     parser.add_argument("--beside", type=int, default=0, help="real nights after the first ones, in a copy (default 0)")
     parser.add_argument("--into", type=Path, help="a new folder, for the warehouse and what is measured")
     parser.add_argument("--told", type=Path, help="such a folder: write docs/years.md and its figure of it")

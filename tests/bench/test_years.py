@@ -19,9 +19,15 @@ def test_the_page_holds_the_last_nights_against_the_early_ones(tmp_path: Path) -
     early = [measured(night, 20.0 + night - 10) for night in range(9, 12)]
     written = [measured(night, 0.0, is_real=False) for night in range(12, 90)]
     late = [measured(night, 22.0 + night - 91) for night in range(90, 93)]
-    page = years.told([measured(0, 99.0), *early, *written, *late], 10, "Said.")
+    beside = measured(12, 21.0)
+    more = [measured(night, 0.0, is_real=False) for night in range(93, 360)]
+    latest = [measured(night, 25.2) for night in range(360, 363)]
+    page = years.told([measured(0, 99.0), *early, beside, *written, *late, *more, *latest], 10, "Said.")
     assert page.endswith("Said.\n")
     assert "Night 92 takes 1.10 times the processor time of night 10, and 1.00 times its memory." in page
+    assert "Night 362 takes 1.20 times the processor time of night 10, and 1.00 times its memory." in page
+    assert page.count("times its memory") == 2
+    assert page.count("| 12 |") == 2, "a night that was run beside the one that was written"
     assert "| 92 | real | 23.0 | 400 | 9,200 | 92.0 | 0.0 | 0.0 |" in page
     assert "| 50 |" not in page
     years.draw([*early, *written, *late], tmp_path / "years.png")
