@@ -4,7 +4,7 @@ A signal is called periodic where noise of the kinds that I/O has (`studies.peri
 times) would look so periodic with a stated probability at most. Three tests share that probability: one of the
 distances of phases (`controlled_pauses`), which needs no fixed rhythm, the same of running means (`controlled_means`),
 for few cycles in noise, and one of the lines of the spectrum (`controlled_lines`), which needs no phases that stand
-out. What is judged is the time from the first activity to the
+out; means and lines of few cycles are judged together, too. What is judged is the time from the first activity to the
 last, so silence before and after changes nothing; then ever shorter windows of it are judged, and their number is
 accounted for. Where a period is found it is told where it starts and stops (`controlled_extents`).
 
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
 from transforms.periods import (
     controlled_extents,
+    controlled_few,
     controlled_lines,
     controlled_means,
     controlled_pauses,
@@ -46,6 +47,8 @@ _MARGIN = 1e-3
 _WORTH_BOUNDS = -3.0
 #: two periods are the same if one is a multiple of the other but for so much
 _SAME_RATIO = 0.1
+#: phases of so many samples are samples
+_SHORT_PHASE = 2.0
 #: pauses in a phase are shorter than this share of a cycle
 _GAP_IN_CYCLE = 0.25
 #: the coefficient of variation of distances between phases whose lines can still be seen
@@ -98,7 +101,8 @@ class _Findings:
 
     pieces: where. log_probability: of a false alarm, all tests counted. is_comb: which test it is. merged_gap, period,
     variation: of phases. size, level: of phases of means (`controlled_means`); 0 and NaN where they are of samples.
-    cycles_per_sample, line_count: of a comb, roughly. typical_length, effective_counts: as in `regularity.Phases`.
+    cycles_per_sample, line_count: of a comb, roughly. lines_log_probability: of it alone; 0 where none was judged.
+    typical_length, effective_counts: as in `regularity.Phases`.
     """
 
     row: Ints
@@ -113,6 +117,7 @@ class _Findings:
     level: Reals
     cycles_per_sample: Reals
     line_count: Ints
+    lines_log_probability: Reals
     typical_length: Reals
     effective_counts: Reals
 
@@ -125,13 +130,19 @@ class _Findings:
         return cls(
             pieces.row.copy(), pieces.first.copy(), pieces.last.copy(), np.zeros(count),
             np.zeros(count, dtype=np.bool_), ints[0], reals[0], reals[1], ints[1], reals[2],
-            reals[3], ints[2], reals[4], reals[5],
+            reals[3], ints[2], np.zeros(count), reals[4], reals[5],
         )  # fmt: skip
 
     @property
     def pieces(self) -> Pieces:
         """Where it was found."""
         return Pieces(self.row, self.first, self.last)
+
+    @property
+    def is_few(self) -> Bools:
+        """Whether the comb is of few cycles (k)."""
+        found: Bools = self.cycles_per_sample * self.pieces.lengths <= controlled_lines.FEW_CYCLES
+        return found
 
     def put(self, at: Ints, other: _Findings) -> None:
         """Put other findings in some places."""
@@ -256,7 +267,10 @@ def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Finding
     """Return what was found in each span as a whole, or in its best window."""
     best = _judged(signals, spans, np.zeros(len(spans.row)), params)
     if params.window_levels:
-        best.log_probability[:] = np.minimum(best.log_probability - np.log(WHOLE_WEIGHT), 0.0)
+        for log_p in (best.log_probability, best.lines_log_probability):
+            log_p[:] = np.minimum(log_p - np.log(WHOLE_WEIGHT), 0.0)
+    _raise_few(best)
+    whole = rows_of(best, np.arange(len(best.row)))
     bytes_of_all = signals.volumes(spans)
     for level in range(1, params.window_levels + 1):
         is_settled = (best.log_probability <= np.log(_SURE_PROBABILITY)) & (
@@ -266,25 +280,61 @@ def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Finding
         if not len(sought):
             break
         _search(signals, spans, level, sought, params, best)
-    _judge_means(signals, spans, params, best)
+    _judge_means(signals, whole, params, best)
     return best
 
 
-def _judge_means(signals: Signals, spans: Pieces, params: ControlledParams, best: _Findings) -> None:
+def _raise_few(whole: _Findings) -> None:
+    """Count lines of few cycles in signals as a whole as they were measured; regular phases stay the answer."""
+    is_judged = whole.lines_log_probability < 0.0
+    whole.lines_log_probability[is_judged & whole.is_few] += controlled_few.LOG_RAISE
+    is_free = whole.is_comb | (whole.log_probability > np.log(_SURE_OF_PHASES / WHOLE_WEIGHT))
+    is_better = is_free & (whole.lines_log_probability < whole.log_probability)
+    whole.is_comb[is_better] = True
+    whole.log_probability[is_better] = whole.lines_log_probability[is_better]
+
+
+def _judge_means(signals: Signals, whole: _Findings, params: ControlledParams, best: _Findings) -> None:
     """Put phases of means in the places of what is not claimed yet: means tell less of what samples show.
 
-    But of few cycles they tell more than lines do, which know of no phases.
+    But of few cycles they tell more than lines do, which know of no phases. Where neither is sure, both together may
+    be; then lines tell, unless they are in step with means.
     """
     needed = float(np.log(params.false_alarm_probability))
-    is_few = best.is_comb & (best.cycles_per_sample * best.pieces.lengths <= controlled_lines.FEW_CYCLES)
-    at = np.flatnonzero((best.log_probability > needed) | is_few)
-    own = rows_of(spans, at)
-    means = controlled_means.judged(signals, own, needed)
-    better = np.flatnonzero(means.log_probability < np.where(is_few, needed, best.log_probability)[at])
-    found = _Findings.of(rows_of(own, better))
-    for column in fields(means):
-        getattr(found, column.name)[:] = getattr(means, column.name)[better]
-    best.put(at[better], found)
+    is_claimed = best.log_probability <= needed
+    at = np.flatnonzero(~is_claimed | (best.is_comb & best.is_few))
+    lines, is_claimed = rows_of(whole, at), is_claimed[at]
+    lines.put(np.flatnonzero(is_claimed), rows_of(best, at[is_claimed]))
+    means, cycles = _means(signals, lines, needed)
+    few = np.where(lines.is_few, lines.lines_log_probability, 0.0)
+    both = controlled_few.both(few, means.log_probability, cycles)
+    is_sure = means.log_probability <= needed
+    # what is claimed by lines may be a multiple
+    is_told = is_sure | np.where(is_claimed, both.is_multiple, both.is_step)
+    log_p = np.minimum(both.log_probability, means.log_probability)
+    log_p = np.where(is_claimed & ~is_sure, lines.log_probability, log_p)
+    is_better = np.where(is_claimed, is_told, log_p < best.log_probability[at])
+    is_means = is_told | (both.log_probability >= means.log_probability)
+    lines.is_comb[:] = True
+    lines.put(np.flatnonzero(is_means), rows_of(means, is_means))
+    lines.log_probability[:] = log_p
+    best.put(at[is_better], rows_of(lines, is_better))
+
+
+def _means(signals: Signals, lines: _Findings, needed: float) -> tuple[_Findings, Reals]:
+    """Return what means tell where lines were judged (k), and how many of their cycles it takes for one of means.
+
+    Where lines may do so together with them, means that are more probable than what is needed are told, too.
+    """
+    found = _Findings.of(lines.pieces)
+    is_worth = lines.is_few & (lines.lines_log_probability <= controlled_few.WORTH)
+    for rows, asked in ((~is_worth, needed), (is_worth, max(needed, controlled_few.WORTH))):
+        told = controlled_means.judged(signals, rows_of(found.pieces, rows), asked)
+        for column in fields(told):
+            getattr(found, column.name)[rows] = getattr(told, column.name)
+    inner = signals.packed.pieces(found.pieces)
+    pace = found.pieces.lengths / np.maximum(inner.lengths, 1)
+    return found, found.period * found.size * pace * lines.cycles_per_sample
 
 
 def _search(
@@ -346,7 +396,8 @@ def _judged(signals: Signals, pieces: Pieces, least: Reals, params: ControlledPa
     lines = fit[_may_have_lines(signals, rows_of(found, fit), needed[fit])]
     for places, size in rows_of(pieces, lines).grouped():
         _judge_lines(signals, found, lines[places], size, params)
-    found.log_probability[:] = np.minimum(found.log_probability + np.log(_TESTS), 0.0)
+    for log_p in (found.log_probability, found.lines_log_probability):
+        log_p[:] = np.minimum(log_p + np.log(_TESTS), 0.0)
     return found
 
 
@@ -388,18 +439,31 @@ def _judge_lines(signals: Signals, found: _Findings, at: Ints, size: int, params
     phases = rows_of(found, at)
     centred = _centred(signals, phases, size)
     ratios = controlled_lines.over_noise(controlled_lines.powers(centred.values, size))
-    comb = controlled_lines.best_combs(centred, ratios, np.log(params.false_alarm_probability))
+    comb = controlled_lines.best_combs(
+        centred, ratios, max(np.log(params.false_alarm_probability), controlled_few.WORTH)
+    )
     is_better = comb.log_probability < phases.log_probability
     found.is_comb[at] = is_better & ~_is_of_phases(phases, comb.cycles_per_sample)
     found.log_probability[at] = np.minimum(comb.log_probability, phases.log_probability)
     found.cycles_per_sample[at], found.line_count[at] = comb.cycles_per_sample, comb.line_count
+    found.lines_log_probability[at] = comb.log_probability
 
 
 def _centred(signals: Signals, found: _Findings, size: int) -> Centred:
     """Return pieces that are transformed alike, white as far as one step of prediction makes them so."""
     rates, is_known = signals.cut(found.pieces, size)
-    values = controlled_lines.whitened(rates, is_known)
-    return Centred(values, found.pieces.lengths, found.typical_length, found.effective_counts)
+    values, lengths = controlled_lines.whitened(rates, is_known), found.pieces.lengths
+    counts = controlled_lines.line_counts(values, lengths, found.effective_counts)
+    # samples of longer phases depend on one another; what is regular is no flicker, nor is a part of what has phases
+    is_flicker = (found.typical_length <= _SHORT_PHASE) & ~_are_sure(found)
+    is_flicker &= lengths == signals.spans.lengths[found.row]
+    return Centred(values, lengths, found.typical_length, np.where(is_flicker, counts, found.effective_counts))
+
+
+def _are_sure(phases: _Findings) -> Bools:
+    """Return whether phases are regular by themselves (k)."""
+    found: Bools = phases.log_probability + np.log(_TESTS) <= np.log(_SURE_OF_PHASES)
+    return found
 
 
 def _is_of_phases(phases: _Findings, cycles_per_sample: Reals) -> Bools:
@@ -410,8 +474,9 @@ def _is_of_phases(phases: _Findings, cycles_per_sample: Reals) -> Bools:
     """
     cycles = phases.period * cycles_per_sample
     whole = np.maximum(np.round(cycles), 1.0)
-    is_sure = phases.log_probability + np.log(_TESTS) <= np.log(_SURE_OF_PHASES)
-    found: Bools = is_sure & (np.abs(cycles - whole) <= _SAME_RATIO) & (phases.variation * phases.period > 1.0)
+    found: Bools = (
+        _are_sure(phases) & (np.abs(cycles - whole) <= _SAME_RATIO) & (phases.variation * phases.period > 1.0)
+    )
     return found
 
 

@@ -52,9 +52,9 @@ _FINER = 4
 # What is looked for, and what it is measured against: all ours, set by simulated noise (see the tests).
 
 #: how many lines are summed, from a frequency to its multiples
-_LINE_COUNTS = (1, 2, 4, 8)
-#: a line of fewer cycles in the signal cannot be told from a hill
-_LEAST_CYCLES = 4.0
+_LINE_COUNTS = (1, 2, 3, 4, 8)
+#: a line of fewer cycles in the signal cannot be told from a hill; one that is there may be a multiple of a lower one
+_LEAST_CYCLES, _LEAST_LOWERED_CYCLES = 5.0, 4.0
 #: the cycles of a period of fewer samples have no shape
 _LEAST_SAMPLES = 3.0
 #: bins to a block
@@ -67,6 +67,8 @@ _HIGHEST_NEIGHBOUR = 3.0
 FEW_CYCLES = 12.0
 #: the level of noise is as well known as from so many exponential values, or phases of one size
 _LEVEL_COUNT = 72.0
+#: more phases than these know the level no better
+_MOST_COUNTED = 1e9
 #: a signal must have at least so many samples to one sample of a typical phase
 _LEAST_BINS = 40.0
 #: lines may be multiples of a frequency so many times lower at most
@@ -110,6 +112,20 @@ class Combs:
     log_probability: Reals
     cycles_per_sample: Reals
     line_count: Ints
+
+
+def line_counts(values: Floats, lengths: Ints, effective_counts: Reals) -> Reals:
+    """Return as from how many phases of one size the level of lines is known (n): at least from so many effective ones.
+
+    Powers of what is nearly normal are exponential, however few of its samples are high; they spread more by its excess
+    kurtosis over the number of samples (Brillinger, Time Series, 1981, section 4.3).
+    """
+    square = np.einsum("ij,ij->i", values, values).astype(np.float64)
+    squares = values * values
+    fourth = np.einsum("ij,ij->i", squares, squares).astype(np.float64)
+    excess = fourth / np.maximum(square**2, np.finfo(np.float64).tiny) - 3.0 / np.maximum(lengths, 1)
+    found: Reals = np.maximum(effective_counts, 1.0 / np.maximum(excess, 1.0 / _MOST_COUNTED))
+    return found
 
 
 def is_fit(lengths: Ints, typical_length: Reals, effective_counts: Reals) -> Bools:
@@ -504,7 +520,7 @@ def refined(signals: Centred, combs: Combs) -> Reals:
     low = np.minimum(np.arange(len(fine)) // _FINER, len(level) - 1)
     fine /= np.maximum(np.take(level, low, axis=0), np.finfo(level.dtype).tiny)
     frequency, lines = combs.cycles_per_sample * (signals.size * _FINER), combs.line_count
-    least = _LEAST_CYCLES * signals.size * _FINER / signals.lengths
+    least = _LEAST_LOWERED_CYCLES * signals.size * _FINER / signals.lengths
     frequency = _at_peak(fine, frequency, lines, least)
     frequency = _without_empty_lines(fine, frequency)
     lowest = frequency

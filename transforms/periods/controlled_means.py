@@ -32,8 +32,8 @@ _LEVELS = (0.75, 1.5)
 #: with fewer steps there are no cycles to tell
 _LEAST_STEPS = 24
 #: As how many independent tests it counts to try all lengths and levels, as measured (`iosig study periods --part
-#: memoryless`): 8 that hardly differ, and what is left of the memory of samples.
-TRIALS = 16.0
+#: memoryless`): 8, what is left of the memory of samples, and what lines of few cycles take of the level.
+TRIALS = 32.0
 
 
 @dataclass(frozen=True, slots=True)
