@@ -23,6 +23,7 @@ from transforms.arrays import Bools, Ints, Reals, offsets_of, rows_of
 from transforms.periods import (
     controlled_extents,
     controlled_few,
+    controlled_frequencies,
     controlled_lines,
     controlled_means,
     controlled_pauses,
@@ -286,8 +287,7 @@ def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Finding
 
 def _raise_few(whole: _Findings) -> None:
     """Count lines of few cycles in signals as a whole as they were measured; regular phases stay the answer."""
-    is_judged = whole.lines_log_probability < 0.0
-    whole.lines_log_probability[is_judged & whole.is_few] += controlled_few.LOG_RAISE
+    whole.lines_log_probability[(whole.lines_log_probability < 0.0) & whole.is_few] += controlled_few.LOG_RAISE
     is_free = whole.is_comb | (whole.log_probability > np.log(_SURE_OF_PHASES / WHOLE_WEIGHT))
     is_better = is_free & (whole.lines_log_probability < whole.log_probability)
     whole.is_comb[is_better] = True
@@ -540,7 +540,7 @@ def _cycles(signals: Signals, found: _Findings, size: int) -> tuple[Reals, Exten
     distances of phases tell both.
     """
     comb = controlled_lines.Combs(found.log_probability, found.cycles_per_sample, found.line_count)
-    frequency = controlled_lines.refined(_centred(signals, found, size), comb)
+    frequency = controlled_frequencies.refined(_centred(signals, found, size), comb)
     own = signals.chosen(found.row)
     told = controlled_extents.of_cycles(own.rates, own.is_known, frequency, own.spans, found.pieces)
     phases = _like_those_of(signals, found, LEAST_PHASE_RATIO)

@@ -39,22 +39,16 @@ _LEAST_LOG = -300.0 * float(np.log(10.0))
 _FOLD = 16
 #: sums of lines are not asked to be higher
 _HIGHEST = 1e12
-#: the highest number of which only the multiples may be lines
-_MOST_EMPTY = 8
-#: lines that are looked for between those of a comb
-_LINES_BETWEEN = 8
 #: neighbouring bins of which only the highest is looked at, at first
 _COARSE = 8
-#: how much finer frequencies are told than by one transform of the signal
-_FINER = 4
 
 
 # What is looked for, and what it is measured against: all ours, set by simulated noise (see the tests).
 
 #: how many lines are summed, from a frequency to its multiples
 _LINE_COUNTS = (1, 2, 3, 4, 8)
-#: a line of fewer cycles in the signal cannot be told from a hill; one that is there may be a multiple of a lower one
-_LEAST_CYCLES, _LEAST_LOWERED_CYCLES = 5.0, 4.0
+#: a line of fewer cycles in the signal cannot be told from a hill
+_LEAST_CYCLES = 5.0
 #: the cycles of a period of fewer samples have no shape
 _LEAST_SAMPLES = 3.0
 #: bins to a block
@@ -63,18 +57,15 @@ _BLOCK_BINS = 24
 _NEAR_BINS, _APART_BINS = 12, 3
 #: a neighbour counts for no more than so many levels of noise: a comb's own lines are neighbours where cycles are few
 _HIGHEST_NEIGHBOUR = 3.0
-#: lines of no more cycles than these have half of the level, as there are few of them, and all others the rest
-FEW_CYCLES = 12.0
+#: lines of no more cycles than these have half of the level, as there are few of them, and all others a quarter: few
+#: cycles hold more than they have (`controlled_few`)
+FEW_CYCLES, _FEW_SHARE, _MANY_SHARE = 12.0, 0.5, 0.25
 #: the level of noise is as well known as from so many exponential values, or phases of one size
 _LEVEL_COUNT = 72.0
 #: more phases than these know the level no better
 _MOST_COUNTED = 1e9
 #: a signal must have at least so many samples to one sample of a typical phase
 _LEAST_BINS = 40.0
-#: lines may be multiples of a frequency so many times lower at most
-_MOST_TIMES = 16
-#: that one is taken if most of its own lines are so many times as high as the level of noise, and as what is halfway
-_LINE_HEIGHT, _LINE_CONTRAST = 3.5, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,9 +325,8 @@ def _bands(signals: Centred, line_count: int, bins: int) -> Iterator[tuple[Ints,
     """Yield the lowest and the highest bin of few cycles, then of more (n), and each one's share of the level."""
     first, last = _highest_bins(signals, line_count, bins)
     few = np.floor(FEW_CYCLES * line_count * signals.size / signals.lengths).astype(np.int64)
-    share = np.where(last > few, 0.5, 1.0)
-    yield first, np.minimum(few, last), share
-    yield np.maximum(few + 1, first), last, share
+    yield first, np.minimum(few, last), np.full(len(few), _FEW_SHARE)
+    yield np.maximum(few + 1, first), last, np.full(len(few), _MANY_SHARE)
 
 
 def _log_probability(signals: Centred, line_count: int, height: Floats, tried: Ints) -> Reals:
@@ -502,89 +492,3 @@ def _between_bins(total: Floats, first: Ints, last: Ints) -> tuple[Floats, int]:
         part[begun] *= place[begun] >= first
         part[ended] *= place[ended] <= last
     return part, low
-
-
-# ---- which frequency exactly
-
-
-def refined(signals: Centred, combs: Combs) -> Reals:
-    """Return the frequency of each comb's first line in cycles per sample (n), told finer, and the lowest one.
-
-    Where lines are multiples of a lower frequency that has other lines, too, it is that one.
-    """
-    power = powers(signals.values, signals.size)
-    # which lines are there at all is asked against all that is around
-    plain = over_noise(power.copy(), np.inf)
-    level = np.divide(power, plain, out=np.ones_like(power), where=plain > 0)
-    fine = powers(signals.values, signals.size * _FINER)
-    low = np.minimum(np.arange(len(fine)) // _FINER, len(level) - 1)
-    fine /= np.maximum(np.take(level, low, axis=0), np.finfo(level.dtype).tiny)
-    frequency, lines = combs.cycles_per_sample * (signals.size * _FINER), combs.line_count
-    least = _LEAST_LOWERED_CYCLES * signals.size * _FINER / signals.lengths
-    frequency = _at_peak(fine, frequency, lines, least)
-    frequency = _without_empty_lines(fine, frequency)
-    lowest = frequency
-    for times in range(2, _MOST_TIMES + 1):
-        lowest = np.where(_is_multiple(fine, frequency, times, least), frequency / times, lowest)
-    frequency = lowest
-    return _at_peak(fine, frequency, lines, least) / (signals.size * _FINER)
-
-
-def _at_peak(fine: Floats, frequency: Reals, line_count: Ints, least: Reals) -> Reals:
-    """Return frequencies in fine bins (n), moved to where the sum of lines is highest nearby."""
-    found = frequency.copy()
-    for lines in np.unique(line_count):
-        rows = np.flatnonzero(line_count == lines)
-        # one bin of the highest line to either side
-        step = np.arange(-2 * _FINER, 2 * _FINER + 1) / (2.0 * lines)
-        tried = frequency[rows, None] + step
-        sums = np.zeros(tried.shape)
-        for line in range(1, int(lines) + 1):
-            sums += _between(fine, rows, tried * line)
-        sums[tried < np.minimum(least, frequency)[rows, None]] = 0.0
-        at = np.clip(sums.argmax(axis=1), 1, len(step) - 2)
-        before, top, after = (np.take_along_axis(sums, at[:, None] + move, axis=1)[:, 0] for move in (-1, 0, 1))
-        curve = before - 2.0 * top + after
-        shift = np.divide(0.5 * (before - after), curve, out=np.zeros(len(at)), where=curve < 0)
-        found[rows] = np.take_along_axis(tried, at[:, None], axis=1)[:, 0]
-        found[rows] += np.clip(shift, -1.0, 1.0) * (step[1] - step[0])
-    return found
-
-
-def _between(fine: Floats, rows: Ints, place: Reals) -> Reals:
-    """Return some signals' values (bins, n) at places between bins (rows, places); 0 outside."""
-    low = np.floor(place).astype(np.int64)
-    is_inside = (low >= 0) & (low < len(fine) - 1)
-    low = np.where(is_inside, low, 0)
-    share = place - low
-    return np.where(is_inside, fine[low, rows[:, None]] * (1.0 - share) + fine[low + 1, rows[:, None]] * share, 0.0)
-
-
-def _without_empty_lines(fine: Floats, frequency: Reals) -> Reals:
-    """Return frequencies of which only every second line is there, or every third, so many times higher (n).
-
-    Such combs are found by chance where the sum of their lines holds enough of another one's.
-    """
-    found, rows = frequency.copy(), np.arange(len(frequency))
-    for times in range(_MOST_EMPTY, 1, -1):
-        multiples = np.arange(1, 3 * times + 1)
-        ratios = _between(fine, rows, frequency[:, None] * multiples)
-        lines, others = ratios[:, multiples % times == 0], ratios[:, multiples % times > 0]
-        is_empty = (lines.min(axis=1) > _LINE_HEIGHT) & (np.median(others, axis=1) < 0.5 * _LINE_HEIGHT)
-        found[is_empty] = frequency[is_empty] * times
-    return found
-
-
-def _is_multiple(fine: Floats, frequency: Reals, times: int, least: Reals) -> Bools:
-    """Return whether a frequency so many times lower has lines where the frequency has none (n).
-
-    More than half of those that are looked for must be there, for half may be those of twice as high a frequency; and
-    they must stand out from what is halfway to the next multiple, for the lowest bins may be a hill.
-    """
-    lower, rows = frequency / times, np.arange(len(frequency))
-    multiples = np.array([line for line in range(1, 3 * _LINES_BETWEEN) if line % times][:_LINES_BETWEEN])
-    place = lower[:, None] * multiples
-    lines = np.sort(_between(fine, rows, place), axis=1)[:, _LINES_BETWEEN // 2 - 1]
-    halfway = np.median(_between(fine, rows, place + 0.5 * lower[:, None]), axis=1)
-    found: Bools = (lower >= least) & (lines > _LINE_HEIGHT) & (lines > _LINE_CONTRAST * halfway)
-    return found
