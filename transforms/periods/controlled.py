@@ -281,7 +281,7 @@ def _best(signals: Signals, spans: Pieces, params: ControlledParams) -> _Finding
         if not len(sought):
             break
         _search(signals, spans, level, sought, params, best)
-    _judge_means(signals, whole, params, best)
+    _judge_means(signals, spans, whole, params, best)
     return best
 
 
@@ -294,7 +294,7 @@ def _raise_few(whole: _Findings) -> None:
     whole.log_probability[is_better] = whole.lines_log_probability[is_better]
 
 
-def _judge_means(signals: Signals, whole: _Findings, params: ControlledParams, best: _Findings) -> None:
+def _judge_means(signals: Signals, spans: Pieces, whole: _Findings, params: ControlledParams, best: _Findings) -> None:
     """Put phases of means in the places of what is not claimed yet: means tell less of what samples show.
 
     But of few cycles they tell more than lines do, which know of no phases. Where neither is sure, both together may
@@ -305,7 +305,7 @@ def _judge_means(signals: Signals, whole: _Findings, params: ControlledParams, b
     at = np.flatnonzero(~is_claimed | (best.is_comb & best.is_few))
     lines, is_claimed = rows_of(whole, at), is_claimed[at]
     lines.put(np.flatnonzero(is_claimed), rows_of(best, at[is_claimed]))
-    means, cycles = _means(signals, lines, needed)
+    means, cycles = _means(signals, rows_of(spans, at), lines, needed)
     few = np.where(lines.is_few, lines.lines_log_probability, 0.0)
     both = controlled_few.both(few, means.log_probability, cycles)
     is_sure = means.log_probability <= needed
@@ -321,19 +321,18 @@ def _judge_means(signals: Signals, whole: _Findings, params: ControlledParams, b
     best.put(at[is_better], rows_of(lines, is_better))
 
 
-def _means(signals: Signals, lines: _Findings, needed: float) -> tuple[_Findings, Reals]:
-    """Return what means tell where lines were judged (k), and how many of their cycles it takes for one of means.
+def _means(signals: Signals, spans: Pieces, lines: _Findings, needed: float) -> tuple[_Findings, Reals]:
+    """Return what means tell of spans (k), and how many cycles of their lines it takes for one of means.
 
     Where lines may do so together with them, means that are more probable than what is needed are told, too.
     """
-    found = _Findings.of(lines.pieces)
+    found = _Findings.of(spans)
     is_worth = lines.is_few & (lines.lines_log_probability <= controlled_few.WORTH)
     for rows, asked in ((~is_worth, needed), (is_worth, max(needed, controlled_few.WORTH))):
-        told = controlled_means.judged(signals, rows_of(found.pieces, rows), asked)
+        told = controlled_means.judged(signals, rows_of(spans, rows), asked)
         for column in fields(told):
             getattr(found, column.name)[rows] = getattr(told, column.name)
-    inner = signals.packed.pieces(found.pieces)
-    pace = found.pieces.lengths / np.maximum(inner.lengths, 1)
+    pace = spans.lengths / np.maximum(signals.packed.pieces(spans).lengths, 1)
     return found, found.period * found.size * pace * lines.cycles_per_sample
 
 
