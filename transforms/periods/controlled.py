@@ -34,6 +34,7 @@ from transforms.periods.controlled_extents import Extents
 from transforms.periods.controlled_lines import Centred
 from transforms.periods.controlled_pauses import LEAST_PHASE_RATIO, Activity, Phases
 from transforms.periods.controlled_pieces import Packed, Pieces, Signals
+from transforms.periods.controlled_profiles import Refined
 from transforms.periods.even_signals import EvenSignals
 
 Floats = npt.NDArray[np.float32]
@@ -235,7 +236,8 @@ def _answer(part: EvenSignals, params: ControlledParams, answers: _Answers, offs
         is_much &= judged_ratio >= _LEAST_BYTES_RATIO * np.clip(told[1].cycles, 1.0, _MOST_CYCLES)
         own = some.row[is_much], told[0][is_much], rows_of(told[1], is_much)
         answers.bytes_ratio[offset + own[0]] = ratio[is_much]
-        _tell(part, signals, own, answers, offset)
+        refined = controlled_profiles.refined(signals, *own, are_lines=bool(some.is_comb[0]))
+        _tell(part, own, refined, answers, offset)
 
 
 def _alike(claimed: _Findings) -> Iterator[tuple[_Findings, int]]:
@@ -560,12 +562,9 @@ def _bytes_ratio(signals: Signals, row: Ints, extent: Extents) -> Reals:
     return np.minimum(inside / signals.volumes(rows_of(signals.spans, row)), 1.0)
 
 
-def _tell(
-    part: EvenSignals, signals: Signals, told: tuple[Ints, Reals, Extents], answers: _Answers, offset: int
-) -> None:
+def _tell(part: EvenSignals, told: tuple[Ints, Reals, Extents], best: Refined, answers: _Answers, offset: int) -> None:
     """Put what is known of some periodic signals in their places."""
-    rows, frequency, extent = told
-    best = controlled_profiles.refined(signals, rows, frequency, extent)
+    rows, _, extent = told
     at = offset + rows
     answers.outcome[at] = "periodic"
     answers.cycles_per_sample[at], answers.error[at] = best.frequency, best.period_error

@@ -19,7 +19,7 @@ LOG_RAISE = -1.5
 #: lines and means that are both less probable than this (a logarithm) are judged together
 WORTH = -1.0
 #: as how many tests this counts, as measured in the same way
-_LOG_TRIALS = float(np.log(0.2))
+_LOG_TRIALS = float(np.log(0.25))
 #: two periods are in step if one is a multiple of the other but for so much
 _SAME_RATIO = 0.1
 

@@ -52,6 +52,8 @@ _NEAR_EDGE = 0.98
 #: Harmonics tell more than the first line if their powers are together so many times its own, of so few cycles so many
 #: times, and if they tell nearly the same: what is farther apart, in widths of a line, are harmonics by chance.
 _OVERTONES, _FEW_CYCLES, _OVERTONES_OF_FEW, _APART = 1.1, 12.0, 0.5, 0.4
+#: lines of few cycles are known to so many cycles in the signal: where the profile is farther away noise drew it there
+_LINES_KNOWN = 0.2
 #: the variance of where a burst is that is known to a sample to either side, in squared samples
 _SAMPLING_VARIANCE = 1.0 / 3.0
 #: there is a line through no fewer cycles
@@ -75,12 +77,12 @@ class Refined:
     period_error: Reals
 
 
-def refined(signals: Signals, row: Ints, frequency: Reals, extent: Extents) -> Refined:
+def refined(signals: Signals, row: Ints, frequency: Reals, extent: Extents, are_lines: bool = False) -> Refined:
     """Return the frequencies at which the profiles of signals (k) are sharpest, where their phases keep step.
 
-    frequency: as claimed, in cycles per sample; extent: where. Of others the claim stays; its error is that of a mean
-    of so many distances. Errors of few cycles are widened as Student has it, so that one of them holds the truth in
-    about 68 of 100.
+    frequency: as claimed, in cycles per sample; extent: where; are_lines: whether by lines. Of others the claim stays;
+    its error is that of a mean of so many distances. Errors of few cycles are widened as Student has it, so that one of
+    them holds the truth in about 68 of 100.
     """
     free = np.maximum(extent.cycles - 1.0, 1.0)
     usual = np.divide(1.0 - extent.regularity, frequency * np.sqrt(free)) * stdtrit(free, _ONE_ERROR)
@@ -95,8 +97,10 @@ def refined(signals: Signals, row: Ints, frequency: Reals, extent: Extents) -> R
         is_sharp = sharp.overtones >= np.where(is_few, _OVERTONES_OF_FEW, _OVERTONES)
         is_sharp &= sharp.is_told & (np.abs(sharp.frequency - line.frequency) * profiles.lengths <= _APART)
         best = _either(is_sharp | ~line.is_told, sharp, line)
-        at = places[best.is_told]
-        found.frequency[at], found.period_error[at] = best.frequency[best.is_told], best.period_error[best.is_told]
+        is_far = np.abs(best.frequency - claim) * profiles.lengths > _LINES_KNOWN
+        is_told = best.is_told & ~(is_far & is_few & are_lines)
+        at = places[is_told]
+        found.frequency[at], found.period_error[at] = best.frequency[is_told], best.period_error[is_told]
     return found
 
 
