@@ -53,7 +53,7 @@ _NEAR_EDGE = 0.98
 #: times, and if they tell nearly the same: what is farther apart, in widths of a line, are harmonics by chance.
 _OVERTONES, _FEW_CYCLES, _OVERTONES_OF_FEW, _APART = 1.1, 12.0, 0.5, 0.4
 #: lines of few cycles are known to so many cycles in the signal: where the profile is farther away noise drew it there
-_LINES_KNOWN = 0.2
+_LINES_KNOWN = 0.3
 #: the variance of where a burst is that is known to a sample to either side, in squared samples
 _SAMPLING_VARIANCE = 1.0 / 3.0
 #: there is a line through no fewer cycles

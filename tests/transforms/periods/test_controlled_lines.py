@@ -8,38 +8,24 @@ from scipy.special import fdtrc
 
 from studies.periods import noise
 from studies.periods.noise import LevelParams
+from tests.transforms.white_signals import centred, generator
+from transforms.periods.controlled_frequencies import refined
 from transforms.periods.controlled_lines import (
     Centred,
     Combs,
     best_combs,
+    line_counts,
     log_tail,
     may_be_combs,
     over_noise,
     powers,
-    refined,
     transform_sizes,
     whitened,
 )
 
 
-def centred(rates: np.ndarray, known: np.ndarray | None = None) -> Centred:
-    count, length = rates.shape
-    size = int(transform_sizes(np.array([length]))[0])
-    padded = np.zeros((count, size), dtype=np.float32)
-    padded[:, :length] = rates
-    is_known = np.zeros(padded.shape, dtype=bool)
-    is_known[:, :length] = True if known is None else known
-    padded *= is_known
-    # noise of white runs has about a burst to four samples
-    return Centred(whitened(padded, is_known), np.full(count, length), np.ones(count), np.full(count, length / 4))
-
-
 def combs(signals: Centred) -> Combs:
     return best_combs(signals, over_noise(powers(signals.values, signals.size)))
-
-
-def generator(seed: int = 1) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 def test_sizes_are_powers_of_two_times_8_to_15() -> None:
@@ -99,15 +85,6 @@ def test_narrow_phases_are_a_comb_of_their_lowest_line(length: int) -> None:
     np.testing.assert_allclose(1 / refined(signals, found), 53, rtol=2e-3)
 
 
-def test_a_line_that_is_a_multiple_is_lowered_to_its_fundamental() -> None:
-    place = np.arange(4000)
-    signals = centred((place % 100 < 3) + 0.1 * generator().standard_normal((4, 4000)))
-    # 1 / 2 and 3 / 4: of the lines of such a comb only every second or fourth one is there
-    for times in (2, 3, 5, 7, 12, 0.5, 0.75):
-        told = Combs(np.zeros(4), np.full(4, times / 100), np.full(4, 8))
-        np.testing.assert_allclose(1 / refined(signals, told), 100, rtol=2e-3)
-
-
 def test_missing_samples_leave_the_line() -> None:
     place = np.arange(2000)
     rates = 5 + np.sin(2 * np.pi * place / 41.7) + 0.5 * generator().standard_normal((2, 2000))
@@ -158,3 +135,13 @@ def test_the_frequency_of_what_is_too_probable_is_not_told() -> None:
     np.testing.assert_array_equal(plain.log_probability, none.log_probability)
     assert np.isfinite(plain.cycles_per_sample).all()
     assert np.isnan(none.cycles_per_sample).all()
+
+
+def test_flicker_counts_by_its_kurtosis_and_phases_at_least_as_they_are() -> None:
+    rng = generator()
+    normal, sparse = rng.standard_normal((1, 4000)), np.where(rng.random((1, 4000)) < 0.02, 1.0, 0.0)
+    lengths, few = np.array([4000]), np.array([5.0])
+    assert line_counts(normal, lengths, few)[0] > 1000
+    # so many high samples among zeros have a fourth moment of one over their share
+    assert line_counts(sparse, lengths, few)[0] == pytest.approx(sparse.sum(), rel=0.1)
+    assert line_counts(sparse, lengths, np.array([500.0]))[0] == 500

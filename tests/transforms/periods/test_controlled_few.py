@@ -1,0 +1,42 @@
+"""What two tests say together is as improbable as Fisher has it, and only what they say alike counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transforms.periods import controlled_few
+from transforms.periods.controlled_few import both, log_of_product
+
+NAN = float("nan")
+
+
+def test_two_random_numbers_have_so_low_a_product() -> None:
+    drawn = np.log(np.random.default_rng(1).random((2, 200_000))).sum(axis=0)
+    for level in (0.3, 0.05, 0.01):
+        held = (log_of_product(drawn) <= np.log(level)).mean()
+        assert abs(held - level) < 4 * np.sqrt(level / 200_000), level
+
+
+def test_two_that_are_nearly_sure_are_sure_together() -> None:
+    found = both(np.array([-4.0]), np.array([-4.0]), np.array([1.02]))
+    assert found.log_probability[0] < np.log(0.01)
+    assert found.is_step[0]
+    assert not found.is_multiple[0]
+
+
+def test_lines_may_be_multiples_and_means_too() -> None:
+    found = both(np.full(6, -3.0), np.full(6, -4.0), np.array([1.0, 2.1, 3.1, 0.5, 1.4, NAN]))
+    assert found.is_step.tolist() == [True, True, True, True, False, False]
+    assert found.is_multiple.tolist() == [False, True, True, False, False, False]
+    assert (found.log_probability < 0).tolist() == found.is_step.tolist()
+
+
+def test_out_of_step_lines_have_to_be_the_surer_ones() -> None:
+    found = both(np.array([-4.0, -3.0]), np.array([-3.0, -4.0]), np.array([1.4, 1.4]))
+    assert (found.log_probability < 0).tolist() == [True, False]
+
+
+def test_neither_makes_the_other_sure_alone() -> None:
+    found = both(np.array([-20.0, -0.5]), np.array([-0.5, -20.0]), np.array([1.0, 1.0]))
+    assert not found.log_probability.any()
+    assert controlled_few.WORTH < -0.5

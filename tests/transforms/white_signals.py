@@ -1,0 +1,23 @@
+"""Signals as tests of lines have them: white, centred, beside zeros."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transforms.periods.controlled_lines import Centred, transform_sizes, whitened
+
+
+def centred(rates: np.ndarray, known: np.ndarray | None = None) -> Centred:
+    count, length = rates.shape
+    size = int(transform_sizes(np.array([length]))[0])
+    padded = np.zeros((count, size), dtype=np.float32)
+    padded[:, :length] = rates
+    is_known = np.zeros(padded.shape, dtype=bool)
+    is_known[:, :length] = True if known is None else known
+    padded *= is_known
+    # noise of white runs has about a burst to four samples
+    return Centred(whitened(padded, is_known), np.full(count, length), np.ones(count), np.full(count, length / 4))
+
+
+def generator(seed: int = 1) -> np.random.Generator:
+    return np.random.default_rng(seed)
