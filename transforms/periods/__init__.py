@@ -9,6 +9,8 @@
 - `controlled` (`detect`, `ControlledParams`): Periods that noise would rarely make: our default.
 - `controlled_bursts`: When in its cycles a rhythm moves its bytes: its bursts, and how long they are.
 - `controlled_extents`: Where a known period starts and where it stops.
+- `controlled_few`: Few cycles: what lines of the spectrum and phases of means tell of them together.
+- `controlled_frequencies`: Which frequency a comb has exactly, and whether its lines are multiples of a lower one.
 - `controlled_lines`: Lines in a spectrum that are multiples of one frequency, and how probable noise makes them.
 - `controlled_means`: Phases that noise hides, or splits: distances of phases of running means.
 - `controlled_pauses`: Phases whose distances are more alike than chance makes them.
