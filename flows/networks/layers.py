@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -85,7 +85,7 @@ def members(name: LayerName, seen: Seen, params: NetworkParams) -> Members:
 
 def named(name: str, labelled: pl.DataFrame, keys: tuple[str, ...], params: NetworkParams) -> Members:
     """Return a layer whose members have names; labelled: the keys, and the `label` of each value of them."""
-    labels = sorted(labelled["label"].unique().to_list(), key=_natural)
+    labels = in_natural_order(labelled["label"].unique().to_list())
     size = _group_size(len(labels), params.most_node_count)
     node = pl.DataFrame(
         {"label": pl.Series(labels, dtype=pl.String), "node": np.arange(len(labels), dtype=np.int64) // size}
@@ -159,6 +159,11 @@ def _group_size(member_count: int, most_node_count: int) -> int:
     while -(-member_count // size) > most_node_count:
         size *= 2
     return size
+
+
+def in_natural_order(labels: Iterable[str]) -> list[str]:
+    """Return labels sorted, numbers within them by their value."""
+    return sorted(labels, key=lambda label: (_natural(label), label))
 
 
 def _natural(label: str) -> list[tuple[int, int, str]]:

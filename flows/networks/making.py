@@ -31,14 +31,14 @@ _CHUNK_ROWS = 1 << 18
 #: a trace that tells of less than this share of the bytes is said to be partial
 _WHOLE_RATIO = 0.995
 #: the module that reaches storage, where it is traced
-_LOWEST_MODULE = "POSIX"
+LOWEST_MODULE = "POSIX"
 #: the module of request events
 EVENTS = "EVENTS"
-_OF_FILES = ["file_number", "path", "mount", "filesystem_kind", "stripe_bytes", "osts"]
-_OF_RECORDS = [
+OF_FILES = ["file_number", "path", "mount", "filesystem_kind", "stripe_bytes", "osts"]
+OF_RECORDS = [
     "module", "file_number", "rank", "collective_open_count", "open_ended_s", "read_bytes", "written_bytes",
 ]  # fmt: skip
-_NEEDED = (
+NEEDED = (
     "request", "module", "rank", "host", "file_number", "direction", "offset_bytes", "request_bytes", "began_s",
     "ceased_s", "ost",
 )  # fmt: skip
@@ -97,7 +97,7 @@ def network_of_trace(
                 *pl.collect_all(found.select(columns) for found in landed[table.name]),
             ]
         )
-        for table, columns in ((TRACE_FILES, _OF_FILES), (TRACE_RECORDS, _OF_RECORDS))
+        for table, columns in ((TRACE_FILES, OF_FILES), (TRACE_RECORDS, OF_RECORDS))
     )
     return network_of(landed[TRACE_REQUESTS.name], files, records, asked, params, process_count)
 
@@ -136,7 +136,7 @@ def network_of(
         return replace(made, notes=("The trace tells of one layer only.",))
     skew = _skew(records, max(seen.rank_high + 1, process_count or 0))
     layers = [members(name, seen, params) for name in names]
-    counted = _Counted(layers, _span(rows, skew, params), skew, process_count)
+    counted = _Counted(layers, span_of(rows["began_s"], rows["ceased_s"], skew, params), skew, process_count)
     for chunk in source.chunks():
         counted.add(chunk, on_targets(chunk, files) if "target" in names else ())
     network = without_idle(counted.counter.result())
@@ -210,8 +210,8 @@ def _modules(told: pl.DataFrame, asked: Asked) -> list[str]:
         return [asked.module] if known else []
     if "module" in (asked.layers or ()) or not known:
         return known
-    if _LOWEST_MODULE in known:
-        return [_LOWEST_MODULE]
+    if LOWEST_MODULE in known:
+        return [LOWEST_MODULE]
     return [told.sort("moved_bytes", "module", descending=[True, False])["module"][0]]
 
 
@@ -237,12 +237,12 @@ class _Requests:
         return pl.concat(self.rows).filter(pl.col("module").is_in(self.modules))
 
     def chunks(self) -> Iterator[pl.DataFrame]:
-        rows = self._lazy().select(_NEEDED)
+        rows = self._lazy().select(NEEDED)
         yield from rows.collect_batches(chunk_size=_CHUNK_ROWS, maintain_order=True, engine="streaming")
 
     def of(self, numbers: Sequence[int]) -> pl.DataFrame:
         """Return the rows of some requests, by their numbers."""
-        return self._lazy().filter(pl.col("request").is_in(numbers)).select(_NEEDED).collect(engine="streaming")
+        return self._lazy().filter(pl.col("request").is_in(numbers)).select(NEEDED).collect(engine="streaming")
 
 
 def _skew(records: pl.DataFrame, process_count: int) -> Skew:
@@ -252,10 +252,13 @@ def _skew(records: pl.DataFrame, process_count: int) -> Skew:
     return offsets(opens, process_count)
 
 
-def _span(rows: dict[str, float], skew: Skew, params: NetworkParams) -> Reals:
+def span_of(began_s: float, ceased_s: float, skew: Skew, params: NetworkParams) -> Reals:
     """Return the edges of the time windows: all requests lie within them, whatever their rank's clock."""
-    shift = skew.offset_s if skew.offset_s is not None else np.zeros(1)
-    began_s, ceased_s = rows["began_s"] - max(float(shift.max()), 0.0), rows["ceased_s"] - min(float(shift.min()), 0.0)
+    if skew.offset_s is not None:
+        began_s, ceased_s = (
+            began_s - max(float(skew.offset_s.max()), 0.0),
+            ceased_s - min(float(skew.offset_s.min()), 0.0),
+        )
     return window_edges(min(0.0, began_s), ceased_s, params.window_count)
 
 

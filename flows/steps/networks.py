@@ -32,9 +32,11 @@ LANDED = (REQUEST_EVENTS, TRACE_REQUESTS, TRACE_FILES, TRACE_RECORDS)
 #: rows of one table that are held in memory before they are written
 _MOST_HELD_ROWS = 1 << 20
 #: runs, and landed rows of several, that a process makes networks of before it answers
-_RUNS_AT_A_TIME, _ROWS_AT_A_TIME = 16, 1 << 16
+_RUNS_AT_A_TIME, _ROWS_AT_A_TIME = 256, 1 << 16
 #: so often it is worth to have processes for it
 _MANY = 4
+#: the columns of every table that say whose rows they are
+_OWN = {"ended_on": pl.Date(), "trace_id": pl.String(), "source_file": pl.String()}
 #: a row of `trace_jobs`, and its landed parts by table
 _Run = tuple[Mapping[str, Any], Mapping[Table, Sequence[tuple[Landing, Part]]]]
 #: how a computation fails by what a trace holds; a full disk or memory is no fault of a trace
@@ -88,7 +90,7 @@ def _chunks(runs: Sequence[_Run]) -> list[list[_Run]]:
     chunks: list[list[_Run]] = []
     row_count = 0
     for run in runs:
-        own = sum(part.row_count for parts in run[1].values() for _, part in parts)
+        own = _row_count(run[1])
         if not chunks or len(chunks[-1]) == _RUNS_AT_A_TIME or row_count + own > _ROWS_AT_A_TIME:
             chunks.append([])
             row_count = 0
@@ -98,13 +100,77 @@ def _chunks(runs: Sequence[_Run]) -> list[list[_Run]]:
 
 
 def _together(root: Path, runs: Sequence[_Run], settings: NetworkSettings) -> dict[Table, pl.DataFrame]:
-    """Return the rows of a few runs."""
+    """Return the rows of a few runs, in order."""
     store = Store(root)
-    rows = [
-        network_rows_of(job, {table.name: scans(store, table, of_run) for table, of_run in parts.items()}, settings)
-        for job, parts in runs
-    ]
-    return {table: pl.concat(found) for table in TABLES if (found := [each[table] for each in rows if table in each])}
+    is_small = [not of_run[REQUEST_EVENTS] and _row_count(of_run) <= _ROWS_AT_A_TIME for _, of_run in runs]
+    found, left = _of_small(store, [run for run, small in zip(runs, is_small, strict=True) if small], settings)
+    if not left and all(is_small):
+        return found
+    alone = [run for run, small in zip(runs, is_small, strict=True) if not small] + left
+    rows = [found, *(_of_one(store, run, settings) for run in alone)]
+    order = pl.DataFrame({"trace_id": [job["trace_id"] for job, _ in runs], "place": range(len(runs))})
+    return {
+        table: pl.concat(parts)
+        .join(order, on="trace_id", how="left", maintain_order="left")
+        .sort("place", maintain_order=True)
+        .drop("place")
+        for table in TABLES
+        if (parts := [each[table] for each in rows if table in each])
+    }
+
+
+def _of_small(
+    store: Store, runs: Sequence[_Run], settings: NetworkSettings
+) -> tuple[dict[Table, pl.DataFrame], list[_Run]]:
+    """Return the rows of small runs, made together, and the runs that are to be made each alone."""
+    from flows.networks.together import TooManyPiecesError, rows_together
+    from transforms.networks.network import NetworkParams
+
+    if not runs:
+        return {}, []
+    jobs = [job for job, _ in runs]
+    try:
+        landed = {table: _read(store, runs, table) for table in LANDED if table != REQUEST_EVENTS}
+        made = rows_together(landed, [job["process_count"] for job in jobs], settings.params(NetworkParams))
+        own = pl.DataFrame([[job[name] for job in jobs] for name in _OWN], schema=_OWN)
+        return {
+            table: frames.require(
+                rows.hstack(own[rows["run"]]).select(table.column_names),
+                table,
+            )
+            for table, rows in made.rows.items()
+        }, [runs[number] for number in made.left]
+    except TooManyPiecesError:
+        if len(runs) == 1:
+            return {}, list(runs)
+        half = len(runs) // 2
+        (rows, left), (more, more_left) = (_of_small(store, part, settings) for part in (runs[:half], runs[half:]))
+        joined = {table: pl.concat([each[table] for each in (rows, more) if table in each]) for table in rows | more}
+        return joined, left + more_left
+    except _FAULTS_OF_CONTENT:
+        # one of them: it is found by making each alone
+        return {}, list(runs)
+
+
+def _read(store: Store, runs: Sequence[_Run], table: Table) -> pl.DataFrame:
+    """Return the landed rows of a table, each with the number of its run."""
+    from flows.networks.together import COLUMNS
+
+    numbers = pl.DataFrame({"trace_id": [job["trace_id"] for job, _ in runs], "run": range(len(runs))})
+    columns = ["trace_id", *COLUMNS[table]]
+    found = scans(store, table, [pair for _, of_run in runs for pair in of_run[table]])
+    parts = pl.collect_all([rows.select(columns) for rows in found])
+    rows = pl.concat([frames.empty(table).select(columns), *parts])
+    return rows.join(numbers, on="trace_id", maintain_order="left").drop("trace_id")
+
+
+def _of_one(store: Store, run: _Run, settings: NetworkSettings) -> dict[Table, pl.DataFrame]:
+    job, parts = run
+    return network_rows_of(job, {table.name: scans(store, table, of_run) for table, of_run in parts.items()}, settings)
+
+
+def _row_count(parts: Mapping[Table, Sequence[tuple[Landing, Part]]]) -> int:
+    return sum(part.row_count for of_table in parts.values() for _, part in of_table)
 
 
 def network_rows_of(
@@ -157,13 +223,9 @@ def _rows(made: Made) -> dict[Table, pl.DataFrame]:
 
 def _held(job: Mapping[str, Any], rows: Mapping[Table, pl.DataFrame]) -> dict[Table, pl.DataFrame]:
     """Return rows with the run's own columns, held to their contracts."""
-    own = {
-        "ended_on": pl.lit(job["ended_on"], pl.Date),
-        "trace_id": pl.lit(job["trace_id"], pl.String),
-        "source_file": pl.lit(job["source_file"], pl.String),
-    }
+    own = [pl.lit(job[name], dtype).alias(name) for name, dtype in _OWN.items()]
     return {
-        table: frames.require(found.with_columns(**own).select(table.column_names), table)
+        table: frames.require(found.with_columns(own).select(table.column_names), table)
         for table, found in rows.items()
     }
 

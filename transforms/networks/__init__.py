@@ -10,4 +10,5 @@
 - `patterns` (`patterns`, `Pattern`): What the eye sees in a network's rings, named by statistics.
 - `rings` (`layout`, `Ring`, `RadialLayout`, `shortest_ends`): Where a network's nodes and edges are drawn.
 - `rows` (`run_row`, `bottleneck_rows`, `edge_rows`, `pattern_rows`): Networks as rows of tables.
+- `side_by_side` (`Networks`, `Layers`, `counted`): Networks of many small runs, found in the same arrays.
 """

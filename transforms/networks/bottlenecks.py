@@ -100,8 +100,13 @@ class BottleneckFinder:
 
     def result(self) -> pl.DataFrame:
         """Return the bottlenecks so far (BOTTLENECK_ROWS) by metric, the highest value first, then by request."""
-        rows = [row for metric in METRICS if metric in self._seen for row in self._rows(metric)]
-        return pl.DataFrame(rows, schema=BOTTLENECK_ROWS, orient="row")
+        return pl.DataFrame(list(self.rows()), schema=BOTTLENECK_ROWS, orient="row")
+
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        """Yield them as rows."""
+        for metric in METRICS:
+            if metric in self._seen:
+                yield from self._rows(metric)
 
     def _least_share(self) -> float:
         if self._process_count is None:

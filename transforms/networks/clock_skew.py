@@ -12,7 +12,7 @@ that do not span the run): these, too, show as spread where there are other file
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -87,21 +87,34 @@ def offsets(opens: pl.DataFrame, process_count: int) -> Skew:
     opens (OPENS): a row per file and rank; rank -1 stands for all ranks together, of which no single times are known.
     Of several files the median counts, so that a few whose ranks did not leave the open together do no harm.
     """
-    if process_count <= 1:
-        return Skew("one_rank")
-    together = opens.filter(pl.col("collective_open_count") > 0)
-    whole = _opened_by_all(together, process_count)
-    timed = whole.filter(pl.col("open_ended_s").is_finite().fill_null(False).all().over("file"))
-    if timed.is_empty():
-        is_reduced = bool((together["rank"] < 0).any())
-        return Skew("no_times" if is_reduced or not whole.is_empty() else "no_collective_open")
-    ends = timed.sort("file", "rank")["open_ended_s"].to_numpy().reshape(-1, process_count)
-    return _of_ends(ends)
+    return offsets_of_runs(opens.with_columns(run=pl.lit(0, pl.Int64)), [process_count])[0]
 
 
-def _opened_by_all(together: pl.DataFrame, process_count: int) -> pl.DataFrame:
+def offsets_of_runs(opens: pl.DataFrame, process_counts: Sequence[int]) -> list[Skew]:
+    """Find how far each rank's clock is ahead, in each of several runs (n).
+
+    opens: OPENS and `run`, the number of the run, from 0. process_counts (n).
+    """
+    counts = pl.DataFrame({"run": pl.int_range(len(process_counts), eager=True), "process_count": process_counts})
+    together = opens.filter(pl.col("collective_open_count") > 0).join(counts, on="run")
+    whole = _opened_by_all(together)
+    timed = whole.filter(pl.col("open_ended_s").is_finite().fill_null(False).all().over("run", "file"))
+    ends = timed.sort("run", "file", "rank").partition_by("run", as_dict=True)
+    are_untimed = {*whole["run"], *together.filter(pl.col("rank") < 0)["run"]}
+    found = []
+    for run, count in enumerate(process_counts):
+        if count <= 1:
+            found.append(Skew("one_rank"))
+        elif (run,) in ends:
+            found.append(_of_ends(ends[(run,)]["open_ended_s"].to_numpy().reshape(-1, count)))
+        else:
+            found.append(Skew("no_times" if run in are_untimed else "no_collective_open"))
+    return found
+
+
+def _opened_by_all(together: pl.DataFrame) -> pl.DataFrame:
     """Keep the files of which every rank has one row, with one and the same count."""
-    count = pl.col("collective_open_count")
+    count, process_count = pl.col("collective_open_count"), pl.col("process_count").first()
     is_whole = (
         (pl.len() == process_count)
         & (pl.col("rank").n_unique() == process_count)
@@ -109,8 +122,8 @@ def _opened_by_all(together: pl.DataFrame, process_count: int) -> pl.DataFrame:
         & (pl.col("rank").max() == process_count - 1)
         & (count.min() == count.max())
     )
-    kept = together.group_by("file").agg(is_whole.alias("is_whole")).filter("is_whole")
-    return together.join(kept.select("file"), on="file", how="semi")
+    kept = together.group_by("run", "file").agg(is_whole.alias("is_whole")).filter("is_whole")
+    return together.join(kept.select("run", "file"), on=["run", "file"], how="semi")
 
 
 def _of_ends(ends: Reals) -> Skew:

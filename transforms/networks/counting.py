@@ -62,6 +62,14 @@ def window_edges(began_s: float, ceased_s: float, window_count: int) -> Reals:
     return np.linspace(began, ceased, window_count + 1)
 
 
+def are_equal_windows(edges_s: Reals) -> bool:
+    """Return whether windows (edges: windows + 1) are equal, and rise."""
+    widths = np.diff(edges_s)
+    if not np.isfinite(edges_s).all() or not len(widths) or not (widths > 0).all():
+        return False
+    return bool(np.allclose(widths, widths.mean(), rtol=1e-3, atol=0))
+
+
 @dataclass(slots=True)
 class _Hop:
     """All that is kept of a hop."""
@@ -87,12 +95,7 @@ class EdgeCounter:
 
     def __init__(self, layers: tuple[Layer, ...], time_kinds: tuple[TimeKind, ...], window_edges_s: Reals) -> None:
         widths = np.diff(window_edges_s)
-        if (
-            not np.isfinite(window_edges_s).all()
-            or not len(widths)
-            or not (widths > 0).all()
-            or not np.allclose(widths, widths.mean(), rtol=1e-3, atol=0)
-        ):
+        if not are_equal_windows(window_edges_s):
             raise ValueError("windows must be equal, and rise")
         self._layers, self._time_kinds, self._edges_s = layers, time_kinds, window_edges_s
         step_count = len(widths) * STEPS_PER_WINDOW

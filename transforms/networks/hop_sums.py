@@ -302,7 +302,7 @@ def _sum_waiting(sums: _Sums, edge_count: int) -> None:
 
 
 def _sum_rows(sums: _Sums, rows: Rows, edge_count: int) -> None:
-    if edge_count <= _CELLS_PER_TRANSFER * (len(rows[0]) + len(sums.edges)):
+    if is_dense(edge_count, len(rows[0]) + len(sums.edges)):
         values = _dense_sums(rows, edge_count)
         # all edges, mostly: no need to pick them out
         known = sums.edges if len(sums.edges) < edge_count else slice(None)
@@ -321,6 +321,11 @@ def _sum_rows(sums: _Sums, rows: Rows, edge_count: int) -> None:
     sums.edges = edges[order][starts]
     sums.values = np.add.reduceat(values, starts, axis=1)
     sums.values[4] = np.maximum.reduceat(values[4], starts)
+
+
+def is_dense(edge_count: int | Ints, transfer_count: int | Ints) -> Bools:
+    """Return whether so many transfers are summed as they come, not sorted first: it is seen in the last bit."""
+    return np.asarray(edge_count <= _CELLS_PER_TRANSFER * np.asarray(transfer_count))
 
 
 def _dense_sums(rows: Rows, edge_count: int) -> Reals:

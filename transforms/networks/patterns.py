@@ -20,7 +20,7 @@ Where nothing of this is clear, none is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -29,7 +29,8 @@ import polars as pl
 
 from transforms.arrays import Bools, Ints, Reals
 from transforms.networks.log_bins import BINS_PER_OCTAVE, LOWEST
-from transforms.networks.network import METRICS, Metric, Network
+from transforms.networks.network import METRICS, Network
+from transforms.networks.side_by_side import Networks
 
 Outcome = Literal["named", "too_few_nodes", "too_few_transfers", "none_fits"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -56,6 +57,10 @@ PATTERN_ROWS = pl.Schema(
     }
 )
 
+#: what is said of a span that has enough nodes and transfers
+_TOLD = ("outcome", "pattern", "node_spread", "edge_spread", "band_ratio", "nodes_per_band", "outlier_score")
+#: above all bins
+_NO_BIN = 1 << 16
 _QUANTILES = np.concatenate([np.arange(1, 10) / 10.0, [0.25, 0.75]])
 _NINTH = 8
 #: between the first and the ninth decile of a normal distribution, in standard deviations
@@ -120,24 +125,76 @@ def patterns(network: Network) -> pl.DataFrame:
     nodes_per_band: the share of the variance between nodes that bands explain, and their period (NULL without any).
     outlier_score: the highest node's. cause_nodes: labels, the strongest first; empty for circular.
     """
-    rows = [row for hop in range(network.hop_count) for row in _rows(network, hop)]
-    return pl.DataFrame(rows, schema=PATTERN_ROWS, orient="row")
+    return patterns_of(Networks.alone(network)).select(PATTERN_ROWS.names())
 
 
-def _rows(network: Network, hop: int) -> Iterator[tuple[object, ...]]:
-    targets = _main_targets(network, hop)
-    for metric in METRICS:
-        cells = _cells(network, hop, metric)
-        yield from ((hop, metric, *told) for told in _spans(network, hop, cells, targets))
+def patterns_of(networks: Networks) -> pl.DataFrame:
+    """Return the patterns of many networks, one after the other, with the hop's outer layer among all (`layer`)."""
+    outer, spans = networks.layers.outer, 1 + networks.window_count
+    targets = _main_targets(networks)
+    looks = [_looked_for(_cells(networks, number), len(outer) * spans, targets) for number in range(len(METRICS))]
+    # of each hop first all spans by one metric, then by the next one
+    place = np.arange(len(outer) * len(METRICS) * spans)
+    hop, metric, window = place // (len(METRICS) * spans), place // spans % len(METRICS), place % spans - 1
+    by_metric = (metric * len(outer) + hop) * spans + window + 1
+    first = np.maximum(window, 0)
+    rows = pl.DataFrame(
+        {
+            "layer": outer[hop],
+            "hop": networks.layers.place[outer][hop],
+            "metric": pl.Series(METRICS).gather(metric),
+            "is_whole": window < 0,
+            "first_window": first,
+            "last_window": np.where(window < 0, networks.window_count, first + 1),
+            "outcome": pl.Series(OUTCOMES).gather(np.concatenate([look.outcome for look in looks])[by_metric]),
+            "active_node_count": np.concatenate([look.node_count for look in looks])[by_metric],
+            "transfer_count": np.concatenate([look.transfer_count for look in looks])[by_metric],
+            "row": by_metric,
+        }
+    )
+    rows = rows.join(_told_frame(networks, looks), on="row", how="left", maintain_order="left").with_columns(
+        pl.coalesce("outcome_right", "outcome").alias("outcome"), pl.col("cause_nodes").fill_null([])
+    )
+    return rows.select("layer", *PATTERN_ROWS).cast(dict(PATTERN_ROWS.items()))
 
 
-def _spans(network: Network, hop: int, cells: _Cells, targets: Ints) -> Iterator[tuple[object, ...]]:
-    labels = network.layers[hop].labels
-    spans = [(True, 0, network.window_count), *((False, k, k + 1) for k in range(network.window_count))]
-    for is_whole, first, last in spans:
-        found = _found(cells, None if is_whole else first, targets)
-        causes = labels.gather(found.causes).cast(pl.String).to_list() if len(found.causes) else []
-        yield (is_whole, first, last, *found.told, causes)
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """By span, window -1 (all of them) and then window by window of each hop: its nodes, transfers and outcome.
+
+    outcome: the place in OUTCOMES. named: of the spans that have enough of both, by span.
+    """
+
+    node_count: Ints
+    transfer_count: Ints
+    outcome: Ints
+    named: dict[int, _Found]
+
+
+def _looked_for(cells: _Cells, span_count: int, targets: Ints) -> _Spans:
+    """Return what the nodes look like in each span."""
+    is_first = cells.is_first_of_node
+    node_count = np.bincount(cells.span[is_first], minlength=span_count)
+    transfer_count = np.bincount(cells.span, cells.count, span_count).astype(np.int64)
+    # most windows of a small trace: nothing else is asked of them
+    has_few_nodes, has_few_transfers = node_count < _LEAST_NODE_COUNT, transfer_count < _LEAST_TRANSFER_COUNT
+    outcome = np.where(has_few_nodes, OUTCOMES.index("too_few_nodes"), OUTCOMES.index("too_few_transfers"))
+    enough = np.flatnonzero(~(has_few_nodes | has_few_transfers)).tolist()
+    return _Spans(node_count, transfer_count, outcome, {span: _named(_nodes(cells, span, targets)) for span in enough})
+
+
+def _told_frame(networks: Networks, looks: Sequence[_Spans]) -> pl.DataFrame:
+    """Return what is said of the spans that have enough nodes and transfers, by their place among those of all."""
+    labels = networks.layers.labels
+    rows = [
+        (metric * len(look.outcome) + span, *found.told, labels.gather(found.causes).to_list())
+        for metric, look in enumerate(looks)
+        for span, found in look.named.items()
+    ]
+    names = ("row", *_TOLD, "cause_nodes")
+    return pl.DataFrame(
+        rows, schema={"row": pl.Int64(), **{name: PATTERN_ROWS[name] for name in names[1:]}}, orient="row"
+    )
 
 
 # ---- from counts to nodes
@@ -145,37 +202,53 @@ def _spans(network: Network, hop: int, cells: _Cells, targets: Ints) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """Counts by window, source node and bin (cells), sorted; window -1 holds all of them together."""
+    """Counts by span, source node and bin (cells), sorted; a hop's first span holds all its windows together."""
 
-    window: Ints
+    span: Ints
     node: Ints
     bin: Ints
     count: Ints
 
-    def of(self, window: int) -> tuple[Ints, Ints, Ints]:
-        """Return node, bin and count of a window's cells."""
-        first, last = np.searchsorted(self.window, [window, window + 1])
+    @property
+    def is_first_of_node(self) -> Bools:
+        """Mark the first cell of each node and span."""
+        found: Bools = (np.diff(self.span, prepend=-1) > 0) | (np.diff(self.node, prepend=-1) != 0)
+        return found
+
+    def of(self, span: int) -> tuple[Ints, Ints, Ints]:
+        """Return node, bin and count of a span's cells."""
+        first, last = np.searchsorted(self.span, [span, span + 1])
         return self.node[first:last], self.bin[first:last], self.count[first:last]
 
 
-def _cells(network: Network, hop: int, metric: Metric) -> _Cells:
-    """Return the counts of a hop and metric; zero and negative values count as the lowest bin of all."""
-    first, last = np.searchsorted(network.edges["hop"].to_numpy(), [hop, hop + 1])
-    is_wanted = (pl.col("metric") == METRICS.index(metric)) & pl.col("edge").is_between(first, last, closed="left")
-    counts = network.counts.filter(is_wanted)
+def _cells(networks: Networks, metric: int) -> _Cells:
+    """Return the counts of all hops by a metric; zero and negative values count as the lowest bin of all in the hop."""
+    counts = networks.counts.filter(pl.col("metric") == metric)
     window, edge, bins, count = (counts[name].cast(pl.Int64).to_numpy() for name in ("window", "edge", "bin", "count"))
-    known = bins[bins >= LOWEST]
-    if not len(known):
+    node = networks.source[edge]
+    hop = np.searchsorted(networks.layers.outer, networks.layers.of_nodes(node))
+    is_known = bins >= LOWEST
+    lowest = np.full(len(networks.layers.outer), _NO_BIN)
+    np.minimum.at(lowest, hop[is_known], bins[is_known])
+    # a hop without any known value has no cells
+    kept = np.flatnonzero(lowest[hop] < _NO_BIN)
+    if not len(kept):
         return _Cells(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
-    lowest, width = int(known.min()), int(known.max() - known.min()) + 1
-    node_count = network.layers[hop].node_count
-    node = network.edges["source"].cast(pl.Int64).to_numpy()[edge]
-    key = (window * node_count + node) * width + np.maximum(bins, lowest) - lowest
-    per_window = node_count * width
-    # window -1 comes first
-    sums = [_summed(key % per_window - per_window, count), _summed(key, count)]
-    keys, totals = (np.concatenate(parts) for parts in zip(*sums, strict=True))
-    return _Cells(keys // per_window, keys // width % node_count, keys % width + lowest, totals)
+    bins = np.maximum(bins, lowest[hop])[kept]
+    low, width = int(bins.min()), int(np.ptp(bins)) + 1
+    whole = hop[kept] * (1 + networks.window_count)
+    keys, totals = [], []
+    for span in (whole, whole + 1 + window[kept]):
+        key, total = _summed((span * len(networks.layers.labels) + node[kept]) * width + bins - low, count[kept])
+        keys.append(key)
+        totals.append(total)
+    both = np.concatenate(keys)
+    # no key is in both
+    order = np.argsort(both, kind="stable")
+    key = both[order]
+    place = key // width
+    node_count = len(networks.layers.labels)
+    return _Cells(place // node_count, place % node_count, key % width + low, np.concatenate(totals)[order])
 
 
 def _summed(key: Ints, count: Ints) -> tuple[Ints, Ints]:
@@ -186,15 +259,14 @@ def _summed(key: Ints, count: Ints) -> tuple[Ints, Ints]:
     return key[starts], np.add.reduceat(count[order], starts)
 
 
-def _main_targets(network: Network, hop: int) -> Ints:
+def _main_targets(networks: Networks) -> Ints:
     """Return to which next node most transfers of each node go (nodes); -1 where that is not most of them."""
-    found = np.full(network.layers[hop].node_count, -1, dtype=np.int64)
-    edges = (
-        network.edges.with_row_index("edge").filter(pl.col("hop") == hop).with_columns(pl.col("edge").cast(pl.Int32))
-    )
-    totals = network.totals.join(edges, on="edge").group_by("source", "target").agg(pl.col("transfer_count").sum())
-    main = totals.filter(2 * pl.col("transfer_count") > pl.col("transfer_count").sum().over("source"))
-    found[main["source"].to_numpy()] = main["target"].to_numpy()
+    found = np.full(len(networks.layers.labels), -1, dtype=np.int64)
+    totals = networks.totals
+    counts = np.bincount(totals["edge"].to_numpy(), totals["transfer_count"].to_numpy(), len(networks.source))
+    of_source = np.bincount(networks.source, counts, len(found))
+    is_main = 2 * counts > of_source[networks.source]
+    found[networks.source[is_main]] = networks.target[is_main]
     return found
 
 
@@ -230,8 +302,8 @@ class _Nodes:
         return found
 
 
-def _nodes(cells: _Cells, window: int | None, targets: Ints) -> _Nodes:
-    node, bins, count = cells.of(-1 if window is None else window)
+def _nodes(cells: _Cells, span: int, targets: Ints) -> _Nodes:
+    node, bins, count = cells.of(span)
     # they are sorted, which np.unique would do again
     is_first = np.diff(node, prepend=-1) > 0
     number, place = node[is_first], np.cumsum(is_first) - 1
@@ -266,27 +338,13 @@ def _quantiles(place: Ints, bins: Ints, count: Ints, total: Ints) -> Reals:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What a row says, from outcome to outlier_score, and the numbers of the nodes that cause it."""
+    """What a row says (_TOLD), and the numbers of the nodes that cause it."""
 
     told: tuple[object, ...]
     causes: Ints
 
 
-def _found(cells: _Cells, window: int | None, targets: Ints) -> _Found:
-    """Return what the nodes look like in a window, in all of them together for None."""
-    node, _, count = cells.of(-1 if window is None else window)
-    counts = (np.count_nonzero(np.diff(node, prepend=-1)), int(count.sum()))
-    nothing = np.zeros(0, dtype=np.int64)
-    # most windows of a small trace: nothing else is asked of them
-    if counts[0] < _LEAST_NODE_COUNT:
-        return _Found(("too_few_nodes", None, *counts, *[None] * 5), nothing)
-    if counts[1] < _LEAST_TRANSFER_COUNT:
-        return _Found(("too_few_transfers", None, *counts, *[None] * 5), nothing)
-    return _named(_nodes(cells, window, targets))
-
-
 def _named(nodes: _Nodes) -> _Found:
-    counts = (len(nodes.number), int(nodes.count.sum()))
     dense = _dense_bands(nodes)
     # means, since what chance does to them is known: their variance is that of a transfer by their number
     deviation, _ = _beyond_sampling(_breadth(nodes.mean), nodes)
@@ -297,7 +355,6 @@ def _named(nodes: _Nodes) -> _Found:
     told = (
         "named" if pattern else "none_fits",
         pattern,
-        *counts,
         deviation,
         float(np.median(nodes.own_spread)),
         look.bands.ratio,

@@ -18,6 +18,7 @@ from transforms.networks import patterns as found
 from transforms.networks.counting import EdgeCounter, window_edges
 from transforms.networks.network import METRICS, Layer, Network, Transfers
 from transforms.networks.patterns import PATTERN_ROWS, Pattern, patterns
+from transforms.networks.side_by_side import Networks
 
 SEEDS = range(20)
 PATTERNS: tuple[Pattern, ...] = found.PATTERNS
@@ -247,11 +248,16 @@ def test_thresholds_decide(monkeypatch: pytest.MonkeyPatch, threshold: str, valu
 # ---- the statistics
 
 
+def nodes_of(made: Network, span: int) -> found._Nodes:
+    """Return the nodes of the first hop in a span, by time."""
+    networks = Networks.alone(made)
+    return found._nodes(found._cells(networks, METRICS.index("time")), span, found._main_targets(networks))
+
+
 @pytest.mark.parametrize("window", [None, 0, 3])
 def test_quantiles_equal_the_naive_twin(window: int | None) -> None:
     made = planted("noisy", np.random.default_rng(1), 64, 8, 4, 30, window_count=4)
-    cells = found._cells(made, 0, "time")
-    nodes = found._nodes(cells, window, found._main_targets(made, 0))
+    nodes = nodes_of(made, 0 if window is None else 1 + window)
     counts = made.counts.filter(metric=METRICS.index("time"))
     counts = counts.filter(pl.lit(True) if window is None else pl.col("window") == window)
     source = (
@@ -263,7 +269,7 @@ def test_quantiles_equal_the_naive_twin(window: int | None) -> None:
         bins, of_bins = (by_node.filter(source=number)[name].to_list() for name in ("bin", "count"))
         assert count == sum(of_bins)
         assert quantiles == pytest.approx([naive.quantile(bins, of_bins, share) for share in found._QUANTILES])
-    np.testing.assert_array_equal(nodes.target, nodes.number // 8)
+    np.testing.assert_array_equal(nodes.target, made.layers[0].node_count + nodes.number // 8)
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -324,7 +330,7 @@ def test_nodes_without_order_are_seldom_named_for_it(nodes: int) -> None:
 def test_dense_bands_are_as_wide_as_the_naive_twin_finds_them() -> None:
     octaves = np.concatenate([quiet(32, 200), quiet(32, 200) + 5.0], axis=1)
     made = network(octaves)
-    nodes = found._nodes(found._cells(made, 0, "time"), None, found._main_targets(made, 0))
+    nodes = nodes_of(made, 0)
     dense = found._dense_bands(nodes)
     assert len(dense) == 2
     np.testing.assert_allclose(dense.mean(axis=1) / 4.0, [-8.0, -3.0], atol=0.3)
