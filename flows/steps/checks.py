@@ -117,8 +117,10 @@ def _batches(files: Sequence[Path]) -> Iterator[pl.DataFrame]:
 def _scalars(files: Sequence[Path]) -> pl.DataFrame:
     import polars.selectors as cs
 
-    rows = pl.scan_parquet(list(files)).tail(_MOST_ROWS)
-    return rows.with_columns(cs.list().list.len().cast(pl.Int64)).collect()
+    lengths = cs.list().list.len().cast(pl.Int64)
+    # one file after the other: a few thousand rows of samples hold millions of numbers
+    read = (pl.scan_parquet(path).tail(_MOST_ROWS).with_columns(lengths).collect() for path in files)
+    return pl.concat(read).tail(_MOST_ROWS)
 
 
 # ---- the release as a whole

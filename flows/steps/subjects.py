@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -122,12 +123,12 @@ def of_applications(given: Given, table: Table) -> tuple[Subjects, pl.DataFrame]
     An application whose signature is that of the release before is not among them: its rows stay as they are, and so
     do those of other kinds of no day, unless they are computed anew.
     """
-    curves = _curves(given.scan(SIGNATURES), given.scan(SIGNATURE_POINTS))
+    curves = _curves(given.scan(SIGNATURES), given.files(SIGNATURE_POINTS))
     files, kinds = given.released(table), given.subject_kinds(table)
     kept = frames.widened(pl.read_parquet(files), table) if files else frames.empty(table)
     kept = kept.filter(pl.col("subject_kind").is_in(sorted(kinds)))
     if "application" in kinds:
-        before = _curves(*(given.scan(known, is_released=True) for known in (SIGNATURES, SIGNATURE_POINTS)))
+        before = _curves(given.scan(SIGNATURES, is_released=True), given.released(SIGNATURE_POINTS))
         is_application = pl.col("subject_kind") == "application"
         same = curves.join(before, on=curves.columns, how="semi")
         still = kept.filter(is_application).join(same, left_on=_NAMED, right_on=_APPLICATION, how="semi")
@@ -137,11 +138,23 @@ def of_applications(given: Given, table: Table) -> tuple[Subjects, pl.DataFrame]
     return Subjects(keys, ragged(curves["rates"]), np.ones(curves.height), np.zeros(curves.height)), kept
 
 
-def _curves(signatures: pl.LazyFrame, points: pl.LazyFrame) -> pl.DataFrame:
-    """Return the default answers' signatures, a row each."""
-    found = signatures.filter("is_default", outcome="extracted").select(*_APPLICATION, "method")
-    own = points.join(found, on=[*_APPLICATION, "method"], how="semi").sort(*_APPLICATION, "offset_s")
-    return own.group_by(_APPLICATION, maintain_order=True).agg(rates="bytes_per_s").collect()
+def _curves(signatures: pl.LazyFrame, points: Sequence[Path]) -> pl.DataFrame:
+    """Return the default answers' signatures, a row each.
+
+    points: files of which each holds all points of its applications, as buckets do: one is in memory at a time.
+    """
+    found = signatures.filter("is_default", outcome="extracted").select(*_APPLICATION, "method").collect()
+    curves = [
+        pl.scan_parquet(path)
+        .join(found.lazy(), on=[*_APPLICATION, "method"], how="semi")
+        .sort(*_APPLICATION, "offset_s")
+        .group_by(_APPLICATION, maintain_order=True)
+        .agg(rates="bytes_per_s")
+        .collect()
+        for path in points
+    ]
+    none = frames.empty(SIGNATURE_POINTS).select(*_APPLICATION, rates=pl.col("bytes_per_s").implode()).clear()
+    return pl.concat([none, *curves]).sort(_APPLICATION)
 
 
 def traced_subjects(
