@@ -257,3 +257,72 @@ def _wait_for_workers(cluster: Dask) -> None:
 
     with Client(cluster.address, set_as_default=False) as client:
         client.wait_for_workers(len(cluster.workers), timeout=_PATIENCE_S)
+
+
+_SLURM = """\
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmdPort={node}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+JobAcctGatherType=jobacct_gather/none
+NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=4000 State=UNKNOWN
+PartitionName=io Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+@contextmanager
+def slurm() -> Iterator[Path]:
+    """Start a Slurm of one node, this machine; yields its configuration, which `SLURM_CONF` is to name.
+
+    It has no accounting. Skips where its daemons are not, or are not ours to start.
+    """
+    daemons = ("munged", "slurmctld", "slurmd")
+    found = {name: shutil.which(name, path="/usr/sbin:/usr/local/sbin") for name in daemons}
+    if lacking := [name for name in daemons if found[name] is None]:
+        pytest.skip(f"{', '.join(lacking)} not on this machine (Debian: slurmctld, slurmd, slurm-client, munge)")
+    if os.getuid() != 0:
+        pytest.skip("Slurm's node daemon has to be root's")
+    folder = Path(tempfile.mkdtemp(prefix="iosig-slurm-"))
+    (folder / "state").mkdir()
+    (folder / "key").write_bytes(os.urandom(1024))
+    (folder / "key").chmod(0o400)
+    ports = {"controller": free_port(), "node": free_port()}
+    configuration = folder / "slurm.conf"
+    configuration.write_text(_SLURM.format(host=socket.gethostname().split(".")[0], folder=folder, **ports))
+    places = {"key-file": "key", "socket": "munge.socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
+    munged = [str(found["munged"]), "-F", "--force", *(f"--{name}={folder / place}" for name, place in places.items())]
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for told in (munged, [str(found["slurmctld"]), "-D"], [str(found["slurmd"]), "-D"]):
+            environment = os.environ | {"SLURM_CONF": str(configuration)}
+            started.append(
+                subprocess.Popen(told, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            )
+            wait_until((folder / "munge.socket").exists, "munged")
+        wait_until(lambda: _is_idle(configuration), "Slurm's node")
+        yield configuration
+    finally:
+        subprocess.run(["scancel", "--user=root"], env=os.environ | {"SLURM_CONF": str(configuration)}, check=False)
+        for process in reversed(started):
+            process.terminate()
+            process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_idle(configuration: Path) -> bool:
+    told = ["sinfo", "--noheader", "--format=%T"]
+    environment = os.environ | {"SLURM_CONF": str(configuration)}
+    return subprocess.run(told, env=environment, capture_output=True, text=True, check=False).stdout.strip() == "idle"

@@ -22,7 +22,7 @@ from flows.processes import WorkerLost
 from flows.settings import EngineSettings, Settings, SlurmSettings, load
 from flows.steps.pieces import Given, Piece
 from tests.flows.conftest import Night, write_small_site
-from tests.servers import Dask, dask, free_port
+from tests.servers import Dask, dask, free_port, slurm
 from warehouse.errors import MachineFault, UsageError
 from warehouse.releases import releases
 from warehouse.releases.releases import Release
@@ -334,3 +334,22 @@ def _ended(pid: int) -> None:
         time.sleep(0.1)
     os.killpg(pid, signal.SIGKILL)
     raise AssertionError("a worker outlived its run")
+
+
+@pytest.mark.long
+def test_by_slurm_the_release_is_that_of_one_machine(
+    landed_site: Store, checked_night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
+    store = Store(tmp_path / "warehouse")
+    shutil.copytree(landed_site.root, store.root)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3]))
+    asked = SlurmSettings(partition="io", memory="1500MB", job_count=2, walltime="00:20:00", interface="lo", wait_s=60)
+    settings = Settings(engine=EngineSettings(runner="slurm"), slurm=asked)
+    with slurm() as configuration:
+        monkeypatch.setenv("SLURM_CONF", str(configuration))
+        with executors.opened(settings, store.root) as executor:
+            release = order.run_inline(store, settings, lambda *_: None, executor=executor)
+    assert release.release_id == checked_night.release.release_id
+    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert not list(store.root.glob(".workers-*"))
