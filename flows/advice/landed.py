@@ -121,7 +121,7 @@ def _newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: 
     days = landings.parts(POLLS, landings.in_force, pl.col("row_count") > 0)["day"]
     if days.is_empty():
         raise NothingToDo(
-            f"No polls have landed in {store.root}. Land some with `iosig land`, or say with --mix what there is."
+            f"No polls have landed in {store.name}. Land some with `iosig land`, or say with --mix what there is."
         )
     newest_day = landings.parts(POLLS, landings.in_force, pl.col("day") == days.max())
     models.expose_files(store, connection, POLLS, newest_day)

@@ -48,7 +48,7 @@ def forget_command(
         raise UsageError("Give --landing or --user.")
     store, settings_path = obj
     if not store.exists:
-        raise UsageError(f"There is nothing in {store.root}.")
+        raise UsageError(f"There is nothing in {store.name}.")
     if user is not None and user and user in reason:
         raise UsageError("The reason stays in the history: leave the name out of it.")
     require_form(store)

@@ -139,17 +139,25 @@ class _Lazy(click.Group):
             formatter.write_dl([(name, SUBCOMMANDS[name][1]) for name in self.list_commands(ctx)])
 
 
+class _Warehouse(click.Path):
+    """A folder, or the URL of an object store; without the right to read a folder, that is what is told."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and "://" in value:
+            return Store.named(value).root
+        return super().convert(value, param, ctx)
+
+
 @click.group(
     cls=_Lazy, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.option(
     "--warehouse",
-    # without the right to read it, that is what is told
-    type=click.Path(path_type=Path, file_okay=False, readable=False),
+    type=_Warehouse(path_type=Path, file_okay=False, readable=False),
     envvar="IOSIG_WAREHOUSE",
     default=DEFAULT_ROOT,
     show_default="warehouse/data of the checkout",
-    help="Folder of the warehouse; also IOSIG_WAREHOUSE.",
+    help="Folder of the warehouse, or s3://BUCKET/PREFIX; also IOSIG_WAREHOUSE.",
 )
 @click.option(
     "--settings",

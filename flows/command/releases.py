@@ -55,7 +55,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     columns = ("release", "created (UTC)", "kind", "on top of", "days", "new inputs", "checks", "kept")
     # of most warehouses there is nothing to say in the last one
     width = len(columns) if pins or gone else len(columns) - 1
-    show(f"Releases in {store.root}", columns[:width], [row[:width] for row in rows])
+    show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows])
     return 0
 
 

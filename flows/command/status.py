@@ -44,7 +44,7 @@ def status_command(
 
     store, settings_path = obj
     if not store.exists:
-        raise UsageError(f"There is no warehouse in {store.root}.")
+        raise UsageError(f"There is no warehouse in {store.name}.")
     if to and not form:
         raise UsageError("--to is where --format writes to.")
     settings = load(settings_path, store.root)

@@ -30,7 +30,7 @@ def show_summary(store: Store, release: Release) -> None:
         notes = [*extrapolations(connection), *missing_inputs(connection)]
     for note in notes:
         click.echo(f"- {note}")
-    click.echo(f"Release {release.release_id} ({release.verdict}) in {store.root}")
+    click.echo(f"Release {release.release_id} ({release.verdict}) in {store.name}")
     click.echo(f"Checks: {store.data_docs / 'index.html'}")
     elsewhere = "" if store.root == DEFAULT_ROOT else f" --warehouse {shlex.quote(str(store.root))}"
     click.echo(f'Query it: iosig{elsewhere} sql "select * from job_io limit 5"')

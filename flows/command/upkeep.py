@@ -37,7 +37,7 @@ def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) 
     if as_json:
         show_json([asdict(damage) for damage in damages])
     elif not damages:
-        click.echo(f"All is as it was written in {store.root}.")
+        click.echo(f"All is as it was written in {store.name}.")
     else:
         _show(damages)
     return MachineFault.exit_code if damages else 0
@@ -81,7 +81,7 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
     if as_json:
         show_json([asdict(each) for each in mended])
     elif not mended:
-        raise NothingToDo(f"All is as it was written in {store.root}.")
+        raise NothingToDo(f"All is as it was written in {store.name}.")
     else:
         show("Repaired", ("file", "it", "what to do then"), [(m.path, m.outcome, m.remedy) for m in mended])
     return 0
@@ -125,7 +125,7 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
     elif not freed.lines():
         is_all = keep_count is None and settings.storage.keep_releases is None
         kept = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing has to go"
-        raise NothingToDo(f"{store.root}: {kept}.")
+        raise NothingToDo(f"{store.name}: {kept}.")
     else:
         click.echo(
             f"{len(released.release_ids):,} releases expired; {released.file_count:,} files were removed"
@@ -183,7 +183,7 @@ def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
     store = _existing(obj[0])
     found = needs(store)
     if found is None:
-        raise NothingToDo(f"{store.root} has form {FORM} already.")
+        raise NothingToDo(f"{store.name} has form {FORM} already.")
     click.echo(
         f"Form {found.form} to {FORM}: {found.written_file_count:,} small files ({bytes_text(found.written_bytes)}) are"
         f" written anew, {found.read_file_count:,} ({bytes_text(found.read_bytes)}) read; about"
@@ -192,11 +192,11 @@ def upgrade_command(obj: tuple[Store, Path | None], is_check: bool) -> int:
     if not is_check:
         with locked(store), progress_bar("Upgrading") as told:
             upgrade(store, told)
-        click.echo(f"{store.root} has form {FORM}.")
+        click.echo(f"{store.name} has form {FORM}.")
     return 0
 
 
 def _existing(store: Store) -> Store:
     if not store.exists:
-        raise UsageError(f"There is no warehouse in {store.root}.")
+        raise UsageError(f"There is no warehouse in {store.name}.")
     return store

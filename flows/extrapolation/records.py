@@ -153,7 +153,7 @@ def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] |
     """Return the last landing that tells of a record's traces and rank count, and what it says, but for the file."""
     known = ledger.read(store)
     files = known.parts(EXTRAPOLATION_RECORDS, known.in_force)
-    paths = [store.root / path for path in files["path"]]
+    paths = store.locals(files["path"])
     if not paths:
         return None
     rows = pl.scan_parquet(paths, include_file_paths="path", glob=False)

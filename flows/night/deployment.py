@@ -162,7 +162,7 @@ def _warehouse(folder: str | None) -> Store:
     folder = folder or os.environ.get("IOSIG_WAREHOUSE")
     if not folder:
         raise UsageError("Set the deployment's parameter `warehouse`, or IOSIG_WAREHOUSE where the worker runs.")
-    return Store(Path(folder))
+    return Store.named(folder)
 
 
 # ---- deployments
@@ -203,7 +203,7 @@ def deploy(
 
 def _parameters(store: Store, settings_path: Path | None) -> dict[str, Any]:
     return {
-        "warehouse": str(store.root.resolve()),
+        "warehouse": store.url or str(store.root.resolve()),
         "settings_path": str(settings_path.resolve()) if settings_path else None,
     }
 
@@ -217,6 +217,6 @@ def _own_name(store: Store, name: str | None) -> str:
         except ObjectNotFound:
             return name
     other = found.parameters.get("warehouse")
-    if other != str(store.root.resolve()):
+    if other != (store.url or str(store.root.resolve())):
         raise UsageError(f"There is a deployment {name} of another warehouse ({other}): give this one its --name.")
     return name

@@ -93,7 +93,7 @@ def find(store: Store, settings: Settings, asked: Asked) -> Found:
         found = Found.from_document(begun)
         if (found.asked.landing_id, found.asked.user) != (asked.landing_id, _hidden(store, settings, asked.user)):
             what = "a user's data" if found.asked.user else f"landing {found.asked.landing_id}"
-            raise UsageError(f"{store.root} was about to forget {what}, and was stopped: ask for that again first.")
+            raise UsageError(f"{store.name} was about to forget {what}, and was stopped: ask for that again first.")
         return found
     asked = Asked(asked.landing_id, _hidden(store, settings, asked.user), asked.reason)
     known = ledger.read(store)

@@ -104,10 +104,12 @@ class Night:
 def open_night(store: Store, settings: Settings, plan: planning.Plan, executor: Executor | None = None) -> Night:
     """Make ready to work on a plan: what other plans have left unfinished is removed."""
     run = Run(store, settings, plan)
+    own = run.place(run.folder)
+    store.files.remove(*(f"builds/{left}" for left in store.files.folders("builds") if f"builds/{left}" != own))
     if store.builds.is_dir():
-        for left in store.builds.iterdir():
-            if left != run.folder:
-                shutil.rmtree(left, ignore_errors=True)
+        for copied in store.builds.iterdir():
+            if copied != run.folder:
+                shutil.rmtree(copied, ignore_errors=True)
     landing.sweep(store)
     run.folder.mkdir(parents=True, exist_ok=True)
     return Night(run, executor or Inline())

@@ -152,7 +152,7 @@ def _landed(store: Store, table: Table) -> pl.DataFrame:
     """Return the rows of a table of all landings, those that were replaced since among them."""
     known = ledger.read(store)
     paths = known.files.filter(pl.col("table") == table.name)["path"].to_list()
-    read = (frames.widened(pl.read_parquet(store.root / path), table) for path in paths)
+    read = (frames.widened(pl.read_parquet(store.local(path)), table) for path in paths)
     return pl.concat([frames.empty(table), *read])
 
 

@@ -27,6 +27,7 @@ from flows import processes
 from flows.settings import EngineSettings, SlurmSettings
 from flows.steps.pieces import Done, Piece
 from warehouse.errors import MachineFault, MissingExtra, UsageError
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from distributed import Client, Security
@@ -65,11 +66,15 @@ def _is_text(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that any worker can do: where its function and arguments lie, and which program is to do it."""
+    """A call that any worker can do: where its function and arguments lie, and which program is to do it.
+
+    url: of a warehouse in an object store; there each machine has a folder of copies of its own.
+    """
 
     root: Path
     place: str
     program: str
+    url: str | None
 
     @classmethod
     def of(cls, root: Path, folder: str, function: Callable[..., Any], *args: Any) -> Call:
@@ -77,7 +82,13 @@ class Call:
         place = f"{folder}/{_CALLS}/{uuid.uuid4().hex}.pickle"
         (root / place).parent.mkdir(parents=True, exist_ok=True)
         (root / place).write_bytes(pickle.dumps((function, args)))
-        return cls(root, place, program())
+        store = Store(root)
+        store.files.push([place])
+        return cls(root, place, program(), store.url)
+
+    def undo(self) -> None:
+        """Remove what it was put into the warehouse as."""
+        Store(self.root).files.remove(self.place)
 
     def __call__(self) -> Any:
         """Do it, on a worker; what it hands on in its turn is done by all workers."""
@@ -86,15 +97,16 @@ class Call:
                 f"The worker on {socket.gethostname()} is another program. Here: {self.program}; there: {program()}. "
                 "Install the same on both, and start the workers anew."
             )
+        store = Store.named(self.url) if self.url else Store(self.root)
         try:
-            function, args = pickle.loads((self.root / self.place).read_bytes())
+            function, args = pickle.loads(store.local(self.place).read_bytes())
         except FileNotFoundError as error:
             raise MachineFault(
-                f"The worker on {socket.gethostname()} does not see {self.root}: workers need the warehouse's file "
-                "system at the same place."
+                f"The worker on {socket.gethostname()} does not see {self.url or self.root}: workers need the "
+                "warehouse's file system at the same place, or its object store."
             ) from error
-        with processes.done_by(_Others(self.root, str(Path(self.place).parents[1]))):
-            return function(*args)
+        with processes.done_by(_Others(store.root, str(Path(self.place).parents[1]))):
+            return function(*(store.root if isinstance(each, Path) and each == self.root else each for each in args))
 
 
 class _Calls:
@@ -117,7 +129,7 @@ class _Calls:
             try:
                 return _answered(f"A call of {function.__name__}", begun)
             finally:
-                (self._root / call.place).unlink(missing_ok=True)
+                call.undo()
 
         return _Waiting(answer)
 

@@ -235,8 +235,8 @@ def _still_standing(older: pl.DataFrame, anew: Mapping[str, Sequence[str | None]
 
 def _verdicts(run: Run, _: Day) -> Iterator[File]:
     """Yield what each table's check found."""
-    for path in sorted((run.folder / _VERDICTS).glob("*/*.parquet")):
-        yield File(QUALITY_DAYS.name, run.place(path))
+    for name in run.store.files.matching(f"{run.place(run.folder)}/{_VERDICTS}*/*.parquet"):
+        yield File(QUALITY_DAYS.name, name)
 
 
 # ---- what was taken out or refused

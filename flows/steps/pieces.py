@@ -7,7 +7,7 @@ sees the warehouse.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -67,16 +67,28 @@ class Piece:
 
     def is_done(self, root: Path) -> bool:
         """Return whether its mark says so."""
-        return bool(self.mark) and (root / self.mark).is_file()
+        return bool(self.mark) and Store(root).has(self.mark)
 
     def do(self, root: Path) -> Done:
         """Do it, in the warehouse of that root; its mark comes last."""
         began = time.perf_counter()
+        files = Store(root).files
+        files.fetch(_with_words(file.path for file in self.reads if isinstance(file, File)))
         module, _, name = self.function.partition(":")
         row_count: int = getattr(import_module(module), name)(Given(root, self))
+        files.push(_with_words(file.path for file in self.writes))
         if self.mark:
             write_json({"rows": row_count}, root / self.mark)
+            files.push([self.mark])
         return Done(self.name, row_count, time.perf_counter() - began)
+
+
+def _with_words(names: Iterable[str]) -> Iterator[str]:
+    """Yield names of files, and of what may be said beside them."""
+    for name in names:
+        yield name
+        if "/verdicts/" in name:
+            yield str(Path(name).with_suffix(".json"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,7 @@ def make_plan(
     start = start or start_now(store)
     base, known, landed = start.base, start.known, start.landed
     if landed.in_force.is_empty():
-        raise UsageError(f"Nothing is landed in {store.root} yet. Start with `iosig land PATH…`.")
+        raise UsageError(f"Nothing is landed in {store.name} yet. Start with `iosig land PATH…`.")
     parameters = settings.parameters()
     is_whole = base is None or base.parameters != parameters or since is not None or until is not None
     fresh, gone = _changes(landed, known)

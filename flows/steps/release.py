@@ -26,6 +26,7 @@ def release(run: Run, works: Iterable[Work]) -> Release:
 
     published = publishing.publish(run.store, *drafted(run, works))
     docs.of_release(run.store, published)
+    run.store.files.remove(run.place(run.folder))
     shutil.rmtree(run.folder, ignore_errors=True)
     return published
 
@@ -34,7 +35,8 @@ def drafted(run: Run, works: Iterable[Work]) -> tuple[Draft, dict[str, dict[Part
     """Return what works built, to be published, and what is to be said of it; GateFailed where checks refuse it."""
     from expectations import gate
 
-    plan = run.plan
+    plan, works = run.plan, list(works)
+    run.store.files.fetch(file.path for work in works for files in work.files(run).values() for file in files)
     draft = Draft(
         release_id=plan.release_id,
         fingerprint=plan.fingerprint,

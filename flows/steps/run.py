@@ -50,7 +50,7 @@ class Run:
 
     def built(self, table: Table, days: Sequence[Day]) -> list[File]:
         """Return what is built of a table's days: a day without rows may have no file."""
-        return [file for file in self.files(table, days) if (self.store.root / file.path).is_file()]
+        return [file for file in self.files(table, days) if self.store.has(file.path)]
 
     def released(self, table: Table) -> list[File]:
         """Return the table's files in the release before; none where it has none."""
@@ -170,7 +170,7 @@ def landed_of_traces(*wanted: Table) -> Reads:
     """Read what was landed of the traced runs of the piece's day."""
 
     def read(run: Run, day: Day) -> Iterator[Landing]:
-        paths = [run.store.root / file.path for file in run.built(TRACE_JOBS, [day])]
+        paths = run.store.locals(file.path for file in run.built(TRACE_JOBS, [day]))
         trace_ids = {trace_id for path in paths for trace_id in pl.read_parquet(path, columns=["trace_id"])["trace_id"]}
         return run.landed(wanted, trace_ids=trace_ids)
 

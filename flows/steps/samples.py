@@ -38,13 +38,14 @@ def cut_samples(given: Given) -> int:
 
 def _is_of_jobs(run: Run, day: Day) -> bool:
     """Take the days that have runs to cut samples for: on some only series or traces ended."""
-    return day is not None and run.path(JOBS, day).is_file()
+    return day is not None and run.store.has(run.place(run.path(JOBS, day)))
 
 
 def _traffic(run: Run, day: Day) -> Iterator[File]:
     """Yield the polls of all days on which a run of this day was there."""
     assert day
-    first = pl.scan_parquet(run.path(JOBS, day)).select(pl.col("started_at").min().dt.date()).collect().item()
+    jobs = pl.scan_parquet(run.store.here(run.path(JOBS, day)))
+    first = jobs.select(pl.col("started_at").min().dt.date()).collect().item()
     # The last poll of a run that ends at midnight is the next day's.
     last = date.fromordinal(day.toordinal() + 1)
     for table in _TRAFFIC:

@@ -85,24 +85,33 @@ def open_catalogue(store: Store) -> SqlCatalog:
     make_folder(store.root)
     server = server_of(store)
     require_installed(server)
-    root, before = location_of(store.root), root_before(store)
+    root, before = location_of(store), root_before(store)
     catalogue = SqlCatalog(
         server.name,
         **{
             "uri": engine_uri(store, server),
             "warehouse": root,
-            "py-io-impl": f"{WarehouseFileIO.__module__}.{WarehouseFileIO.__qualname__}",
-            _ROOT: root,
-            _BEFORE: before or root,
+            **(_in_store() if store.url else _in_folder(root, before or root)),
         },
     )
     catalogue.create_namespace_if_not_exists(NAMESPACE)
     return catalogue
 
 
+def _in_folder(root: str, before: str) -> dict[str, str]:
+    file_io = f"{WarehouseFileIO.__module__}.{WarehouseFileIO.__qualname__}"
+    return {"py-io-impl": file_io, _ROOT: root, _BEFORE: before}
+
+
+def _in_store() -> dict[str, str]:
+    from warehouse.store.objects import for_arrow
+
+    return {"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO", **for_arrow()}
+
+
 def make_catalogue(store: Store, server: Server) -> None:
     """Make an empty catalogue for a warehouse."""
-    catalogue = SqlCatalog(server.name, uri=engine_uri(store, server), warehouse=location_of(store.root))
+    catalogue = SqlCatalog(server.name, uri=engine_uri(store, server), warehouse=location_of(store))
     catalogue.create_namespace_if_not_exists(NAMESPACE)
     catalogue.close()
 
@@ -120,7 +129,7 @@ def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[SqlC
         with engine.begin() as connection:
             alone(connection, server_of(store))
             if seen not in (_ANYWHERE, metadata_locations(store).get(RELEASES.name)):
-                raise MachineFault(f"Another writer changed the releases of {store.root} meanwhile. Run again.")
+                raise MachineFault(f"Another writer changed the releases of {store.name} meanwhile. Run again.")
             # each of the catalogue's commits becomes part of this one
             catalogue.engine = connection  # type: ignore[assignment]
             yield catalogue
@@ -295,7 +304,7 @@ def adopt(store: Store, table: Table, part: Part, path: Path, fingerprint: str) 
     frames.require_file(path, table)
     place = data_place(table, part, fingerprint)
     store.files.take(path, place)
-    return f"{location_of(store.root)}/{place}"
+    return f"{location_of(store)}/{place}"
 
 
 def data_place(table: Table, part: Part, fingerprint: str) -> str:

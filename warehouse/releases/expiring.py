@@ -23,7 +23,7 @@ from warehouse.releases.locations import LISTS, location_of, metadata_locations
 from warehouse.releases.releases import EXPIRED, Release
 from warehouse.releases.servers import NAMESPACE
 from warehouse.store.files import Busy
-from warehouse.store.store import Store, cached, document, put_document, write_parquet
+from warehouse.store.store import Store, cached, document, put_document, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -199,8 +199,8 @@ def _join_rows(catalogue: SqlCatalog, store: Store) -> None:
     rows = pl.DataFrame(found.to_arrow()).sort("sequence")
     last = rows["release_id"][-1]
     place = data_place(RELEASES, None, f"up-to-{last}")
-    write_parquet(rows.select(RELEASES.column_names).cast(frames.schema(RELEASES)), RELEASES, store.root / place)
-    replace(catalogue, RELEASES, [f"{location_of(store.root)}/{place}"], days=None, tag=last)
+    put_parquet(store, rows.select(RELEASES.column_names).cast(frames.schema(RELEASES)), RELEASES, place)
+    replace(catalogue, RELEASES, [f"{location_of(store)}/{place}"], days=None, tag=last)
 
 
 # ---- their files

@@ -37,9 +37,8 @@ def is_latest(store: Store, release: Release) -> bool:
 
 def is_whole(store: Store, release: Release) -> bool:
     """Return whether `latest/` is a release, and every file of it is there."""
-    places = {f"{LATEST}/{place}" for _, place, _ in _placed(store, release)}
-    found = {name for depth in (1, 2, 3) for name in store.files.matching(LATEST + "/*" * depth)}
-    return is_latest(store, release) and found == places
+    places = {place for _, place, _ in _placed(store, release)}
+    return is_latest(store, release) and store.files.showing(LATEST) == places
 
 
 def _label(release: Release) -> str:
@@ -59,7 +58,7 @@ def members(store: Store, release: Release, made: Path | None = None) -> Iterato
         if path is None:
             yield place, _empty(table, folder / "empty.parquet")
         else:
-            yield place, _widened(table, path, folder / path.name) if table.name in grown else path
+            yield place, _widened(table, store.here(path), folder / path.name) if table.name in grown else path
 
 
 def _placed(store: Store, release: Release) -> Iterator[tuple[Table, str, Path | None]]:

@@ -21,9 +21,9 @@ CACHES = ("release_index", "snapshot_files", "plain")
 INDEX, LISTS, PLAIN = CACHES
 
 
-def location_of(root: Path) -> str:
-    """Return the location of a warehouse's folder, as readers resolve it: the path as it stands, without escapes."""
-    return f"file://{root.resolve()}"
+def location_of(store: Store) -> str:
+    """Return the location of a warehouse, as readers resolve it: its URL, or its folder's path, without escapes."""
+    return store.url or f"file://{store.root.resolve()}"
 
 
 def metadata_locations(store: Store) -> dict[str, str]:

@@ -17,7 +17,7 @@ from warehouse.releases import links, seals
 from warehouse.releases.locations import Part, location_of, metadata_locations
 from warehouse.releases.releases import AS_JSON, Release, current, files_of, find, history, published
 from warehouse.store.form import mark_form, require_form
-from warehouse.store.store import Store, cached, put_document, write_parquet
+from warehouse.store.store import Store, cached, put_document, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -78,7 +78,7 @@ def _require_base(store: Store, draft: Draft, parent: Release | None) -> None:
     found = parent.release_id if parent else None
     if found != draft.base_release_id:
         raise MachineFault(
-            f"Another writer published {found} in {store.root} since this run began, and it stays. Run again."
+            f"Another writer published {found} in {store.name} since this run began, and it stays. Run again."
         )
 
 
@@ -224,5 +224,5 @@ def _append(
         **{name: json.dumps(told[name], sort_keys=True) for name in AS_JSON},
     }
     place = data_place(RELEASES, None, release.release_id)
-    write_parquet(pl.DataFrame([row], schema=frames.schema(RELEASES)), RELEASES, store.root / place)
-    replace(catalogue, RELEASES, [f"{location_of(store.root)}/{place}"], days=(), tag=release.release_id)
+    put_parquet(store, pl.DataFrame([row], schema=frames.schema(RELEASES)), RELEASES, place)
+    replace(catalogue, RELEASES, [f"{location_of(store)}/{place}"], days=(), tag=release.release_id)

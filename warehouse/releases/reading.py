@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,16 +68,18 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
     landed = [path for each in inputs.values() for path in (*each.own, *each.shared)]
     meant = [table for table in published() if query is None or _may_mean(query, table)]
     seals.require_sound(store, (path for table in meant for path in files.get(table.name, [])))
+    reached = {name: addresses(store, paths) for name, paths in files.items()}
     # Names in a query are the release's: never variables of this program, or extensions to be fetched.
     alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
     with releases.being_read(store), connected(**alone) as connection:
+        reach(connection, store)
         for table in meant:
-            _view(connection, table, files.get(table.name, []))
+            _view(connection, table, reached.get(table.name, []))
         for table, each in inputs.items():
             _view_inputs(connection, table, each)
         if query is None or _may_mean(query, contract("releases")):
             list_releases(connection, store)
-        _confine(connection, [*(path for paths in files.values() for path in paths), *landed])
+        _confine(connection, [*(place for places in reached.values() for place in places), *landed])
         yield connection
 
 
@@ -85,8 +87,8 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
 class _Inputs:
     """Landed files of a table: of one landing each, and of several; of these the landings that are not meant."""
 
-    own: list[Path]
-    shared: list[Path]
+    own: list[str]
+    shared: list[str]
     others: list[str]
 
 
@@ -107,7 +109,8 @@ def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
     for table in wanted:
         files = held.filter(table=table.name)
         own, shared = (
-            [store.root / path for path in files.filter(is_shared=is_shared)["path"]] for is_shared in (False, True)
+            addresses(store, [store.root / path for path in files.filter(is_shared=is_shared)["path"]])
+            for is_shared in (False, True)
         )
         beside = others.join(files.filter(is_shared=True), on="folder", how="semi")["landing_id"].unique().sort()
         found[table] = _Inputs(own, shared, beside.to_list())
@@ -133,13 +136,28 @@ def _may_mean(query: str, table: Table) -> bool:
     return table.name in text or re.search(r"show|describe|information_schema|duckdb_|pragma", text) is not None
 
 
-def _view(connection: duckdb.DuckDBPyConnection, table: Table, files: list[Path]) -> None:
+def addresses(store: Store, paths: Iterable[Path]) -> list[str]:
+    """Return where DuckDB finds files of a warehouse: their paths, or their URLs, of which it reads what it needs."""
+    if store.url is None:
+        return [str(path) for path in paths]
+    return [f"{store.url}/{path.relative_to(store.root).as_posix()}" for path in paths]
+
+
+def reach(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
+    """Let a connection read files of an object store, where the warehouse is in one."""
+    if store.url is not None:
+        from warehouse.store.objects import file_system
+
+        connection.register_filesystem(file_system(store.url))
+
+
+def _view(connection: duckdb.DuckDBPyConnection, table: Table, files: list[str]) -> None:
     rows_of(connection, table, files).create_view(table.name)
     comment(connection, "view", table)
 
 
 def rows_of(
-    connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], parameter: str = "paths"
+    connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path | str], parameter: str = "paths"
 ) -> duckdb.DuckDBPyRelation:
     """Return the rows of Parquet files, with all of the contract's columns even where old files lack some.
 
@@ -182,9 +200,9 @@ def list_releases(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
     connection.unregister("every_release")
 
 
-def _confine(connection: duckdb.DuckDBPyConnection, files: list[Path]) -> None:
+def _confine(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
     """Let the connection reach the release's files and nothing else, for good."""
-    connection.execute("set allowed_paths = $paths", {"paths": [str(path) for path in files]})
+    connection.execute("set allowed_paths = $paths", {"paths": files})
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
 
@@ -201,8 +219,9 @@ def count_differences(store: Store, before: Release, after: Release) -> list[tup
         if before.snapshots.get(table.name) == after.snapshots.get(table.name):
             continue
         with connected() as connection:
+            reach(connection, store)
             for name, sides in zip(("before", "after"), files, strict=True):
-                rows_of(connection, table, sides.get(table.name, [])).create_view(f"{name}_rows")
+                rows_of(connection, table, addresses(store, sides.get(table.name, []))).create_view(f"{name}_rows")
             counts = connection.execute(_difference(table)).fetchone()
         assert counts is not None
         found.append((table.name, *counts))

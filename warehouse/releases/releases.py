@@ -143,7 +143,7 @@ def _rows(store: Store, files: Sequence[str]) -> pl.LazyFrame:
     from warehouse.contracts import frames
 
     schema = frames.schema(RELEASES)
-    return pl.scan_parquet([store.root / name for name in files], glob=False) if files else pl.LazyFrame(schema=schema)
+    return pl.scan_parquet(store.locals(files), glob=False) if files else pl.LazyFrame(schema=schema)
 
 
 def rows(store: Store) -> pl.DataFrame:
@@ -208,7 +208,7 @@ def find(store: Store, release_id: str | None) -> Release:
     """
     found = history(store)
     if not found:
-        raise UsageError(f"There is no release in {store.root} yet. Land something, then `iosig run`.")
+        raise UsageError(f"There is no release in {store.name} yet. Land something, then `iosig run`.")
     if release_id is None:
         return found[-1]
     known = {release.release_id: release for release in found}
@@ -277,7 +277,7 @@ def landings_in(store: Store, release: Release | None) -> pl.Series:
 
 
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
-    """Return the Parquet files of every table of a release."""
+    """Return the Parquet files of every table of a release, by their places below the warehouse's root."""
     lists = {name: f"{LISTS}/{name}-{snapshot}.json" for name, snapshot in release.snapshots.items()}
     found = {name: cached(store, path, _places) for name, path in lists.items()}
     if lost := [name for name, places in found.items() if places is None]:

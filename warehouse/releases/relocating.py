@@ -24,7 +24,7 @@ def relocate(store: Store, *, is_asked: bool = False) -> int:
     No data file is touched. The catalogue is changed last: a run that was killed at it is done again. A copy has its
     own SQLite file, but not its own server: there, UsageError is raised unless it was asked for.
     """
-    before, now = root_before(store), location_of(store.root)
+    before, now = root_before(store), location_of(store)
     if before is None or before == now:
         return 0
     server = server_of(store)
@@ -59,7 +59,7 @@ def take_over(store: Store, wanted: Server) -> bool:
     require_free(store, wanted)
     if known == EMBEDDED:
         relocate(store)
-    is_own = root_before(store) in (None, location_of(store.root))
+    is_own = root_before(store) in (None, location_of(store))
     make_catalogue(store, wanted)
     register(store, wanted, metadata_locations(store) if is_own else {})
     note(store, wanted)

@@ -59,7 +59,7 @@ def _landings(store: Store, damages: list[Damage]) -> Iterator[Mended]:
     """Set damaged landings aside: each input can be landed again then."""
     names = {damage.path.split("/")[1] for damage in damages if damage.path.startswith("landed/")}
     for name in sorted(names):
-        if (store.landed / name).is_dir():
+        if store.files.holds(f"landed/{name}"):
             aside = store.files.set_aside(f"landed/{name}")
             yield Mended(f"landed/{name}", f"set aside as {aside}", "Land the input again, and run.")
 

@@ -200,7 +200,9 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
             continue
         known = sealed(store, releases.history(store)) if known is None else known
         if name in known:
-            if problem := problem_of(store, name, known[name]):
+            # an object store holds its bytes to checksums of its own: none is read for that
+            is_as_long = store.url is not None and mark[:1] == [known[name].byte_count]
+            if not is_as_long and (problem := problem_of(store, name, known[name])):
                 raise MachineFault(f"{path} {problem}. `iosig verify` says what else is damaged; {_REMEDY}")
             fresh[name] = [*mark, now]
     if fresh:

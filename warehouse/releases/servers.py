@@ -103,11 +103,16 @@ def agree(store: Store, wanted: Server | None) -> None:
     from warehouse.releases.locations import metadata_locations
 
     known = server_of(store)
+    if store.url is not None and (wanted or known) == EMBEDDED:
+        raise UsageError(
+            f"{store.url} needs a catalogue on a server, since SQLite's file has to lie in a folder: [catalogue] of "
+            "the settings says which."
+        )
     if wanted is None or wanted == known:
         return
     if metadata_locations(store):
         raise UsageError(
-            f"The catalogue of {store.root} is {known}, and the settings want {wanted}. `iosig relocate` moves it."
+            f"The catalogue of {store.name} is {known}, and the settings want {wanted}. `iosig relocate` moves it."
         )
     require_free(store, wanted)
     note(store, wanted)
@@ -118,7 +123,7 @@ def require_free(store: Store, wanted: Server) -> None:
     from warehouse.releases.locations import location_of
 
     require_installed(wanted)
-    own = f"{location_of(store.root)}/"
+    own = f"{location_of(store)}/"
     if wanted == EMBEDDED:
         return
     if other := next((place for place in locations_on(wanted).values() if not place.startswith(own)), None):

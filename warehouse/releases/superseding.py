@@ -23,7 +23,7 @@ from warehouse.releases.locations import PLAIN, Part, location_of, metadata_loca
 from warehouse.releases.publishing import Draft, complete
 from warehouse.releases.releases import Release, published
 from warehouse.releases.servers import NAMESPACE
-from warehouse.store.store import Store, put_document, write_parquet
+from warehouse.store.store import Store, put_document, put_parquet
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -128,8 +128,8 @@ def _replace_row(
         own = told if row["release_id"] == old.release_id else {}
         rows.append(row | lists | {"parent_release_id": parent} | own)
     place = data_place(RELEASES, None, f"with-{successor.release_id}")
-    write_parquet(pl.DataFrame(rows, schema=frames.schema(RELEASES)), RELEASES, store.root / place)
-    replace(catalogue, RELEASES, [f"{location_of(store.root)}/{place}"], days=None, tag=successor.release_id)
+    put_parquet(store, pl.DataFrame(rows, schema=frames.schema(RELEASES)), RELEASES, place)
+    replace(catalogue, RELEASES, [f"{location_of(store)}/{place}"], days=None, tag=successor.release_id)
 
 
 def _mapped(listed: str, landings: Mapping[str, str]) -> str:

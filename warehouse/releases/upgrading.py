@@ -23,7 +23,7 @@ from warehouse.releases.relocating import relocate
 from warehouse.releases.servers import NAMESPACE
 from warehouse.store.form import FORM, form_of, mark_form
 from warehouse.store.manifests import manifest_in
-from warehouse.store.store import Store, document, put_document, write_parquet
+from warehouse.store.store import Store, document, put_document, put_parquet
 
 #: told of each landing and release: how many are done, of how many
 Told = Callable[[int, int], None]
@@ -162,8 +162,8 @@ def _order_releases(store: Store, told: Told) -> None:
         known |= {each.name: replace(catalogue, each, [], days=None, tag=rows[-1]["release_id"]) for each in absent}
         rows[-1]["snapshots"] = json.dumps(known, sort_keys=True)
         place = data_place(RELEASES, None, f"form-{FORM}")
-        write_parquet(pl.DataFrame(rows, schema=frames.schema(RELEASES)), RELEASES, store.root / place)
-        replace(catalogue, RELEASES, [f"{location_of(store.root)}/{place}"], days=None, tag=rows[-1]["release_id"])
+        put_parquet(store, pl.DataFrame(rows, schema=frames.schema(RELEASES)), RELEASES, place)
+        replace(catalogue, RELEASES, [f"{location_of(store)}/{place}"], days=None, tag=rows[-1]["release_id"])
 
 
 def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

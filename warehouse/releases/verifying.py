@@ -113,13 +113,12 @@ def _is_to_be_there(store: Store, name: str, current: set[str]) -> bool:
 
 def _of_landings(store: Store, expected: dict[str, tuple[Sealed, str]]) -> Iterator[Damage]:
     """Yield landings that cannot be read, and add the files of the others to what is expected."""
-    folders = sorted(path for path in store.landed.glob("*") if path.is_dir() and not path.name.startswith("."))
-    for folder in folders:
-        manifest = manifest_in(folder.name)
+    for folder in sorted(store.files.folders("landed")):
+        manifest = manifest_in(folder)
         if manifest in expected:
             expected[manifest] = (expected[manifest][0], LAND_AGAIN)
         try:
-            landings = in_folder(store, folder.name)
+            landings = in_folder(store, folder)
         except MachineFault:
             yield Damage(manifest, "is no manifest of a landing", LAND_AGAIN)
             continue

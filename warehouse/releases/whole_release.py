@@ -13,7 +13,7 @@ from warehouse.contracts import Table, table as contract
 from warehouse.errors import UsageError
 from warehouse.placing import moved_into_place
 from warehouse.releases.links import NO_DAY, members
-from warehouse.releases.reading import comment, connected, list_releases, quoted, selection
+from warehouse.releases.reading import addresses, comment, connected, list_releases, quoted, reach, selection
 from warehouse.releases.releases import Release, being_read, files_of, published, told
 from warehouse.store.files import lay_out
 from warehouse.store.store import Store, write_json
@@ -40,6 +40,8 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
         TemporaryDirectory(dir=temporary.parent) as made,
     ):
         placed = dict(members(store, release, Path(made)))
+        own = (path for path in placed.values() if path.is_relative_to(store.root))
+        store.files.fetch(path.relative_to(store.root).as_posix() for path in own)
         lay_out(temporary, placed, is_copied=is_copied)
         counts = {table.name: 0 for table in published()}
         for place, path in placed.items():
@@ -93,8 +95,13 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
             f"A whole release goes to a DuckDB file: let its name end in .duckdb, not {target.name!r}. For plain "
             "Parquet files say --into FOLDER; .parquet and .csv are for one TABLE."
         )
-    files = {name: [path.resolve() for path in paths] for name, paths in files_of(store, release).items()}
+    if store.url is not None and not is_copied:
+        raise UsageError("Views of an object store's files work nowhere else: --copy writes their rows into the file.")
+    # views name whole paths
+    whole = Store(store.root.resolve())
+    files = {name: addresses(whole, paths) for name, paths in files_of(whole, release).items()}
     with being_read(store), moved_into_place(target.absolute()) as temporary, connected() as connection:
+        reach(connection, store)
         connection.execute(f"attach {quoted(str(temporary))} as made (storage_version '{_STORAGE_VERSION}')")
         connection.execute("use made")
         for table in published():
@@ -107,10 +114,10 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
     return counts
 
 
-def _make(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], is_copied: bool) -> None:
+def _make(connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[str], is_copied: bool) -> None:
     kind = "table" if is_copied else "view"
     # A view takes no parameters.
-    paths = ", ".join(quoted(str(path)) for path in files)
+    paths = ", ".join(quoted(path) for path in files)
     names = ", ".join(f'"{name}"' for name in table.column_names)
     rows = selection(table, f"[{paths}]" if files else None)
     connection.execute(f'create {kind} "{table.name}" as select {names} from ({rows})')

@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +78,9 @@ class Files(Protocol):
         It takes a listing, and no look at what is in them.
         """
 
+    def holds(self, folder: str) -> bool:
+        """Return whether a folder is there."""
+
     def put(self, name: str, content: bytes) -> None:
         """Write a small file whole, in place of what was there."""
 
@@ -105,6 +108,9 @@ class Files(Protocol):
     def shown(self, view: str) -> str | None:
         """Return the label of what a view shows; None where it is not there, or shows nothing."""
 
+    def showing(self, view: str) -> set[str]:
+        """Return the places of a view at which a file is there."""
+
     def remove(self, *patterns: str) -> None:
         """Remove the files, and whole folders, whose names match patterns."""
 
@@ -122,6 +128,12 @@ class Files(Protocol):
 
     def sweep(self, folder: str) -> None:
         """Remove what killed writers left in a folder; call it only where no writer can be at work."""
+
+    def fetch(self, names: Iterable[str]) -> None:
+        """Have files lie at their places below the local folder, for what knows files alone."""
+
+    def push(self, names: Iterable[str]) -> None:
+        """Have what lies at these places below the local folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +174,10 @@ class Folder:
                 return {each.name: each.inode() & _MOST for each in entries if each.name[0] != "." and each.is_dir()}
         except FileNotFoundError:
             return {}
+
+    def holds(self, folder: str) -> bool:
+        """Return whether a folder is there."""
+        return (self.root / folder).is_dir()
 
     def put(self, name: str, content: bytes) -> None:
         """Write a small file whole, in place of what was there."""
@@ -225,6 +241,11 @@ class Folder:
         is_sound = pointer.is_symlink() and pointer.is_dir()
         return os.readlink(pointer).removeprefix(_shown_as(view, "")) if is_sound else None
 
+    def showing(self, view: str) -> set[str]:
+        """Return the places of a view at which a file is there."""
+        found = (path.relative_to(self.root / view) for path in (self.root / view).rglob("*") if path.is_file())
+        return {path.as_posix() for path in found}
+
     def remove(self, *patterns: str) -> None:
         """Remove the files, and whole folders, whose names match patterns."""
         for path in (path for pattern in patterns for path in list(self.root.glob(pattern))):
@@ -270,6 +291,12 @@ class Folder:
         """Remove what killed writers left in a folder; call it only where no writer can be at work."""
         with suppress(FileNotFoundError):
             sweep_temporaries(self.root / folder)
+
+    def fetch(self, names: Iterable[str]) -> None:
+        """Do nothing: they lie there."""
+
+    def push(self, names: Iterable[str]) -> None:
+        """Do nothing: they are there."""
 
 
 def _shown_as(view: str, label: str) -> str:

@@ -115,4 +115,4 @@ def _but(store: Store, table: Table, path: str, ids: set[str]) -> pl.DataFrame:
     import polars as pl
 
     own = pl.col(landing_column(table)).is_in(sorted(ids))
-    return pl.scan_parquet(store.root / path, glob=False).filter(~own).collect()
+    return pl.scan_parquet(store.local(path), glob=False).filter(~own).collect()

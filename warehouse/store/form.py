@@ -44,12 +44,12 @@ def require_form(store: Store) -> None:
     found = form_of(store)
     if found is not None and found < FORM:
         raise UsageError(
-            f"{store.root} has the form {found} of an older iosig; this one reads form {FORM}. "
+            f"{store.name} has the form {found} of an older iosig; this one reads form {FORM}. "
             "`iosig upgrade --check` says what it takes, and `iosig upgrade` does it; nothing is lost."
         )
     if found is not None and found > FORM:
         read_by = document(store, _FILE)["read_by"]
-        raise UsageError(f"{store.root} has form {found}: use iosig {read_by} or later; this one reads form {FORM}.")
+        raise UsageError(f"{store.name} has form {found}: use iosig {read_by} or later; this one reads form {FORM}.")
 
 
 def mark_form(store: Store) -> None:

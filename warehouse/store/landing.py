@@ -241,7 +241,7 @@ def folder_of(store: Store, name: str) -> Iterator[Path]:
     require_form(store)
     mark_form(store)
     place = f"landed/{name}"
-    if (store.root / place).is_dir() and not in_folder(store, name):
+    if store.files.holds(place) and not in_folder(store, name):
         # nobody can know what it was without its manifest
         store.files.set_aside(place)
     with store.files.held(_AT_WORK, is_shared=True), store.files.gathered(place, MANIFEST) as folder:
@@ -369,6 +369,6 @@ def _is_ordered(polls: pl.DataFrame) -> bool:
 
 def sweep(store: Store) -> None:
     """Remove what killed landings left, unless a landing is at work just now."""
-    if store.landed.is_dir():
+    if store.files.holds("landed"):
         with suppress(Busy), store.files.held(_AT_WORK):
             store.files.sweep("landed")

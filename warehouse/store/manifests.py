@@ -154,5 +154,6 @@ def scans(store: Store, table: Table, parts: Iterable[tuple[Landing, Part]]) -> 
     for landing, part in parts:
         ids[part.path] = [*(ids.get(part.path) or ()), landing.landing_id] if part.is_shared else None
     own = pl.col(landing_column(table))
-    rows = {path: pl.scan_parquet(store.root / path, glob=False) for path in ids}
+    places = store.locals(ids)
+    rows = {path: pl.scan_parquet(place, glob=False) for path, place in zip(ids, places, strict=True)}
     return [rows[path] if known is None else rows[path].filter(own.is_in(known)) for path, known in ids.items()]

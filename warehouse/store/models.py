@@ -82,7 +82,7 @@ def expose_files(store: Store, connection: duckdb.DuckDBPyConnection, table: Tab
     relations = []
     own, shared = (files.filter(pl.col("is_shared") == is_shared) for is_shared in (False, True))
     if own.height:
-        paths = [store.root / path for path in own["path"]]
+        paths = store.locals(own["path"])
         relations.append(_own(connection, paths, own["landing_id"], own["part_order"]))
     if shared.height:
         relations.append(_shared(store, connection, table, shared))
@@ -130,7 +130,7 @@ def _shared(
         from shared
         inner join landed.{name} on file_place = of_file and shared.{landing_column(table)} = of_landing
         """,
-        params={"paths": [str(store.root / path) for path in places["path"]]},
+        params={"paths": [str(path) for path in store.locals(places["path"])]},
     )
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from os import getpid, kill
+from os import environ, getpid, kill
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from warehouse.errors import MachineFault, UsageError
 from warehouse.placing import make_read_only, moved_into_place
@@ -27,20 +28,78 @@ DEFAULT_ROOT = Path(__file__).resolve().parents[1] / "data"
 ROW_GROUP_ROWS = 1 << 20
 #: who holds the warehouse, for people; and how often one who waits asks
 _HOLDER, _ASKED_EVERY_S = "lock.json", 1.0
+#: what says whose copies lie in a folder
+_URL = ".url"
 
 _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The folder of one warehouse; it can be moved or copied, since nothing in it holds its own path."""
+    """One warehouse, by its folder, which can be moved or copied, since nothing in it holds its own path.
+
+    Of a warehouse in an object store it is the folder of copies, which says whose copies they are.
+    """
 
     root: Path
+
+    @classmethod
+    def named(cls, text: str) -> Self:
+        """Return the warehouse of a folder or a URL; the copies of what has a URL lie in the user's cache."""
+        if "://" not in text:
+            return cls(Path(text))
+        url = text.rstrip("/")
+        place = Path(environ.get("IOSIG_CACHE") or Path.home() / ".cache" / "iosig")
+        root = place / hashlib.sha256(url.encode()).hexdigest()[:16]
+        if not (root / _URL).is_file():
+            with moved_into_place(root / _URL) as temporary:
+                temporary.write_text(url)
+            # names of users and jobs lie in it
+            root.chmod(0o700)
+        return cls(root)
+
+    @property
+    def url(self) -> str | None:
+        """Where it is, if it is in an object store."""
+        try:
+            return (self.root / _URL).read_text()
+        except OSError:
+            return None
+
+    @property
+    def name(self) -> str:
+        """What it is called to people: its folder as it was given, or its URL."""
+        return self.url or str(self.root)
 
     @property
     def files(self) -> Files:
         """What keeps its files."""
-        return Folder(self.root)
+        url = self.url
+        if url is None:
+            return Folder(self.root)
+        from warehouse.store.objects import Objects, require_installed
+
+        require_installed()
+        return Objects(url, self.root)
+
+    def local(self, name: str) -> Path:
+        """Return where a file lies for programs that know files alone, copied if need be."""
+        self.files.fetch([name])
+        return self.root / name
+
+    def locals(self, names: Iterable[str]) -> list[Path]:
+        """Return where files lie for programs that know files alone, copied if need be."""
+        wanted = list(names)
+        self.files.fetch(wanted)
+        return [self.root / name for name in wanted]
+
+    def here(self, path: Path) -> Path:
+        """Return a path below the root, where its file lies now."""
+        return self.local(path.relative_to(self.root).as_posix())
+
+    def has(self, name: str) -> bool:
+        """Return whether a file is there."""
+        return (self.root / name).is_file() if self.url is None else bool(self.files.mark(name))
 
     @property
     def landed(self) -> Path:
@@ -75,7 +134,9 @@ class Store:
     @property
     def exists(self) -> bool:
         """Whether anything was ever landed or released here."""
-        return self.landed.is_dir() or self.catalogue.is_file()
+        if self.url is None:
+            return self.landed.is_dir() or self.catalogue.is_file()
+        return self.has("form.json")
 
 
 def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
@@ -92,6 +153,12 @@ def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
             writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
         make_read_only(temporary)
     return path
+
+
+def put_parquet(store: Store, frame: pl.DataFrame, table: Table, name: str) -> None:
+    """Write a frame as a file of the warehouse, as `write_parquet` does."""
+    with store.files.filled(name) as path:
+        write_parquet(frame, table, path)
 
 
 def parquet_writer(path: Path, table: Table) -> pq.ParquetWriter:
@@ -224,5 +291,5 @@ def _busy(store: Store) -> UsageError:
     found = holder(store)
     who = f" (process {found['process']} on {found['host']}, since {found['since']})" if found else ""
     return UsageError(
-        f"Another run is writing to {store.root}{who}. Wait for it (--wait), or give this one its own --warehouse."
+        f"Another run is writing to {store.name}{who}. Wait for it (--wait), or give this one its own --warehouse."
     )

@@ -48,14 +48,14 @@ def test_a_moved_warehouse_is_read_at_once_and_by_others_when_it_is_relocated(mo
     assert relocate(moved) > 50
     assert {path: path.stat().st_mtime_ns for path in moved.root.rglob("*.parquet")} == data
     assert static(moved) == JOBS
-    assert root_before(moved) == location_of(moved.root)
+    assert root_before(moved) == location_of(moved)
     assert relocate(moved) == 0
 
 
 @pytest.mark.slow
 def test_nothing_names_the_folder_of_before(moved: Store, two: Store) -> None:
     relocate(moved)
-    named = location_of(two.root).encode()
+    named = location_of(two).encode()
     for path in moved.root.rglob("*"):
         if path.suffix in (".json", ".text", ".sqlite"):
             assert named not in path.read_bytes(), path

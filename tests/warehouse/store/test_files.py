@@ -8,19 +8,36 @@ import os
 import re
 import subprocess
 import sys
+import time
+import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.servers import SeaweedFs, seaweedfs
 from warehouse import releases
-from warehouse.store import files as files_module
+from warehouse.store import files as files_module, objects
 from warehouse.store.files import Busy, Exists, Files, Folder, Sealed
+from warehouse.store.objects import Objects
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    return Folder(tmp_path)
+@pytest.fixture(scope="module")
+def object_store() -> Iterator[SeaweedFs]:
+    """An object store that all tests of this file share."""
+    with seaweedfs() as started:
+        yield started
+
+
+@pytest.fixture(params=["folder", pytest.param("objects", marks=pytest.mark.slow)])
+def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    """Files in a folder, and in an object store: the same is asked of both."""
+    if request.param == "folder":
+        return Folder(tmp_path)
+    for name, value in request.getfixturevalue("object_store").environment.items():
+        monkeypatch.setenv(name, value)
+    return Objects(f"s3://iosig/{uuid.uuid4().hex}", tmp_path)
 
 
 def test_what_is_not_there_is_none_has_no_mark_and_cannot_be_opened(files: Files) -> None:
@@ -43,6 +60,7 @@ def test_a_file_is_replaced_whole_and_its_mark_tells(files: Files) -> None:
 def test_a_star_does_not_pass_a_slash_and_what_is_being_written_is_not_seen(files: Files, tmp_path: Path) -> None:
     for name in ("a/1.json", "a/2.json", "a/b/3.json"):
         files.put(name, b"")
+    (tmp_path / "a").mkdir(exist_ok=True)
     (tmp_path / "a" / ".4.json.1234.tmp").write_bytes(b"")
     assert files.matching("a/*") == ["a/1.json", "a/2.json"]
     assert files.matching("*/*/*.json") == ["a/b/3.json"]
@@ -73,7 +91,8 @@ def test_what_is_filled_cannot_be_written_to(files: Files, tmp_path: Path) -> No
         path.write_bytes(b"x")
         assert files.content("a/b") is None
     assert files.content("a/b") == b"x"
-    assert not (tmp_path / "a" / "b").stat().st_mode & 0o222
+    if isinstance(files, Folder):
+        assert not (tmp_path / "a" / "b").stat().st_mode & 0o222
 
 
 def test_a_folder_is_gathered_whole_or_not_at_all_and_once(files: Files) -> None:
@@ -94,7 +113,8 @@ def test_a_folder_is_gathered_whole_or_not_at_all_and_once(files: Files) -> None
     assert files.content("landed/1/part") == b"good"
 
 
-def test_a_view_shows_exactly_its_files_and_the_one_before_stays_for_its_readers(files: Files, tmp_path: Path) -> None:
+def test_a_view_shows_exactly_its_files_and_the_one_before_stays_for_its_readers(tmp_path: Path) -> None:
+    files = Folder(tmp_path)
     for name in ("data/1", "data/2"):
         files.put(name, name.encode())
     one, two = tmp_path / "data" / "1", tmp_path / "data" / "2"
@@ -109,6 +129,67 @@ def test_a_view_shows_exactly_its_files_and_the_one_before_stays_for_its_readers
     assert sorted(path.name for path in tmp_path.glob(".latest-*")) == [".latest-b", ".latest-c"]
     (tmp_path / ".latest-c").rmdir()
     assert files.shown("latest") is None, "it leads nowhere"
+
+
+def test_a_view_is_known_by_its_label_and_its_places(files: Files, tmp_path: Path) -> None:
+    names = ("data/1", "data/2", "made/3")
+    for name in names:
+        files.put(name, name.encode())
+    files.fetch(names)
+    one, two, three = (tmp_path / name for name in names)
+    assert (files.shown("latest"), files.showing("latest")) == (None, set())
+    files.show("latest", "a", {"jobs/day=1/x": one, "polls/x": three})
+    files.show("latest", "b", {"jobs/y": two, "polls/x": one})
+    assert (files.shown("latest"), files.showing("latest")) == ("b", {"jobs/y", "polls/x"})
+    files.show("latest", "b", {})
+    assert files.showing("latest") == {"jobs/y", "polls/x"}, "it was shown before"
+    files.remove("data/2")
+    if isinstance(files, Objects):
+        assert files.showing("latest") == {"polls/x"}
+
+
+def test_copies_are_as_what_is_there(files: Files, tmp_path: Path) -> None:
+    files.put("a/1", b"one")
+    files.fetch(["a/1", "a/2"])
+    assert (tmp_path / "a/1").read_bytes() == b"one"
+    assert not (tmp_path / "a/2").exists()
+    files.put("a/1", b"two")
+    files.fetch(["a/1"])
+    assert (tmp_path / "a/1").read_bytes() == b"two"
+    (tmp_path / "a/3").write_bytes(b"made here")
+    files.push(["a/3", "a/4"])
+    assert (files.content("a/3"), files.content("a/4")) == (b"made here", None)
+    with files.opened("a/3") as reader:
+        assert (reader.seek(5), reader.read(), reader.seek(-4, 2), reader.read(2)) == (5, b"here", 5, b"he")
+
+
+def test_a_file_is_taken_without_another_copy(files: Files, tmp_path: Path) -> None:
+    files.put("builds/1", b"1")
+    files.fetch(["builds/1"])
+    files.take(tmp_path / "builds/1", "tables/1")
+    (tmp_path / "elsewhere").write_bytes(b"2")
+    files.take(tmp_path / "elsewhere", "tables/2")
+    assert (files.content("tables/1"), files.content("tables/2")) == (b"1", b"2")
+    files.remove("builds/*")
+    assert (files.content("builds/1"), files.content("tables/1")) == (None, b"1")
+
+
+def test_folders_are_told_by_a_number_that_changes_where_they_are_made_anew(files: Files) -> None:
+    def gather(name: str, content: bytes) -> None:
+        with files.gathered(f"landed/{name}", "last") as folder:
+            (folder / "last").write_bytes(content)
+
+    gather("1", b"one")
+    gather("2", b"two")
+    before = files.folders("landed")
+    assert before.keys() == {"1", "2"}
+    assert files.folders("landed") == before
+    files.set_aside("landed/1")
+    assert files.folders("landed") == {"2": before["2"]}
+    gather("1", b"other")
+    assert files.folders("landed")["1"] != before["1"]
+    files.remove("landed/1")
+    assert files.folders("landed").keys() == {"2"}
 
 
 def test_what_is_set_aside_is_kept(files: Files) -> None:
@@ -128,14 +209,37 @@ def test_a_mark_is_held_alone_or_shared(files: Files) -> None:
         pass
 
 
-def test_a_mark_is_let_go_by_a_process_that_is_killed(files: Files, tmp_path: Path) -> None:
+def test_a_mark_is_let_go_by_a_process_that_is_killed(files: Files) -> None:
     code = (
-        "import os; from pathlib import Path; from warehouse.store.files import Folder\n"
-        f"with Folder(Path({str(tmp_path)!r})).held('lock'): os.kill(os.getpid(), 9)"
+        "import os; from pathlib import PosixPath; from warehouse.store import objects\n"
+        "from warehouse.store.files import Folder; from warehouse.store.objects import Objects\n"
+        f"objects.LEASE_S = 1.0\nwith {files!r}.held('lock'): os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code], check=False)
+    if isinstance(files, Objects):
+        # its lease has still to run out
+        time.sleep(1.2)
     with files.held("lock"):
         pass
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_lease_is_renewed_while_it_is_held(
+    object_store: SeaweedFs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "LEASE_S", 0.6)
+    for name, value in object_store.environment.items():
+        monkeypatch.setenv(name, value)
+    files = Objects(f"s3://iosig/{uuid.uuid4().hex}", tmp_path)
+    with files.held("lock"):
+        for _ in range(5):
+            time.sleep(0.3)
+            with pytest.raises(Busy), files.held("lock"):
+                pass
+    with files.held("lock"):
+        pass
+    assert files.matching("*") == []
 
 
 def test_nothing_else_renames_links_or_syncs() -> None:
@@ -143,7 +247,7 @@ def test_nothing_else_renames_links_or_syncs() -> None:
     ours = re.compile(r"^import (?:os|fcntl|shutil)\b|\.(?:rename|unlink|rmtree|rmdir|symlink_to|hardlink_to)\(", re.M)
     rooms = (Path(files_module.__file__).parent, Path(releases.__file__).parent)
     others = {path.name for room in rooms for path in room.glob("*.py") if ours.search(path.read_text())}
-    assert others == {"files.py", "journal.py"}
+    assert others == {"files.py", "journal.py", "objects.py"}
 
 
 def test_a_seal_is_the_size_and_the_digest(tmp_path: Path) -> None:

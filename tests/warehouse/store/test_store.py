@@ -20,6 +20,7 @@ from warehouse.contracts.polls import TICKS
 from warehouse.contracts.samples import SAMPLES
 from warehouse.contracts.signatures import SIGNATURE_BURSTS
 from warehouse.errors import ContractError, UsageError
+from warehouse.store import objects
 from warehouse.store.store import Store, join_parquet, locked, write_json, write_parquet
 
 ROWS = pl.DataFrame(
@@ -188,3 +189,24 @@ def test_parts_are_joined_in_order_with_what_is_kept_of_them(tmp_path: Path) -> 
         join_parquet([old], SIGNATURE_BURSTS, carried, lambda rows: rows.with_columns(burst=-1 - pl.col("burst")))
     nothing = join_parquet([], SIGNATURE_BURSTS, tmp_path / "none.parquet")
     assert pl.read_parquet(nothing).schema == schema
+
+
+def test_a_url_is_a_folder_of_copies_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IOSIG_CACHE", str(tmp_path))
+    store = Store.named("s3://bucket/site/")
+    assert store == Store.named("s3://bucket/site") != Store.named("s3://bucket/other")
+    assert (store.url, store.name) == ("s3://bucket/site", "s3://bucket/site")
+    assert Store(store.root).url == store.url, "wherever its root is handed on"
+    assert store.root.stat().st_mode & 0o077 == 0
+    folder = Store.named(str(tmp_path / "folder"))
+    assert (folder.url, folder.name) == (None, str(tmp_path / "folder"))
+
+
+def test_without_its_library_an_object_store_is_refused_with_the_line_that_installs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IOSIG_CACHE", str(tmp_path))
+    monkeypatch.setattr(objects, "find_spec", lambda name: None)
+    objects.require_installed.cache_clear()
+    with pytest.raises(UsageError, match="uv sync --extra s3"):
+        Store.named("s3://bucket/without-a-library").files.put("a", b"")

@@ -1,0 +1,206 @@
+"""A warehouse in an object store, with its catalogue on a server: the same release, whoever does the work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flows.landing import Told, land_paths
+from flows.night import executors, order
+from flows.settings import CatalogueSettings, EngineSettings, Settings
+from tests.flows.conftest import Cli, Night, write_small_site
+from tests.servers import PASSWORD, PostgreSql, SeaweedFs, dask, postgresql, seaweedfs
+from warehouse.errors import MachineFault, NothingToDo, UsageError
+from warehouse.releases import releases
+from warehouse.releases.reading import opened
+from warehouse.releases.releases import Release
+from warehouse.releases.verifying import verify
+from warehouse.store import landing, objects
+from warehouse.store.store import Store, locked
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def weed() -> Iterator[SeaweedFs]:
+    with seaweedfs() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgreSql]:
+    with postgresql() as started:
+        yield started
+
+
+@pytest.fixture
+def environment(weed: SeaweedFs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What says where the servers are, and who asks."""
+    told = weed.environment | {"PGPASSWORD": PASSWORD, "IOSIG_CACHE": str(tmp_path / "cache")}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    if weed.process is None:
+        weed.start()
+    return told
+
+
+@pytest.fixture
+def store(environment: dict[str, str], tmp_path: Path) -> Store:
+    """A warehouse in the object store, into which the small site is landed."""
+    name = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:8]
+    made = Store.named(f"s3://iosig/{name}")
+    write_small_site(tmp_path / "site")
+    list(land_paths(made, Settings(), [str(tmp_path / "site")], Told()))
+    return made
+
+
+@pytest.fixture
+def catalogue(server: PostgreSql, store: Store) -> CatalogueSettings:
+    return CatalogueSettings(kind="postgresql", uri=server.uri, name=str(store.url))
+
+
+def digests(store: Store, release: Release) -> dict[str, list[str]]:
+    return {
+        name: [hashlib.sha256(store.here(path).read_bytes()).hexdigest() for path in sorted(paths)]
+        for name, paths in releases.files_of(store, release).items()
+    }
+
+
+def run(store: Store, settings: Settings) -> Release:
+    with executors.opened(settings, store.root) as executor:
+        return order.run_inline(store, settings, lambda *_: None, executor=executor)
+
+
+def test_the_release_is_that_of_a_folder_and_is_read_without_copies(
+    store: Store, catalogue: CatalogueSettings, checked_night: Night, tmp_path: Path
+) -> None:
+    settings = Settings(catalogue=catalogue)
+    with pytest.raises(UsageError, match="needs a catalogue on a server"):
+        run(store, Settings())
+    release = run(store, settings)
+    assert release.release_id == checked_night.release.release_id
+    with pytest.raises(NothingToDo):
+        run(store, settings)
+    url = str(store.url)
+    shutil.rmtree(tmp_path / "cache")
+    again = Store.named(url)
+    with opened(again, release, "from jobs") as connection:
+        assert connection.sql("select count(*) from jobs").fetchall() == [(4,)]
+        with pytest.raises(Exception, match="disabled by configuration"):
+            connection.sql(f"from read_parquet('{url}/ledger.json')").fetchall()
+    assert not list((tmp_path / "cache").rglob("*.parquet")), "nothing was copied"
+    assert digests(again, release) == digests(checked_night.store, checked_night.release)
+    assert not verify(again, is_all=True)
+    assert not again.files.matching("builds/*/*"), "what was built is gone"
+    shown = json.loads(again.files.content("latest.json") or b"")
+    jobs = [url for place, url in shown["files"].items() if place.startswith("jobs/")]
+    assert pl.read_parquet(jobs).height == 4
+    assert again.has("data_docs/index.html")
+
+
+def test_by_workers_that_share_no_folder_it_is_the_same(
+    store: Store, catalogue: CatalogueSettings, checked_night: Night, tmp_path: Path
+) -> None:
+    with dask(0) as cluster:
+        for number in range(2):
+            cluster.add_worker(IOSIG_CACHE=str(tmp_path / f"cache-{number}"))
+        settings = Settings(catalogue=catalogue, engine=EngineSettings(runner="dask", scheduler=cluster.address))
+        _wait_for(cluster.address, 2)
+        release = run(store, settings)
+    assert release.release_id == checked_night.release.release_id
+    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert all(list((tmp_path / f"cache-{number}").iterdir()) for number in range(2)), "both had a part in it"
+
+
+def _wait_for(address: str, count: int) -> None:
+    from distributed import Client
+
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(count, timeout=60)
+
+
+def test_the_command_takes_a_url(
+    store: Store, catalogue: CatalogueSettings, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "settings.toml"
+    told.write_text(f'[catalogue]\nkind = "postgresql"\nuri = "{catalogue.uri}"\nname = "{catalogue.name}"\n')
+    monkeypatch.setenv("IOSIG_WAREHOUSE", str(store.url))
+    code, out, err = cli("--settings", str(told), "run", "--json")
+    assert code == 0, err
+    assert cli("sql", "select count(*) as jobs from jobs", "--format", "csv")[1].split() == ['"jobs"', "4"]
+    assert cli("export", "--all", "--into", str(tmp_path / "out"))[0] == 0
+    assert pl.read_parquet(tmp_path / "out" / "jobs" / "**" / "*.parquet").height == 4
+    assert cli("verify")[0] == 0
+    assert PASSWORD not in out + err
+
+
+def test_one_writes_at_a_time_and_who_crashed_loses_it(
+    store: Store, catalogue: CatalogueSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "LEASE_S", 1.5)
+    with locked(store), pytest.raises(UsageError, match="Another run is writing"), locked(store):
+        pass
+    # what a writer leaves that is killed: a lease that nobody renews
+    left = json.dumps({"id": "gone", "host": "elsewhere", "process": 1, "until": time.time() + 1.0}).encode()
+    store.files.put("lock", left)
+    with pytest.raises(UsageError, match="Another run is writing"), locked(store):
+        pass
+    with locked(store, wait_s=10.0):
+        assert store.files.content("lock") != left
+
+
+@pytest.mark.parametrize("moment", range(1, 24, 3))
+def test_killed_at_any_moment_the_store_keeps_the_old_or_has_the_new(
+    store: Store,
+    catalogue: CatalogueSettings,
+    checked_night: Night,
+    weed: SeaweedFs,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: int,
+) -> None:
+    monkeypatch.setattr(objects, "LEASE_S", 2.0)
+    settings, left = Settings(catalogue=catalogue, engine=EngineSettings(runner="inline")), moment
+
+    def at_the_moment(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            weed.stop()
+
+    with pytest.raises(Exception, match=r"\w") as told:
+        order.run_inline(store, settings, at_the_moment)
+    assert not isinstance(told.value, AssertionError)
+    weed.start()
+    time.sleep(2.5)
+    assert not releases.history(store)
+    release = run(store, settings)
+    assert release.release_id == checked_night.release.release_id
+    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert not verify(store, is_all=True)
+
+
+def test_what_a_killed_landing_left_is_landed_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "late.sacct").write_text((tmp_path / "site" / "jobs.sacct").read_text().replace("|ann|", "|bob|"))
+    upload = objects.Objects._upload
+
+    def killed(self: objects.Objects, path: Path, name: str, mode: object = "overwrite") -> None:
+        if name.endswith(landing.MANIFEST):
+            raise MachineFault("killed")
+        upload(self, path, name, mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(objects.Objects, "_upload", killed)
+        with pytest.raises(MachineFault):
+            list(land_paths(store, Settings(), [str(tmp_path / "late.sacct")], Told()))
+    assert len(landing.ledger(store)) == 2
+    list(land_paths(store, Settings(), [str(tmp_path / "late.sacct")], Told()))
+    assert len(landing.ledger(store)) == 3

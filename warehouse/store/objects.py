@@ -1,0 +1,447 @@
+"""Files of a warehouse in an object store: the same questions as of a folder, answered by whole objects and conditions.
+
+An object appears whole or not at all, and a put can be made to depend on what is there (`If-Match`, `If-None-Match`):
+so nothing is renamed, linked or locked. A folder of files counts from its last one on; a view is one object that names
+others; who holds something has a lease, an object that it renews, and that others may take when it is old. What is read
+by programs that know files alone is copied below a local folder, once: what is written is never changed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import socket
+import threading
+import time
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO, cast
+
+from warehouse.errors import MissingExtra
+from warehouse.store.files import ASIDE, Busy, Exists
+
+#: who does not renew a lease for so long has lost it
+LEASE_S = 60.0
+_ASKED_EVERY_S = 0.2
+_AT_ONCE = 8
+
+
+@cache
+def require_installed() -> None:
+    """Raise UsageError, with the line that installs it, where the library is not there."""
+    if find_spec("obstore") is None:
+        raise MissingExtra("A warehouse in an object store", "s3")
+
+
+@cache
+def _store(url: str) -> Any:
+    """Open a store; where it is and who asks are said by the variables and files of AWS."""
+    from obstore.store import from_url
+
+    return from_url(url, client_options={"allow_http": is_plain()})
+
+
+def is_plain() -> bool:
+    """Return whether the store is one that is named without encryption, as on a machine of one's own."""
+    return os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+
+
+def for_arrow() -> dict[str, str]:
+    """Return how pyiceberg's Arrow finds the store: what AWS's variables say; secrets it finds itself."""
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    endpoint = os.environ.get("AWS_ENDPOINT_URL")
+    return {"s3.region": region} | ({"s3.endpoint": endpoint} if endpoint else {})
+
+
+def file_system(url: str) -> Any:
+    """Return a store as a file system that DuckDB reads, by whole URLs."""
+    from obstore.fsspec import FsspecStore
+
+    return FsspecStore(url.split("://")[0], client_options={"allow_http": is_plain()})
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Files below a prefix of an object store, with copies in a local folder."""
+
+    url: str
+    root: Path
+
+    @property
+    def _objects(self) -> Any:
+        return _store(self.url)
+
+    # ---- reading
+
+    def opened(self, name: str) -> BinaryIO:
+        """Open a file for reading. Raises FileNotFoundError."""
+        return cast(BinaryIO, io.BufferedReader(_Reading(self._objects, name), 1 << 20))
+
+    def content(self, name: str) -> bytes | None:
+        """Return a file's bytes, None where it is not there."""
+        import obstore
+
+        try:
+            return bytes(obstore.get(self._objects, name).bytes())
+        except FileNotFoundError:
+            return None
+
+    def mark(self, name: str) -> list[float]:
+        """Return what changes whenever the file does; nothing where it is not there."""
+        found = self._head(name)
+        return [] if found is None else [found["size"], found["last_modified"].timestamp(), _number(found["e_tag"])]
+
+    def _head(self, name: str) -> Any:
+        import obstore
+
+        try:
+            return obstore.head(self._objects, name)
+        except FileNotFoundError:
+            return None
+
+    def matching(self, pattern: str) -> list[str]:
+        """Return the files whose names match a pattern, sorted; a star does not pass a slash."""
+        is_meant = _expression(pattern)
+        return sorted(name for name in self._listed(pattern) if is_meant.fullmatch(name))
+
+    def _listed(self, pattern: str) -> dict[str, Any]:
+        """Return what there is that may match a pattern, be it a file or below what matches."""
+        import obstore
+
+        literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        folder = literal if literal == pattern else literal.rpartition("/")[0]
+        found = {each["path"]: each for some in obstore.list(self._objects, prefix=folder or None) for each in some}
+        if folder == pattern and (own := self._head(pattern)) is not None:
+            found[pattern] = own
+        return found
+
+    def folders(self, name: str) -> dict[str, int]:
+        """Return the folders in a folder, and of each a number that changes with what is in it."""
+        found: dict[str, int] = {}
+        for path, each in sorted(self._listed(f"{name}/*").items()):
+            folder, slash, _ = path.removeprefix(f"{name}/").partition("/")
+            if slash and folder[0] != ".":
+                found[folder] = zlib.crc32(f"{path} {each['e_tag']}".encode(), found.get(folder, 0))
+        return found
+
+    def holds(self, folder: str) -> bool:
+        """Return whether a folder is there."""
+        import obstore
+
+        return any(obstore.list(self._objects, prefix=folder, chunk_size=1))
+
+    # ---- writing
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a small file whole, in place of what was there."""
+        import obstore
+
+        obstore.put(self._objects, name, content)
+
+    def swap(self, name: str, before: bytes | None, after: bytes) -> bool:
+        """Write a small file if it is still what it was before, None for not there; return whether it was."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        mode: Any = "create"
+        if before is not None:
+            try:
+                found = obstore.get(self._objects, name)
+            except FileNotFoundError:
+                return False
+            if bytes(found.bytes()) != before:
+                return False
+            mode = {"e_tag": found.meta["e_tag"]}
+        try:
+            obstore.put(self._objects, name, after, mode=mode)
+        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+            return False
+        return True
+
+    @contextmanager
+    def filled(self, name: str) -> Iterator[Path]:
+        """Give a local path to be filled: on leaving it is the file of that name."""
+        with self._scratch() as folder:
+            yield folder / Path(name).name
+            self._upload(folder / Path(name).name, name)
+
+    @contextmanager
+    def gathered(self, folder: str, last: str) -> Iterator[Path]:
+        """Give a local folder to be filled: its files are there when the last one is."""
+        from obstore.exceptions import AlreadyExistsError
+
+        with self._scratch() as filling:
+            yield filling
+            assert (filling / last).is_file()
+            if self._head(f"{folder}/{last}") is not None:
+                raise Exists(folder)
+            paths = [path for path in sorted(filling.rglob("*")) if path.is_file() and path != filling / last]
+            self._each(lambda path: self._upload(path, f"{folder}/{path.relative_to(filling).as_posix()}"), paths)
+            try:
+                self._upload(filling / last, f"{folder}/{last}", mode="create")
+            except AlreadyExistsError as error:
+                raise Exists(folder) from error
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        self.root.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=self.root, prefix=".filling-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+
+    def _upload(self, path: Path, name: str, mode: Any = "overwrite") -> None:
+        import obstore
+
+        if mode == "overwrite":
+            obstore.put(self._objects, name, path)
+        else:
+            obstore.put(self._objects, name, path.read_bytes(), mode=mode)
+
+    def _each(self, do: Any, items: Iterable[Any]) -> None:
+        """Do many small things, of which each waits for the store, some at a time."""
+        with ThreadPoolExecutor(_AT_ONCE, "objects") as threads:
+            for done in [threads.submit(do, item) for item in items]:
+                done.result()
+
+    def take(self, source: Path, name: str) -> None:
+        """Have a local file in this place too: within the store, where it is one of its copies."""
+        import obstore
+
+        known = self._name_of(source)
+        if known is not None and self._head(known) is not None:
+            obstore.copy(self._objects, known, name)
+        else:
+            self._upload(source, name)
+
+    def _name_of(self, path: Path) -> str | None:
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else None
+
+    def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
+        """Have a view be exactly these files: an object that names them, swapped by a condition."""
+        before = self.content(f"{view}.json")
+        if self.shown(view) == label:
+            return
+        named = {}
+        for place, source in members.items():
+            named[place] = self._name_of(source) or f".{view}-{label}/{place}"
+            if self._head(named[place]) is None:
+                self._upload(source, named[place])
+        told = {"label": label, "files": {place: f"{self.url}/{name}" for place, name in named.items()}}
+        if not self.swap(f"{view}.json", before, json.dumps(told, indent=1).encode()):
+            raise Busy(view)
+
+    def shown(self, view: str) -> str | None:
+        """Return the label of what a view shows; None where it is not there, or shows nothing."""
+        with suppress(ValueError, KeyError, TypeError):
+            return str(json.loads(self.content(f"{view}.json") or b"null")["label"])
+        return None
+
+    def showing(self, view: str) -> set[str]:
+        """Return the places of a view that are there."""
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            told: dict[str, str] = json.loads(self.content(f"{view}.json") or b"null")["files"]
+            return {place for place, url in told.items() if self._head(url.removeprefix(f"{self.url}/")) is not None}
+        return set()
+
+    def remove(self, *patterns: str) -> None:
+        """Remove the files, and whole folders, whose names match patterns."""
+        import obstore
+
+        for pattern in patterns:
+            is_meant = _expression(pattern)
+            going = [
+                name
+                for name in self._listed(pattern)
+                if any(is_meant.fullmatch(each) for each in (name, *map(str, Path(name).parents)))
+            ]
+            if going:
+                obstore.delete(self._objects, going)
+            for name in going:
+                (self.root / name).unlink(missing_ok=True)
+
+    def protect(self, *patterns: str) -> None:
+        """Do nothing: nobody writes to an object, and who may replace one is said by the store."""
+
+    def close_to_others(self) -> None:
+        """Do nothing: who gets in is said by the store."""
+
+    def set_aside(self, name: str) -> str:
+        """Take a damaged file or folder out of its place, and return where it lies now."""
+        import obstore
+
+        aside = f"{ASIDE}/{Path(name).name}"
+        self.remove(aside)
+        for each in self._listed(name):
+            if each == name or each.startswith(f"{name}/"):
+                obstore.copy(self._objects, each, aside + each.removeprefix(name))
+        self.remove(name)
+        return aside
+
+    def sweep(self, folder: str) -> None:
+        """Do nothing: what a killed writer left is no folder yet, since its last file is not there."""
+
+    # ---- copies
+
+    def fetch(self, names: Iterable[str]) -> None:
+        """Have copies of files at their places below the local folder; those that are not there are none there."""
+        self._each(self._fetch, list(names))
+
+    def _fetch(self, name: str) -> None:
+        import obstore
+
+        path, found = self.root / name, self._head(name)
+        if found is None:
+            path.unlink(missing_ok=True)
+            return
+        if path.is_file() and (path.stat().st_size, path.stat().st_mtime_ns) == (found["size"], _stamp(found)):
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+        with temporary.open("wb") as file:
+            for piece in obstore.get(self._objects, name).stream():
+                file.write(piece)
+        os.utime(temporary, ns=(_stamp(found), _stamp(found)))
+        os.replace(temporary, path)
+
+    def push(self, names: Iterable[str]) -> None:
+        """Have the files that lie at these places below the local folder."""
+        self._each(self._push, [name for name in names if (self.root / name).is_file()])
+
+    def _push(self, name: str) -> None:
+        self._upload(self.root / name, name)
+        found = self._head(name)
+        if found is not None:
+            os.utime(self.root / name, ns=(_stamp(found), _stamp(found)))
+
+    # ---- leases
+
+    @contextmanager
+    def held(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
+        """Hold a mark alone, or raise Busy at once; or share it, and wait for who holds it alone."""
+        own = f"{name}.d/{uuid.uuid4().hex}" if is_shared else name
+        lease = _Lease(self, own)
+        if not lease.take():
+            raise Busy(name)
+        try:
+            # each has told of itself before it looks for the others: one of two sees the other
+            if is_shared:
+                while self._is_leased(name):
+                    time.sleep(_ASKED_EVERY_S)
+            elif any(self._is_leased(other) for other in self.matching(f"{name}.d/*")):
+                raise Busy(name)
+            yield
+        finally:
+            lease.end()
+
+    def _is_leased(self, name: str) -> bool:
+        return _until(self.content(name)) > time.time()
+
+
+class _Lease:
+    """An object that says who holds something, and until when; renewed by a thread while it is held."""
+
+    def __init__(self, objects: Objects, name: str) -> None:
+        self._objects, self._name = objects, name
+        self._id, self._ended = uuid.uuid4().hex, threading.Event()
+        self._told = b""
+        self._renewing = threading.Thread(target=self._renew, name="lease", daemon=True)
+
+    def _now(self) -> bytes:
+        told = {"id": self._id, "host": socket.gethostname(), "process": os.getpid(), "until": time.time() + LEASE_S}
+        return json.dumps(told).encode()
+
+    def take(self) -> bool:
+        """Take the lease, where nobody has it or has lost it; return whether it is ours."""
+        before, self._told = self._objects.content(self._name), self._now()
+        if _until(before) > time.time() or not self._objects.swap(self._name, before, self._told):
+            return False
+        self._renewing.start()
+        return True
+
+    def _renew(self) -> None:
+        while not self._ended.wait(LEASE_S / 3):
+            told = self._now()
+            # a store that is away for a while: there are two more times
+            with suppress(Exception):
+                if not self._objects.swap(self._name, self._told, told):
+                    # who was away too long has lost it; what it publishes now is refused by the catalogue
+                    return
+                self._told = told
+
+    def end(self) -> None:
+        """Give the lease back, if it is still ours."""
+        self._ended.set()
+        self._renewing.join()
+        with suppress(Exception):
+            if self._objects.content(self._name) == self._told:
+                self._objects.remove(self._name)
+
+
+def _until(content: bytes | None) -> float:
+    with suppress(ValueError, KeyError, TypeError):
+        return float(json.loads(content or b"null")["until"])
+    return 0.0
+
+
+def _stamp(found: Any) -> int:
+    """Return a time by which a copy is known, in nanoseconds: the store's, by the second, and what tells its bytes."""
+    return int(found["last_modified"].timestamp()) * 10**9 + _number(found["e_tag"]) % 10**9
+
+
+def _number(e_tag: str) -> int:
+    return zlib.crc32(e_tag.encode())
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of names as a regular expression."""
+    words = {"*": "[^/]*", "?": "[^/]"}
+    return re.compile(
+        "".join(words.get(part, part if part[:1] == "[" else re.escape(part)) for part in _parts(pattern))
+    )
+
+
+def _parts(pattern: str) -> list[str]:
+    return re.findall(r"\[[^\]]+\]|[*?]|[^*?\[]+", pattern)
+
+
+class _Reading(io.RawIOBase):
+    """An object as a file that can be read anywhere in it."""
+
+    def __init__(self, objects: Any, name: str) -> None:
+        import obstore
+
+        self._objects, self._name = objects, name
+        self._size: int = obstore.head(objects, name)["size"]
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._place = offset + (0, self._place, self._size)[whence]
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        import obstore
+
+        view = memoryview(buffer).cast("B")
+        count = min(len(view), max(0, self._size - self._place))
+        if count:
+            view[:count] = obstore.get_range(self._objects, self._name, start=self._place, length=count)
+            self._place += count
+        return count
