@@ -40,6 +40,8 @@ _NO_SERVER = (
 _LIBRARIES = (
     "duckdb", "_duckdb", "pyarrow", "polars", "pyiceberg", "fastavro", "sqlite3", "sqlalchemy", "json",
 )  # fmt: skip
+#: of what a library said
+_MOST_CHARS = 300
 _SERVERS = ("prefect", "httpx", "httpcore", "websockets")
 #: what libraries say where a file system fails them
 _TOLD = {
@@ -144,7 +146,7 @@ def _of_text(text: str, root: Path) -> MachineFault | None:
     if re.search(r"out of memory|could not allocate|failed to allocate", text, re.I):
         return MachineFault(_MEMORY)
     if found and where.startswith(f"{root.resolve()}/"):
-        return _damaged(where, "cannot be read")
+        return _damaged(where, f"cannot be read ({text.strip().splitlines()[0][:_MOST_CHARS]})")
     if re.search(r"TProtocolException|decompress|checksum", text):
         return _damaged(where, "holds a Parquet file that cannot be read")
     if re.search(r"malformed|not a database|file is encrypted", text, re.I):

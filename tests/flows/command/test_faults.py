@@ -44,7 +44,10 @@ class _ConnectError(Exception):
         (MemoryError(), "not enough memory"),
         (duckdb.OutOfMemoryException("could not allocate block"), "memory_limit"),
         (duckdb.IOException('Could not write file "/data/iosig/b.tmp": No space left on device'), "no space is left"),
-        (duckdb.InvalidInputException("No magic bytes in '/data/iosig/tables/b.parquet'"), "b.parquet cannot be read"),
+        (
+            duckdb.InvalidInputException("No magic bytes in '/data/iosig/tables/b.parquet'"),
+            "b.parquet cannot be read (No magic bytes",
+        ),
         (pa.ArrowInvalid("Could not open Parquet input source '/data/iosig/c.parquet': torn"), "c.parquet cannot be"),
         (OSError(errno.EFBIG, "File too large", "/data/iosig/x"), "/data/iosig/x: it may not grow so large"),
         (OSError(errno.ENOSPC, "[Errno 28] Failed to write '/mnt/a b.csv'"), "/mnt/a b.csv: no space is left"),
