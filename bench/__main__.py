@@ -19,6 +19,7 @@ from bench import (
     edge_streams,
     extrapolation,
     landings,
+    machines,
     network_pages,
     networks,
     periods,
@@ -139,6 +140,7 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
     return {
         "landing": of_day(lambda csv: landing(csv, scratch, rounds)),
         "night": of_day(lambda csv: night(inbox, csv, scratch, rounds)),
+        "machines": of_day(lambda csv: machines.figures(inbox, scratch, rounds)),
         "commands": lambda: commands(scratch, rounds),
         "darshan": lambda: darshan_logs.figures(data, scratch, rounds),
         "recorder": lambda: recorder_traces.calls_per_s(scratch, rounds),

@@ -200,3 +200,12 @@ def test_command_lines_in_pages_exist(name: str) -> None:
             options = {name for option in known[path].params for name in (*option.opts, *option.secondary_opts)}
             unknown = [option for option in re.findall(r"(?<!\S)--[a-z-]+", rest) if option not in options]
             assert unknown == [], line
+
+
+def test_settings_that_pages_show_are_valid(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "many-machines.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"(?:```toml\n|<<'END'\n)(.*?)(?:```|END\n)", text, re.DOTALL)
+    assert len(blocks) == 3
+    for block in blocks:
+        (tmp_path / "iosig.toml").write_text(block, encoding="utf-8")
+        load(None, tmp_path)

@@ -1,0 +1,180 @@
+"""One machine beside several: a night in a folder by processes, and in an object store by Dask's workers.
+
+Measured are two workers on this machine, what they and the servers take, and what goes over the loopback. What more
+workers would come to is simulated, on the measured times of pieces: a step waits for the one before, and each free
+worker takes the next piece.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.figures import Figure
+
+_WORKER_COUNT = 2
+_NIGHT = """
+import json, sys, time
+from pathlib import Path
+from flows.night import executors, order
+from flows.settings import load
+from warehouse.store.store import Store
+store, pieces, times = Store.named(sys.argv[1]), [], []
+settings = load(Path(sys.argv[2]), store.root)
+def main():
+    names = {work.name: number for number, work in enumerate(work for one in order.STEPS for work in one.works)}
+    began = time.perf_counter()
+    def report(name, rows, duration_s):
+        kind = max((each for each in names if name == each or name.startswith(each + " ")), key=len, default=None)
+        (pieces if kind else times).append([names.get(kind, -1), name, duration_s])
+    with executors.opened(settings, store.root) as executor:
+        order.run_inline(store, settings, report, executor=executor)
+    print(json.dumps({"wall_s": time.perf_counter() - began, "pieces": pieces, "others": times}))
+if __name__ == "__main__":
+    main()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What a night took: wall and processor seconds, those of its pieces by work, and bytes over the loopback."""
+
+    wall_s: float
+    cpu_s: float
+    pieces: list[tuple[int, str, float]]
+    moved_bytes: int
+
+
+def makespan_s(pieces: Sequence[tuple[int, str, float]], worker_count: int) -> float:
+    """Return how long pieces take so many workers, work by work, each piece begun in its turn."""
+    total = 0.0
+    for work in sorted({work for work, _, _ in pieces}):
+        free = [0.0] * worker_count
+        for _, _, duration_s in (piece for piece in pieces if piece[0] == work):
+            heapq.heapreplace(free, free[0] + duration_s)
+        total += max(free)
+    return total
+
+
+def figures(inbox: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
+    """Time the night of a day of polls and 1,000 jobs in a folder, and in an object store with two workers."""
+    with ExitStack() as servers:
+        remote, processes = _servers(servers)
+        settings = {}
+        for name, lines in (("here", ""), ("there", remote)):
+            settings[name] = scratch / f"{name}.toml"
+            settings[name].write_text(f"[schedule]\ninbox = '{inbox}'\n{lines}")
+
+        def here() -> Night:
+            return _night(str(scratch / uuid.uuid4().hex), settings["here"], [])
+
+        def there() -> Night:
+            name = uuid.uuid4().hex
+            told = settings["there"].read_text().split("name = ")[0] + f"name = '{name}'\n"
+            settings["there"].write_text(told)
+            return _night(f"s3://iosig/{name}", settings["there"], processes)
+
+        here(), there()
+        pairs = [(there(), here()) for _ in range(rounds)]
+    yield from _compared(pairs)
+    yield from _simulated(min((one for _, one in pairs), key=lambda night: night.wall_s))
+
+
+def _compared(pairs: Sequence[tuple[Night, Night]]) -> Iterator[Figure]:
+    ours, peers = (min(nights, key=lambda night: night.wall_s) for nights in zip(*pairs, strict=True))
+    for name, values, limit in (
+        ("wall", (ours.wall_s, peers.wall_s), 1.5),
+        ("processor time, servers apart", (ours.cpu_s, peers.cpu_s), 1.3),
+    ):
+        ratio = values[0] / values[1]
+        yield Figure(
+            f"a night in S3 with PostgreSQL and {_WORKER_COUNT} Dask workers / in a folder by processes: {name}",
+            f"{values[0]:.1f} s",
+            f"{values[1]:.1f} s",
+            f"{ratio:.2f}",
+            str(limit),
+            ratio <= limit,
+        )
+    outside = 1 - makespan_s(ours.pieces, _WORKER_COUNT) / ours.wall_s
+    yield Figure("… of its wall outside of pieces (landing, checks, release)", f"{outside:.0%}", "", "", "", True)
+    yield Figure("… over the loopback, all of it", f"{ours.moved_bytes / 1e6:.0f} MB", "", "", "", True)
+
+
+def _simulated(night: Night) -> Iterator[Figure]:
+    """Yield what 90 such days would take, the pieces of a day as often, and those of all days as long."""
+    days = [piece for piece in night.pieces for _ in range(90 if _is_daily(piece[1]) else 1)]
+    longest = max(night.pieces, key=lambda piece: piece[2])
+    alone = makespan_s(days, 1)
+    for count in (16, 64, 256):
+        taken = makespan_s(days, count)
+        yield Figure(
+            f"simulated: the pieces of 90 such days on {count} workers / on one",
+            f"{taken:.0f} s",
+            f"{alone:.0f} s",
+            f"{taken / alone:.3f}",
+            "",
+            True,
+        )
+    yield Figure(f"… the longest piece: {longest[1]}", f"{longest[2]:.1f} s", "", "", "", True)
+
+
+def _is_daily(name: str) -> bool:
+    return name[-2:].isdigit() and name[-3] == "-"
+
+
+# ---- servers, and what all of it takes
+
+
+def _servers(stack: ExitStack) -> tuple[str, list[subprocess.Popen[bytes]]]:
+    """Start the servers and warm workers; return what settings say of them, and the workers' processes."""
+    from tests.servers import PASSWORD, dask, postgresql, seaweedfs
+
+    store, database = stack.enter_context(seaweedfs()), stack.enter_context(postgresql())
+    os.environ.update(store.environment | {"PGPASSWORD": PASSWORD})
+    cluster = stack.enter_context(dask(_WORKER_COUNT))
+    lines = f"[engine]\nrunner = 'dask'\nscheduler = '{cluster.address}'\n"
+    lines += f"[catalogue]\nkind = 'postgresql'\nuri = '{database.uri}'\nname = 'warm'\n"
+    return lines, [cluster.scheduler, *cluster.workers]
+
+
+def _night(warehouse: str, settings: Path, others: Sequence[subprocess.Popen[bytes]]) -> Night:
+    from bench.processes import _MEASURED
+
+    before, moved = _cpu_s(others), _loopback_bytes()
+    code = _MEASURED.replace("stdout=subprocess.DEVNULL", "stdout=subprocess.PIPE").replace(
+        "print(json.dumps([", "print(json.dumps([done.stdout.decode(), "
+    )
+    told = [sys.executable, "-I", "-S", "-c", code, sys.executable, "-c", _NIGHT, warehouse, str(settings)]
+    found = subprocess.run(told, capture_output=True, text=True, check=True)
+    said, returned, _, cpu_s, _, errors = json.loads(found.stdout)
+    if returned:
+        raise RuntimeError(errors)
+    answer = json.loads(said.splitlines()[-1])
+    pieces = [(int(work), str(name), float(duration_s)) for work, name, duration_s in answer["pieces"]]
+    return Night(answer["wall_s"], cpu_s + _cpu_s(others) - before, pieces, _loopback_bytes() - moved)
+
+
+def _cpu_s(processes: Sequence[subprocess.Popen[bytes]]) -> float:
+    """Return the processor seconds of processes and of all that are of their groups."""
+    groups, ticks = {process.pid for process in processes}, 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(") ")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) in groups:
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _loopback_bytes() -> int:
+    lines = Path("/proc/net/dev").read_text().splitlines()
+    return int(next(line for line in lines if line.strip().startswith("lo:")).split()[1])
