@@ -43,6 +43,7 @@ _LIBRARIES = (
 #: of what a library said
 _MOST_CHARS = 300
 _SERVERS = ("prefect", "httpx", "httpcore", "websockets")
+_OBJECT_STORES = ("obstore", "_obstore")
 #: what libraries say where a file system fails them
 _TOLD = {
     errno.ENOSPC: re.compile(r"no space left|disk is full|disk full|database or disk is full", re.I),
@@ -62,7 +63,7 @@ _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 def machine_fault(error: BaseException, root: Path) -> MachineFault | None:
     """Return what an exception tells of the machine or of a damaged warehouse, None where it is none of theirs."""
     for told in _chain(error):
-        if fault := _of_one(told, root):
+        if fault := _of_object_store(told, root) or _of_one(told, root):
             return fault
     return _of_damage(error, root)
 
@@ -131,6 +132,18 @@ def _of_server(error: BaseException) -> MachineFault | None:
     url = os.environ.get("PREFECT_API_URL")
     which = f"The Prefect server of PREFECT_API_URL ({url})" if url else "The Prefect server"
     return MachineFault(f"{which} does not answer. Start it (`prefect server start`), or run with --inline.")
+
+
+def _of_object_store(error: BaseException, root: Path) -> MachineFault | None:
+    """Return what an object store, or the way to it, said: its first line, without how often it was asked."""
+    is_of_arrow = isinstance(error, OSError) and "AWS Error" in str(error)
+    if type(error).__module__.split(".")[0] not in _OBJECT_STORES and not is_of_arrow:
+        return None
+    said = re.sub(r" in [\d.]+m?s, after .*? - ", ": ", str(error).strip().splitlines()[0])
+    return MachineFault(
+        f"The object store {Store(root).name} did not do what was asked ({said}). Look whether it is up, and what "
+        "AWS's variables say. What was done stays: run again."
+    )
 
 
 def _of_text(text: str, root: Path) -> MachineFault | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import sqlite3
 from concurrent.futures.process import BrokenProcessPool
@@ -159,3 +160,23 @@ def test_an_amount_of_memory_that_is_none_is_refused(cli: Cli, site: Store) -> N
     code, _, err = cli("--warehouse", site.root, "run", "--inline")
     assert code == 2
     assert "engine.memory_limit" in err
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "told"),
+    [
+        (
+            type("GenericError", (Exception,), {"__module__": "obstore.exceptions"}),
+            "Generic S3 error: Error performing GET http://h/b/x in 109.03ms, after 1 retries, max_retries: 1, "
+            "retry_timeout: 180s  - HTTP error: error sending request\n\nDebug source:\nGeneric {",
+            r"\(Generic S3 error: Error performing GET http://h/b/x: HTTP error: error sending request\)",
+        ),
+        (OSError, "When reading x: AWS Error ACCESS_DENIED during HeadObject", "AWS Error ACCESS_DENIED"),
+    ],
+)
+def test_what_an_object_store_says_is_told(kind: type[Exception], text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / ".url").write_text("s3://bucket/site")
+    fault = machine_fault(kind(text), tmp_path)
+    assert isinstance(fault, MachineFault)
+    assert re.search(f"^The object store s3://bucket/site did not do what was asked .*{told}", str(fault)), fault
+    assert "Debug" not in str(fault)
