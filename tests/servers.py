@@ -226,7 +226,8 @@ class Dask:
 
 
 def _dask(*told: str, **environment: str) -> subprocess.Popen[bytes]:
-    given = os.environ | {"PYTHONPATH": str(_ROOT), "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "2"} | environment
+    own = {"PYTHONPATH": str(_ROOT), "DASK_CONFIG": str(_ROOT / "docs" / "dask.yaml")}
+    given = os.environ | own | environment
     return subprocess.Popen(
         [sys.executable, "-m", "dask", *told], env=given, cwd=_ROOT, start_new_session=True, stderr=subprocess.DEVNULL
     )

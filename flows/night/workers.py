@@ -40,6 +40,14 @@ _ROOMS = ("expectations", "flows", "sql", "transforms", "warehouse")
 _PATIENCE_S = 30.0
 #: a piece that so many workers ended with is not begun again
 TRIES = 3
+#: how Dask is set where it is ours to set, as `docs/dask.yaml` does elsewhere
+CONFIGURATION: dict[str, Any] = {
+    "distributed.scheduler.allowed-failures": TRIES - 1,
+    "distributed.worker.profile.enabled": False,
+    "distributed.worker.memory.monitor-interval": "1s",
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
 #: the folder of a plan in which calls lie
 _CALLS = "calls"
 #: where calls lie that are of no plan: what opens one removes it
@@ -295,7 +303,7 @@ def _scheduler(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iter
 
     with (
         TemporaryDirectory(dir=root, prefix=".workers-", ignore_cleanup_errors=True) as private,
-        dask.config.set({"distributed.scheduler.allowed-failures": TRIES - 1}),
+        dask.config.set(CONFIGURATION),
         SLURMCluster(
             queue=slurm.partition,
             account=slurm.account,
@@ -305,7 +313,7 @@ def _scheduler(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iter
             memory=slurm.memory,
             interface=slurm.interface,
             job_extra_directives=slurm.directives,
-            job_script_prologue=slurm.prologue,
+            job_script_prologue=[*_exported(), *slurm.prologue],
             log_directory=str(slurm.log_folder or private),
             security=_security(Path(private)),
             scheduler_options={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
@@ -313,6 +321,12 @@ def _scheduler(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iter
     ):
         cluster.scale(jobs=slurm.job_count)
         yield cluster
+
+
+def _exported() -> Iterator[str]:
+    """Yield the lines of the shell that set Dask for a worker."""
+    for name, value in CONFIGURATION.items():
+        yield f"export DASK_{name.upper().replace('.', '__').replace('-', '_')}={value}"
 
 
 def _security(folder: Path) -> Security:

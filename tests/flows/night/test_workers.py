@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,6 +114,20 @@ def test_inline_is_this_process(tmp_path: Path) -> None:
     with executors.opened(Settings(engine=EngineSettings(runner="inline")), tmp_path) as executor:
         assert [done.name for done in executor.each(tmp_path, pieces("a", "b", "c", "d", "e"))] == list("abcde")
     assert {(tmp_path / name).read_text() for name in "abcde"} == {str(os.getpid())}
+
+
+def test_dask_is_set_alike_wherever_it_is_started() -> None:
+    import yaml
+
+    def flat(told: Any, name: str = "") -> dict[str, Any]:
+        if not isinstance(told, dict):
+            return {name: told}
+        return {
+            key: value for part, of in told.items() for key, value in flat(of, f"{name}.{part}".lstrip(".")).items()
+        }
+
+    page = Path(__file__).resolve().parents[3] / "docs" / "dask.yaml"
+    assert flat(yaml.safe_load(page.read_text(encoding="utf-8"))) == workers.CONFIGURATION
 
 
 # ---- what does
