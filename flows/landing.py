@@ -60,7 +60,10 @@ class Arrival:
         return self.landed.landing.row_count() if self.landed else 0
 
     def line(self) -> str:
-        """Return what became of it, in a sentence."""
+        """Return what became of it, in one line: nothing in a name steers a terminal, or begins another line."""
+        return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in self._line())
+
+    def _line(self) -> str:
         if self.refusal or not self.landed:
             return f"{self.name}: refused. {self.refusal}"
         landing = self.landed.landing
@@ -280,16 +283,8 @@ def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
             folders[:] = [name for name in folders if not name.startswith("_")]
         taken = set(found[1]) if found is not None else set()
         taken |= {name for name in files if name.endswith(DONE) and name.removesuffix(DONE) in {*files, *folders}}
-        paths = (Path(place, name) for name in files if name not in taken and not name.startswith("."))
-        yield from filter(_may_be_file, paths)
-
-
-def _may_be_file(path: Path) -> bool:
-    """Return whether a path is that of a file; where nobody may look, it is tried, and refused with the reason."""
-    try:
-        return path.is_file()
-    except PermissionError:
-        return True
+        # what is no file, as a socket or a link to nothing, is refused with that reason
+        yield from (Path(place, name) for name in files if name not in taken and not name.startswith("."))
 
 
 def _land_database(store: Store, settings: Settings, url: str, told: Told, names: Names | None) -> Landed:

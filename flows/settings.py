@@ -397,12 +397,12 @@ class LimitSettings(_Section):
     expansion_ratio: float = Field(
         _LIMITS.expansion_ratio,
         ge=1,
-        description="what is compressed may hold so many times its size, and 256 MiB more",
+        description="what is compressed may hold so many times its size, and 64 MiB more",
     )
     refused_count: int = Field(
         _LIMITS.refused_count,
         ge=0,
-        description="a file of which more rows are refused, and fewer are read, is refused as a whole",
+        description="a file of which more rows are refused, or lines empty, and fewer are read, is refused as a whole",
     )
 
 

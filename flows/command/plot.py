@@ -53,6 +53,7 @@ def signature_command(
     if kind not in _KINDS:
         raise UsageError(f"{target.name}: give the picture a name that ends in {' or '.join(_KINDS)}.")
 
+    from flows.command.printing import printable
     from flows.signatures.view import Asked, view_of
     from reports.signatures import draw
     from warehouse.releases.releases import find
@@ -60,6 +61,7 @@ def signature_command(
     asked = Asked(application, filesystem, direction, method, overlaid)
     view = view_of(obj[0], find(obj[0], release_id), asked)
     draw(view, target, kind.removeprefix("."))
-    click.echo(f"{target}: {view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})")
-    click.echo(view.verdict)
+    of = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
+    click.echo(f"{target}: {printable(of)}")
+    click.echo(printable(view.verdict))
     return 0

@@ -1,7 +1,8 @@
-"""Landing many large files: side by side as one after the other."""
+"""Landing many inputs: large files side by side as one after the other, and what is no file by itself."""
 
 from __future__ import annotations
 
+import os
 import pickle
 from dataclasses import asdict
 from pathlib import Path
@@ -70,3 +71,20 @@ def test_what_is_refused_comes_back_from_another_process(tmp_path: Path) -> None
 def test_what_another_process_raises_is_told_as_it_was(refusal: IosigError) -> None:
     again = pickle.loads(pickle.dumps(refusal))
     assert (type(again), str(again), vars(again)) == (type(refusal), str(refusal), vars(refusal))
+
+
+def test_what_is_told_of_a_name_is_one_line_that_steers_no_terminal(tmp_path: Path) -> None:
+    (tmp_path / "a\x1b[2J\nb").write_bytes(b"\xff\x00 noise")
+    (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "a\x1b[2J\nb")], Told())
+    assert arrival.line().isprintable()
+
+
+def test_what_is_no_file_is_refused_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "in" / "pipe")
+    (tmp_path / "in" / "polls.csv").write_text("polled_at,controller,read_bytes_per_s,write_bytes_per_s\n")
+    found = [*land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "in")], Told())]
+    told = {Path(arrival.name).name: arrival.refusal for arrival in found}
+    assert [str(told[name].reason) for name in ("link", "pipe")] == ["This is no file."] * 2
+    assert told["polls.csv"] is None or told["polls.csv"].reason != "This is no file."

@@ -15,7 +15,7 @@ from warehouse.errors import UsageError
 from warehouse.releases.releases import Release, find
 from warehouse.store.store import Store
 
-HOSTILE = "o'x/'); drop table jobs; --/8"
+HOSTILE = "o'x/'); drop table jobs; --\x1b[2J/8"
 GAPPED = np.append(curve([(0, 10, 1e9)], 20), [np.nan, 3e9])
 
 
@@ -146,6 +146,13 @@ def test_names_are_data(store: Store, release: Release) -> None:
     view = view_of(store, release, Asked("drop table"))
     assert view.application_id == HOSTILE
     assert len(view.samples) == 6
+
+
+def test_no_name_steers_a_terminal(cli: Cli, store: Store, tmp_path: Path) -> None:
+    code, out, _ = cli("--warehouse", store.root, "plot", "signature", "drop table", "--to", tmp_path / "a.png")
+    assert code == 0
+    assert "drop table jobs" in out
+    assert "\x1b" not in out
 
 
 # ---- the command

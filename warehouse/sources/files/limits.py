@@ -15,8 +15,8 @@ from dataclasses import dataclass
 class Limits:
     """The bounds: of a line and of an item of JSON in bytes, of what is packed, and of refused rows of a file.
 
-    expansion_ratio: what is compressed may hold so many times its size, and 256 MiB more. refused_count: a file of
-    which more rows are refused, and fewer are read, is refused as a whole.
+    expansion_ratio: what is compressed may hold so many times its size, and 64 MiB more. refused_count: a file of
+    which more rows are refused (or lines are empty), and fewer are read, is refused as a whole.
     """
 
     line_bytes: int = 1 << 20

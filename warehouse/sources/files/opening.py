@@ -26,7 +26,7 @@ from warehouse.sources.protocol import HEAD_BYTES, Head
 _CHUNK_BYTES = 1 << 20
 _SHOWN_BYTES = 4000
 #: what is compressed may hold so much more than the limit says
-_FREE_BYTES = 256 << 20
+_FREE_BYTES = 64 << 20
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -111,7 +111,7 @@ class _Bounded(io.RawIOBase):
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a plain or compressed file for reading its decompressed bytes.
 
-    Raises InputRefused, while it is read, where it holds more than the limit of its size, and 256 MiB.
+    Raises InputRefused, while it is read, where it holds more than the limit of its size, and 64 MiB.
     """
     kind = compression(path)
     if kind is None:
@@ -240,13 +240,21 @@ def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
     """Yield (line number from 1, text, raw) for each line of a text file; text is None if it is not UTF-8.
 
     Line ends are CR LF or LF. A damaged compressed file yields lines before the damage, then raises
-    InputRefused. Of a line that is longer than the limit raw is the start, a `CutLine`, and text is None.
+    InputRefused, and so does a file of hardly anything but empty lines. Of a line that is longer than the limit raw is
+    the start, a `CutLine`, and text is None.
     """
-    number, longest = 0, in_force().line_bytes
+    number, empty_count, longest, most = 0, 0, in_force().line_bytes, in_force().refused_count
     try:
         with open_bytes(path) as file:
             while line := file.readline(longest + 1):
                 number += 1
+                if line.isspace():
+                    empty_count += 1
+                    if empty_count > max(most, number // 2):
+                        raise InputRefused(
+                            f"More than {most:,} of its lines are empty (limits.refused_count), and fewer are not.",
+                            "Check that the file is a log of lines.",
+                        )
                 if len(line) > longest:
                     yield number, None, CutLine(line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))
                     while line and not line.endswith(b"\n"):

@@ -38,7 +38,7 @@ def read_cells(
     size = 0
     for number, text, raw in text_lines(path):
         size += len(raw)
-        if size >= _CHUNK_CHARS or len(rows) >= _CHUNK_ROWS:
+        if size >= _CHUNK_CHARS or max(len(rows), len(refused)) >= _CHUNK_ROWS:
             yield _cells(rows, refused, names)
             rows, refused, size = [], [], len(raw)
         if number <= skip_lines or (text is not None and not text.strip()):

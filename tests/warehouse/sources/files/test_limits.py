@@ -38,3 +38,16 @@ def test_a_sites_limits_hold_for_what_it_lands(tmp_path: Path) -> None:
         assert arrival.landed
         assert arrival.landed.landing.refused_count == refused_count
     assert in_force() == Limits()
+
+
+def test_a_file_of_empty_lines_is_refused_and_one_of_rows_between_them_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b"a\n" + b"\r\n" * 9)
+    with (
+        limited(Limits(refused_count=5)),
+        pytest.raises(InputRefused, match=r"lines are empty \(limits\.refused_count"),
+    ):
+        list(text_lines(path))
+    path.write_bytes(b"a\n\n" * 9)
+    with limited(Limits(refused_count=5)):
+        assert len(list(text_lines(path))) == 18
