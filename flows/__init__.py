@@ -2,6 +2,7 @@
 
 - `arrays` (`floats`, `epoch_s`, `ragged`, `list_column`): From frame columns to arrays and back.
 - `demo` (`TrueSignature`, `classes_truth`, `shipped_logs`): The demo's site: a simulated machine's logs.
+- `faults` (`machine_fault`): Whose fault it is: what libraries raise, as one sentence with a remedy.
 - `inbox` (`Inbox`, `follow`): A folder that is watched: what arrives in it is landed once it is whole.
 - `landing` (`Told`, `Arrival`, `land_paths`, `reading_of`): Landing many inputs: files, folders and databases.
 - `processes` (`Pool`, `pool`, `workers`, `WorkerLost`): Processes that work side by side: started fresh.

@@ -9,7 +9,6 @@
 - `expand`: `iosig expand`.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
-- `faults` (`machine_fault`): Whose fault it is: what libraries raise, as one sentence with a remedy.
 - `forget`: `iosig forget`.
 - `land`: `iosig land`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.

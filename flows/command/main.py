@@ -94,7 +94,7 @@ def _unprinted(error: OSError) -> MachineFault:
 
 def _fault_of(error: Exception, root: Path) -> MachineFault | None:
     try:
-        from flows.command.faults import machine_fault
+        from flows.faults import machine_fault
     except (ImportError, OSError, MemoryError):
         # where it cannot even be loaded what tells faults apart
         return MachineFault("There is not enough memory. Raise the machine's limit (`ulimit -v`), and run again.")

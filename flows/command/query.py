@@ -44,7 +44,7 @@ def sql_command(
     """
     import duckdb
 
-    from flows.command.faults import machine_fault
+    from flows.faults import machine_fault
     from warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, opened
     from warehouse.releases.releases import find
     from warehouse.releases.sentences import sentence

@@ -24,6 +24,7 @@ from prefect.runtime import flow_run
 from prefect.schedules import Cron
 from prefect.states import Completed, Failed
 
+from flows.faults import machine_fault
 from flows.night import executors
 from flows.night.order import STEPS, Night, Step, land_new, open_night
 from flows.settings import ScheduleSettings, Settings, load
@@ -133,6 +134,11 @@ def nightly(
         return _failed(error)
     except IosigError as error:
         return _failed(error)
+    except Exception as error:
+        fault = machine_fault(error, Path(warehouse or os.environ.get("IOSIG_WAREHOUSE") or ""))
+        if fault is None:
+            raise
+        return _failed(fault)
 
 
 def _night(

@@ -31,8 +31,15 @@ partition_filesystems as (
     select * from settings.partition_filesystems
 ),
 
+-- those that were polled while a run of the wanted days was there: what is polled later says nothing of them
 filesystems as (
-    select distinct filesystem from poll_days
+    select distinct poll_days.filesystem
+    from poll_days
+    inner join wanted
+        on poll_days.polled_on between (wanted.first_at at time zone 'UTC')::date
+        and (
+            (wanted.last_at + to_microseconds(round(poll_days.interval_s * 1e6)::bigint)) at time zone 'UTC'
+        )::date
 ),
 
 -- its own file system where the log says which, else those of its partition, else every one

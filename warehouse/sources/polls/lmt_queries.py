@@ -22,6 +22,7 @@ from sqlalchemy import exc
 
 from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused, UsageError
+from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import plain_file
 from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from warehouse.sources.protocol import Batch, Reading
@@ -276,10 +277,17 @@ def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
     with plain_file(path) as plain:
         # Immutable: nothing is written beside the input, be it locked or not.
         address = f"{plain.resolve().as_uri()}?mode=ro&immutable=1"
-        engine = sa.create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True))
+        engine = sa.create_engine("sqlite://", creator=lambda: _opened(address))
         with connected(engine) as connection:
             connection.exec_driver_sql("PRAGMA trusted_schema = OFF")
             yield from _batches(connection, reading)
+
+
+def _opened(address: str) -> sqlite3.Connection:
+    """Open an SQLite file in which no cell is longer than a line may be."""
+    connection = sqlite3.connect(address, uri=True)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, in_force().line_bytes)
+    return connection
 
 
 def engine_of(url: str) -> sa.Engine:

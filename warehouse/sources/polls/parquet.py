@@ -11,7 +11,7 @@ from warehouse.sources.polls import polls
 from warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
 from warehouse.sources.rows import tables
 
-PIECE_ROWS = 2_000_000
+PIECE_ROWS = 1_000_000
 
 
 def sniff(head: Head) -> bool:

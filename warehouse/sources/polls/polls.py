@@ -15,7 +15,7 @@ from warehouse.sources.protocol import Batch, Reading
 from warehouse.sources.rows import times as job_times
 from warehouse.sources.rows.delimited import LINE, RAW
 from warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
-from warehouse.sources.rows.rejects import Sifted
+from warehouse.sources.rows.rejects import Sifted, refused
 from warehouse.sources.rows.tables import text
 
 DEFAULT_FILESYSTEM = "default"
@@ -185,8 +185,8 @@ def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterato
         pl.lit("Add the column interval_s."),
     )
     found = sift(rows, [unknown])
-    refused = found.refused if is_again else pl.concat([piece.refused, found.refused])
-    yield from Sifted(found.rows, refused).batches(POLLS)
+    faulty = found.refused if is_again else pl.concat([piece.refused, found.refused])
+    yield from Sifted(found.rows, faulty).batches(POLLS)
 
 
 def completed(read: Callable[[], Iterator[Sifted]]) -> Iterator[Batch]:
@@ -201,6 +201,10 @@ def completed(read: Callable[[], Iterator[Sifted]]) -> Iterator[Batch]:
     again: set[int] = set()
     held_count = yielded_count = 0
     for index, piece in enumerate(read()):
+        if piece.rows.is_empty():
+            # what is refused is not held: there may be millions, and nobody waits for them
+            yield from refused(piece.refused)
+            continue
         steps = steps.and_those_of(piece.rows)
         if not piece.rows["interval_s"].has_nulls():
             yielded_count += piece.rows.height

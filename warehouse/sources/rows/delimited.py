@@ -12,7 +12,7 @@ from warehouse.sources.files.opening import text_lines
 from warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
 
 #: a piece has no more rows, nor more text
-_CHUNK_ROWS, _CHUNK_CHARS = 200_000, 64 << 20
+_CHUNK_ROWS, _CHUNK_CHARS = 100_000, 64 << 20
 LINE = "line"
 RAW = "raw"
 

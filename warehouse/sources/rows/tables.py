@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from warehouse.errors import InputRefused
+from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import plain_file, refusing_parquet_damage
 from warehouse.sources.rows import text_blocks
 from warehouse.sources.rows.delimited import LINE, RAW
@@ -54,6 +55,7 @@ def parquet_pieces(path: Path, locate: Locate, read: Read, piece_rows: int) -> I
         columns = locate(table.collect_schema().names())
         used = table.select(pl.col(theirs).alias(ours) for ours, theirs in columns.items())
         height = table.select(pl.len()).collect().item()
+        _require_short_cells(path, columns.values())
     for first in range(0, height, piece_rows):
         with refusing_parquet_damage():
             rows = used.slice(first, piece_rows).collect()
@@ -64,6 +66,21 @@ def parquet_pieces(path: Path, locate: Locate, read: Read, piece_rows: int) -> I
                 found = read(lined.with_columns(shown.to_series().alias(RAW)))
         if found is not None:
             yield found
+
+
+def _require_short_cells(path: Path, names: Collection[str]) -> None:
+    """Raise InputRefused where the cells of a column are longer in the mean than a line may be."""
+    import pyarrow.parquet as pq
+
+    most, end = in_force().line_bytes, pq.read_metadata(path)
+    groups = (end.row_group(place) for place in range(end.num_row_groups))
+    for chunk in (group.column(place) for group in groups for place in range(end.num_columns)):
+        is_meant = chunk.path_in_schema.split(".")[0] in names
+        if is_meant and chunk.total_uncompressed_size > most * max(chunk.num_values, 1):
+            raise InputRefused(
+                f"The cells of {chunk.path_in_schema} are longer than {most:,} bytes, which is limits.line_bytes.",
+                "Check what wrote it.",
+            )
 
 
 # ---- delimited text
@@ -95,7 +112,10 @@ def text_pieces(
     blocks = text_blocks.blocks(path, block_bytes)
     found = _ahead(quick, blocks, thread_count) if thread_count else ((block, quick(block)) for block in blocks)
     for block, sound in found:
-        yield sound or _careful(block, header, columns, read)
+        if sound:
+            yield sound
+        else:
+            yield from _careful(block, header, columns, read)
 
 
 def _quick(
@@ -106,14 +126,11 @@ def _quick(
     return None if cells is None else read(cells)
 
 
-def _careful(block: Block, header: Header, columns: dict[str, str], read: Read) -> Sifted:
-    """Read a block line by line."""
-    rows, refused = [], []
+def _careful(block: Block, header: Header, columns: dict[str, str], read: Read) -> Iterator[Sifted]:
+    """Read a block line by line, in pieces: it may have millions of lines."""
     for cells in text_blocks.careful_cells(block, header, columns):
         if (found := read(cells.rows)) is not None:
-            rows.append(found.rows)
-            refused += [found.refused, cells.refused]
-    return Sifted(pl.concat(rows), pl.concat(refused).sort(LINE))
+            yield Sifted(found.rows, pl.concat([found.refused, cells.refused]).sort(LINE))
 
 
 def _ahead(

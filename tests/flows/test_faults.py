@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from flows.command.faults import machine_fault
+from flows.faults import machine_fault
 from tests.budget import one_in
 from tests.flows.conftest import Cli, Night
 from warehouse.errors import MachineFault
