@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from email.message import EmailMessage
@@ -21,6 +21,8 @@ from warehouse.errors import GateFailed, IosigError, NothingToDo
 from warehouse.store.store import Store, cached, put_document
 
 _TOLD = "notices.json"
+#: room that is kept, so that what was told of a full disk can be noted on it
+_ROOM, _ROOM_BYTES = "notices.room", 64 << 10
 _PATIENCE_S = 20.0
 
 
@@ -46,6 +48,9 @@ class Notice:
 def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> Iterator[None]:
     """Tell how a warehouse fares after a block, also where it fails; warn of what could not be told."""
     failure: Exception | None = None
+    if _is_heard(settings) and store.exists and not store.files.mark(_ROOM):
+        with suppress(OSError):
+            store.files.put(_ROOM, bytes(_ROOM_BYTES))
     try:
         yield
     except NothingToDo:
@@ -68,7 +73,7 @@ def tell_of(store: Store, settings: Settings, failure: Exception | None = None) 
 
     failure: why the last run failed, if it did. Nothing is done where nobody is to be told.
     """
-    if not (settings.watch.mail_to or os.environ.get(settings.watch.webhook_variable)):
+    if not _is_heard(settings):
         return []
     found = condition_of(store, settings)
     problems = problems_of(found, settings.watch)
@@ -90,8 +95,22 @@ def tell(store: Store, settings: WatchSettings, problems: Sequence[Problem], at:
             known[notice.problem] = {"since": notice.since, "sentence": notice.sentence}
         else:
             del known[notice.problem]
-        put_document(store, _TOLD, known)
+        _note(store, known)
     return failures
+
+
+def _is_heard(settings: Settings) -> bool:
+    """Return whether anybody is to be told."""
+    return bool(settings.watch.mail_to or os.environ.get(settings.watch.webhook_variable))
+
+
+def _note(store: Store, known: dict[str, dict[str, str]]) -> None:
+    """Note what was told; where the disk is full, in the room that was kept for it."""
+    try:
+        put_document(store, _TOLD, known)
+    except OSError:
+        store.files.remove(_ROOM)
+        put_document(store, _TOLD, known)
 
 
 def _notices(

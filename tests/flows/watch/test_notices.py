@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from flows.watch.notices import tell, telling
 from flows.watch.problems import Problem
 from tests.flows.watch.conditions import DAY, NOON
 from warehouse.errors import GateFailed, MachineFault, NothingToDo
+from warehouse.store.files import Folder
 from warehouse.store.form import mark_form
 from warehouse.store.store import Store
 
@@ -167,3 +169,29 @@ def test_nothing_is_done_where_nobody_is_to_be_told(store: Store, monkeypatch: p
     with telling(store, Settings(), pytest.fail):
         pass
     assert not (store.root / "notices.json").exists()
+
+
+def test_what_was_told_of_a_full_disk_is_noted_in_the_room_that_was_kept(
+    store: Store, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (store.root / "landed").mkdir()
+    room, put = store.root / "notices.room", Folder.put
+
+    def full(files: Folder, name: str, content: bytes) -> None:
+        if room.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        put(files, name, content)
+
+    def run() -> None:
+        with telling(store, Settings(), pytest.fail):
+            assert room.stat().st_size > 1 << 14
+            monkeypatch.setattr(Folder, "put", full)
+            raise MachineFault("no space is left on its disk")
+
+    with pytest.raises(MachineFault):
+        run()
+    monkeypatch.undo()
+    monkeypatch.setenv("IOSIG_WEBHOOK_URL", hook.url)
+    assert tell(store, WatchSettings(), [], NOON) == []
+    told = [(one["problem"], one["state"]) for one in hook.posted if one["problem"] == "run"]
+    assert told == [("run", "begun"), ("run", "over")]
