@@ -105,6 +105,24 @@ def test_the_release_is_that_of_a_folder_and_is_read_without_copies(
     assert again.has("data_docs/index.html")
 
 
+def test_other_readers_find_the_same_rows(
+    store: Store, catalogue: CatalogueSettings, environment: dict[str, str]
+) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    release = run(store, Settings(catalogue=catalogue))
+    uri = catalogue.uri.replace("postgresql://", "postgresql+psycopg2://") if catalogue.uri else ""
+    told = {"s3.endpoint": environment["AWS_ENDPOINT_URL"], "s3.region": environment["AWS_REGION"]}
+    table = SqlCatalog(catalogue.name, uri=uri, init_catalog_tables="false", **told).load_table("published.jobs")
+    assert table.location() == f"{store.url}/tables/jobs"
+    of_iceberg = pl.DataFrame(table.scan().to_arrow())
+    of_polars = pl.scan_iceberg(table).collect()
+    with opened(store, release) as connection:
+        ours = connection.sql("from jobs").pl()
+    assert sorted(of_iceberg["job_id"]) == sorted(of_polars["job_id"]) == sorted(ours["job_id"])
+    assert table.snapshot_by_name(release.release_id) is not None, "each release is a tag"
+
+
 def test_by_workers_that_share_no_folder_it_is_the_same(
     store: Store, catalogue: CatalogueSettings, checked_night: Night, tmp_path: Path
 ) -> None:
