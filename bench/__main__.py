@@ -47,7 +47,7 @@ duckdb.connect().execute('''
 _GIGABYTE = 1e9
 _DATA = Path(os.environ.get("IOSIG_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 #: topics that need the real measurements
-_OF_DATA = {"autoperiod", "darshan", "extrapolation", "network", "period", "throughput"}
+_OF_DATA = {"autoperiod", "darshan", "extrapolation", "logs", "network", "period", "throughput"}
 
 
 def landing(csv: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
@@ -149,6 +149,7 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
         "pages": lambda: network_pages.figures(scratch, rounds),
         "edges": edge_streams.streams,
         "small": lambda: small_traces.landing(scratch, rounds),
+        "logs": lambda: small_traces.of_darshan(data, scratch, rounds),
         "landings": lambda: landings.planning(scratch, rounds),
         "tmio": lambda: tmio_traces.landing(scratch, rounds),
         "throughput": lambda: chain(throughput.heatmap(data, rounds), throughput.synthetic(rounds)),

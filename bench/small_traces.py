@@ -1,4 +1,4 @@
-"""Many small traces landed together in one call, beside each in a folder of its own."""
+"""Many small traces: landed together in one call, beside each in a folder of its own; Darshan logs, and their run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bench import made_logs
 from bench.figures import Figure
-from bench.processes import Cost, cost_of, in_turn, python
+from bench.processes import Cost, cost_of, in_turn, iosig, python
 
 _LAND = """
 import sys
@@ -25,6 +26,9 @@ for _ in land_paths(Store(Path(into)), Settings(), [folder], Told()):
 _COUNT = 1000
 _TOGETHER, _ALONE = 8, 1 << 30
 _MOST_S = 0.005
+#: what is the same for many logs and for a few is taken off
+_FEW_LOGS = 20
+_MOST_LANDING_S, _MOST_RUN_S = 0.005, 0.048
 _LEAST_RATIO = 3.0
 
 
@@ -53,6 +57,36 @@ def landing(scratch: Path, rounds: int) -> Iterator[Figure]:
         f"{1000 * _MOST_S:.0f} ms, {_LEAST_RATIO:g} times less",
         each_s <= _MOST_S and each_alone_s >= _LEAST_RATIO * each_s,
     )
+
+
+def of_darshan(data: Path, scratch: Path, rounds: int) -> Iterator[Figure]:
+    """Time the landing of a thousand small Darshan logs, and the run that makes their networks and all else."""
+    few, many = scratch / "few-logs", scratch / "many-logs"
+    for folder, count in ((few, _FEW_LOGS), (many, _COUNT)):
+        made_logs.write(data / "darshan" / made_logs.BASE, folder, count)
+    into = scratch / "darshan-warehouse"
+
+    def land(folder: Path) -> Callable[[], Cost]:
+        def measured() -> Cost:
+            shutil.rmtree(into, ignore_errors=True)
+            return cost_of(python(_LAND, str(folder), str(into), str(_TOGETHER)))
+
+        return measured
+
+    def run(folder: Path) -> Callable[[], Cost]:
+        def measured() -> Cost:
+            land(folder)()
+            return cost_of(iosig("--warehouse", str(into), "run", "--inline"))
+
+        return measured
+
+    for name, work, limit_s in (
+        (f"land one of {_COUNT:,} small Darshan logs, processor time", land, _MOST_LANDING_S),
+        ("… their run, with all networks (10,000 in 4 minutes of two cores)", run, _MOST_RUN_S),
+    ):
+        all_of_them, first = in_turn(work(many), work(few), rounds)
+        each_s = (_cpu_s(all_of_them) - _cpu_s(first)) / (_COUNT - _FEW_LOGS)
+        yield Figure(name, f"{1000 * each_s:.1f} ms", "", "", f"{1000 * limit_s:.0f} ms", each_s <= limit_s)
 
 
 def write(folder: Path) -> None:

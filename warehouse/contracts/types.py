@@ -99,6 +99,10 @@ class Table:
     bucketed_by: str | None = None
     is_published: bool = True
 
+    def __hash__(self) -> int:
+        # tables are keys everywhere; the hash of all their columns takes longer than what is looked up
+        return hash(self.name)
+
     def column(self, name: str) -> Column:
         """Return the column of that name, or raise KeyError."""
         for column in self.columns:

@@ -57,6 +57,11 @@ class Batch:
     table: Table
     rows: pl.DataFrame
 
+    @property
+    def height(self) -> int:
+        """How many rows there are."""
+        return self.rows.height
+
 
 @dataclass(frozen=True, slots=True)
 class Head:

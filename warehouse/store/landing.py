@@ -118,7 +118,7 @@ def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
     """Yield what is read; raise InputRefused where a file has more refused rows than anybody reads, and few others."""
     counts, most = {True: 0, False: 0}, in_force().refused_count
     for batch in batches:
-        counts[batch.table == REJECTS] += batch.rows.height
+        counts[batch.table == REJECTS] += batch.height
         if counts[True] > max(most, counts[False]):
             raise InputRefused(
                 f"More than {most:,} of its rows are refused (limits.refused_count), and fewer are read.",
@@ -223,7 +223,7 @@ def write(
 
 def hidden(batches: Iterable[Batch], names: Names) -> Iterator[Batch]:
     """Yield what is about to land with pseudonyms in place of names."""
-    return (replace(batch, rows=names.hide(batch.table, batch.rows)) for batch in batches)
+    return (Batch(batch.table, names.hide(batch.table, batch.rows)) for batch in batches)
 
 
 def write_manifest(landing: Landing, folder: Path) -> None:

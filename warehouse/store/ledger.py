@@ -20,6 +20,8 @@ from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from warehouse.contracts import Table
@@ -154,18 +156,18 @@ class Known:
         self._looked_into: tuple[str, list[Landing]] = ("", [])
 
     @cached_property
-    def _there(self) -> tuple[pl.Series, pl.DataFrame]:
+    def _there(self) -> tuple[npt.NDArray[np.uint64], pl.DataFrame]:
         """The landings by their contents' numbers, in order, and these."""
         ordered = read(self._store).landings.sort("content", "generation", "sequence")
-        return ordered["content"], ordered.select("landing_id", "folder")
+        return ordered["content"].to_numpy(), ordered.select("landing_id", "folder")
 
     def generations(self, content_sha256: str) -> list[Landing]:
         """Return the landings of a content, the first one first."""
         content = id_of(content_sha256)
         numbers, landings = self._there
-        number = pl.Series([int(content, 16)], dtype=pl.UInt64)
-        begin, end = (numbers.search_sorted(number, side)[0] for side in ("left", "right"))
-        found = [self._landing(folder, name) for name, folder in landings[begin:end].iter_rows()]
+        number = np.uint64(int(content, 16))
+        begin, end = np.searchsorted(numbers, number), np.searchsorted(numbers, number, "right")
+        found = [self._landing(folder, name) for name, folder in landings[begin:end].iter_rows()] if end > begin else []
         by_generation = {
             one.generation: one for one in reversed([*(one for one in found if one), *self._added(content)])
         }

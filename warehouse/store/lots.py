@@ -30,7 +30,7 @@ from warehouse.store import landing
 from warehouse.store.files import Exists, Sealed
 from warehouse.store.landing import Landed
 from warehouse.store.ledger import Known
-from warehouse.store.manifests import LOT, MANIFEST, id_of, in_folder, landing_column
+from warehouse.store.manifests import ID_DIGITS, LOT, MANIFEST, id_of, in_folder, landing_column
 from warehouse.store.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class _Read:
 
     @property
     def row_count(self) -> int:
-        return sum(batch.rows.height for batch in self.batches)
+        return sum(batch.height for batch in self.batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +203,29 @@ def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> Non
 
 def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
     """Return the rows of all inputs, in order; each says of which landing it is."""
+    import numpy as np
     import polars as pl
 
-    rows = [
-        landing.signed(batch.rows, one.landing_id, one.source_file)
-        for one in inputs
+    from warehouse.sources.rows import traced
+
+    found = [
+        (place, batch)
+        for place, one in enumerate(inputs)
         for batch in one.batches
-        if batch.table == table and batch.rows.height
+        if batch.table == table and batch.height
     ]
-    return pl.concat(rows) if rows else None
+    if not found:
+        return None
+    rows = traced.joined([batch for _, batch in found])
+    owner = np.repeat([place for place, _ in found], [batch.height for _, batch in found])
+    known = {
+        "landing_id": [one.landing_id for one in inputs],
+        "source_file": [one.source_file for one in inputs],
+        "trace_id": [one.landing_id[:ID_DIGITS] for one in inputs],
+    }
+    return rows.with_columns(
+        pl.Series(name, values, dtype=pl.String).gather(owner) for name, values in known.items() if name in rows.columns
+    )
 
 
 def _file(folder: Path, lot: str, table: Table, rows: pl.DataFrame) -> dict[str, str | int]:

@@ -9,6 +9,7 @@ some record does not have, which the library marks by -1, has no sum.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -104,32 +105,45 @@ def can_be_added(counter: str) -> bool:
     return _NOT_ADDED.search(counter) is None
 
 
+@cache
+def _added(counters: tuple[str, ...]) -> Ints:
+    """Return the places of those counters that can be added."""
+    return np.flatnonzero([can_be_added(name) for name in counters])
+
+
+@cache
+def _places(counters: tuple[str, ...]) -> dict[str, int]:
+    return {name: place for place, name in enumerate(counters)}
+
+
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of one module: their counters by name, each an array over the records."""
+    """Records (n) of one module: its counters' names, and the counters (n, names)."""
 
     module: str
-    integers: dict[str, Ints]
-    reals: dict[str, Reals]
+    integer_names: tuple[str, ...]
+    integers: Ints
+    real_names: tuple[str, ...]
+    reals: Reals
 
     def is_sound(self) -> npt.NDArray[np.bool_]:
         """Mark the records whose counts could be: none is less than nothing (-1 means that there is none)."""
-        count = len(next(iter(self.integers.values())))
-        sound = np.ones(count, np.bool_)
-        for name, values in self.integers.items():
-            if can_be_added(name):
-                sound &= (values >= -1) & (values < _MOST)
-        return sound
+        added = self.integers[:, _added(self.integer_names)]
+        found: npt.NDArray[np.bool_] = np.logical_and.reduce((added >= -1) & (added < _MOST), axis=1)
+        return found
 
     def columns(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]]:
         """Return our columns that the module has: values, and where they are known."""
         found: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]] = {}
+        places = _places(self.integer_names)
         for column, suffixes in COUNTS[self.module].items():
-            parts = [self.integers[f"{self.module}_{suffix}"] for suffix in suffixes]
-            found[column] = np.sum(parts, axis=0), np.all([part >= 0 for part in parts], axis=0)
+            parts = self.integers[:, [places[f"{self.module}_{suffix}"] for suffix in suffixes]]
+            found[column] = parts.sum(axis=1), np.logical_and.reduce(parts >= 0, axis=1)
+        places = _places(self.real_names)
         for column, suffix in (_TIMES | _SPANS).items():
-            values = self.reals.get(f"{self.module}_{suffix}")
-            if values is not None:
+            place = places.get(f"{self.module}_{suffix}")
+            if place is not None:
+                values = self.reals[:, place].copy()
                 # An instant of zero, or before, is one that never was.
                 known = np.isfinite(values) & ((values > 0) if column in _TIMES else (values >= 0))
                 found[column] = values, known
@@ -145,23 +159,30 @@ class Totals:
 
     def add(self, records: Records) -> None:
         """Add what can be added of more records."""
-        for name, values in records.integers.items():
-            if can_be_added(name):
-                self._add(name, int(values.sum(dtype=object)) if _is_large(values) else int(values.sum()), values >= 0)
-        for name, times in records.reals.items():
-            if can_be_added(name):
-                known = np.isfinite(times) & (times >= 0)
-                self._add(name, float(times.sum()) if known.all() else 0.0, known)
+        added = _added(records.integer_names)
+        counts = records.integers[:, added]
+        are_large = counts.sum(axis=0, dtype=np.float64) > _MOST
+        sums: list[int] = counts.sum(axis=0).tolist()
+        for place in np.flatnonzero(are_large).tolist():
+            sums[place] = int(counts[:, place].sum(dtype=object))
+        self._add(records.integer_names, added, sums, np.logical_and.reduce(counts >= 0, axis=0))
+        added = _added(records.real_names)
+        # counter by counter: so sums are the same whatever else is summed
+        times = np.ascontiguousarray(records.reals[:, added].T)
+        is_known = np.logical_and.reduce(np.isfinite(times) & (times >= 0), axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            seconds = np.where(is_known, times.sum(axis=1), 0.0)
+        self._add(records.real_names, added, seconds.tolist(), is_known)
 
-    def _add(self, name: str, value: int | float, known: npt.NDArray[np.bool_]) -> None:
-        if not known.all():
-            self._unknown.add(name)
-        self._sums[name] = self._sums.get(name, 0) + value
+    def _add(
+        self, names: tuple[str, ...], added: Ints, values: Sequence[int | float], known: npt.NDArray[np.bool_]
+    ) -> None:
+        for place, value, is_known in zip(added.tolist(), values, known.tolist(), strict=True):
+            name = names[place]
+            if not is_known:
+                self._unknown.add(name)
+            self._sums[name] = self._sums.get(name, 0) + value
 
     def known(self) -> dict[str, int | float]:
         """Return the sums that are known."""
         return {name: value for name, value in self._sums.items() if name not in self._unknown}
-
-
-def _is_large(values: Ints) -> bool:
-    return bool(values.size) and float(values.astype(np.float64).sum()) > _MOST

@@ -133,6 +133,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     return loaded
 
 
+@cache
 def counter_names(module: str) -> tuple[list[str], list[str]]:
     """Return the names of a module's integer and real counters, in the order of its records."""
     return _counter_names(library(), COUNTERS[module][0])

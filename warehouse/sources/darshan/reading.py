@@ -17,7 +17,8 @@ import ctypes
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from warehouse.sources.files.child import Arrays, printed
 #: segments of a block, and bytes of records of a block
 BLOCK_SEGMENTS = 1 << 18
 BLOCK_BYTES = 1 << 24
+#: bytes of small blocks that are passed on together
+_MOST_HELD_BYTES = 1 << 16
 #: bytes of the records in the log, by module and version: what must add up to the module's length
 STORED_BYTES = {
     "POSIX": {1: 680, 2: 648, 3: 664, 4: 704},
@@ -102,7 +105,7 @@ def log(path: str, parts: str) -> Iterator[Arrays]:
     """Read a log; `parts` is JSON: its modules, as the fields of `Part`."""
     with library.opened(path) as opened:
         job = library.job(opened)
-        yield _headed("job", **asdict(job))
+        yield _headed("job", **{field.name: getattr(job, field.name) for field in fields(job)})
         ids, names = library.names(opened)
         said = library.first_error(printed())
         if said:
@@ -110,11 +113,25 @@ def log(path: str, parts: str) -> Iterator[Arrays]:
         yield _headed("names", {"ids": ids}, names=names)
         numbers = library.module_numbers(opened)
     run = _Run(job.process_count, np.unique(ids))
-    for part in sorted((Part(*fields) for fields in json.loads(parts)), key=lambda part: part.module != "LUSTRE"):
+    for part in sorted((Part(*told) for told in json.loads(parts)), key=lambda part: part.module != "LUSTRE"):
         tally = _Tally(part, run)
         known = len(printed())
         yield from _module(path, numbers, tally)
         yield _ended(tally, printed()[known:])
+
+
+def log_in_few(path: str, parts: str) -> Iterator[list[Arrays]]:
+    """Read a log as `log` does, and yield small blocks together."""
+    held: list[Arrays] = []
+    held_bytes = 0
+    for block in log(path, parts):
+        held.append(block)
+        held_bytes += sum(array.nbytes for array in block.values())
+        if held_bytes >= _MOST_HELD_BYTES:
+            yield held
+            held, held_bytes = [], 0
+    if held:
+        yield held
 
 
 def _headed(kind: str, arrays: Arrays | None = None, **told: Any) -> Arrays:
@@ -188,8 +205,16 @@ def _check_records(tally: _Tally, ids: npt.NDArray[np.uint64], ranks: npt.NDArra
     if lowest < -1 or highest >= tally.run.process_count:
         rank = lowest if lowest < -1 else highest
         raise _FaultError(f"One of its records is of rank {rank}, and the run had {tally.run.process_count} processes.")
-    if tally.part.module != _NAMELESS and not np.isin(ids, tally.run.ids).all():
+    if tally.part.module != _NAMELESS and not _are_among(ids, tally.run.ids):
         raise _FaultError("One of its records is of a file that the names do not have.")
+
+
+def _are_among(ids: npt.NDArray[np.uint64], known: npt.NDArray[np.uint64]) -> bool:
+    """Return whether all ids are among those that are known, which are sorted; `np.isin` takes longer for few."""
+    if not len(known):
+        return not len(ids)
+    places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return bool((known[places] == ids).all())
 
 
 def _listed(versions: list[int]) -> str:
@@ -251,9 +276,14 @@ def _counters(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
 def _counter_block(tally: _Tally, pieces: list[bytes], whole: np.dtype[Any]) -> Arrays:
     module, rows = tally.part.module, np.frombuffer(b"".join(pieces), whole)
     _check_records(tally, rows["id"], rows["rank"])
-    integers, reals = library.counter_names(module)
     arrays = {"ids": rows["id"], "ranks": rows["rank"], "integers": rows["integers"], "reals": rows["reals"]}
-    return _headed("records", arrays, module=module, integer_names=integers, real_names=reals)
+    return _records_head(module) | arrays
+
+
+@cache
+def _records_head(module: str) -> Arrays:
+    integers, reals = library.counter_names(module)
+    return _headed("records", module=module, integer_names=integers, real_names=reals)
 
 
 # ---- stripes

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -63,10 +64,17 @@ def batches(path: Path, file_name: str) -> Iterator[Batch]:
     regions = [r for r in layout.regions if r.version is not None and (r.stored_bytes > 0 or r.fault is not None)]
     parts = [[r.name, r.version, r.raw_bytes, r.is_partial] for r in regions if r.fault is None]
     trace = _Trace(layout, file_name)
-    for block in arrays_from_child(reading.log, str(path), json.dumps(parts)):
-        head: dict[str, Any] = json.loads(block["head"].tobytes())
+    for block in arrays_from_child(reading.log_in_few, str(path), json.dumps(parts)):
+        head = _head(block["head"].tobytes())
         yield from trace.rows(head, block)
     yield from trace.last_rows(regions)
+
+
+@lru_cache(maxsize=1 << 8)
+def _head(content: bytes) -> dict[str, Any]:
+    # of records, a hundred names of counters, the same in every log; nobody changes it
+    head: dict[str, Any] = json.loads(content)
+    return head
 
 
 def our_name(module: str) -> str:
@@ -179,16 +187,20 @@ class _Trace:
 
     def _records(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
         module = our_name(head["module"])
-        integers = {name: block["integers"][:, at] for at, name in enumerate(head["integer_names"])}
-        reals = {name: block["reals"][:, at] for at, name in enumerate(head["real_names"])}
-        records = Records(module, integers, reals)
+        names = tuple(head["integer_names"]), tuple(head["real_names"])
+        records = Records(module, names[0], block["integers"], names[1], block["reals"])
         self.totals.setdefault(head["module"], Totals()).add(records)
         if module not in COUNTS:
             return
         numbers = block["ids"].view(np.int64)
         is_sound = records.is_sound() & (block["ranks"] >= -1)
-        counts = {name: _nullable(*values) for name, values in records.columns().items()}
-        frame = pl.DataFrame({"file_number": numbers, "rank": block["ranks"], **counts})
+        counts = {name: traced.Nullable(*values) for name, values in records.columns().items()}
+        known = {"file_number": numbers, "rank": block["ranks"], **counts}
+        if is_sound.all() and _are_distinct(numbers, block["ranks"]):
+            self.record_counts[module] += len(numbers)
+            yield self._batch(TRACE_RECORDS, {"module": module, **known})
+            return
+        frame = _frame(known)
         is_first = frame.select(pl.struct("file_number", "rank").is_first_distinct()).to_series().to_numpy()
         for marks, reason in ((~is_sound, "a count that cannot be"), (is_sound & ~is_first, "the file and rank twice")):
             if marks.any():
@@ -232,14 +244,18 @@ class _Trace:
     # ---- requests
 
     def _segments(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
-        frame, sound = _segments(head, block, self.request_count, self.stripes)
-        self.request_count += frame.height
-        if not sound.all():
-            refused = frame.filter(~sound)
-            reason = "The segment has a negative length or offset, no time, or it ends before it begins."
-            yield _refused(refused, refused["request"].to_numpy(), reason)
-            frame = frame.filter(sound)
+        known, sound = _segments(head, block, self.request_count, self.stripes)
+        self.request_count += len(sound)
         told = {"module": head["module"].removeprefix("DXT_"), "is_nested": False, "is_async": False}
+        if sound.all():
+            if len(sound):
+                yield self._batch(TRACE_REQUESTS, {**told, **known})
+            return
+        frame = _frame(known)
+        refused = frame.filter(~sound)
+        reason = "The segment has a negative length or offset, no time, or it ends before it begins."
+        yield _refused(refused, refused["request"].to_numpy(), reason)
+        frame = frame.filter(sound)
         if frame.height:
             yield self._batch(TRACE_REQUESTS, {**told, **frame.to_dict(as_series=True)})
 
@@ -276,7 +292,8 @@ def _instant(seconds: int, nanoseconds: int) -> datetime:
 
 def _user(file_name: str, application: str | None, job_id: int) -> str | None:
     """Return the user whom the file's usual name begins with, if its program and job are those of the log."""
-    if not application:
+    # most names are others, and to make the pattern takes long
+    if not application or f"_{application}_id{job_id}" not in file_name:
         return None
     usual = re.compile(rf"(?P<user>[^/\s]+?)_{re.escape(application)}_id{job_id}(?:-\d+)?_")
     found = usual.match(file_name)
@@ -312,9 +329,18 @@ class _Mounts:
         return found
 
 
-def _nullable(values: npt.NDArray[Any], known: Marks) -> pl.Series:
-    series = pl.Series(values)
-    return series if known.all() else series.scatter(np.flatnonzero(~known), None)
+def _frame(known: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {name: None if values is None else traced.series(name, [values]) for name, values in known.items()}
+    )
+
+
+def _are_distinct(ids: Ints, ranks: Ints) -> bool:
+    """Return whether no pair of both comes twice."""
+    if len(ids) < 2:
+        return True
+    order = np.lexsort((ranks, ids))
+    return not ((np.diff(ids[order]) == 0) & (np.diff(ranks[order]) == 0)).any()
 
 
 def _lists(values: Ints, counts: Ints) -> pl.Series:
@@ -330,7 +356,7 @@ def _refused(rows: pl.DataFrame, places: Ints, reason: str) -> Batch:
     return reject_frame(rows.select(line=pl.Series(places + 1), **told))
 
 
-def _segments(head: dict[str, Any], block: Arrays, first: int, stripes: Stripes) -> tuple[pl.DataFrame, Marks]:
+def _segments(head: dict[str, Any], block: Arrays, first: int, stripes: Stripes) -> tuple[dict[str, Any], Marks]:
     """Return DXT segments, numbered from `first` on, writes before reads in each record, and which are sound."""
     writes, reads = block["write_counts"], block["read_counts"]
     counts: Ints = writes + reads
@@ -341,18 +367,16 @@ def _segments(head: dict[str, Any], block: Arrays, first: int, stripes: Stripes)
     sound = (lengths >= 0) & (offsets >= lowest) & (began <= ceased) & np.isfinite(began) & np.isfinite(ceased)
     is_read = np.repeat(np.tile([0, 1], len(counts)), np.stack([writes, reads], axis=1).ravel())
     osts = stripes.targets(block["ids"], counts, offsets)
-    frame = pl.DataFrame(
-        {
-            "request": np.arange(first, first + len(offsets)),
-            "rank": np.repeat(block["ranks"], counts),
-            "host": pl.Series(head["hosts"], dtype=pl.String).gather(np.repeat(block["host_codes"], counts)),
-            "file_number": np.repeat(block["ids"].view(np.int64), counts),
-            "direction": pl.Series(["write", "read"]).gather(is_read),
-            "offset_bytes": _nullable(offsets, offsets != -1),
-            "request_bytes": lengths.astype(np.float64),
-            "began_s": began,
-            "ceased_s": ceased,
-            "ost": None if osts is None else _nullable(osts, osts >= 0),
-        }
-    )
-    return frame, sound
+    known = {
+        "request": np.arange(first, first + len(offsets)),
+        "rank": np.repeat(block["ranks"], counts),
+        "host": traced.Coded(head["hosts"], np.repeat(block["host_codes"], counts)),
+        "file_number": np.repeat(block["ids"].view(np.int64), counts),
+        "direction": traced.Coded(["write", "read"], is_read),
+        "offset_bytes": traced.Nullable(offsets, offsets != -1),
+        "request_bytes": lengths.astype(np.float64),
+        "began_s": began,
+        "ceased_s": ceased,
+        "ost": None if osts is None else traced.Nullable(osts, osts >= 0),
+    }
+    return known, sound

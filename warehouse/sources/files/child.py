@@ -25,6 +25,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Arrays: TypeAlias = "dict[str, npt.NDArray[Any]]"
+#: what a function in a child yields: arrays, or a list of them that go together, for to wake the parent takes longer
+#: than to make a few small ones
+Yielded: TypeAlias = "Arrays | list[Arrays]"
 
 #: how long a reader may be silent before it is taken to hang
 PATIENCE_S = 600.0
@@ -55,9 +59,9 @@ _Key: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 def arrays_from_child(
-    function: Callable[..., Iterator[Arrays]], *arguments: str | int | float | None, patience_s: float = PATIENCE_S
+    function: Callable[..., Iterator[Yielded]], *arguments: str | int | float | None, patience_s: float = PATIENCE_S
 ) -> Iterator[Arrays]:
-    """Run a module's generator function in a child process and yield what it yields there.
+    """Run a module's generator function in a child process and yield what it yields there; of a list, one by one.
 
     The arguments are passed as JSON. Raises InputRefused if the function raises it, or runs out of memory, or
     if the process dies or is silent for `patience_s` [s]; RuntimeError, with the child's traceback, for all else.
@@ -85,8 +89,15 @@ def printed() -> str:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-    ctypes.CDLL(None).fflush(None)
+    _this_process().fflush(None)
+    if not os.fstat(2).st_size:
+        return ""
     return os.pread(2, MOST_PRINTED_BYTES, 0).decode("utf-8", "backslashreplace")
+
+
+@cache
+def _this_process() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
 
 
 # ---- the parent's side
@@ -271,7 +282,7 @@ def serve(start: dict[str, Any]) -> None:
     # An interrupt at the terminal is the parent's to handle: it ends us.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Libraries print where they please; only we write to the pipe.
-    with os.fdopen(os.dup(1), "wb") as pipe, os.fdopen(os.dup(0), "rb") as requests:
+    with os.fdopen(os.dup(1), "wb", _PIPE_BYTES) as pipe, os.fdopen(os.dup(0), "rb") as requests:
         os.dup2(2, 1)
         _IS_CHILD.set()
         while select.select([requests], [], [], IDLE_S)[0] and (line := requests.readline()):
@@ -279,16 +290,20 @@ def serve(start: dict[str, Any]) -> None:
             os.lseek(2, 0, os.SEEK_SET)
             request = json.loads(line)
             module = importlib.import_module(start["module"])
-            function: Callable[..., Iterator[Arrays]] = getattr(module, request["function"])
+            function: Callable[..., Iterator[Yielded]] = getattr(module, request["function"])
             _send(pipe, {"ready": True})
+            pipe.flush()
             _send(pipe, _answered(pipe, function, request["arguments"]))
+            pipe.flush()
 
 
-def _answered(pipe: IO[bytes], function: Callable[..., Iterator[Arrays]], arguments: list[Any]) -> dict[str, Any]:
+def _answered(pipe: IO[bytes], function: Callable[..., Iterator[Yielded]], arguments: list[Any]) -> dict[str, Any]:
     """Send what the function yields; return how it came to its end: done, and whether it left the child as it was."""
     try:
-        for arrays in function(*arguments):
-            _send_arrays(pipe, arrays)
+        for found in function(*arguments):
+            for arrays in found if isinstance(found, list) else [found]:
+                _send_arrays(pipe, arrays)
+            pipe.flush()
     except InputRefused as refusal:
         return {"refused": [refusal.reason, refusal.remedy]}
     except MemoryError:
@@ -308,7 +323,6 @@ def _peak_resident_bytes() -> int:
 
 def _send(pipe: IO[bytes], message: dict[str, Any]) -> None:
     pipe.write(json.dumps(message).encode() + b"\n")
-    pipe.flush()
 
 
 def _send_arrays(pipe: IO[bytes], arrays: Arrays) -> None:
@@ -322,4 +336,3 @@ def _send_arrays(pipe: IO[bytes], arrays: Arrays) -> None:
     _send(pipe, {"arrays": entries})
     for array in whole.values():
         pipe.write(array.data if array.dtype.kind in "biuf" and array.size else array.tobytes())
-    pipe.flush()

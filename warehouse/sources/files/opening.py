@@ -197,9 +197,16 @@ def content_hash(path: Path, names: Sequence[str] = ()) -> str:
     try:
         if not path.is_file():
             raise InputRefused("This is no file.", "Give the path of a file, or of a folder of files.")
-        if path.stat().st_size == 0:
+        size = path.stat().st_size
+        if size == 0:
             return hashlib.sha256(path.name.encode("utf-8", "backslashreplace")).hexdigest()
         with path.open("rb") as file:
+            if size < _CHUNK_BYTES:
+                # the room for a piece of a large file takes longer to make than a small one to read
+                digest = hashlib.sha256(file.read(_CHUNK_BYTES))
+                for piece in iter(lambda: file.read(_CHUNK_BYTES), b""):
+                    digest.update(piece)
+                return digest.hexdigest()
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise_of_machine(error)

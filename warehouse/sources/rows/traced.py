@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from datetime import datetime
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from warehouse.contracts import Table, frames
@@ -14,35 +17,145 @@ from warehouse.sources.protocol import Batch
 
 #: rows of a batch: bounds the memory, makes row groups of a good size
 BATCH_ROWS = 1 << 18
+#: how a column is given: one value for all rows
+_ONE = "one"
+
+
+@dataclass(frozen=True, slots=True)
+class Nullable:
+    """Values (n) of which only some are known (n)."""
+
+    values: npt.NDArray[Any]
+    known: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """Texts (n), each by its place among a few."""
+
+    texts: Sequence[str]
+    codes: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.codes)
 
 
 def rows(table: Table, known: Mapping[str, Any], ended_at: datetime | None = None) -> Batch:
     """Return the columns that a format knows as a batch of a trace table; it knows nothing of the others.
 
-    known: by column name, an array, a series, or one value for all rows; at least one of them has the length of
-    the table. `ended_at` is when the traced run ended: its day is the row's. Landing adds `trace_id`,
-    `source_file` and the like.
+    known: by column name, an array, a series, a list, `Nullable`, `Coded`, or one value for all rows; at least one of
+    them has the length of the table. `ended_at` is when the traced run ended: its day is the row's. Landing adds
+    `trace_id`, `source_file` and the like. The frame is made when it is asked for, or with those of others (`joined`).
     """
-    given = pl.DataFrame({name: value for name, value in known.items() if not _is_scalar(value)})
-    height = given.height if given.width else 1
-    wanted = frames.schema(table)
-    absent = {"trace_id": "", "source_file": "", "ended_on": ended_at.date() if ended_at else None}
-    scalars = absent | {name: value for name, value in known.items() if _is_scalar(value)}
-    given_names = set(given.columns)
-    columns = [
-        given[name].cast(dtype)
-        if name in given_names
-        else _one(name, scalars.get(name), dtype).new_from_index(0, height)
-        for name, dtype in wanted.items()
-    ]
-    unknown = set(known) - set(wanted)
+    unknown = set(known) - set(frames.schema(table))
     if unknown:
         raise KeyError(f"{table.name} has no column {', '.join(sorted(unknown))}")
-    return Batch(table, pl.DataFrame(columns))
+    lengths = {len(value) for value in known.values() if not _is_scalar(value)}
+    if len(lengths) > 1:
+        raise ValueError(f"{table.name}: columns of {sorted(lengths)} rows are not of one length")
+    absent = {"trace_id": "", "source_file": "", "ended_on": ended_at.date() if ended_at else None}
+    return _Late(table, absent | dict(known), lengths.pop() if lengths else 1)
+
+
+class _Late(Batch):
+    """Rows that are made of their columns when they are asked for."""
+
+    __slots__ = ("_height", "_made", "columns")
+
+    def __init__(self, table: Table, columns: Mapping[str, Any], height: int) -> None:
+        # the fields of a record that is frozen
+        for name, value in (("table", table), ("columns", columns), ("_height", height), ("_made", None)):
+            object.__setattr__(self, name, value)
+
+    columns: Mapping[str, Any]
+    _height: int
+    _made: pl.DataFrame | None
+
+    @property
+    def height(self) -> int:
+        return self._height
+
+    @property
+    def rows(self) -> pl.DataFrame:
+        made = self._made
+        if made is None:
+            made = _frame(self.table, [self])
+            object.__setattr__(self, "_made", made)
+        return made
+
+    def kinds(self) -> tuple[str, ...]:
+        """Return how each column is given: rows of batches that are given alike are made at once."""
+        return tuple(_kind(self.columns.get(name)) for name in frames.schema(self.table))
+
+
+def joined(batches: Sequence[Batch]) -> pl.DataFrame:
+    """Return the rows of batches of one table, at least one, in order: a frame for all costs what it does for each."""
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for place, batch in enumerate(batches):
+        alike.setdefault(batch.kinds() if isinstance(batch, _Late) else (), []).append(place)
+    found = []
+    for kinds, places in alike.items():
+        own = [batches[place] for place in places]
+        late = [batch for batch in own if isinstance(batch, _Late)]
+        found.append(_frame(late[0].table, late) if kinds else pl.concat([batch.rows for batch in own]))
+    if len(found) == 1:
+        return found[0]
+    order = np.concatenate(list(alike.values()))
+    heights = np.array([batch.height for batch in batches])
+    return pl.concat(found)[np.argsort(np.repeat(order, heights[order]), kind="stable")]
 
 
 def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float | bool | datetime)
+    return value is None or isinstance(value, str | int | float | bool | date)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, Nullable):
+        return f"nullable {value.values.dtype.str}"
+    if isinstance(value, np.ndarray):
+        return f"array {value.dtype.str}"
+    if isinstance(value, pl.Series):
+        return f"series {value.dtype}"
+    return _ONE if _is_scalar(value) else type(value).__name__
+
+
+def _frame(table: Table, batches: Sequence[_Late]) -> pl.DataFrame:
+    """Return the rows of batches whose columns are given alike."""
+    heights = [batch.height for batch in batches]
+    owner = np.repeat(np.arange(len(batches)), heights)
+    columns = []
+    for name, dtype in frames.schema(table).items():
+        parts = [batch.columns.get(name) for batch in batches]
+        if not _is_scalar(parts[0]):
+            columns.append(series(name, parts).cast(dtype))
+        elif len(parts) == 1:
+            columns.append(_one(name, parts[0], dtype).new_from_index(0, heights[0]))
+        else:
+            columns.append(pl.Series(name, parts, dtype=dtype).gather(owner))
+    return pl.DataFrame(columns)
+
+
+def series(name: str, parts: Sequence[Any]) -> pl.Series:
+    """Return the values of a column that is given alike in all parts."""
+    first = parts[0]
+    if isinstance(first, Nullable):
+        known = np.concatenate([part.known for part in parts])
+        values = pl.Series(name, np.concatenate([part.values for part in parts]))
+        return values if known.all() else values.scatter(np.flatnonzero(~known), None)
+    if isinstance(first, Coded):
+        counts = [len(part.texts) for part in parts]
+        first_text = np.repeat(np.cumsum(counts) - counts, [len(part) for part in parts])
+        texts = pl.Series(name, [text for part in parts for text in part.texts], dtype=pl.String)
+        return texts.gather(np.concatenate([part.codes for part in parts]) + first_text)
+    if isinstance(first, np.ndarray):
+        return pl.Series(name, np.concatenate(parts))
+    if isinstance(first, pl.Series):
+        joined_up: pl.Series = pl.concat(parts)
+        return joined_up.alias(name)
+    return pl.Series(name, [value for part in parts for value in part])
 
 
 @lru_cache(maxsize=1 << 10, typed=True)

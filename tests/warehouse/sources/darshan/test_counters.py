@@ -14,8 +14,10 @@ def records(module: str, count: int = 2, **values: list[float]) -> Records:
     given = {f"{module}_{suffix}": value for suffix, value in values.items()}
     return Records(
         module,
-        {name: np.array(given.get(name, [0] * count), np.int64) for name in integers},
-        {name: np.array(given.get(name, [0.0] * count), np.float64) for name in reals},
+        tuple(integers),
+        np.array([given.get(name, [0] * count) for name in integers], np.int64).T,
+        tuple(reals),
+        np.array([given.get(name, [0.0] * count) for name in reals], np.float64).T,
     )
 
 

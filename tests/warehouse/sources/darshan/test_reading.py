@@ -42,8 +42,20 @@ def parts_of(path: Path, **changed: int) -> str:
 def blocks(path: Path, parts: str | None = None, *, in_child: bool = True) -> list[tuple[Head, Arrays]]:
     """Return the blocks of a log; without a child, what the library prints is not known."""
     arguments = (str(path), parts or parts_of(path))
-    found: Iterator[Arrays] = arrays_from_child(reading.log, *arguments) if in_child else reading.log(*arguments)
+    found: Iterator[Arrays] = arrays_from_child(reading.log_in_few, *arguments) if in_child else reading.log(*arguments)
     return [(json.loads(block["head"].tobytes()), block) for block in found]
+
+
+def test_small_blocks_go_together_and_are_those_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, DXT_POSIX=(1, dxt(writes=40, reads=2)))
+    one_by_one = list(reading.log(str(path), parts_of(path)))
+    (together,) = reading.log_in_few(str(path), parts_of(path))
+    monkeypatch.setattr(reading, "_MOST_HELD_BYTES", 1)
+    each_alone = [block for (block,) in reading.log_in_few(str(path), parts_of(path))]
+    for found in (together, each_alone):
+        assert [{name: array.tobytes() for name, array in block.items()} for block in found] == [
+            {name: array.tobytes() for name, array in block.items()} for block in one_by_one
+        ]
 
 
 def outcomes(found: list[tuple[Head, Arrays]]) -> dict[str, tuple[str, str | None]]:

@@ -1,11 +1,14 @@
 from datetime import UTC, datetime
 
 import numpy as np
+import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from warehouse.contracts import frames
-from warehouse.contracts.traces import TRACE_FILES, TRACES
-from warehouse.sources.rows.traced import rows
+from warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS, TRACES
+from warehouse.sources.protocol import Batch
+from warehouse.sources.rows.traced import Coded, Nullable, joined, rows
 
 
 def test_known_columns_are_kept_and_the_others_are_null() -> None:
@@ -34,3 +37,40 @@ def test_no_rows_are_no_rows() -> None:
 def test_a_column_that_the_table_does_not_have_is_a_fault() -> None:
     with pytest.raises(KeyError, match="speed"):
         rows(TRACE_FILES, {"file_number": [1], "speed": [2.0]})
+
+
+def test_columns_of_different_lengths_are_a_fault() -> None:
+    with pytest.raises(ValueError, match="not of one length"):
+        rows(TRACE_FILES, {"file_number": [1, 2], "path": ["a"]})
+
+
+def requests(hosts: list[str], codes: list[int], **others: object) -> Batch:
+    """A request for each code, of which the second has no offset, in a batch that is made late."""
+    numbers = np.arange(len(codes))
+    known = {"request": numbers, "module": "POSIX", "rank": numbers, "direction": Coded(["write", "read"], numbers % 2)}
+    known |= {"host": Coded(hosts, np.array(codes)), "offset_bytes": Nullable(numbers * 10, numbers != 1)}
+    return rows(TRACE_REQUESTS, known | others, datetime(2026, 1, 1 + len(codes), tzinfo=UTC))
+
+
+def test_texts_by_code_and_values_that_are_not_known() -> None:
+    found = requests(["a", "b"], [1, 0, 1]).rows
+    assert found["host"].to_list() == ["b", "a", "b"]
+    assert found["direction"].to_list() == ["write", "read", "write"]
+    assert found["offset_bytes"].to_list() == [0, None, 20]
+
+
+def test_rows_of_batches_are_joined_in_order_however_they_are_given() -> None:
+    given = [
+        requests(["a", "b"], [1, 0, 1]),
+        requests(["c"], [0], request_bytes=np.array([2.5])),
+        requests(["b"], [0, 0], rank=3, ost=[7, None]),
+        Batch(TRACE_REQUESTS, requests(["d", "e"], [0, 1]).rows),
+        requests(["f", "a"], [1, 1, 0, 0], module="MPIIO"),
+        requests(["c"], [0], request_bytes=pl.Series([4.5])),
+    ]
+    assert [batch.height for batch in given] == [3, 1, 2, 2, 4, 1]
+    whole = joined(given)
+    assert_frame_equal(whole, pl.concat([batch.rows for batch in given]))
+    assert whole.schema == frames.schema(TRACE_REQUESTS)
+    assert whole["host"].to_list() == ["b", "a", "b", "c", "b", "b", "d", "e", "a", "a", "f", "f", "c"]
+    assert_frame_equal(joined(given[:1]), given[0].rows)
