@@ -17,8 +17,9 @@ from warehouse.sources.protocol import Batch
 
 #: rows of a batch: bounds the memory, makes row groups of a good size
 BATCH_ROWS = 1 << 18
-#: how a column is given: one value for all rows
-_ONE = "one"
+#: a column, and how it is given
+_Kind = tuple[str, str]
+_SCALARS = frozenset({type(None), str, int, float, bool, date, datetime})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +54,28 @@ def rows(table: Table, known: Mapping[str, Any], ended_at: datetime | None = Non
     unknown = set(known) - set(frames.schema(table))
     if unknown:
         raise KeyError(f"{table.name} has no column {', '.join(sorted(unknown))}")
-    lengths = {len(value) for value in known.values() if not _is_scalar(value)}
+    kinds = tuple((name, _kind(value)) for name, value in known.items() if not _is_scalar(value))
+    lengths = {len(known[name]) for name, _ in kinds}
     if len(lengths) > 1:
         raise ValueError(f"{table.name}: columns of {sorted(lengths)} rows are not of one length")
     absent = {"trace_id": "", "source_file": "", "ended_on": ended_at.date() if ended_at else None}
-    return _Late(table, absent | dict(known), lengths.pop() if lengths else 1)
+    return _Late(table, absent | dict(known), lengths.pop() if lengths else 1, kinds)
 
 
 class _Late(Batch):
     """Rows that are made of their columns when they are asked for."""
 
-    __slots__ = ("_height", "_made", "columns")
+    __slots__ = ("_height", "_made", "columns", "kinds")
 
-    def __init__(self, table: Table, columns: Mapping[str, Any], height: int) -> None:
+    def __init__(self, table: Table, columns: Mapping[str, Any], height: int, kinds: tuple[_Kind, ...]) -> None:
+        given = {"table": table, "columns": columns, "kinds": kinds, "_height": height, "_made": None}
         # the fields of a record that is frozen
-        for name, value in (("table", table), ("columns", columns), ("_height", height), ("_made", None)):
+        for name, value in given.items():
             object.__setattr__(self, name, value)
 
     columns: Mapping[str, Any]
+    #: how columns are given that are not one value: rows of batches that are given alike are made at once
+    kinds: tuple[_Kind, ...]
     _height: int
     _made: pl.DataFrame | None
 
@@ -86,21 +91,17 @@ class _Late(Batch):
             object.__setattr__(self, "_made", made)
         return made
 
-    def kinds(self) -> tuple[str, ...]:
-        """Return how each column is given: rows of batches that are given alike are made at once."""
-        return tuple(_kind(self.columns.get(name)) for name in frames.schema(self.table))
-
 
 def joined(batches: Sequence[Batch]) -> pl.DataFrame:
     """Return the rows of batches of one table, at least one, in order: a frame for all costs what it does for each."""
-    alike: dict[tuple[str, ...], list[int]] = {}
+    alike: dict[tuple[_Kind, ...] | None, list[int]] = {}
     for place, batch in enumerate(batches):
-        alike.setdefault(batch.kinds() if isinstance(batch, _Late) else (), []).append(place)
+        alike.setdefault(batch.kinds if isinstance(batch, _Late) else None, []).append(place)
     found = []
-    for kinds, places in alike.items():
+    for places in alike.values():
         own = [batches[place] for place in places]
         late = [batch for batch in own if isinstance(batch, _Late)]
-        found.append(_frame(late[0].table, late) if kinds else pl.concat([batch.rows for batch in own]))
+        found.append(_frame(late[0].table, late) if late else pl.concat([batch.rows for batch in own]))
     if len(found) == 1:
         return found[0]
     order = np.concatenate(list(alike.values()))
@@ -109,17 +110,18 @@ def joined(batches: Sequence[Batch]) -> pl.DataFrame:
 
 
 def _is_scalar(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float | bool | date)
+    return type(value) in _SCALARS or isinstance(value, str | int | float | date)
 
 
 def _kind(value: object) -> str:
+    """Return how a column is given that is not one value."""
     if isinstance(value, Nullable):
         return f"nullable {value.values.dtype.str}"
     if isinstance(value, np.ndarray):
         return f"array {value.dtype.str}"
     if isinstance(value, pl.Series):
         return f"series {value.dtype}"
-    return _ONE if _is_scalar(value) else type(value).__name__
+    return type(value).__name__
 
 
 def _frame(table: Table, batches: Sequence[_Late]) -> pl.DataFrame:
