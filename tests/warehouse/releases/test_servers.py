@@ -181,7 +181,7 @@ def test_of_two_writers_one_wins_and_the_other_is_told(served: Store, turn: int)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_committed", [True, False])
+@pytest.mark.parametrize("is_committed", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_whether_a_lost_answer_was_a_yes_is_asked(
     two: Store, monkeypatch: pytest.MonkeyPatch, is_committed: bool
 ) -> None:
