@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -254,17 +255,32 @@ class _Overwriting(_OverwriteFiles):
         operation = Operation.APPEND if table.current_snapshot() is None else Operation.OVERWRITE
         return cls(operation, transaction, table.io)
 
-    def _existing_manifests(self) -> list[ManifestFile]:
-        """Return the manifests of what stays: those that nothing is taken from, and one of all else."""
+    @cached_property
+    def _live(self) -> list[tuple[ManifestFile, list[ManifestEntry]]]:
+        """The manifests of the snapshot before that name files, with these."""
         head = self._transaction.table_metadata.current_snapshot()
         manifests = [] if head is None else head.manifests(self._io)
         live = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
+        return [(manifest, manifest.fetch_manifest_entry(self._io, discard_deleted=True)) for manifest in live]
+
+    def _deleted_entries(self) -> list[ManifestEntry]:
+        """Return what goes.
+
+        pyiceberg's own asks many manifests at once of one evaluator, which remembers at which it is: now and then it
+        passes over one that names what is to go.
+        """
+        gone = [entry for _, entries in self._live for entry in entries if entry.data_file in self._deleted_data_files]
+        found = [self._as(ManifestEntryStatus.DELETED, entry, self._snapshot_id) for entry in gone]
+        self._validate_required_deletes(found)
+        return found
+
+    def _existing_manifests(self) -> list[ManifestFile]:
+        """Return the manifests of what stays: those that nothing is taken from, and one of all else."""
         whole: list[ManifestFile] = []
         loose: list[ManifestEntry] = []
-        for manifest in live:
-            entries = manifest.fetch_manifest_entry(self._io, discard_deleted=True)
+        for manifest, entries in self._live:
             left = [entry for entry in entries if entry.data_file not in self._deleted_data_files]
-            if len(left) == len(entries) and len(live) <= _MOST_MANIFESTS:
+            if len(left) == len(entries) and len(self._live) <= _MOST_MANIFESTS:
                 whole.append(manifest)
             else:
                 loose += left
@@ -273,16 +289,18 @@ class _Overwriting(_OverwriteFiles):
     def _manifest_of(self, entries: list[ManifestEntry]) -> ManifestFile:
         with self.new_manifest_writer(self._transaction.table_metadata.spec()) as writer:
             for entry in entries:
-                writer.add_entry(
-                    ManifestEntry.from_args(
-                        status=ManifestEntryStatus.EXISTING,
-                        snapshot_id=entry.snapshot_id,
-                        sequence_number=entry.sequence_number,
-                        file_sequence_number=entry.file_sequence_number,
-                        data_file=entry.data_file,
-                    )
-                )
+                writer.add_entry(self._as(ManifestEntryStatus.EXISTING, entry, entry.snapshot_id))
         return writer.to_manifest_file()
+
+    @staticmethod
+    def _as(status: ManifestEntryStatus, entry: ManifestEntry, snapshot_id: int | None) -> ManifestEntry:
+        return ManifestEntry.from_args(
+            status=status,
+            snapshot_id=snapshot_id,
+            sequence_number=entry.sequence_number,
+            file_sequence_number=entry.file_sequence_number,
+            data_file=entry.data_file,
+        )
 
 
 def _data_files(table: IcebergTable) -> list[DataFile]:
