@@ -282,11 +282,11 @@ def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
 
 @contextmanager
 def refusing_parquet_damage() -> Iterator[None]:
-    """Turn what Polars says of damaged Parquet into InputRefused."""
+    """Turn what Polars and PyArrow say of damaged Parquet into InputRefused: of names that are no text, ValueError."""
     try:
         yield
     # A panic of the reader is no `Exception`, but it is as much the file's doing.
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         raise_of_machine(error)
         said = (str(error).splitlines() or ["damaged"])[0]
         raise InputRefused(f"The Parquet content cannot be read: {said}.", "Fetch or write the file anew.") from error
