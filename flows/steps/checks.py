@@ -57,16 +57,22 @@ def verdicts_on(table: Table) -> Table:
     return replace(QUALITY_DAYS, name=f"{_VERDICTS}{table.name}", partition=None, is_published=False)
 
 
-def checked(given: Given, table: Table, batches: Iterable[pl.DataFrame]) -> list[Checked]:
-    """Hold rows to a table's suite, each day's in one batch, and keep what it says until all tables are checked."""
+def checked(given: Given, table: Table, frame: pl.DataFrame) -> Checked:
+    """Hold rows to a table's suite, and keep what it says until all tables are checked."""
     from expectations import gate
 
-    found = [gate.check(table, frame, _limits(given)) for frame in batches]
-    verdicts = pl.concat([frames.empty(QUALITY_DAYS), *(of_batch.verdicts for of_batch in found)])
-    path = write_parquet(verdicts, QUALITY_DAYS, given.path(verdicts_on(table)))
+    found = gate.check(table, frame, _limits(given))
+    _keep(given, table, [found.verdicts])
+    return found
+
+
+def _keep(given: Given, table: Table, verdicts: Iterable[pl.DataFrame]) -> int:
+    """Keep what was said of a table until all are checked. Returns the verdicts."""
+    found = pl.concat([frames.empty(QUALITY_DAYS), *verdicts])
+    path = write_parquet(found, QUALITY_DAYS, given.path(verdicts_on(table)))
     days = given.days if table.partition else (None,)
     write_json([day and day.isoformat() for day in days], path.with_suffix(".json"))
-    return found
+    return found.height
 
 
 def _limits(given: Given) -> dict[str, float]:
@@ -91,9 +97,13 @@ def _check_of(run: Run, table: Table, days: Sequence[Day]) -> Piece:
 
 def hold(given: Given) -> int:
     """Hold a built table to its suite. Returns the verdicts: one for each expectation and day with rows."""
+    from expectations import gate
+
     (verdicts,) = given.piece.writes
     table = table_named(verdicts.table.removeprefix(_VERDICTS))
-    return sum(found.verdicts.height for found in checked(given, table, _batches(given.files(table))))
+    # of each batch what was said stays, and no row
+    told = (gate.check(table, frame, _limits(given)).verdicts for frame in _batches(given.files(table)))
+    return _keep(given, table, told)
 
 
 def _batches(files: Sequence[Path]) -> Iterator[pl.DataFrame]:

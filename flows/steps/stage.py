@@ -28,7 +28,7 @@ def stage_jobs(given: Given) -> int:
         given.expose_landed(connection, JOB_RECORDS, SERIES)
         staged = models.select(connection, JOBS, given.parameters())
         intervals = models.select(connection, SERIES_INTERVALS, given.parameters())
-    (found,) = checked(given, JOBS, [staged])
+    found = checked(given, JOBS, staged)
     given.write_days(found.good, JOBS)
     given.write_days(intervals, SERIES_INTERVALS)
     given.write_days(found.quarantined, FAULTY_JOBS, is_sparse=False)
