@@ -13,7 +13,7 @@ from flows import processes
 from flows.settings import Settings
 from warehouse.errors import InputRefused
 from warehouse.sources.files.limits import Limits, limited
-from warehouse.sources.files.opening import content_hash, unreadable
+from warehouse.sources.files.opening import content_hash, file_size, unreadable
 from warehouse.sources.protocol import Reading, Source, owner
 from warehouse.store import landing
 from warehouse.store.landing import Landed
@@ -187,7 +187,7 @@ class _Large:
 
     def add(self, path: Path) -> bool:
         """Take a path if it is that of a large file, and return whether it was taken."""
-        is_taken = self._worker_count > 1 and not self._call.is_anew and _is_large(path)
+        is_taken = self._worker_count > 1 and not self._call.is_anew and (file_size(path) or 0) >= _LARGE_BYTES
         if is_taken:
             self._paths.append(path)
         return is_taken
@@ -226,33 +226,20 @@ def _land_apart(
     return call.land(path, sequence)
 
 
-def _is_large(path: Path) -> bool:
-    # what cannot be looked at is refused by whoever reads it
-    with suppress(OSError):
-        return path.is_file() and path.stat().st_size >= _LARGE_BYTES
-    return False
-
-
 def _firsts(paths: Sequence[Path]) -> list[int]:
     """Return the places of files unlike all before them: only those of one size are looked into."""
-    sizes = Counter(size for size in map(_size, paths) if size is not None)
+    sizes = [file_size(path) for path in paths]
+    counts = Counter(sizes)
     seen: set[str] = set()
     found = []
-    for place, path in enumerate(paths):
-        size = _size(path)
+    for place, (path, size) in enumerate(zip(paths, sizes, strict=True)):
         with suppress(InputRefused):
-            content = content_hash(path) if size is not None and sizes[size] > 1 else None
+            content = content_hash(path) if size is not None and counts[size] > 1 else None
             if content in seen:
                 continue
             seen |= {content} if content else set()
         found.append(place)
     return found
-
-
-def _size(path: Path) -> int | None:
-    with suppress(OSError):
-        return path.stat().st_size
-    return None
 
 
 def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,25 @@ def listens(port: int) -> bool:
 
 
 @dataclass
-class PostgreSql:
-    """A PostgreSQL server of a test's own, which asks for a password."""
+class _Server:
+    """A server of a test's own: where its data lie, and its process while it runs."""
 
     folder: Path
+    process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def stop(self) -> None:
+        """End it at once, as a crash does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@dataclass
+class PostgreSql(_Server):
+    """A PostgreSQL server, which asks for a password."""
+
     port: int
-    process: subprocess.Popen[bytes] | None = None
 
     @property
     def uri(self) -> str:
@@ -78,10 +91,7 @@ class PostgreSql:
 
     def stop(self) -> None:
         """End it at once, as a crash does."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        super().stop()
         # its children end when they see that it is gone
         wait_until(lambda: not listens(self.port), "the end of PostgreSQL")
 
@@ -125,12 +135,10 @@ def postgresql() -> Iterator[PostgreSql]:
 
 
 @dataclass
-class MariaDb:
-    """A MariaDB server of a test's own, with one database, as a site's LMT has one."""
+class MariaDb(_Server):
+    """A MariaDB server with one database, as a site's LMT has one."""
 
-    folder: Path
     port: int
-    process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -161,13 +169,6 @@ class MariaDb:
             cursor.executemany(statement, rows) if rows else cursor.execute(statement)
             connection.commit()
             return list(cursor.fetchall())
-
-    def stop(self) -> None:
-        """End it at once, as a crash does."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
 
 
 def _mariadb(program: str) -> str:
@@ -330,12 +331,10 @@ def _is_idle(configuration: Path) -> bool:
 
 
 @dataclass
-class SeaweedFs:
-    """An object store of a test's own."""
+class SeaweedFs(_Server):
+    """An object store."""
 
-    folder: Path
     ports: dict[str, int]
-    process: subprocess.Popen[bytes] | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -373,13 +372,6 @@ class SeaweedFs:
             obstore.delete(asked, "is-up")
             return True
         return False
-
-    def stop(self) -> None:
-        """End it at once, as a crash does."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
 
 
 @contextmanager

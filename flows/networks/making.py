@@ -172,6 +172,17 @@ def _of_events(events: Sequence[pl.LazyFrame], asked: Asked, params: NetworkPara
 # ---- what there is
 
 
+#: what is told of requests, some together
+TOLD = {
+    "request_count": pl.len(),
+    "moved_bytes": pl.col("request_bytes").sum(),
+    "rank_low": pl.col("rank").min(),
+    "rank_high": pl.col("rank").max(),
+    "began_s": pl.col("began_s").min(),
+    "ceased_s": pl.col("ceased_s").max(),
+}
+
+
 def _told(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
     """Return of each module its requests, bytes, ranks, time, hosts and files."""
     if not requests:
@@ -180,12 +191,7 @@ def _told(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
         pl.concat(requests)
         .group_by("module")
         .agg(
-            request_count=pl.len(),
-            moved_bytes=pl.col("request_bytes").sum(),
-            rank_low=pl.col("rank").min(),
-            rank_high=pl.col("rank").max(),
-            began_s=pl.col("began_s").min(),
-            ceased_s=pl.col("ceased_s").max(),
+            **TOLD,
             hosts=pl.col("host").unique(),
             file_numbers=pl.col("file_number").unique(),
         )

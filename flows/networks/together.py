@@ -15,7 +15,7 @@ import polars as pl
 
 from flows.arrays import floats
 from flows.networks.layers import in_natural_order
-from flows.networks.making import LOWEST_MODULE, NEEDED, OF_FILES, OF_RECORDS, span_of
+from flows.networks.making import LOWEST_MODULE, NEEDED, OF_FILES, OF_RECORDS, TOLD, span_of
 from flows.networks.stripes import on_targets
 from transforms.arrays import Ints, Reals, offsets_of
 from transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
@@ -121,12 +121,7 @@ def _told(requests: pl.DataFrame) -> pl.DataFrame:
     return (
         requests.group_by("run", "module")
         .agg(
-            request_count=pl.len(),
-            moved_bytes=pl.col("request_bytes").sum(),
-            rank_low=pl.col("rank").min(),
-            rank_high=pl.col("rank").max(),
-            began_s=pl.col("began_s").min(),
-            ceased_s=pl.col("ceased_s").max(),
+            **TOLD,
             host_count=pl.col("host").n_unique(),
             has_hosts=pl.col("host").is_not_null().any(),
             has_files=pl.col("file_number").is_not_null().any(),

@@ -110,9 +110,10 @@ class Lot:
 
         One that is refused is taken, too: its reason is landed as one row of `rejects`. See `landing.land`.
         """
-        from warehouse.sources.files.opening import content_hash
+        from warehouse.sources.files.opening import content_hash, file_size
 
-        if not _is_small(path):
+        size = file_size(path)
+        if size is None or size > SMALL_BYTES:
             return False
         try:
             sha256 = content_hash(path)
@@ -160,13 +161,6 @@ def _read(path: Path, sha256: str, source: Source, reading: Reading, *, is_named
         # how it was to be read is said by nobody but the user
         name = source.name if is_named else "unknown"
         return replace(read, format=name, batches=[landing.refused_whole(refusal)], refusal=refusal)
-
-
-def _is_small(path: Path) -> bool:
-    # what cannot be looked at is refused by whoever reads it
-    with suppress(OSError):
-        return path.is_file() and path.stat().st_size <= SMALL_BYTES
-    return False
 
 
 def _landed(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:

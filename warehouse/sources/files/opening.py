@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -184,6 +184,13 @@ def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
     if not start:
         raise InputRefused("The file is empty.", "Check the export that made it.")
     return Head(path.name, start, columns or {}, path)
+
+
+def file_size(path: Path) -> int | None:
+    """Return how many bytes a file has; None of what is no file, or cannot be looked at: its reader says why."""
+    with suppress(OSError):
+        return path.stat().st_size if path.is_file() else None
+    return None
 
 
 def content_hash(path: Path, names: Sequence[str] = ()) -> str:
