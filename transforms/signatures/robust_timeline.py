@@ -19,6 +19,8 @@ from transforms.arrays import Ints, Reals
 #: lengths of spans, in bursts
 SPANS = (1, 2, 4, 8, 16)
 _ROUNDS = 15
+#: further rounds go on only while each lowers the cost by this share of it: near a tie the weights turn slowly
+_MOST_ROUNDS, _WORTH = 60, 0.001
 #: deviations below this count alike: it keeps the weights finite [s]
 _SMALLEST_S = 0.2
 #: when no point moves by more, further rounds change nothing that counts [s]
@@ -44,9 +46,11 @@ def timeline(reached_s: Reals, weights: Reals, levels: Sequence[Reals], spans: S
     used = [(span, level) for span, level in zip(spans, levels, strict=True) if span <= reached_s.shape[1]]
     problem = _Spans.of(reached_s, weights, used)
     found = np.cumsum(np.median(np.diff(reached_s, axis=1, prepend=0.0), axis=0))
-    for _ in range(_ROUNDS):
+    for number in range(_MOST_ROUNDS):
         before, found = found, problem.step(found)
         if np.abs(found - before).max() < _SETTLED_S:
+            break
+        if number >= _ROUNDS and problem.cost(found) > (1.0 - _WORTH) * problem.cost(before):
             break
     return np.maximum.accumulate(np.maximum(found, 0.0))
 
@@ -76,6 +80,12 @@ class _Spans:
         lengths = [(span, slice(edges[i], edges[i + 1])) for i, (span, _) in enumerate(used)]
         level = np.concatenate([level for _, level in used])
         return cls(begins, ends, padded[:, ends] - padded[:, begins], level, weights[:, None], lengths)
+
+    def cost(self, found: Reals) -> float:
+        """Return how far the runs lie from such times: what quantile regression makes least."""
+        at = np.concatenate([[0.0], found])
+        rest = self.lasted_s - (at[self.ends] - at[self.begins])
+        return float((np.maximum(self.level * rest, (self.level - 1.0) * rest) * self.weights).sum())
 
     def step(self, found: Reals) -> Reals:
         """Return the least-squares answer under the weights that the last one's deviations give."""
