@@ -40,7 +40,13 @@ JOB_KEY = Column(
 )
 _COLLECTOR = Column("collector", "text", "Who read the counters, where several may read the same ones.")
 _OPERATION_COUNTS = tuple(
-    Column(f"{operation}_count", "int", f"Operations `{operation}` since then.", unit="operations", nullable=True)
+    Column(
+        f"total_{operation}_count",
+        "int",
+        f"Operations `{operation}` since it counts.",
+        unit="operations",
+        nullable=True,
+    )
     for operation in OPERATIONS
 )
 
@@ -63,10 +69,10 @@ COUNTER_SAMPLES = Table(
             "From when the values count, where the entry says so: they begin at 0 when it is made anew.",
             nullable=True,
         ),
-        Column("read_bytes", "int", "Bytes read since then.", nullable=True),
-        Column("written_bytes", "int", "Bytes written since then.", nullable=True),
-        Column("read_count", "int", "Reads since then.", unit="operations", nullable=True),
-        Column("write_count", "int", "Writes since then.", unit="operations", nullable=True),
+        Column("total_read_bytes", "int", "Bytes read since it counts.", nullable=True),
+        Column("total_written_bytes", "int", "Bytes written since it counts.", nullable=True),
+        Column("total_read_count", "int", "Reads since it counts.", unit="operations", nullable=True),
+        Column("total_write_count", "int", "Writes since it counts.", unit="operations", nullable=True),
         *_OPERATION_COUNTS,
     ),
     is_published=False,
