@@ -23,7 +23,8 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read polls from a Parquet file."""
     locate, sifted = partial(polls.locate, reading=reading), partial(polls.sifted, reading=reading)
     with plain_file(path) as plain:
-        yield from polls.completed(lambda: tables.parquet_pieces(plain, locate, sifted, PIECE_ROWS))
+        # to read it again costs no more than to hold it
+        yield from polls.completed(lambda: tables.parquet_pieces(plain, locate, sifted, PIECE_ROWS), held_rows=0)
 
 
 SOURCE = Source(

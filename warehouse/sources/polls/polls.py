@@ -189,13 +189,14 @@ def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterato
     yield from Sifted(found.rows, faulty).batches(POLLS)
 
 
-def completed(read: Callable[[], Iterator[Sifted]]) -> Iterator[Batch]:
+def completed(read: Callable[[], Iterator[Sifted]], held_rows: int | None = None) -> Iterator[Batch]:
     """Give every poll its interval and yield the batches.
 
     `read` yields the pieces of one input (columns of `polls` and `line`), the same ones whenever it is called.
-    Pieces that say their intervals go out at once. Others wait until all instants were seen; those that would
-    not fit in memory are read again. Raises InputRefused if no interval can be known at all.
+    Pieces that say their intervals go out at once. Others wait until all instants were seen, `held_rows` (HELD_ROWS
+    if not given) of them in memory; the rest is read again. Raises InputRefused if no interval can be known at all.
     """
+    most = HELD_ROWS if held_rows is None else held_rows
     steps = _Steps(frames.empty(POLLS).select("filesystem", "polled_at"))
     waiting: list[Sifted] = []
     again: set[int] = set()
@@ -209,7 +210,7 @@ def completed(read: Callable[[], Iterator[Sifted]]) -> Iterator[Batch]:
         if not piece.rows["interval_s"].has_nulls():
             yielded_count += piece.rows.height
             yield from _completed(piece, pl.DataFrame(), is_again=False)
-        elif held_count < HELD_ROWS:
+        elif held_count < most:
             held_count += piece.rows.height
             waiting.append(piece)
         else:

@@ -11,7 +11,7 @@ import pytest
 from tests.warehouse.sources.batch_reading import read_input
 from warehouse.errors import InputRefused
 from warehouse.sources.files.opening import read_head
-from warehouse.sources.polls import parquet, polls
+from warehouse.sources.polls import parquet
 from warehouse.sources.polls.parquet import SOURCE
 from warehouse.sources.protocol import Reading, recognize
 
@@ -87,13 +87,12 @@ def test_bad_rows_are_refused_by_their_ordinal_with_what_they_hold(
 
 
 @pytest.mark.parametrize("piece_rows", [1, 2])
-def test_an_input_larger_than_what_is_held_is_read_again(
+def test_an_input_of_several_pieces_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_rows: int
 ) -> None:
     path = write(tmp_path, read_bytes_per_s=[1.0, -2.0, 3.0, -4.0])
     whole = read_input(SOURCE, path)
     monkeypatch.setattr(parquet, "PIECE_ROWS", piece_rows)
-    monkeypatch.setattr(polls, "HELD_ROWS", 1)
     pieces = read_input(SOURCE, path)
     assert pieces[0].equals(whole[0])
     assert pieces[1].equals(whole[1])
