@@ -1,4 +1,8 @@
-"""Counters of storage servers that name the job, as collectors read them: bytes and operations since an entry began."""
+"""Counters of storage servers that name the job, as collectors read them: bytes and operations since an entry began.
+
+What lands lies by the UTC day of `scraped_at`. So that a day is known from its own rows and the last values of the day
+before, an entry that does not change has a row nevertheless where it is read first in an input, or on a UTC day.
+"""
 
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
@@ -53,7 +57,7 @@ _OPERATION_COUNTS = tuple(
 COUNTER_SAMPLES = Table(
     name="counter_samples",
     layer="landed",
-    grain="one row per counter and time at which it was seen to have changed, or was seen first",
+    grain="one row per counter and time at which it was seen to have changed, or was seen first on a UTC day",
     key=("filesystem", "component", "target", "job_key", "collector", "sampled_at"),
     columns=(
         Column("sampled_at", "instant", "When the values held: the entry's own last change where it says so."),
@@ -81,8 +85,8 @@ COUNTER_SAMPLES = Table(
 SCRAPES = Table(
     name="scrapes",
     layer="landed",
-    grain="one row per target and time at which a collector read all of its counters",
-    key=("filesystem", "component", "target", "collector", "scraped_at"),
+    grain="one row per target and time at which a collector read all of its jobs' entries, or its totals",
+    key=("filesystem", "component", "target", "is_job_scrape", "collector", "scraped_at"),
     columns=(
         Column("scraped_at", "instant", "When the collector read them."),
         c.FILESYSTEM,
