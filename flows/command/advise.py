@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import json_option, plot_option, release_option
+from flows.command.options import chosen_release, json_option, plot_option, release_option
 from flows.command.windows import read_instant
 from warehouse.store.store import Store
 
@@ -122,10 +122,9 @@ def _signatures(store: Store, feed_path: Path | None, release_id: str | None) ->
     """Return where signatures come from, and the release that they are of."""
     from flows.advice.signatures import FeedSignatures, ReleaseSignatures
     from warehouse.errors import UsageError
-    from warehouse.releases.releases import find
 
     if feed_path is None:
-        release = find(store, release_id)
+        release = chosen_release(store, release_id)
         return ReleaseSignatures(store, release), release.release_id
     if release_id is not None:
         raise UsageError("A feed is of one release: give --signatures or --release, not both.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from flows.command.options import raw_csv_option, release_option
+from flows.command.options import chosen_release, raw_csv_option, release_option
 from flows.command.printing import binary_stdout
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
@@ -100,30 +100,27 @@ def _leave_out(when: str, **given: object) -> None:
 
 def _export_table(store: Store, table_name: str, target: Path, release_id: str | None, is_raw: bool) -> int:
     from warehouse.releases.export import export_table
-    from warehouse.releases.releases import find
 
-    count = export_table(store, find(store, release_id), table_name, target, is_raw=is_raw)
+    count = export_table(store, chosen_release(store, release_id), table_name, target, is_raw=is_raw)
     click.echo(f"{target}: {count:,} rows of {table_name}")
     return 0
 
 
 def _print_table(store: Store, table_name: str, release_id: str | None, format_name: str, is_raw: bool) -> int:
     from warehouse.releases.export import require_published, write_table
-    from warehouse.releases.releases import find
 
-    table, release = require_published(table_name), find(store, release_id)
+    table, release = require_published(table_name), chosen_release(store, release_id)
     write_table(store, release, table, binary_stdout(format_name), format_name, is_raw=is_raw)
     return 0
 
 
 def _export_all(store: Store, target: Path | None, folder: Path | None, release_id: str | None, is_copied: bool) -> int:
     """Write a whole release and say what is in it."""
-    from warehouse.releases.releases import find
     from warehouse.releases.whole_release import export_database, export_folder
 
     if (target is None) == (folder is None):
         raise UsageError("A whole release goes --into a folder, or --to a file that ends in .duckdb.")
-    release = find(store, release_id)
+    release = chosen_release(store, release_id)
     if folder is not None:
         counts = export_folder(store, release, folder, is_copied=is_copied)
     elif target is not None:
@@ -137,10 +134,9 @@ def _export_all(store: Store, target: Path | None, folder: Path | None, release_
 def _export_feed(store: Store, kind: str, target: Path, release_id: str | None, valid_days: float | None) -> int:
     """Write a feed for schedulers and say what is in it, and what is not."""
     from flows.advice.feed import VALID_DAYS, export_feed
-    from warehouse.releases.releases import find
 
     days = VALID_DAYS if valid_days is None else valid_days
-    header = export_feed(store, find(store, release_id), kind, target, days).header
+    header = export_feed(store, chosen_release(store, release_id), kind, target, days).header
     click.echo(f"{target}: {header['entry_count']:,} applications' {kind}")
     reasons = {
         "expired": f"without a run in the {days:g} days before the release",

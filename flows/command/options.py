@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from warehouse.releases.releases import Release
+    from warehouse.store.store import Store
 
 #: the exit code where an input, or some of it, was refused
 REFUSED = 3
@@ -46,3 +51,16 @@ def exit_code(refused_count: int) -> int:
     if refused_count:
         click.echo(f"{refused_count:,} rows were refused; `iosig land` keeps them with the reasons.", err=True)
     return REFUSED if refused_count else 0
+
+
+def chosen_release(store: Store, release_id: str | None) -> Release:
+    """Return the release of that id, the current one for None; of one that gave way to another say so."""
+    from warehouse.releases.releases import find, led_from
+
+    release = find(store, release_id)
+    if release_id and not release.release_id.startswith(release_id):
+        given = led_from(store, release.release_id)
+        old_id = next(name for name in given if name.startswith(release_id))
+        since, reason = given[old_id]
+        click.echo(f"{old_id} gave way to {release.release_id} on {since[:10]}: {reason}.", err=True)
+    return release

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import raw_csv_option, release_option
+from flows.command.options import chosen_release, raw_csv_option, release_option
 from flows.command.printing import binary_stdout, show
 from warehouse.errors import MachineFault, UsageError
 from warehouse.store.store import Store
@@ -46,11 +46,10 @@ def sql_command(
 
     from flows.faults import machine_fault
     from warehouse.releases.reading import MEMORY_LIMIT, SPILL_LIMIT, opened
-    from warehouse.releases.releases import find
     from warehouse.releases.sentences import sentence
     from warehouse.releases.statements import require_reading
 
-    with opened(obj[0], find(obj[0], release_id), query) as connection:
+    with opened(obj[0], chosen_release(obj[0], release_id), query) as connection:
         require_reading(connection, query)
         try:
             relation = _asked(connection, query)

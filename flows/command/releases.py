@@ -29,14 +29,18 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     """
     from flows.command.printing import show, show_json
     from warehouse.releases import expiring
-    from warehouse.releases.releases import expired, history, told
+    from warehouse.releases.releases import expired, history, led_from, told
 
     if context.invoked_subcommand:
         return 0
     store: Store = context.obj[0]
     found, pins, gone = history(store), expiring.pins(store), expired(store)
+    replaced = {release.release_id: list(led_from(store, release.release_id)) for release in found}
     if as_json:
-        kept = ({"expired_at": gone.get(name), "is_pinned": name in pins} for name in (r.release_id for r in found))
+        kept = (
+            {"expired_at": gone.get(name), "is_pinned": name in pins, "replaced": olds}
+            for name, olds in replaced.items()
+        )
         show_json([release | of_it for release, of_it in zip(told(store, found), kept, strict=True)])
         return 0
     rows = [
@@ -48,24 +52,24 @@ def releases_command(context: click.Context, as_json: bool) -> int:
             len(release.dates),
             release.input_count,
             release.verdict,
-            _kept(release.release_id, pins, gone),
+            "; ".join(_kept(release.release_id, pins, gone) + [f"for {old}" for old in replaced[release.release_id]]),
         )
         for release in found
     ]
     columns = ("release", "created (UTC)", "kind", "on top of", "days", "new inputs", "checks", "kept")
     # of most warehouses there is nothing to say in the last one
-    width = len(columns) if pins or gone else len(columns) - 1
+    width = len(columns) if pins or gone or any(replaced.values()) else len(columns) - 1
     show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows])
     return 0
 
 
-def _kept(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) -> str:
+def _kept(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) -> list[str]:
     if release_id in gone:
-        return f"expired {gone[release_id][:10]}"
+        return [f"expired {gone[release_id][:10]}"]
     if release_id not in pins:
-        return ""
+        return []
     until = pins[release_id]
-    return f"pinned until {until}" if until else "pinned"
+    return [f"pinned until {until}" if until else "pinned"]
 
 
 @releases_command.command("pin")

@@ -226,6 +226,15 @@ def redirects(store: Store) -> dict[str, dict[str, str]]:
     return found
 
 
+def led_from(store: Store, release_id: str) -> dict[str, tuple[str, str]]:
+    """Return the ids that lead to a release: when each gave way, and why."""
+    return {
+        old: (led["at"], led["reason"])
+        for old, led in redirects(store).items()
+        if old != release_id and _successor(store, old) == release_id
+    }
+
+
 def _successor(store: Store, release_id: str) -> str:
     """Return the release to which an id leads in the end."""
     led, known = redirects(store), {release.release_id for release in history(store)}
