@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from flows import processes
 from flows.settings import Settings
@@ -19,8 +22,9 @@ from warehouse.store import landing
 from warehouse.store.landing import Landed
 from warehouse.store.ledger import Known
 from warehouse.store.lots import Lot
+from warehouse.store.manifests import id_of
 from warehouse.store.pseudonyms import Names, names_of
-from warehouse.store.store import Store
+from warehouse.store.store import Store, document, put_document
 
 #: a file of an input's name and this says that the input is whole
 DONE = ".done"
@@ -275,11 +279,24 @@ def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
 
 
 def _land_database(store: Store, settings: Settings, url: str, told: Told, names: Names | None) -> Landed:
+    """Land what is new in a database: where it was read to is kept beside what is landed.
+
+    The position is written before the rows, with the landing that it is of: it holds once that is there.
+    """
     from warehouse.sources.polls import lmt_database
 
-    reading = reading_of(lmt_database.SOURCE, settings, told)
-    batches = list(lmt_database.read_url(url, reading))
-    return landing.land_batches(store, _without_secret(url), lmt_database.SOURCE.name, batches, names=names)
+    reading, name = reading_of(lmt_database.SOURCE, settings, told), _without_secret(url)
+    place = f"positions/{hashlib.sha256(f'{name} {reading}'.encode()).hexdigest()[:16]}.json"
+    known: dict[str, Any] = document(store, place) or {"cursor": None, "next": None, "landing_id": None}
+    if known["landing_id"] and landing.find(store, known["landing_id"]):
+        known["cursor"] = known["next"]
+    batches, cursor = lmt_database.read_url(url, reading, known["cursor"])
+    if not batches and known["landing_id"] and (before := landing.find(store, known["landing_id"])):
+        return Landed(before, is_new=False)
+    content = json.dumps([name, str(reading), known["cursor"], cursor]).encode()
+    landing_id = id_of(hashlib.sha256(content).hexdigest())
+    put_document(store, place, {"cursor": known["cursor"], "next": cursor, "landing_id": landing_id})
+    return landing.land_batches(store, name, lmt_database.SOURCE.name, batches, content=content, names=names)
 
 
 def _without_secret(url: str) -> str:

@@ -256,12 +256,39 @@ class PredictionSettings(_Section):
     )
 
 
+def _has_password(uri: str) -> bool:
+    """Return whether a secret stands in an address; raise ValueError where it is none."""
+    try:
+        return urlsplit(uri).password is not None or "password" in urlsplit(uri).query
+    except ValueError as error:
+        raise ValueError("is no URI") from error
+
+
+def _of_postgresql(uri: str) -> str:
+    if _has_password(uri):
+        raise ValueError("has a password: say it in PGPASSWORD or ~/.pgpass instead, where libpq finds it")
+    if not uri.startswith(("postgresql://", "postgres://")):
+        raise ValueError("must begin with postgresql://, as postgresql://iosig@db.example.org/iosig")
+    return uri
+
+
+def _database(url: str) -> str:
+    if _has_password(url):
+        raise ValueError("has a password: keep it in a file of MySQL's own and name it by ?read_default_file=~/.my.cnf")
+    if "://" not in url:
+        raise ValueError("is no URL, as mysql://reader@lmt.example.org/filesystem_scratch")
+    return url
+
+
 class ScheduleSettings(_Section):
     """When the nightly flow runs and where new files appear."""
 
     cron: Annotated[str, AfterValidator(_cron)] = Field("30 2 * * *", description="cron line of the nightly flow")
     time_zone: Zone = Field("UTC", description="IANA zone of the cron line")
     inbox: Path | None = Field(None, description="folder whose files the nightly flow lands")
+    databases: list[Annotated[str, AfterValidator(_database)]] = Field(
+        [], description="LMT databases of which the nightly flow lands what is new, as URLs without passwords"
+    )
     wait_s: float = Field(
         21_600.0, ge=0, description="a deployment's night waits so long for another run on the warehouse [s]"
     )
@@ -343,26 +370,13 @@ class PrivacySettings(_Section):
             raise UsageError(f"The key of pseudonyms, {self.key_file}, cannot be read: {error.strerror}.") from error
 
 
-def _without_password(uri: str) -> str:
-    """Return an address, or raise ValueError where a secret stands in it."""
-    try:
-        has_password = urlsplit(uri).password is not None or "password" in urlsplit(uri).query
-    except ValueError as error:
-        raise ValueError("is no URI") from error
-    if has_password:
-        raise ValueError("has a password: say it in PGPASSWORD or ~/.pgpass instead, where libpq finds it")
-    if not uri.startswith(("postgresql://", "postgres://")):
-        raise ValueError("must begin with postgresql://, as postgresql://iosig@db.example.org/iosig")
-    return uri
-
-
 class CatalogueSettings(_Section):
     """What keeps the Iceberg catalogue; what is not given is as the warehouse has it, at first an SQLite file in it."""
 
     kind: Literal["sqlite", "postgresql"] | None = Field(
         None, description="an SQLite file in the warehouse, or a PostgreSQL server"
     )
-    uri: Annotated[str, AfterValidator(_without_password)] | None = Field(
+    uri: Annotated[str, AfterValidator(_of_postgresql)] | None = Field(
         None, description="where the server is, without a password: libpq finds that in PGPASSWORD or ~/.pgpass"
     )
     name: str = Field(

@@ -17,7 +17,8 @@ from warehouse.following.flushes import Flush
 from warehouse.sources.protocol import Reading
 
 if TYPE_CHECKING:
-    from warehouse.sources.polls.lmt_following import Cursor, NewPolls
+    from warehouse.sources.polls.lmt_cursors import Cursor
+    from warehouse.sources.polls.lmt_following import NewPolls
 
 
 def followed_id_of(filesystem: str, since: datetime, job: WatchedJob | None = None) -> str:
@@ -55,6 +56,7 @@ class LmtFeed(PollFeed):
     ) -> None:
         # SQLAlchemy takes long to import.
         from warehouse.sources.polls import lmt_following
+        from warehouse.sources.polls.lmt_cursors import Cursor
 
         params = params or FeedParams()
         merged, held = merged_from(since, settings or Settings.model_construct(), params, position)
@@ -67,7 +69,7 @@ class LmtFeed(PollFeed):
         self._since, self._reading, self._job = since, reading, job
         self._engine = lmt_following.engine_of(url)
         told = held["source"] if held else None
-        self._cursor: Cursor | None = lmt_following.Cursor.of(told["cursor"]) if told and told["cursor"] else None
+        self._cursor: Cursor | None = Cursor.of(told["cursor"]) if told and told["cursor"] else None
         if told:
             merged.wait_for(told["waiting"])
         if held and self._cursor is None:

@@ -116,9 +116,9 @@ def open_night(store: Store, settings: Settings, plan: planning.Plan, executor: 
 
 
 def land_inbox(store: Store, settings: Settings) -> Iterator[Arrival]:
-    """Land what is new in the settings' inbox, if there is one; what was landed before costs its hash."""
-    if settings.schedule.inbox:
-        yield from land_paths(store, settings, [str(settings.schedule.inbox)], Told())
+    """Land what is new in the settings' inbox and databases; a file that was landed before costs its hash."""
+    inbox = [str(settings.schedule.inbox)] if settings.schedule.inbox else []
+    yield from land_paths(store, settings, [*inbox, *settings.schedule.databases], Told())
 
 
 def land_new(store: Store, settings: Settings) -> Iterator[Arrival]:

@@ -16,7 +16,7 @@ from flows.following.merged_polls import FeedParams
 from flows.landing import Told, land_paths
 from flows.settings import Settings
 from tests.servers import MariaDb, mariadb
-from tests.warehouse.sources.lmt_tables import database
+from tests.warehouse.sources.lmt_tables import MARIADB_TABLES, database
 from warehouse.errors import InputRefused
 from warehouse.following.flushes import Flush
 from warehouse.sources.protocol import Reading
@@ -27,19 +27,6 @@ pytestmark = pytest.mark.long
 
 ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 NAME = "filesystem_scratch"
-#: as LMT makes them (lmt-utils, scripts/create_lmt.sql), as far as they are read
-TABLES = (
-    "create table FILESYSTEM_INFO (FILESYSTEM_ID int auto_increment primary key, FILESYSTEM_NAME varchar(128))",
-    "create table OSS_INFO (OSS_ID int auto_increment primary key, FILESYSTEM_ID int, HOSTNAME varchar(128))",
-    "create table OST_INFO (OST_ID int auto_increment primary key, OSS_ID int, OST_NAME varchar(128))",
-    "create table TIMESTAMP_INFO (TS_ID int unsigned auto_increment primary key, TIMESTAMP datetime not null, "
-    "key (TIMESTAMP))",
-    "create table OST_DATA (OST_ID int, TS_ID int unsigned, READ_BYTES bigint, WRITE_BYTES bigint, PCT_CPU float, "
-    "primary key (TS_ID, OST_ID))",
-    "insert into FILESYSTEM_INFO values (1, 'scratch')",
-    "insert into OSS_INFO values (7, 1, 'oss1')",
-    "insert into OST_INFO values (1, 7, 'scratch-OST0001'), (2, 7, 'scratch-OST0002')",
-)
 _DROPPED = "drop table if exists FILESYSTEM_INFO, OSS_INFO, OST_INFO, TIMESTAMP_INFO, OST_DATA"
 
 #: of each reading: the target, its number, bytes read and written so far
@@ -67,7 +54,7 @@ def server() -> Iterator[MariaDb]:
 
 @pytest.fixture
 def empty(server: MariaDb) -> MariaDb:
-    for statement in (_DROPPED, *TABLES):
+    for statement in (_DROPPED, *MARIADB_TABLES):
         server.run(statement, database=NAME)
     return server
 
@@ -129,7 +116,7 @@ def test_a_database_that_was_reset_goes_on_with_its_own_counters(empty: MariaDb)
     for number in range(10, 14):
         add(empty, [(1, number, 1000 * number, 0)])
         flushes += feed.poll()
-    for statement in (_DROPPED, *TABLES):
+    for statement in (_DROPPED, *MARIADB_TABLES):
         empty.run(statement, database=NAME)
     for number in range(14, 18):
         empty.run("insert into TIMESTAMP_INFO values (%s, %s)", (number - 13, at(number)), database=NAME)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from warehouse.store.store import Store
 FIRST = datetime(2026, 3, 2, tzinfo=UTC)
 #: what may befall inputs, and what may befall the machine that does the nights
 OF_INPUTS = ("late", "doubled", "corrected", "missing", "hostile", "unreadable")
-OF_MACHINE = ("disk full", "server restarts", "killed", "gate fails", "two at once")
+OF_MACHINE = ("disk full", "server restarts", "killed", "gate fails", "two at once", "database down")
 _HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State"
 #: what is said of the release before, and of landings: it depends on how many releases there were
 _HISTORY = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
@@ -94,7 +94,20 @@ class Site:
         return ("\n".join(lines) + "\n").encode()
 
 
-def undisturbed(site: Site, root: Path) -> Store:
+def counters(seed: int, night_count: int) -> Iterator[list[tuple[datetime, list[tuple[int, int]]]]]:
+    """Yield what LMT's database has of each night: at each instant what two targets have read and written so far."""
+    chance, totals = random.Random(f"counters {seed}"), [[0, 0], [0, 0]]
+    for number in range(night_count):
+        night = []
+        for step in range(160):
+            for total in totals:
+                total[:] = [each + chance.randrange(1, 1 << 30) * (step % 40 < 9) for each in total]
+            at = FIRST + timedelta(days=number, hours=9, minutes=50, seconds=30 * step)
+            night.append((at, [(total[0], total[1]) for total in totals]))
+        yield night
+
+
+def undisturbed(site: Site, root: Path, *databases: str) -> Store:
     """Return a warehouse that got the same inputs in the same order, and made all days at once."""
     store, inbox = Store(root / "warehouse"), root / "inbox"
     inbox.mkdir(parents=True)
@@ -105,6 +118,7 @@ def undisturbed(site: Site, root: Path) -> Store:
         # what was landed is not looked at again
         shutil.rmtree(inbox)
         inbox.mkdir()
+    list(land_paths(store, Settings(), databases, Told()))
     order.run_inline(store, Settings(), lambda *_: None)
     return store
 

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,17 @@ import pytest
 from flows.night import order
 from flows.settings import Settings
 from tests.flows.faulty_machines import ROOT, USER, disk
-from tests.flows.night.simulated_site import Site, contents, drawn, open_again, refused, undisturbed
-from tests.servers import free_port, listens, wait_until
+from tests.flows.night.simulated_site import Site, contents, counters, drawn, open_again, refused, undisturbed
+from tests.servers import MariaDb, free_port, listens, mariadb, wait_until
+from tests.warehouse.sources.lmt_tables import MARIADB_TABLES
 from warehouse.errors import NothingToDo
 from warehouse.releases import publishing, releases
 from warehouse.releases.verifying import verify
 from warehouse.store.store import Store
 
 _PATIENCE_S = 600.0
+#: each kind of fault has one of its own
+_NIGHTS = 15
 #: what makes the gate fail in processes that see this variable, while the file that it names is there
 _GATE = """
 import importlib.abc, importlib.util, os, sys
@@ -232,25 +236,37 @@ def _webhook_of(notices: list[dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [int(os.environ.get("IOSIG_TEST_SEED", "7"))])
-def test_fourteen_nights_under_a_server_end_as_undisturbed_ones(seed: int, tmp_path: Path) -> None:
-    site = Site(tmp_path / "inbox", drawn(seed, 14), seed)
+def test_nights_under_a_server_end_as_undisturbed_ones(seed: int, tmp_path: Path) -> None:
+    site = Site(tmp_path / "inbox", drawn(seed, _NIGHTS), seed)
     began = time.monotonic()
-    with disk(tmp_path / "disk", 1 << 30) as small, servers(tmp_path / "servers") as running:
+    with (
+        disk(tmp_path / "disk", 1 << 30) as small,
+        mariadb() as lmt,
+        servers(tmp_path / "servers") as running,
+    ):
+        for statement in MARIADB_TABLES:
+            lmt.run(statement, database="filesystem_scratch")
         store = Store(small.folder / "warehouse")
         store.root.mkdir()
         schedule = f'inbox = "{site.folder}"\nretry_count = 1\nretry_delay_s = 1.0\nwait_s = 300.0\n'
+        schedule += f'databases = ["{lmt.url}"]\n'
         (store.root / "iosig.toml").write_text(f"[schedule]\n{schedule}")
         main = [sys.executable, "-c", "from flows.command import main; main()"]
         running.run(*main, "--warehouse", store.root, "deploy", "--work-pool", "iosig")
-        for number in range(14):
+        for number, counted in enumerate(counters(seed, _NIGHTS)):
             fault = site.night()
+            _count(lmt, number, counted)
+            if fault == "database down":
+                lmt.stop()
             states = _night(running, small.folder, fault, [*main, "--warehouse", store.root])
+            if fault == "database down":
+                lmt.start()
             print(f"| {number} | {fault} | {', '.join(states)} | {time.monotonic() - began:.0f} s |")
         told = Counter((notice["problem"], notice["state"]) for notice in running.notices)
         print(told)
-        assert contents(store) == contents(undisturbed(site, tmp_path / "other"))
+        assert contents(store) == contents(undisturbed(site, tmp_path / "other", lmt.url))
         assert verify(store, is_all=True) == []
-        assert len(releases.history(store)) == 14
+        assert len(releases.history(store)) == _NIGHTS
         assert not (store.root / "lock.json").exists()
         found = [(row["source_file"], row["line"]) for row in refused(store).iter_rows(named=True)]
         assert len(found) == len(set(found)) == 3
@@ -258,6 +274,15 @@ def test_fourteen_nights_under_a_server_end_as_undisturbed_ones(seed: int, tmp_p
         assert told["run", "begun"] == told["run", "over"] == 1
         assert all(told[problem, "begun"] - told[problem, "over"] in (0, 1) for problem, _ in told)
     open_again(site.folder)
+
+
+def _count(lmt: MariaDb, number: int, counted: list[tuple[datetime, list[tuple[int, int]]]]) -> None:
+    """Have LMT write what was counted on a day."""
+    instants = [(number * len(counted) + place + 1, at, totals) for place, (at, totals) in enumerate(counted)]
+    stamps = [(ts_id, f"{at:%F %T}") for ts_id, at, _ in instants]
+    rows = [(ost, ts_id, *total) for ts_id, _, totals in instants for ost, total in enumerate(totals, 1)]
+    lmt.run("insert into TIMESTAMP_INFO values (%s, %s)", *stamps, database="filesystem_scratch")
+    lmt.run("insert into OST_DATA values (%s, %s, %s, %s, 0)", *rows, database="filesystem_scratch")
 
 
 def _night(running: Servers, folder: Path, fault: str | None, command: list[Any]) -> list[str]:

@@ -15,6 +15,20 @@ create table OSS_INFO (OSS_ID, FILESYSTEM_ID, HOSTNAME);
 create table FILESYSTEM_INFO (FILESYSTEM_ID, FILESYSTEM_NAME);
 """
 
+#: as LMT makes them (lmt-utils, scripts/create_lmt.sql), as far as they are read
+MARIADB_TABLES = (
+    "create table FILESYSTEM_INFO (FILESYSTEM_ID int auto_increment primary key, FILESYSTEM_NAME varchar(128))",
+    "create table OSS_INFO (OSS_ID int auto_increment primary key, FILESYSTEM_ID int, HOSTNAME varchar(128))",
+    "create table OST_INFO (OST_ID int auto_increment primary key, OSS_ID int, OST_NAME varchar(128))",
+    "create table TIMESTAMP_INFO (TS_ID int unsigned auto_increment primary key, TIMESTAMP datetime not null, "
+    "key (TIMESTAMP))",
+    "create table OST_DATA (OST_ID int, TS_ID int unsigned, READ_BYTES bigint, WRITE_BYTES bigint, PCT_CPU float, "
+    "primary key (TS_ID, OST_ID))",
+    "insert into FILESYSTEM_INFO values (1, 'scratch')",
+    "insert into OSS_INFO values (7, 1, 'oss1')",
+    "insert into OST_INFO values (1, 7, 'scratch-OST0001'), (2, 7, 'scratch-OST0002')",
+)
+
 Rows = list[tuple[Any, ...]]
 
 

@@ -4,8 +4,9 @@
 - `grids`: Polls that come as a grid of times and targets: its edges, its gaps, its rows.
 - `h5lmt`: pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, a day a file.
 - `hdf5`: What the HDF5 archives of Lustre throughput hold, read by h5py; runs in a child process, see `child`.
+- `lmt_cursors` (`Cursor`): How far an LMT database was read.
 - `lmt_database` (`read_url`): LMT databases: cumulative counters of each Lustre target.
-- `lmt_following` (`Cursor`, `NewPolls`, `engine_of`, `read_on`): LMT databases that are being written.
+- `lmt_following` (`NewPolls`, `engine_of`, `read_on`): LMT databases that are being written.
 - `lmt_queries`: LMT databases: cumulative byte counters of every Lustre target.
 - `parquet`: Polls as Parquet, with the published column names or a mapping; other columns than ours are left alone.
 - `polls`: Polls in any table: from its columns to landed polls, and the interval where the table does not say it.

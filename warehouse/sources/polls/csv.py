@@ -10,8 +10,10 @@ from warehouse.sources.polls import polls
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import tables
 
-#: text that is read at once: larger blocks are no faster, smaller ones make more files
-BLOCK_BYTES = 64 << 20
+#: text that is read at once
+BLOCK_BYTES = 8 << 20
+#: rows that are handed on at once: fewer make more files
+_PIECE_ROWS = 500_000
 _THREADS = 2
 
 
@@ -24,8 +26,11 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read polls from delimited text with a header line."""
     locate, sifted = partial(polls.locate, reading=reading), partial(polls.sifted, reading=reading)
     return polls.completed(
-        lambda: tables.text_pieces(
-            path, locate, sifted, numbers=polls.NUMBERS, block_bytes=BLOCK_BYTES, thread_count=_THREADS
+        lambda: tables.gathered(
+            tables.text_pieces(
+                path, locate, sifted, numbers=polls.NUMBERS, block_bytes=BLOCK_BYTES, thread_count=_THREADS
+            ),
+            _PIECE_ROWS,
         )
     )
 

@@ -5,8 +5,9 @@ Recognizing one costs nothing; what reads it needs SQLAlchemy, which is imported
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 
@@ -25,14 +26,16 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     return lmt_queries.read_file(path, reading)
 
 
-def read_url(url: str, reading: Reading) -> Iterator[Batch]:
-    """Read an LMT database behind an SQLAlchemy URL (`mysql://`, `mariadb://` or `sqlite://`).
+def read_url(url: str, reading: Reading, cursor: Mapping[str, Any] | None) -> tuple[list[Batch], dict[str, Any]]:
+    """Read what is new in an LMT database behind an SQLAlchemy URL; return it, and the cursor to go on from.
 
     Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be read.
     """
     from warehouse.sources.polls import lmt_queries
+    from warehouse.sources.polls.lmt_cursors import Cursor
 
-    return lmt_queries.read_url(url, reading)
+    batches, moved = lmt_queries.read_url(url, reading, Cursor.of(cursor) if cursor else None)
+    return batches, moved.plain()
 
 
 SOURCE = Source(

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,11 +19,11 @@ import sqlalchemy as sa
 
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.polls import lmt_queries
-from warehouse.sources.polls.lmt_queries import DIRECTIONS, Target, table_of
+from warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
+from warehouse.sources.polls.lmt_queries import Target, table_of
 from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from warehouse.sources.protocol import Reading
 from warehouse.sources.rows import times as job_times
-from warehouse.sources.rows.counters import Marks, Numbers
 from warehouse.sources.rows.delimited import LINE, RAW
 from warehouse.sources.rows.faults import sift
 
@@ -46,40 +45,6 @@ _ROWS = {
     "read_bytes_per_s": pl.Float64(),
     "write_bytes_per_s": pl.Float64(),
 }
-#: of each counter: the first reading, where the last fall began and ended (else the first), and the last reading
-_KEPT = ("first", "top", "base", "last")
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """A target's readings so far: the last one's TS_ID and instant [us], and of both counters `_KEPT`."""
-
-    ts_id: int
-    instant_us: int
-    read_bytes: tuple[int, int, int, int]
-    write_bytes: tuple[int, int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """How far a database was read: the last instant (its TS_ID and time [us]), and what each target counted."""
-
-    ts_id: int
-    instant_us: int | None = None
-    counted: Mapping[int | str, Counted] = field(default_factory=dict)
-
-    def plain(self) -> dict[str, Any]:
-        """Return values that JSON can hold."""
-        targets = [
-            [ost_id, it.ts_id, it.instant_us, *it.read_bytes, *it.write_bytes] for ost_id, it in self.counted.items()
-        ]
-        return {"ts_id": self.ts_id, "instant_us": self.instant_us, "targets": targets}
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Cursor:
-        """Return a cursor from what `plain` made of it."""
-        counted = {it[0]: Counted(it[1], it[2], tuple(it[3:7]), tuple(it[7:11])) for it in plain["targets"]}
-        return cls(plain["ts_id"], plain["instant_us"], counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +250,7 @@ def _differenced(
     if rows.is_empty():
         return pl.DataFrame(schema=_ROWS), counted
     told = [place for place in rows["target"].unique().sort() if targets[place].ost_id in counted]
-    earlier = _as_readings(told, [counted[targets[place].ost_id] for place in told])
+    earlier = as_readings(told, [counted[targets[place].ost_id] for place in told])
     later = rows.select(*earlier.columns[:-1], is_new=pl.lit(True))
     whole = pl.concat([earlier, later]).sort("target", "is_new", "instant", "TS_ID", maintain_order=True)
     place = whole["target"].to_numpy()
@@ -300,42 +265,4 @@ def _differenced(
         (pl.col("interval_s") * 1e6).round().cast(pl.Int64).alias("interval_us"),
         *DIRECTIONS,
     )
-    return polls, counted | _counted(whole, is_first, targets)
-
-
-def _as_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.DataFrame:
-    """Return the readings that say all of the earlier ones that matters, all as of the last one's time."""
-    count = len(_KEPT)
-    stamps = pl.Series([it.instant_us for it in known for _ in range(count)], dtype=pl.Int64).cast(pl.Datetime("us"))
-    columns = {
-        "target": [place for place in places for _ in range(count)],
-        "TS_ID": [it.ts_id for it in known for _ in range(count)],
-        "READ_BYTES": [value for it in known for value in it.read_bytes],
-        "WRITE_BYTES": [value for it in known for value in it.write_bytes],
-    }
-    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
-    return frame.with_columns(instant=stamps.dt.replace_time_zone("UTC"), is_new=pl.lit(False))
-
-
-def _counted(whole: pl.DataFrame, is_first: Marks, targets: Sequence[Target]) -> dict[int | str, Counted]:
-    """Return what each of some targets counted, by its readings one after the other."""
-    firsts = np.flatnonzero(is_first)
-    lasts = np.append(firsts[1:], len(is_first)) - 1
-    kept = [_kept(whole[name].to_numpy(), is_first, firsts, lasts) for name in DIRECTIONS.values()]
-    ts_ids = np.maximum.reduceat(whole["TS_ID"].to_numpy(), firsts).tolist()
-    instants = whole["instant"].dt.epoch("us").to_numpy()[lasts].tolist()
-    places = whole["target"].to_numpy()[firsts].tolist()
-    return {
-        targets[place].ost_id: Counted(ts_id, instant_us, tuple(read), tuple(write))
-        for place, ts_id, instant_us, read, write in zip(places, ts_ids, instants, *kept, strict=True)
-    }
-
-
-def _kept(values: Numbers, is_first: Marks, firsts: Numbers, lasts: Numbers) -> list[list[int]]:
-    """Return of each counter's readings what `counters.polled` needs to know to go on (`_KEPT`)."""
-    falls = ~is_first & (values < np.roll(values, 1))
-    fall = np.maximum.accumulate(np.where(falls, np.arange(len(values)), 0))[lasts]
-    has_fallen = fall > firsts
-    top, base = np.where(has_fallen, fall - 1, firsts), np.where(has_fallen, fall, firsts)
-    found: list[list[int]] = np.stack([values[firsts], values[top], values[base], values[lasts]], axis=1).tolist()
-    return found
+    return polls, counted | counted_of(whole, is_first, [target.ost_id for target in targets])

@@ -24,6 +24,7 @@ from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused, UsageError
 from warehouse.sources.files.limits import in_force
 from warehouse.sources.files.opening import plain_file
+from warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
 from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from warehouse.sources.protocol import Batch, Reading
 from warehouse.sources.rows import counters, times as job_times
@@ -34,6 +35,10 @@ from warehouse.sources.rows.rejects import refused
 #: batches are made of whole targets, and go out when they are about as large
 BATCH_ROWS = 2_000_000
 _FETCHED_ROWS = 100_000
+#: instants for which is waited for a target that is late: a day and more at one each second
+LATEST_INSTANTS = 100_000
+#: less than any TS_ID
+_BEFORE_ALL = -(1 << 63)
 REMEDY = "Check that this is a whole LMT database, and that it can be read."
 _NEEDED = {
     "OST_DATA": ("OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES"),
@@ -42,7 +47,6 @@ _NEEDED = {
     "OSS_INFO": ("OSS_ID", "FILESYSTEM_ID"),
     "FILESYSTEM_INFO": ("FILESYSTEM_ID", "FILESYSTEM_NAME"),
 }
-DIRECTIONS = {"read_bytes_per_s": "READ_BYTES", "write_bytes_per_s": "WRITE_BYTES"}
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
 
 
@@ -154,11 +158,13 @@ def _text(value: Any) -> str | None:
     return str(value).strip() or None if value is not None else None
 
 
-def _readings(connection: sa.Connection, target: Target, instants: pl.DataFrame) -> pl.DataFrame:
-    """Read one target's counters in the order of time, with what makes a reading unusable beside it."""
+def _readings(connection: sa.Connection, target: Target, instants: pl.DataFrame, since: int) -> pl.DataFrame:
+    """Read one target's counters in the order of time, those after a TS_ID, with what makes one unusable beside it."""
     data = table_of("OST_DATA")
     names = ("TS_ID", *DIRECTIONS.values())
     query = sa.select(*(data.c[name] for name in names)).where(data.c["OST_ID"] == target.ost_id)
+    if since > _BEFORE_ALL:
+        query = query.where(data.c["TS_ID"] > since)
     rows = fetched(connection, query, {name: pl.Int64() for name in names})
     said = pl.format("OST_ID {}, TS_ID {}: read {}, write {}", pl.lit(str(target.ost_id)), *names)
     return stamped(rows.with_columns(said.alias(RAW), pl.lit(None, pl.Int64).alias(LINE)), instants)
@@ -242,14 +248,21 @@ def _rows_of(target: Target, rates: pl.DataFrame, reading: Reading) -> pl.DataFr
     )
 
 
-def _batches(connection: sa.Connection, reading: Reading) -> Iterator[Batch]:
-    check_tables(connection)
-    instants = instants_of(connection, job_times.require_zone(reading.time_zone))
+def _batches(
+    connection: sa.Connection, reading: Reading, instants: pl.DataFrame, counted: dict[int | str, Counted], low: int
+) -> Iterator[Batch]:
+    """Read what the targets moved at instants after a TS_ID.
+
+    counted: what was read of each before; it gets what they have counted by now.
+    """
     waiting: list[pl.DataFrame] = []
     for target in _targets(connection):
-        usable = sift(_readings(connection, target, instants), faults_of(has_name=target.controller is not None))
+        before = counted.get(target.ost_id)
+        rows = _readings(connection, target, instants, max(low, before.ts_id) if before else low)
+        usable = sift(rows, faults_of(has_name=target.controller is not None))
         readings, contradicting = without_repeats(usable.rows)
-        found = sift(_rows_of(target, polls_of(readings), reading), of_contract(POLLS))
+        rates = _rates(readings, target, counted)
+        found = sift(_rows_of(target, rates, reading), of_contract(POLLS))
         yield from refused(pl.concat([usable.refused, contradicting, found.refused]))
         waiting.append(found.rows.select(POLLS.column_names))
         if sum(rows.height for rows in waiting) >= BATCH_ROWS:
@@ -257,6 +270,19 @@ def _batches(connection: sa.Connection, reading: Reading) -> Iterator[Batch]:
             waiting = []
     if any(rows.height for rows in waiting):
         yield Batch(POLLS, pl.concat(waiting))
+
+
+def _rates(readings: pl.DataFrame, target: Target, counted: dict[int | str, Counted]) -> pl.DataFrame:
+    """Return a target's rates from what it counted before on, and note what it has counted by now."""
+    if readings.is_empty():
+        return polls_of(readings)
+    before = counted.get(target.ost_id)
+    earlier = as_readings([0] if before else [], [before] if before else [])
+    new = readings.select(pl.lit(0, pl.Int64).alias("target"), *earlier.columns[1:-1], is_new=pl.lit(True))
+    whole = pl.concat([earlier, new])
+    is_first = np.arange(whole.height) == 0
+    counted.update(counted_of(whole, is_first, [target.ost_id]))
+    return polls_of(whole, is_first).filter(whole["is_new"][1:])
 
 
 @contextmanager
@@ -280,7 +306,9 @@ def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
         engine = sa.create_engine("sqlite://", creator=lambda: _opened(address))
         with connected(engine) as connection:
             connection.exec_driver_sql("PRAGMA trusted_schema = OFF")
-            yield from _batches(connection, reading)
+            check_tables(connection)
+            instants = instants_of(connection, job_times.require_zone(reading.time_zone))
+            yield from _batches(connection, reading, instants, {}, _BEFORE_ALL)
 
 
 def _opened(address: str) -> sqlite3.Connection:
@@ -299,10 +327,27 @@ def engine_of(url: str) -> sa.Engine:
         raise UsageError("The database URL is not understood; write mysql://user:password@host/database.") from error
 
 
-def read_url(url: str, reading: Reading) -> Iterator[Batch]:
-    """Read an LMT database behind an SQLAlchemy URL (`mysql://`, `mariadb://` or `sqlite://`).
+def read_url(url: str, reading: Reading, cursor: Cursor | None = None) -> tuple[list[Batch], Cursor]:
+    """Read an LMT database behind an SQLAlchemy URL (`mysql://`, `mariadb://` or `sqlite://`) from a cursor on.
 
+    Returns what is new, and the cursor from which to go on: all of a database that is another one than the cursor's.
     Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be read.
     """
+    zone = job_times.require_zone(reading.time_zone)
     with connected(engine_of(url)) as connection:
-        yield from _batches(connection, reading)
+        check_tables(connection)
+        low = cursor.ts_id - LATEST_INSTANTS if cursor else _BEFORE_ALL
+        instants = instants_of(connection, zone, times_query().where(table_of("TIMESTAMP_INFO").c["TS_ID"] > low))
+        stamps = _stamps(instants)
+        if cursor and stamps.get(cursor.ts_id) != cursor.instant_us:
+            cursor, low = None, _BEFORE_ALL
+            instants = instants_of(connection, zone)
+            stamps = _stamps(instants)
+        counted = dict(cursor.counted) if cursor else {}
+        batches = list(_batches(connection, reading, instants, counted, low))
+    last = max((it.ts_id for it in counted.values()), default=0)
+    return batches, Cursor(last, stamps.get(last), counted)
+
+
+def _stamps(instants: pl.DataFrame) -> dict[int, int]:
+    return dict(instants.select("TS_ID", pl.col("instant").dt.epoch("us")).drop_nulls().iter_rows())

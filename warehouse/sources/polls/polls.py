@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -24,7 +23,9 @@ OPTIONAL = ("filesystem", "interval_s", "read_iops", "write_iops")
 NUMBERS = ("interval_s", "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops")
 
 #: rows that wait in memory for their interval; an input with more of them is read a second time
-HELD_ROWS = 5_000_000
+HELD_ROWS = 2_000_000
+#: new instants that are put to those seen before at once, at least
+_FEWEST_NEW = 100_000
 _GIVEN = "given_"
 _US_PER_S = 1_000_000
 _LATEST_S = job_times.LATEST.timestamp()
@@ -150,23 +151,35 @@ def sifted(rows: pl.DataFrame, reading: Reading) -> Sifted | None:
     return Sifted(found.rows.select(*POLLS.column_names, LINE), found.refused)
 
 
-@dataclass(frozen=True, slots=True)
 class _Steps:
     """The distinct poll instants of each file system, as far as they were seen."""
 
-    seen: pl.DataFrame
+    def __init__(self) -> None:
+        self._seen = frames.empty(POLLS).select("filesystem", "polled_at")
+        self._new: list[pl.DataFrame] = []
+        self._new_count = 0
 
-    def and_those_of(self, rows: pl.DataFrame) -> _Steps:
+    def add(self, rows: pl.DataFrame) -> None:
+        """See the instants of more rows."""
         # Most rows repeat the instant of the row before; leaving them out first is what makes this fast.
-        is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in self.seen.columns)
-        new = rows.lazy().select(self.seen.columns).filter(is_new | (pl.int_range(pl.len()) == 0)).collect().unique()
-        return _Steps(pl.concat([self.seen, new]).unique())
+        is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in self._seen.columns)
+        new = rows.lazy().select(self._seen.columns).filter(is_new | (pl.int_range(pl.len()) == 0)).collect().unique()
+        self._new.append(new)
+        self._new_count += new.height
+        # as many as there were before: each instant is looked at a few times, however many pieces there are
+        if self._new_count > max(self._seen.height, _FEWEST_NEW):
+            self._merge()
+
+    def _merge(self) -> None:
+        self._seen = pl.concat([self._seen, *self._new]).unique()
+        self._new, self._new_count = [], 0
 
     def intervals(self) -> pl.DataFrame:
         """Return each file system's most common distance [s] between neighbouring instants, at a tie the least."""
+        self._merge()
         distance = pl.col("polled_at").sort().diff().dt.total_microseconds()
         return (
-            self.seen.group_by("filesystem")
+            self._seen.group_by("filesystem")
             .agg(distance.drop_nulls().mode().min().alias("step"))
             .select("filesystem", step=pl.col("step") / _US_PER_S)
         )
@@ -197,7 +210,7 @@ def completed(read: Callable[[], Iterator[Sifted]], held_rows: int | None = None
     if not given) of them in memory; the rest is read again. Raises InputRefused if no interval can be known at all.
     """
     most = HELD_ROWS if held_rows is None else held_rows
-    steps = _Steps(frames.empty(POLLS).select("filesystem", "polled_at"))
+    steps = _Steps()
     waiting: list[Sifted] = []
     again: set[int] = set()
     held_count = yielded_count = 0
@@ -206,7 +219,7 @@ def completed(read: Callable[[], Iterator[Sifted]], held_rows: int | None = None
             # what is refused is not held: there may be millions, and nobody waits for them
             yield from refused(piece.refused)
             continue
-        steps = steps.and_those_of(piece.rows)
+        steps.add(piece.rows)
         if not piece.rows["interval_s"].has_nulls():
             yielded_count += piece.rows.height
             yield from _completed(piece, pl.DataFrame(), is_again=False)

@@ -7,7 +7,7 @@ None where a row would be refused whose `raw` text is not there to be shown, and
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -116,6 +116,22 @@ def text_pieces(
             yield sound
         else:
             yield from _careful(block, header, columns, read)
+
+
+def gathered(pieces: Iterable[Sifted], row_count: int) -> Iterator[Sifted]:
+    """Yield pieces that follow each other together, as many as make so many rows."""
+    waiting: list[Sifted] = []
+    for piece in pieces:
+        waiting.append(piece)
+        if sum(each.rows.height for each in waiting) >= row_count:
+            yield _together(waiting)
+            waiting = []
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(pieces: Sequence[Sifted]) -> Sifted:
+    return Sifted(pl.concat([each.rows for each in pieces]), pl.concat([each.refused for each in pieces]))
 
 
 def _quick(

@@ -1,0 +1,87 @@
+"""How far an LMT database was read: each target's readings so far, as far as what comes next needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from warehouse.sources.rows.counters import Marks, Numbers
+
+#: the counters, by what is made of them
+DIRECTIONS = {"read_bytes_per_s": "READ_BYTES", "write_bytes_per_s": "WRITE_BYTES"}
+#: of each counter: the first reading, where the last fall began and ended (else the first), and the last reading
+_KEPT = ("first", "top", "base", "last")
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A target's readings so far: the last one's TS_ID and instant [us], and of both counters `_KEPT`."""
+
+    ts_id: int
+    instant_us: int
+    read_bytes: tuple[int, int, int, int]
+    write_bytes: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a database was read: the last instant (its TS_ID and time [us]), and what each target counted."""
+
+    ts_id: int
+    instant_us: int | None = None
+    counted: Mapping[int | str, Counted] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        """Return values that JSON can hold."""
+        targets = [
+            [ost_id, it.ts_id, it.instant_us, *it.read_bytes, *it.write_bytes] for ost_id, it in self.counted.items()
+        ]
+        return {"ts_id": self.ts_id, "instant_us": self.instant_us, "targets": targets}
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Cursor:
+        """Return a cursor from what `plain` made of it."""
+        counted = {it[0]: Counted(it[1], it[2], tuple(it[3:7]), tuple(it[7:11])) for it in plain["targets"]}
+        return cls(plain["ts_id"], plain["instant_us"], counted)
+
+
+def as_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.DataFrame:
+    """Return the readings that say all of the earlier ones that matters, all as of the last one's time."""
+    count = len(_KEPT)
+    stamps = pl.Series([it.instant_us for it in known for _ in range(count)], dtype=pl.Int64).cast(pl.Datetime("us"))
+    columns = {
+        "target": [place for place in places for _ in range(count)],
+        "TS_ID": [it.ts_id for it in known for _ in range(count)],
+        "READ_BYTES": [value for it in known for value in it.read_bytes],
+        "WRITE_BYTES": [value for it in known for value in it.write_bytes],
+    }
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64))
+    return frame.with_columns(instant=stamps.dt.replace_time_zone("UTC"), is_new=pl.lit(False))
+
+
+def counted_of(whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[int | str]) -> dict[int | str, Counted]:
+    """Return what each of some targets counted, by its readings one after the other."""
+    firsts = np.flatnonzero(is_first)
+    lasts = np.append(firsts[1:], len(is_first)) - 1
+    kept = [_kept(whole[name].to_numpy(), is_first, firsts, lasts) for name in DIRECTIONS.values()]
+    ts_ids = np.maximum.reduceat(whole["TS_ID"].to_numpy(), firsts).tolist()
+    instants = whole["instant"].dt.epoch("us").to_numpy()[lasts].tolist()
+    places = whole["target"].to_numpy()[firsts].tolist()
+    return {
+        ost_ids[place]: Counted(ts_id, instant_us, tuple(read), tuple(write))
+        for place, ts_id, instant_us, read, write in zip(places, ts_ids, instants, *kept, strict=True)
+    }
+
+
+def _kept(values: Numbers, is_first: Marks, firsts: Numbers, lasts: Numbers) -> list[list[int]]:
+    """Return of each counter's readings what `counters.polled` needs to know to go on (`_KEPT`)."""
+    falls = ~is_first & (values < np.roll(values, 1))
+    fall = np.maximum.accumulate(np.where(falls, np.arange(len(values)), 0))[lasts]
+    has_fallen = fall > firsts
+    top, base = np.where(has_fallen, fall - 1, firsts), np.where(has_fallen, fall, firsts)
+    found: list[list[int]] = np.stack([values[firsts], values[top], values[base], values[lasts]], axis=1).tolist()
+    return found
