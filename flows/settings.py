@@ -82,6 +82,17 @@ def _cron(line: str) -> str:
     return line
 
 
+def _job_key(text: str) -> str:
+    """Return how servers name jobs, or raise ValueError if it cannot be read."""
+    from transforms.job_keys import expression
+
+    try:
+        expression(text)
+    except re.error as error:
+        raise ValueError(f"is neither a jobid_name nor a regular expression: {error}") from error
+    return text
+
+
 def _positive(values: dict[str, float]) -> dict[str, float]:
     """Return rates by name, or raise ValueError if one of them is none."""
     wrong = [name for name, value in values.items() if not 0 < value < float("inf")]
@@ -119,6 +130,22 @@ class SeriesSettings(_Section):
     time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
     value: Literal["counter", "rate", "volume"] | None = Field(None, description="what two bare columns hold")
     direction: Literal["read", "write"] | None = Field(None, description="which way the bytes of two bare columns went")
+
+
+class CounterSettings(_Section):
+    """How counters are read that servers keep by job."""
+
+    job_keys: list[Annotated[str, AfterValidator(_job_key)]] = Field(
+        ["slurm", "pbs", "SLURM_JOB%j:%u:%h", "procname_uid"],
+        description="how servers name jobs, tried in order: Lustre's own jobid_name, as %j or %e.%u; a regular "
+        "expression whose first group is the scheduler's id; or slurm, pbs, procname_uid",
+    )
+    cleanup_interval_s: float = Field(
+        600.0, gt=0, description="servers drop the entry of a job that did nothing for so long [s]"
+    )
+    late_s: float = Field(
+        600.0, ge=0, le=86_400.0, description="what comes so long after a job's end is its own still [s]"
+    )
 
 
 class QualitySettings(_Section):
@@ -467,6 +494,7 @@ class Settings(_Section):
     jobs: JobSettings = Field(default_factory=JobSettings.model_construct)
     polls: PollSettings = Field(default_factory=PollSettings.model_construct)
     series: SeriesSettings = Field(default_factory=SeriesSettings.model_construct)
+    counters: CounterSettings = Field(default_factory=CounterSettings.model_construct)
     filesystems: dict[str, str] = Field({}, description="name in the job log = name in the polls")
     partitions: dict[str, list[str]] = Field({}, description="partition = the file systems that its jobs use")
     quality: QualitySettings = Field(default_factory=QualitySettings.model_construct)
@@ -511,6 +539,7 @@ class Settings(_Section):
                 include={
                     "jobs": {"filesystem_pattern", "application_pattern"},
                     "polls": {"controller_limit_bytes_per_s"},
+                    "counters": {"job_keys", "cleanup_interval_s", "late_s"},
                     "filesystems": True,
                     "partitions": True,
                     "quality": True,
