@@ -80,7 +80,13 @@ class Arrival:
 
 def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
     """Return how a format is to be read: by what the user says, else by the settings for its kind."""
-    section = {"jobs": settings.jobs, "polls": settings.polls, "series": settings.series}.get(source.kind)
+    sections = {
+        "jobs": settings.jobs,
+        "polls": settings.polls,
+        "series": settings.series,
+        "counters": settings.counters,
+    }
+    section = sections.get(source.kind)
     known = section.params(Reading) if section else Reading()
     return replace(known, **{name: value for name, value in asdict(told).items() if value})
 

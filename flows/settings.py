@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from warehouse.errors import UsageError
 from warehouse.releases.servers import EMBEDDED, NAME, Server
 from warehouse.sources.files.limits import Limits
+from warehouse.sources.protocol import TARGET_PATTERN
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -82,17 +83,6 @@ def _cron(line: str) -> str:
     return line
 
 
-def _job_key(text: str) -> str:
-    """Return how servers name jobs, or raise ValueError if it cannot be read."""
-    from transforms.job_keys import expression
-
-    try:
-        expression(text)
-    except re.error as error:
-        raise ValueError(f"is neither a jobid_name nor a regular expression: {error}") from error
-    return text
-
-
 def _positive(values: dict[str, float]) -> dict[str, float]:
     """Return rates by name, or raise ValueError if one of them is none."""
     wrong = [name for name, value in values.items() if not 0 < value < float("inf")]
@@ -133,18 +123,12 @@ class SeriesSettings(_Section):
 
 
 class CounterSettings(_Section):
-    """How counters are read that servers keep by job."""
+    """How counters of storage servers are read."""
 
-    job_keys: list[Annotated[str, AfterValidator(_job_key)]] = Field(
-        ["slurm", "pbs", "SLURM_JOB%j:%u:%h", "procname_uid"],
-        description="how servers name jobs, tried in order: Lustre's own jobid_name, as %j or %e.%u; a regular "
-        "expression whose first group is the scheduler's id; or slurm, pbs, procname_uid",
-    )
-    cleanup_interval_s: float = Field(
-        600.0, gt=0, description="servers drop the entry of a job that did nothing for so long [s]"
-    )
-    late_s: float = Field(
-        600.0, ge=0, le=86_400.0, description="what comes so long after a job's end is its own still [s]"
+    time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
+    filesystem: str | None = Field(None, description="file system of the targets, whatever they are called")
+    target_pattern: Pattern = Field(
+        TARGET_PATTERN, description="regular expression whose first group is the file system in a target's name"
     )
 
 
@@ -539,7 +523,6 @@ class Settings(_Section):
                 include={
                     "jobs": {"filesystem_pattern", "application_pattern"},
                     "polls": {"controller_limit_bytes_per_s"},
-                    "counters": {"job_keys", "cleanup_interval_s", "late_s"},
                     "filesystems": True,
                     "partitions": True,
                     "quality": True,

@@ -39,6 +39,7 @@ POLLS = Table(
         Column("write_iops", "real", "Write operations per second over the interval.", nullable=True),
         c.FLAG.optional(),
     ),
+    landed_by=("polled_at", "controller", "filesystem"),
     is_published=False,
 )
 

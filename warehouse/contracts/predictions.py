@@ -153,6 +153,7 @@ PREDICTION_RECORDS = Table(
     grain="one row per record of a prediction",
     key=("source_file", "line"),
     columns=(*_COLUMNS, c.SOURCE_FILE, c.LINE),
+    landed_by=("predicted_on",),
     is_published=False,
 )
 

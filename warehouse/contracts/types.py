@@ -87,7 +87,8 @@ class Table:
 
     `partition` names the date column by which the table is rewritten, a day at a time; None means
     that the whole table is rewritten. `bucketed_by` names the column by whose hash a large table that has no days lies
-    in several files. `is_published` tables are part of every release.
+    in several files. Rows that land lie in files by the UTC day of the first column (a date or an instant) that
+    `landed_by` names, in the order of all these. `is_published` tables are part of every release.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Table:
     columns: tuple[Column, ...]
     partition: str | None = None
     bucketed_by: str | None = None
+    landed_by: tuple[str, ...] = ()
     is_published: bool = True
 
     def __hash__(self) -> int:

@@ -1,6 +1,7 @@
 """Input formats, a room a family; a module here that has a `SOURCE` is a format that iosig can land.
 
 - `protocol` (`Batch`, `Reading`, `Source`, `Head`): Input formats, one module each.
+- `counters/`: Counters that name the job, as collectors read them from storage servers.
 - `darshan/`: Darshan's logs.
 - `events/`: Traces of request events, layer by layer.
 - `extrapolations/`: Extrapolations, as `iosig extrapolate` records them, and compressed traces as files.

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from warehouse.contracts import Table
 
 #: what an input tells of: it chooses the section of the settings that holds for it
-Kind = Literal["jobs", "polls", "series", "traces", "extrapolations", "predictions"]
+Kind = Literal["jobs", "polls", "series", "traces", "extrapolations", "predictions", "counters"]
 
 RAW_LIMIT_CHARS = 2000
 HEAD_BYTES = 65536
 PARQUET_MAGIC = b"PAR1"
+#: as Lustre names targets
+TARGET_PATTERN = r"^(.+)-(?:OST|MDT)[0-9a-f]+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ class Reading:
 
     `columns` maps our column names to the input's (`{"polled_at": "ts"}`); `time_zone` is the IANA name
     for naive local times (None: they are UTC); `direction` and `value` serve bare series: `value` is
-    `counter` (cumulative bytes), `rate` (bytes per second) or `volume` (bytes in the interval).
+    `counter` (cumulative bytes), `rate` (bytes per second) or `volume` (bytes in the interval). The first group of
+    `target_pattern` is the file system in the name of a target.
     """
 
     filesystem: str | None = None
@@ -48,6 +51,7 @@ class Reading:
     direction: str | None = None
     value: str | None = None
     columns: dict[str, str] = field(default_factory=dict)
+    target_pattern: str = TARGET_PATTERN
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from warehouse.contracts import Table
 from warehouse.contracts.polls import POLLS
-from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.quality import REJECTS
 from warehouse.errors import InputRefused
 from warehouse.sources.files.limits import in_force
@@ -36,7 +35,6 @@ _AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
 #: pieces that may wait to be written: bounds the memory
 _AHEAD = 2
 _WRITERS = 2
-_POLL_ORDER = ("polled_at", "controller", "filesystem")
 _PollKey = tuple[str, str, str]
 
 
@@ -314,7 +312,7 @@ def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
     """Return the first and last key of sorted polls, or twice None where a key comes twice."""
     import polars as pl
 
-    keys = polls.select(_POLL_ORDER)
+    keys = polls.select(POLLS.landed_by)
     repeats = keys.select(pl.all_horizontal(pl.all() == pl.all().shift(1)).any()).item()
     if repeats:
         return None, None
@@ -331,40 +329,32 @@ def signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFram
 
 
 def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.DataFrame]]:
-    """Yield polls by UTC day, sorted by time and controller, and predictions by theirs; everything else as it comes."""
+    """Yield the rows of tables that land by days by UTC day, in order; those of others as they come."""
     import polars as pl
 
     if rows.is_empty():
         return
-    if table == PREDICTION_RECORDS:
-        for (day,), piece in rows.group_by("predicted_on", maintain_order=True):
-            yield day.isoformat(), piece
-        return
-    if table != POLLS:
+    if not table.landed_by:
         yield None, rows
         return
-    ordered = rows if _is_ordered(rows) else rows.sort(_POLL_ORDER)
-    days = ordered["polled_at"].dt.date()
+    ordered = rows if _is_ordered(rows, table.landed_by) else rows.sort(table.landed_by, maintain_order=True)
+    days = ordered[table.landed_by[0]].cast(pl.Date)
     if days[0] == days[-1]:
         yield days[0].isoformat(), ordered
         return
-    for (day,), piece in ordered.with_columns(day=pl.col("polled_at").dt.date()).group_by("day", maintain_order=True):
+    for (day,), piece in ordered.with_columns(days.alias("day")).group_by("day", maintain_order=True):
         yield day.isoformat(), piece.drop("day")
 
 
-def _is_ordered(polls: pl.DataFrame) -> bool:
-    """Return whether polls are sorted, as most come; asking costs a third of sorting."""
+def _is_ordered(rows: pl.DataFrame, names: Sequence[str]) -> bool:
+    """Return whether rows are in the order of these columns, as most come; asking costs a third of sorting."""
     import polars as pl
 
-    at, controller, filesystem = (pl.col(name) for name in _POLL_ORDER)
-    rises = (at > at.shift(1)) | (
-        (at == at.shift(1))
-        & (
-            (controller > controller.shift(1))
-            | ((controller == controller.shift(1)) & (filesystem >= filesystem.shift(1)))
-        )
-    )
-    return bool(polls.select(rises.slice(1).all()).item())
+    *earlier, last = (pl.col(name) for name in names)
+    rises = last >= last.shift(1)
+    for value in reversed(earlier):
+        rises = (value > value.shift(1)) | ((value == value.shift(1)) & rises)
+    return bool(rows.select(rises.slice(1).all()).item())
 
 
 def sweep(store: Store) -> None:

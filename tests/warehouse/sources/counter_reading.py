@@ -1,0 +1,48 @@
+"""Reading counters to their end, as landing does, with what every batch must hold to."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.contracts import frames
+from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from warehouse.contracts.quality import REJECTS
+from warehouse.sources.protocol import Reading, Source
+
+COUNTS = tuple(name for name in COUNTER_SAMPLES.column_names if name.startswith("total_"))
+
+
+def read_counters(
+    source: Source, path: Path, reading: Reading | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Return all samples, all scrapes and all rejects of an input, each batch checked against its contract."""
+    found = {table: [frames.empty(table)] for table in (COUNTER_SAMPLES, SCRAPES, REJECTS)}
+    for batch in source.read(path, reading or Reading()):
+        frames.require(batch.rows, batch.table)
+        assert not batch.rows.is_empty()
+        found[batch.table].append(batch.rows)
+    samples, scrapes, rejects = (pl.concat(parts) for parts in found.values())
+    return samples, scrapes, rejects.sort("line")
+
+
+def mutated(content: bytes, seed: int) -> bytes:
+    """Return a content with some bytes changed, cut out, put in or doubled; each third one cut short."""
+    dice = random.Random(seed)
+    damaged = bytearray(content)
+    for _ in range(dice.randint(1, 12)):
+        place = dice.randrange(len(damaged))
+        match dice.randrange(5):
+            case 0:
+                damaged[place] = dice.randrange(256)
+            case 1:
+                damaged[place] ^= 1 << dice.randrange(8)
+            case 2:
+                del damaged[place : place + dice.randint(1, 60)]
+            case 3:
+                damaged[place:place] = dice.randbytes(dice.randint(1, 8))
+            case _:
+                damaged[place:place] = damaged[place : place + dice.randint(1, 400)]
+    return bytes(damaged[: dice.randint(len(damaged) // 2, len(damaged))] if seed % 3 == 0 else damaged)

@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.budget import one_in
+from tests.naive.sources.counters import jobstats as naive
+from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
+from warehouse.errors import InputRefused
+from warehouse.sources.counters import jobstats, jobstats_text
+from warehouse.sources.counters.jobstats import SOURCE
+from warehouse.sources.files.limits import Limits, limited
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Head, Reading, recognize
+from warehouse.store.landing import land
+from warehouse.store.store import Store
+
+T = 1723114647
+
+
+def at(second: float) -> datetime:
+    return datetime.fromtimestamp(T + second, UTC)
+
+
+_OLD = """\
+- job_id:          {job}
+  snapshot_time:   {whole}
+  read_bytes:      {{ samples:           0, unit: bytes, min:       0, max:       0, sum:               0 }}
+  write_bytes:     {{ samples: {count:11}, unit: bytes, min:    4096, max: 4194304, sum: {written:15} }}
+  getattr:         {{ samples:           7, unit:  reqs }}
+  quotactl:        {{ samples:           2, unit:  reqs }}
+  get_info:        {{ samples:           1, unit:  reqs }}
+"""
+_NEW = """\
+- job_id:          {job}
+  snapshot_time:   {at:.9f} secs.nsecs
+  start_time:      {start:.9f} secs.nsecs
+  elapsed_time:    {elapsed:.9f} secs.nsecs
+  read_bytes:      {{ samples:           0, unit: bytes, min:        0, max:        0, sum:       0, sumsq:       0, hist: {{  }} }}
+  write_bytes:     {{ samples: {count:11}, unit: bytes, min:     4096, max:  4194304, sum: {written:16}, sumsq: 9, hist: {{ 4K: 1, 1M: 6 }} }}
+  write:           {{ samples:          85, unit: usecs, min:       96, max:      354, sum:            16840, sumsq:      3813568 }}
+  punch:           {{ samples:          85, unit: usecs, min:       96, max:      354, sum:            16840, sumsq:      3813568 }}
+"""  # noqa: E501
+
+
+def entry(job: str, second: float, written: int, *, since: float = -900, form: str = "new") -> str:
+    """An entry of an OST: in the new form with times to the nanosecond and histograms, or the old one."""
+    return (_NEW if form == "new" else _OLD).format(
+        job=job,
+        whole=int(T + second),
+        at=T + second,
+        start=T + since,
+        elapsed=second - since,
+        count=written // 4096,
+        written=written,
+    )
+
+
+def header(target: str = "fs1-OST0001", kind: str = "obdfilter") -> str:
+    return f"{kind}.{target}.job_stats=\njob_stats:\n"
+
+
+def read_text(folder: Path, text: str, name: str = "stats", reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
+    path = folder / name
+    path.write_text(text)
+    assert recognize(read_head(path)) == SOURCE
+    return read_counters(SOURCE, path, reading)
+
+
+def told(rows: pl.DataFrame, *names: str) -> list[tuple[Any, ...]]:
+    return rows.select(names).rows()
+
+
+# ---- the three forms, and what other files there are
+
+
+@pytest.mark.parametrize("form", ["old", "new"])
+def test_an_entry_lands_with_its_own_time_its_bytes_and_its_operations(tmp_path: Path, form: str) -> None:
+    rows, scrapes, refused = read_text(tmp_path, f"{T + 9}\n" + header() + entry("43", 5, 8192, form=form))
+    assert refused.is_empty()
+    (row,) = rows.to_dicts()
+    assert (row["sampled_at"], row["scraped_at"]) == (at(5), at(9))
+    assert (row["filesystem"], row["component"], row["target"]) == ("fs1", "ost", "fs1-OST0001")
+    assert (row["job_key"], row["collector"]) == ("43", None)
+    assert (row["total_read_bytes"], row["total_written_bytes"]) == (0, 8192)
+    assert (row["total_read_count"], row["total_write_count"]) == (0, 2)
+    if form == "new":
+        assert (row["counted_since_at"], row["total_punch_count"], row["total_other_count"]) == (at(-900), 85, None)
+    else:
+        assert (row["counted_since_at"], row["total_getattr_count"], row["total_other_count"]) == (None, 7, 3)
+    assert told(scrapes, "scraped_at", "target", "entry_count", "is_job_scrape") == [(at(9), "fs1-OST0001", 1, True)]
+
+
+def test_the_parts_of_renames_are_not_counted_twice(tmp_path: Path) -> None:
+    counted = "".join(
+        f"  {name}: {{ samples: {count}, unit: usecs, min: 1, max: 9, sum: 9, sumsq: 9 }}\n"
+        for name, count in [
+            ("rename", 9), ("samedir_rename", 4), ("crossdir_rename", 5), ("parallel_rename_file", 3), ("migrate", 2)
+        ]
+    )  # fmt: skip
+    text = header("fs1-MDT0000", "mdt") + f"- job_id:          cp.0\n  snapshot_time:   {T}\n" + counted
+    rows, _, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    assert told(rows, "component", "job_key", "total_rename_count", "total_other_count") == [("mdt", "cp.0", 9, 2)]
+
+
+REAL = ("lctl-jobstats_metrics_cmd_with_mock-0.txt", "old-OST0000.job_stats", "old-MDT0000.job_stats")
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_real_statistics_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
+    path = shared_data / "jobstats" / name
+    rows, scrapes, refused = read_counters(SOURCE, path)
+    expected = list(naive.entries(path.read_text(), path.stem))
+    assert refused.is_empty()
+    assert scrapes["entry_count"].sum() == rows.height == len(expected) > 14
+    assert rows["job_key"].to_list() == [found["job_key"] for found in expected]
+    for column in COUNTS:
+        given = [found[column] for found in expected if column in found]
+        assert (rows[column].sum(), rows[column].count()) == (sum(given), len(given)), column
+    assert rows["sampled_at"].max() == scrapes["scraped_at"][0]
+
+
+@pytest.mark.parametrize("name", ["ex8761-lctl.txt", "params-6.2.0-r9.txt"])
+def test_other_parameters_of_a_server_are_refused_for_that_reason(shared_data: Path, name: str) -> None:
+    path = shared_data / "jobstats" / name
+    assert recognize(read_head(path)) == SOURCE
+    with pytest.raises(InputRefused, match="but no job statistics"):
+        read_counters(SOURCE, path)
+
+
+def test_other_parameters_between_job_statistics_are_passed_over(tmp_path: Path) -> None:
+    others = "obdfilter.fs1-OST0001.num_exports=9\nldlm.namespaces.stats=\nsnapshot_time 12\n  - { id: 3 }\n"
+    text = others + header() + entry("1", 1, 4096) + others + header("fs1-OST0002") + entry("1", 2, 4096) + others
+    rows, scrapes, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    assert told(rows, "target", "sampled_at") == [("fs1-OST0001", at(1)), ("fs1-OST0002", at(2))]
+    assert scrapes["scraped_at"].unique().to_list() == [at(2)]
+
+
+# ---- which target, which file system
+
+
+def test_a_file_without_headers_is_of_the_target_that_it_is_named_after(tmp_path: Path) -> None:
+    text = "job_stats:\n" + entry("1", 1, 4096)
+    rows, _, _ = read_text(tmp_path, text, "scratch-MDT000a.job_stats")
+    assert told(rows, "filesystem", "component", "target") == [("scratch", "mdt", "scratch-MDT000a")]
+    with pytest.raises(InputRefused, match="of which target"):
+        read_text(tmp_path, text, "stats")
+    with pytest.raises(InputRefused, match="neither a header nor a time"):
+        read_text(tmp_path, text + text, "scratch-MDT000a.job_stats")
+    rows, scrapes, _ = read_text(tmp_path, f"{T + 2}\n{text}{T + 4}\n{text}", "scratch-MDT000a.job_stats")
+    assert (rows.height, scrapes["scraped_at"].to_list()) == (1, [at(2), at(4)])
+
+
+def test_the_file_system_is_what_the_user_says_or_the_pattern_finds(tmp_path: Path) -> None:
+    text = header("s1-work-OST0001") + entry("1", 1, 4096)
+    for reading, found in [
+        (Reading(), "s1-work"),
+        (Reading(filesystem="home"), "home"),
+        (Reading(target_pattern="^s1-(.+)-OST"), "work"),
+        (Reading(target_pattern="^(nothing)"), "default"),
+    ]:
+        rows, scrapes, _ = read_text(tmp_path, text, reading=reading)
+        assert rows["filesystem"].to_list() == scrapes["filesystem"].to_list() == [found]
+
+
+# ---- many snapshots: what changed, and when each was read
+
+
+def rounds(*written: int | None, before: bool = True, form: str = "new") -> str:
+    """A snapshot of one target each 10 s; a job that never changes, and one that wrote so much, or is not there."""
+    text = ""
+    for number, value in enumerate(written):
+        text += f"{T + 10 * number}\n" * before + header() + entry("still", -5, 4096, form=form)
+        text += "" if value is None else entry("7", 10 * number - 2 if value else -3, value, form=form)
+    return text
+
+
+@pytest.mark.parametrize("form", ["old", "new"])
+def test_entries_that_did_not_change_are_counted_and_nothing_else(tmp_path: Path, form: str) -> None:
+    rows, scrapes, refused = read_text(tmp_path, rounds(0, 0, 4096, 4096, None, 4096, form=form))
+    assert refused.is_empty()
+    assert scrapes["entry_count"].to_list() == [2, 2, 2, 2, 1, 2]
+    assert scrapes["scraped_at"].to_list() == [at(10 * number) for number in range(6)]
+    own = rows.filter(pl.col("job_key") == "7")
+    # the fourth snapshot has another time of change, the sixth has the job anew
+    assert own["scraped_at"].to_list() == [at(0), at(20), at(30), at(50)]
+    assert rows.filter(pl.col("job_key") == "still")["scraped_at"].to_list() == [at(0)]
+
+
+def test_an_entry_that_only_says_how_long_it_is_there_did_not_change(tmp_path: Path) -> None:
+    """As servers answer that count elapsed_time up to when they are asked (lctl by netlink, Lustre 2.16)."""
+    old = f"{T + 5 + 900:.0f}"
+    asked = [
+        entry("1", 5, 4096).replace("elapsed_time:    905.", f"elapsed_time:    {900 + second}.") for second in (7, 17)
+    ]
+    rows, scrapes, _ = read_text(tmp_path, "".join(header() + text for text in asked))
+    assert old.isdigit()
+    assert told(rows, "sampled_at", "scraped_at") == [(at(5), at(7))]
+    assert scrapes["scraped_at"].to_list() == [at(7), at(17)]
+
+
+def test_on_another_day_every_entry_has_a_row(tmp_path: Path) -> None:
+    midnight = 46953
+    text = f"{T + midnight - 10}\n{header()}{entry('1', 5, 4096)}{T + midnight}\n{header()}{entry('1', 5, 4096)}"
+    rows, _, _ = read_text(tmp_path, text)
+    assert rows["scraped_at"].to_list() == [at(midnight - 10), at(midnight)]
+    untimed = header() + entry("1", 5, 4096) + entry("2", midnight - 1, 4096)
+    rows, _, _ = read_text(tmp_path, untimed + header() + entry("1", 5, 4096) + entry("2", midnight, 8192))
+    assert told(rows, "job_key", "scraped_at") == [
+        ("1", at(midnight - 1)), ("2", at(midnight - 1)), ("1", at(midnight)), ("2", at(midnight))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "zone", "second"),
+    [
+        (f"{T + 3}", None, 3),
+        (f"{T + 3}.25", None, 3.25),
+        (f"# {T + 3}", None, 3),
+        ("2024-08-08T10:57:30Z", None, 3),
+        ("2024-08-08T12:57:30+02:00", None, 3),
+        ("2024-08-08 12:57:30", "Europe/Berlin", 3),
+    ],
+)
+def test_a_line_before_a_snapshot_says_when_it_was_read(
+    tmp_path: Path, line: str, zone: str | None, second: float
+) -> None:
+    text = line + "\n" + header() + entry("1", 1, 4096) + header("fs1-OST0002") + entry("1", 2, 4096)
+    _, scrapes, refused = read_text(tmp_path, text, reading=Reading(time_zone=zone))
+    assert refused.is_empty()
+    assert scrapes["scraped_at"].to_list() == [at(second)] * 2
+
+
+@pytest.mark.parametrize("name", [f"oss1-{T + 3}.txt", "oss1.2024-08-08T10:57:30Z", "20240808-105730.txt", "stats"])
+def test_a_single_snapshot_was_read_when_its_file_is_called_or_the_newest_entry_counted(
+    tmp_path: Path, name: str
+) -> None:
+    text = header() + entry("1", 1, 4096) + header("fs1-OST0002") + entry("1", 3 if name == "stats" else 2, 4096)
+    _, scrapes, _ = read_text(tmp_path, text, name)
+    assert scrapes["scraped_at"].to_list() == [at(3)] * 2
+
+
+def test_a_target_without_jobs_is_a_snapshot_without_entries(tmp_path: Path) -> None:
+    empty = "obdfilter.fs1-OST0003.job_stats=job_stats:\n"
+    rows, scrapes, refused = read_text(tmp_path, empty + header() + entry("1", 1, 4096) + empty)
+    assert (rows.height, refused.height) == (1, 1)
+    assert told(scrapes, "target", "entry_count") == [("fs1-OST0003", 0), ("fs1-OST0001", 1)]
+    assert "Nothing says when this was read" in refused["reason"][0]
+
+
+# ---- what is damaged
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "reason"),
+    [
+        ("snapshot_time:   172", "snapshot_time:   x72", 4, "not as Lustre writes it"),
+        ("samples:           2", "samples:          -2", 8, "not as Lustre writes it"),
+        ("sum:             8192", "sum: 99999999999999999999", 8, "not as Lustre writes it"),
+        ("  write: ", "  punch: ", 3, "a counter more than once"),
+        ("  snapshot_time:   1723114652.000000000 secs.nsecs\n", "", 3, "no snapshot_time"),
+        ("job_id:          43", 'job_id:          "43', 3, "not as Lustre writes it"),
+        ("  punch", " \x00punch", 10, "not as Lustre writes it"),
+        ("unit: bytes, min:     4096", "unit: reqs, min:     4096", 8, "not as Lustre writes it"),
+    ],
+)
+def test_a_damaged_entry_is_refused_by_its_line_and_the_others_land(
+    tmp_path: Path, old: str, new: str, line: int, reason: str
+) -> None:
+    text = header() + entry("43", 5, 8192)
+    assert text.count(old) == 1
+    rows, scrapes, refused = read_text(tmp_path, text.replace(old, new) + entry("44", 5, 8192))
+    assert rows["job_key"].to_list() == ["44"]
+    assert scrapes["entry_count"].to_list() == [2]
+    assert refused["line"][0] == line
+    assert reason in refused["reason"][0]
+    assert refused["remedy"][0]
+
+
+@pytest.mark.parametrize("lines", range(1, 9))
+def test_an_entry_that_is_cut_at_a_line_is_refused(tmp_path: Path, lines: int) -> None:
+    cut = "".join(entry("44", 5, 8192).splitlines(keepends=True)[:lines])
+    rows, _, refused = read_text(tmp_path, header() + entry("43", 5, 8192) + cut)
+    expected = ["43"] if lines < 8 else ["43", "44"]
+    assert rows["job_key"].to_list() == expected
+    assert refused.height == 2 - len(expected)
+
+
+@pytest.mark.parametrize("stray", ["obdfilter.fs1-OST0007.jobs_tats=\nob_stats:\n", "1723114652\n", "x"])
+def test_what_follows_a_damaged_line_may_be_of_another_target(tmp_path: Path, stray: str) -> None:
+    damaged = entry("44", 5, 8192).replace("  punch", stray + "  punch") + entry("45", 5, 8192) + entry("46", 5, 8192)
+    text = header() + entry("43", 5, 8192) + damaged + header("fs1-OST0002") + entry("43", 5, 8192)
+    rows, _, refused = read_text(tmp_path, text)
+    assert told(rows, "target", "job_key") == [("fs1-OST0001", "43"), ("fs1-OST0002", "43")]
+    assert refused["reason"].str.contains("^The line is not as|^2 entries from here on").all()
+
+
+def test_lines_that_are_nothing_are_refused_by_themselves(tmp_path: Path) -> None:
+    rows, _, refused = read_text(tmp_path, "what is this?\n" + header() + entry("1", 1, 4096) + "\n")
+    assert (rows.height, refused["line"].to_list()) == (1, [1])
+    _, _, refused = read_text(tmp_path, "mgs.fs1-OST0001.job_stats=\njob_stats:\n" + entry("1", 1, 4096) + header())
+    assert refused["line"].to_list() == [1, 11]
+
+
+def test_an_entry_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobstats_text, "BLOCK_BYTES", 1000)
+    with limited(Limits(line_bytes=100)), pytest.raises(InputRefused, match="longer than 100 bytes"):
+        read_text(tmp_path, header() + entry("1", 1, 4096) + "  x\n" * 100)
+
+
+@pytest.mark.parametrize("size", [200, 1000, 3000])
+def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    text = rounds(0, 0, 4096, None, 4096, 8192).replace("\n", "\r\n")
+    whole = read_text(tmp_path, text)
+    monkeypatch.setattr(jobstats_text, "BLOCK_BYTES", size)
+    monkeypatch.setattr(jobstats, "_READ_BYTES", size)
+    monkeypatch.setattr(jobstats, "_BATCH_ROWS", 2)
+    for found, expected in zip(read_text(tmp_path, text), whole, strict=True):
+        assert found.equals(expected)
+    untimed = rounds(0, 0, 4096, None, 4096, 8192, before=False)
+    assert read_text(tmp_path, untimed)[1]["entry_count"].to_list() == [2, 2, 2, 1, 2, 2]
+
+
+def good_text() -> str:
+    return (
+        rounds(0, 0, 4096, None, 4096, 8192)
+        + header("fs1-OST0002")
+        + "".join(entry(f"{number}", 60 + number, 4096 * number) for number in range(9))
+    )
+
+
+@pytest.mark.parametrize("seed", one_in(80, range(320), 40))
+def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
+    content = mutated(good_text().encode(), seed)
+    path = tmp_path / "stats"
+    path.write_bytes(content)
+    with contextlib.suppress(InputRefused):
+        rows, _, refused = read_counters(SOURCE, path)
+        sound = [_told(found) for found in naive.entries(content.decode("utf-8", "replace").replace("\r\n", "\n"))]
+        for row in rows.to_dicts():
+            at_us = round(row["sampled_at"].timestamp() * 1e6)
+            assert (row["target"], row["job_key"], at_us, *(row[name] for name in COUNTS)) in sound
+        assert refused["remedy"].null_count() == 0
+
+
+def _told(found: dict[str, Any]) -> tuple[Any, ...]:
+    return found["target"], found["job_key"], found["snapshot_time"], *(found.get(name) for name in COUNTS)
+
+
+# ---- landing
+
+
+def test_what_lands_lies_by_the_day_on_which_it_was_read(tmp_path: Path) -> None:
+    midnight = 46953
+    path = tmp_path / "stats"
+    path.write_text("".join(f"{T + midnight + 10 * n}\n{header()}{entry('1', 5, 4096)}" for n in range(-2, 2)))
+    landed = land(Store(tmp_path / "warehouse"), path, lambda _: Reading()).landing
+    parts = sorted((part.table, part.day, part.row_count) for part in landed.parts)
+    assert parts == [
+        ("counter_samples", "2024-08-08", 1),
+        ("counter_samples", "2024-08-09", 1),
+        ("scrapes", "2024-08-08", 2),
+        ("scrapes", "2024-08-09", 2),
+    ]
+
+
+def test_a_table_is_no_job_statistics() -> None:
+    assert not SOURCE.sniff(Head("x", b"time,job_stats\n1,2\n"))

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from warehouse.sources.counters.jobstats_entries import LINE, PLACE, Entries
+
+ENTRY = b"""          %s
+  snapshot_time:   1723114652.123456789 secs.nsecs
+  start_time:      1723114000
+  open:            { samples:           3, unit: usecs, min:  1, max:  9, sum:  9, sumsq:  9 }
+  parallel_rename_file: { samples:           3, unit: usecs, min:  1, max:  9, sum:  9, sumsq:  9 }
+  write_bytes:     { samples:           3, unit: bytes, min:  1, max:  9, sum:  12 }"""
+
+
+def read(*entries: bytes) -> tuple[pl.DataFrame, pl.DataFrame]:
+    found = Entries().read(entries, [10 * number for number in range(len(entries))], ["fs1-MDT0000"] * len(entries))
+    return found.rows, found.refused
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        (b"43", "43"),
+        (b"", ""),
+        (b"cp.0", "cp.0"),
+        (b'"SLURM_JOB10:0:host"', "SLURM_JOB10:0:host"),
+        (rb'"my\x20job\x3B1"', "my job;1"),
+        (rb'"caf\xC3\xA9"', "café"),
+        (rb'"bell\x07"', r"bell\x07"),
+        (rb'"half\xFF"', r"half\xFF"),
+        (rb"bare\x20text", r"bare\x20text"),
+        (b"two words?", "two words?"),
+    ],
+)
+def test_a_job_is_called_as_the_site_called_it(written: bytes, key: str) -> None:
+    rows, refused = read(ENTRY % written, ENTRY % b"other")
+    assert refused.is_empty()
+    assert rows["job_key"].to_list() == [key, "other"]
+
+
+def test_an_entry_tells_times_and_counts() -> None:
+    rows, _ = read(ENTRY % b"1")
+    (row,) = rows.to_dicts()
+    assert (row[PLACE], row[LINE]) == (0, 0)
+    assert row["sampled_at"].timestamp() == 1723114652.123456
+    assert row["counted_since_at"].timestamp() == 1723114000
+    counts = {name: value for name, value in row.items() if name.startswith("total_")}
+    assert counts == {"total_open_count": 3, "total_written_bytes": 12, "total_write_count": 3}
+
+
+def test_a_refused_entry_costs_none_of_the_others() -> None:
+    rows, refused = read(ENTRY % b"1", (ENTRY % b"2").replace(b"open: ", b"open; "), ENTRY % b"3")
+    assert rows[PLACE].to_list() == [0, 2]
+    assert refused["line"].to_list() == [13]
+    assert refused["raw"][0].startswith("  open; ")

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from warehouse.contracts.counters import COUNTER_SAMPLES
+from warehouse.sources.counters import samples
+from warehouse.sources.protocol import Reading
+
+T = 1723114650
+
+
+@pytest.mark.parametrize(
+    ("name", "zone", "second"),
+    [
+        (f"oss1-{T}.txt", "UTC", T),
+        (f"{T}.5", "UTC", T + 0.5),
+        ("oss1_2024-08-08T10:57:30Z.txt", "UTC", T),
+        ("20240808T125730+0200", "UTC", T),
+        ("20240808-125730.log", "Europe/Berlin", T),
+        ("2024-08-08_10-57", "UTC", T - 30),
+        ("oss12-OST0001.job_stats", "UTC", None),
+        (f"{T}-{T + 60}.txt", "UTC", None),
+        ("20249908-105730", "UTC", None),
+        ("17231146501", "UTC", None),
+    ],
+)
+def test_a_name_says_one_time_or_none(name: str, zone: str, second: float | None) -> None:
+    assert samples.said_time(name, zone) == (None if second is None else round(second * 1e6))
+
+
+def test_every_operation_has_a_column_of_the_contract() -> None:
+    assert samples.operation_column("mkdir") == "total_mkdir_count"
+    assert samples.operation_column("read") == "total_read_count"
+    assert samples.operation_column("quotactl") == "total_other_count"
+    assert samples.operation_column("crossdir_rename") is None
+    for name in ("open", "create_file", "fsync", "truncate", "migrate", "write"):
+        assert samples.operation_column(name) in COUNTER_SAMPLES.column_names
+
+
+def test_a_target_tells_its_file_system() -> None:
+    targets = pl.Series(["a-b-OST000c", "a-MDT0000", "gs02"])
+    assert samples.filesystems(targets, Reading()).to_list() == ["a-b", "a", "default"]
+    assert samples.filesystems(targets, Reading(filesystem="home")).to_list() == ["home"] * 3

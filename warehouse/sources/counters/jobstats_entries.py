@@ -1,0 +1,218 @@
+"""Entries of job statistics: from their text to rows, all of a block at once.
+
+An entry is what lprocfs_jobstats_seq_show writes (lustre/obdclass/lprocfs_jobstats.c): the job, `snapshot_time` (when
+it last counted anything: js_time_latest, not when it was read), perhaps `start_time` and `elapsed_time`, and a line
+for each counter of the target, whether it counted or not. So an entry with fewer counters than those before is cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warehouse.sources.counters.jobstats_text import ENTRY
+from warehouse.sources.counters.samples import operation_column
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
+
+Numbers = npt.NDArray[np.int64]
+#: where in its input an entry stood: what tells its snapshot, and its line
+PLACE, LINE = "place", "line"
+#: the start of a counter's line, up to its brace at least
+_START_CHARS = 26
+#: counters of a target that are told apart: more than any server has; those beyond it count as one
+_MOST_NAMES = 62
+_COUNTER = (
+    r"^  [a-z][a-z0-9_]{0,19}: {0,14}\{ samples: *[0-9]{1,17}, unit: *(?:bytes|reqs|usecs?|pages|locks)"
+    r"(?:, min: *[0-9]+, max: *[0-9]+, sum: *[0-9]+(?:, sumsq: *[0-9]+)?)?(?:, hist: \{[0-9KMGTPE:, ]*\})? \}$"
+)
+_HEAD = (
+    r'^(?P<whole>- job_id:(?: +(?P<job>"[!#-~]*"|[!#-~](?:[ -~]*[!-~])?)?)? *|'
+    r"  (?P<what>snapshot|start|elapsed)_time: *(?P<seconds>[0-9]{1,10})(?:\.(?P<part>[0-9]{1,9}))?"
+    r"(?: secs\.[num]?secs)?)$"
+)
+_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+_BYTES: Final = {
+    "read_bytes": ("total_read_bytes", "total_read_count"),
+    "write_bytes": ("total_written_bytes", "total_write_count"),
+    # the first releases of job statistics
+    "read": ("total_read_bytes", "total_read_count"),
+    "write": ("total_written_bytes", "total_write_count"),
+}
+_OTHER = "total_other_count"
+_REMEDY = "Check for a cut file, or one that two wrote at once."
+
+
+@dataclass(slots=True)
+class Entries:
+    """Reads entries; it remembers which counters a target has."""
+
+    _codes: dict[str, int] = field(default_factory=dict)
+    _counters: dict[str, int] = field(default_factory=dict)
+
+    def read(self, entries: Sequence[bytes], lines: Sequence[int], targets: Sequence[str]) -> Sifted:
+        """Read entries (without `ENTRY`), given the line and the target of each.
+
+        Returns rows with the columns of `counter_samples` that an entry tells, `place` (which of the entries) and
+        `line`; and the refused ones: an entry is refused as a whole, by its first line that is damaged.
+        """
+        text = (ENTRY + (b"\n" + ENTRY).join(entries)).decode("utf-8", "replace")
+        frame = pl.Series("text", [text]).str.split("\n").explode().to_frame()
+        starts = frame["text"].str.starts_with(ENTRY.decode())
+        place = (starts.cast(pl.Int64).cum_sum() - 1).alias(PLACE)
+        first = np.flatnonzero(starts.to_numpy())
+        offset = np.arange(frame.height) - first[place.to_numpy()]
+        frame = frame.with_columns(place, pl.Series(LINE, np.asarray(lines, np.int64)[place.to_numpy()] + offset))
+        frame = frame.filter(pl.col("text") != "")
+        is_counter = frame["text"].str.contains("{", literal=True)
+        heads, bad_heads = _heads(frame.filter(~is_counter))
+        counters, bad_counters = _counters(frame.filter(is_counter))
+        rows = pl.DataFrame({PLACE: np.arange(len(entries)), LINE: np.asarray(lines, np.int64)}).hstack(
+            _told(heads, len(entries))
+        )
+        values, masks, doubled = self._values(counters, len(entries))
+        faulty = pl.concat([bad_heads, bad_counters, *self._faults(rows, masks, doubled, targets)])
+        by_line = faulty.sort(PLACE, pl.col("raw").is_null(), LINE, maintain_order=True)
+        refused = by_line.unique(PLACE, keep="first", maintain_order=True)
+        good = rows.hstack(values).join(refused.select(PLACE), on=PLACE, how="anti", maintain_order="left")
+        return Sifted(good, refused.select(REJECT_SCHEMA.names()))
+
+    def _values(self, counters: pl.DataFrame, count: int) -> tuple[pl.DataFrame, Numbers, npt.NDArray[np.bool_]]:
+        """Return the columns of values, which counters each entry has as a mask, and which entries have one twice."""
+        for name in counters["name"].unique(maintain_order=True).to_list():
+            self._codes.setdefault(name, min(len(self._codes), _MOST_NAMES))
+        codes = counters["name"].replace_strict(self._codes, return_dtype=pl.Int64).to_numpy()
+        place, samples, sums = (counters[name].to_numpy() for name in (PLACE, "samples", "sum"))
+        times = np.bincount(place * (_MOST_NAMES + 1) + codes, minlength=count * (_MOST_NAMES + 1)).reshape(count, -1)
+        masks = (times > 0).astype(np.int64) @ (np.int64(1) << np.arange(_MOST_NAMES + 1))
+        columns: dict[str, tuple[Numbers, npt.NDArray[np.bool_]]] = {}
+        is_bytes = counters["is_bytes"].to_numpy()
+        for name, code in self._codes.items():
+            own = np.flatnonzero((codes == code) & (is_bytes == (name in _BYTES)))
+            column = operation_column(name)
+            if name in _BYTES and own.size:
+                for column, given in zip(_BYTES[name], (sums, samples), strict=True):
+                    _put(columns, column, place[own], given[own], count)
+            elif column and name not in _BYTES and own.size:
+                _put(columns, column, place[own], samples[own], count)
+        found = {
+            name: pl.Series(name, values).set(pl.Series(~there), None) for name, (values, there) in columns.items()
+        }
+        return pl.DataFrame(found), masks, np.any(times[:, :_MOST_NAMES] > 1, axis=1)
+
+    def _faults(
+        self, rows: pl.DataFrame, masks: Numbers, doubled: npt.NDArray[np.bool_], targets: Sequence[str]
+    ) -> list[pl.DataFrame]:
+        """Return the entries that lack what others have, or have something twice."""
+        lacks = np.zeros(len(masks), np.bool_)
+        for index, target in enumerate(targets):
+            known = self._counters.get(target, 0)
+            lacks[index] = bool(known & ~masks[index])
+            self._counters[target] = known | int(masks[index])
+        return [
+            _faulty(rows, pl.col("sampled_at").is_null(), "The entry has no snapshot_time."),
+            _faulty(rows, pl.Series(masks == 0), "The entry has no counters."),
+            _faulty(rows, pl.Series(doubled), "The entry has a counter more than once."),
+            _faulty(rows, pl.Series(lacks), "The entry has fewer counters than those before it: it is cut."),
+        ]
+
+
+def _put(
+    columns: dict[str, tuple[Numbers, npt.NDArray[np.bool_]]], name: str, place: Numbers, given: Numbers, count: int
+) -> None:
+    values, there = columns.setdefault(name, (np.zeros(count, np.int64), np.zeros(count, np.bool_)))
+    there[place] = True
+    np.add.at(values, place, given)
+
+
+def _faulty(rows: pl.DataFrame, broken: pl.Expr | pl.Series, reason: str) -> pl.DataFrame:
+    return rows.filter(broken).select(
+        PLACE, LINE, reason=pl.lit(reason), remedy=pl.lit(_REMEDY), raw=pl.lit(None, pl.String)
+    )
+
+
+def _bad_lines(lines: pl.DataFrame) -> pl.DataFrame:
+    reason = pl.lit("The line is not as Lustre writes it: its entry is left out.")
+    return lines.select(PLACE, LINE, reason=reason, remedy=pl.lit(_REMEDY), raw="text")
+
+
+def _counters(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the lines of counters as `place`, `name`, `samples`, `sum` and `is_bytes`, and those that are none."""
+    is_sound = lines["text"].str.contains(_COUNTER)
+    sound = lines if is_sound.all() else lines.filter(is_sound)
+    # the starts are few: what they say is found once for each
+    starts = sound["text"].str.head(_START_CHARS)
+    known = {start: (start[2 : start.index(":")], start.find("{") + len("{ samples:")) for start in starts.unique()}
+    names = starts.replace_strict({start: name for start, (name, _) in known.items()}, return_dtype=pl.String)
+    offsets = starts.replace_strict({start: end for start, (_, end) in known.items()}, return_dtype=pl.Int64)
+    parts = sound.select(PLACE, LINE, pl.col("text").str.slice(offsets).str.splitn(",", 3).alias("part")).unnest("part")
+    is_bytes = pl.col("field_1").str.contains("bytes", literal=True)
+    read = parts.select(
+        PLACE,
+        LINE,
+        names.alias("name"),
+        pl.col("field_0").str.strip_chars_start(" ").cast(pl.Int64).alias("samples"),
+        is_bytes.alias("is_bytes"),
+        pl.lit(0, pl.Int64).alias("sum"),
+    )
+    own = parts["field_2"].filter(read["is_bytes"]).str.splitn(",", 4).struct[2]
+    sums = own.str.splitn(":", 2).struct[1].str.strip_chars(" }").cast(pl.Int64, strict=False)
+    with_sums = read["sum"].scatter(read["is_bytes"].arg_true(), sums)
+    # what is counted in bytes needs a sum, and one that a column can hold
+    lacks = with_sums.is_null() | (~read["is_bytes"] & names.str.ends_with("_bytes"))
+    bad = lines.filter(~is_sound)
+    if lacks.any():
+        return read.with_columns(with_sums).filter(~lacks), _bad_lines(pl.concat([bad, sound.filter(lacks)]))
+    return read.with_columns(with_sums), _bad_lines(bad)
+
+
+def _heads(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the other lines as `place`, `what` (NULL: the job), `job` and `at_us`, and those that are none of them."""
+    found = lines.with_columns(pl.col("text").str.extract_groups(_HEAD).alias("found")).unnest("found")
+    part = pl.col("part").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64).fill_null(0)
+    doubled = pl.struct(PLACE, "what", pl.col("whole").is_null()).is_duplicated()
+    read = found.select(
+        PLACE,
+        LINE,
+        "text",
+        "what",
+        "job",
+        at_us=pl.col("seconds").cast(pl.Int64) * 1_000_000 + part,
+        is_bad=pl.col("whole").is_null() | doubled,
+    )
+    return read.filter(~pl.col("is_bad")), _bad_lines(read.filter("is_bad"))
+
+
+def _told(heads: pl.DataFrame, count: int) -> pl.DataFrame:
+    """Return job_key, sampled_at, counted_since_at and `elapsed_us` of each entry, in order."""
+    told: dict[str, Any] = {}
+    for name, what in (("sampled_at", "snapshot"), ("counted_since_at", "start"), ("elapsed_us", "elapsed")):
+        own = heads.filter(pl.col("what") == what)
+        values, there = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        values[own[PLACE].to_numpy()], there[own[PLACE].to_numpy()] = own["at_us"].to_numpy(), True
+        told[name] = pl.Series(values).set(pl.Series(~there), None)
+    jobs = heads.filter(pl.col("what").is_null())
+    keys = pl.DataFrame({PLACE: np.arange(count)}).join(jobs, on=PLACE, how="left", maintain_order="left")["job"]
+    instant = pl.Datetime("us", "UTC")
+    return pl.DataFrame(told | {"job_key": _unquoted(keys)}).cast({"sampled_at": instant, "counted_since_at": instant})
+
+
+def _unquoted(keys: pl.Series) -> pl.Series:
+    """Return job ids as the site gave them: without quotes and escapes, "" where there is none."""
+    bare = keys.fill_null("").str.replace(r'^"(.*)"$', "${1}")
+    escaped = bare.filter(keys.str.contains(r'^".*\\x[0-9A-Fa-f]{2}').fill_null(False)).unique().to_list()
+    if not escaped:
+        return bare
+    is_quoted = keys.str.starts_with('"').fill_null(False)
+    return bare.zip_with(~is_quoted, bare.replace({key: _decoded(key) for key in escaped}))
+
+
+def _decoded(key: str) -> str:
+    r"""Return a job id with `\xHH` as that byte, unless that would make it no text, or one that steers a terminal."""
+    plain = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), key.encode()).decode("utf-8", "replace")
+    return plain if plain.isprintable() and "\ufffd" not in plain else key

@@ -1,0 +1,206 @@
+"""The text of `lctl get_param *.*.job_stats`: headers, times, and the entries between them, a block at a time.
+
+Lustre writes an entry as a list item (lprocfs_jobstats_seq_show in lustre/obdclass/lprocfs_jobstats.c): its first line
+begins with `- job_id:`, all others are indented. Lines that begin otherwise are headers, times that a collector wrote,
+or other parameters of the same call, which are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from warehouse.errors import InputRefused
+from warehouse.sources.counters.samples import instant_us
+from warehouse.sources.files.limits import in_force
+from warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, raise_of_machine
+from warehouse.sources.rows.rejects import Refused
+
+#: text that is read at once
+BLOCK_BYTES = 16 << 20
+ENTRY = b"- job_id:"
+_TOKEN = b"job_stats:"
+_BOM = b"\xef\xbb\xbf"
+_NAMED = re.compile(rb"(?P<kind>[a-z]+)\.(?P<target>[!-<>-~]+)\.job_stats=(?:job_stats:)?[ \t]*")
+_PARAMETER = re.compile(rb"[A-Za-z][\w.@:*/,+\[\] -]*=")
+_TIME = re.compile(
+    rb"#? ?(?P<time>[0-9]{10}(?:[.,][0-9]{1,9})?|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{5,}[^\n]{0,12})\s*"
+)
+#: where entries end: at the first line that may be a time or a parameter
+_AFTER = re.compile(rb"\n(?=#? ?[0-9]{4}|[A-Za-z][^\n]*=)")
+#: a line that is no part of an entry, where only entries are
+_STRAY = re.compile(rb"\n(?!- job_id:)[^ \n]")
+#: what may follow there: times and empty lines up to the end or another parameter
+_LOOSE = re.compile(
+    rb"(?:#? ?[0-9]{4}[0-9T :.,Z+-]*\s*\n|\s*\n)*+(?:#? ?[0-9]{4}[0-9T :.,Z+-]*\s*\Z|\Z|[A-Za-z][^\n]*=)"
+)
+_COMPONENTS = {b"obdfilter": "ost", b"mdt": "mdt"}
+
+
+class Stamp(NamedTuple):
+    """A time that stands before snapshots [us since 1970]."""
+
+    at_us: int
+
+
+class Begin(NamedTuple):
+    """The entries of a target follow, none perhaps; `target` is empty where no header names it."""
+
+    line: int
+    component: str
+    target: str
+
+
+class Entries(NamedTuple):
+    """Whole entries, the first of which begins in that line; `ENTRY` is taken away from the first."""
+
+    line: int
+    content: bytes
+
+
+#: what a text is made of
+Event = Stamp | Begin | Entries | Refused
+
+
+def events(path: Path, zone: str) -> Iterator[Event]:
+    """Yield what a file holds, in order; times without an offset are local in `zone`.
+
+    Raises InputRefused after a damaged part, and where there is no end of an entry within reason.
+    """
+    text = _Text(zone)
+    for line, content in _blocks(path):
+        yield from text.block(line, content)
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (number of the first line, whole entries and lines) for one part of a file after the other."""
+    line, rest = 1, b""
+    try:
+        with open_bytes(path) as file:
+            rest = file.read(BLOCK_BYTES).removeprefix(_BOM)
+            while content := file.read(BLOCK_BYTES):
+                if cut := _cut(rest):
+                    yield line, rest[:cut].replace(b"\r\n", b"\n")
+                    line += rest.count(b"\n", 0, cut)
+                rest = rest[cut:] + content
+    except DAMAGE as error:
+        raise_of_machine(error)
+        raise damaged_after(line - 1, error) from error
+    if rest:
+        yield line, rest.replace(b"\r\n", b"\n")
+
+
+def _cut(content: bytes) -> int:
+    """Return where the last line begins that begins something new; 0 where none does so far."""
+    longest = in_force().line_bytes
+    place = len(content)
+    while (place := content.rfind(b"\n", max(len(content) - longest, 0), place)) > 0:
+        after = content[place + 1 : place + 1 + len(_TOKEN)]
+        if after and after[:1] not in b" \t\r\n" and not _TOKEN.startswith(after):
+            return place + 1
+    if len(content) > longest:
+        raise InputRefused(
+            f"An entry is longer than {longest:,} bytes, which is limits.line_bytes.",
+            "Check that the file is what lctl printed.",
+        )
+    return 0
+
+
+@dataclass(slots=True)
+class _Text:
+    """Where in a text one is: among entries, in another parameter, or before anything."""
+
+    zone: str
+    is_among_entries: bool = False
+    is_foreign: bool = False
+
+    def block(self, line: int, content: bytes) -> Iterator[Event]:
+        """Yield what a part of a text holds."""
+        place = 0
+        while (found := _header(content, place)) is not None:
+            start, end, header = found
+            yield from self._between(line, content[place:start])
+            line += content.count(b"\n", place, start)
+            yield self._begun(line, header)
+            line += content.count(b"\n", start, end)
+            place = end
+        yield from self._between(line, content[place:])
+
+    def _begun(self, line: int, header: bytes) -> Event:
+        match = _NAMED.fullmatch(header.partition(b"\n")[0])
+        self.is_among_entries, self.is_foreign = True, False
+        if match is None:
+            return Begin(line, "", "")
+        if (component := _COMPONENTS.get(match["kind"])) is None:
+            self.is_among_entries, self.is_foreign = False, True
+            reason = "The job statistics are neither of obdfilter (OST) nor of mdt."
+            return line, reason, "Take those of the targets.", _shown(header)
+        return Begin(line, component, match["target"].decode())
+
+    def _between(self, line: int, content: bytes) -> Iterator[Event]:
+        """Yield what stands between two headers: entries first, then lines."""
+        start = 0 if content.startswith(ENTRY) else content.find(b"\n" + ENTRY) + 1
+        if not self.is_among_entries or not (start or content.startswith(ENTRY)):
+            yield from self._lines(line, content)
+            return
+        yield from self._lines(line, content[:start])
+        end, after = _end(content), None
+        if stray := _STRAY.search(content, start, end):
+            after = content.find(b"\n" + ENTRY, stray.start(), end) + 1
+        sure = after or end
+        yield Entries(line + content.count(b"\n", 0, start), content[start + len(ENTRY) : sure])
+        if after:
+            yield _unsure(line + content.count(b"\n", 0, after), content[after:end])
+        yield from self._lines(line + content.count(b"\n", 0, end), content[end:])
+
+    def _lines(self, line: int, content: bytes) -> Iterator[Event]:
+        """Yield what lines say that are no entries; those of other parameters say nothing."""
+        for number, text in enumerate(content.split(b"\n") if content else (), start=line):
+            if not text.strip():
+                continue
+            if (at_us := self._time(text)) is not None:
+                self.is_among_entries = self.is_foreign = False
+                yield Stamp(at_us)
+            elif _PARAMETER.match(text):
+                self.is_among_entries, self.is_foreign = False, True
+            elif not self.is_foreign:
+                reason = "The line is neither an entry of job statistics, nor a header, nor a time."
+                yield number, reason, "Check for a cut file, or one that two wrote at once.", _shown(text)
+
+    def _time(self, text: bytes) -> int | None:
+        found = _TIME.fullmatch(text)
+        return instant_us(found["time"].decode("utf-8", "replace"), self.zone) if found else None
+
+
+def _header(content: bytes, place: int) -> tuple[int, int, bytes] | None:
+    """Return where the next header begins and ends, and its text: one line or two; None where there is none."""
+    while (found := content.find(_TOKEN, place)) >= 0:
+        start, end = content.rfind(b"\n", 0, found) + 1, content.find(b"\n", found) + 1 or len(content)
+        line = content[start:end].rstrip()
+        if line == _TOKEN:
+            before = content.rfind(b"\n", 0, max(start - 1, 0)) + 1
+            named = _NAMED.fullmatch(content[before : max(start - 1, 0)])
+            return (before if named else start), end, content[before if named else start : end].rstrip()
+        if line.endswith(_TOKEN) and _NAMED.fullmatch(line):
+            return start, end, line
+        place = end
+    return None
+
+
+def _end(content: bytes) -> int:
+    """Return where the last entry ends; a line within it that is damaged is left there, and costs the entry."""
+    after = _AFTER.search(content, content.rfind(b"\n" + ENTRY) + 1)
+    return after.end() if after and _LOOSE.match(content, after.end()) else len(content)
+
+
+def _unsure(line: int, content: bytes) -> Refused:
+    count = content.count(b"\n" + ENTRY) + 1
+    reason = f"{count} entries from here on follow a damaged line, which may have been the header of another target."
+    return line, reason, "Check for a cut file, or one that two wrote at once.", None
+
+
+def _shown(text: bytes) -> str:
+    return text.decode("utf-8", "backslashreplace")

@@ -1,0 +1,87 @@
+"""What all formats of counters share: from columns under our names to landed rows, and when a target was read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import polars as pl
+
+from warehouse.contracts import frames
+from warehouse.contracts.counters import COUNTER_SAMPLES, OPERATIONS, SCRAPES
+from warehouse.sources.protocol import Batch, Reading
+from warehouse.sources.rows import times
+from warehouse.sources.rows.faults import of_contract, sift
+from warehouse.sources.rows.rejects import refused
+
+DEFAULT_FILESYSTEM = "default"
+#: what an operation is called by who counts it, where that is not its own name
+_CALLED: Final = {"create_file": "create", "fsync": "sync", "truncate": "punch"}
+#: parts of a rename that Lustre counts again by themselves (mdt_rename_counter_tally)
+AGAIN = frozenset({"samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"})
+#: ten digits of seconds, or an ISO time, plain or compact, as names of files have them
+_EPOCH = re.compile(r"(?<![0-9])(1[0-9]{9})(?:\.([0-9]{1,9}))?(?![0-9])")
+_DATE = re.compile(
+    r"(?<![0-9])(20[0-9]{2})-?([01][0-9])-?([0-3][0-9])[T_ -]?([0-2][0-9])[:_-]?([0-5][0-9])(?:[:_-]?([0-5][0-9]))?"
+    r"(Z|[+-][0-9]{2}:?[0-9]{2})?(?![0-9])"
+)
+
+
+def operation_column(name: str) -> str | None:
+    """Return the column that counts an operation, `total_other_count` of one without a column; None: counted twice."""
+    if name in AGAIN:
+        return None
+    known = _CALLED.get(name, name)
+    if known in ("read", "write") or known in OPERATIONS:
+        return f"total_{known}_count"
+    return "total_other_count"
+
+
+def filesystems(targets: pl.Series, reading: Reading) -> pl.Series:
+    """Return each target's file system: what the user says, else what the settings' pattern finds in its name."""
+    if reading.filesystem:
+        return pl.select(pl.lit(reading.filesystem).repeat_by(len(targets)).explode()).to_series().head(len(targets))
+    form = re.compile(reading.target_pattern)
+    found = {name: form.search(name) for name in targets.unique().to_list()}
+    named = {name: match[1] if match and match[1] else DEFAULT_FILESYSTEM for name, match in found.items()}
+    return targets.replace_strict(named, return_dtype=pl.String)
+
+
+def said_time(text: str, zone: str) -> int | None:
+    """Return the one instant [us since 1970] that a name says, as epoch seconds or a date with a clock; else None."""
+    epochs = [f"{whole}.{part or 0}" for whole, part in _EPOCH.findall(text)]
+    dates = [
+        f"{year}-{month}-{day}T{hour}:{minute}:{second or '00'}{offset}"
+        for year, month, day, hour, minute, second, offset in _DATE.findall(text)
+    ]
+    if len(epochs) + len(dates) != 1:
+        return None
+    return instant_us((epochs + dates)[0], zone)
+
+
+def instant_us(text: str, zone: str) -> int | None:
+    """Return the instant [us since 1970] that a text says, local in `zone` without an offset; None if it is none."""
+    read = times.parse(pl.Series([text]), zone, "scrape's")["instant"]
+    return None if read.has_nulls() else int(read.dt.timestamp("us")[0])
+
+
+def instants(microseconds: pl.Expr) -> pl.Expr:
+    """Return microseconds since 1970 as instants."""
+    return microseconds.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+
+
+def completed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return samples with the columns that nobody counted, as NULL, beside `line` and `raw`, where they have these."""
+    absent = {name: dtype for name, dtype in frames.schema(COUNTER_SAMPLES).items() if name not in rows.columns}
+    return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())
+
+
+def batches(samples: pl.DataFrame, scrapes: pl.DataFrame, faulty: pl.DataFrame) -> Iterator[Batch]:
+    """Yield what there is to land of samples (with `line`), of scrapes, and of rows that were refused before."""
+    found = sift(completed(samples), of_contract(COUNTER_SAMPLES))
+    if not found.rows.is_empty():
+        yield Batch(COUNTER_SAMPLES, found.rows.select(COUNTER_SAMPLES.column_names))
+    if not scrapes.is_empty():
+        yield Batch(SCRAPES, frames.widened(scrapes, SCRAPES))
+    yield from refused(pl.concat([faulty, found.refused]).sort("line"))
