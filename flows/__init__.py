@@ -6,6 +6,7 @@
 - `inbox` (`Inbox`, `follow`): A folder that is watched: what arrives in it is landed once it is whole.
 - `landing` (`Told`, `Arrival`, `land_paths`, `reading_of`): Landing many inputs: files, folders and databases.
 - `processes` (`Pool`, `pool`, `workers`, `WorkerLost`): Processes that work side by side: started fresh.
+- `setting_values` (`with_group`, `time_zone`, `cron_line`): What single settings have to be.
 - `settings` (`Settings`, `load`, `AdviceSettings`): What a site says about itself: one TOML file, read once.
 - `stopping` (`Stop`, `stopped_by_signals`): Stopping in order, with what is begun.
 - `advice/`: Advice on where and when to start, and what a scheduler is told.

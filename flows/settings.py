@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tomllib
 from dataclasses import fields
-from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
-from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from flows.setting_values import (
+    amount_of_memory,
+    cron_line,
+    database_url,
+    positive,
+    time_zone,
+    with_group,
+    without_password,
+)
 from warehouse.errors import UsageError
 from warehouse.releases.servers import EMBEDDED, NAME, Server
 from warehouse.sources.files.limits import Limits
@@ -39,56 +44,10 @@ class _Section(BaseModel):
         return kind(**self.model_dump(include={field.name for field in fields(kind)}))
 
 
-def _with_group(pattern: str) -> str:
-    """Return a pattern that has a first group, or raise ValueError."""
-    try:
-        groups = re.compile(pattern).groups
-    except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from error
-    if not groups:
-        raise ValueError("has no group: put parentheses around the part that is meant")
-    return pattern
+Pattern = Annotated[str, AfterValidator(with_group)]
 
 
-Pattern = Annotated[str, AfterValidator(_with_group)]
-
-
-def _memory(text: str) -> str:
-    """Return an amount of memory as DuckDB reads it, or raise ValueError if it is none."""
-    if not re.fullmatch(r"\s*\d+(\.\d+)?\s*([KMGT]i?B|B|%)\s*", text, re.IGNORECASE):
-        raise ValueError(f"must be an amount of memory, as 4GB or 512MB: {text!r}")
-    return text
-
-
-def _zone(name: str) -> str:
-    """Return the name of a time zone, or raise ValueError if there is none of that name."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"is no IANA time zone, as Europe/Berlin: {name!r}") from error
-    return name
-
-
-Zone = Annotated[str, AfterValidator(_zone)]
-
-
-def _cron(line: str) -> str:
-    """Return a cron line, or raise ValueError if it is none, or one that never comes."""
-    from cronsim import CronSim, CronSimError
-
-    try:
-        next(CronSim(line, datetime(2026, 1, 1)))
-    except (CronSimError, StopIteration) as error:
-        raise ValueError(f"is no cron line, as 30 2 * * * (minute, hour, day, month, weekday): {line!r}") from error
-    return line
-
-
-def _positive(values: dict[str, float]) -> dict[str, float]:
-    """Return rates by name, or raise ValueError if one of them is none."""
-    wrong = [name for name, value in values.items() if not 0 < value < float("inf")]
-    if wrong:
-        raise ValueError(f"must be above 0 and finite: {', '.join(wrong)}")
-    return values
+Zone = Annotated[str, AfterValidator(time_zone)]
 
 
 class JobSettings(_Section):
@@ -247,7 +206,7 @@ class SignatureSettings(_Section):
 class AdviceSettings(_Section):
     """What `iosig advise` takes for granted of file systems."""
 
-    capacity_bytes_per_s: Annotated[dict[str, float], AfterValidator(_positive)] = Field(
+    capacity_bytes_per_s: Annotated[dict[str, float], AfterValidator(positive)] = Field(
         {}, description="file system = what it can move at most, reads and writes together [B/s]; else the most seen"
     )
     load_window_s: float = Field(
@@ -267,37 +226,13 @@ class PredictionSettings(_Section):
     )
 
 
-def _has_password(uri: str) -> bool:
-    """Return whether a secret stands in an address; raise ValueError where it is none."""
-    try:
-        return urlsplit(uri).password is not None or "password" in urlsplit(uri).query
-    except ValueError as error:
-        raise ValueError("is no URI") from error
-
-
-def _of_postgresql(uri: str) -> str:
-    if _has_password(uri):
-        raise ValueError("has a password: say it in PGPASSWORD or ~/.pgpass instead, where libpq finds it")
-    if not uri.startswith(("postgresql://", "postgres://")):
-        raise ValueError("must begin with postgresql://, as postgresql://iosig@db.example.org/iosig")
-    return uri
-
-
-def _database(url: str) -> str:
-    if _has_password(url):
-        raise ValueError("has a password: keep it in a file of MySQL's own and name it by ?read_default_file=~/.my.cnf")
-    if "://" not in url:
-        raise ValueError("is no URL, as mysql://reader@lmt.example.org/filesystem_scratch")
-    return url
-
-
 class ScheduleSettings(_Section):
     """When the nightly flow runs and where new files appear."""
 
-    cron: Annotated[str, AfterValidator(_cron)] = Field("30 2 * * *", description="cron line of the nightly flow")
+    cron: Annotated[str, AfterValidator(cron_line)] = Field("30 2 * * *", description="cron line of the nightly flow")
     time_zone: Zone = Field("UTC", description="IANA zone of the cron line")
     inbox: Path | None = Field(None, description="folder whose files the nightly flow lands")
-    databases: list[Annotated[str, AfterValidator(_database)]] = Field(
+    databases: list[Annotated[str, AfterValidator(database_url)]] = Field(
         [], description="LMT databases of which the nightly flow lands what is new, as URLs without passwords"
     )
     wait_s: float = Field(
@@ -384,27 +319,46 @@ class PrivacySettings(_Section):
 class CatalogueSettings(_Section):
     """What keeps the Iceberg catalogue; what is not given is as the warehouse has it, at first an SQLite file in it."""
 
-    kind: Literal["sqlite", "postgresql"] | None = Field(
-        None, description="an SQLite file in the warehouse, or a PostgreSQL server"
+    kind: Literal["sqlite", "postgresql", "rest"] | None = Field(
+        None, description="an SQLite file in the warehouse, a PostgreSQL server, or an Iceberg REST server"
     )
-    uri: Annotated[str, AfterValidator(_of_postgresql)] | None = Field(
-        None, description="where the server is, without a password: libpq finds that in PGPASSWORD or ~/.pgpass"
+    uri: Annotated[str, AfterValidator(without_password)] | None = Field(
+        None,
+        description="where the server is, without a password: libpq finds that in PGPASSWORD or ~/.pgpass, and "
+        "pyiceberg what a REST server asks for in PYICEBERG_CATALOG__IOSIG__CREDENTIAL (or __TOKEN) or "
+        "~/.pyiceberg.yaml",
     )
     name: str = Field(
-        NAME, min_length=1, max_length=255, description="what the catalogue is called there: each warehouse has its own"
+        NAME,
+        min_length=1,
+        max_length=255,
+        description="what the catalogue is called there (each warehouse has its own); of a REST server, under which "
+        "name pyiceberg's variables and file tell of it",
+    )
+    warehouse: str = Field("", description="what a REST server calls it: each warehouse has its own")
+    location: str = Field(
+        "",
+        pattern=r"^(|[a-z0-9]+://[^\s?]+[^\s?/])$",
+        description="where the tables lie (`tables/` in it), if a REST server takes only places of its own: "
+        "`s3://BUCKET`; else in the warehouse",
     )
 
     @model_validator(mode="after")
     def _has_address(self) -> Self:
-        if (self.kind == "postgresql") != (self.uri is not None):
-            raise ValueError("kind = 'postgresql' and uri go together")
+        if (self.kind in ("postgresql", "rest")) != (self.uri is not None):
+            raise ValueError("uri goes with kind = 'postgresql' or 'rest'")
+        begins = {"postgresql": ("postgresql://", "postgres://"), "rest": ("http://", "https://")}.get(self.kind or "")
+        if begins and self.uri and not self.uri.startswith(begins):
+            raise ValueError(f"uri must begin with {begins[0]} where kind = {self.kind!r}")
+        if self.kind != "rest" and (self.warehouse or self.location):
+            raise ValueError("warehouse and location go with kind = 'rest'")
         return self
 
     def server(self) -> Server | None:
         """Return what is to keep the catalogue, None for what does so already."""
         if self.kind is None:
             return None
-        return Server("postgresql", self.uri, self.name) if self.uri else EMBEDDED
+        return Server(self.kind, self.uri, self.name, self.warehouse, self.location) if self.uri else EMBEDDED
 
 
 _LIMITS = Limits()
@@ -434,7 +388,7 @@ class LimitSettings(_Section):
 class EngineSettings(_Section):
     """What a run may take of the machine."""
 
-    memory_limit: Annotated[str, AfterValidator(_memory)] = Field(
+    memory_limit: Annotated[str, AfterValidator(amount_of_memory)] = Field(
         "1GB", description="DuckDB's memory; beyond it, it spills to disk"
     )
     worker_count: int | None = Field(

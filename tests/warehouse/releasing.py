@@ -85,7 +85,7 @@ def supersede(store: Store, old: Release, name: str, content: Mapping[str, Conte
 def read(store: Store, release: Release, name: str) -> pl.DataFrame:
     """Return a table of a release, sorted by its key."""
     made = table(name)
-    files = releases.files_of(store, release).get(name, [])
+    files = [store.here(path) for path in releases.files_of(store, release).get(name, [])]
     return pl.read_parquet(files).sort(made.key) if files else frames.empty(made)
 
 

@@ -12,6 +12,7 @@
 - `releases` (`Release`, `find`, `current`, `published`): Releases: named, immutable sets of snapshots.
 - `relocating` (`relocate`, `take_over`): Metadata name the folder in which a warehouse lies now.
 - `repairing` (`repair`): What is damaged is made anew where it can be, and what is lost is told.
+- `rest` (`opened`, `claim`, `RestTables`): Catalogues on an Iceberg REST server.
 - `seals` (`seal`, `sealed`): The SHA-256 of every file that a release added.
 - `sentences` (`sentence`, `description`): What DuckDB says, in the words of the release's tables and columns.
 - `servers` (`Server`, `server_of`, `agree`): Servers that keep a warehouse's catalogue.

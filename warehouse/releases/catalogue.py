@@ -8,7 +8,7 @@ when they were written: where it was moved or copied since, we look below its ow
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import date, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO, parquet_files_to_data_files
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
-from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from pyiceberg.schema import assign_fresh_schema_ids
 from pyiceberg.table import CreateTableTransaction, Table as IcebergTable, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
@@ -31,7 +33,15 @@ from warehouse.contracts import Table, arrow, frames
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault
 from warehouse.placing import SyncedStream, make_folder
-from warehouse.releases.locations import Part, location_of, metadata_locations, name_of, named, root_before
+from warehouse.releases.locations import (
+    Part,
+    location_of,
+    metadata_locations,
+    name_of,
+    named,
+    releases_location,
+    root_before,
+)
 from warehouse.releases.servers import NAMESPACE, Server, alone, engine_uri, require_installed, server_of
 from warehouse.store.store import Store
 
@@ -42,6 +52,8 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table.snapshots import Snapshot
     from pyiceberg.typedef import Properties
+
+    from warehouse.releases.rest import RestTables
 
 _ROOT = "iosig.root"
 _BEFORE = "iosig.root-before"
@@ -81,10 +93,20 @@ class WarehouseFileIO(PyArrowFileIO):
         return _SyncedFile(location, path, self.fs_by_scheme(scheme, netloc))
 
 
-def open_catalogue(store: Store) -> SqlCatalog:
+def open_catalogue(store: Store) -> Catalog:
     """Open the warehouse's catalogue; it comes into being on first use."""
     make_folder(store.root)
     server = server_of(store)
+    return _open_rest(store, server) if server.kind == "rest" else _open_sql(store, server)
+
+
+def _open_rest(store: Store, server: Server) -> RestTables:
+    from warehouse.releases import rest
+
+    return rest.opened(server, **_in_store(), **{_ROOT: location_of(store)})
+
+
+def _open_sql(store: Store, server: Server) -> SqlCatalog:
     require_installed(server)
     root, before = location_of(store), root_before(store)
     catalogue = SqlCatalog(
@@ -92,16 +114,17 @@ def open_catalogue(store: Store) -> SqlCatalog:
         **{
             "uri": engine_uri(store, server),
             "warehouse": root,
-            **(_in_store() if store.url else _in_folder(root, before or root)),
+            _ROOT: root,
+            **(_in_store() if store.url else _in_folder(before or root)),
         },
     )
     catalogue.create_namespace_if_not_exists(NAMESPACE)
     return catalogue
 
 
-def _in_folder(root: str, before: str) -> dict[str, str]:
+def _in_folder(before: str) -> dict[str, str]:
     file_io = f"{WarehouseFileIO.__module__}.{WarehouseFileIO.__qualname__}"
-    return {"py-io-impl": file_io, _ROOT: root, _BEFORE: before}
+    return {"py-io-impl": file_io, _BEFORE: before}
 
 
 def _in_store() -> dict[str, str]:
@@ -118,19 +141,45 @@ def make_catalogue(store: Store, server: Server) -> None:
 
 
 @contextmanager
-def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[SqlCatalog]:
+def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Catalog]:
     """Open the catalogue to change several tables: all changes are seen together on leaving, or none after an error.
 
     The metadata must name the warehouse's own folder. seen: where the metadata of the releases lay when it was decided
-    what to change; raises MachineFault where another writer has changed them since.
+    what to change; raises MachineFault where another writer has changed them since. Of a REST server that breaks off
+    some tables may have changed; which release is the current one the rows of releases say, which change last.
     """
-    catalogue = open_catalogue(store)
+    server = server_of(store)
+    with _changed_by_rest(store, server, seen) if server.kind == "rest" else _changed_by_sql(store, seen) as catalogue:
+        yield catalogue
+
+
+@contextmanager
+def _changed_by_rest(store: Store, server: Server, seen: str | None) -> Iterator[Catalog]:
+    from warehouse.releases import rest
+
+    catalogue = _open_rest(store, server)
+    rest.claim(catalogue, server, store.name)
+    with closing(catalogue), rest.asked(server), catalogue.gathering(last=RELEASES.name):
+        with suppress(NoSuchTableError):
+            # what the server holds to the changes: whoever commits from now on is found out by it
+            found = catalogue.load_table((NAMESPACE, RELEASES.name)).metadata_location
+            _require_seen(store, seen, found)
+        yield catalogue
+
+
+def _require_seen(store: Store, seen: str | None, found: str | None) -> None:
+    if seen not in (_ANYWHERE, found):
+        raise MachineFault(f"Another writer changed the releases of {store.name} meanwhile. Run again.")
+
+
+@contextmanager
+def _changed_by_sql(store: Store, seen: str | None) -> Iterator[Catalog]:
+    catalogue = _open_sql(store, server_of(store))
     engine = catalogue.engine
     try:
         with engine.begin() as connection:
             alone(connection, server_of(store))
-            if seen not in (_ANYWHERE, metadata_locations(store).get(RELEASES.name)):
-                raise MachineFault(f"Another writer changed the releases of {store.name} meanwhile. Run again.")
+            _require_seen(store, seen, releases_location(store))
             # each of the catalogue's commits becomes part of this one
             catalogue.engine = connection  # type: ignore[assignment]
             yield catalogue
@@ -147,7 +196,7 @@ def leave_hints(store: Store) -> None:
             store.files.put(f"{folder}/{_HINT}", name.encode())
 
 
-def ensure(catalogue: SqlCatalog, table: Table) -> IcebergTable:
+def ensure(catalogue: Catalog, table: Table) -> IcebergTable:
     """Return the Iceberg table of a contract, made or widened to the contract's columns if need be."""
     identifier = (NAMESPACE, table.name)
     schema = _documented(table)
@@ -185,19 +234,31 @@ def _properties(table: Table, schema: Schema) -> dict[str, Any]:
     }
 
 
-def _create(catalogue: SqlCatalog, table: Table, schema: pa.Schema) -> IcebergTable:
+def _create(catalogue: Catalog, table: Table, schema: pa.Schema) -> IcebergTable:
     identifier = (NAMESPACE, table.name)
-    location = f"{catalogue.properties['warehouse']}/tables/{table.name}"
+    location = f"{catalogue.properties[_ROOT]}/tables/{table.name}"
+    if not isinstance(catalogue, SqlCatalog):
+        # a server makes it at once: without rows it is nobody's release
+        fresh = assign_fresh_schema_ids(catalogue._convert_schema_if_needed(schema))
+        spec = _partitioned(table, fresh)
+        return catalogue.create_table(identifier, fresh, location, spec, properties=_properties(table, fresh))
     with _Creating(catalogue._create_staged_table(identifier, schema, location, PartitionSpec())) as made:
         made.set_properties(_properties(table, made.table_metadata.schema()))
         if table.partition:
-            with made.update_spec() as spec:
-                spec.add_field(table.partition, IdentityTransform(), table.partition)
+            with made.update_spec() as changes:
+                changes.add_field(table.partition, IdentityTransform(), table.partition)
     return catalogue.load_table(identifier)
 
 
+def _partitioned(table: Table, schema: Schema) -> PartitionSpec:
+    if not table.partition:
+        return PartitionSpec()
+    source = schema.find_field(table.partition).field_id
+    return PartitionSpec(PartitionField(source, PARTITION_FIELD_ID_START, IdentityTransform(), table.partition))
+
+
 def replace(
-    catalogue: SqlCatalog,
+    catalogue: Catalog,
     table: Table,
     locations: Sequence[str],
     *,
@@ -330,7 +391,7 @@ def data_place(table: Table, part: Part, fingerprint: str) -> str:
     return f"tables/{table.name}/data/{named(part)}-{fingerprint}.parquet"
 
 
-def tag(catalogue: SqlCatalog, table_name: str, snapshot_id: int, name: str, *, is_current: bool = True) -> None:
+def tag(catalogue: Catalog, table_name: str, snapshot_id: int, name: str, *, is_current: bool = True) -> None:
     """Give a snapshot of a table a name, and make it the table's current one if it is to be that."""
     table = catalogue.load_table((NAMESPACE, table_name))
     changes = table.manage_snapshots().create_tag(snapshot_id, name)
@@ -340,7 +401,7 @@ def tag(catalogue: SqlCatalog, table_name: str, snapshot_id: int, name: str, *, 
     changes.commit()
 
 
-def make_current(catalogue: SqlCatalog, table_name: str, snapshot_id: int) -> None:
+def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
     """Make a snapshot the table's current one, if it is not that."""
     table = catalogue.load_table((NAMESPACE, table_name))
     head = table.current_snapshot()
@@ -358,7 +419,7 @@ def files_named(table: IcebergTable, snapshot: Snapshot) -> Iterator[str]:
             yield name_of(name, entry.data_file.file_path)
 
 
-def snapshot_files(catalogue: SqlCatalog, table_name: str, snapshot_id: int) -> list[str]:
+def snapshot_files(catalogue: Catalog, table_name: str, snapshot_id: int) -> list[str]:
     """Return the data files of a snapshot, relative to the warehouse's folder, sorted.
 
     Raises AssertionError if the snapshot has delete files, which plain Parquet readers would ignore.

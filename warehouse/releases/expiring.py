@@ -26,7 +26,7 @@ from warehouse.store.files import Busy
 from warehouse.store.store import Store, cached, document, put_document, put_parquet
 
 if TYPE_CHECKING:
-    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table as IcebergTable
 
 _PINS, _LEAVING = "pins.json", "leaving.json"
@@ -129,7 +129,7 @@ def discard(store: Store, release_ids: Collection[str]) -> None:
     seals.seal_metadata(store, releases.find(store, None))
 
 
-def _letting_go(catalogue: SqlCatalog, store: Store, gone: set[str]) -> list[IcebergTable]:
+def _letting_go(catalogue: Catalog, store: Store, gone: set[str]) -> list[IcebergTable]:
     """Return all tables, after their files were let go that no release names but those that are going."""
     tables = [catalogue.load_table((NAMESPACE, name)) for name in metadata_locations(store)]
     going_files = (_named_by(table, _unnamed(table, gone)) for table in tables)
@@ -189,7 +189,7 @@ def _without(table: IcebergTable, gone: set[str]) -> None:
         table.maintenance.expire_snapshots().by_ids(snapshots).commit()
 
 
-def _join_rows(catalogue: SqlCatalog, store: Store) -> None:
+def _join_rows(catalogue: Catalog, store: Store) -> None:
     """Have the rows of all releases lie in one file, where there are many: each release adds one."""
     from warehouse.releases.catalogue import data_place, replace
 

@@ -7,8 +7,9 @@ from contextlib import closing
 from datetime import date
 from pathlib import Path
 
+from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault
-from warehouse.releases.servers import EMBEDDED, NAMESPACE, locations_on, server_of
+from warehouse.releases.servers import EMBEDDED, NAMESPACE, Server, locations_on, server_of
 from warehouse.store.store import Store
 
 #: what a data file holds of its table: a day, the rows without one (or all of a table that has none), a bucket
@@ -22,8 +23,8 @@ INDEX, LISTS, PLAIN = CACHES
 
 
 def location_of(store: Store) -> str:
-    """Return the location of a warehouse, as readers resolve it: its URL, or its folder's path, without escapes."""
-    return store.url or f"file://{store.root.resolve()}"
+    """Return the location in which the tables lie, as readers resolve it: a URL, or a folder's path without escapes."""
+    return store.files.location("tables").removesuffix("/tables")
 
 
 def metadata_locations(store: Store) -> dict[str, str]:
@@ -33,11 +34,30 @@ def metadata_locations(store: Store) -> dict[str, str]:
     silence.
     """
     server = server_of(store)
-    found = _in_sqlite(store) if server == EMBEDDED else locations_on(server)
+    found = _in_sqlite(store) if server == EMBEDDED else _on_server(server)
     if not found and store.files.matching(f"{SEALS}/*.json"):
         place = store.catalogue if server == EMBEDDED else f"The catalogue {server}"
         raise MachineFault(f"{place} names no table, but there are releases. `iosig repair` makes it anew.")
     return found
+
+
+def releases_location(store: Store) -> str | None:
+    """Return where the metadata of the releases lie, as `metadata_locations` does: it changes with every release."""
+    server = server_of(store)
+    if server.kind == "rest":
+        from warehouse.releases import rest
+
+        if found := rest.location(server, RELEASES.name):
+            return found
+    return metadata_locations(store).get(RELEASES.name)
+
+
+def _on_server(server: Server) -> dict[str, str]:
+    if server.kind != "rest":
+        return locations_on(server)
+    from warehouse.releases import rest
+
+    return rest.locations(server)
 
 
 def _in_sqlite(store: Store) -> dict[str, str]:

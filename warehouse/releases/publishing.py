@@ -14,13 +14,13 @@ from warehouse.contracts import table as contract
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import MachineFault, NothingToDo
 from warehouse.releases import links, seals
-from warehouse.releases.locations import Part, location_of, metadata_locations
+from warehouse.releases.locations import Part, location_of, releases_location
 from warehouse.releases.releases import AS_JSON, Release, current, files_of, find, history, published
 from warehouse.store.form import mark_form, require_form
 from warehouse.store.store import Store, cached, put_document, put_parquet
 
 if TYPE_CHECKING:
-    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.catalog import Catalog
 
 _INTENT = "publishing.json"
 
@@ -54,7 +54,7 @@ def publish(store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]]
     mark_form(store)
     relocate(store)
     _begin(store, draft)
-    seen, parent = metadata_locations(store).get(RELEASES.name), current(store)
+    seen, parent = releases_location(store), current(store)
     if parent is None or parent.release_id != draft.release_id:
         _require_base(store, draft, parent)
         adopted = {
@@ -101,7 +101,7 @@ def _commit(
 
     seen: where the metadata of the releases lay when the parent was the current one. adopted: where the files lie.
     """
-    from warehouse.releases.catalogue import changed_at_once, replace, tag
+    from warehouse.releases.catalogue import changed_at_once, make_current, replace, tag
 
     before = parent.snapshots if parent else {}
     snapshots: dict[str, int] = {}
@@ -112,6 +112,9 @@ def _commit(
                 tag(catalogue, name, before[name], draft.release_id)
                 snapshots[name] = before[name]
                 continue
+            if name in before:
+                # who was killed at it, or lost, may have left a server another one
+                make_current(catalogue, name, before[name])
             is_by_day = table.partition is not None and name in before
             days = {part for part in built[name] if not isinstance(part, int)} if is_by_day else None
             snapshots[name] = replace(catalogue, table, adopted.get(name, ()), days=days, tag=draft.release_id)
@@ -171,7 +174,7 @@ def rollback(store: Store, release_id: str) -> Release:
     from warehouse.releases.catalogue import changed_at_once, replace as empty, tag
     from warehouse.releases.relocating import relocate
 
-    seen = metadata_locations(store).get(RELEASES.name)
+    seen = releases_location(store)
     target = find(store, release_id)
     now = find(store, None)
     if target.snapshots == now.snapshots:
@@ -189,7 +192,7 @@ def rollback(store: Store, release_id: str) -> Release:
         removed_input_count=0,
     )
     if relocate(store):
-        seen = metadata_locations(store).get(RELEASES.name)
+        seen = releases_location(store)
     with changed_at_once(store, seen) as catalogue:
         for table in published():
             if table.name in target.snapshots:
@@ -207,7 +210,7 @@ def _now() -> str:
 
 
 def _append(
-    catalogue: SqlCatalog,
+    catalogue: Catalog,
     store: Store,
     release: Release,
     inputs: Sequence[str] = (),

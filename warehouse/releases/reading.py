@@ -140,7 +140,7 @@ def addresses(store: Store, paths: Iterable[Path]) -> list[str]:
     """Return where DuckDB finds files of a warehouse: their paths, or their URLs, of which it reads what it needs."""
     if store.url is None:
         return [str(path) for path in paths]
-    return [f"{store.url}/{path.relative_to(store.root).as_posix()}" for path in paths]
+    return [store.files.location(path.relative_to(store.root).as_posix()) for path in paths]
 
 
 def reach(connection: duckdb.DuckDBPyConnection, store: Store) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from warehouse.contracts import TABLES, Table
 from warehouse.contracts.releases import RELEASES
 from warehouse.errors import UsageError
-from warehouse.releases.locations import INDEX, LISTS, metadata_locations
+from warehouse.releases.locations import INDEX, LISTS, releases_location
 from warehouse.releases.servers import NAMESPACE
 from warehouse.store.form import require_form
 from warehouse.store.store import Store, cached, document, put_document
@@ -75,7 +75,7 @@ def history(store: Store) -> list[Release]:
 
 def _index(store: Store) -> _Index:
     require_form(store)
-    location = metadata_locations(store).get(RELEASES.name)
+    location = releases_location(store)
     if location is None:
         return _Index([], [])
     index = f"{INDEX}/{PurePosixPath(location).stem}.json"

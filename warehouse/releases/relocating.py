@@ -24,6 +24,9 @@ def relocate(store: Store, *, is_asked: bool = False) -> int:
     No data file is touched. The catalogue is changed last: a run that was killed at it is done again. A copy has its
     own SQLite file, but not its own server: there, UsageError is raised unless it was asked for.
     """
+    if server_of(store).kind == "rest":
+        # its namespace says whose tables are in it
+        return 0
     before, now = root_before(store), location_of(store)
     if before is None or before == now:
         return 0
@@ -56,6 +59,11 @@ def take_over(store: Store, wanted: Server) -> bool:
     known = server_of(store)
     if wanted == known:
         return False
+    if "rest" in (known.kind, wanted.kind):
+        raise UsageError(
+            f"The catalogue of {store.name} is {known}. A REST server's tables lie where it takes them: a warehouse "
+            "begins with one, or without."
+        )
     require_free(store, wanted)
     if known == EMBEDDED:
         relocate(store)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warehouse.contracts.releases import RELEASES
+from warehouse.errors import MachineFault
 from warehouse.releases import links, releases, seals
 from warehouse.releases.catalogue import make_catalogue
 from warehouse.releases.locations import CACHES
@@ -137,6 +138,8 @@ def _root_in(store: Store, name: str) -> str:
 def _go_back(store: Store, state: dict[str, str]) -> None:
     """Have the catalogue name these metadata files, and make it anew where it is none."""
     server = server_of(store)
+    if server.kind == "rest":
+        raise MachineFault(f"The catalogue {server} names damaged tables, and only its keeper can mend it.")
     if server == EMBEDDED:
         try:
             with closing(sqlite3.connect(store.catalogue)) as connection, connection:

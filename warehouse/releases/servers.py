@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from warehouse.errors import MachineFault, MissingExtra, UsageError
+from warehouse.store.objects import NOTE
 from warehouse.store.store import Store, document, put_document
 
 if TYPE_CHECKING:
@@ -22,20 +23,25 @@ if TYPE_CHECKING:
 NAMESPACE = "published"
 #: what a catalogue is called that has a database of its own
 NAME = "iosig"
-_NOTE = "catalogue.json"
 _PATIENCE_S = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What keeps a catalogue: SQLite's file in the warehouse, or a PostgreSQL server; and its name there."""
+    """What keeps a catalogue: SQLite's file in the warehouse, a PostgreSQL server or a REST server.
+
+    name: what it is called there, or under which pyiceberg's own settings of a REST server are. warehouse: what such
+    a server calls it. location: where the tables lie, if such a server takes only places of its own.
+    """
 
     kind: str = "sqlite"
     uri: str = ""
     name: str = NAME
+    warehouse: str = ""
+    location: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name!r} on {self.uri}" if self.uri else "an SQLite file in the warehouse"
+        return f"{self.warehouse or self.name!r} on {self.uri}" if self.uri else "an SQLite file in the warehouse"
 
     @property
     def address(self) -> str:
@@ -49,13 +55,17 @@ EMBEDDED = Server()
 
 def server_of(store: Store) -> Server:
     """Return what keeps the catalogue of a warehouse."""
-    known: dict[str, str] | None = document(store, _NOTE)
+    known: dict[str, str] | None = document(store, NOTE)
     if known is None:
         return EMBEDDED
     try:
-        return Server(known["kind"], known["uri"], known["name"])
+        own, more = (
+            (known["kind"], known["uri"], known["name"]),
+            (known.get("warehouse", ""), known.get("location", "")),
+        )
+        return Server(*own, *more)
     except (KeyError, TypeError) as error:
-        raise MachineFault(f"{store.root / _NOTE} is damaged. `iosig relocate` with the settings mends it.") from error
+        raise MachineFault(f"{store.root / NOTE} is damaged. `iosig relocate` with the settings mends it.") from error
 
 
 def engine_uri(store: Store, server: Server) -> str:
@@ -66,7 +76,7 @@ def engine_uri(store: Store, server: Server) -> str:
 
 
 def locations_on(server: Server) -> dict[str, str]:
-    """Return where each table's current metadata lie that a server's catalogue of that name knows."""
+    """Return where each table's current metadata lie that a PostgreSQL server's catalogue of that name knows."""
     import psycopg2
 
     query = """
@@ -110,6 +120,8 @@ def agree(store: Store, wanted: Server | None) -> None:
         )
     if wanted is None or wanted == known:
         return
+    if wanted.kind == "rest" and store.url is None:
+        raise UsageError(f"A REST catalogue needs a warehouse in an object store, and {store.name} is a folder.")
     if metadata_locations(store):
         raise UsageError(
             f"The catalogue of {store.name} is {known}, and the settings want {wanted}. `iosig relocate` moves it."
@@ -126,7 +138,11 @@ def require_free(store: Store, wanted: Server) -> None:
     own = f"{location_of(store)}/"
     if wanted == EMBEDDED:
         return
-    if other := next((place for place in locations_on(wanted).values() if not place.startswith(own)), None):
+    if wanted.kind == "rest":
+        from warehouse.releases import rest
+
+        rest.claim(rest.opened(wanted), wanted, store.name)
+    elif other := next((place for place in locations_on(wanted).values() if not place.startswith(own)), None):
         raise UsageError(
             f"The catalogue {wanted} is that of the warehouse {other.rsplit('/tables/', 1)[0]}. "
             "Give this one a name of its own (catalogue.name in the settings)."
@@ -136,9 +152,9 @@ def require_free(store: Store, wanted: Server) -> None:
 def note(store: Store, server: Server) -> None:
     """Note in a warehouse what keeps its catalogue; SQLite's is the one that needs no note."""
     if server == EMBEDDED:
-        store.files.remove(_NOTE)
+        store.files.remove(NOTE)
     else:
-        put_document(store, _NOTE, asdict(server))
+        put_document(store, NOTE, asdict(server))
 
 
 @contextmanager

@@ -19,14 +19,14 @@ import polars as pl
 from warehouse.contracts import frames, table as contract
 from warehouse.contracts.releases import RELEASES
 from warehouse.releases import expiring, links, releases, seals
-from warehouse.releases.locations import PLAIN, Part, location_of, metadata_locations, name_of
+from warehouse.releases.locations import PLAIN, Part, location_of, metadata_locations, name_of, releases_location
 from warehouse.releases.publishing import Draft, complete
 from warehouse.releases.releases import Release, published
 from warehouse.releases.servers import NAMESPACE
 from warehouse.store.store import Store, put_document, put_parquet
 
 if TYPE_CHECKING:
-    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.catalog import Catalog
 
 
 def supersede(
@@ -53,7 +53,7 @@ def supersede(
     led = {"to": draft.release_id, "at": _now(), "reason": reason}
     put_document(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
     expiring.repin(store, old.release_id, draft.release_id)
-    seen, now = metadata_locations(store).get(RELEASES.name), releases.find(store, None)
+    seen, now = releases_location(store), releases.find(store, None)
     with changed_at_once(store, seen) as catalogue:
         snapshots = _snapshots(
             catalogue, old, now, draft.release_id, {name: [each for each in adopted[name] if each] for name in built},
@@ -78,7 +78,7 @@ def _now() -> str:
 
 
 def _snapshots(
-    catalogue: SqlCatalog,
+    catalogue: Catalog,
     old: Release,
     now: Release,
     tag_name: str,
@@ -107,7 +107,7 @@ def _snapshots(
 
 
 def _replace_row(
-    catalogue: SqlCatalog, store: Store, old: Release, successor: Release, landings: Mapping[str, str]
+    catalogue: Catalog, store: Store, old: Release, successor: Release, landings: Mapping[str, str]
 ) -> None:
     """Write the rows of all releases anew: one is another's, and all name the landings that are read from now on."""
     from warehouse.releases.catalogue import data_place, replace

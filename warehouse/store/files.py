@@ -60,6 +60,9 @@ class Exists(Exception):
 class Files(Protocol):
     """What a warehouse asks of the place that keeps its files."""
 
+    def location(self, name: str) -> str:
+        """Return where others find a file or folder: a URL, without escapes."""
+
     def opened(self, name: str) -> BinaryIO:
         """Open a file for reading. Raises FileNotFoundError."""
 
@@ -141,6 +144,10 @@ class Folder:
     """Files in a local folder. What is named is on disk: a power cut takes no name and no byte back."""
 
     root: Path
+
+    def location(self, name: str) -> str:
+        """Return where others find a file or folder: a URL, without escapes."""
+        return f"file://{self.root.resolve()}/{name}"
 
     def opened(self, name: str) -> BinaryIO:
         """Open a file for reading. Raises FileNotFoundError."""

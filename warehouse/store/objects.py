@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import socket
@@ -34,6 +35,11 @@ from warehouse.store.files import ASIDE, Busy, Exists
 LEASE_S = 60.0
 _ASKED_EVERY_S = 0.2
 _AT_ONCE = 8
+#: what says which catalogue a warehouse has, and where its tables lie if not with all else
+NOTE = "catalogue.json"
+_TABLES = "tables"
+_ASKED_AGAIN_S = 5.0
+_KNOWN: dict[str, tuple[float, str | None]] = {}
 
 
 @cache
@@ -70,6 +76,21 @@ def file_system(url: str) -> Any:
     return FsspecStore(url.split("://")[0], client_options={"allow_http": is_plain()})
 
 
+def _elsewhere(url: str) -> str | None:
+    """Return in which location the tables of a warehouse lie, where its catalogue takes only places of its own.
+
+    One that lies elsewhere does so for good; that it does not is asked again after a while.
+    """
+    at, found = _KNOWN.get(url, (-math.inf, None))
+    if found is None and time.monotonic() - at > _ASKED_AGAIN_S:
+        import obstore
+
+        with suppress(FileNotFoundError, ValueError, AttributeError):
+            found = json.loads(bytes(obstore.get(_store(url), NOTE).bytes())).get("location") or None
+        _KNOWN[url] = time.monotonic(), found
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Objects:
     """Files below a prefix of an object store, with copies in a local folder."""
@@ -77,22 +98,29 @@ class Objects:
     url: str
     root: Path
 
-    @property
-    def _objects(self) -> Any:
-        return _store(self.url)
+    def location(self, name: str) -> str:
+        """Return where others find a file or folder: a URL, without escapes."""
+        return f"{self._base(name)}/{name}"
+
+    def _base(self, name: str) -> str:
+        return (_elsewhere(self.url) if name.partition("/")[0] == _TABLES else None) or self.url
+
+    def _objects(self, name: str) -> Any:
+        """Return what keeps a file, or all files of a pattern."""
+        return _store(self._base(name))
 
     # ---- reading
 
     def opened(self, name: str) -> BinaryIO:
         """Open a file for reading. Raises FileNotFoundError."""
-        return cast(BinaryIO, io.BufferedReader(_Reading(self._objects, name), 1 << 20))
+        return cast(BinaryIO, io.BufferedReader(_Reading(self._objects(name), name), 1 << 20))
 
     def content(self, name: str) -> bytes | None:
         """Return a file's bytes, None where it is not there."""
         import obstore
 
         try:
-            return bytes(obstore.get(self._objects, name).bytes())
+            return bytes(obstore.get(self._objects(name), name).bytes())
         except FileNotFoundError:
             return None
 
@@ -105,7 +133,7 @@ class Objects:
         import obstore
 
         try:
-            return obstore.head(self._objects, name)
+            return obstore.head(self._objects(name), name)
         except FileNotFoundError:
             return None
 
@@ -120,7 +148,9 @@ class Objects:
 
         literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         folder = literal if literal == pattern else literal.rpartition("/")[0]
-        found = {each["path"]: each for some in obstore.list(self._objects, prefix=folder or None) for each in some}
+        found = {
+            each["path"]: each for some in obstore.list(self._objects(pattern), prefix=folder or None) for each in some
+        }
         if folder == pattern and (own := self._head(pattern)) is not None:
             found[pattern] = own
         return found
@@ -138,7 +168,7 @@ class Objects:
         """Return whether a folder is there."""
         import obstore
 
-        return any(obstore.list(self._objects, prefix=folder, chunk_size=1))
+        return any(obstore.list(self._objects(folder), prefix=folder, chunk_size=1))
 
     # ---- writing
 
@@ -146,7 +176,9 @@ class Objects:
         """Write a small file whole, in place of what was there."""
         import obstore
 
-        obstore.put(self._objects, name, content)
+        if name == NOTE:
+            _KNOWN.pop(self.url, None)
+        obstore.put(self._objects(name), name, content)
 
     def swap(self, name: str, before: bytes | None, after: bytes) -> bool:
         """Write a small file if it is still what it was before, None for not there; return whether it was."""
@@ -156,14 +188,14 @@ class Objects:
         mode: Any = "create"
         if before is not None:
             try:
-                found = obstore.get(self._objects, name)
+                found = obstore.get(self._objects(name), name)
             except FileNotFoundError:
                 return False
             if bytes(found.bytes()) != before:
                 return False
             mode = {"e_tag": found.meta["e_tag"]}
         try:
-            obstore.put(self._objects, name, after, mode=mode)
+            obstore.put(self._objects(name), name, after, mode=mode)
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
             return False
         return True
@@ -202,9 +234,9 @@ class Objects:
         import obstore
 
         if mode == "overwrite":
-            obstore.put(self._objects, name, path)
+            obstore.put(self._objects(name), name, path)
         else:
-            obstore.put(self._objects, name, path.read_bytes(), mode=mode)
+            obstore.put(self._objects(name), name, path.read_bytes(), mode=mode)
 
     def _each(self, do: Any, items: Iterable[Any]) -> None:
         """Do many small things, of which each waits for the store, some at a time."""
@@ -217,8 +249,8 @@ class Objects:
         import obstore
 
         known = self._name_of(source)
-        if known is not None and self._head(known) is not None:
-            obstore.copy(self._objects, known, name)
+        if known is not None and self._base(known) == self._base(name) and self._head(known) is not None:
+            obstore.copy(self._objects(name), known, name)
         else:
             self._upload(source, name)
 
@@ -228,29 +260,35 @@ class Objects:
     def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
         """Have a view be exactly these files: an object that names them, swapped by a condition."""
         before = self.content(f"{view}.json")
-        if self.shown(view) == label:
+        known = _view(before)
+        if known.get("label") == label:
             return
         named = {}
         for place, source in members.items():
-            named[place] = self._name_of(source) or f".{view}-{label}/{place}"
-            if self._head(named[place]) is None:
-                self._upload(source, named[place])
-        told = {"label": label, "files": {place: f"{self.url}/{name}" for place, name in named.items()}}
+            own = self._name_of(source)
+            if own is None or self._head(own) is None:
+                # what is made for the view alone goes when the view does
+                own = f".{view}-{label}/{place}"
+                self._upload(source, own)
+            named[place] = own
+        files = {place: self.location(name) for place, name in named.items()}
+        told = {"label": label, "before": known.get("label"), "files": files}
         if not self.swap(f"{view}.json", before, json.dumps(told, indent=1).encode()):
             raise Busy(view)
+        if known.get("before") not in (None, label):
+            self.remove(f".{view}-{known['before']}")
 
     def shown(self, view: str) -> str | None:
         """Return the label of what a view shows; None where it is not there, or shows nothing."""
-        with suppress(ValueError, KeyError, TypeError):
-            return str(json.loads(self.content(f"{view}.json") or b"null")["label"])
-        return None
+        return _view(self.content(f"{view}.json")).get("label")
 
     def showing(self, view: str) -> set[str]:
         """Return the places of a view that are there."""
-        with suppress(ValueError, KeyError, TypeError, AttributeError):
-            told: dict[str, str] = json.loads(self.content(f"{view}.json") or b"null")["files"]
-            return {place for place, url in told.items() if self._head(url.removeprefix(f"{self.url}/")) is not None}
-        return set()
+        files = _view(self.content(f"{view}.json")).get("files", {})
+        return {place for place, url in files.items() if self._head(self._named(url)) is not None}
+
+    def _named(self, url: str) -> str:
+        return url.removeprefix(f"{self.url}/").removeprefix(f"{self._base(_TABLES)}/")
 
     def remove(self, *patterns: str) -> None:
         """Remove the files, and whole folders, whose names match patterns."""
@@ -264,7 +302,7 @@ class Objects:
                 if any(is_meant.fullmatch(each) for each in (name, *map(str, Path(name).parents)))
             ]
             if going:
-                obstore.delete(self._objects, going)
+                obstore.delete(self._objects(pattern), going)
             for name in going:
                 (self.root / name).unlink(missing_ok=True)
 
@@ -276,15 +314,25 @@ class Objects:
 
     def set_aside(self, name: str) -> str:
         """Take a damaged file or folder out of its place, and return where it lies now."""
-        import obstore
-
         aside = f"{ASIDE}/{Path(name).name}"
         self.remove(aside)
         for each in self._listed(name):
             if each == name or each.startswith(f"{name}/"):
-                obstore.copy(self._objects, each, aside + each.removeprefix(name))
+                self._copy(each, aside + each.removeprefix(name))
         self.remove(name)
         return aside
+
+    def _copy(self, name: str, to: str) -> None:
+        import obstore
+
+        if self._base(name) == self._base(to):
+            obstore.copy(self._objects(name), name, to)
+        else:
+            self._upload(self._fetched(name), to)
+
+    def _fetched(self, name: str) -> Path:
+        self._fetch(name)
+        return self.root / name
 
     def sweep(self, folder: str) -> None:
         """Do nothing: what a killed writer left is no folder yet, since its last file is not there."""
@@ -307,7 +355,7 @@ class Objects:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
         with temporary.open("wb") as file:
-            for piece in obstore.get(self._objects, name).stream():
+            for piece in obstore.get(self._objects(name), name).stream():
                 file.write(piece)
         os.utime(temporary, ns=(_stamp(found), _stamp(found)))
         os.replace(temporary, path)
@@ -384,6 +432,15 @@ class _Lease:
         with suppress(Exception):
             if self._objects.content(self._name) == self._told:
                 self._objects.remove(self._name)
+
+
+def _view(content: bytes | None) -> dict[str, Any]:
+    """Return what a view's object says, nothing where it is torn or not there."""
+    with suppress(ValueError):
+        told = json.loads(content or b"null")
+        if isinstance(told, dict) and isinstance(told.get("files"), dict):
+            return told
+    return {}
 
 
 def _until(content: bytes | None) -> float:

@@ -58,7 +58,9 @@ def test_as_a_table_and_as_json(cli: Cli, tmp_path: Path) -> None:
         ('[jobs]\ntime_zone = "../../etc/passwd"', "jobs.time_zone: is no IANA time zone"),
         ('[engine]\nmemory_limit = "lots"', "engine.memory_limit: must be an amount of memory"),
         ('[signatures]\nmethds = ["iosi"]', "there is no such setting; did you mean signatures.methods?"),
-        ('[catalogue]\nkind = "postgresql"', "catalogue: kind = 'postgresql' and uri go together"),
+        ('[catalogue]\nkind = "postgresql"', "catalogue: uri goes with kind = 'postgresql' or 'rest'"),
+        ('[catalogue]\nkind = "rest"\nuri = "https://db?token=x"', "catalogue.uri: has a password"),
+        ('[catalogue]\nlocation = "s3://bucket"', "catalogue: warehouse and location go with kind = 'rest'"),
         (
             '[catalogue]\nkind = "postgresql"\nuri = "postgresql://me:secret@db/iosig"',
             "catalogue.uri: has a password: say it in PGPASSWORD or ~/.pgpass instead",

@@ -28,9 +28,12 @@ from warehouse.store.store import Store, locked
 pytestmark = pytest.mark.long
 
 
+_TABLES = "tables"
+
+
 @pytest.fixture(scope="module")
 def weed() -> Iterator[SeaweedFs]:
-    with seaweedfs() as started:
+    with seaweedfs(_TABLES) as started:
         yield started
 
 
@@ -121,6 +124,31 @@ def test_other_readers_find_the_same_rows(
         ours = connection.sql("from jobs").pl()
     assert sorted(of_iceberg["job_id"]) == sorted(of_polars["job_id"]) == sorted(ours["job_id"])
     assert table.snapshot_by_name(release.release_id) is not None, "each release is a tag"
+
+
+def test_with_a_rest_catalogue_it_is_the_same(
+    store: Store, weed: SeaweedFs, checked_night: Night, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "settings.toml"
+    told.write_text(
+        f'[catalogue]\nkind = "rest"\nuri = "{weed.rest_uri}"\nwarehouse = "{_TABLES}"\nlocation = "s3://{_TABLES}"\n'
+    )
+    monkeypatch.setenv("IOSIG_WAREHOUSE", str(store.url))
+    code, out, err = cli("--settings", str(told), "run", "--json")
+    assert code == 0, err
+    assert cli("--settings", str(told), "run")[0] == 5, "there is nothing to do"
+    release = releases.find(store, None)
+    assert release.release_id == checked_night.release.release_id
+    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    shutil.rmtree(tmp_path / "cache")
+    assert cli("sql", "select count(*) as jobs from jobs", "--format", "csv")[1].split() == ['"jobs"', "4"]
+    assert not list((tmp_path / "cache").rglob("*.parquet")), "nothing was copied"
+    shown = json.loads(store.files.content("latest.json") or b"")
+    jobs = [url for place, url in shown["files"].items() if place.startswith("jobs/")]
+    assert all(url.startswith(f"s3://{_TABLES}/tables/jobs/data/") for url in jobs)
+    assert pl.read_parquet(jobs).height == 4
+    assert cli("verify")[0] == 0
+    assert PASSWORD not in out + err
 
 
 def test_by_workers_that_share_no_folder_it_is_the_same(

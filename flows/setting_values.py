@@ -1,0 +1,84 @@
+"""What single settings have to be: each function returns the value, or raises ValueError with what is wrong."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+_SECRETS = ("password", "token", "credential", "secret")
+
+
+def with_group(pattern: str) -> str:
+    """Return a pattern that has a first group, or raise ValueError."""
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from error
+    if not groups:
+        raise ValueError("has no group: put parentheses around the part that is meant")
+    return pattern
+
+
+def amount_of_memory(text: str) -> str:
+    """Return an amount of memory as DuckDB reads it, or raise ValueError if it is none."""
+    if not re.fullmatch(r"\s*\d+(\.\d+)?\s*([KMGT]i?B|B|%)\s*", text, re.IGNORECASE):
+        raise ValueError(f"must be an amount of memory, as 4GB or 512MB: {text!r}")
+    return text
+
+
+def time_zone(name: str) -> str:
+    """Return the name of a time zone, or raise ValueError if there is none of that name."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"is no IANA time zone, as Europe/Berlin: {name!r}") from error
+    return name
+
+
+def cron_line(line: str) -> str:
+    """Return a cron line, or raise ValueError if it is none, or one that never comes."""
+    from cronsim import CronSim, CronSimError
+
+    try:
+        next(CronSim(line, datetime(2026, 1, 1)))
+    except (CronSimError, StopIteration) as error:
+        raise ValueError(f"is no cron line, as 30 2 * * * (minute, hour, day, month, weekday): {line!r}") from error
+    return line
+
+
+def positive(values: dict[str, float]) -> dict[str, float]:
+    """Return rates by name, or raise ValueError if one of them is none."""
+    wrong = [name for name, value in values.items() if not 0 < value < float("inf")]
+    if wrong:
+        raise ValueError(f"must be above 0 and finite: {', '.join(wrong)}")
+    return values
+
+
+def _has_password(uri: str) -> bool:
+    """Return whether a secret stands in an address; raise ValueError where it is none."""
+    try:
+        split = urlsplit(uri)
+        return split.password is not None or any(word in split.query for word in _SECRETS)
+    except ValueError as error:
+        raise ValueError("is no URI") from error
+
+
+def without_password(uri: str) -> str:
+    """Return the address of a catalogue's server, or raise ValueError where a secret stands in it."""
+    if _has_password(uri):
+        raise ValueError(
+            "has a password: say it in PGPASSWORD or ~/.pgpass instead, where libpq finds it, or where pyiceberg does "
+            "(PYICEBERG_CATALOG__IOSIG__CREDENTIAL, ~/.pyiceberg.yaml)"
+        )
+    return uri
+
+
+def database_url(url: str) -> str:
+    """Return the address of a database, or raise ValueError if it is none, or has a secret."""
+    if _has_password(url):
+        raise ValueError("has a password: keep it in a file of MySQL's own and name it by ?read_default_file=~/.my.cnf")
+    if "://" not in url:
+        raise ValueError("is no URL, as mysql://reader@lmt.example.org/filesystem_scratch")
+    return url
