@@ -1,0 +1,202 @@
+"""What DFTracer's events are: reads and writes with their bytes, calls that move none, and words about the run.
+
+The functions and what is logged of each are those of DFTracer 1.0 to 3.0 (src/dftracer/core/brahma/{posix,stdio,
+mpiio}.cpp) and of the DLIO profiler before it. POSIX calls log what they returned, which is the bytes that moved;
+`fread` and `fwrite` return items, and their size is logged. MPI-IO logs an error code, and no bytes: its reads and
+writes are those of the layer below.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import polars as pl
+
+from warehouse.sources.rows import times as job_times
+from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.faults import Fault, no_number, sift
+from warehouse.sources.rows.rejects import Sifted
+
+#: layers of the I/O software, outermost first; the program's own functions are above all
+LAYERS = ("MPIIO", "STDIO", "POSIX")
+DEEDS = ("read", "write", "open", "close", "seek", "stat", "sync", "other")
+#: of the program's own functions, which name themselves
+OWN = -1
+#: numbers above this are no sizes or places of files, and their sums could leave 64 bits
+MOST_BYTES = 1 << 60
+#: microseconds since 1970: no trace is older than the tracer, or than 2001; what is smaller is of another unit
+_EARLIEST_US = 10**15
+_LATEST_US = int(job_times.LATEST.timestamp() * 1_000_000)
+
+COMPLETE, METADATA = "complete", "metadata"
+_PHASES = {"X": COMPLETE, "1": COMPLETE, "M": METADATA, "4": METADATA}
+#: counters of a service that runs beside the program, and instants without a duration: neither is a call
+_IGNORED = ("C", "2", "i", "I")
+_FOLDED = ("A", "3")
+_NUMBERS = ("id", "pid", "tid", "ts", "dur")
+_SIZES = ("ret", "count", "size", "offset", "read_chars", "written_chars")
+
+_READS = {
+    "ret": "read pread pread64 readv preadv preadv64 preadv2 __read __read_chk __pread_chk __pread64_chk fscanf",
+    "items": "fread fread_unlocked",
+    "chars": "fgets fgets_unlocked",
+    "one": "fgetc getc getc_unlocked",
+    "four": "getw",
+}
+_WRITES = {
+    "ret": "write pwrite pwrite64 writev pwritev pwritev64 pwritev2 __write sendfile sendfile64 fprintf vfprintf",
+    "items": "fwrite fwrite_unlocked",
+    "chars": "fputs fputs_unlocked",
+    "one": "fputc putc putc_unlocked",
+    "four": "putw",
+}
+_METADATA = {
+    "open": "open open64 openat openat64 creat creat64 fopen fopen64 freopen freopen64 fdopen opendir MPI_File_open",
+    "close": "close fclose closedir MPI_File_close",
+    "seek": "lseek lseek64 llseek fseek fseeko fseeko64 fsetpos rewind MPI_File_seek MPI_File_seek_shared",
+    "stat": "stat stat64 lstat lstat64 fstat fstat64 fstatat fstatat64 newfstatat statx __xstat __xstat64 __lxstat "
+    "__lxstat64 __fxstat __fxstat64 __fxstatat __fxstatat64",
+    "sync": "fsync fdatasync sync syncfs sync_file_range msync fflush MPI_File_sync",
+}
+#: calls of these layers that are about no file
+_OF_NO_FILE = frozenset(
+    "fork vfork execl execlp execle execv execvp execvpe execve wait waitpid exit _exit umask clearerr feof ferror "
+    "flockfile funlockfile ftrylockfile".split()
+)
+
+
+@cache
+def _functions() -> pl.DataFrame:
+    moving = [
+        (name, deed, rule)
+        for deed, rules in (("read", _READS), ("write", _WRITES))
+        for rule, names in rules.items()
+        for name in names.split()
+    ]
+    others = [(name, deed, "none") for deed, names in _METADATA.items() for name in names.split()]
+    # the bytes of MPI-IO are in no trace, and no call of its own besides: it is neither a request nor metadata
+    hidden = [(name, None, "hidden") for name in _mpi_moves()]
+    schema = {"name": pl.String, "deed": pl.String, "rule": pl.String}
+    return pl.DataFrame([*moving, *others, *hidden], schema=schema, orient="row")
+
+
+def _mpi_moves() -> list[str]:
+    ways = ("", "_all", "_at", "_at_all", "_shared", "_ordered")
+    waits = [f"MPI_File_{way}{form}" for way in ("read", "write", "iread", "iwrite") for form in ways]
+    splits = ("_all", "_at_all", "_ordered")
+    return waits + [f"MPI_File_{way}{form}_{end}" for way in ("read", "write") for form in splits for end in ("begin", "end")]
+
+
+# ---- from text to numbers
+
+
+def typed(cells: pl.DataFrame) -> Sifted:
+    """Part lines: events of the run and words about it, with numbers for what is one, and those that are refused.
+
+    Events that only tell of the program's own functions, and move no bytes, are kept as well: they are counted.
+    """
+    phase = pl.col("ph").replace_strict(_PHASES, default=None, return_dtype=pl.String)
+    rows = cells.filter(~pl.col("ph").is_in(_IGNORED).fill_null(False)).with_columns(phase=phase)
+    layer = pl.col("cat").replace_strict({name: place for place, name in enumerate(LAYERS)}, default=OWN, return_dtype=pl.Int8)
+    told = rows.join(_functions(), on="name", how="left", maintain_order="left").with_columns(layer=layer)
+    kept = {f"given_{name}": pl.col(name) for name in (*_NUMBERS, *_SIZES)} if RAW in cells.columns else {}
+    numbered = told.with_columns(
+        **kept, **{name: pl.col(name).cast(pl.Int64, strict=False) for name in (*_NUMBERS, *_SIZES)}
+    )
+    lost = {name: told[name].is_not_null() & numbered[name].is_null() for name in (*_NUMBERS, *_SIZES)}
+    marked = numbered.with_columns(
+        lost_number=pl.select(pl.any_horizontal(*(lost[name] for name in _NUMBERS))).to_series(),
+        lost_size=pl.select(pl.any_horizontal(*(lost[name] for name in _SIZES))).to_series(),
+    ).with_columns(deed=_deed())
+    return sift(marked, _faults(bool(kept)))
+
+
+def _deed() -> pl.Expr:
+    """Return what a call does: read, write, a metadata operation, or NULL where it is none of a file."""
+    is_own = pl.col("layer") == OWN
+    moves = pl.col("deed").is_in(["read", "write"])
+    # a function of the program's own counts as moving bytes only if it says how many
+    own = pl.when(moves & (pl.col("ret").is_not_null() | pl.col("size").is_not_null())).then("deed")
+    other = pl.when(~pl.col("name").is_in(_OF_NO_FILE) & (pl.col("rule") != "hidden").fill_null(True)).then(
+        pl.coalesce("deed", pl.lit("other"))
+    )
+    return pl.when(pl.col("phase") == COMPLETE).then(pl.when(is_own).then(own).otherwise(other))
+
+
+def _faults(has_given: bool) -> list[Fault]:
+    """Return what can be wrong with a line."""
+    is_event, moves = pl.col("phase") == COMPLETE, pl.col("deed").is_in(["read", "write"])
+    write = pl.lit("Trace again: DFTracer writes a number here.")
+    if has_given:
+        numbers = [no_number(f"given_{name}", name) for name in _NUMBERS]
+        sizes = [Fault(moves & (fault := no_number(f"given_{name}", name)).broken, fault.reason, fault.remedy) for name in _SIZES]
+    else:
+        numbers = [Fault(pl.col("lost_number"), pl.lit("Something is no number."), write)]
+        sizes = [Fault(moves & pl.col("lost_size"), pl.lit("A size is no number."), write)]
+    ended = pl.col("ts").cast(pl.Float64) + pl.col("dur").cast(pl.Float64)
+    return [
+        Fault(
+            pl.col("ph").is_in(_FOLDED),
+            pl.lit("The line stands for several calls: when each of them was is not told."),
+            pl.lit("Trace with DFTRACER_ENABLE_AGGREGATION=0."),
+        ),
+        Fault(
+            pl.col("phase").is_null(),
+            pl.lit("The line's `ph` is none of DFTracer's kinds of records."),
+            pl.lit("Check what wrote it."),
+        ),
+        *numbers,
+        *sizes,
+        *(
+            Fault(is_event & pl.col(name).is_null(), pl.lit(f"The event has no `{name}`."), write)
+            for name in _NUMBERS
+        ),
+        Fault(
+            is_event & ~pl.col("ts").is_between(_EARLIEST_US, _LATEST_US),
+            pl.lit("Its time is none in microseconds since 1970, from 2001 on."),
+            pl.lit("Trace with times in microseconds."),
+        ),
+        Fault(
+            is_event & ((pl.col("dur") < 0) | (ended > _LATEST_US)),
+            pl.lit("It lasts less than nothing, or beyond the year 2261."),
+            pl.lit("Trace again."),
+        ),
+        Fault(
+            moves & pl.any_horizontal(pl.col(name) > MOST_BYTES for name in _SIZES),
+            pl.lit("It tells of more bytes than any file has."),
+            pl.lit("Trace again."),
+        ),
+        Fault(
+            moves & pl.any_horizontal(pl.col(name) < 0 for name in _SIZES if name != "ret"),
+            pl.lit("It tells of fewer bytes than none."),
+            pl.lit("Trace again."),
+        ),
+    ]
+
+
+def request_bytes() -> pl.Expr:
+    """Return the bytes that a read or write moved, else those that it asked for; NULL where neither is told.
+
+    A call that failed moved none.
+    """
+    ret, count = pl.col("ret"), pl.col("count")
+    unit = pl.when(pl.col("rule") == "items").then("size").otherwise(1)
+    # a metadata-less trace says nothing at all; at the end of a file `fgets` has no length
+    chars = pl.coalesce("read_chars", "written_chars", pl.when(pl.col("host_key").is_not_null()).then(0))
+    by_rule = (
+        pl.when(pl.col("rule") == "chars")
+        .then(pl.when(ret < 0).then(0).otherwise(chars))
+        .when(pl.col("rule").is_in(["one", "four"]))
+        .then(pl.when(ret == -1).then(0).when(ret.is_not_null()).then(pl.when(pl.col("rule") == "one").then(1).otherwise(4)))
+        .when(ret < 0)
+        .then(0)
+        .otherwise(_product(pl.coalesce(ret, count), unit))
+    )
+    own = pl.when(ret >= 0).then(ret).otherwise("size")
+    return pl.when(pl.col("layer") == OWN).then(own).otherwise(by_rule)
+
+
+def _product(count: pl.Expr, unit: pl.Expr) -> pl.Expr:
+    """Return a product; NULL where no file could hold so much."""
+    is_sound = count.cast(pl.Float64) * unit.cast(pl.Float64) <= MOST_BYTES
+    return pl.when(is_sound).then(count * unit)

@@ -1,0 +1,249 @@
+"""Lines of DFTracer's files: many at once where they are sound, one by one where they are not.
+
+A line is one JSON object. What is read of it comes as text, whatever it is in the JSON: DFTracer has written numbers
+as text, and hashes as numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import polars as pl
+
+from warehouse.errors import InputRefused
+from warehouse.sources.files.limits import in_force
+from warehouse.sources.files.opening import DAMAGE, damaged_after, open_bytes, raise_of_machine
+from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Refused, Sifted, frame_of, no_text
+from warehouse.sources.rows.text_blocks import Block
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: text that is read at once
+BLOCK_BYTES = 8 << 20
+_CHUNK_BYTES = 1 << 20
+#: what is read of a line: its own members, and those of `args`, by our names
+OF_LINE = ("id", "name", "cat", "pid", "tid", "ts", "dur", "ph")
+OF_ARGS = {
+    "host_hash": "hhash",
+    "host": "hostname",
+    "file_hash": "fhash",
+    "path": "fname",
+    "ret": "ret",
+    "count": "count",
+    "size": "size",
+    "offset": "offset",
+    "read_chars": "ret_len",
+    "written_chars": "str_len",
+    "told": "name",
+    "value": "value",
+}
+_MUST_BE_TEXT = ("name", "cat")
+CELLS = pl.Schema(dict.fromkeys((*OF_LINE, *OF_ARGS), pl.String) | {LINE: pl.Int64})
+_WORD = r"^[A-Za-z_~:<(*.]"
+_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*\[[ \t]*\r?\n")
+_LAST = re.compile(rb"(?:^|\n)[ \t]*\][ \t\r\n]*\Z")
+_REMEDY = "Take the line out, or trace again."
+
+
+# ---- blocks
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a file ended, once all its blocks were taken: with its closing bracket, or in the midst of a packed part."""
+
+    is_closed: bool = False
+    is_cut: bool = False
+
+
+def blocks(path: Path, ending: Ending, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+    """Yield the lines of a file, plain or compressed, many at a time, without the brackets around them.
+
+    What a packed file that breaks off holds is yielded, and `ending` says so. Raises InputRefused for other damage,
+    and for a line that is longer than the limit.
+    """
+    number, held = 1, b""
+    for content in _contents(path, ending, lambda: number):
+        held += content
+        if len(held) < block_bytes:
+            continue
+        end = held.rfind(b"\n") + 1
+        if not end and len(held) > in_force().line_bytes:
+            raise _too_long()
+        if end:
+            found, number = _block(held[:end], number)
+            held = held[end:]
+            yield found
+    if held:
+        if last := _LAST.search(held):
+            ending.is_closed = True
+            held = held[: last.start() + 1] if last.start() else b""
+        yield _block(held, number)[0]
+
+
+def _contents(path: Path, ending: Ending, line: Callable[[], int]) -> Iterator[bytes]:
+    try:
+        with open_bytes(path) as file:
+            # what comes before a break is given: `read` would keep it for itself
+            while content := file.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]
+                yield content
+    except EOFError:
+        ending.is_cut = True
+    except DAMAGE as error:
+        raise_of_machine(error)
+        raise damaged_after(line() - 1, error) from error
+
+
+def _block(content: bytes, number: int) -> tuple[Block, int]:
+    """Return a block that begins with the line of that number, and the number of the first line behind it."""
+    if number == 1 and (first := _FIRST.match(content)):
+        content, number = content[first.end() :], 2
+    count = content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
+    return Block(number, count, content), number + count
+
+
+def _too_long() -> InputRefused:
+    return InputRefused(
+        f"A line is longer than {in_force().line_bytes:,} bytes, which is limits.line_bytes.",
+        "Check that the file is a trace of lines.",
+    )
+
+
+# ---- lines
+
+_Typed = TypeVar("_Typed")
+
+
+class Reader:
+    """Reads blocks: all lines at once by DuckDB, which is ten times as fast as one after the other."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, scratch: Path) -> None:
+        self._connection, self._place = connection, scratch / "block.json"
+        connection.execute("set produce_arrow_string_view = true")
+
+    def quick(self, block: Block) -> pl.DataFrame | None:
+        """Return the cells of a block's lines; None if anything in it needs a closer look."""
+        import duckdb
+
+        content = block.content
+        if b"\x00" in content or rb"\u0000" in content or b"\r" in content:
+            return None
+        self._place.write_bytes(content)
+        given = [name for name, theirs in OF_ARGS.items() if f'"{theirs}"'.encode() in content]
+        try:
+            found = self._connection.sql(_query(given), params={"place": str(self._place)}).to_arrow_table()
+        except duckdb.Error:
+            return None
+        cells = pl.DataFrame(pl.from_arrow(found))
+        if cells.height != block.line_count or not _are_words(cells):
+            return None
+        absent = [pl.lit(None, pl.String).alias(name) for name in OF_ARGS if name not in given]
+        line = pl.int_range(block.first_line, block.first_line + cells.height, dtype=pl.Int64).alias(LINE)
+        return cells.with_columns(*absent, line)
+
+
+def _query(given: Sequence[str]) -> str:
+    """Return the query of a block; the names in it are ours and DFTracer's."""
+    columns = [f"'{name}': 'varchar'" for name in OF_LINE]
+    if given:
+        fields = ", ".join(f'"{OF_ARGS[name]}" varchar' for name in given)
+        columns.append(f"'args': 'struct({fields})'")
+    selected = [f'"{name}"' for name in OF_LINE] + [f'args."{OF_ARGS[name]}" as "{name}"' for name in given]
+    return (
+        f"select {', '.join(selected)} from read_json($place, format = 'newline_delimited', "
+        f"columns = {{{', '.join(columns)}}}, maximum_object_size = {in_force().line_bytes})"
+    )
+
+
+def _are_words(cells: pl.DataFrame) -> bool:
+    """Return whether all that must be text begins as a word does: a number or an object would pass for text."""
+    return all(
+        values.null_count() == 0 and bool(values.str.contains(_WORD).all())
+        for values in (cells[name].unique() for name in _MUST_BE_TEXT)
+    )
+
+
+def careful(block: Block) -> Sifted:
+    """Read a block line by line: cells with `raw`, and each line that is no object as DFTracer writes it."""
+    rows: list[list[Any]] = []
+    refused: list[Refused] = []
+    for number, raw in enumerate(block.content.split(b"\n")[: block.line_count], block.first_line):
+        if raw.strip() in (b"", b"[", b"]"):
+            continue
+        text = _decoded(raw)
+        if text is None or len(raw) > in_force().line_bytes:
+            refused.append(no_text(number, raw.decode("utf-8", "backslashreplace")))
+            continue
+        try:
+            rows.append([*_cells(text), number, text])
+        except (ValueError, RecursionError) as error:
+            refused.append((number, f"The line is no event: {_said(error)}.", _REMEDY, text))
+    return Sifted(pl.DataFrame(rows, schema=CELLS | {RAW: pl.String}, orient="row"), frame_of(refused))
+
+
+def _decoded(raw: bytes) -> str | None:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if "\x00" in text else text.strip()
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return f"it is no JSON, {error}" if isinstance(error, json.JSONDecodeError) else str(error)
+
+
+def _cells(text: str) -> list[str | None]:
+    """Return the cells of a line; raises ValueError or RecursionError."""
+    found = json.loads(text.removesuffix(","), object_pairs_hook=_single, parse_constant=_no_constant)
+    if not isinstance(found, dict):
+        raise ValueError("it is no object")
+    args = found.get("args")
+    if not (args is None or isinstance(args, dict)):
+        raise ValueError("`args` is no object")
+    for name in _MUST_BE_TEXT:
+        if not isinstance(found.get(name), str):
+            raise ValueError(f"`{name}` is no text")
+    return [_cell(found.get(name)) for name in OF_LINE] + [_cell((args or {}).get(name)) for name in OF_ARGS.values()]
+
+
+def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name comes twice in it")
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def _cell(value: object) -> str | None:
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value)
+    if "\x00" in text or not text.isascii() and not _is_storable(text):
+        raise ValueError("it holds half characters, or NUL")
+    return text
+
+
+def _is_storable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def empty_refused() -> pl.DataFrame:
+    """Return no refused rows."""
+    return REJECT_SCHEMA.to_frame()

@@ -1,0 +1,493 @@
+"""What a DFTracer trace becomes: rows of its requests, of its metadata calls, of its files, and of the run itself."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from warehouse.contracts.traces import (
+    TRACE_FILES,
+    TRACE_METADATA,
+    TRACE_MODULES,
+    TRACE_RECORDS,
+    TRACE_REQUESTS,
+    TRACES,
+)
+from warehouse.errors import InputRefused
+from warehouse.sources.dftracer.calls import LAYERS
+from warehouse.sources.dftracer.files import Codes, FileRead, read_file
+from warehouse.sources.dftracer.lines import Reader
+from warehouse.sources.dftracer.nesting import Nesting, in_order
+from warehouse.sources.protocol import Batch
+from warehouse.sources.rows import traced
+from warehouse.sources.rows.delimited import LINE
+from warehouse.sources.rows.rejects import reject_frame, rejects
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: functions of the program's own that say how many bytes they moved: another view of what the layers below move
+APP = "APP"
+#: files that the kernel makes up, or keeps in memory: no storage sees them
+KERNEL = "KERNEL"
+_OF_KERNEL = r"^/(?:dev|proc|sys)/"
+#: what sorting may take before it goes to disk
+_SORT_MEMORY = "1GiB"
+#: how far a call may lie outside of its process's start and end
+_SLACK_US = 1_000_000
+#: kinds of calls that a module's counters tell apart
+_MOST_KINDS = 200
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_RECORD = ("module", "file_number", "rank")
+
+
+def landed(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
+    """Yield all rows of a run, whose processes' files these are; one that cannot be read is left out and said to be.
+
+    What the files hold is kept beside until all were seen, for times count from the earliest.
+
+    Raises InputRefused where no file can be read, or none tells of a call.
+    """
+    import duckdb
+
+    with TemporaryDirectory(prefix="iosig-") as folder:
+        scratch = Path(folder)
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": _SORT_MEMORY,
+            "temp_directory": str(scratch / "spill"),
+        }
+        with duckdb.connect(config=config) as connection:
+            connection.execute("set enable_progress_bar = false")
+            run = _Run()
+            yield from run.read(files, connection, scratch)
+            yield from run.land(connection)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is known of a run, as far as its files were read."""
+
+    codes: Codes = field(default_factory=Codes)
+    files: list[FileRead] = field(default_factory=list)
+    left_out: list[tuple[str, InputRefused]] = field(default_factory=list)
+    refused_count: int = 0
+
+    def read(
+        self, files: Sequence[tuple[str, Path]], connection: duckdb.DuckDBPyConnection, scratch: Path
+    ) -> Iterator[Batch]:
+        reader = Reader(connection, scratch)
+        for number, (name, path) in enumerate(files):
+            found = FileRead(name, number)
+            of_file = f"{name}: " if len(files) > 1 else ""
+            try:
+                for refused in read_file(path, found, self.codes, reader, scratch):
+                    self.refused_count += refused.height
+                    yield reject_frame(refused.with_columns(reason=pl.lit(of_file) + pl.col("reason")))
+            except InputRefused as fault:
+                if len(files) == 1:
+                    raise
+                self.left_out.append((name, fault))
+                yield rejects([(None, f"{name} is left out. {fault.reason}", fault.remedy, None)])
+                continue
+            self.files.append(found)
+        if not any(found.processes for found in self.files):
+            raise InputRefused("No line of it tells of an event that can be read.", "Trace again.")
+
+    def land(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Batch]:
+        tally = _Tally(_Processes.of(self), _Functions.of(self.codes), _Files.of(self))
+        for piece in self._pieces(connection, tally):
+            yield from tally.add(piece)
+        yield from tally.files.batches()
+        yield from tally.records()
+        yield from self._ending(tally)
+
+    def _pieces(self, connection: duckdb.DuckDBPyConnection, tally: _Tally) -> Iterator[pl.DataFrame]:
+        """Yield the kept rows; those that may be repeated, or lie within others, in order and once."""
+        homes = Counter(process for found in self.files for process in found.processes)
+        disorderly = []
+        for found in self.files:
+            is_shared = any(homes[process] > 1 for process in found.processes)
+            is_plain = found.is_orderly and not (found.has_overlaps and len(found.layers) > 1)
+            if is_shared or not is_plain:
+                disorderly += found.parts
+                continue
+            for part in found.parts:
+                for piece in pl.read_parquet(part).iter_slices(traced.BATCH_ROWS):
+                    yield piece.with_columns(is_nested=pl.lit(False))
+        if disorderly:
+            nesting = Nesting()
+            before = sum(pl.scan_parquet(part).select(pl.len()).collect().item() for part in disorderly)
+            for piece in in_order(connection, disorderly):
+                tally.repeated_count -= piece.height
+                yield nesting.marked(piece)
+            tally.repeated_count += before
+
+    def _ending(self, tally: _Tally) -> Iterator[Batch]:
+        edges = [(found.first_us, found.last_us) for found in self.files if found.first_us is not None]
+        first_us, last_us = min(first for first, _ in edges), max(last for _, last in edges)
+        ended_at = _instant(last_us)
+        yield from self._modules(tally, ended_at)
+        told = next((found for found in self.files if found.started_as), None)
+        command = _command(told)
+        words = _words(command)
+        version = told.started_as.get("version") if told else None
+        yield traced.rows(
+            TRACES,
+            {
+                "tracer": "dftracer",
+                "tracer_version": str(version) if isinstance(version, int | str) else None,
+                "application": PurePosixPath(words[0]).name if words else None,
+                "command": command,
+                "process_count": len(tally.processes.ranks),
+                "started_at": _instant(first_us),
+                "ended_at": ended_at,
+                "duration_s": (last_us - first_us) / 1e6,
+                "time_resolution_s": 1e-6,
+            },
+            ended_at,
+        )
+
+    def _modules(self, tally: _Tally, ended_at: datetime) -> Iterator[Batch]:
+        endless = len({process for found in self.files if not found.is_whole for process in found.processes})
+        refused_count = self.refused_count + tally.untimely_count
+        reasons = " ".join(self._reasons(tally, endless, refused_count))
+        is_whole = not (endless or refused_count or self.left_out)
+        for module in sorted(tally.kinds):
+            kinds = tally.kinds[module]
+            yield traced.rows(
+                TRACE_MODULES,
+                {
+                    "module": module,
+                    "outcome": "sound" if is_whole else "partial",
+                    "reason": reasons or None,
+                    "is_partial": endless > 0,
+                    "record_count": kinds.total(),
+                    "counters": json.dumps(dict(sorted(kinds.items()))),
+                },
+                ended_at,
+            )
+
+    def _reasons(self, tally: _Tally, endless: int, refused_count: int) -> Iterator[str]:
+        if endless:
+            yield f"Of {len(tally.processes.ranks)} processes, {endless} have no end in the trace."
+        if missing := sum(found.missing_count for found in self.files):
+            yield f"Of the events that were written, {missing} are missing."
+        if self.left_out:
+            yield f"Left out, for they cannot be read: {len(self.left_out)} files."
+        if refused_count:
+            yield f"Refused: {refused_count} lines."
+        if tally.repeated_count:
+            yield (
+                f"Taken once, though they come several times: {tally.repeated_count} calls. A process that forks "
+                "hands on what it has not yet written."
+            )
+        if tally.files.ambiguous_count:
+            yield f"Of {tally.files.ambiguous_count} calls, the file is not known: its hash is that of several."
+
+
+def _instant(us: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=us)
+
+
+def _command(told: FileRead | None) -> str | None:
+    """Return the command line that the first process with a start was started by."""
+    if told is None:
+        return None
+    given = told.started_as.get("cmd_hash", told.started_as.get("cmd"))
+    return told.strings.get(str(given)) if given is not None else None
+
+
+def _words(command: str | None) -> list[str]:
+    try:
+        return shlex.split(command or "")
+    except ValueError:
+        return (command or "").split()
+
+
+# ---- what codes stand for
+
+
+@dataclass(frozen=True, slots=True)
+class _Processes:
+    """The processes by their codes: rank, host, and the time from their start to their end, as far as it is told."""
+
+    ranks: dict[int, int]
+    rank: pl.Series
+    host: pl.Series
+    first_us: pl.Series
+    last_us: pl.Series
+    zero_us: int
+
+    @classmethod
+    def of(cls, run: _Run) -> _Processes:
+        seen = sorted({process for found in run.files for process in found.processes})
+        ranks = _ranks(run, seen)
+        hosts: dict[str, str] = {}
+        started: dict[int, int] = {}
+        ended: dict[int, int] = {}
+        for found in run.files:
+            hosts |= found.hosts
+            for process, at in found.started.items():
+                started[process] = min(started.get(process, at), at)
+            for process, at in found.ended.items():
+                ended[process] = max(ended.get(process, at), at)
+        keys = list(run.codes.processes)
+        of_hash = [hosts.get(host, None if _is_hash(host) else host) if host is not None else None for host, _ in keys]
+        places = range(len(keys))
+        return cls(
+            ranks,
+            pl.Series([ranks.get(place, -1) for place in places], dtype=pl.Int64),
+            pl.Series(of_hash, dtype=pl.String),
+            pl.Series([started[p] - _SLACK_US if p in started else 0 for p in places], dtype=pl.Int64),
+            pl.Series([ended[p] + _SLACK_US if p in ended else 1 << 62 for p in places], dtype=pl.Int64),
+            min(found.first_us for found in run.files if found.first_us is not None),
+        )
+
+
+def _is_hash(host: str) -> bool:
+    return host.isascii() and (host.isdigit() or (len(host) >= 8 and all(mark in "0123456789abcdef" for mark in host)))
+
+
+def _ranks(run: _Run, seen: Sequence[int]) -> dict[int, int]:
+    """Return the number of each process: MPI's rank where it is told and no other has it, else the next free one."""
+    pids = {code: pid for (_, pid), code in run.codes.processes.items()}
+    told: dict[int, int] = {}
+    for found in run.files:
+        for process in sorted(found.processes):
+            if pids[process] in found.ranks:
+                told.setdefault(process, found.ranks[pids[process]])
+    ranks: dict[int, int] = {}
+    taken: set[int] = set()
+    for process in seen:
+        if process in told and told[process] not in taken:
+            ranks[process] = told[process]
+            taken.add(told[process])
+    free = max(taken, default=-1) + 1
+    for process in seen:
+        if process not in ranks:
+            ranks[process] = free
+            free += 1
+    return ranks
+
+
+@dataclass(frozen=True, slots=True)
+class _Functions:
+    """The functions by their codes: module, what they do, and their names."""
+
+    module: pl.Series
+    deed: pl.Series
+    name: pl.Series
+
+    @classmethod
+    def of(cls, codes: Codes) -> _Functions:
+        known = list(codes.functions)
+        modules = [LAYERS[layer] if layer >= 0 else APP for layer, _, _ in known]
+        return cls(
+            pl.Series(modules, dtype=pl.String),
+            pl.Series([deed for _, deed, _ in known], dtype=pl.String),
+            pl.Series([name for _, _, name in known], dtype=pl.String),
+        )
+
+
+@dataclass(slots=True)
+class _Files:
+    """The files by their codes: each path once; one number for all whose path is not known."""
+
+    number: pl.Series
+    of_kernel: pl.Series
+    is_ambiguous: pl.Series
+    paths: list[str | None]
+    ambiguous_count: int = 0
+    unknown: int = 0
+
+    @classmethod
+    def of(cls, run: _Run) -> _Files:
+        anywhere = _names_anywhere(run)
+        own = {found.number: found.names for found in run.files}
+        numbers: dict[str | None, int] = {None: 0}
+        found_numbers, ambiguous = [], []
+        for source, key in run.codes.files:
+            path: str | None = key
+            is_ambiguous = False
+            if source is not None:
+                names = own.get(source, {})
+                path = names[key] if key in names else anywhere.get(key)
+                is_ambiguous = path is None and (key in names or key in anywhere)
+            found_numbers.append(numbers.setdefault(path, len(numbers)))
+            ambiguous.append(is_ambiguous)
+        paths = list(numbers)
+        of_kernel = pl.Series(paths, dtype=pl.String).str.contains(_OF_KERNEL).fill_null(False)
+        return cls(
+            pl.Series(found_numbers, dtype=pl.Int64), of_kernel, pl.Series(ambiguous, dtype=pl.Boolean), paths
+        )
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the rows of the files."""
+        first = 0 if self.unknown else 1
+        if len(self.paths) > first:
+            numbers = pl.int_range(first, len(self.paths), dtype=pl.Int64, eager=True)
+            yield traced.rows(
+                TRACE_FILES, {"file_number": numbers, "path": pl.Series(self.paths[first:], dtype=pl.String)}
+            )
+
+
+def _names_anywhere(run: _Run) -> dict[str, str | None]:
+    """Return names by hashes over all files of the run; None where a hash has several."""
+    found: dict[str, str | None] = {}
+    for file in run.files:
+        for key, name in file.names.items():
+            found[key] = name if found.get(key, name) == name else None
+    return found
+
+
+# ---- landing
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What was landed so far, and what the calls add up to."""
+
+    processes: _Processes
+    functions: _Functions
+    files: _Files
+    request_count: int = 0
+    metadata_count: int = 0
+    repeated_count: int = 0
+    untimely_count: int = 0
+    kinds: dict[str, Counter[str]] = field(default_factory=dict)
+    parts: list[pl.DataFrame] = field(default_factory=list)
+
+    def add(self, piece: pl.DataFrame) -> Iterator[Batch]:
+        """Yield what calls become; one outside of its process's life is refused."""
+        told = self._told(piece)
+        is_timely = (pl.col("ts") >= pl.col("first_us")) & (pl.col("ts") + pl.col("dur") <= pl.col("last_us"))
+        rows = told.filter(is_timely)
+        if rows.height < told.height:
+            yield self._untimely(told.filter(~is_timely))
+        self._count(rows)
+        moves = pl.col("deed").is_in(["read", "write"])
+        yield from self._requests(rows.filter(moves))
+        yield from self._metadata(rows.filter(~moves & (pl.col("module") != KERNEL)))
+
+    def _told(self, piece: pl.DataFrame) -> pl.DataFrame:
+        process, function = piece["process"], piece["function"]
+        file = piece["file"]
+        number = self.files.number.gather(file) if len(self.files.number) else pl.Series([None] * piece.height, dtype=pl.Int64)
+        self.files.ambiguous_count += int(self.files.is_ambiguous.gather(file).sum() or 0) if len(self.files.number) else 0
+        number = number.fill_null(0)
+        self.files.unknown += int((number == 0).sum())
+        zero = self.processes.zero_us
+        return piece.with_columns(
+            rank=self.processes.rank.gather(process),
+            host=self.processes.host.gather(process),
+            first_us=self.processes.first_us.gather(process),
+            last_us=self.processes.last_us.gather(process),
+            name=self.functions.name.gather(function),
+            deed=self.functions.deed.gather(function),
+            file_number=number,
+            of_kernel=self.files.of_kernel.gather(number),
+            of_module=self.functions.module.gather(function),
+            began_s=(pl.col("ts") - zero) / 1e6,
+            ceased_s=(pl.col("ts") + pl.col("dur") - zero) / 1e6,
+        ).with_columns(module=pl.when("of_kernel").then(pl.lit(KERNEL)).otherwise("of_module"))
+
+    def _untimely(self, rows: pl.DataFrame) -> Batch:
+        self.untimely_count += rows.height
+        return reject_frame(
+            rows.select(
+                LINE,
+                reason=pl.format("The call of {} lies outside of its process's own start and end.", "name"),
+                remedy=pl.lit("Trace again; the call is not counted."),
+                raw=pl.lit(None, pl.String),
+            )
+        )
+
+    def _count(self, rows: pl.DataFrame) -> None:
+        for module, name, count in rows.group_by("module", "name").len().sort("module", "name").iter_rows():
+            kinds = self.kinds.setdefault(module, Counter())
+            kinds[name if name in kinds or len(kinds) < _MOST_KINDS else "other"] += count
+        counted = rows.filter(~pl.col("is_nested"))
+        self.parts.append(counted.group_by(_RECORD).agg(_added_up()))
+        if len(self.parts) > 50:
+            self.parts = [_together(self.parts)]
+
+    def records(self) -> Iterator[Batch]:
+        """Yield what each process did to each file."""
+        if self.parts:
+            for part in _together(self.parts).sort(_RECORD).iter_slices(traced.BATCH_ROWS):
+                yield traced.rows(TRACE_RECORDS, part.to_dict())
+
+    def _requests(self, rows: pl.DataFrame) -> Iterator[Batch]:
+        if rows.is_empty():
+            return
+        numbers = pl.int_range(self.request_count, self.request_count + rows.height, eager=True)
+        self.request_count += rows.height
+        own = ("module", "rank", "host", "file_number", "offset_bytes", "request_bytes", "began_s", "ceased_s", "is_nested")
+        yield traced.rows(
+            TRACE_REQUESTS,
+            {name: rows[name] for name in own} | {"request": numbers, "direction": rows["deed"], "is_async": False},
+        )
+
+    def _metadata(self, rows: pl.DataFrame) -> Iterator[Batch]:
+        if rows.is_empty():
+            return
+        numbers = pl.int_range(self.metadata_count, self.metadata_count + rows.height, eager=True)
+        self.metadata_count += rows.height
+        own = ("module", "rank", "file_number", "began_s", "ceased_s", "is_nested")
+        yield traced.rows(
+            TRACE_METADATA,
+            {name: rows[name] for name in own} | {"metadata_call": numbers, "operation": rows["deed"]},
+        )
+
+
+_SUMS = ("open_count", "read_count", "write_count", "seek_count", "stat_count", "sync_count")
+_TIMES = ("read_time_s", "write_time_s", "metadata_time_s")
+_FIRSTS = ("opened_s", "read_began_s", "write_began_s")
+_LASTS = ("open_ended_s", "read_ceased_s", "write_ceased_s", "closed_s")
+_VOLUMES = ("read_bytes", "written_bytes")
+
+
+def _added_up() -> list[pl.Expr]:
+    """Return what the calls of one process to one file add up to; a sum with an unknown part is not known."""
+    of = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
+    size, began, ceased = pl.col("request_bytes"), pl.col("began_s"), pl.col("ceased_s")
+    taken = ceased - began
+    return [
+        *(
+            pl.when(size.filter(of[deed]).null_count() == 0).then(size.filter(of[deed]).sum()).alias(name)
+            for deed, name in (("read", "read_bytes"), ("write", "written_bytes"))
+        ),
+        *(of[name.removesuffix("_count")].sum().cast(pl.Int64).alias(name) for name in _SUMS),
+        began.filter(of["open"]).min().alias("opened_s"),
+        ceased.filter(of["open"]).max().alias("open_ended_s"),
+        began.filter(of["read"]).min().alias("read_began_s"),
+        ceased.filter(of["read"]).max().alias("read_ceased_s"),
+        began.filter(of["write"]).min().alias("write_began_s"),
+        ceased.filter(of["write"]).max().alias("write_ceased_s"),
+        ceased.filter(of["close"]).max().alias("closed_s"),
+        taken.filter(of["read"]).sum().alias("read_time_s"),
+        taken.filter(of["write"] | of["sync"]).sum().alias("write_time_s"),
+        taken.filter(~(of["read"] | of["write"] | of["sync"])).sum().alias("metadata_time_s"),
+    ]
+
+
+def _together(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Add up what parts of the calls add up to."""
+    known = [
+        pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _VOLUMES
+    ]
+    return (
+        pl.concat(parts)
+        .group_by(_RECORD)
+        .agg(*known, pl.col(_SUMS).sum(), pl.col(_TIMES).sum(), pl.col(_FIRSTS).min(), pl.col(_LASTS).max())
+    )

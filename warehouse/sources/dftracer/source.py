@@ -1,0 +1,67 @@
+"""DFTracer traces: what a run's processes called, a JSON line for each call, a file for each process.
+
+A trace is a folder of such files, or one file by itself. Times are microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from warehouse.errors import InputRefused
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+
+_NAME = re.compile(r".+\.pfw(?:\.gz)?", re.S)
+_BLANK = " \t\r\n[\ufeff"
+_MEMBERS = ('"name"', '"cat"', '"pid"', '"tid"', '"ph"')
+_PHASE = re.compile(r'"ph"\s*:\s*(?:"[XMC]"|[1-4]\b)')
+_LOOKED_AT = 8
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the first line, after a bracket, is an event as DFTracer writes them."""
+    first = next((line for line in head.lines if line.strip(_BLANK)), "").lstrip(_BLANK)
+    has_all = first.startswith("{") and all(member in first for member in _MEMBERS)
+    return has_all and _PHASE.search(first) is not None
+
+
+def owns(folder: Path) -> tuple[str, ...]:
+    """Return the names of the folder's files that are one trace: two at least, for one file is an input by itself."""
+    from warehouse.sources.files.opening import read_head
+
+    try:
+        paths = sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.is_file())
+    except OSError:
+        return ()
+    if len(paths) < 2:
+        return ()
+    for path in islice(paths, _LOOKED_AT):
+        try:
+            if sniff(read_head(path)):
+                return tuple(path.name for path in paths)
+        except (InputRefused, OSError):
+            continue
+    return ()
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read one traced run; a process's file that cannot be read is left out, and the trace is not sound then."""
+    from warehouse.sources.dftracer import run
+
+    names = owns(path) if path.is_dir() else ()
+    if path.is_dir() and not names:
+        raise InputRefused("The folder holds no DFTracer trace.", "Give the folder of a run's .pfw files.")
+    yield from run.landed([(name, path / name) for name in names] or [(path.name, path)])
+
+
+SOURCE = Source(
+    name="dftracer",
+    doc="DFTracer trace (.pfw, .pfw.gz): a file, or a folder of the files of a run's processes.",
+    kind="traces",
+    sniff=sniff,
+    read=read,
+    precedence=10,
+    owns=owns,
+)
