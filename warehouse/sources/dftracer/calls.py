@@ -13,7 +13,7 @@ from functools import cache
 import polars as pl
 
 from warehouse.sources.rows import times as job_times
-from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.delimited import RAW
 from warehouse.sources.rows.faults import Fault, no_number, sift
 from warehouse.sources.rows.rejects import Sifted
 
@@ -59,9 +59,9 @@ _METADATA = {
     "sync": "fsync fdatasync sync syncfs sync_file_range msync fflush MPI_File_sync",
 }
 #: calls of these layers that are about no file
-_OF_NO_FILE = frozenset(
-    "fork vfork execl execlp execle execv execvp execvpe execve wait waitpid exit _exit umask clearerr feof ferror "
-    "flockfile funlockfile ftrylockfile".split()
+_OF_NO_FILE = (
+    *("fork", "vfork", "execl", "execlp", "execle", "execv", "execvp", "execvpe", "execve", "wait", "waitpid", "exit"),
+    *("_exit", "umask", "clearerr", "feof", "ferror", "flockfile", "funlockfile", "ftrylockfile"),
 )
 
 
@@ -84,7 +84,9 @@ def _mpi_moves() -> list[str]:
     ways = ("", "_all", "_at", "_at_all", "_shared", "_ordered")
     waits = [f"MPI_File_{way}{form}" for way in ("read", "write", "iread", "iwrite") for form in ways]
     splits = ("_all", "_at_all", "_ordered")
-    return waits + [f"MPI_File_{way}{form}_{end}" for way in ("read", "write") for form in splits for end in ("begin", "end")]
+    return waits + [
+        f"MPI_File_{way}{form}_{end}" for way in ("read", "write") for form in splits for end in ("begin", "end")
+    ]
 
 
 # ---- from text to numbers
@@ -97,7 +99,9 @@ def typed(cells: pl.DataFrame) -> Sifted:
     """
     phase = pl.col("ph").replace_strict(_PHASES, default=None, return_dtype=pl.String)
     rows = cells.filter(~pl.col("ph").is_in(_IGNORED).fill_null(False)).with_columns(phase=phase)
-    layer = pl.col("cat").replace_strict({name: place for place, name in enumerate(LAYERS)}, default=OWN, return_dtype=pl.Int8)
+    layer = pl.col("cat").replace_strict(
+        {name: place for place, name in enumerate(LAYERS)}, default=OWN, return_dtype=pl.Int8
+    )
     told = rows.join(_functions(), on="name", how="left", maintain_order="left").with_columns(layer=layer)
     kept = {f"given_{name}": pl.col(name) for name in (*_NUMBERS, *_SIZES)} if RAW in cells.columns else {}
     numbered = told.with_columns(
@@ -109,6 +113,11 @@ def typed(cells: pl.DataFrame) -> Sifted:
         lost_size=pl.select(pl.any_horizontal(*(lost[name] for name in _SIZES))).to_series(),
     ).with_columns(deed=_deed())
     return sift(marked, _faults(bool(kept)))
+
+
+def without_given(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return typed lines that were read one by one as those that were read at once."""
+    return rows.drop(RAW, *(f"given_{name}" for name in (*_NUMBERS, *_SIZES)))
 
 
 def _deed() -> pl.Expr:
@@ -129,7 +138,10 @@ def _faults(has_given: bool) -> list[Fault]:
     write = pl.lit("Trace again: DFTracer writes a number here.")
     if has_given:
         numbers = [no_number(f"given_{name}", name) for name in _NUMBERS]
-        sizes = [Fault(moves & (fault := no_number(f"given_{name}", name)).broken, fault.reason, fault.remedy) for name in _SIZES]
+        sizes = [
+            Fault(moves & (fault := no_number(f"given_{name}", name)).broken, fault.reason, fault.remedy)
+            for name in _SIZES
+        ]
     else:
         numbers = [Fault(pl.col("lost_number"), pl.lit("Something is no number."), write)]
         sizes = [Fault(moves & pl.col("lost_size"), pl.lit("A size is no number."), write)]
@@ -147,10 +159,7 @@ def _faults(has_given: bool) -> list[Fault]:
         ),
         *numbers,
         *sizes,
-        *(
-            Fault(is_event & pl.col(name).is_null(), pl.lit(f"The event has no `{name}`."), write)
-            for name in _NUMBERS
-        ),
+        *(Fault(is_event & pl.col(name).is_null(), pl.lit(f"The event has no `{name}`."), write) for name in _NUMBERS),
         Fault(
             is_event & ~pl.col("ts").is_between(_EARLIEST_US, _LATEST_US),
             pl.lit("Its time is none in microseconds since 1970, from 2001 on."),
@@ -187,7 +196,12 @@ def request_bytes() -> pl.Expr:
         pl.when(pl.col("rule") == "chars")
         .then(pl.when(ret < 0).then(0).otherwise(chars))
         .when(pl.col("rule").is_in(["one", "four"]))
-        .then(pl.when(ret == -1).then(0).when(ret.is_not_null()).then(pl.when(pl.col("rule") == "one").then(1).otherwise(4)))
+        .then(
+            pl.when(ret == -1)
+            .then(0)
+            .when(ret.is_not_null())
+            .then(pl.when(pl.col("rule") == "one").then(1).otherwise(4))
+        )
         .when(ret < 0)
         .then(0)
         .otherwise(_product(pl.coalesce(ret, count), unit))

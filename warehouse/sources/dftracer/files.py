@@ -1,22 +1,22 @@
-"""One file of a DFTracer trace: its calls, kept beside as they come, and what it says about its processes."""
+"""Files of a DFTracer trace: their calls, kept beside as they come, and what each says about its processes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from warehouse.sources.dftracer import calls
 from warehouse.sources.dftracer.calls import COMPLETE, METADATA
-from warehouse.sources.dftracer.lines import Ending, Reader, blocks, careful
+from warehouse.sources.dftracer.lines import Ending, Reader, careful
 from warehouse.sources.rows.delimited import LINE
 from warehouse.sources.rows.rejects import Sifted
 from warehouse.sources.rows.text_blocks import Block
 
+INPUT = "input"
 #: rows as they are kept: codes stand for processes, functions and files, times are microseconds since 1970
 KEPT = pl.Schema(
     {
@@ -30,7 +30,7 @@ KEPT = pl.Schema(
         "request_bytes": pl.Int64(),
         "offset_bytes": pl.Int64(),
         "file": pl.Int32(),
-        "input": pl.Int32(),
+        INPUT: pl.Int32(),
         LINE: pl.Int64(),
     }
 )
@@ -52,16 +52,16 @@ class Codes:
 
 @dataclass(slots=True)
 class FileRead:
-    """What one file holds: where its calls are kept, what it says of its processes, and how it ended.
+    """What one file says of its processes, how it ended, and whether its calls have to be put in order.
 
-    names: the files' names by their hashes; None where two files have one. is_orderly: no call lies within another or
-    could be a repeated one. event_count: how many events the tracer says it wrote.
+    names: the files' names by their hashes; None where two files have one. event_count: how many events the tracer
+    says it wrote. is_orderly: no event could be one that came before; has_overlaps: calls lie within each other.
     """
 
     name: str
     number: int
+    is_alone: bool = True
     ending: Ending = field(default_factory=Ending)
-    parts: list[Path] = field(default_factory=list)
     processes: set[int] = field(default_factory=set)
     hosts: dict[str, str] = field(default_factory=dict)
     names: dict[str, str | None] = field(default_factory=dict)
@@ -73,13 +73,12 @@ class FileRead:
     event_count: int | None = None
     numbered_count: int = 0
     are_all_numbered: bool = True
-    refused_count: int = 0
     is_orderly: bool = True
     has_overlaps: bool = False
     layers: set[int] = field(default_factory=set)
     last_id: int = -1
-    last_us: int = 0
     first_us: int | None = None
+    last_us: int = 0
 
     @property
     def missing_count(self) -> int:
@@ -94,145 +93,174 @@ class FileRead:
         has_end = self.ending.is_closed or (bool(self.processes) and self.processes <= set(self.ended))
         return has_end and not self.ending.is_cut and not self.missing_count
 
+    @property
+    def needs_order(self) -> bool:
+        """Return whether a call of it may be a repeated one, or may have been made by another."""
+        return not self.is_orderly or (self.has_overlaps and len(self.layers) > 1)
 
-def read_file(path: Path, found: FileRead, codes: Codes, reader: Reader, scratch: Path) -> Iterator[pl.DataFrame]:
-    """Read a file into `found`, and keep its calls in the folder; yields refused lines.
 
-    Raises InputRefused where the file is damaged otherwise than by being cut.
+#: a file, and some of its lines
+Piece = tuple[FileRead, Block]
+
+
+def sifted(pieces: Sequence[Piece], reader: Reader) -> Sifted:
+    """Return the typed lines of some pieces, with `input`, and the refused ones.
+
+    They are read at once, or one by one if anything is wrong with any.
     """
-    for block in blocks(path, found.ending):
-        sifted = sift_block(block, reader)
-        if not sifted.refused.is_empty():
-            found.refused_count += sifted.refused.height
-            yield sifted.refused
-        if sifted.rows.is_empty():
-            continue
-        rows = _with_processes(sifted.rows, found, codes)
-        _hear(rows, block, found)
-        _note_order(rows, found)
-        kept = _kept(rows, found, codes)
-        if not kept.is_empty():
-            part = scratch / f"{found.number}-{len(found.parts)}.parquet"
-            kept.write_parquet(part, compression="lz4", statistics=False)
-            found.parts.append(part)
-
-
-def sift_block(block: Block, reader: Reader) -> Sifted:
-    """Return the typed lines of a block, and the refused ones: read at once, or one by one if anything is wrong."""
-    cells = reader.quick(block)
+    cells = reader.quick([block for _, block in pieces])
     if cells is not None:
-        sifted = calls.typed(cells)
-        if sifted.refused.is_empty():
-            return sifted
+        inputs = np.repeat([found.number for found, _ in pieces], [block.line_count for _, block in pieces])
+        typed = calls.typed(cells.with_columns(pl.Series(INPUT, inputs, dtype=pl.Int32)))
+        if typed.refused.is_empty():
+            return typed
+    if len(pieces) > 1:
+        parts = [sifted([piece], reader) for piece in pieces]
+        return Sifted(pl.concat([part.rows for part in parts]), pl.concat([part.refused for part in parts]))
+    ((found, block),) = pieces
     told = careful(block)
-    sifted = calls.typed(told.rows)
-    return Sifted(sifted.rows, pl.concat([told.refused, sifted.refused]).sort(LINE))
+    typed = calls.typed(told.rows.with_columns(pl.lit(found.number, pl.Int32).alias(INPUT)))
+    refused = pl.concat([told.refused, typed.refused]).sort(LINE)
+    if not found.is_alone:
+        refused = refused.with_columns(reason=pl.format("{}: {}", pl.lit(found.name), "reason"))
+    return Sifted(calls.without_given(typed.rows), refused)
 
 
-def _with_processes(rows: pl.DataFrame, found: FileRead, codes: Codes) -> pl.DataFrame:
-    """Number the processes: a process is a host's, for hosts give the same numbers."""
+def taken(pieces: Sequence[Piece], rows: pl.DataFrame, codes: Codes) -> pl.DataFrame:
+    """Take lines into account, and return the calls among them as they are kept."""
+    if rows.is_empty():
+        return KEPT.to_frame()
+    files = {found.number: found for found, _ in pieces}
+    coded = _with_processes(rows, files, codes)
+    _hear(coded, pieces, files)
+    _note_numbers(coded, files)
+    events = coded.filter(pl.col("phase") == COMPLETE)
+    done = events.filter(pl.col("deed").is_not_null())
+    _note_nesting(done, files)
+    _note_edges(events, files)
+    moves = pl.col("deed").is_in(["read", "write"])
+    return _with_files(_with_functions(done, codes), codes).select(
+        pl.col("process", "tid", "id", "function", "layer", "ts", "dur"),
+        pl.when(moves).then(calls.request_bytes()).cast(pl.Int64).alias("request_bytes"),
+        pl.when(moves).then("offset").alias("offset_bytes"),
+        pl.col("file", INPUT, LINE),
+    )
+
+
+def _with_processes(rows: pl.DataFrame, files: Mapping[int, FileRead], codes: Codes) -> pl.DataFrame:
+    """Add `process`: a process is one of a host, for hosts give the same numbers."""
     keyed = rows.with_columns(host_key=pl.coalesce("host", "host_hash"))
-    is_event = pl.col("phase") == COMPLETE
-    seen = keyed.filter(is_event).select("host_key", "pid").unique(maintain_order=True)
-    numbers = [codes.processes.setdefault(key, len(codes.processes)) for key in seen.iter_rows()]
-    found.processes.update(numbers)
+    seen = keyed.filter(pl.col("phase") == COMPLETE).select(INPUT, "host_key", "pid").unique(maintain_order=True)
+    numbers = []
+    for number, host, pid in seen.iter_rows():
+        numbers.append(codes.processes.setdefault((host, pid), len(codes.processes)))
+        files[number].processes.add(numbers[-1])
     known = seen.with_columns(process=pl.Series(numbers, dtype=pl.Int32))
-    return keyed.join(known, on=["host_key", "pid"], how="left", nulls_equal=True, maintain_order="left")
+    return keyed.join(known, on=[INPUT, "host_key", "pid"], how="left", nulls_equal=True, maintain_order="left")
 
 
-def _hear(rows: pl.DataFrame, block: Block, found: FileRead) -> None:
+def _hear(rows: pl.DataFrame, pieces: Sequence[Piece], files: Mapping[int, FileRead]) -> None:
     """Take into account what DFTracer says of the run itself: names of hosts and files, ranks, start and end."""
     own = rows.filter(pl.col("cat") == _DFTRACER)
-    _hear_names(own.filter(pl.col("phase") == METADATA), found)
+    told = own.filter((pl.col("phase") == METADATA) & pl.col("told").is_not_null() & pl.col("value").is_not_null())
+    for number, *said in told.select(INPUT, "name", "told", "value", "pid").iter_rows():
+        _hear_name(files[number], *said)
     edges = own.filter((pl.col("phase") == COMPLETE) & pl.col("name").is_in(["start", "end"]))
-    if edges.is_empty():
+    for number, name, process, ts, line in edges.select(INPUT, "name", "process", "ts", LINE).iter_rows():
+        _hear_edge(files[number], name, process, ts, _args(pieces, number, line))
+
+
+def _hear_name(found: FileRead, kind: str, name: str, value: str, pid: int) -> None:
+    if kind == "FH":
+        found.names[value] = name if found.names.get(value, name) == name else None
+    elif kind == "HH":
+        found.hosts[value] = name
+    elif kind == "SH":
+        found.strings[value] = name
+    elif kind == "PR" and name == _RANK and value.isascii() and value.isdigit() and len(value) < 10:
+        found.ranks[pid] = int(value)
+
+
+def _hear_edge(found: FileRead, name: str, process: int, ts: int, args: dict[str, object]) -> None:
+    if name == "start":
+        found.started[process] = min(found.started.get(process, ts), ts)
+        found.started_as = found.started_as or args
         return
-    lines = block.content.split(b"\n")
-    for name, process, ts, line in edges.select("name", "process", "ts", LINE).iter_rows():
-        args = json.loads(lines[line - block.first_line].strip().removesuffix(b",")).get("args") or {}
-        if name == "start":
-            found.started[process] = min(found.started.get(process, ts), ts)
-            found.started_as = found.started_as or args
-        else:
-            found.ended[process] = max(found.ended.get(process, ts), ts)
-            count = args.get("num_events")
-            found.event_count = count if isinstance(count, int) else None
+    found.ended[process] = max(found.ended.get(process, ts), ts)
+    count = args.get("num_events")
+    found.event_count = count if isinstance(count, int) else None
 
 
-def _hear_names(rows: pl.DataFrame, found: FileRead) -> None:
-    told = rows.filter(pl.col("told").is_not_null() & pl.col("value").is_not_null())
-    for kind, name, value, pid in told.select("name", "told", "value", "pid").iter_rows():
-        if kind == "FH":
-            found.names[value] = name if found.names.get(value, name) == name else None
-        elif kind == "HH":
-            found.hosts[value] = name
-        elif kind == "SH":
-            found.strings[value] = name
-        elif kind == "PR" and name == _RANK and value.isascii() and value.isdigit() and len(value) < 10:
-            found.ranks[pid] = int(value)
+def _args(pieces: Sequence[Piece], number: int, line: int) -> dict[str, object]:
+    """Return the members of an event's `args` that has more of them than others."""
+    for found, block in pieces:
+        if found.number == number and block.first_line <= line < block.first_line + block.line_count:
+            text = block.content.split(b"\n")[line - block.first_line].strip().removesuffix(b",")
+            args = json.loads(text).get("args")
+            return args if isinstance(args, dict) else {}
+    return {}
 
 
-def _note_order(rows: pl.DataFrame, found: FileRead) -> None:
-    """Note whether events could be repeated, or lie within each other: then they have to be put in order."""
-    numbered = rows["id"].drop_nulls()
-    found.are_all_numbered &= numbered.len() == rows.height
-    found.numbered_count += numbered.len()
-    ids = numbered.to_numpy()
-    if ids.size:
-        in_order = np.sort(ids)
-        found.is_orderly &= bool((np.diff(in_order) > 0).all()) and int(in_order[0]) > found.last_id
-        found.last_id = max(found.last_id, int(in_order[-1]))
-    found.is_orderly &= len(found.processes) < 2
+def _note_numbers(rows: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
+    """Note whether an event could be one that came before: numbers rise from block to block, and come once."""
+    ids = pl.col("id")
+    counted = rows.group_by(INPUT).agg(
+        pl.len().alias("all"), ids.count().alias("numbered"), ids.n_unique().alias("different"),
+        ids.min().alias("first"), ids.max().alias("last"),
+    )  # fmt: skip
+    for number, height, numbered, different, first, last in counted.iter_rows():
+        found = files[number]
+        found.are_all_numbered &= numbered == height
+        found.numbered_count += numbered
+        is_single = len(found.processes) < 2 and different - (numbered < height) == numbered
+        found.is_orderly &= is_single and (first is None or first > found.last_id)
+        found.last_id = max(found.last_id, -1 if last is None else last)
 
 
-def _kept(rows: pl.DataFrame, found: FileRead, codes: Codes) -> pl.DataFrame:
-    """Return the calls of files as they are kept, and take their times into account."""
-    events = rows.filter(pl.col("phase") == COMPLETE)
-    if events.is_empty():
-        return KEPT.to_frame()
-    edges = events.select(first=pl.col("ts").min(), last=(pl.col("ts") + pl.col("dur")).max()).row(0)
-    found.first_us = edges[0] if found.first_us is None else min(found.first_us, edges[0])
-    done = events.filter(pl.col("deed").is_not_null())
-    if done.is_empty():
-        found.last_us = max(found.last_us, edges[1])
-        return KEPT.to_frame()
-    _note_nesting(done, found)
-    found.last_us = max(found.last_us, edges[1])
-    moves = pl.col("deed").is_in(["read", "write"])
-    return _coded(_coded_files(done, found, codes), codes).select(
-        pl.col("process", "tid", "id", "function", "layer", "ts", "dur"),
-        request_bytes=pl.when(moves).then(calls.request_bytes()),
-        offset_bytes=pl.when(moves).then("offset"),
-        file="file",
-        input=pl.lit(found.number, pl.Int32),
-        line=LINE,
-    ).cast(KEPT)  # type: ignore[arg-type]
+def _note_nesting(done: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
+    """Note of which layers the calls are, and whether they overlap."""
+    ended = pl.col("ts") + pl.col("dur")
+    seen = done.group_by(INPUT, maintain_order=True).agg(
+        pl.col("layer").unique().alias("layers"),
+        (pl.col("ts").slice(1) < ended.cum_max().head(pl.len() - 1)).any().alias("overlaps"),
+        pl.col("ts").first().alias("first"),
+    )
+    for number, layers, overlaps, first in seen.iter_rows():
+        found = files[number]
+        found.layers.update(layer for layer in layers if layer != calls.OWN)
+        found.has_overlaps |= overlaps or first < found.last_us
 
 
-def _note_nesting(done: pl.DataFrame, found: FileRead) -> None:
-    """Note whether calls of several layers overlap."""
-    found.layers.update(layer for layer in done["layer"].unique() if layer != calls.OWN)
-    began, lasting = done["ts"].to_numpy(), done["dur"].to_numpy()
-    over = np.maximum(np.maximum.accumulate(began + lasting), found.last_us)
-    overlaps = bool((began[1:] < over[:-1]).any()) or int(began[0]) < found.last_us
-    found.has_overlaps |= overlaps
+def _note_edges(events: pl.DataFrame, files: Mapping[int, FileRead]) -> None:
+    """Note when the first event began and the last was over."""
+    ended = pl.col("ts") + pl.col("dur")
+    for number, first, last in events.group_by(INPUT).agg(pl.col("ts").min(), ended.max().alias("last")).iter_rows():
+        found = files[number]
+        found.first_us = first if found.first_us is None else min(found.first_us, first)
+        found.last_us = max(found.last_us, last)
 
 
-def _coded(rows: pl.DataFrame, codes: Codes) -> pl.DataFrame:
+def _with_functions(rows: pl.DataFrame, codes: Codes) -> pl.DataFrame:
     own = ["layer", "deed", "name"]
     seen = rows.select(own).unique(maintain_order=True)
     numbers = [codes.functions.setdefault(key, len(codes.functions)) for key in seen.iter_rows()]
-    return rows.join(seen.with_columns(function=pl.Series(numbers, dtype=pl.Int32)), on=own, how="left", maintain_order="left")
+    known = seen.with_columns(function=pl.Series(numbers, dtype=pl.Int32))
+    return rows.join(known, on=own, how="left", maintain_order="left")
 
 
-def _coded_files(rows: pl.DataFrame, found: FileRead, codes: Codes) -> pl.DataFrame:
-    """Number the files, by their names where these are told, else by the hashes that this input has for them."""
-    own = ["path", "file_hash"]
+def _with_files(rows: pl.DataFrame, codes: Codes) -> pl.DataFrame:
+    """Add `file`: a file goes by its name where that is told, else by the hash that its input has for it."""
+    own = [INPUT, "path", "file_hash"]
     seen = rows.select(own).unique(maintain_order=True)
     numbers = [
-        None if path is None and of is None
-        else codes.files.setdefault((None, path) if path is not None else (found.number, of), len(codes.files))
-        for path, of in seen.iter_rows()
-    ]  # fmt: skip
+        None if (key := _key(*cells)) is None else codes.files.setdefault(key, len(codes.files))
+        for cells in seen.iter_rows()
+    ]
     known = seen.with_columns(file=pl.Series(numbers, dtype=pl.Int32))
     return rows.join(known, on=own, how="left", nulls_equal=True, maintain_order="left")
+
+
+def _key(number: int, path: str | None, file_hash: str | None) -> tuple[int | None, str] | None:
+    if path is not None:
+        return None, path
+    return None if file_hash is None else (number, file_hash)

@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from warehouse.contracts.traces import (
@@ -25,8 +24,8 @@ from warehouse.contracts.traces import (
 )
 from warehouse.errors import InputRefused
 from warehouse.sources.dftracer.calls import LAYERS
-from warehouse.sources.dftracer.files import Codes, FileRead, read_file
-from warehouse.sources.dftracer.lines import Reader
+from warehouse.sources.dftracer.files import INPUT, Codes, FileRead, Piece, sifted, taken
+from warehouse.sources.dftracer.lines import BLOCK_BYTES, Reader, blocks
 from warehouse.sources.dftracer.nesting import Nesting, in_order
 from warehouse.sources.protocol import Batch
 from warehouse.sources.rows import traced
@@ -79,29 +78,49 @@ class _Run:
 
     codes: Codes = field(default_factory=Codes)
     files: list[FileRead] = field(default_factory=list)
-    left_out: list[tuple[str, InputRefused]] = field(default_factory=list)
+    #: files as they are kept, and of which inputs their rows are
+    parts: list[tuple[Path, frozenset[int]]] = field(default_factory=list)
+    left_out: dict[int, InputRefused] = field(default_factory=dict)
     refused_count: int = 0
 
     def read(
         self, files: Sequence[tuple[str, Path]], connection: duckdb.DuckDBPyConnection, scratch: Path
     ) -> Iterator[Batch]:
+        """Read all files, small ones together; yields refused lines."""
         reader = Reader(connection, scratch)
+        held: list[Piece] = []
         for number, (name, path) in enumerate(files):
-            found = FileRead(name, number)
-            of_file = f"{name}: " if len(files) > 1 else ""
+            found = FileRead(name, number, is_alone=len(files) == 1)
             try:
-                for refused in read_file(path, found, self.codes, reader, scratch):
-                    self.refused_count += refused.height
-                    yield reject_frame(refused.with_columns(reason=pl.lit(of_file) + pl.col("reason")))
+                for block in blocks(path, found.ending):
+                    held.append((found, block))
+                    if sum(len(block.content) for _, block in held) >= BLOCK_BYTES:
+                        yield from self._keep(held, reader, scratch)
+                        held = []
             except InputRefused as fault:
-                if len(files) == 1:
+                if found.is_alone:
                     raise
-                self.left_out.append((name, fault))
+                held = [piece for piece in held if piece[0] is not found]
+                self.left_out[number] = fault
                 yield rejects([(None, f"{name} is left out. {fault.reason}", fault.remedy, None)])
                 continue
             self.files.append(found)
+        yield from self._keep(held, reader, scratch)
         if not any(found.processes for found in self.files):
             raise InputRefused("No line of it tells of an event that can be read.", "Trace again.")
+
+    def _keep(self, held: Sequence[Piece], reader: Reader, scratch: Path) -> Iterator[Batch]:
+        if not held:
+            return
+        found = sifted(held, reader)
+        if not found.refused.is_empty():
+            self.refused_count += found.refused.height
+            yield reject_frame(found.refused)
+        kept = taken(held, found.rows, self.codes)
+        if not kept.is_empty():
+            part = scratch / f"{len(self.parts)}.parquet"
+            kept.write_parquet(part, compression="lz4", statistics=False)
+            self.parts.append((part, frozenset(piece[0].number for piece in held)))
 
     def land(self, connection: duckdb.DuckDBPyConnection) -> Iterator[Batch]:
         tally = _Tally(_Processes.of(self), _Functions.of(self.codes), _Files.of(self))
@@ -114,23 +133,19 @@ class _Run:
     def _pieces(self, connection: duckdb.DuckDBPyConnection, tally: _Tally) -> Iterator[pl.DataFrame]:
         """Yield the kept rows; those that may be repeated, or lie within others, in order and once."""
         homes = Counter(process for found in self.files for process in found.processes)
-        disorderly = []
-        for found in self.files:
-            is_shared = any(homes[process] > 1 for process in found.processes)
-            is_plain = found.is_orderly and not (found.has_overlaps and len(found.layers) > 1)
-            if is_shared or not is_plain:
-                disorderly += found.parts
-                continue
-            for part in found.parts:
-                for piece in pl.read_parquet(part).iter_slices(traced.BATCH_ROWS):
-                    yield piece.with_columns(is_nested=pl.lit(False))
-        if disorderly:
+        shared = {process for process, count in homes.items() if count > 1}
+        unruly = {found.number for found in self.files if found.needs_order or not shared.isdisjoint(found.processes)}
+        told = ~pl.col(INPUT).is_in(list(self.left_out))
+        for part in (part for part, inputs in self.parts if inputs.isdisjoint(unruly)):
+            for piece in pl.read_parquet(part).filter(told).iter_slices(traced.BATCH_ROWS):
+                yield piece.with_columns(is_nested=pl.lit(False))
+        mixed = [part for part, inputs in self.parts if not inputs.isdisjoint(unruly)]
+        if mixed:
+            tally.repeated_count += pl.scan_parquet(mixed).select(pl.len()).collect().item()
             nesting = Nesting()
-            before = sum(pl.scan_parquet(part).select(pl.len()).collect().item() for part in disorderly)
-            for piece in in_order(connection, disorderly):
+            for piece in in_order(connection, mixed):
                 tally.repeated_count -= piece.height
-                yield nesting.marked(piece)
-            tally.repeated_count += before
+                yield nesting.marked(piece).filter(told)
 
     def _ending(self, tally: _Tally) -> Iterator[Batch]:
         edges = [(found.first_us, found.last_us) for found in self.files if found.first_us is not None]
@@ -327,9 +342,7 @@ class _Files:
             ambiguous.append(is_ambiguous)
         paths = list(numbers)
         of_kernel = pl.Series(paths, dtype=pl.String).str.contains(_OF_KERNEL).fill_null(False)
-        return cls(
-            pl.Series(found_numbers, dtype=pl.Int64), of_kernel, pl.Series(ambiguous, dtype=pl.Boolean), paths
-        )
+        return cls(pl.Series(found_numbers, dtype=pl.Int64), of_kernel, pl.Series(ambiguous, dtype=pl.Boolean), paths)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the rows of the files."""
@@ -382,8 +395,14 @@ class _Tally:
     def _told(self, piece: pl.DataFrame) -> pl.DataFrame:
         process, function = piece["process"], piece["function"]
         file = piece["file"]
-        number = self.files.number.gather(file) if len(self.files.number) else pl.Series([None] * piece.height, dtype=pl.Int64)
-        self.files.ambiguous_count += int(self.files.is_ambiguous.gather(file).sum() or 0) if len(self.files.number) else 0
+        number = (
+            self.files.number.gather(file)
+            if len(self.files.number)
+            else pl.Series([None] * piece.height, dtype=pl.Int64)
+        )
+        self.files.ambiguous_count += (
+            int(self.files.is_ambiguous.gather(file).sum() or 0) if len(self.files.number) else 0
+        )
         number = number.fill_null(0)
         self.files.unknown += int((number == 0).sum())
         zero = self.processes.zero_us
@@ -432,7 +451,17 @@ class _Tally:
             return
         numbers = pl.int_range(self.request_count, self.request_count + rows.height, eager=True)
         self.request_count += rows.height
-        own = ("module", "rank", "host", "file_number", "offset_bytes", "request_bytes", "began_s", "ceased_s", "is_nested")
+        own = (
+            "module",
+            "rank",
+            "host",
+            "file_number",
+            "offset_bytes",
+            "request_bytes",
+            "began_s",
+            "ceased_s",
+            "is_nested",
+        )
         yield traced.rows(
             TRACE_REQUESTS,
             {name: rows[name] for name in own} | {"request": numbers, "direction": rows["deed"], "is_async": False},
@@ -483,9 +512,7 @@ def _added_up() -> list[pl.Expr]:
 
 def _together(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Add up what parts of the calls add up to."""
-    known = [
-        pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _VOLUMES
-    ]
+    known = [pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in _VOLUMES]
     return (
         pl.concat(parts)
         .group_by(_RECORD)
