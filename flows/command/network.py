@@ -69,7 +69,8 @@ def network_command(
 ) -> int:
     """Show which nodes talked to which in a traced run, how fast, and which are in trouble (radial view).
 
-    TRACE is a Darshan log with DXT, a Recorder or TMIO trace, a file of request events, or a compressed trace.
+    TRACE is a Darshan log with DXT, a Recorder, DFTracer or TMIO trace, a file of request events, or a compressed
+    trace.
     """
     from flows.extrapolation.compressing import keep_apart
     from flows.networks.making import Asked

@@ -93,8 +93,8 @@ def period_command(
 ) -> int:
     """Find the period of a series, of a traced run, or of a file system's polls, without a warehouse.
 
-    TRACE is a series, polls, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), or
-    a compressed trace.
+    TRACE is a series, polls, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), a DFTracer
+    trace (its folder or file), or a compressed trace.
 
     A run's several periods are told one by one, each with the time in which it holds, also a fast one on a slow one.
 

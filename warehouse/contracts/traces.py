@@ -3,7 +3,9 @@
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
-_TRACER = Column("tracer", "text", "What wrote the trace.", choices=("darshan", "recorder", "tmio", "dftracer", "request_events"))
+_TRACER = Column(
+    "tracer", "text", "What wrote the trace.", choices=("darshan", "recorder", "tmio", "dftracer", "request_events")
+)
 _TRACER_VERSION = Column("tracer_version", "text", "The version of the trace's format, as the trace has it.")
 _COMMAND = Column("command", "text", "The command line of the program, as the trace has it.", hides="words")
 _TIME_RESOLUTION_S = Column(

@@ -34,6 +34,8 @@ KEPT = pl.Schema(
         LINE: pl.Int64(),
     }
 )
+#: how far a call may lie outside of its process's start and end
+SLACK_US = 1_000_000
 _DFTRACER = "dftracer"
 _RANK = "rank"
 #: of a function's name: layer, what it does, and the name itself
@@ -92,6 +94,21 @@ class FileRead:
         """Return whether it says of each of its processes that it came to its end, and nothing is missing."""
         has_end = self.ending.is_closed or (bool(self.processes) and self.processes <= set(self.ended))
         return has_end and not self.ending.is_cut and not self.missing_count
+
+    @property
+    def edges_us(self) -> tuple[int, int] | None:
+        """Return when the first event began and the last was over; None without any.
+
+        Of processes whose start and end are told, what lies far outside says nothing.
+        """
+        if self.first_us is None:
+            return None
+        has_all = bool(self.processes) and self.processes <= set(self.started) & set(self.ended)
+        if not has_all:
+            return self.first_us, self.last_us
+        started, ended = min(self.started.values()), max(self.ended.values())
+        first = self.first_us if self.first_us >= started - SLACK_US else started
+        return first, self.last_us if self.last_us <= ended + SLACK_US else ended
 
     @property
     def needs_order(self) -> bool:

@@ -26,7 +26,7 @@ _ONCE = """
         select
             *,
             row_number() over (
-                partition by process, tid, id, "function", ts, dur, request_bytes, offset_bytes, file
+                partition by process, tid, id, "function", ts, dur, request_bytes, offset_bytes
                 order by input, line
             ) as copy
         from read_parquet($paths)

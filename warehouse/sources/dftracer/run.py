@@ -24,7 +24,7 @@ from warehouse.contracts.traces import (
 )
 from warehouse.errors import InputRefused
 from warehouse.sources.dftracer.calls import LAYERS
-from warehouse.sources.dftracer.files import INPUT, Codes, FileRead, Piece, sifted, taken
+from warehouse.sources.dftracer.files import INPUT, SLACK_US, Codes, FileRead, Piece, sifted, taken
 from warehouse.sources.dftracer.lines import BLOCK_BYTES, Reader, blocks
 from warehouse.sources.dftracer.nesting import Nesting, in_order
 from warehouse.sources.protocol import Batch
@@ -42,8 +42,6 @@ KERNEL = "KERNEL"
 _OF_KERNEL = r"^/(?:dev|proc|sys)/"
 #: what sorting may take before it goes to disk
 _SORT_MEMORY = "1GiB"
-#: how far a call may lie outside of its process's start and end
-_SLACK_US = 1_000_000
 #: kinds of calls that a module's counters tell apart
 _MOST_KINDS = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -148,8 +146,7 @@ class _Run:
                 yield nesting.marked(piece).filter(told)
 
     def _ending(self, tally: _Tally) -> Iterator[Batch]:
-        edges = [(found.first_us, found.last_us) for found in self.files if found.first_us is not None]
-        first_us, last_us = min(first for first, _ in edges), max(last for _, last in edges)
+        first_us, last_us = self.edges_us()
         ended_at = _instant(last_us)
         yield from self._modules(tally, ended_at)
         told = next((found for found in self.files if found.started_as), None)
@@ -171,6 +168,11 @@ class _Run:
             },
             ended_at,
         )
+
+    def edges_us(self) -> tuple[int, int]:
+        """Return when the run's first event began and its last was over."""
+        edges = [edge for found in self.files if (edge := found.edges_us) is not None]
+        return min(first for first, _ in edges), max(last for _, last in edges)
 
     def _modules(self, tally: _Tally, ended_at: datetime) -> Iterator[Batch]:
         endless = len({process for found in self.files if not found.is_whole for process in found.processes})
@@ -263,9 +265,9 @@ class _Processes:
             ranks,
             pl.Series([ranks.get(place, -1) for place in places], dtype=pl.Int64),
             pl.Series(of_hash, dtype=pl.String),
-            pl.Series([started[p] - _SLACK_US if p in started else 0 for p in places], dtype=pl.Int64),
-            pl.Series([ended[p] + _SLACK_US if p in ended else 1 << 62 for p in places], dtype=pl.Int64),
-            min(found.first_us for found in run.files if found.first_us is not None),
+            pl.Series([started[p] - SLACK_US if p in started else 0 for p in places], dtype=pl.Int64),
+            pl.Series([ended[p] + SLACK_US if p in ended else 1 << 62 for p in places], dtype=pl.Int64),
+            run.edges_us()[0],
         )
 
 
