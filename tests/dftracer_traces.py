@@ -116,3 +116,18 @@ def put(path: Path, lines: Sequence[str], *, end: str = "\n") -> Path:
     content = ("\n".join(lines) + end).encode()
     path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
     return path
+
+
+#: a call of each kind, with what DFTracer logs of it
+CALLS = (
+    Call("POSIX", "open", 0, 5, args={"ret": 3, "flags": 0}),
+    write_call(10, 100),
+    Call("POSIX", "pread64", 30, 5, args={"ret": 40, "count": 64, "offset": 1_000}),
+    Call("POSIX", "lseek64", 40, 1, args={"ret": 0, "offset": 0, "whence": 0}),
+    Call("STDIO", "fwrite", 50, 9, path="/scratch/log", args={"ret": 3, "size": 8, "count": 4}),
+    Call("POSIX", "write", 52, 5, path="/scratch/log", args={"ret": 24, "count": 24}),
+    Call("POSIX", "write", 70, 5, args={"ret": -1, "count": 7}),
+    Call("POSIX", "write", 80, 5, path="/dev/shm/x", args={"ret": 1_000, "count": 1_000}),
+    Call("reader", "NPZReader.open", 90, 5, path=None, args={"image_size": 5}),
+    Call("POSIX", "close", 100, 5, args={"ret": 0}),
+)

@@ -3,6 +3,7 @@
 - `protocol` (`Batch`, `Reading`, `Source`, `Head`): Input formats, one module each.
 - `counters/`: Counters that name the job, as collectors read them from storage servers.
 - `darshan/`: Darshan's logs.
+- `dftracer/`: DFTracer's traces: a JSON line for each call, a file for each process.
 - `events/`: Traces of request events, layer by layer.
 - `extrapolations/`: Extrapolations, as `iosig extrapolate` records them, and compressed traces as files.
 - `files/`: Files as they come: compressed, packed, or readable only by a library that may crash.

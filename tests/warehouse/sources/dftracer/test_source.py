@@ -1,56 +1,18 @@
-"""DFTracer's traces: all forms alike, a run's files as one trace, and what is wrong is told."""
+"""DFTracer's traces: recognized in all forms, and as counted line by line."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
 
-from tests.dftracer_traces import EPOCH_US, FORMS, Call, Form, Process, put, write_call
+from tests.dftracer_traces import CALLS, FORMS, Form, Process, put
 from tests.naive.sources.dftracer.totals import totals
-from warehouse.contracts import frames
-from warehouse.errors import InputRefused
+from tests.warehouse.sources.dftracer_landing import landed, moved
 from warehouse.sources.dftracer import source
 from warehouse.sources.files.opening import read_head
-from warehouse.sources.protocol import Head, Reading, owner, recognize
-
-CALLS = (
-    Call("POSIX", "open", 0, 5, args={"ret": 3, "flags": 0}),
-    write_call(10, 100),
-    Call("POSIX", "pread64", 30, 5, args={"ret": 40, "count": 64, "offset": 1_000}),
-    Call("POSIX", "lseek64", 40, 1, args={"ret": 0, "offset": 0, "whence": 0}),
-    Call("STDIO", "fwrite", 50, 9, path="/scratch/log", args={"ret": 3, "size": 8, "count": 4}),
-    Call("POSIX", "write", 52, 5, path="/scratch/log", args={"ret": 24, "count": 24}),
-    Call("POSIX", "write", 70, 5, args={"ret": -1, "count": 7}),
-    Call("POSIX", "write", 80, 5, path="/dev/shm/x", args={"ret": 1_000, "count": 1_000}),
-    Call("reader", "NPZReader.open", 90, 5, path=None, args={"image_size": 5}),
-    Call("POSIX", "close", 100, 5, args={"ret": 0}),
-)
-
-
-def landed(path: Path) -> dict[str, pl.DataFrame]:
-    """Return all rows by table; each batch meets its contract."""
-    found: dict[str, list[pl.DataFrame]] = {}
-    for batch in source.read(path, Reading()):
-        frames.require(batch.rows, batch.table)
-        assert not batch.rows.is_empty()
-        found.setdefault(batch.table.name, []).append(batch.rows)
-    return {name: pl.concat(parts) for name, parts in found.items()}
-
-
-def moved(tables: dict[str, pl.DataFrame]) -> dict[tuple[Any, ...], float]:
-    """Return bytes by module, direction and whether the request is nested."""
-    sums = tables["trace_requests"].group_by("module", "direction", "is_nested").agg(pl.col("request_bytes").sum())
-    return {tuple(key): volume for *key, volume in sums.iter_rows()}
-
-
-def one(tmp_path: Path, *lines: str, name: str = "t.pfw", end: str = "\n") -> dict[str, pl.DataFrame]:
-    return landed(put(tmp_path / name, lines, end=end))
-
+from warehouse.sources.protocol import Head, recognize
 
 # ---- recognized
 
@@ -67,214 +29,6 @@ def test_every_form_is_recognized_by_its_content(tmp_path: Path, form: Form) -> 
 )
 def test_other_content_is_not(text: str) -> None:
     assert not source.sniff(Head("x", text.encode()))
-
-
-# ---- what lands
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_all_forms_land_alike(tmp_path: Path, form: Form) -> None:
-    found = one(tmp_path, *Process(7, form).lines_of(CALLS))
-    assert moved(found) == {
-        ("POSIX", "write", False): 100.0,
-        ("POSIX", "write", True): 24.0,
-        ("POSIX", "read", False): 40.0,
-        ("STDIO", "write", False): 24.0,
-        ("KERNEL", "write", False): 1_000.0,
-    }
-    requests = found["trace_requests"].sort("began_s")
-    assert requests["offset_bytes"].to_list() == [None, 1_000, None, None, None, None]
-    assert requests["began_s"].to_list() == pytest.approx([1e-5, 3e-5, 5e-5, 5.2e-5, 7e-5, 8e-5])
-    assert set(requests["host"]) == {"node1"}
-    operations = found["trace_metadata"].sort("began_s")
-    assert operations["operation"].to_list() == ["open", "seek", "close"]
-    assert operations["began_s"].to_list() == pytest.approx([0.0, 4e-5, 1e-4])
-    assert set(found["trace_files"]["path"]) == {"/scratch/out", "/scratch/log", "/dev/shm/x"}
-    (trace,) = found["traces"].to_dicts()
-    assert (trace["tracer"], trace["process_count"], trace["duration_s"]) == ("dftracer", 1, 1.05e-4)
-    assert trace["started_at"].timestamp() * 1e6 == EPOCH_US
-    assert trace["command"] == (None if form == "old" else "prog -x")
-    assert set(found["trace_modules"]["outcome"]) == {"sound"}
-    assert set(found["trace_modules"]["is_partial"]) == {False}
-
-
-def test_records_add_up_what_each_process_did_to_each_file(tmp_path: Path) -> None:
-    records = one(tmp_path, *Process(7).lines_of(CALLS))["trace_records"]
-    files = one(tmp_path, *Process(7).lines_of(CALLS))["trace_files"]
-    number = files.filter(pl.col("path") == "/scratch/out")["file_number"].item()
-    (own,) = records.filter((pl.col("module") == "POSIX") & (pl.col("file_number") == number)).to_dicts()
-    assert (own["read_bytes"], own["written_bytes"]) == (40, 100)
-    counts = ("open_count", "read_count", "write_count", "seek_count", "stat_count")
-    assert [own[name] for name in counts] == [1, 1, 2, 1, 0]
-    assert (own["opened_s"], own["closed_s"]) == (0.0, pytest.approx(1.05e-4))
-
-
-def test_a_folder_is_one_run_of_processes_with_mpis_ranks(tmp_path: Path) -> None:
-    for pid, rank in ((900, 1), (901, 0), (902, None)):
-        put(tmp_path / f"run-{pid}.pfw.gz", Process(pid, rank=rank).lines_of([write_call(pid, pid)]))
-    (tmp_path / "notes.txt").write_text("of another kind")
-    found = owner(tmp_path)
-    assert found is not None
-    assert (found[0].name, len(found[1])) == ("dftracer", 3)
-    tables = landed(tmp_path)
-    sizes = dict(tables["trace_requests"].select("rank", "request_bytes").iter_rows())
-    assert sizes == {1: 900.0, 0: 901.0, 2: 902.0}
-    assert tables["traces"]["process_count"].item() == 3
-    # Times count from the earliest of all.
-    assert tables["trace_requests"]["began_s"].min() == 0.0
-
-
-def test_one_file_is_an_input_by_itself(tmp_path: Path) -> None:
-    put(tmp_path / "run.pfw", Process(1).lines_of(CALLS))
-    assert owner(tmp_path) is None
-
-
-# ---- what is not whole
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_process_without_an_end_is_partial(tmp_path: Path, form: Form) -> None:
-    found = one(tmp_path, *Process(7, form).lines_of(CALLS, is_ended=False))
-    modules = found["trace_modules"]
-    assert set(modules["outcome"]) == {"partial"}
-    assert set(modules["is_partial"]) == {True}
-    assert modules["reason"][0].startswith("Of 1 processes, 1 have no end")
-    assert moved(found)["POSIX", "write", False] == 100.0
-
-
-def test_what_a_packed_file_holds_before_it_breaks_off_is_partial(tmp_path: Path) -> None:
-    lines = Process(7).lines_of([write_call(20 * at, at) for at in range(3_000)])
-    path = put(tmp_path / "t.pfw.gz", lines)
-    path.write_bytes(path.read_bytes()[:-4_000])
-    found = landed(path)
-    assert set(found["trace_modules"]["is_partial"]) == {True}
-    sizes = found["trace_requests"]["request_bytes"].to_list()
-    assert 1_000 < len(sizes) < 3_000
-    assert sizes == [float(at) for at in range(len(sizes))]
-
-
-def test_a_flipped_bit_in_a_packed_file_refuses_it(tmp_path: Path) -> None:
-    path = put(tmp_path / "t.pfw.gz", Process(7).lines_of(CALLS))
-    content = bytearray(path.read_bytes())
-    content[-6] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(InputRefused, match="damaged"):
-        landed(path)
-
-
-def test_a_file_of_a_run_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
-    for pid in (1, 2):
-        put(tmp_path / f"{pid}.pfw.gz", Process(pid).lines_of([write_call(0, pid)]))
-    content = bytearray((tmp_path / "2.pfw.gz").read_bytes())
-    content[-6] ^= 1
-    (tmp_path / "2.pfw.gz").write_bytes(content)
-    found = landed(tmp_path)
-    assert found["trace_requests"]["request_bytes"].to_list() == [1.0]
-    assert found["traces"]["process_count"].item() == 1
-    assert "Left out" in found["trace_modules"]["reason"].item()
-    assert found["rejects"]["reason"].item().startswith("2.pfw.gz is left out.")
-
-
-def test_an_event_that_is_missing_is_told_by_the_tracers_count(tmp_path: Path) -> None:
-    lines = Process(7).lines_of([write_call(20 * at, at) for at in range(9)])
-    found = one(tmp_path, *lines[:8], *lines[9:])
-    (module,) = found["trace_modules"].to_dicts()
-    assert module["outcome"] == "partial"
-    assert "1 are missing" in module["reason"]
-
-
-def test_an_event_that_comes_twice_counts_once(tmp_path: Path) -> None:
-    lines = Process(7).lines_of([write_call(20 * at, 10) for at in range(9)])
-    found = one(tmp_path, *lines[:8], lines[7], *lines[8:])
-    assert moved(found) == {("POSIX", "write", False): 90.0}
-    assert "Taken once" in found["trace_modules"]["reason"].item()
-
-
-def test_what_a_child_writes_again_counts_once(tmp_path: Path) -> None:
-    parent = [write_call(0, 10), write_call(20, 10)]
-    put(tmp_path / "1.pfw", Process(5).lines_of(parent))
-    lines = [line for line in Process(5).lines_of(parent) if '"write"' in line]
-    put(tmp_path / "2.pfw", ["[", *lines, *Process(6).lines_of([write_call(50, 7)])[1:]])
-    assert moved(landed(tmp_path)) == {("POSIX", "write", False): 27.0}
-
-
-def test_a_call_outside_of_its_processes_life_is_refused(tmp_path: Path) -> None:
-    lines = Process(7).lines_of(CALLS)
-    far = [place for place, line in enumerate(lines) if '"write"' in line or '"NPZReader.open"' in line][-2:]
-    for place in far:
-        lines[place] = json.dumps((event := json.loads(lines[place])) | {"ts": event["ts"] + 10**13})
-    found = one(tmp_path, *lines)
-    assert found["traces"]["duration_s"].item() == 1.05e-4
-    assert found["rejects"]["reason"].item() == "The call of write lies outside of its process's own start and end."
-    assert set(found["trace_modules"]["outcome"]) == {"partial"}
-
-
-def test_a_hash_of_two_files_names_neither(tmp_path: Path) -> None:
-    lines = Process(7).lines_of(CALLS)
-    place = next(place for place, line in enumerate(lines) if '"FH"' in line)
-    other = json.loads(lines[place])
-    other["args"]["name"] = "/scratch/other"
-    found = one(tmp_path, *lines[: place + 1], json.dumps(other | {"id": 99}), *lines[place + 1 :])
-    unknown = found["trace_files"].filter(pl.col("path").is_null())["file_number"].item()
-    asked = found["trace_requests"].filter(pl.col("file_number") == unknown)
-    assert asked["request_bytes"].sum() == 140.0
-    assert "its hash is that of several" in found["trace_modules"]["reason"][0]
-
-
-# ---- single lines
-
-BAD = {
-    "it is no JSON": '{"id":1,"name":',
-    "`name` is no text": '{"id":1,"name":5,"cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}',
-    "a name comes twice": '{"id":1,"id":2,"name":"write","cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}',
-    "it is no object": "[1, 2]",
-    "it is nested too deeply": '{"a":' * 100_000 + "1" + "}" * 100_000,
-    "`true` is no number": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":true,"dur":1,"ph":"X"}',
-    "`1.5` is no number": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1.5,"dur":1,"ph":"X"}',
-    "The event has no `ts`": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"dur":1,"ph":"X"}',
-    "none in microseconds": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1700000000,"dur":1,"ph":"X"}',
-    "less than nothing": f'{{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":-1,"ph":"X"}}',
-    "more bytes than any file": f'{{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,'
-    f'"ph":"X","args":{{"ret":{1 << 61}}}}}',
-    "fewer bytes than none": f'{{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,'
-    '"ph":"X","args":{"count":-5}}',
-    "stands for several calls": f'{{"name":"read","cat":"POSIX","type":3,"ts":{EPOCH_US},"ph":3,"pid":1,"tid":1,'
-    '"args":{"dft_cnt":2,"ret_sum":9}}',
-    "none of DFTracer's kinds": f'{{"id":1,"name":"x","cat":"y","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,"ph":"B"}}',
-    "half characters": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1,"ph":"X","args":{"fname":"\\ud800"}}',
-}
-
-
-@pytest.mark.parametrize("reason", BAD)
-def test_a_line_that_is_wrong_is_refused_by_itself(tmp_path: Path, reason: str) -> None:
-    lines = Process(7).lines_of(CALLS)
-    found = one(tmp_path, *lines[:5], BAD[reason], *lines[5:])
-    (refused,) = found["rejects"].to_dicts()
-    assert reason in refused["reason"]
-    assert (refused["line"], refused["raw"]) == (6, BAD[reason][:2_000])
-    assert refused["remedy"]
-    assert moved(found)["POSIX", "write", False] == 100.0
-    assert set(found["trace_modules"]["outcome"]) == {"partial"}
-
-
-def test_a_line_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    lines = Process(7).lines_of(CALLS)
-    path = put(tmp_path / "t.pfw", lines)
-    path.write_bytes(path.read_bytes().replace(b"\n]", b'\n{"name":"\xff\xfe"}\n{"na\x00me"}\n]'))
-    assert landed(path)["rejects"]["reason"].to_list() == ["The line is not UTF-8 text."] * 2
-
-
-def test_a_trace_without_any_event_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputRefused, match="No line"):
-        one(tmp_path, "[", "]")
-
-
-def test_a_trace_of_calls_without_sizes_does_not_guess_them(tmp_path: Path) -> None:
-    """DFTRACER_INC_METADATA=0: no event has `args`."""
-    bare = {"id": 1, "name": "write", "cat": "POSIX", "pid": 1, "tid": 1, "ts": EPOCH_US, "dur": 4, "ph": 1}
-    found = one(tmp_path, json.dumps(bare))
-    assert found["trace_requests"]["request_bytes"].to_list() == [None]
-    assert found["trace_records"]["written_bytes"].to_list() == [None]
 
 
 # ---- real traces
@@ -304,20 +58,3 @@ def test_a_training_run_is_as_counted_line_by_line(shared_data: Path) -> None:
 @pytest.mark.long
 def test_48_processes_are_as_counted_line_by_line(shared_data: Path) -> None:
     _same_as_naive(shared_data / "dftracer" / "cm1")
-
-
-def test_blocks_of_any_size_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = put(tmp_path / "t.pfw.gz", Process(7).lines_of([write_call(20 * at, at) for at in range(200)]))
-    whole = landed(path)
-    monkeypatch.setattr("warehouse.sources.dftracer.lines._CHUNK_BYTES", 700)
-    monkeypatch.setattr("warehouse.sources.dftracer.lines.BLOCK_BYTES", 1_000)
-    monkeypatch.setattr("warehouse.sources.dftracer.run.BLOCK_BYTES", 3_000)
-    assert all(landed(path)[name].equals(rows) for name, rows in whole.items())
-
-
-def test_a_line_end_in_the_wrong_place_is_told(tmp_path: Path) -> None:
-    lines = Process(7).lines_of(CALLS)
-    content = "\n".join(lines).replace('"cat"', '\n"cat"', 1)
-    path = tmp_path / "t.pfw"
-    path.write_bytes(gzip.compress(content.encode()))
-    assert landed(path)["rejects"]["line"].to_list() == [2, 3]

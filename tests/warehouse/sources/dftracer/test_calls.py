@@ -1,0 +1,81 @@
+"""DFTracer's events: how many bytes each function moved, and what each call does to its file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.dftracer_traces import EPOCH_US
+from warehouse.sources.dftracer import calls
+from warehouse.sources.dftracer.lines import CELLS
+from warehouse.sources.rows.delimited import LINE
+
+POSIX, STDIO = "POSIX", "STDIO"
+
+
+def row(name: str, cat: str = POSIX, **told: Any) -> dict[str, Any]:
+    own = {"id": "1", "name": name, "cat": cat, "pid": "1", "tid": "1", "ts": str(EPOCH_US), "dur": "1", "ph": "X"}
+    return own | {name: str(value) for name, value in told.items()} | {LINE: 1}
+
+
+def typed(*rows: dict[str, Any]) -> pl.DataFrame:
+    found = calls.typed(pl.DataFrame(list(rows), schema=CELLS))
+    assert found.refused.is_empty()
+    return found.rows
+
+
+@pytest.mark.parametrize(
+    ("name", "cat", "told", "moved"),
+    [
+        ("write", POSIX, {"ret": 5, "count": 9}, 5),
+        ("write", POSIX, {"count": 9}, 9),
+        ("readv", POSIX, {"ret": -1, "count": 9}, 0),
+        ("pwrite64", POSIX, {}, None),
+        ("fread", STDIO, {"ret": 3, "size": 8, "count": 4}, 24),
+        ("fwrite", STDIO, {"ret": 3, "count": 4}, None),
+        ("fread", STDIO, {"ret": 1 << 40, "size": 1 << 40}, None),
+        ("fgets", STDIO, {"read_chars": 7}, 7),
+        ("fgets", STDIO, {}, 0),
+        ("fputs", STDIO, {"ret": 1, "written_chars": 7}, 7),
+        ("fputs", STDIO, {"ret": -1, "written_chars": 7}, 0),
+        ("fgetc", STDIO, {"ret": 65}, 1),
+        ("fgetc", STDIO, {"ret": -1}, 0),
+        ("putw", STDIO, {"ret": 0}, 4),
+        ("sendfile", POSIX, {"ret": 12, "count": 20}, 12),
+        ("read", "reader", {"size": 12}, 12),
+    ],
+)
+def test_the_bytes_that_a_call_moved(name: str, cat: str, told: dict[str, int], moved: int | None) -> None:
+    rows = typed(row(name, cat, **told)).with_columns(host_key=pl.lit("node1"))
+    assert rows["deed"].item() in ("read", "write")
+    assert rows.select(calls.request_bytes()).item() == moved
+
+
+def test_a_trace_without_metadata_does_not_pass_for_one_at_a_files_end() -> None:
+    rows = typed(row("fgets", STDIO)).with_columns(host_key=pl.lit(None, pl.String))
+    assert rows.select(calls.request_bytes()).item() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "cat", "deed"),
+    [
+        ("fopen64", STDIO, "open"),
+        ("MPI_File_open", "MPIIO", "open"),
+        ("__fxstat64", POSIX, "stat"),
+        ("fdatasync", POSIX, "sync"),
+        ("unlink", POSIX, "other"),
+        ("execve", POSIX, None),
+        ("MPI_File_write_at_all", "MPIIO", None),
+        ("MPI_Barrier", "MPI", None),
+        ("open", "reader", None),
+        ("read", "reader", None),
+    ],
+)
+def test_what_a_call_does_to_its_file(name: str, cat: str, deed: str | None) -> None:
+    assert typed(row(name, cat))["deed"].item() == deed
+
+
+def test_counters_of_a_service_are_no_calls() -> None:
+    assert typed(row("cpu", "sys", ph="C"), row("cpu", "sys", ph="2")).is_empty()

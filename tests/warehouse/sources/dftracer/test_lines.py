@@ -1,0 +1,86 @@
+"""Lines of DFTracer's files: blocks of any size read alike, and each line that is wrong is refused by itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.dftracer_traces import CALLS, EPOCH_US, Process, put, write_call
+from tests.warehouse.sources.dftracer_landing import landed, moved, one
+from warehouse.errors import InputRefused
+
+# ---- single lines
+
+BAD = {
+    "it is no JSON": '{"id":1,"name":',
+    "`name` is no text": '{"id":1,"name":5,"cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}',
+    "a name comes twice": '{"id":1,"id":2,"name":"write","cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}',
+    "it is no object": "[1, 2]",
+    "it is nested too deeply": '{"a":' * 100_000 + "1" + "}" * 100_000,
+    "`true` is no number": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":true,"dur":1,"ph":"X"}',
+    "`1.5` is no number": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1.5,"dur":1,"ph":"X"}',
+    "The event has no `ts`": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"dur":1,"ph":"X"}',
+    "none in microseconds": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1700000000,"dur":1,"ph":"X"}',
+    "less than nothing": f'{{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":-1,"ph":"X"}}',
+    "more bytes than any file": f'{{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,'
+    f'"ph":"X","args":{{"ret":{1 << 61}}}}}',
+    "fewer bytes than none": f'{{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,'
+    '"ph":"X","args":{"count":-5}}',
+    "stands for several calls": f'{{"name":"read","cat":"POSIX","type":3,"ts":{EPOCH_US},"ph":3,"pid":1,"tid":1,'
+    '"args":{"dft_cnt":2,"ret_sum":9}}',
+    "none of DFTracer's kinds": f'{{"id":1,"name":"x","cat":"y","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,"ph":"B"}}',
+    "half characters": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1,"ph":"X","args":{"fname":"\\ud800"}}',
+}
+
+
+def test_a_line_that_is_wrong_is_refused_by_itself(tmp_path: Path) -> None:
+    lines = Process(7).lines_of(CALLS)
+    found = one(tmp_path, *lines[:5], *BAD.values(), *lines[5:])
+    refused = found["rejects"].sort("line")
+    assert refused["line"].to_list() == list(range(6, 6 + len(BAD)))
+    for expected, reason in zip(BAD, refused["reason"], strict=True):
+        assert expected in reason
+    assert refused["raw"].to_list() == [line[:2_000] for line in BAD.values()]
+    assert refused["remedy"].null_count() == 0
+    assert moved(found)["POSIX", "write", False] == 100.0
+    assert set(found["trace_modules"]["outcome"]) == {"partial"}
+
+
+def test_a_line_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    lines = Process(7).lines_of(CALLS)
+    path = put(tmp_path / "t.pfw", lines)
+    path.write_bytes(path.read_bytes().replace(b"\n]", b'\n{"name":"\xff\xfe"}\n{"na\x00me"}\n]'))
+    assert landed(path)["rejects"]["reason"].to_list() == ["The line is not UTF-8 text."] * 2
+
+
+def test_a_trace_without_any_event_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match="No line"):
+        one(tmp_path, "[", "]")
+
+
+def test_a_trace_of_calls_without_sizes_does_not_guess_them(tmp_path: Path) -> None:
+    """DFTRACER_INC_METADATA=0: no event has `args`."""
+    bare = {"id": 1, "name": "write", "cat": "POSIX", "pid": 1, "tid": 1, "ts": EPOCH_US, "dur": 4, "ph": 1}
+    found = one(tmp_path, json.dumps(bare))
+    assert found["trace_requests"]["request_bytes"].to_list() == [None]
+    assert found["trace_records"]["written_bytes"].to_list() == [None]
+
+
+def test_blocks_of_any_size_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path / "t.pfw.gz", Process(7).lines_of([write_call(20 * at, at) for at in range(200)]))
+    whole = landed(path)
+    monkeypatch.setattr("warehouse.sources.dftracer.lines._CHUNK_BYTES", 700)
+    monkeypatch.setattr("warehouse.sources.dftracer.lines.BLOCK_BYTES", 1_000)
+    monkeypatch.setattr("warehouse.sources.dftracer.run.BLOCK_BYTES", 3_000)
+    assert all(landed(path)[name].equals(rows) for name, rows in whole.items())
+
+
+def test_a_line_end_in_the_wrong_place_is_told(tmp_path: Path) -> None:
+    lines = Process(7).lines_of(CALLS)
+    content = "\n".join(lines).replace('"cat"', '\n"cat"', 1)
+    path = tmp_path / "t.pfw"
+    path.write_bytes(gzip.compress(content.encode()))
+    assert landed(path)["rejects"]["line"].to_list() == [2, 3]
