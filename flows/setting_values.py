@@ -48,6 +48,17 @@ def cron_line(line: str) -> str:
     return line
 
 
+def job_key(text: str) -> str:
+    """Return how servers name jobs, or raise ValueError if it cannot be read."""
+    from transforms.job_keys import expression
+
+    try:
+        expression(text)
+    except re.error as error:
+        raise ValueError(f"is neither a jobid_name nor a regular expression: {error}") from error
+    return text
+
+
 def positive(values: dict[str, float]) -> dict[str, float]:
     """Return rates by name, or raise ValueError if one of them is none."""
     wrong = [name for name, value in values.items() if not 0 < value < float("inf")]

@@ -16,6 +16,7 @@ from flows.setting_values import (
     amount_of_memory,
     cron_line,
     database_url,
+    job_key,
     positive,
     time_zone,
     with_group,
@@ -82,12 +83,23 @@ class SeriesSettings(_Section):
 
 
 class CounterSettings(_Section):
-    """How counters of storage servers are read."""
+    """How counters of storage servers are read, and whose they are."""
 
     time_zone: Zone | None = Field(None, description="IANA zone of naive local times; UTC if not given")
     filesystem: str | None = Field(None, description="file system of the targets, whatever they are called")
     target_pattern: Pattern = Field(
         TARGET_PATTERN, description="regular expression whose first group is the file system in a target's name"
+    )
+    job_keys: list[Annotated[str, AfterValidator(job_key)]] = Field(
+        ["slurm", "pbs", "SLURM_JOB%j:%u:%h", "procname_uid"],
+        description="how servers name jobs, tried in order: Lustre's own jobid_name, as %j or %e.%u; a regular "
+        "expression whose first group is the scheduler's id; or slurm, pbs, procname_uid",
+    )
+    cleanup_interval_s: float = Field(
+        600.0, gt=0, description="servers drop the entry of a job that did nothing for so long [s]"
+    )
+    late_s: float = Field(
+        600.0, ge=0, le=86_400.0, description="what comes so long after a job's end is its own still [s]"
     )
 
 
@@ -477,6 +489,7 @@ class Settings(_Section):
                 include={
                     "jobs": {"filesystem_pattern", "application_pattern"},
                     "polls": {"controller_limit_bytes_per_s"},
+                    "counters": {"job_keys", "cleanup_interval_s", "late_s"},
                     "filesystems": True,
                     "partitions": True,
                     "quality": True,

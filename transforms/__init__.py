@@ -3,7 +3,9 @@
 - `advice` (`Demand`, `Advice`, `Choice`, `AdviceParams`): Where to start an application and when.
 - `arrays` (`Ragged`, `cut`, `Reals`): Samples: each run's piece cut out of its file system's traffic.
 - `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O.
+- `counters` (`CounterParams`, `Rises`, `rises`, `timed_scrapes`): What entries of servers moved between two scrapes.
 - `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
+- `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.
 - `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
 - `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.
 - `predictions/`: Predictions: the period while a run goes on, when it changed, and when the next burst is due.

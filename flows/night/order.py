@@ -17,6 +17,7 @@ from flows.settings import Settings
 from flows.steps import (
     checks,
     classes,
+    counters,
     metadata_periods,
     networks,
     periods,
@@ -50,6 +51,7 @@ class Step:
 
 #: the order: each kind of work comes after all whose tables it reads
 STEPS = (
+    Step("stage counters", (counters.ENDS, counters.RISES)),
     Step("stage polls", (stage.POLLS_WORK,)),
     Step("stage jobs", (stage.JOBS_WORK,)),
     Step("traces", (traces.STAGE, traces.SIGNALS)),

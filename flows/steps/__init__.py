@@ -6,6 +6,7 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 
 - `checks` (`checked`, `check_pieces`, `hold`, `decide`): Checks: every built table is held to its suite.
 - `classes` (`classify`, `series_classes`, `trace_classes`): Classes: when in its run each subject does its I/O.
+- `counters` (`end_days`, `stage_counters`): Counters: what the entries of servers rose by, day by day.
 - `metadata_periods` (`metadata_rows`): Periods of metadata calls of traced runs: opens, closes, seeks, stats.
 - `networks` (`make_networks`): Networks: who talked to whom in each traced run, window by window.
 - `node_periods` (`node_rows`): Periods of each node of traced runs, and by how much a node is late.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
 from importlib.metadata import version
 
@@ -13,7 +13,9 @@ import duckdb
 import polars as pl
 
 from flows.settings import Settings
-from warehouse.contracts import Table
+from transforms.counters import TARGET
+from warehouse.contracts import Table, frames
+from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
 from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.contracts.polls import POLLS
 from warehouse.contracts.predictions import PREDICTION_RECORDS
@@ -27,6 +29,7 @@ from warehouse.store import ledger, models
 from warehouse.store.ledger import Ledger
 from warehouse.store.store import Store
 
+_COUNTERS = (COUNTER_SAMPLES, SCRAPES)
 #: days of polls, on which runs and series ended, and of predictions
 _Stale = tuple[list[date], list[date | None], list[date]]
 
@@ -37,7 +40,8 @@ class Plan:
 
     `poll_days` are days of polls, but for `late_days`, of which the earlier polls were cleared; `job_days` are days on
     which runs or series ended, None for those without an end; `prediction_days` are days on which predictions were
-    made. The same plan, made anew after a crash, has the same fingerprint.
+    made; `counter_days` are those days of polls on which counters were read. The same plan, made anew after a crash,
+    has the same fingerprint.
     """
 
     base: Release | None
@@ -48,6 +52,7 @@ class Plan:
     job_days: tuple[date | None, ...]
     parameters: str
     prediction_days: tuple[date, ...] = ()
+    counter_days: tuple[date, ...] = ()
     late_days: tuple[date, ...] = ()
 
     @cached_property
@@ -148,6 +153,7 @@ def make_plan(
         job_days=tuple(day for day in job_days if _within(day, since, until)),
         parameters=parameters,
         prediction_days=tuple(day for day in prediction_days if _within(day, since, until)),
+        counter_days=tuple(day for day in poll_days if day in news.counted_days and _within(day, since, until)),
         late_days=tuple(sorted(late_days)),
     )
 
@@ -182,7 +188,8 @@ class _News:
     def stale(self, touched: pl.DataFrame) -> _Stale:
         """Return the days that landings concern: of polls, on which runs and series ended, of predictions."""
         files = self.landed.files.join(touched, on="folder", how="semi")
-        poll_days = [day for day in _days_of(POLLS, files) if day not in self.closed]
+        counter_days = self._counter_days(files)
+        poll_days = sorted({*_days_of(POLLS, files), *counter_days} - self.closed)
         new = touched["landing_id"]
         with models.engine(self.store.builds / "spill", self.settings.engine.memory_limit) as connection:
             for table in (JOB_RECORDS, SERIES):
@@ -194,10 +201,41 @@ class _News:
                 "poll_days": poll_days,
                 "clock_tolerance_s": self.settings.traces.clock_tolerance_s,
                 "longest_interval_s": files["longest_interval_s"].max() or 0.0,
+                "counter_days": counter_days,
+                "counter_reaches_s": [self._reach_s(day) for day in counter_days],
             }
             stale = models.select(connection, STALE_DAYS, parameters)["ended_on"]
         job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
         return poll_days, job_days, self._prediction_days(touched, files)
+
+    @cached_property
+    def counted_days(self) -> set[date]:
+        """The days on which counters were read, be it in landings that were replaced since."""
+        files = self.landed.files.join(self.landings, on="folder", how="semi")
+        return {day for table in _COUNTERS for day in _days_of(table, files)}
+
+    def _counter_days(self, files: pl.DataFrame) -> list[date]:
+        """Return the days of counters of files, and those that go on from the last values of them."""
+        days = {day for table in _COUNTERS for day in _days_of(table, files)}
+        after = {day + timedelta(days=1) for day in days}
+        return sorted(days | (after & self.counted_days))
+
+    def _reach_s(self, day: date) -> float:
+        """Return how long before a day of counters a job may have ended that they tell of.
+
+        That is since the last scrape of the day before of what is scraped on this day, too, and what may come late.
+        """
+        before, own = (self._scraped(on) for on in (day - timedelta(days=1), day))
+        last = before.join(own, on=TARGET, how="semi").select(pl.col("last_at").min()).collect().item()
+        midnight = datetime.combine(day, time(), UTC)
+        return self.settings.counters.late_s + (0.0 if last is None else (midnight - last).total_seconds())
+
+    def _scraped(self, day: date) -> pl.LazyFrame:
+        """Return the targets that were scraped on a day, each with its last scrape."""
+        parts = self.landed.parts(SCRAPES, self.landings, pl.col("day") == day)
+        paths = self.store.locals(parts["path"])
+        rows = pl.scan_parquet(paths) if paths else frames.empty(SCRAPES).lazy()
+        return rows.group_by(TARGET).agg(last_at=pl.col("scraped_at").max())
 
     def _traces(self, touched: pl.DataFrame, earliest: datetime | None) -> pl.DataFrame:
         """Return the files of traces that are new, or that may be those of jobs whose first one started then."""

@@ -8,8 +8,9 @@ import polars as pl
 
 from flows.steps.checks import FAULTY_JOBS, checked, verdicts_on
 from flows.steps.pieces import Given
-from flows.steps.run import Work, landed, landed_on_day
+from flows.steps.run import Work, built, landed, landed_on_day
 from warehouse.contracts import Table, frames
+from warehouse.contracts.counters import COUNTER_POLLS
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
 from warehouse.contracts.polls import FAULTY_POLLS, POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
@@ -39,6 +40,7 @@ def stage_polls(given: Given) -> int:
     """Stage one day of polls: doubles resolved, controllers summed. Returns the ticks."""
     with given.engine() as connection:
         given.expose_landed(connection, POLLS)
+        _join_counters(given, connection)
         may_conflict = may_repeat([part for _, part in given.parts(POLLS)])
         _build(given, connection, REPEATED_POLLS, is_empty=not may_conflict)
         given.build(connection, POLL_TICKS)
@@ -47,6 +49,13 @@ def stage_polls(given: Given) -> int:
         _build(given, connection, FAULTY_POLLS, is_empty=not may_conflict and not implausible.collect().item())
         given.build(connection, POLL_DAYS)
         return given.build(connection, TICKS)
+
+
+def _join_counters(given: Given, connection: duckdb.DuckDBPyConnection) -> None:
+    """Put what totals of targets tell beside the landed polls, of file systems that were not polled on that day."""
+    if given.files(COUNTER_POLLS):
+        given.expose(connection, COUNTER_POLLS)
+        models.extend_landed(connection, POLLS, COUNTER_POLLS, unless_in="filesystem")
 
 
 def _build(given: Given, connection: duckdb.DuckDBPyConnection, table: Table, *, is_empty: bool) -> None:
@@ -68,7 +77,7 @@ def gather_extrapolations(given: Given) -> int:
 POLLS_WORK = Work(
     "stage polls",
     stage_polls,
-    reads=(landed_on_day(POLLS),),
+    reads=(landed_on_day(POLLS), built(COUNTER_POLLS)),
     writes=(REPEATED_POLLS, FAULTY_POLLS, POLL_TICKS, POLL_DAYS, TICKS),
     daily=lambda plan: plan.poll_days,
 )

@@ -50,6 +50,12 @@ touched_series as (
     where is_new
 ),
 
+stale_counters as (
+    select
+        unnest($counter_days::date[]) as counted_on,
+        unnest($counter_reaches_s::double[]) as reach_s
+),
+
 stale_polls as (
     select unnest($poll_days::date[]) as polled_on
 ),
@@ -69,6 +75,15 @@ of_new_polls as (
     inner join stale_polls
         on stale_polls.polled_on between (job_records.started_at at time zone 'UTC')::date
         and ((job_records.ended_at + to_seconds($longest_interval_s)) at time zone 'UTC')::date
+),
+
+-- what counters tell of a job may come later than it ended
+of_new_counters as (
+    select (job_records.ended_at at time zone 'UTC')::date as ended_on
+    from job_records
+    inner join stale_counters
+        on stale_counters.counted_on between (job_records.started_at at time zone 'UTC')::date
+        and ((job_records.ended_at + to_seconds(stale_counters.reach_s)) at time zone 'UTC')::date
 ),
 
 -- a time beyond a thousand million seconds is one since 1970; a smaller one, since the series' own zero;
@@ -107,6 +122,8 @@ union
 select polled_on as ended_on from stale_polls
 union
 select ended_on from of_new_polls
+union
+select ended_on from of_new_counters
 union
 select ended_on from of_new_series
 order by ended_on

@@ -21,10 +21,20 @@ def stale(
     new: list[str],
     poll_days: list[int] | None = None,
     longest_interval_s: float = 2.0,
+    counter_days: dict[int, float] | None = None,
 ) -> list[int | None]:
     """Return the stale days, as days of February 2018, in order; None comes last."""
     days = [date(2018, 2, number) for number in poll_days or []]
-    stale_days = select(STALE_DAYS, given, landings=new, poll_days=days, longest_interval_s=longest_interval_s)
+    reaches = counter_days or {}
+    stale_days = select(
+        STALE_DAYS,
+        given,
+        landings=new,
+        poll_days=days,
+        longest_interval_s=longest_interval_s,
+        counter_days=[date(2018, 2, number) for number in reaches],
+        counter_reaches_s=list(reaches.values()),
+    )
     found = stale_days["ended_on"].to_list()
     assert sorted(day for day in found if day) == [day for day in found if day], "they come in order"
     return [day and day.day for day in found]
@@ -87,6 +97,18 @@ def test_late_polls_make_the_days_stale_on_which_a_run_that_they_measure_ends(
 ) -> None:
     records = f"landing_id job_id started_at ended_at \n old 1 {started} {ended}"
     assert stale(select, {RECORDS: records}, ["polls"], poll_days=[8], longest_interval_s=300.0) == expected
+
+
+@pytest.mark.parametrize(("reach_s", "days"), [(600.0, [7]), (599.0, []), (90_000.0, [6, 7])])
+def test_counters_tell_of_jobs_that_ended_before_so_far_as_they_reach(
+    select: Select, reach_s: float, days: list[int]
+) -> None:
+    records = """
+        landing_id  job_id  started_at  ended_at
+        old         1       7T10:00:00  7T23:50:00
+        old         2       6T10:00:00  6T23:55:00
+        """
+    assert stale(select, {RECORDS: records}, ["new"], counter_days={8: reach_s}) == days
 
 
 def test_a_new_series_makes_the_day_of_its_end_stale(select: Select) -> None:

@@ -4,7 +4,9 @@ What lands lies by the UTC day of `scraped_at`. So that a day is known from its 
 before, an entry that does not change has a row nevertheless where it is read first in an input, or on a UTC day.
 """
 
-from warehouse.contracts import columns as c
+from dataclasses import replace
+
+from warehouse.contracts import columns as c, polls
 from warehouse.contracts.types import Column, Table
 
 #: what servers count beside reads and writes; other: what has no name of its own here (quotas, layouts and the like)
@@ -102,3 +104,129 @@ SCRAPES = Table(
     landed_by=("scraped_at",),
     is_published=False,
 )
+
+_COUNTED_ON = Column("counted_on", "date", "The UTC day on which the counters were read.")
+#: what rose, by the names of what is counted
+RISEN = (
+    c.READ_BYTES.optional(),
+    c.WRITTEN_BYTES.optional(),
+    Column("read_count", "int", "Reads in that time.", unit="operations", nullable=True),
+    Column("write_count", "int", "Writes in that time.", unit="operations", nullable=True),
+    *(
+        Column(f"{operation}_count", "int", f"Operations `{operation}` in that time.", unit="operations", nullable=True)
+        for operation in OPERATIONS
+    ),
+)
+#: why it is not known for sure what an interval moved
+RISE_FLAGS = ("first_seen", "restarted", "lost_scrapes", "unclear", "decrease")
+_FLAG = Column(
+    "flag",
+    "text",
+    "Why it is not known for sure what rose: the counter was there before it was read first, or fell though it says "
+    "that it still counts (there is no value); it began anew while it was in use, scrapes were lost for longer than a "
+    "counter that is not used stays, or it may have begun anew without falling (unclear), and the value is the least "
+    "that it can be. NULL: it is known.",
+    choices=RISE_FLAGS,
+    nullable=True,
+)
+_FROM_AT = Column("from_at", "instant", "The scrape of its target before: what rose did so after it.", nullable=True)
+_UNTIL_AT = Column("until_at", "instant", "The scrape that saw it.")
+
+COUNTER_ENDS = Table(
+    name="counter_ends",
+    layer="stage",
+    grain="one row per counter and UTC day on which it was read, with its last values of that day",
+    key=("filesystem", "component", "target", "job_key", "counted_on"),
+    columns=(_COUNTED_ON, *(column for column in COUNTER_SAMPLES.columns if column.name != "collector")),
+    partition="counted_on",
+)
+
+COUNTER_RISES = Table(
+    name="counter_rises",
+    layer="stage",
+    grain="one row per counter and interval between two scrapes in which it rose, or of which it is not known",
+    key=("filesystem", "component", "target", "job_key", "until_at"),
+    columns=(
+        _COUNTED_ON,
+        c.FILESYSTEM,
+        COMPONENT,
+        TARGET,
+        JOB_KEY.optional(),
+        _FROM_AT,
+        _UNTIL_AT,
+        *RISEN,
+        _FLAG,
+    ),
+    partition="counted_on",
+)
+
+COUNTER_GAPS = Table(
+    name="counter_gaps",
+    layer="stage",
+    grain="one row per target and interval between two scrapes in which counts may have got lost",
+    key=("filesystem", "component", "target", "is_job_scrape", "until_at"),
+    columns=(
+        _COUNTED_ON,
+        c.FILESYSTEM,
+        COMPONENT,
+        TARGET,
+        Column("is_job_scrape", "bool", "Whether its jobs' entries are meant, or its totals."),
+        _FROM_AT,
+        _UNTIL_AT,
+        Column(
+            "reason",
+            "text",
+            "Why: the target's counters began anew, or scrapes were lost for longer than an entry that is not used "
+            "stays.",
+            choices=("restarted", "lost_scrapes"),
+        ),
+    ),
+    partition="counted_on",
+)
+
+COUNTER_DAYS = Table(
+    name="counter_days",
+    layer="stage",
+    grain="one row per file system and UTC day on which entries of jobs were read",
+    key=("filesystem", "counted_on"),
+    columns=(
+        _COUNTED_ON,
+        c.FILESYSTEM,
+        Column("interval_s", "real", "From one scrape of a target to the next, as most are.", low=1e-6),
+        Column(
+            "grid_phase_s",
+            "real",
+            "Where in the interval the scrapes fall: seconds since 1970 modulo the interval.",
+            low=0,
+        ),
+        Column("target_count", "int", "Targets of which entries of jobs were read."),
+        Column("scrape_count", "int", "Scrapes of entries of jobs."),
+        Column("expected_scrape_count", "int", "Scrapes that the interval and the targets make due."),
+        Column("missing_ratio", "real", "Share of the scrapes that were due and are missing."),
+        Column("job_key_count", "int", "Jobs, as servers name them, of which anything rose.", unit="jobs"),
+        Column("sample_count", "int", "Readings of counters that were taken."),
+        Column("other_sample_count", "int", "Readings by another collector than the one that was taken."),
+        Column("duplicate_sample_count", "int", "Readings that repeat another one."),
+        Column("conflicting_sample_count", "int", "Readings that contradict another one; the first landed counts."),
+        Column("unknown_rise_count", "int", "Intervals of counters of which it is not known what rose."),
+        Column("gap_count", "int", "Intervals of targets in which counts may have got lost."),
+        Column(
+            "silent_target_count",
+            "int",
+            "Targets whose entries, where they have any, are zero all day: such a server counts nothing.",
+            unit="targets",
+        ),
+        Column(
+            "exceeded_target_count",
+            "int",
+            "Targets whose jobs moved more together than the target itself says.",
+            unit="targets",
+        ),
+        c.READ_BYTES,
+        c.WRITTEN_BYTES,
+    ),
+    partition="counted_on",
+)
+
+#: what totals of targets are as polls, beside those that were landed
+COUNTER_POLLS = replace(polls.POLLS, name="counter_polls", layer="stage")

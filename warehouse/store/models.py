@@ -155,6 +155,24 @@ def _expose_landed(
     _name(connection, whole, "landed", table.name)
 
 
+def extend_landed(connection: duckdb.DuckDBPyConnection, table: Table, more: Table, *, unless_in: str) -> None:
+    """Add the rows of a built table to `landed.table`, but for those of whose `unless_in` it has rows already.
+
+    They come after all that was landed.
+    """
+    named = f'"landed__{table.name}"'
+    connection.execute(
+        f"""
+        create or replace view "landed"."{table.name}" as
+        from {named}
+        union all by name
+        select *, {1 << 40} as part_order, row_number() over () as part_row, '' as landing_id
+        from "{more.layer}"."{more.name}"
+        anti join (select distinct {unless_in} from {named}) using ({unless_in})
+        """
+    )
+
+
 def expose_frame(connection: duckdb.DuckDBPyConnection, schema: str, name: str, frame: pl.DataFrame) -> None:
     """Make a frame readable as `schema.name`."""
     connection.register(f"{schema}__{name}__frame", frame.to_arrow())

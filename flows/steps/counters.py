@@ -1,0 +1,236 @@
+"""Counters: what the entries of servers rose by, day by day, and what that comes to."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import date
+
+import polars as pl
+
+from flows.steps.pieces import Day, File, Given
+from flows.steps.run import Run, Work, landed_on_day
+from transforms import counters
+from transforms.counters import TARGET, CounterParams
+from warehouse.contracts import frames
+from warehouse.contracts.counters import (
+    COUNTER_DAYS,
+    COUNTER_ENDS,
+    COUNTER_GAPS,
+    COUNTER_POLLS,
+    COUNTER_RISES,
+    COUNTER_SAMPLES,
+    SCRAPES,
+)
+from warehouse.sources.rows.counters import polled
+from warehouse.store.manifests import Landing, scans
+from warehouse.store.store import Store, write_parquet
+
+#: readings that are worked on at a time: it bounds the memory
+_READINGS_AT_A_TIME = 1_000_000
+_DAY_S = 86_400.0
+
+
+def end_days(given: Given) -> int:
+    """Find the last values of each entry on a day. Returns the entries."""
+    scrapes = _timed(given)
+    parts = [counters.last_values(samples, scrapes) for samples in _samples(given)]
+    found = [frames.empty(COUNTER_ENDS), *(_dated(part, given).select(COUNTER_ENDS.column_names) for part in parts)]
+    ends = pl.concat(found)
+    write_parquet(ends, COUNTER_ENDS, given.path(COUNTER_ENDS))
+    return ends.height
+
+
+def stage_counters(given: Given) -> int:
+    """Find what rose between every two scrapes of a day, and what the day comes to. Returns the rises."""
+    scrapes, ends = _timed(given), given.frame(COUNTER_ENDS)
+    folder = given.folder / "counter_parts" / str(given.days[0])
+    shutil.rmtree(folder, ignore_errors=True)
+    params = given.settings.counters.params(CounterParams)
+    parts, told, gaps = [], [_NO_TARGETS], [frames.empty(COUNTER_GAPS)]
+    for number, samples in enumerate(_samples(given)):
+        own = samples.select(TARGET).unique()
+        own_scrapes, own_ends = (
+            rows.join(own, on=TARGET, how="semi", maintain_order="left") for rows in (scrapes, ends)
+        )
+        found = counters.rises(samples, own_scrapes, own_ends, polled, params)
+        rows = _dated(found.rows, given).select(COUNTER_RISES.column_names)
+        parts.append(write_parquet(rows, COUNTER_RISES, folder / f"{number:05d}.parquet"))
+        told.append(_summed(rows, found.targets))
+        gaps.append(_dated(found.gaps, given).select(COUNTER_GAPS.column_names))
+    given.join(parts, COUNTER_RISES)
+    write_parquet(pl.concat(gaps), COUNTER_GAPS, given.path(COUNTER_GAPS))
+    targets = pl.concat(told)
+    days = _day_rows(scrapes.filter("is_job_scrape"), targets, pl.concat(gaps), _key_counts(given))
+    write_parquet(_dated(days, given).select(COUNTER_DAYS.column_names), COUNTER_DAYS, given.path(COUNTER_DAYS))
+    polls = _polls(scrapes.filter(~pl.col("is_job_scrape")), targets, given)
+    write_parquet(polls, COUNTER_POLLS, given.path(COUNTER_POLLS))
+    return int(pl.scan_parquet(given.path(COUNTER_RISES)).select(pl.len()).collect().item())
+
+
+def _dated(rows: pl.DataFrame, given: Given) -> pl.DataFrame:
+    return rows.with_columns(counted_on=pl.lit(given.days[0], pl.Date))
+
+
+# ---- what is read
+
+
+def _timed(given: Given) -> pl.DataFrame:
+    """Return the scrapes of the day that count, each with the one before."""
+    (day,) = given.days
+    parts = given.parts(SCRAPES)
+    on_day, before = (
+        pl.concat([frames.empty(SCRAPES), *(rows.collect() for rows in scans(Store(given.root), SCRAPES, of))])
+        for of in (
+            [each for each in parts if each[1].day == str(day)],
+            [each for each in parts if each[1].day != str(day)],
+        )
+    )
+    return counters.timed_scrapes(on_day, before)
+
+
+def _samples(given: Given) -> Iterator[pl.DataFrame]:
+    """Yield the readings of a day in the order of landing, all of some targets at a time."""
+    landed = given.landed(COUNTER_SAMPLES)
+    if not landed:
+        return
+    rows = pl.concat(landed)
+    counted = rows.group_by("target").len().collect(engine="streaming").sort("target")
+    group = pl.col("len").cum_sum() // _READINGS_AT_A_TIME
+    for names in counted.with_columns(group=group).partition_by("group", maintain_order=True):
+        yield rows.filter(pl.col("target").is_in(names["target"].implode())).collect()
+
+
+def _day_before(run: Run, day: Day) -> Iterator[File | Landing]:
+    """Read the last scrapes and the last values of the day before."""
+    assert day
+    before = date.fromordinal(day.toordinal() - 1)
+    yield from run.landed((SCRAPES,), before)
+    yield from (file for file in run.live(COUNTER_ENDS) if file.day == before)
+
+
+# ---- what a day comes to
+
+_NO_TARGETS = pl.DataFrame(
+    schema={
+        **dict.fromkeys(TARGET, pl.String()),
+        **dict.fromkeys(("sample_count", "other_count", "duplicate_count", "conflicting_count"), pl.Int64()),
+        **dict.fromkeys(("is_silent", "is_exceeded", "has_read_bytes", "has_written_bytes"), pl.Boolean()),
+        **dict.fromkeys(("unknown_count", "read_bytes", "written_bytes"), pl.Int64()),
+    }
+)
+
+
+def _summed(rows: pl.DataFrame, targets: pl.DataFrame) -> pl.DataFrame:
+    """Return targets with what their jobs moved, and of how many intervals it is not known."""
+    moved = rows.filter(pl.col("job_key").is_not_null()).group_by(TARGET).agg(
+        pl.col("flag").is_not_null().sum().cast(pl.Int64).alias("unknown_count"),
+        pl.col("read_bytes", "written_bytes").sum(),
+    )  # fmt: skip
+    found = targets.join(moved, on=TARGET, how="left", maintain_order="left")
+    return found.with_columns(pl.col(moved.columns[3:]).fill_null(0)).select(_NO_TARGETS.columns)
+
+
+def _key_counts(given: Given) -> pl.DataFrame:
+    """Return of how many jobs anything rose, by file system."""
+    rises = pl.scan_parquet(given.path(COUNTER_RISES))
+    keys = rises.filter(pl.col("job_key").is_not_null()).group_by("filesystem")
+    return keys.agg(job_key_count=pl.col("job_key").n_unique().cast(pl.Int64)).collect(engine="streaming")
+
+
+def _day_rows(scrapes: pl.DataFrame, targets: pl.DataFrame, gaps: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of `counter_days`: of the file systems of which two scrapes of one target are known."""
+    counted = pl.len().cast(pl.Int64)
+    due = pl.max_horizontal((_DAY_S / pl.col("interval_s")).round().cast(pl.Int64), 1) * pl.col("target_count")
+    summed = targets.group_by("filesystem").agg(
+        pl.col("sample_count", "read_bytes", "written_bytes").sum(),
+        other_sample_count=pl.col("other_count").sum(),
+        duplicate_sample_count=pl.col("duplicate_count").sum(),
+        conflicting_sample_count=pl.col("conflicting_count").sum(),
+        unknown_rise_count=pl.col("unknown_count").sum(),
+        silent_target_count=pl.col("is_silent").sum().cast(pl.Int64),
+        exceeded_target_count=pl.col("is_exceeded").sum().cast(pl.Int64),
+    )
+    lost = gaps.filter("is_job_scrape").group_by("filesystem").agg(gap_count=counted)
+    found = scrapes.group_by("filesystem").agg(
+        target_count=pl.struct(TARGET).n_unique().cast(pl.Int64), scrape_count=counted
+    )
+    for more in (keys, summed, lost):
+        found = found.join(more, on="filesystem", how="left")
+    return (
+        found.join(_grids(scrapes), on="filesystem")
+        .with_columns(pl.col(pl.Int64).fill_null(0))
+        .with_columns(expected_scrape_count=due)
+        .with_columns(missing_ratio=(1 - pl.col("scrape_count") / pl.col("expected_scrape_count")).clip(0, 1))
+        .sort("filesystem")
+    )
+
+
+def _grids(scrapes: pl.DataFrame) -> pl.DataFrame:
+    """Return the interval of each file system's scrapes, and where in it they fall, as most do."""
+    at_us = pl.col("scraped_at").dt.epoch("us")
+    step_us = at_us - pl.col("previous_at").dt.epoch("us")
+    steps = _most(scrapes.filter(pl.col("previous_at").is_not_null()).select("filesystem", value=step_us))
+    placed = scrapes.join(steps, on="filesystem").select("filesystem", "value", phase=at_us % pl.col("value"))
+    phases = _most(placed.select("filesystem", value="phase"))
+    return steps.select("filesystem", interval_s=pl.col("value") / 1e6).join(
+        phases.select("filesystem", grid_phase_s=pl.col("value") / 1e6), on="filesystem"
+    )
+
+
+def _most(values: pl.DataFrame) -> pl.DataFrame:
+    """Return each file system's most frequent value, the least of several."""
+    counted = values.group_by("filesystem", "value").agg(count=pl.len())
+    return counted.sort("count", "value", descending=[True, False]).unique("filesystem", keep="first").drop("count")
+
+
+# ---- totals as polls
+
+
+def _polls(scrapes: pl.DataFrame, targets: pl.DataFrame, given: Given) -> pl.DataFrame:
+    """Return what targets moved in all between every two scrapes of their totals, as polls.
+
+    What targets of a file system say counts, else what its servers say, else its clients: each is all of it.
+    """
+    rank = pl.col("component").replace_strict({"ost": 0, "mdt": 0, "server": 1, "client": 2}, return_dtype=pl.Int8)
+    known = targets.filter(pl.col("has_read_bytes") | pl.col("has_written_bytes"))
+    taken = known.filter(rank == rank.min().over("filesystem"))
+    due = scrapes.filter(pl.col("previous_at").is_not_null()).join(taken, on=TARGET, how="inner")
+    rises = pl.scan_parquet(given.path(COUNTER_RISES)).filter(pl.col("job_key").is_null()).collect()
+    moved = due.join(
+        rises.rename({"until_at": "scraped_at"}), on=[*TARGET, "scraped_at"], how="left", maintain_order="left",
+        suffix="_risen",
+    )  # fmt: skip
+    interval_s = (pl.col("scraped_at") - pl.col("previous_at")).dt.total_microseconds() / 1e6
+
+    def rate(risen: str, is_known: str) -> pl.Expr:
+        is_there = pl.col("flag").is_null() & pl.col(is_known)
+        return pl.when(is_there).then(pl.col(risen).fill_null(0) / interval_s)
+
+    return moved.select(
+        polled_at="scraped_at",
+        filesystem="filesystem",
+        controller="target",
+        interval_s=interval_s,
+        read_bytes_per_s=rate("read_bytes_risen", "has_read_bytes"),
+        write_bytes_per_s=rate("written_bytes_risen", "has_written_bytes"),
+        read_iops=rate("read_count", "has_read_bytes"),
+        write_iops=rate("write_count", "has_written_bytes"),
+        flag=pl.when(pl.col("flag").is_not_null()).then(pl.lit("reset")),
+    ).sort("polled_at", "controller", "filesystem")
+
+
+ENDS = Work(
+    "counter ends",
+    end_days,
+    reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES),),
+    writes=(COUNTER_ENDS,),
+    daily=lambda plan: plan.counter_days,
+)
+RISES = Work(
+    "counters",
+    stage_counters,
+    reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES), _day_before),
+    writes=(COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTER_POLLS),
+    daily=lambda plan: plan.counter_days,
+)

@@ -1,0 +1,89 @@
+"""Counters through the night: what lands becomes rises, day by day, whatever comes in which order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flows.landing import Told, land_paths
+from flows.night.order import run_inline
+from flows.settings import Settings
+from tests.flows import counted_sites
+from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from warehouse.releases.reading import opened
+from warehouse.releases.releases import current
+from warehouse.store import landing
+from warehouse.store.store import Store
+
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("quick_checks")]
+
+
+@pytest.fixture(autouse=True)
+def landed_by_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Land counters by day, as readers do."""
+    by_day = landing._by_day
+    counted = (COUNTER_SAMPLES, SCRAPES)
+    monkeypatch.setattr(
+        landing, "_by_day", lambda table, rows: (counted_sites.by_day if table in counted else by_day)(table, rows)
+    )
+
+
+def query(store: Store, text: str) -> pl.DataFrame:
+    with opened(store, current(store)) as connection:
+        found: pl.DataFrame = connection.sql(text).pl()
+    return found
+
+
+def night(store: Store) -> list[str]:
+    done: list[str] = []
+    run_inline(store, Settings(), lambda name, *_: done.append(name))
+    return done
+
+
+def test_days_sum_to_what_was_moved_and_a_late_day_makes_the_next_anew(tmp_path: Path) -> None:
+    site = counted_sites.counted()
+    is_late = pl.col("scraped_at") < counted_sites.MIDNIGHT
+    store = Store(tmp_path / "warehouse")
+    own = counted_sites.Counted(site.samples.filter(~is_late), site.scrapes.filter(~is_late), site.moved)
+    counted_sites.land(store, own)
+    night(store)
+    flags = query(store, "select flag, count(*) from counter_rises where flag is not null group by flag")
+    assert flags["flag"].to_list() == ["first_seen"]
+    late = counted_sites.Counted(site.samples.filter(is_late), site.scrapes.filter(is_late), site.moved)
+    counted_sites.land(store, late, "late.txt")
+    assert {name for name in night(store) if name.startswith("counters")} == {
+        "counters 2026-03-02",
+        "counters 2026-03-03",
+    }
+    summed = query(store, "select job_key, sum(written_bytes)::bigint from counter_rises group by all")
+    assert dict(summed.rows()) == site.moved
+    assert query(store, "from counter_rises where flag is not null").is_empty()
+    days = query(store, "select interval_s, target_count, gap_count from counter_days")
+    assert days.rows() == [(10.0, 2, 0)] * 2
+
+
+def test_totals_of_targets_are_polls_unless_the_file_system_was_polled(tmp_path: Path) -> None:
+    site = counted_sites.counted()
+    # all that a target counts, which does not change in every scrape
+    names = pl.col("total_written_bytes")
+    totals = site.samples.filter(pl.col("job_key") == "0").with_columns(
+        job_key=pl.lit(None, pl.String), total_written_bytes=names
+    )
+    scrapes = site.scrapes.with_columns(is_job_scrape=pl.lit(False))
+    store = Store(tmp_path / "warehouse")
+    counted_sites.land(store, counted_sites.Counted(totals, scrapes, {}))
+    night(store)
+    days = query(store, "select controller_count, interval_s, poll_count, written_bytes from poll_days order by all")
+    assert [row[:2] for row in days.rows()] == [(2, 10.0), (2, 10.0)]
+    assert sum(days["poll_count"]) == 2 * 720
+    # a fall of totals is a gap, and no traffic
+    assert 0 < sum(days["written_bytes"]) <= site.moved["0"]
+    polls = tmp_path / "polls.csv"
+    lines = [f"2026-03-03T00:00:{second}Z,c0,work,1,1" for second in (10, 20, 30)]
+    polls.write_text("\n".join(["polled_at,controller,filesystem,read_bytes_per_s,write_bytes_per_s", *lines, ""]))
+    list(land_paths(store, Settings(), [str(polls)], Told()))
+    night(store)
+    days = query(store, "select polled_on::text, controller_count, poll_count from poll_days order by all")
+    assert days.rows()[1] == ("2026-03-03", 1, 3)
