@@ -194,6 +194,11 @@ class SignatureSettings(_Section):
         description="methods whose signatures are published; the default answer is that which is trusted most of "
         "warped and robust, where asked, or else of the others",
     )
+    samples: Literal["exact", "shared", "best"] = Field(
+        "best",
+        description="samples that sets are made of: what servers counted for each run, those cut out of the traffic of "
+        "all, or the former where there are enough of them",
+    )
     least_sample_count: int = Field(5, ge=1, description="a set of fewer samples has no signature")
     most_sample_count: int = Field(20, ge=1, description="a set holds the latest samples, at most so many")
     window_days: int = Field(90, ge=1, description="a set holds no samples that are older than its latest by more")

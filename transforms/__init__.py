@@ -4,11 +4,13 @@
 - `arrays` (`Ragged`, `cut`, `Reals`): Samples: each run's piece cut out of its file system's traffic.
 - `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O.
 - `counters` (`CounterParams`, `Rises`, `rises`, `timed_scrapes`): What entries of servers moved between two scrapes.
+- `exact_series` (`Grids`, `Intervals`, `on_grids`): What rose between scrapes, on the even steps of a run's grid.
 - `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
 - `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.
 - `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
 - `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.
 - `predictions/`: Predictions: the period while a run goes on, when it changed, and when the next burst is due.
+- `sample_checks` (`Sampled`, `correlations`): Two samples of one run held against each other.
 - `signatures/`: Signatures: what an application does to storage when it is alone, from the samples of its runs.
 - `synthetic/`: Synthetic sites: what users mean to do, what storage makes of it, and what a poll daemon sees.
 - `throughput/`: Throughput: bytes per second over time, from requests, intervals and stripes.

@@ -6,7 +6,8 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 
 - `checks` (`checked`, `check_pieces`, `hold`, `decide`): Checks: every built table is held to its suite.
 - `classes` (`classify`, `series_classes`, `trace_classes`): Classes: when in its run each subject does its I/O.
-- `counters` (`end_days`, `stage_counters`): Counters: what the entries of servers rose by, day by day.
+- `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Counters: what the entries of servers rose by, day by day.
+- `exact_samples` (`take_samples`, `samples_of`, `checks_of`): Exact samples: what servers counted for each run.
 - `metadata_periods` (`metadata_rows`): Periods of metadata calls of traced runs: opens, closes, seeks, stats.
 - `networks` (`make_networks`): Networks: who talked to whom in each traced run, window by window.
 - `node_periods` (`node_rows`): Periods of each node of traced runs, and by how much a node is late.
@@ -20,6 +21,6 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 - `signature_checks` (`check_signatures`): Signatures against the truth.
 - `signatures` (`gather_sets`, `make_signatures`): Signatures: what each application does to storage.
 - `stage` (`stage_jobs`, `stage_polls`, `gather_extrapolations`): Stage: one truth per thing.
-- `subjects` (`Subjects`, `of_applications`, `series_subjects`, `traced_requests`): Whose signals are judged.
+- `subjects` (`Subjects`, `job_samples`, `of_applications`, `traced_requests`): Whose signals are judged.
 - `traces` (`stage_traces`, `trace_signals`): Traces: each traced run joined with its job, its modules counted.
 """

@@ -8,13 +8,13 @@ import polars as pl
 from flows.arrays import epoch_s, floats, ragged
 from flows.steps.pieces import Given
 from flows.steps.run import Work, built, undated
-from flows.steps.subjects import JUDGED, Subjects, keys_of, of_applications, traced_runs
+from flows.steps.subjects import JUDGED, Subjects, job_samples, keys_of, of_applications, traced_runs
 from transforms import classes
 from transforms.arrays import Reals, offsets_of
 from warehouse.contracts import frames
-from warehouse.contracts.classes import CLASSES
+from warehouse.contracts.classes import CLASSES, OTHER_CLASSES
 from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.samples import APPLICATIONS, SAMPLES
+from warehouse.contracts.samples import APPLICATIONS, EXACT_SAMPLES, SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 
@@ -23,8 +23,11 @@ def classify(given: Given) -> int:
     """Classify runs, series and traced runs that ended on a day; without one, applications too. Returns the rows."""
     params = given.settings.classes.params(classes.ClassParams)
     pieces = [frames.empty(CLASSES)]
-    if given.files(SAMPLES) and given.files(JOBS):
-        pieces.append(_job_classes(given.frame(SAMPLES), given.frame(JOBS), params))
+    others = frames.empty(CLASSES)
+    if given.files(JOBS) and (given.files(SAMPLES) or given.files(EXACT_SAMPLES)):
+        best, other = job_samples(given)
+        pieces.append(_job_classes(best, given.frame(JOBS), params))
+        others = _job_classes(other, given.frame(JOBS), params)
     if given.files(SERIES_INTERVALS):
         pieces.append(series_classes(given.frame(SERIES_INTERVALS), params))
     if given.files(TRACE_SIGNALS):
@@ -35,6 +38,7 @@ def classify(given: Given) -> int:
         pieces += [kept, _signature_classes(applications, given.frame(APPLICATIONS), params)]
     found = pl.concat(pieces)
     given.write_days(found, CLASSES)
+    given.write_days(others, OTHER_CLASSES)
     return found.height
 
 
@@ -151,6 +155,6 @@ WORK = Work(
     "classes",
     classify,
     reads=(built(*JUDGED, APPLICATIONS), undated(CLASSES)),
-    writes=(CLASSES,),
+    writes=(CLASSES, OTHER_CLASSES),
     daily=lambda plan: plan.judged_days,
 )

@@ -10,18 +10,22 @@ import polars as pl
 
 from flows.steps.pieces import Day, File, Given
 from flows.steps.run import Run, Work, landed_on_day
-from transforms import counters
+from transforms import counters, job_keys
 from transforms.counters import TARGET, CounterParams
 from warehouse.contracts import frames
 from warehouse.contracts.counters import (
+    COUNTED_JOBS,
     COUNTER_DAYS,
     COUNTER_ENDS,
     COUNTER_GAPS,
     COUNTER_POLLS,
     COUNTER_RISES,
     COUNTER_SAMPLES,
+    RISEN,
     SCRAPES,
+    UNASSIGNED_IO,
 )
+from warehouse.contracts.jobs import JOBS
 from warehouse.sources.rows.counters import polled
 from warehouse.store.manifests import Landing, scans
 from warehouse.store.store import Store, write_parquet
@@ -61,7 +65,9 @@ def stage_counters(given: Given) -> int:
     given.join(parts, COUNTER_RISES)
     write_parquet(pl.concat(gaps), COUNTER_GAPS, given.path(COUNTER_GAPS))
     targets = pl.concat(told)
-    days = _day_rows(scrapes.filter("is_job_scrape"), targets, pl.concat(gaps), _key_counts(given))
+    jobs = _counted_jobs(given)
+    write_parquet(jobs, COUNTED_JOBS, given.path(COUNTED_JOBS))
+    days = _day_rows(scrapes.filter("is_job_scrape"), targets, pl.concat(gaps), jobs)
     write_parquet(_dated(days, given).select(COUNTER_DAYS.column_names), COUNTER_DAYS, given.path(COUNTER_DAYS))
     polls = _polls(scrapes.filter(~pl.col("is_job_scrape")), targets, given)
     write_parquet(polls, COUNTER_POLLS, given.path(COUNTER_POLLS))
@@ -70,6 +76,13 @@ def stage_counters(given: Given) -> int:
 
 def _dated(rows: pl.DataFrame, given: Given) -> pl.DataFrame:
     return rows.with_columns(counted_on=pl.lit(given.days[0], pl.Date))
+
+
+def tell_unassigned(given: Given) -> int:
+    """Tell of a day what servers counted under names of which no job is known. Returns the kinds of names."""
+    with given.engine() as connection:
+        given.expose(connection, COUNTED_JOBS, JOBS)
+        return given.build(connection, UNASSIGNED_IO)
 
 
 # ---- what is read
@@ -109,6 +122,14 @@ def _day_before(run: Run, day: Day) -> Iterator[File | Landing]:
     yield from (file for file in run.live(COUNTER_ENDS) if file.day == before)
 
 
+def _jobs_since(run: Run, day: Day) -> Iterator[File]:
+    """Read the names of a day, and the jobs that ended on it or later, or did not end yet."""
+    assert day
+    yield from (file for file in run.live(COUNTED_JOBS) if file.day == day)
+    before = date.fromordinal(day.toordinal() - 1)
+    yield from (file for file in run.live(JOBS) if file.day is None or file.day >= before)
+
+
 # ---- what a day comes to
 
 _NO_TARGETS = pl.DataFrame(
@@ -131,14 +152,21 @@ def _summed(rows: pl.DataFrame, targets: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(pl.col(moved.columns[3:]).fill_null(0)).select(_NO_TARGETS.columns)
 
 
-def _key_counts(given: Given) -> pl.DataFrame:
-    """Return of how many jobs anything rose, by file system."""
-    rises = pl.scan_parquet(given.path(COUNTER_RISES))
-    keys = rises.filter(pl.col("job_key").is_not_null()).group_by("filesystem")
-    return keys.agg(job_key_count=pl.col("job_key").n_unique().cast(pl.Int64)).collect(engine="streaming")
+def _counted_jobs(given: Given) -> pl.DataFrame:
+    """Return what each job moved on a day, as servers name it, and whose id stands in the name."""
+    rises = pl.scan_parquet(given.path(COUNTER_RISES)).filter(pl.col("job_key").is_not_null())
+    counted = rises.group_by("counted_on", "filesystem", "job_key").agg(
+        pl.col(column.name for column in RISEN).sum(),
+        first_at=pl.coalesce("from_at", "until_at").min(),
+        last_at=pl.col("until_at").max(),
+        unknown_rise_count=pl.col("flag").is_not_null().sum().cast(pl.Int64),
+    )
+    found = counted.collect(engine="streaming")
+    keys = job_keys.read_keys(found["job_key"].unique(), given.settings.counters.job_keys)
+    return found.join(keys, on="job_key").select(COUNTED_JOBS.column_names).sort(COUNTED_JOBS.key)
 
 
-def _day_rows(scrapes: pl.DataFrame, targets: pl.DataFrame, gaps: pl.DataFrame, keys: pl.DataFrame) -> pl.DataFrame:
+def _day_rows(scrapes: pl.DataFrame, targets: pl.DataFrame, gaps: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     """Return rows of `counter_days`: of the file systems of which two scrapes of one target are known."""
     counted = pl.len().cast(pl.Int64)
     due = pl.max_horizontal((_DAY_S / pl.col("interval_s")).round().cast(pl.Int64), 1) * pl.col("target_count")
@@ -153,8 +181,12 @@ def _day_rows(scrapes: pl.DataFrame, targets: pl.DataFrame, gaps: pl.DataFrame, 
     )
     lost = gaps.filter("is_job_scrape").group_by("filesystem").agg(gap_count=counted)
     found = scrapes.group_by("filesystem").agg(
-        target_count=pl.struct(TARGET).n_unique().cast(pl.Int64), scrape_count=counted
+        target_count=pl.struct(TARGET).n_unique().cast(pl.Int64),
+        scrape_count=counted,
+        counted_from_at=pl.min_horizontal("previous_at", "scraped_at").min(),
+        counted_until_at=pl.col("scraped_at").max(),
     )
+    keys = jobs.group_by("filesystem").agg(job_key_count=counted)
     for more in (keys, summed, lost):
         found = found.join(more, on="filesystem", how="left")
     return (
@@ -231,6 +263,13 @@ RISES = Work(
     "counters",
     stage_counters,
     reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES), _day_before),
-    writes=(COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTER_POLLS),
+    writes=(COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTER_POLLS, COUNTED_JOBS),
     daily=lambda plan: plan.counter_days,
+)
+UNASSIGNED = Work(
+    "unassigned i/o",
+    tell_unassigned,
+    reads=(_jobs_since,),
+    writes=(UNASSIGNED_IO,),
+    daily=lambda plan: plan.told_days,
 )

@@ -22,8 +22,8 @@ from transforms.periods import finding, windows
 from transforms.periods.finding import PeriodParams, Periods
 from transforms.throughput.requests import Steps, step_function
 from warehouse.contracts import frames
-from warehouse.contracts.periods import NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
-from warehouse.contracts.samples import SAMPLES
+from warehouse.contracts.periods import NODE_PERIODS, OTHER_PERIODS, PERIOD_SEGMENTS, PERIODS
+from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLES
 from warehouse.contracts.series import SERIES_INTERVALS
 from warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
 from warehouse.store.manifests import Landing, Part, scans
@@ -64,9 +64,11 @@ def find(given: Given) -> int:
     settings = given.settings.periods
     params = params_of(settings)
     pieces = []
-    if given.files(SAMPLES):
-        jobs = subjects.job_subjects(given.frame(SAMPLES))
-        pieces.append(rows_of(jobs, params_of(settings, settings.server_methods, settings.server_window_levels)))
+    others = frames.empty(PERIODS)
+    if given.files(SAMPLES) or given.files(EXACT_SAMPLES):
+        best, other = subjects.job_samples(given)
+        pieces.append(_of_jobs(best, settings))
+        others = _of_jobs(other, settings).periods
     if given.files(SERIES_INTERVALS):
         pieces.append(rows_of(subjects.series_subjects(given.frame(SERIES_INTERVALS)), params))
     if given.files(TRACE_SIGNALS):
@@ -76,9 +78,20 @@ def find(given: Given) -> int:
         pieces += [Rows(kept, _segments_of(given, kept), _kept_nodes(given, kept)), rows_of(applications, params)]
     found = Rows.joined(pieces)
     given.write_days(found.periods, PERIODS)
+    given.write_days(others, OTHER_PERIODS)
     given.write_days(found.segments, PERIOD_SEGMENTS)
     given.write_days(found.nodes, NODE_PERIODS)
     return found.periods.height
+
+
+def _of_jobs(samples: pl.DataFrame, settings: PeriodSettings) -> Rows:
+    """Return the periods of runs; what servers counted for a run is its own, and may be periodic for a while only."""
+    of_sources = [
+        rows_of(subjects.job_subjects(own), params_of(settings, settings.server_methods, levels))
+        for source, levels in (("server", settings.server_window_levels), ("jobstats", settings.window_levels))
+        if (own := samples.filter(pl.col("source") == source)).height or source == "server"
+    ]
+    return Rows.joined(of_sources)
 
 
 def _segments_of(given: Given, kept: pl.DataFrame) -> pl.DataFrame:
@@ -292,6 +305,6 @@ WORK = Work(
     "periods",
     find,
     reads=(built(*subjects.JUDGED), undated(PERIODS, PERIOD_SEGMENTS, NODE_PERIODS), landed_of_traces(TRACE_REQUESTS)),
-    writes=(PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
+    writes=(PERIODS, OTHER_PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
     daily=lambda plan: plan.judged_days,
 )

@@ -233,8 +233,11 @@ class Given:
             "filesystem_pattern": "^(.*)$" if is_found else settings.jobs.filesystem_pattern,
             "controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s,
             "clock_tolerance_s": settings.traces.clock_tolerance_s,
+            "late_s": settings.counters.late_s,
             "signature_window_days": settings.signatures.window_days,
             "has_merged_sizes": settings.signatures.has_merged_sizes,
+            "samples_from": settings.signatures.samples,
+            "least_sample_count": settings.signatures.least_sample_count,
             "most_sample_count": settings.signatures.most_sample_count,
         }
 

@@ -30,8 +30,8 @@ from warehouse.store.ledger import Ledger
 from warehouse.store.store import Store
 
 _COUNTERS = (COUNTER_SAMPLES, SCRAPES)
-#: days of polls, on which runs and series ended, and of predictions
-_Stale = tuple[list[date], list[date | None], list[date]]
+#: days of polls, on which runs and series ended, of predictions, and of counters that may be of jobs
+_Stale = tuple[list[date], list[date | None], list[date], list[date]]
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,9 @@ class Plan:
 
     `poll_days` are days of polls, but for `late_days`, of which the earlier polls were cleared; `job_days` are days on
     which runs or series ended, None for those without an end; `prediction_days` are days on which predictions were
-    made; `counter_days` are those days of polls on which counters were read. The same plan, made anew after a crash,
-    has the same fingerprint.
+    made; `counter_days` are those days of polls on which counters were read, and `told_days` are these and the days of
+    counters on which a job was there of which there is something new. The same plan, made anew after a crash, has the
+    same fingerprint.
     """
 
     base: Release | None
@@ -53,12 +54,13 @@ class Plan:
     parameters: str
     prediction_days: tuple[date, ...] = ()
     counter_days: tuple[date, ...] = ()
+    told_days: tuple[date, ...] = ()
     late_days: tuple[date, ...] = ()
 
     @cached_property
     def days(self) -> tuple[date | None, ...]:
         """Every day that is computed anew, in order, None last."""
-        days = {*self.poll_days, *self.job_days, *self.prediction_days}
+        days = {*self.poll_days, *self.job_days, *self.prediction_days, *self.told_days}
         return (*sorted(day for day in days if day is not None), *([None] if None in days else []))
 
     @property
@@ -136,7 +138,7 @@ def make_plan(
     touched = landed.in_force if is_whole else pl.concat([fresh, gone])
     if touched.is_empty():
         raise NothingToDo(f"Nothing new since release {base.release_id if base else ''}.")
-    poll_days, job_days, prediction_days = news.stale(touched)
+    poll_days, job_days, prediction_days, told_days = news.stale(touched)
     late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     if since or until:
         # What concerns days outside of the range stays new for the next run.
@@ -154,6 +156,7 @@ def make_plan(
         parameters=parameters,
         prediction_days=tuple(day for day in prediction_days if _within(day, since, until)),
         counter_days=tuple(day for day in poll_days if day in news.counted_days and _within(day, since, until)),
+        told_days=tuple(day for day in told_days if _within(day, since, until)),
         late_days=tuple(sorted(late_days)),
     )
 
@@ -186,7 +189,7 @@ class _News:
     closed: set[date]
 
     def stale(self, touched: pl.DataFrame) -> _Stale:
-        """Return the days that landings concern: of polls, on which runs and series ended, of predictions."""
+        """Return the days that landings concern, as the release's tables go by days."""
         files = self.landed.files.join(touched, on="folder", how="semi")
         counter_days = self._counter_days(files)
         poll_days = sorted({*_days_of(POLLS, files), *counter_days} - self.closed)
@@ -205,8 +208,10 @@ class _News:
                 "counter_reaches_s": [self._reach_s(day) for day in counter_days],
             }
             stale = models.select(connection, STALE_DAYS, parameters)["ended_on"]
+            told_days = {*counter_days, *(_days_with_jobs(connection, new) if self.counted_days else ())}
         job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
-        return poll_days, job_days, self._prediction_days(touched, files)
+        told = sorted(told_days & self.counted_days)
+        return poll_days, job_days, self._prediction_days(touched, files), told
 
     @cached_property
     def counted_days(self) -> set[date]:
@@ -266,6 +271,26 @@ def _earliest_start(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Serie
         params={"landings": landing_ids.to_list()},
     ).fetchall()[0][0]
     return first
+
+
+def _days_with_jobs(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Series) -> list[date]:
+    """Return the days on which jobs of some landings were there."""
+    found = connection.sql(
+        """
+        select distinct unnest(
+            range(
+                date_trunc('day', started_at at time zone 'UTC'),
+                date_trunc('day', coalesce(ended_at, started_at) at time zone 'UTC') + interval 1 day,
+                interval 1 day
+            )
+        )::date as there_on
+        from landed.job_records
+        where landing_id in (select unnest($landings::varchar[]))
+        """,
+        params={"landings": landing_ids.to_list()},
+    ).pl()
+    days: list[date] = found["there_on"].to_list()
+    return days
 
 
 def _days_of(table: Table, files: pl.DataFrame) -> list[date]:

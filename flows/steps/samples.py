@@ -11,7 +11,7 @@ from flows.arrays import floats, list_column
 from flows.steps.pieces import Day, File, Given
 from flows.steps.run import Run, Work, built, live
 from transforms import arrays
-from warehouse.contracts.job_io import CLIENT_IO, JOB_IO, SERVER_IO
+from warehouse.contracts.job_io import BEST_JOB_IO, CLIENT_IO, EXACT_IO, JOB_IO, SERVER_IO
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.polls import POLL_DAYS, TICKS
 from warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLES
@@ -53,11 +53,14 @@ def _traffic(run: Run, day: Day) -> Iterator[File]:
 
 
 def join_io(given: Given) -> int:
-    """Put what servers and tracers measured of the runs of a day into one table. Returns the rows."""
+    """Put what servers and tracers told of the runs of a day into one table. Returns the rows."""
     with given.engine() as connection:
-        given.expose(connection, SERVER_IO, CLIENT_IO)
+        given.expose(connection, SERVER_IO, EXACT_IO, CLIENT_IO)
         joined = models.select(connection, JOB_IO)
+        models.expose_frame(connection, JOB_IO.layer, JOB_IO.name, joined)
+        best = models.select(connection, BEST_JOB_IO)
     given.write_days(joined, JOB_IO)
+    given.write_days(best, BEST_JOB_IO)
     return joined.height
 
 
@@ -112,5 +115,11 @@ CUT = Work(
     daily=lambda plan: plan.job_days,
     where=_is_of_jobs,
 )
-IO = Work("job i/o", join_io, (built(SERVER_IO, CLIENT_IO),), (JOB_IO,), daily=lambda plan: plan.job_days)
+IO = Work(
+    "job i/o",
+    join_io,
+    reads=(built(SERVER_IO, EXACT_IO, CLIENT_IO),),
+    writes=(JOB_IO, BEST_JOB_IO),
+    daily=lambda plan: plan.job_days,
+)
 COUNT = Work("applications", count_applications, (live(JOBS, JOB_IO),), (APPLICATIONS,))

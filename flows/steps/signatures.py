@@ -30,13 +30,15 @@ from transforms.signatures.signature import Signature
 from warehouse.contracts import Table, frames
 from warehouse.contracts.job_io import JOB_IO
 from warehouse.contracts.jobs import JOBS
-from warehouse.contracts.samples import SAMPLE_SETS, SAMPLES
+from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_SETS, SAMPLES
 from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURE_POINTS, SIGNATURES
 from warehouse.store import models
 from warehouse.store.store import join_parquet, write_parquet
 
 _RUN = ("cluster", "job_id", "started_at")
 _MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
+#: where samples are from, by what tells of it
+_SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"))
 #: steps of samples that are worked on at a time: it bounds the memory
 _STEPS_AT_A_TIME = 4_000_000
 #: days of samples that are in memory at a time
@@ -46,7 +48,7 @@ _DAYS_AT_A_TIME = 8
 def gather_sets(given: Given) -> int:
     """Gather the latest samples of every application. Returns the samples that are in sets."""
     with given.engine() as connection:
-        given.expose(connection, JOBS, JOB_IO, SAMPLES)
+        given.expose(connection, JOBS, JOB_IO, SAMPLES, EXACT_SAMPLES)
         return given.build(connection, SAMPLE_SETS)
 
 
@@ -73,13 +75,14 @@ def make_signatures(given: Given) -> int:
 def _are_stale(given: Given, sets: pl.DataFrame) -> pl.Series:
     """Mark the rows of sets that hold a sample of a day that is computed anew, or not the runs that they held."""
     files = given.released(SAMPLE_SETS)
-    base = pl.read_parquet(files) if files else frames.empty(SAMPLE_SETS)
+    base = frames.widened(pl.read_parquet(files), SAMPLE_SETS) if files else frames.empty(SAMPLE_SETS)
     is_fresh = pl.col("ended_on").is_in(pl.Series([day for day in given.days if day], dtype=pl.Date).implode())
     if base.is_empty():
         return pl.repeat(True, sets.height, eager=True)
     counted = base.group_by(SUBJECT).agg(base_count=pl.len())
-    known = base.select(*SUBJECT, *_RUN, was_known=pl.lit(True))
-    marked = sets.join(known, on=[*SUBJECT, *_RUN], how="left", maintain_order="left").join(
+    # what an older release does not say was cut out of shared traffic
+    known = base.select(*SUBJECT, *_RUN, pl.col("source").fill_null("server"), was_known=pl.lit(True))
+    marked = sets.join(known, on=[*SUBJECT, *_RUN, "source"], how="left", maintain_order="left").join(
         counted, on=SUBJECT, how="left", maintain_order="left"
     )
     is_other = pl.col("was_known").is_null().any() | (pl.len() != pl.col("base_count").first()) | is_fresh.any()
@@ -146,10 +149,10 @@ def _samples(given: Given, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFr
     if not chunks:
         return
     wanted = pl.concat(
-        rows.select(*SUBJECT[1:], *_RUN, "ended_on", "duration_s", chunk=number, place=pl.int_range(pl.len()))
+        rows.select(*SUBJECT[1:], *_RUN, "ended_on", "source", "duration_s", chunk=number, place=pl.int_range(pl.len()))
         for number, rows in enumerate(chunks)
     )
-    files = given.files(SAMPLES)
+    files = [(path, source) for table, source in _SOURCES for path in given.files(table)]
     if len(chunks) == 1:
         yield _samples_in(files, wanted)
         return
@@ -168,18 +171,19 @@ def _samples(given: Given, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFr
     shutil.rmtree(folder)
 
 
-def _samples_in(files: list[Path], wanted: pl.DataFrame) -> pl.DataFrame:
-    """Return the samples that are wanted of some days, by their places in each chunk."""
+def _samples_in(files: list[tuple[Path, str]], wanted: pl.DataFrame) -> pl.DataFrame:
+    """Return the samples that are wanted of some files, each of a source, by their places in each chunk."""
     columns = [*SUBJECT[1:], *_RUN, "grid_started_at", "sample_bytes_per_s"]
     days = wanted["ended_on"].unique().implode()
-    return (
-        pl.scan_parquet(files)
+    known = [
+        pl.scan_parquet(own)
         .filter(pl.col("ended_on").is_in(days))
         .select(columns)
-        .join(wanted.lazy(), on=[*SUBJECT[1:], *_RUN], how="inner")
-        .sort("chunk", "place")
-        .collect()
-    )
+        .join(wanted.lazy().filter(pl.col("source") == source), on=[*SUBJECT[1:], *_RUN], how="inner")
+        for _, source in _SOURCES
+        if (own := [path for path, of_source in files if of_source == source])
+    ]
+    return pl.concat(known).sort("chunk", "place").collect()
 
 
 def _sample_sets(
@@ -359,14 +363,14 @@ def _change(row: dict[str, object], old: Signature, new: Signature, settings: Si
 GATHER = Work(
     "sample sets",
     gather_sets,
-    reads=(live(JOBS, JOB_IO, SAMPLES),),
+    reads=(live(JOBS, JOB_IO, SAMPLES, EXACT_SAMPLES),),
     writes=(SAMPLE_SETS,),
     days=lambda plan: plan.job_days,
 )
 MAKE = Work(
     "signatures",
     make_signatures,
-    reads=(built(SAMPLE_SETS), live(SAMPLES), released(SAMPLE_SETS, *_MADE)),
+    reads=(built(SAMPLE_SETS), live(SAMPLES, EXACT_SAMPLES), released(SAMPLE_SETS, *_MADE)),
     writes=_MADE,
     days=lambda plan: plan.job_days,
 )

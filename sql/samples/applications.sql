@@ -16,7 +16,7 @@ measured as (
         job_id,
         started_at
     from job_io
-    where outcome = 'measured' and source = 'server'
+    where outcome = 'measured' and source in ('server', 'jobstats')
 )
 
 select

@@ -9,8 +9,12 @@ client_io as (
     select * from samples.client_io
 ),
 
--- a storage server counts whatever passes it, a tracer what the program itself did
-both_sides as (
+exact_io as (
+    select * from samples.exact_io
+),
+
+-- a storage server counts whatever passes it, and by job what each one moved; a tracer what the program itself did
+all_sides as (
     select
         ended_on,
         cluster,
@@ -36,6 +40,24 @@ both_sides as (
         started_at,
         filesystem,
         direction,
+        'jobstats' as source,
+        null::varchar as trace_id,
+        outcome,
+        volume_bytes,
+        mean_bytes_per_s,
+        peak_bytes_per_s,
+        null::bigint as poll_count,
+        missing_ratio,
+        null::bigint as concurrent_job_count
+    from exact_io
+    union all
+    select
+        ended_on,
+        cluster,
+        job_id,
+        started_at,
+        filesystem,
+        direction,
         'client' as source,
         trace_id,
         case when volume_bytes is null then 'unknown_sizes' else 'measured' end as outcome,
@@ -48,5 +70,5 @@ both_sides as (
     from client_io
 )
 
-select * from both_sides
+select * from all_sides
 order by ended_on, cluster, job_id, started_at, filesystem, direction, source, trace_id

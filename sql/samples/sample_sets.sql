@@ -2,7 +2,33 @@
 with
 
 samples as (
-    select * from samples.samples
+    select
+        application_id,
+        cluster,
+        job_id,
+        started_at,
+        ended_on,
+        filesystem,
+        direction,
+        interval_s,
+        step_count,
+        'server' as source
+    from samples.samples
+    where $samples_from <> 'exact'
+    union all
+    select
+        application_id,
+        cluster,
+        job_id,
+        started_at,
+        ended_on,
+        filesystem,
+        direction,
+        interval_s,
+        step_count,
+        'jobstats' as source
+    from samples.exact_samples
+    where $samples_from <> 'shared'
 ),
 
 jobs as (
@@ -24,6 +50,7 @@ measured as (
         samples.ended_on,
         samples.interval_s,
         samples.step_count,
+        samples.source,
         jobs.node_count,
         jobs.duration_s,
         job_io.volume_bytes,
@@ -41,11 +68,18 @@ measured as (
         and samples.started_at = job_io.started_at
         and samples.filesystem = job_io.filesystem
         and samples.direction = job_io.direction
+        and samples.source = job_io.source
     where samples.application_id is not null
         and jobs.node_count is not null
         and jobs.duration_s > 0
-        and job_io.source = 'server'
         and job_io.outcome = 'measured'
+    -- what servers counted for the run itself is better than the traffic of all
+    qualify
+        row_number() over (
+            partition by
+                samples.cluster, samples.job_id, samples.started_at, samples.filesystem, samples.direction
+            order by samples.source = 'server'
+        ) = 1
 ),
 
 -- applications that ran at one size only have no set over all sizes
@@ -69,13 +103,23 @@ all_sets as (
     select * from merged
 ),
 
+-- a set has exact samples alone where there are enough of them
+of_one_kind as (
+    select *
+    from all_sets
+    qualify
+        source = 'jobstats'
+        or count(*) filter (where source = 'jobstats') over (partition by application_id, filesystem, direction)
+        < $least_sample_count
+),
+
 -- the samples of a set have one step: that of the latest run's
 dated as (
     select
         *,
         first_value(interval_s) over latest as set_interval_s,
         first_value(started_at) over latest as last_started_at
-    from all_sets
+    from of_one_kind
     window latest as (
         partition by application_id, filesystem, direction
         order by started_at desc, cluster, job_id
@@ -106,7 +150,8 @@ select
     step_count,
     duration_s,
     volume_bytes,
-    missing_ratio
+    missing_ratio,
+    source
 from alike
 where age <= $most_sample_count
 order by application_id, filesystem, direction, node_count, started_at, cluster, job_id

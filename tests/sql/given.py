@@ -36,6 +36,9 @@ PARAMETERS: dict[str, Any] = {
     "filesystem_pattern": r"\bfs=(\w+)",
     "controller_limit_bytes_per_s": None,
     "clock_tolerance_s": 60.0,
+    "late_s": 600.0,
+    "samples_from": "best",
+    "least_sample_count": 5,
 }
 _HARMLESS: dict[str, Any] = {
     "interval_s": 2.0,

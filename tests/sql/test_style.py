@@ -12,15 +12,23 @@ from flows.settings import Settings
 from flows.steps.pieces import Given, Piece
 from tests.sql import given
 from warehouse.contracts import TABLES, Table, table
-from warehouse.contracts.counters import COUNTER_DAYS, COUNTER_ENDS, COUNTER_GAPS, COUNTER_POLLS, COUNTER_RISES
+from warehouse.contracts.counters import (
+    COUNTED_JOBS,
+    COUNTER_DAYS,
+    COUNTER_ENDS,
+    COUNTER_GAPS,
+    COUNTER_POLLS,
+    COUNTER_RISES,
+)
 from warehouse.contracts.quality import REJECTS
-from warehouse.contracts.samples import SAMPLES
+from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES
 from warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_SIGNALS
 from warehouse.store import models
 
 FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
 #: tables of a layer that SQL makes which come from code instead
-NOT_OF_SQL = {SAMPLES, TRACE_SIGNALS, COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTER_POLLS}
+NOT_OF_SQL = {SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
+NOT_OF_SQL |= {COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTER_POLLS, COUNTED_JOBS}
 #: what `flows.steps.plan` gives, where it asks for stale days
 OF_PLANNING = {"landings", "poll_days", "longest_interval_s", "counter_days", "counter_reaches_s"}
 #: landed tables that are published as they are

@@ -1,5 +1,7 @@
 """Classes: when in its run a subject does its I/O."""
 
+from dataclasses import replace
+
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
@@ -31,4 +33,10 @@ CLASSES = Table(
         c.MISSING_RATIO.optional(),
     ),
     partition="ended_on",
+)
+
+OTHER_CLASSES = replace(
+    CLASSES,
+    name="other_classes",
+    grain="one row per job, file system and direction of which a better source tells, as another one has it",
 )

@@ -88,14 +88,15 @@ SUBJECT_ID = Column(
 SOURCE = Column(
     "source",
     "text",
-    "Whose measurement it is: the server side (shared traffic), a series of the subject's own, or a tracer in the "
-    "program itself (client).",
-    choices=("server", "series", "client"),
+    "Whose measurement it is: the server side (shared traffic), what servers counted for the job (jobstats), a series "
+    "of the subject's own, or a tracer in the program itself (client).",
+    choices=("server", "jobstats", "series", "client"),
 )
 IS_SHARED_TRAFFIC = Column(
     "is_shared_traffic",
     "bool",
-    "Whether other jobs' bytes are in it: true of all that is measured at the server, but not of signatures.",
+    "Whether other jobs' bytes are in it: true of all traffic of servers, but not of what they count by job, nor of "
+    "signatures.",
 )
 #: whose signal is judged
 JUDGED = (

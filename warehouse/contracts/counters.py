@@ -224,7 +224,48 @@ COUNTER_DAYS = Table(
         ),
         c.READ_BYTES,
         c.WRITTEN_BYTES,
+        Column("counted_from_at", "instant", "The first scrape since which it is known what rose."),
+        Column("counted_until_at", "instant", "The last scrape."),
     ),
+    partition="counted_on",
+)
+
+_KEY_KIND = Column(
+    "key_kind",
+    "text",
+    "What the server's name of the job is: none (blank), one with an id of the scheduler's (job), a program and its "
+    "user (process), or none of the settings' patterns (unknown).",
+    choices=("blank", "job", "process", "unknown"),
+)
+_KEY_COUNT = Column("job_key_count", "int", "Jobs, as servers name them.", unit="jobs")
+
+COUNTED_JOBS = Table(
+    name="counted_jobs",
+    layer="stage",
+    grain="one row per file system, UTC day and job as its servers name it, with what it moved on that day",
+    key=("filesystem", "job_key", "counted_on"),
+    columns=(
+        _COUNTED_ON,
+        c.FILESYSTEM,
+        JOB_KEY,
+        _KEY_KIND,
+        Column(
+            "scheduler_id", "text", "The scheduler's id that stands in it, without a step.", nullable=True, hides="id"
+        ),
+        Column("first_at", "instant", "The scrape after which it moved anything on that day."),
+        Column("last_at", "instant", "The scrape that saw the last of it."),
+        Column("unknown_rise_count", "int", "Intervals of its counters of which it is not known what rose."),
+        *RISEN,
+    ),
+    partition="counted_on",
+)
+
+UNASSIGNED_IO = Table(
+    name="unassigned_io",
+    layer="stage",
+    grain="one row per file system, UTC day and kind of job keys, with what was counted for no known job",
+    key=("filesystem", "counted_on", "key_kind"),
+    columns=(_COUNTED_ON, c.FILESYSTEM, _KEY_KIND, _KEY_COUNT, *RISEN),
     partition="counted_on",
 )
 

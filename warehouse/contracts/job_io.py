@@ -11,9 +11,10 @@ _CONCURRENT_JOB_COUNT = Column(
 _JOB_IO_OUTCOME = Column(
     "outcome",
     "text",
-    "Whether it was measured, and if not, why: no polls of the job's file system were there, or the trace does not "
-    "tell the size of every request.",
-    choices=("measured", "no_polls", "unknown_sizes"),
+    "Whether it was measured, and if not, why: no polls of the job's file system were there, the trace does not tell "
+    "the size of every request, servers may have counted more than is known (incomplete: the volume is the least), or "
+    "another run of the same job was there at the same time (several_runs: it may hold bytes of that one).",
+    choices=("measured", "no_polls", "unknown_sizes", "incomplete", "several_runs"),
 )
 _OF_A_RUN = (
     c.ENDED_ON.optional(),
@@ -59,6 +60,25 @@ CLIENT_IO = Table(
     is_published=False,
 )
 
+EXACT_IO = Table(
+    name="exact_io",
+    layer="samples",
+    grain="one row per application run, file system and direction of which servers counted by job",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        _JOB_IO_OUTCOME,
+        *_MOVED,
+        c.MISSING_RATIO.optional(),
+    ),
+    is_published=False,
+)
+
 JOB_IO = Table(
     name="job_io",
     layer="samples",
@@ -73,6 +93,28 @@ JOB_IO = Table(
         c.POLL_COUNT.optional(),
         c.MISSING_RATIO.optional(),
         _CONCURRENT_JOB_COUNT.optional(),
+    ),
+    partition="ended_on",
+)
+
+BEST_JOB_IO = Table(
+    name="best_job_io",
+    layer="samples",
+    grain="one row per application run, file system and direction, from the source that knows best",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        *_OF_A_RUN,
+        c.SOURCE,
+        c.IS_SHARED_TRAFFIC,
+        _JOB_IO_OUTCOME,
+        *_MOVED,
+        Column(
+            "own_bytes",
+            "real",
+            "Bytes that the run itself moved; NULL where only the traffic of all is known, so that no sum counts "
+            "bytes twice.",
+            nullable=True,
+        ),
     ),
     partition="ended_on",
 )

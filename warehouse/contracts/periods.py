@@ -1,5 +1,7 @@
 """Periods: how often a subject does its I/O, and how sure that is."""
 
+from dataclasses import replace
+
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
@@ -159,6 +161,12 @@ PERIODS = Table(
         c.FALSE_ALARM_PROBABILITY.optional(),
     ),
     partition="ended_on",
+)
+
+OTHER_PERIODS = replace(
+    PERIODS,
+    name="other_periods",
+    grain="one row per job, file system, direction and method of which a better source tells, as another one has it",
 )
 
 PERIOD_SEGMENTS = Table(

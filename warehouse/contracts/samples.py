@@ -111,5 +111,102 @@ SAMPLE_SETS = Table(
         c.DURATION_S,
         c.VOLUME_BYTES,
         c.MISSING_RATIO,
+        c.SOURCE.optional(),
     ),
+)
+
+_FIRST_STEP, _LAST_STEP = RUNS.column("first_step"), RUNS.column("last_step")
+_OF_A_RUN = (c.ENDED_ON.optional(), c.APPLICATION_ID.optional(), c.CLUSTER, c.JOB_ID, c.STARTED_AT)
+_OUTCOME = Column(
+    "outcome",
+    "text",
+    "Whether all that the run moved is in it; if not, servers may have counted more than is known (incomplete), or "
+    "another run of the same job was there at the same time (several_runs).",
+    choices=("measured", "incomplete", "several_runs"),
+)
+
+RUN_RISES = Table(
+    name="run_rises",
+    layer="samples",
+    grain="one row per application run, file system and interval between scrapes in which its counters rose",
+    key=("cluster", "job_id", "started_at", "filesystem", "from_at", "until_at"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.FILESYSTEM,
+        Column("from_at", "instant", "The scrape before."),
+        Column("until_at", "instant", "The scrape that saw it."),
+        c.READ_BYTES,
+        c.WRITTEN_BYTES,
+        Column("is_sure", "bool", "Whether that is all that its counters rose by."),
+        Column("is_alone", "bool", "Whether no other run of the same job was there meanwhile."),
+    ),
+    is_published=False,
+)
+
+EXACT_RUNS = Table(
+    name="exact_runs",
+    layer="samples",
+    grain="one row per application run and file system that counts by job, with the grid of its sample",
+    key=("cluster", "job_id", "started_at", "filesystem"),
+    columns=(
+        *_OF_A_RUN,
+        c.ENDED_AT,
+        c.FILESYSTEM,
+        c.INTERVAL_S,
+        _STEP_US,
+        _PHASE_US,
+        _FIRST_STEP,
+        _LAST_STEP,
+        Column("counted_from_at", "instant", "The first scrape since which it is known what rose."),
+        Column("counted_until_at", "instant", "The last scrape."),
+        _OUTCOME,
+    ),
+    is_published=False,
+)
+
+EXACT_SAMPLES = Table(
+    name="exact_samples",
+    layer="samples",
+    grain="one row per application run, file system and direction of which servers counted by job",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        *_OF_A_RUN,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        Column("grid_started_at", "instant", "The left edge of the sample's first grid step."),
+        c.INTERVAL_S,
+        c.STEP_COUNT,
+        Column(
+            "sample_bytes_per_s",
+            "reals",
+            "The rate of the run's own in each step of the grid; NULL where nothing was scraped yet, or any more.",
+        ),
+        _OUTCOME,
+    ),
+    partition="ended_on",
+)
+
+SAMPLE_CHECKS = Table(
+    name="sample_checks",
+    layer="samples",
+    grain="one row per application run, file system and direction of which there is a cut sample and an exact one",
+    key=("cluster", "job_id", "started_at", "filesystem", "direction"),
+    columns=(
+        *_OF_A_RUN,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        Column("exact_bytes", "real", "Bytes of the exact sample."),
+        Column("cut_bytes", "real", "Bytes of the sample that was cut out of shared traffic."),
+        Column("times_exact", "real", "How many times the exact sample's bytes the cut one has.", low=0, nullable=True),
+        Column(
+            "cut_correlation",
+            "real",
+            "Pearson's correlation of the two, step by step of the coarser grid; NULL where one of them is constant.",
+            nullable=True,
+        ),
+    ),
+    partition="ended_on",
 )

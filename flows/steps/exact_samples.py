@@ -1,0 +1,125 @@
+"""Exact samples: what servers counted for each run itself, on the grid of its file system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import numpy as np
+import polars as pl
+
+from flows.arrays import epoch_s, list_column, ragged
+from flows.steps.pieces import Day, File, Given
+from flows.steps.run import Run, Work, built, live
+from transforms import exact_series, sample_checks
+from transforms.arrays import Bools, Ragged, places_of
+from transforms.exact_series import Grids, Intervals
+from transforms.sample_checks import Sampled
+from warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES
+from warehouse.contracts.job_io import EXACT_IO
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.samples import EXACT_RUNS, EXACT_SAMPLES, RUN_RISES, RUNS, SAMPLE_CHECKS, SAMPLES
+from warehouse.store import models
+from warehouse.store.store import write_parquet
+
+#: what tells of what servers counted
+_COUNTED = (COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES)
+
+
+def take_samples(given: Given) -> int:
+    """Take the samples of the runs that ended on a day from what servers counted for them. Returns the samples."""
+    with given.engine() as connection:
+        given.expose(connection, JOBS, RUNS, *_COUNTED)
+        for table in (RUN_RISES, EXACT_RUNS):
+            given.build(connection, table)
+        runs, rises = (pl.read_parquet(given.path(table)) for table in (EXACT_RUNS, RUN_RISES))
+        taken = samples_of(runs, rises)
+        path = write_parquet(taken, EXACT_SAMPLES, given.path(EXACT_SAMPLES))
+        models.expose(connection, "samples", EXACT_SAMPLES, [path])
+        given.build(connection, EXACT_IO)
+    write_parquet(checks_of(taken, given.frame(SAMPLES)), SAMPLE_CHECKS, given.path(SAMPLE_CHECKS))
+    return taken.height
+
+
+def samples_of(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of `exact_samples`, as rows of `exact_runs` and `run_rises` tell."""
+    known = runs.filter(pl.col("last_step") >= pl.col("first_step")).with_row_index("run")
+    keys = ["cluster", "job_id", "started_at", "filesystem"]
+    placed = rises.join(known.select(pl.col("run").cast(pl.Int64), *keys), on=keys, how="inner")
+    grids = Grids(*(known[name].to_numpy() for name in ("step_us", "phase_us", "first_step", "last_step")))
+    from_us, until_us = (placed[name].dt.epoch("us").to_numpy() for name in ("from_at", "until_at"))
+    intervals = Intervals(from_us, until_us, placed["run"].to_numpy())
+    is_scraped = _scraped(known, grids)
+    step_s = np.repeat(grids.step_us, grids.counts) / 1e6
+    taken = []
+    for direction, column in (("read", "read_bytes"), ("write", "written_bytes")):
+        found = exact_series.on_grids(intervals, placed[column].to_numpy(), grids)
+        rates = Ragged(np.where(is_scraped, found.values / step_s, np.nan), found.offsets)
+        taken.append(known.with_columns(direction=pl.lit(direction), sample_bytes_per_s=list_column(rates)))
+    began_us = (pl.col("first_step") - 1) * pl.col("step_us") + pl.col("phase_us")
+    return (
+        pl.concat(taken)
+        .with_columns(
+            grid_started_at=began_us.cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
+            step_count=pl.col("last_step") - pl.col("first_step") + 1,
+        )
+        .filter(pl.col("sample_bytes_per_s").list.max().is_not_null())
+        .select(EXACT_SAMPLES.column_names)
+        .sort(EXACT_SAMPLES.key)
+    )
+
+
+def _scraped(runs: pl.DataFrame, grids: Grids) -> Bools:
+    """Mark the steps of which a part lies between the first scrape and the last one."""
+    run = np.repeat(np.arange(runs.height), grids.counts)
+    right = places_of(grids.first_step, grids.counts) * grids.step_us[run] + grids.phase_us[run]
+    begin, end = (runs[name].dt.epoch("us").to_numpy()[run] for name in ("counted_from_at", "counted_until_at"))
+    marked: Bools = (right > begin) & (right - grids.step_us[run] < end)
+    return marked
+
+
+def checks_of(exact: pl.DataFrame, cut: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of `sample_checks`: exact samples beside those that were cut out of shared traffic."""
+    both = exact.join(cut, on=list(EXACT_SAMPLES.key), how="inner", suffix="_cut").sort(EXACT_SAMPLES.key)
+    pair = [
+        Sampled(
+            ragged(both[f"sample_bytes_per_s{suffix}"]),
+            epoch_s(both[f"grid_started_at{suffix}"]),
+            both[f"interval_s{suffix}"].to_numpy(),
+        )
+        for suffix in ("", "_cut")
+    ]
+    correlation = pl.Series(sample_checks.correlations(*pair)).fill_nan(None)
+    volumes = {
+        name: pl.col(f"sample_bytes_per_s{suffix}").list.sum() * pl.col(f"interval_s{suffix}")
+        for name, suffix in (("exact_bytes", ""), ("cut_bytes", "_cut"))
+    }
+    times = pl.when(pl.col("exact_bytes") > 0).then(pl.col("cut_bytes") / pl.col("exact_bytes"))
+    return both.with_columns(**volumes, cut_correlation=correlation).with_columns(times_exact=times).select(
+        SAMPLE_CHECKS.column_names
+    )  # fmt: skip
+
+
+def _is_counted(run: Run, day: Day) -> bool:
+    """Take the days of runs while which servers counted by job."""
+    return day is not None and run.store.has(run.place(run.path(RUNS, day))) and any(_counters(run, day))
+
+
+def _counters(run: Run, day: Day) -> Iterator[File]:
+    """Yield what was counted on the days on which a run of this day was there, and on the day after."""
+    assert day
+    runs = pl.scan_parquet(run.store.here(run.path(RUNS, day))).filter(pl.col("ended_on") == day)
+    first = runs.select(pl.col("started_at").min().dt.date()).collect().item() or day
+    last = day + timedelta(days=1)
+    for table in _COUNTED:
+        yield from (file for file in run.live(table) if file.day is not None and first <= file.day <= last)
+
+
+WORK = Work(
+    "exact samples",
+    take_samples,
+    reads=(live(JOBS), built(RUNS, SAMPLES), _counters),
+    writes=(RUN_RISES, EXACT_RUNS, EXACT_SAMPLES, EXACT_IO, SAMPLE_CHECKS),
+    daily=lambda plan: plan.job_days,
+    where=_is_counted,
+)

@@ -1,0 +1,157 @@
+-- samples.exact_runs: one row per application run and file system that counts by job, with the grid of its sample
+with
+
+runs as (
+    select * from samples.runs
+    where list_contains($days::date[], ended_on) and ended_at is not null
+),
+
+run_rises as (
+    select * from samples.run_rises
+),
+
+counter_days as (
+    select * from stage.counter_days
+),
+
+counter_gaps as (
+    select * from stage.counter_gaps
+    where is_job_scrape and reason = 'lost_scrapes'
+),
+
+-- where no counter is known to be of any run of a machine, nobody knows that its runs moved nothing
+known as (
+    select distinct
+        cluster,
+        filesystem
+    from run_rises
+),
+
+-- what a run may have used, and what it did use
+places as (
+    select
+        runs.cluster,
+        runs.job_id,
+        runs.started_at,
+        runs.filesystem
+    from runs
+    inner join known using (cluster, filesystem)
+    union
+    select
+        cluster,
+        job_id,
+        started_at,
+        filesystem
+    from run_rises
+),
+
+told as (
+    select
+        cluster,
+        job_id,
+        started_at,
+        any_value(ended_on) as ended_on,
+        any_value(ended_at) as ended_at,
+        any_value(application_id) as application_id
+    from runs
+    group by cluster, job_id, started_at
+),
+
+-- the days that a run was there; the last one of its own says how scrapes are spaced
+covered as (
+    select
+        places.*,
+        told.ended_on,
+        told.ended_at,
+        told.application_id,
+        arg_max(counter_days.interval_s, (counter_days.counted_on <= told.ended_on, counter_days.counted_on))
+            as interval_s,
+        arg_max(counter_days.grid_phase_s, (counter_days.counted_on <= told.ended_on, counter_days.counted_on))
+            as grid_phase_s,
+        min(counter_days.counted_from_at) as counted_from_at,
+        max(counter_days.counted_until_at) as counted_until_at,
+        count(*) filter (where counter_days.counted_on <= told.ended_on) as day_count
+    from places
+    inner join told using (cluster, job_id, started_at)
+    inner join counter_days
+        on places.filesystem = counter_days.filesystem
+        and counter_days.counted_on between (places.started_at at time zone 'UTC')::date
+        and (told.ended_at at time zone 'UTC')::date + 1
+    group by all
+),
+
+-- the polls' grid where it has the same step
+gridded as (
+    select
+        covered.*,
+        round(covered.interval_s * 1e6)::bigint as step_us,
+        coalesce(runs.phase_us, round(covered.grid_phase_s * 1e6)::bigint) as phase_us,
+        epoch_us(covered.started_at) as started_us,
+        epoch_us(covered.ended_at) as ended_us
+    from covered
+    left join runs
+        on covered.cluster = runs.cluster
+        and covered.job_id = runs.job_id
+        and covered.started_at = runs.started_at
+        and covered.filesystem = runs.filesystem
+        and runs.step_us = round(covered.interval_s * 1e6)::bigint
+),
+
+sums as (
+    select
+        cluster,
+        job_id,
+        started_at,
+        filesystem,
+        bool_and(is_sure) as is_sure,
+        bool_and(is_alone) as is_alone
+    from run_rises
+    group by all
+),
+
+-- counts may have got lost that nobody knows of: of a run that began or ended while nothing was scraped
+lost as (
+    select distinct
+        gridded.cluster,
+        gridded.job_id,
+        gridded.started_at,
+        gridded.filesystem
+    from gridded
+    inner join counter_gaps
+        on gridded.filesystem = counter_gaps.filesystem
+        and counter_gaps.from_at < gridded.ended_at
+        and counter_gaps.until_at > gridded.started_at
+        and (counter_gaps.from_at < gridded.started_at or counter_gaps.until_at > gridded.ended_at)
+)
+
+-- a step belongs to the run if its right edge lies in [started_at, ended_at + interval_s)
+select
+    gridded.ended_on,
+    gridded.application_id,
+    gridded.cluster,
+    gridded.job_id,
+    gridded.started_at,
+    gridded.ended_at,
+    gridded.filesystem,
+    gridded.interval_s,
+    gridded.step_us,
+    gridded.phase_us,
+    ((gridded.started_us - gridded.phase_us + gridded.step_us - 1) // gridded.step_us)::bigint as first_step,
+    ((gridded.ended_us - gridded.phase_us + 2 * gridded.step_us - 1) // gridded.step_us - 1)::bigint as last_step,
+    gridded.counted_from_at,
+    gridded.counted_until_at,
+    case
+        when not coalesce(sums.is_alone, true) then 'several_runs'
+        when
+            not coalesce(sums.is_sure, true)
+            or lost.cluster is not null
+            or gridded.counted_from_at > gridded.started_at
+            or gridded.counted_until_at < gridded.ended_at
+            or gridded.day_count < (gridded.ended_on - (gridded.started_at at time zone 'UTC')::date) + 1
+            then 'incomplete'
+        else 'measured'
+    end as outcome
+from gridded
+left join sums using (cluster, job_id, started_at, filesystem)
+left join lost using (cluster, job_id, started_at, filesystem)
+order by gridded.cluster, gridded.job_id, gridded.started_at, gridded.filesystem

@@ -1,0 +1,145 @@
+-- samples.run_rises: one row per application run, file system and interval between scrapes in which its counters rose
+with
+
+runs as (
+    select
+        cluster,
+        job_id,
+        started_at,
+        ended_at,
+        ended_on,
+        split_part(coalesce(parent_job_id, job_id), '.', 1) as scheduler_id
+    from stage.jobs
+    where is_application_run
+),
+
+-- the runs of the wanted days, and others of the same jobs
+wanted as (
+    select distinct scheduler_id
+    from runs
+    where list_contains($days::date[], ended_on)
+),
+
+keys as (
+    select distinct
+        filesystem,
+        job_key,
+        scheduler_id
+    from stage.counted_jobs
+    semi join wanted using (scheduler_id)
+),
+
+counter_gaps as (
+    select * from stage.counter_gaps
+    where is_job_scrape and reason = 'restarted'
+),
+
+of_jobs as (
+    select
+        counter_rises.*,
+        case component when 'server' then 1 when 'client' then 2 else 0 end as side
+    from stage.counter_rises
+    where job_key is not null
+),
+
+-- what targets, servers and clients say is each all of it
+sides as (
+    select
+        filesystem,
+        min(side) as side
+    from of_jobs
+    group by filesystem
+),
+
+known as (
+    select
+        of_jobs.filesystem,
+        keys.scheduler_id,
+        coalesce(of_jobs.from_at, of_jobs.until_at) as from_at,
+        of_jobs.until_at,
+        of_jobs.component,
+        of_jobs.target,
+        coalesce(of_jobs.read_bytes, 0) as read_bytes,
+        coalesce(of_jobs.written_bytes, 0) as written_bytes,
+        of_jobs.flag is null as is_sure
+    from of_jobs
+    inner join sides using (filesystem, side)
+    inner join keys using (filesystem, job_key)
+),
+
+-- what began anew has lost what was moved just before, be it used again or not
+restarts as (
+    select distinct
+        known.filesystem,
+        known.scheduler_id,
+        coalesce(counter_gaps.from_at, counter_gaps.until_at) as from_at,
+        counter_gaps.until_at,
+        0 as read_bytes,
+        0 as written_bytes,
+        false as is_sure
+    from known
+    inner join counter_gaps using (filesystem, component, target)
+),
+
+rises as (
+    select
+        filesystem,
+        scheduler_id,
+        from_at,
+        until_at,
+        sum(read_bytes)::bigint as read_bytes,
+        sum(written_bytes)::bigint as written_bytes,
+        bool_and(is_sure) as is_sure
+    from (
+        select * exclude (component, target) from known
+        union all by name
+        select * from restarts
+    )
+    group by all
+),
+
+-- a rise is of the run that was there for the most of it; what comes late is of the one that ended last
+near as (
+    select
+        runs.ended_on,
+        runs.cluster,
+        runs.job_id,
+        runs.started_at,
+        rises.*,
+        epoch_us(least(rises.until_at, coalesce(runs.ended_at, rises.until_at)))
+        - epoch_us(greatest(rises.from_at, runs.started_at)) as common_us
+    from rises
+    inner join runs
+        on rises.scheduler_id = runs.scheduler_id
+        and rises.until_at > runs.started_at
+        and (runs.ended_at is null or rises.from_at < runs.ended_at + to_seconds($late_s))
+),
+
+ranked as (
+    select
+        *,
+        row_number() over (
+            partition by filesystem, scheduler_id, from_at, until_at
+            order by common_us desc, started_at, cluster, job_id
+        ) as place,
+        count(*) filter (where common_us > 0) over (
+            partition by filesystem, scheduler_id, from_at, until_at
+        ) as run_count
+    from near
+)
+
+select
+    ended_on,
+    cluster,
+    job_id,
+    started_at,
+    filesystem,
+    from_at,
+    until_at,
+    read_bytes,
+    written_bytes,
+    is_sure,
+    run_count < 2 as is_alone
+from ranked
+where place = 1 and list_contains($days::date[], ended_on)
+order by cluster, job_id, started_at, filesystem, from_at, until_at

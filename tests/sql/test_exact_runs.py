@@ -1,0 +1,147 @@
+"""samples.run_rises, exact_runs and exact_io: which rises are of which run, and whether all are known."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sql.given import Select, expect
+from warehouse.contracts.job_io import EXACT_IO
+from warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
+
+JOBS, KEYS, RISES, GAPS = "stage.jobs", "stage.counted_jobs", "stage.counter_rises", "stage.counter_gaps"
+RUNS, DAYS = "samples.runs", "stage.counter_days"
+ONE_JOB = "job_id started_at ended_at \n 7 10:00:00 10:01:00"
+ONE_KEY = "filesystem job_key scheduler_id \n lake 7 7"
+
+
+def test_rises_of_all_targets_are_the_runs_own_and_what_comes_late_too(select: Select) -> None:
+    rises = """
+        filesystem component target job_key from_at  until_at written_bytes flag
+        lake       ost       o0     7       10:00:00 10:00:10 5             .
+        lake       ost       o1     7       10:00:00 10:00:10 6             .
+        lake       mdt       m0     7       10:00:00 10:00:10 1             restarted
+        lake       ost       o0     7       10:10:50 10:11:00 7             .
+        lake       ost       o0     7       10:11:00 10:11:10 8             .
+        lake       ost       o0     8       10:00:00 10:00:10 9             .
+        lake       client    n0     7       10:00:00 10:00:10 12            .
+        lake       ost       o0     .       10:00:00 10:00:10 99            .
+        """
+    found = select(RUN_RISES, {JOBS: ONE_JOB, KEYS: ONE_KEY, RISES: rises})
+    expect(
+        found,
+        """
+        job_id filesystem from_at  until_at written_bytes is_sure is_alone
+        7      lake       10:00:00 10:00:10 12            no      yes
+        7      lake       10:10:50 10:11:00 7             yes     yes
+        """,
+    )
+
+
+def test_steps_of_a_job_have_what_rose_while_they_ran_and_say_where_two_did(select: Select) -> None:
+    jobs = """
+        job_id parent_job_id started_at ended_at
+        7.0    7             10:00:00   10:01:00
+        7.1    7             10:01:04   10:02:00
+        7.2    7             10:01:30   10:02:00
+        """
+    rises = """
+        filesystem job_key from_at  until_at written_bytes
+        lake       7       10:00:00 10:00:50 5
+        lake       7       10:00:50 10:01:10 6
+        lake       7       10:01:10 10:01:30 7
+        lake       7       10:01:30 10:01:50 8
+        """
+    found = select(RUN_RISES, {JOBS: jobs, KEYS: ONE_KEY, RISES: rises})
+    expect(
+        found,
+        """
+        job_id until_at written_bytes is_alone
+        7.0    10:00:50 5             yes
+        7.0    10:01:10 6             no
+        7.1    10:01:30 7             yes
+        7.1    10:01:50 8             no
+        """,
+    )
+
+
+def test_a_restart_of_a_target_that_a_run_used_may_have_lost_some(select: Select) -> None:
+    gaps = """
+        filesystem component target is_job_scrape from_at  until_at reason
+        lake       ost       o0     yes           10:00:40 10:00:50 restarted
+        lake       ost       o1     yes           10:00:40 10:00:50 restarted
+        """
+    rises = "filesystem target job_key from_at until_at written_bytes \n lake o0 7 10:00:00 10:00:10 5"
+    found = select(RUN_RISES, {JOBS: ONE_JOB, KEYS: ONE_KEY, RISES: rises, GAPS: gaps})
+    expect(found, "until_at written_bytes is_sure \n 10:00:10 5 yes \n 10:00:50 0 no")
+
+
+@pytest.mark.parametrize(
+    ("from_at", "until_at", "outcome"),
+    [
+        ("09:59:00", "10:02:00", "measured"),
+        ("10:00:01", "10:02:00", "incomplete"),
+        ("09:59:00", "10:00:59", "incomplete"),
+    ],
+)
+def test_a_run_is_measured_where_it_was_counted_all_the_time(
+    select: Select, from_at: str, until_at: str, outcome: str
+) -> None:
+    days = f"filesystem counted_on interval_s counted_from_at counted_until_at \n lake 9 10 {from_at} {until_at}"
+    given = {
+        RUNS: """
+            job_id started_at ended_at filesystem step_us
+            7      10:00:00   10:01:00 lake       10000000
+            8      10:00:00   10:01:00 lake       7
+            """,
+        "samples.run_rises": "job_id started_at filesystem written_bytes is_sure is_alone \n 7 10:00:00 lake 9 yes yes",
+        DAYS: days,
+    }
+    found = select(EXACT_RUNS, given)
+    assert found.select("job_id", "outcome").rows() == [("7", outcome), ("8", outcome)]
+    assert found["step_us"].to_list() == [10_000_000] * 2
+    assert (found["last_step"] - found["first_step"]).to_list() == [6, 6]
+
+
+@pytest.mark.parametrize(
+    ("reason", "from_at", "until_at", "outcome"),
+    [
+        ("lost_scrapes", "09:50:00", "10:00:10", "incomplete"),
+        ("lost_scrapes", "10:00:10", "10:00:50", "measured"),
+        ("restarted", "09:50:00", "10:00:10", "measured"),
+    ],
+)
+def test_a_run_that_began_while_nothing_was_scraped_may_lack_some(
+    select: Select, reason: str, from_at: str, until_at: str, outcome: str
+) -> None:
+    gaps = f"filesystem is_job_scrape from_at until_at reason \n lake yes {from_at} {until_at} {reason}"
+    given = {
+        RUNS: "job_id started_at ended_at filesystem \n 7 10:00:00 10:01:00 lake",
+        "samples.run_rises": "job_id started_at filesystem is_sure is_alone \n 7 10:00:00 lake yes yes",
+        DAYS: "filesystem counted_on interval_s counted_from_at counted_until_at \n lake 9 10 09:00:00 11:00:00",
+        GAPS: gaps,
+    }
+    assert select(EXACT_RUNS, given)["outcome"].to_list() == [outcome]
+
+
+def test_volumes_have_what_came_late_and_peaks_are_of_steps(select: Select) -> None:
+    given = {
+        "samples.exact_runs": "job_id started_at filesystem interval_s first_step last_step \n 7 10:00:00 lake 10 1 2",
+        "samples.exact_samples": """
+            job_id started_at filesystem direction sample_bytes_per_s
+            7      10:00:00   lake       read      .,0
+            7      10:00:00   lake       write     1,3
+            """,
+        "samples.run_rises": """
+            job_id started_at filesystem written_bytes read_bytes
+            7      10:00:00   lake       40            0
+            7      10:00:00   lake       20            0
+            """,
+    }
+    expect(
+        select(EXACT_IO, given),
+        """
+        direction volume_bytes mean_bytes_per_s peak_bytes_per_s missing_ratio
+        read      0            0                0                0.5
+        write     60           3                3                0
+        """,
+    )

@@ -1,0 +1,37 @@
+"""Two samples of one run: their correlation on the coarser grid."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transforms.arrays import Ragged, offsets_of
+from transforms.sample_checks import Sampled, correlations
+
+NAN = float("nan")
+
+
+def sampled(*runs: list[float], started_s: float = 0.0, interval_s: float = 2.0) -> Sampled:
+    values = np.concatenate([np.zeros(0), *map(np.array, runs)])
+    return Sampled(
+        Ragged(values, offsets_of([len(run) for run in runs])),
+        np.full(len(runs), started_s),
+        np.full(len(runs), interval_s),
+    )
+
+
+def test_the_same_samples_are_the_same_and_constant_ones_tell_nothing() -> None:
+    one = sampled([1.0, 5.0, 2.0], [1.0, 1.0], [3.0, 1.0])
+    other = sampled([2.0, 10.0, 4.0], [1.0, 2.0], [1.0, 3.0])
+    assert correlations(one, other) == pytest.approx([1.0, NAN, -1.0], nan_ok=True)
+
+
+def test_fine_steps_are_put_together_and_what_was_not_measured_is_left_out() -> None:
+    fine = sampled([1.0, 3.0, 4.0, 8.0, 0.0, 2.0, 9.0], started_s=2.0)
+    coarse = sampled([7.0, 2.0, 6.0, 1.0, 7.0], started_s=-2.0, interval_s=4.0)
+    # of its five steps the first begins before the fine one does, and of the last the fine one has half
+    expected = np.corrcoef([2.0, 6.0, 1.0], [4.0, 12.0, 2.0])[0, 1]
+    assert correlations(coarse, fine) == pytest.approx([expected])
+    assert correlations(fine, coarse) == pytest.approx([expected])
+    holed = sampled([1.0, 3.0, 4.0, 8.0, NAN, 2.0, 9.0], started_s=2.0)
+    assert correlations(holed, coarse) == pytest.approx([1.0])
