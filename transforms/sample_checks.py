@@ -61,7 +61,8 @@ def _integral(fine: Sampled, values: Reals, run: Ints, end: Reals, begin: Reals)
         inside = np.clip(place, 0, counts)
         whole = np.minimum(inside.astype(np.int64), np.maximum(counts - 1, 0))
         at = offsets + whole
-        return total[at] + (inside - whole) * (total[np.minimum(at + 1, len(total) - 1)] - total[at])
+        moved: Reals = total[at] + (inside - whole) * (total[np.minimum(at + 1, len(total) - 1)] - total[at])
+        return moved
 
     return until(end) - until(begin)
 
@@ -73,5 +74,5 @@ def _pearson(one: Reals, other: Reals, run: Ints, count: int) -> Reals:
         off = [values - (np.bincount(run, values, count) / number)[run] for values in (one, other)]
         products = [np.bincount(run, off[a] * off[b], count) for a, b in ((0, 1), (0, 0), (1, 1))]
         found: Reals = products[0] / np.sqrt(products[1] * products[2])
-        np.clip(found, -1.0, 1.0, out=found)
+    np.clip(found, -1.0, 1.0, out=found)
     return found

@@ -6,7 +6,7 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 
 - `checks` (`checked`, `check_pieces`, `hold`, `decide`): Checks: every built table is held to its suite.
 - `classes` (`classify`, `series_classes`, `trace_classes`): Classes: when in its run each subject does its I/O.
-- `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Counters: what the entries of servers rose by, day by day.
+- `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Counters: what entries of servers rose by, by day.
 - `exact_samples` (`take_samples`, `samples_of`, `checks_of`): Exact samples: what servers counted for each run.
 - `metadata_periods` (`metadata_rows`): Periods of metadata calls of traced runs: opens, closes, seeks, stats.
 - `networks` (`make_networks`): Networks: who talked to whom in each traced run, window by window.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from tests.naive.counters import Server
-from warehouse.contracts import Table
 from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
 from warehouse.sources.protocol import Batch
 from warehouse.store import landing
@@ -60,8 +58,3 @@ def write_jobs(path: Path, jobs: dict[str, tuple[float, float]]) -> Path:
         lines.append(f"{job_id}|ann|{('ior', 's3d')[number % 2]}|batch|8|{times}|COMPLETED")
     path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.DataFrame]]:
-    for (day,), own in rows.group_by(pl.col("scraped_at").dt.date(), maintain_order=True):
-        yield day.isoformat(), own

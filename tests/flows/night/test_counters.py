@@ -11,23 +11,11 @@ from flows.landing import Told, land_paths
 from flows.night.order import run_inline
 from flows.settings import Settings
 from tests.flows import counted_sites
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import current
-from warehouse.store import landing
 from warehouse.store.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("quick_checks")]
-
-
-@pytest.fixture(autouse=True)
-def landed_by_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Land counters by day, as readers do."""
-    by_day = landing._by_day
-    counted = (COUNTER_SAMPLES, SCRAPES)
-    monkeypatch.setattr(
-        landing, "_by_day", lambda table, rows: (counted_sites.by_day if table in counted else by_day)(table, rows)
-    )
 
 
 def query(store: Store, text: str) -> pl.DataFrame:

@@ -48,10 +48,14 @@ def test_samples_come_by_sets_in_the_order_of_their_rows(
     paths = [tmp_path / f"{day}.parquet" for day in range(5)]
     for path, day in zip(paths, days, strict=True):
         day.write_parquet(path)
-    every = pl.concat(days).with_columns(duration_s=pl.lit(3.0))
+    # of two days the samples are exact ones
+    source = pl.when(pl.col("ended_on") < date(2026, 3, 5)).then(pl.lit("jobstats")).otherwise(pl.lit("server"))
+    every = pl.concat(days).with_columns(duration_s=pl.lit(3.0), source=source)
     order = np.random.default_rng(0).permutation(every.height)
     chunks = [every[order[:20]], every[order[20:]].filter(pl.col("ended_on") != date(2026, 3, 4)), every[:0]]
-    given = cast(Given, SimpleNamespace(files=lambda table: paths, folder=tmp_path))
+    given = cast(
+        Given, SimpleNamespace(files=lambda table: paths[2:] if table == SAMPLES else paths[:2], folder=tmp_path)
+    )
     for some in (chunks, chunks[:1], []):
         found = [rows["sample_bytes_per_s"].to_list() for rows in signatures._samples(given, some)]
         assert found == [rows["sample_bytes_per_s"].to_list() for rows in some]
