@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -51,6 +52,14 @@ class _Server:
 
     folder: Path
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    def stand_still(self, seconds: float) -> threading.Timer:
+        """Have it answer nobody for so long; return what wakes it up."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+        waking = threading.Timer(seconds, self.process.send_signal, [signal.SIGCONT])
+        waking.start()
+        return waking
 
     def stop(self) -> None:
         """End it at once, as a crash does."""

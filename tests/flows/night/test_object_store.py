@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from flows.faults import machine_fault
 from flows.landing import Told, land_paths
 from flows.night import executors, order
 from flows.settings import CatalogueSettings, EngineSettings, Settings
@@ -200,6 +207,81 @@ def test_one_writes_at_a_time_and_who_crashed_loses_it(
         pass
     with locked(store, wait_s=10.0):
         assert store.files.content("lock") != left
+
+
+@pytest.mark.parametrize("moment", [2, 12, 23])
+def test_a_store_that_stands_still_is_waited_for_or_told(
+    store: Store,
+    catalogue: CatalogueSettings,
+    checked_night: Night,
+    weed: SeaweedFs,
+    moment: int,
+) -> None:
+    settings, left = Settings(catalogue=catalogue, engine=EngineSettings(runner="inline")), moment
+    waking: list[threading.Timer] = []
+
+    def at_the_moment(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            waking.append(weed.stand_still(30.0))
+
+    broken: Exception | None = None
+    try:
+        order.run_inline(store, settings, at_the_moment)
+    except Exception as error:  # whatever a library makes of it
+        broken = error
+    waking[0].join()
+    if broken is not None:
+        assert machine_fault(broken, store.root) is not None, "it is told in a sentence"
+        with suppress(NothingToDo):
+            run(store, settings)
+    (release,) = releases.history(store)
+    assert release.release_id == checked_night.release.release_id
+    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert not verify(store, is_all=True)
+
+
+@pytest.mark.parametrize("seconds", [0, 60])
+def test_of_two_nights_at_once_one_wins_and_the_other_waits_or_is_told(
+    store: Store,
+    catalogue: CatalogueSettings,
+    checked_night: Night,
+    environment: dict[str, str],
+    tmp_path: Path,
+    seconds: int,
+) -> None:
+    told = tmp_path / "settings.toml"
+    told.write_text(f'[catalogue]\nkind = "postgresql"\nuri = "{catalogue.uri}"\nname = "{catalogue.name}"\n')
+    command = [sys.executable, "-c", "from flows.command import main; main()", "--warehouse", str(store.url)]
+    nights = [
+        subprocess.Popen(
+            [*_on_a_machine_called(f"night{number}"), *command, "--settings", told, "run", "--wait", str(seconds)],
+            env=os.environ | environment | {"IOSIG_CACHE": str(tmp_path / f"cache-{number}")},
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    said = [night.communicate()[1] for night in nights]
+    assert sorted(night.returncode for night in nights) == ([0, 5] if seconds else [0, 2]), said
+    if not seconds:
+        (loser,) = (text for night, text in zip(nights, said, strict=True) if night.returncode)
+        assert "Another run is writing to s3://" in loser
+        assert re.search(r"process \d+ on night[01]", loser) or not _on_a_machine_called("x")
+    (release,) = releases.history(store)
+    assert digests(store, release) == digests(checked_night.store, checked_night.release)
+    assert not verify(store, is_all=True)
+
+
+def _on_a_machine_called(name: str) -> list[str]:
+    """Return how to start a program with another host's name, nothing where one has no right to."""
+    start = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name]
+    try:
+        return start if subprocess.run([*start, "true"], capture_output=True, check=False).returncode == 0 else []
+    except OSError:
+        return []
 
 
 @pytest.mark.parametrize("moment", range(1, 24, 3))
