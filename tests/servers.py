@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -238,8 +239,10 @@ class Dask:
 
 
 def _dask(*told: str, **environment: str) -> subprocess.Popen[bytes]:
-    own = {"PYTHONPATH": str(_ROOT), "DASK_CONFIG": str(_ROOT / "docs" / "dask.yaml")}
-    given = os.environ | own | environment
+    from flows.night.workers import CONFIGURATION
+
+    own = {f"DASK_{re.sub('[.]', '__', name).replace('-', '_').upper()}": str(to) for name, to in CONFIGURATION.items()}
+    given = os.environ | own | {"PYTHONPATH": str(_ROOT)} | environment
     return subprocess.Popen(
         [sys.executable, "-m", "dask", *told], env=given, cwd=_ROOT, start_new_session=True, stderr=subprocess.DEVNULL
     )

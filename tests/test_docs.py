@@ -205,7 +205,7 @@ def test_command_lines_in_pages_exist(name: str) -> None:
 def test_settings_that_pages_show_are_valid(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "many-machines.md").read_text(encoding="utf-8")
     blocks = re.findall(r"(?:```toml\n|<<'END'\n)(.*?)(?:```|END\n)", text, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         (tmp_path / "iosig.toml").write_text(block, encoding="utf-8")
         load(None, tmp_path)

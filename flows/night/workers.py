@@ -40,7 +40,7 @@ _ROOMS = ("expectations", "flows", "sql", "transforms", "warehouse")
 _PATIENCE_S = 30.0
 #: a piece that so many workers ended with is not begun again
 TRIES = 3
-#: how Dask is set where it is ours to set, as `docs/dask.yaml` does elsewhere
+#: how Dask is set where it is ours to set, as the variables of docs/many-machines.md do elsewhere
 CONFIGURATION: dict[str, Any] = {
     "distributed.scheduler.allowed-failures": TRIES - 1,
     "distributed.worker.profile.enabled": False,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -117,17 +119,13 @@ def test_inline_is_this_process(tmp_path: Path) -> None:
 
 
 def test_dask_is_set_alike_wherever_it_is_started() -> None:
-    import yaml
-
-    def flat(told: Any, name: str = "") -> dict[str, Any]:
-        if not isinstance(told, dict):
-            return {name: told}
-        return {
-            key: value for part, of in told.items() for key, value in flat(of, f"{name}.{part}".lstrip(".")).items()
-        }
-
-    page = Path(__file__).resolve().parents[3] / "docs" / "dask.yaml"
-    assert flat(yaml.safe_load(page.read_text(encoding="utf-8"))) == workers.CONFIGURATION
+    page = Path(__file__).resolve().parents[3] / "docs" / "many-machines.md"
+    told = dict(re.findall(r"\b(DASK_[A-Z_]+)=(\S+)", page.read_text(encoding="utf-8")))
+    ask = "import dask, distributed, json, sys; print(json.dumps({n: dask.config.get(n) for n in sys.argv[1:]}))"
+    asked = [sys.executable, "-c", ask, *workers.CONFIGURATION]
+    found = subprocess.run(asked, env=os.environ | told, capture_output=True, text=True, check=True).stdout
+    assert json.loads(found) == workers.CONFIGURATION
+    assert len(told) == len(workers.CONFIGURATION)
 
 
 # ---- what does
