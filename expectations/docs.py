@@ -65,16 +65,10 @@ def of_release(store: Store, release: Release) -> Path:
     """Write the pages of a release, in place of those of the one before; return their index."""
     history = releases.history(store)[::-1]
     verdict: Literal["passed", "warned"] = "passed" if release.verdict == "passed" else "warned"
-    about = About(
-        store.url or str(store.root.resolve()), _minute(release.created_at), verdict, release.release_id, history
-    )
+    about = About(store.address, _minute(release.created_at), verdict, release.release_id, history)
     files = releases.files_of(store, release).get(QUALITY.name, [])
     rows = pl.concat(pl.read_parquet(store.here(path)) for path in files) if files else pl.DataFrame()
     return _kept(store, build(rows, about, store.data_docs))
-
-
-def _place(store: Store) -> str:
-    return store.url or str(store.root.resolve())
 
 
 def _kept(store: Store, index: Path) -> Path:
@@ -96,9 +90,7 @@ def of_refusal(store: Store, quality: pl.DataFrame) -> Path:
     """Write the pages of a run that was refused, apart from those of the release that stays; return their index."""
     history = releases.history(store)[::-1]
     current = history[0].release_id if history else None
-    about = About(
-        store.url or str(store.root.resolve()), _minute(datetime.now(UTC).isoformat()), "refused", current, history
-    )
+    about = About(store.address, _minute(datetime.now(UTC).isoformat()), "refused", current, history)
     return _kept(store, build(quality, about, store.data_docs / "refused"))
 
 

@@ -26,6 +26,7 @@ from warehouse.errors import UsageError
 from warehouse.releases.servers import EMBEDDED, NAME, Server
 from warehouse.sources.files.limits import Limits
 from warehouse.sources.protocol import TARGET_PATTERN
+from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -529,7 +530,7 @@ def load(path: Path | None, warehouse: Path) -> Settings:
 
 def settings_file(path: Path | None, warehouse: Path) -> Path | None:
     """Return the settings file that holds: the one given, else `iosig.toml` in the warehouse, else the one here."""
-    candidates = [path] if path else [warehouse / FILE_NAME, Path(FILE_NAME)]
+    candidates = [path] if path else [Store(warehouse).local(FILE_NAME), Path(FILE_NAME)]
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
     if found is None and path:
         raise UsageError(f"There is no settings file {path}.")

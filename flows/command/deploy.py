@@ -77,7 +77,7 @@ def _unit(store: Store, settings_path: Path | None, name: str | None) -> str:
     serve = [*_iosig(store, settings_path), "serve", *(["--name", name] if name else [])]
     # systemd's own quoting: what it would expand is doubled
     command = " ".join(f'"{part}"' if set(part) & set(" '\t") else part for part in map(_escaped, serve))
-    return _UNIT.format(command=command, warehouse=_escaped(str(store.root.resolve())))
+    return _UNIT.format(command=command, warehouse=_escaped(store.address))
 
 
 def _escaped(text: str) -> str:
@@ -89,4 +89,4 @@ def _escaped(text: str) -> str:
 def _iosig(store: Store, settings_path: Path | None) -> list[str]:
     found = shutil.which("iosig") or str(Path(sys.executable).with_name("iosig"))
     settings = ["--settings", str(settings_path.resolve())] if settings_path else []
-    return [found, "--warehouse", str(store.root.resolve()), *settings]
+    return [found, "--warehouse", store.address, *settings]

@@ -55,7 +55,7 @@ class FollowedJob:
 
 
 class Landings:
-    """The landings of a warehouse, as they come: asking costs one stat where there are no new ones."""
+    """The landings of a warehouse, as they come: asking costs one stat where there are no new ones, or one listing."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -65,20 +65,25 @@ class Landings:
 
     def look(self) -> list[Landing]:
         """Return those that are new since the last look, in the order of landing; of a content the latest only."""
+        lots = {name: lots for name in self._listed() - self._names if (lots := in_folder(self._store, name))}
+        found = [lot for each in lots.values() for lot in each]
+        self._names |= lots.keys()
+        return self._latest(sorted(found, key=lambda lot: (lot.generation, lot.sequence, lot.landing_id)))
+
+    def _listed(self) -> set[str]:
+        """Return the folders of landings, or nothing where there are none but those of the last look."""
+        if self._store.url is not None:
+            return {*self._store.files.folders("landed")}
         try:
             changed_ns = self._store.landed.stat().st_mtime_ns
         except FileNotFoundError:
-            return []
+            return set()
         if changed_ns == self._changed_ns:
-            return []
+            return set()
         # Two changes within one tick of the file system's clock show as one.
         is_settled = time.time_ns() - changed_ns > _SETTLED_S * 1e9
-        names = {path.name for path in self._store.landed.iterdir()} - self._names
-        lots = {name: lots for name in names if (lots := in_folder(self._store, name))}
-        found = [lot for each in lots.values() for lot in each]
-        self._names |= lots.keys()
         self._changed_ns = changed_ns if is_settled else None
-        return self._latest(sorted(found, key=lambda lot: (lot.generation, lot.sequence, lot.landing_id)))
+        return {path.name for path in self._store.landed.iterdir()}
 
     def _latest(self, found: Sequence[Landing]) -> list[Landing]:
         latest: dict[str, Landing] = {}
@@ -100,7 +105,7 @@ class JobLog:
         """Read the logs among new landings; returns whether any of them tells of the job."""
         is_told = False
         for lot in landings:
-            files = [self._store.root / part.path for part in lot.parts if part.table == JOB_RECORDS.name]
+            files = self._store.locals(part.path for part in lot.parts if part.table == JOB_RECORDS.name)
             records = self._of_job(files)
             # A content that was landed anew takes the place of what it said before.
             if records.height or lot.content_sha256 in self._records:
@@ -218,7 +223,7 @@ def _filesystems(store: Store, settings: Settings, landings: Sequence[Landing], 
     if row["partition"] in settings.partitions:
         return sorted(set(settings.partitions[row["partition"]]))
     parts = polls_of_days(landings, row["started_at"], _end_of(row))
-    paths = [store.root / part.path for _, part in parts]
+    paths = store.locals(part.path for _, part in parts)
     if not paths:
         return []
     seen = pl.scan_parquet(paths, glob=False).filter(pl.col("polled_at") > row["started_at"])

@@ -210,7 +210,7 @@ class LandedPollFeed(PollFeed):
                     self._read[name] = landing.sequence
                 continue
             lot = self._lots.setdefault(name, _Lot(landing, {}, self._opened.get(name)))
-            lot.files.setdefault(str(part.day), []).append(self._store.root / part.path)
+            lot.files.setdefault(str(part.day), []).append(self._store.local(part.path))
             self._told = None
 
     def _again(self) -> Iterator[Flush]:

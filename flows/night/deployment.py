@@ -209,7 +209,7 @@ def deploy(
 
 def _parameters(store: Store, settings_path: Path | None) -> dict[str, Any]:
     return {
-        "warehouse": store.url or str(store.root.resolve()),
+        "warehouse": store.address,
         "settings_path": str(settings_path.resolve()) if settings_path else None,
     }
 
@@ -223,6 +223,6 @@ def _own_name(store: Store, name: str | None) -> str:
         except ObjectNotFound:
             return name
     other = found.parameters.get("warehouse")
-    if other != (store.url or str(store.root.resolve())):
+    if other != store.address:
         raise UsageError(f"There is a deployment {name} of another warehouse ({other}): give this one its --name.")
     return name

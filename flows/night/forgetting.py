@@ -230,13 +230,16 @@ def _tell_changes_as_before(run: Run, old: Release) -> None:
     path = run.path(SIGNATURES, None)
     if not path.is_file():
         return
-    before = [pl.read_parquet(each) for each in releases.files_of(run.store, old).get(SIGNATURES.name, [])]
+    before = [
+        pl.read_parquet(run.store.here(each)) for each in releases.files_of(run.store, old).get(SIGNATURES.name, [])
+    ]
     made = pl.read_parquet(path)
     same = [name for name in SIGNATURES.column_names if name not in CHANGES]
     told = pl.concat(before) if before else made.clear()
     rows = made.select(same).join(told, on=same, how="left", nulls_equal=True, maintain_order="left")
     path.unlink()
     write_parquet(rows.select(SIGNATURES.column_names), SIGNATURES, path)
+    run.store.files.push([run.place(path)])
 
 
 # ---- the end
@@ -267,4 +270,4 @@ def out_of_reach(store: Store) -> list[str]:
     """Return what nobody can forget from here."""
     told = ["backups of the warehouse, and copies of it", "what was exported, drawn or sent from it", "the inputs"]
     told += ["what Prefect, cron and journals of the system keep of the commands' output"]
-    return told + ([f"{store.root / ASIDE}, which holds what was damaged"] if (store.root / ASIDE).is_dir() else [])
+    return told + ([f"{store.name}/{ASIDE}, which holds what was damaged"] if store.files.holds(ASIDE) else [])

@@ -77,11 +77,11 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
     at = at or datetime.now(UTC)
     landed, current = ledger.read(store), releases.current(store)
     space = shutil.disk_usage(store.root)
-    refusal = store.data_docs / "refused" / "index.html"
+    refusal = f"{store.data_docs.name}/refused/index.html"
     known = releases.landings_in(store, current).to_frame("landing_id")
     waiting = landed.in_force.join(known, on="landing_id", how="anti")["landed_at"]
     return Condition(
-        warehouse=str(store.root.resolve()),
+        warehouse=store.address,
         at=at,
         release_id=current.release_id if current else None,
         released_at=datetime.fromisoformat(current.created_at) if current else None,
@@ -89,7 +89,7 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
         sources=tuple(sorted(_sources(landed), key=lambda source: source.table)),
         filesystems=tuple(_filesystems(store, current)) if current else (),
         waiting=tuple(map(datetime.fromisoformat, waiting)),
-        refused_run=str(refusal) if refusal.is_file() else None,
+        refused_run=f"{store.name}/{refusal}" if store.has(refusal) else None,
         held_by=holder(store),
         disk_total_bytes=space.total,
         disk_free_bytes=space.free,

@@ -116,7 +116,7 @@ def _note(store: Store, known: dict[str, dict[str, str]]) -> None:
 def _notices(
     store: Store, known: dict[str, dict[str, str]], problems: Sequence[Problem], at: datetime
 ) -> Iterator[Notice]:
-    warehouse, now = str(store.root.resolve()), at.isoformat(timespec="seconds")
+    warehouse, now = store.address, at.isoformat(timespec="seconds")
     for problem in problems:
         if problem.name not in known:
             yield Notice(warehouse, problem.name, "begun", now, now, problem.sentence)

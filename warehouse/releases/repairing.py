@@ -84,9 +84,10 @@ def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
             return
         store.files.set_aside(seal)
         yield Mended(seal, "set aside: its release is not sound", "`iosig run` makes it anew.")
-    for lost in (store.tables, store.catalogue):
-        if lost.exists():
-            store.files.set_aside(lost.name)
+    if store.files.holds(store.tables.name):
+        store.files.set_aside(store.tables.name)
+    if store.has(store.catalogue.name):
+        store.files.set_aside(store.catalogue.name)
     yield Mended(
         store.catalogue.name, "set aside with all tables: no release is sound", "`iosig run` makes one of the landings."
     )

@@ -72,6 +72,11 @@ class Store:
         return self.url or str(self.root)
 
     @property
+    def address(self) -> str:
+        """Where it is, for who works in another folder: its URL, or its folder's whole path."""
+        return self.url or str(self.root.resolve())
+
+    @property
     def files(self) -> Files:
         """What keeps its files."""
         url = self.url

@@ -194,6 +194,39 @@ def test_the_command_takes_a_url(
     assert PASSWORD not in out + err
 
 
+def test_settings_forgetting_and_following_a_run_work_there(
+    store: Store, catalogue: CatalogueSettings, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = f'[catalogue]\nkind = "postgresql"\nuri = "{catalogue.uri}"\nname = "{catalogue.name}"\n'
+    store.files.put("iosig.toml", told.encode())
+    log = (tmp_path / "site" / "jobs.sacct").read_text().splitlines()
+    mine = [line.replace("|ann|", "|zoequill|").replace("10", "40", 1) for line in log[1:]]
+    (tmp_path / "more.sacct").write_text("\n".join([log[0], *mine]) + "\n")
+    url = str(store.url)
+    monkeypatch.setenv("IOSIG_WAREHOUSE", url)
+    assert cli("run", "--json")[0] == 0, "the settings that lie in the store say which catalogue"
+    assert cli("land", str(tmp_path / "more.sacct"))[0] == 0
+    assert cli("run")[0] == 0
+    count = ("sql", "select count(*) as jobs from jobs where \"user\" = 'zoequill'", "--format", "csv")
+    assert cli(*count)[1].split() == ['"jobs"', "4"]
+    # what each command finds it finds in the store
+    shutil.rmtree(tmp_path / "cache")
+    code, out, err = cli("predict", "--job", "102", "--json")
+    assert code in (0, 5), err
+    code, out, err = cli("forget", "--user", "zoequill", "--json")
+    assert code == 0, err
+    assert json.loads(out)["is_done"]
+    shutil.rmtree(tmp_path / "cache")
+    again = Store.named(url)
+    assert cli(*count)[1].split() == ['"jobs"', "0"]
+    assert cli("status", "--json")[0] in (0, 7)
+    assert cli("verify", "--all")[0] == 0
+    left = [name for name in again.files.matching("landed/*/*") if b"zoequill" in again.local(name).read_bytes()]
+    assert not left
+    last = releases.files_of(again, releases.find(again, None))["jobs"]
+    assert pl.read_parquet([again.here(path) for path in last])["user"].to_list() == ["ann"] * 4
+
+
 def test_one_writes_at_a_time_and_who_crashed_loses_it(
     store: Store, catalogue: CatalogueSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
