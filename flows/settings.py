@@ -102,6 +102,9 @@ class CounterSettings(_Section):
     late_s: float = Field(
         600.0, ge=0, le=86_400.0, description="what comes so long after a job's end is its own still [s]"
     )
+    columns: dict[str, str] = Field(
+        {}, description="our column name (total_read_bytes, target, job_key …) = the site's own metric or label"
+    )
 
 
 class QualitySettings(_Section):

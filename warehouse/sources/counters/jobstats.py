@@ -15,8 +15,6 @@ from pathlib import Path
 
 import polars as pl
 
-from warehouse.contracts import frames
-from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import samples
 from warehouse.sources.counters.jobstats_entries import PLACE, Entries
@@ -229,7 +227,7 @@ class _Rounds:
         self._rows = [timed.filter(pl.col("at_us").is_null()).drop("at_us")] if timed.width else []
         self._refused, self.row_count = [], sum(rows.height for rows in self._rows)
         self._snapshots = self._snapshots[len(whole) :]
-        yield from samples.batches(self._samples(known), scrapes, refused)
+        yield from samples.batches(refused, self._samples(known), scrapes)
 
     def _set_times(self, *, is_end: bool) -> None:
         """Set the times of rounds that nobody stamped, once all of their entries are there."""
@@ -243,7 +241,7 @@ class _Rounds:
 
     def _samples(self, rows: pl.DataFrame) -> pl.DataFrame:
         if not rows.width:
-            return frames.empty(COUNTER_SAMPLES).with_columns(line=pl.lit(0), raw=pl.lit(""))
+            return rows
         filesystem = samples.filesystems(rows["target"], self.reading)
         return rows.drop("round").with_columns(
             filesystem.alias("filesystem"), scraped_at=samples.instants(pl.col("at_us"))
@@ -251,7 +249,7 @@ class _Rounds:
 
     def _scrapes(self, snapshots: list[_Snapshot]) -> pl.DataFrame:
         if not snapshots:
-            return frames.empty(SCRAPES)
+            return pl.DataFrame()
         frame = pl.DataFrame(
             {
                 "at_us": [self._times[snapshot.round] for snapshot in snapshots],

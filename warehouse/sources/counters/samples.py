@@ -77,11 +77,15 @@ def completed(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in absent.items())
 
 
-def batches(samples: pl.DataFrame, scrapes: pl.DataFrame, faulty: pl.DataFrame) -> Iterator[Batch]:
-    """Yield what there is to land of samples (with `line`), of scrapes, and of rows that were refused before."""
-    found = sift(completed(samples), of_contract(COUNTER_SAMPLES))
-    if not found.rows.is_empty():
-        yield Batch(COUNTER_SAMPLES, found.rows.select(COUNTER_SAMPLES.column_names))
-    if not scrapes.is_empty():
+def batches(
+    faulty: pl.DataFrame, samples: pl.DataFrame | None = None, scrapes: pl.DataFrame | None = None
+) -> Iterator[Batch]:
+    """Yield what there is to land of rows that were refused before, of samples (with `line`), and of scrapes."""
+    if samples is not None and not samples.is_empty():
+        found = sift(completed(samples), of_contract(COUNTER_SAMPLES))
+        faulty = pl.concat([faulty, found.refused])
+        if not found.rows.is_empty():
+            yield Batch(COUNTER_SAMPLES, found.rows.select(COUNTER_SAMPLES.column_names))
+    if scrapes is not None and not scrapes.is_empty():
         yield Batch(SCRAPES, frames.widened(scrapes, SCRAPES))
-    yield from refused(pl.concat([faulty, found.refused]).sort("line"))
+    yield from refused(faulty.sort("line"))

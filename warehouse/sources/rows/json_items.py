@@ -95,13 +95,15 @@ _DECODER = json.JSONDecoder()
 def items(path: Path, member: str, remedy: str) -> Iterator[object]:
     """Yield the items of a member of a document, which is a list; other members are passed over.
 
+    `data.result` is the member `result` of the object that is the member `data`.
+
     Raises InputRefused, after the items before it, where the document is damaged, is no object, has no such list, or
     holds an item, or another member, that is larger than the limit.
     """
     count, is_there = 0, False
     try:
         with open_bytes(path) as file:
-            for found in _members(_Window(file), member):
+            for found in _document(_Window(file), member):
                 is_there = True
                 if found is not _NONE:
                     count += 1
@@ -120,7 +122,14 @@ def items(path: Path, member: str, remedy: str) -> Iterator[object]:
 _NONE = object()
 
 
+def _document(window: _Window, member: str) -> Iterator[object]:
+    yield from _members(window, member)
+    if window.sign():
+        raise _Unsound("something comes behind its end")
+
+
 def _members(window: _Window, member: str) -> Iterator[object]:
+    own, _, within = member.partition(".")
     window.take("{")
     sign = "," if window.sign() != "}" else window.take("}")
     while sign == ",":
@@ -128,14 +137,14 @@ def _members(window: _Window, member: str) -> Iterator[object]:
         if not isinstance(name, str):
             raise _Unsound("a member has no name")
         window.take(":")
-        if name == member and window.sign() == "[":
+        if name == own and not within and window.sign() == "[":
             yield _NONE
             yield from _elements(window)
+        elif name == own and within and window.sign() == "{":
+            yield from _members(window, within)
         else:
             window.value()
         sign = window.take(",}")
-    if window.sign():
-        raise _Unsound("something comes behind its end")
 
 
 def _elements(window: _Window) -> Iterator[object]:

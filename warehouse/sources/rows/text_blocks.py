@@ -66,13 +66,14 @@ def read_header(path: Path) -> Header:
     return header_of(line.removeprefix(_BOM).decode("utf-8", "replace"))
 
 
-def blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = True) -> Iterator[Block]:
     """Yield the lines after the header, many at a time."""
-    first = 2
+    first = 1 + has_header
     try:
         with open_bytes(path) as raw, io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20) as buffered:
             file = cast(IO[bytes], buffered)
-            _rest_of_line(file)
+            if has_header:
+                _rest_of_line(file)
             while content := file.read(block_bytes):
                 if not content.endswith(b"\n"):
                     content += _rest_of_line(file)

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import contextlib
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.budget import one_in
+from tests.naive.sources.counters import prometheus as naive
+from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
+from warehouse.errors import InputRefused
+from warehouse.sources.counters import prometheus
+from warehouse.sources.counters.prometheus import SOURCE
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Reading, recognize
+
+T = 1723114647
+
+
+def at(second: float) -> datetime:
+    return datetime.fromtimestamp(T + second, UTC)
+
+
+def metric(name: str, value: object, stamp: str = "", **labels: str) -> str:
+    told = ",".join(f'{label}="{text}"' for label, text in labels.items())
+    return f"{name}{{{told}}} {value}{stamp}\n"
+
+
+def snapshot(*written: int, stamp: str = "", target: str = "fs1-OST0001") -> str:
+    """What an exporter answers: a job for each value, with what it wrote."""
+    text = "# HELP lustre_job_write_bytes_total Bytes.\n# TYPE lustre_job_write_bytes_total counter\n"
+    labels = {"component": "ost", "target": target}
+    for job, value in enumerate(written):
+        text += metric("lustre_job_write_bytes_total", value, stamp, jobid=f"j{job}", **labels)
+    text += "# TYPE lustre_job_stats_total counter\n# TYPE lustre_up gauge\nlustre_up 1\n"
+    for job, value in enumerate(written):
+        text += metric("lustre_job_stats_total", value // 4096, stamp, jobid=f"j{job}", operation="punch", **labels)
+    return text
+
+
+def read_text(
+    folder: Path, text: str, name: str = "oss1.prom", reading: Reading | None = None
+) -> tuple[pl.DataFrame, ...]:
+    path = folder / name
+    path.write_text(text)
+    os.utime(path, (T + 99, T + 99))
+    assert recognize(read_head(path)) == SOURCE
+    return read_counters(SOURCE, path, reading)
+
+
+@pytest.mark.parametrize("name", ["lustrefs-exporter-jobstats.prom", "lustrefs-exporter-metrics.prom"])
+def test_real_metrics_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
+    path = shared_data / "prometheus" / name
+    assert recognize(read_head(path)) == SOURCE
+    rows, scrapes, refused = read_counters(SOURCE, path)
+    assert refused.is_empty()
+    expected = naive.counters(path.read_text())
+    assert len(expected) == rows.height == scrapes["entry_count"].sum() > 11
+    for row in rows.to_dicts():
+        own = expected[(row["component"], row["target"], row["job_key"])]
+        assert {column: row[column] for column in COUNTS} == {column: own.get(column) for column in COUNTS}
+
+
+def test_a_job_has_a_row_of_all_of_its_metrics(tmp_path: Path) -> None:
+    rows, scrapes, refused = read_text(tmp_path, f"# {T}\n" + snapshot(4096, 8192))
+    assert refused.is_empty()
+    names = ["filesystem", "component", "target", "job_key", "collector", "total_written_bytes", "total_punch_count"]
+    assert rows.select(names).rows() == [
+        ("fs1", "ost", "fs1-OST0001", "j0", None, 4096, 1),
+        ("fs1", "ost", "fs1-OST0001", "j1", None, 8192, 2),
+    ]
+    assert rows["sampled_at"].to_list() == rows["scraped_at"].to_list() == [at(0), at(0)]
+    assert scrapes.select("scraped_at", "entry_count", "is_job_scrape").rows() == [(at(0), 2, True)]
+
+
+def test_labels_that_others_add_are_taken_or_left(tmp_path: Path) -> None:
+    """As lustre_exporter_slurm writes them (its README), and Prometheus' federation."""
+    slurm = {
+        "component": "ost",
+        "jobid": "18526388",
+        "target": "lustre04-OST0007",
+        "fs": "l4",
+        "user": "u",
+        "account": "a",
+    }
+    text = metric("lustre_job_read_bytes_total", 12, **slurm)
+    text += metric("lustre_read_bytes_total", "1.1025514496e+10", target="lustre04-OST0007", instance="oss2:9169")
+    text += metric("lustre_stats_total", 3, target="lustre04-MDT0000", operation="mkdir")
+    rows, _, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    names = ["filesystem", "component", "job_key", "collector", "total_read_bytes", "total_mkdir_count"]
+    assert rows.select(names).rows() == [
+        ("l4", "ost", "18526388", None, 12, None),
+        ("lustre04", "ost", None, "oss2:9169", 11025514496, None),
+        ("lustre04", "mdt", None, None, None, 3),
+    ]  # fmt: skip
+
+
+def test_gpfs_is_counted_on_its_clients(tmp_path: Path) -> None:
+    """As gpfs_exporter's own test has it (collectors/mmpmon_test.go)."""
+    text = "".join(
+        [
+            metric("gpfs_perf_info", 1, fs="scratch", nodename="rw02"),
+            metric("gpfs_perf_read_bytes_total", "2.05607400434e+11", fs="scratch"),
+            metric("gpfs_perf_operations_total", 40971, fs="scratch", operation="read_dir"),
+            metric("gpfs_perf_operations_total", 544768, fs="scratch", operation="inode_updates"),
+            metric("gpfs_perf_operations_total", 2377656, fs="scratch", operation="opens"),
+        ]
+    )
+    for named, target in ((text, "rw02"), (text.partition("\n")[2], "rw07")):
+        rows, _, refused = read_text(tmp_path, named, "rw07-1723114647.prom")
+        assert refused.is_empty()
+        (row,) = rows.to_dicts()
+        assert (row["filesystem"], row["component"], row["target"], row["job_key"]) == (
+            "scratch",
+            "client",
+            target,
+            None,
+        )
+        assert (row["total_read_bytes"], row["total_readdir_count"]) == (205607400434, 40971)
+        assert (row["total_other_count"], row["total_open_count"], row["scraped_at"]) == (544768, 2377656, at(0))
+
+
+def test_a_sites_own_metrics_are_named_in_the_settings(tmp_path: Path) -> None:
+    text = "# TYPE site_wr counter\n" + metric("site_wr", 5, ost="w-OST0001", slurm="77")
+    with pytest.raises(InputRefused, match="none of the metrics"):
+        read_text(tmp_path, text)
+    own = Reading(columns={"total_written_bytes": "site_wr", "target": "ost", "job_key": "slurm"})
+    rows, _, _ = read_text(tmp_path, text, reading=own)
+    assert rows.select("component", "target", "job_key", "total_written_bytes").rows() == [
+        ("ost", "w-OST0001", "77", 5)
+    ]
+
+
+# ---- when it was read
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "second"),
+    [
+        (snapshot(1, stamp=f" {T}250"), f"x-{T + 5}.prom", 0.25),
+        (snapshot(1, stamp=f" {T}.25"), "x.prom", 0.25),
+        (f"{T + 3}\n" + snapshot(1), f"x-{T + 5}.prom", 3),
+        ("# 2024-08-08T10:57:30Z\n" + snapshot(1), "x.prom", 3),
+        (snapshot(1), f"x-{T + 5}.prom", 5),
+        (snapshot(1), "x.prom", 99),
+    ],
+)
+def test_the_nearest_word_says_when_it_was_read(tmp_path: Path, text: str, name: str, second: float) -> None:
+    rows, scrapes, refused = read_text(tmp_path, text, name)
+    assert refused.is_empty()
+    assert rows["scraped_at"].to_list() == scrapes["scraped_at"].to_list() == [at(second)]
+
+
+def test_of_many_snapshots_only_what_changed_has_rows(tmp_path: Path) -> None:
+    parts = [(0, (4096, 0)), (10, (4096, 0)), (20, (4096, 8192)), (30, (4096,)), (40, (4096, 8192))]
+    text = "".join(f"{T + second}\n" + snapshot(*written) for second, written in parts)
+    rows, scrapes, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    assert scrapes["entry_count"].to_list() == [2, 2, 2, 1, 2]
+    assert rows.select("job_key", "scraped_at").rows() == [
+        ("j0", at(0)), ("j1", at(0)), ("j1", at(20)), ("j1", at(40))
+    ]  # fmt: skip
+    rows, scrapes, refused = read_text(tmp_path, snapshot(1) + text)
+    assert refused["reason"].to_list() == ["Nothing says when this was read."]
+    assert (rows.height, scrapes.height) == (4, 5)
+
+
+# ---- what is damaged
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("} 8192", "} 81x2", "no whole number"),
+        ("} 8192", "} 8192.5", "no whole number"),
+        ("} 8192", "} -8192", "no whole number"),
+        ("} 8192", "} NaN", "no whole number"),
+        ("} 8192", "} 81920000000000000000", "no whole number"),
+        ('{component="ost",jobid="j1",operation', '{component="ost",jobid=j1",operation', "quotes"),
+        ("lustre_up 1\n", "lustre_up one\n", "no metric"),
+        ("lustre_up 1\n", "lvstre_up 1\n", "No line declares"),
+        ("lustre_up 1\n", 'lustre_read_bytes_total{component="osd",target="a"} 1\n', "component `osd`"),
+        ("lustre_up 1\n", 'lustre_job_read_bytes_total{component="ost",target="a"} 1\n', "no label for the job"),
+        ("lustre_up 1\n", 'lustre_job_write_bytes_total{component="ost",target="a",jobid="j"x} 1\n', "no whole number"),
+        ("lustre_up 1\n", 'lustre_job_write_bytes_total{target;"a",jobid="j"} 1\n', "labels of the line"),
+        ("lustre_up 1\n", 'lustre_job_write_bytes_total{jobid="j"} 1\n', "no label for its target"),
+    ],
+)
+def test_a_damaged_line_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    text = snapshot(4096, 8192)
+    if old.startswith("{"):
+        text = text.replace(
+            'jobid="j1",operation="punch",component="ost"', 'jobid=j1",operation="punch",component="ost"'
+        )
+    rows, _, refused = read_text(tmp_path, text.replace(old, new))
+    assert refused["reason"].str.contains(reason).any()
+    expected = ["j0", "j1"] if old == "lustre_up 1\n" else ["j0"]
+    assert rows["job_key"].to_list() == expected
+
+
+def test_labels_that_come_twice_with_other_values_are_refused(tmp_path: Path) -> None:
+    text = snapshot(4096, 8192)
+    doubled = text + text.splitlines()[2] + "\n"
+    assert read_text(tmp_path, doubled)[0].height == 2
+    rows, _, refused = read_text(tmp_path, text + text.splitlines()[2].replace("4096", "4097") + "\n")
+    assert rows["job_key"].to_list() == ["j1"]
+    assert "comes twice" in refused["reason"][0]
+
+
+@pytest.mark.parametrize("size", [150, 1000])
+def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    text = "".join(f"{T + second}\n" + snapshot(second, 7, 9) for second in range(0, 60, 10)).replace("\n", "\r\n")
+    whole = read_text(tmp_path, text)
+    monkeypatch.setattr(prometheus, "BLOCK_BYTES", size)
+    for found, expected in zip(read_text(tmp_path, text), whole, strict=True):
+        assert found.equals(expected)
+
+
+@pytest.mark.parametrize("seed", one_in(80, range(320), 40))
+def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
+    text = "".join(snapshot(*range(4096, 40960, 4096), target=f"fs1-OST000{n}") for n in range(3))
+    content = mutated(text.encode(), seed)
+    path = tmp_path / "oss1.prom"
+    path.write_bytes(content)
+    with contextlib.suppress(InputRefused):
+        rows, _, refused = read_counters(SOURCE, path)
+        sound = set(naive.values(content.decode("utf-8", "replace")))
+        for row in rows.to_dicts():
+            for name in COUNTS:
+                told = row["target"], row["job_key"], name, row[name]
+                assert row[name] is None or name == "total_other_count" or told in sound
+        assert refused["remedy"].null_count() == 0

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.warehouse.sources.counter_reading import read_counters
+from warehouse.errors import InputRefused
+from warehouse.sources.counters.prometheus import SOURCE
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import recognize
+
+T = 1723114600
+
+
+def at(second: float) -> datetime:
+    return datetime.fromtimestamp(T + second, UTC)
+
+
+def series(name: str, values: dict[float, str], **labels: str) -> dict[str, Any]:
+    told = {"__name__": name, "component": "ost", "target": "fs1-OST0001", **labels}
+    return {"metric": told, "values": [[T + second, value] for second, value in values.items()]}
+
+
+def read(folder: Path, *items: dict[str, Any]) -> tuple[pl.DataFrame, ...]:
+    path = folder / "answer.json"
+    path.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": list(items)}}))
+    assert recognize(read_head(path)) == SOURCE
+    return read_counters(SOURCE, path)
+
+
+def test_an_answer_of_query_range_has_a_row_for_each_change(tmp_path: Path) -> None:
+    rows, scrapes, refused = read(
+        tmp_path,
+        series("lustre_job_write_bytes_total", {0: "5", 10: "5", 20: "9", 30: "9"}, jobid="1"),
+        series("lustre_job_read_bytes_total", {0: "1", 10: "2", 20: "2", 30: "2"}, jobid="1"),
+        series("up", {0: "1"}),
+        series("lustre_job_write_bytes_total", {0: "7", 20: "7", 30: "7"}, jobid="2"),
+    )
+    assert refused.is_empty()
+    assert rows.select("job_key", "sampled_at", "total_written_bytes", "total_read_bytes").rows() == [
+        ("1", at(0), 5, 1),
+        ("2", at(0), 7, None),
+        ("1", at(10), 5, 2),
+        ("1", at(20), 9, 2),
+        # it was not there at 10
+        ("2", at(20), 7, None),
+    ]
+    assert scrapes.select("scraped_at", "entry_count").rows() == [(at(0), 2), (at(10), 1), (at(20), 2), (at(30), 2)]
+
+
+def test_an_answer_of_query_is_one_snapshot(tmp_path: Path) -> None:
+    one = series("lustre_read_bytes_total", {}) | {"value": [T + 0.25, "1.5e+3"]}
+    rows, _, _ = read(tmp_path, one)
+    assert rows.select("job_key", "sampled_at", "total_read_bytes").rows() == [(None, at(0.25), 1500)]
+
+
+def test_series_that_are_none_are_refused(tmp_path: Path) -> None:
+    good = series("lustre_read_bytes_total", {0: "1"})
+    rows, _, refused = read(
+        tmp_path,
+        good,
+        series("lustre_write_bytes_total", {0: "1.5"}),
+        {"metric": {"target": "a"}, "values": [[T, "1"]]},
+        {"metric": 3},
+        {"metric": {"__name__": "lustre_read_bytes_total"}, "values": [[T, "1"]]},
+        series("lustre_job_read_bytes_total", {0: "1"}),
+    )
+    assert rows.height == 1
+    assert refused["line"].to_list() == [2, 3, 4, 5, 6]
+    with pytest.raises(InputRefused, match="None of the series"):
+        read(tmp_path, series("up", {0: "1"}))

@@ -1,0 +1,133 @@
+"""What changed between one reading of a counter and the next within an input, and when each target was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from warehouse.contracts.counters import SCRAPES
+from warehouse.sources.counters.samples import filesystems, instants
+from warehouse.sources.protocol import Reading
+
+#: what a counter is told by, each a text that may be NULL
+KEYS = ("filesystem", "component", "target", "job_key", "collector")
+_OWNERS = tuple(name for name in KEYS if name != "job_key")
+#: counters whose last values are remembered: those read last, where there are more
+_MOST_COUNTERS = 2_000_000
+#: several operations count into it
+_SUMMED = "total_other_count"
+_DAY_US = 86_400_000_000
+_SCHEMA = pl.Schema({"key": pl.UInt64, "said": pl.UInt64, "owner": pl.UInt64, "at_us": pl.Int64, "place": pl.Int64})
+_SCRAPE_SCHEMA = pl.Schema(
+    dict.fromkeys(_OWNERS, pl.String) | {"is_job_scrape": pl.Boolean, "at_us": pl.Int64, "entry_count": pl.Int64}
+)
+
+
+def settled(keys: pl.DataFrame, reading: Reading) -> pl.DataFrame:
+    """Return KEYS with each target's file system: what the user says, the input, or the target's name."""
+    named = filesystems(keys["target"], reading)
+    told = named if reading.filesystem else keys.select(pl.coalesce("filesystem", named)).to_series()
+    return keys.select(KEYS).with_columns(told.alias("filesystem"))
+
+
+@dataclass(slots=True)
+class Changes:
+    """Tells readings that say what the reading before said; those of one counter come in the order of time, mostly."""
+
+    _last: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_SCHEMA))
+    _scrapes: list[pl.DataFrame] = field(default_factory=list)
+
+    def take(self, keys: pl.DataFrame, said: pl.Series, at_us: pl.Series) -> pl.Series:
+        """Return the places, in order, of readings that changed, are first, or first on a UTC day.
+
+        keys: KEYS of each reading. said: a hash of all that it says. at_us: when it was read [us since 1970].
+        """
+        is_job = keys["job_key"].is_not_null()
+        owner = keys.select(_OWNERS).with_columns(is_job.alias("is_job")).hash_rows()
+        new = pl.DataFrame(
+            {"key": keys.select(KEYS).hash_rows(), "said": said, "owner": owner, "at_us": at_us}
+        ).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("place"))
+        counted = new.group_by("owner", "at_us").agg(pl.col("place").first(), pl.col("key").n_unique().alias("count"))
+        self._count(keys, is_job, counted)
+        both = pl.concat([self._last, new.select(_SCHEMA.names())])
+        # what was read of a target before each time: a counter that was not there then begins anew
+        before = (
+            both.select("owner", "at_us")
+            .unique()
+            .sort("owner", "at_us")
+            .with_columns(
+                pl.when(pl.col("owner") == pl.col("owner").shift()).then(pl.col("at_us").shift()).alias("before_us")
+            )
+        )
+        told = both.join(before, on=["owner", "at_us"], how="left", maintain_order="left").sort(
+            "key", "at_us", "place", nulls_last=False, maintain_order=True
+        )
+        is_same = (
+            (pl.col("key") == pl.col("key").shift())
+            & (pl.col("said") == pl.col("said").shift())
+            & (pl.col("at_us") // _DAY_US == pl.col("at_us").shift() // _DAY_US)
+            & ((pl.col("before_us") <= pl.col("at_us").shift()) | (pl.col("at_us") == pl.col("at_us").shift()))
+        )
+        marked = told.with_columns(is_same=is_same.fill_null(False))
+        last = told.filter((pl.col("key") != pl.col("key").shift(-1)).fill_null(True)).select(_SCHEMA.names())
+        if last.height > _MOST_COUNTERS:
+            last = last.sort("at_us", descending=True).head(_MOST_COUNTERS // 2)
+        self._last = last.with_columns(place=pl.lit(None, pl.Int64))
+        return marked.filter(~pl.col("is_same") & pl.col("place").is_not_null())["place"].sort()
+
+    def _count(self, keys: pl.DataFrame, is_job: pl.Series, counted: pl.DataFrame) -> None:
+        places = counted["place"].to_numpy()
+        self._scrapes.append(
+            keys[places]
+            .select(_OWNERS)
+            .with_columns(
+                is_job.gather(places).alias("is_job_scrape"),
+                counted["at_us"],
+                counted["count"].cast(pl.Int64).alias("entry_count"),
+            )
+        )
+        if sum(frame.height for frame in self._scrapes) > 2 * max(self._scrapes[0].height, 100_000):
+            self._scrapes = [self._summed()]
+
+    def _summed(self) -> pl.DataFrame:
+        told = pl.concat([pl.DataFrame(schema=_SCRAPE_SCHEMA), *self._scrapes])
+        return told.group_by(*_OWNERS, "is_job_scrape", "at_us").agg(pl.col("entry_count").sum())
+
+    def scrapes(self) -> pl.DataFrame:
+        """Return when each target was read, and how many counters it had then, as rows of `scrapes`."""
+        found = self._summed().sort("at_us", *_OWNERS, "is_job_scrape")
+        return found.with_columns(scraped_at=instants(pl.col("at_us"))).select(SCRAPES.column_names)
+
+
+def wide(points: pl.DataFrame) -> pl.DataFrame:
+    """Return counters a row from values a row: what counts into one column is added up.
+
+    points: KEYS, `at_us`, `column` (a column of counter_samples), `value` and `line`. The result has KEYS, `at_us`, the
+    first `line`, `is_doubled` (a column is told twice) and a column for each that is counted, NULL where it is not.
+    """
+    texts = (pl.col(name).fill_null("\x00") for name in KEYS)
+    key = points.select(pl.concat_str(*texts, pl.col("at_us").cast(pl.String), separator="\x01").alias("key"))
+    heads = points.filter(key["key"].is_first_distinct())
+    known = key.unique(maintain_order=True).with_row_index("place")
+    place = key.join(known, on="key", how="left", maintain_order="left")["place"].to_numpy()
+    value = points["value"].to_numpy()
+    columns = {}
+    is_doubled = np.zeros(heads.height, np.bool_)
+    for name in points["column"].unique().sort().to_list():
+        own = (points["column"] == name).to_numpy()
+        values = np.zeros(heads.height, np.int64)
+        np.add.at(values, place[own], value[own])
+        times = np.bincount(place[own], minlength=heads.height)
+        there = times > 0
+        is_doubled |= (times > 1) & (name != _SUMMED)
+        columns[name] = pl.Series(name, values).set(pl.Series(~there), None)
+    marks = pl.Series("is_doubled", is_doubled)
+    return heads.select(*KEYS, "at_us", "line").hstack([marks, *columns.values()])
+
+
+def as_samples(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return readings that say no other time than `at_us` as samples."""
+    at = instants(pl.col("at_us"))
+    return rows.with_columns(sampled_at=at, scraped_at=at).drop("at_us")

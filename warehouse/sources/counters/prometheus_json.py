@@ -1,0 +1,181 @@
+"""What Prometheus' HTTP API answers to `query` and `query_range`: series of values, one series after the other.
+
+What does not change of a series is dropped as it comes; what changed of a counter is put together at the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from warehouse.contracts.counters import SCRAPES
+from warehouse.errors import InputRefused
+from warehouse.sources.counters import metrics, samples
+from warehouse.sources.counters.changes import KEYS, as_samples, settled, wide
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Batch, Reading
+from warehouse.sources.rows.json_items import items
+from warehouse.sources.rows.rejects import Refused, frame_of
+
+_ANSWER = re.compile(r'\s*\{\s*"status"\s*:\s*"(?:success|error)"')
+_REMEDY = "Ask for the metrics themselves, with /api/v1/query_range or /api/v1/query."
+_DAY_US = 86_400_000_000
+_ROLES = tuple(metrics.ROLES)
+
+
+def is_answer(text: str) -> bool:
+    """Return whether a text begins as an answer of the API does."""
+    return _ANSWER.match(text) is not None
+
+
+def is_answer_of(path: Path) -> bool:
+    """Return whether a file does."""
+    return is_answer(read_head(path).text)
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read the series of an answer; raise InputRefused where none of them counts bytes or operations of storage."""
+    series = _AllSeries(reading)
+    for number, item in enumerate(items(path, "data.result", _REMEDY), start=1):
+        series.add(number, item)
+    if not series.names:
+        yield from samples.batches(frame_of(series.refused))
+        raise InputRefused(
+            "None of the series counts bytes or operations of storage.",
+            "Name the site's own metrics in the settings (counters.columns); ask for them without functions.",
+        )
+    yield from series.batches()
+
+
+@dataclass(slots=True)
+class _AllSeries:
+    """The series so far: names and labels of each, and where its value changed."""
+
+    reading: Reading
+    names: list[dict[str, str | None]] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    _lines: list[int] = field(default_factory=list)
+    _at: list[np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=list)
+    _value: list[np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=list)
+    _all_at: list[np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=list)
+    _counters: dict[tuple[str | None, ...], int] = field(default_factory=dict)
+
+    def add(self, number: int, item: object) -> None:
+        """Take the next series."""
+        columns, roles = metrics.columns_of(self.reading), metrics.roles_of(self.reading)
+        labels, points = _parts(item)
+        if labels is None or points is None:
+            self.refused.append((number, "The item is no series of values.", _REMEDY, str(item)))
+            return
+        name = labels.get("__name__")
+        if name not in columns:
+            if name is None:
+                reason = "The series has no name: a function made it."
+                self.refused.append((number, reason, _REMEDY, str(labels)))
+            return
+        told = {role: next((labels[label] for label in of if label in labels), None) for role, of in roles.items()}
+        column = metrics.column_of(name, told["operation"], told["component"], columns)
+        if name == metrics.GPFS_NODE or column is None:
+            return
+        if told["job_key"] is None and name.startswith("lustre_job_"):
+            self.refused.append((number, "The series is a job's, and has no label for the job.", _REMEDY, str(labels)))
+            return
+        at_us, values = _numbers(points)
+        if values is None or told["target"] is None:
+            reason = "The series has no target." if values is not None else "A value is no whole number of at least 0."
+            self.refused.append((number, reason, _REMEDY, str(labels)))
+            return
+        self._keep(number, {"name": name, **told}, at_us, values)
+
+    def _keep(self, number: int, told: dict[str, str | None], at_us: Any, values: Any) -> None:
+        is_new = np.ones(len(values), np.bool_)
+        steps = np.diff(at_us)
+        usual = steps.min() if steps.size else 0
+        is_new[1:] = (np.diff(values) != 0) | (np.diff(at_us // _DAY_US) != 0) | (steps > 1.5 * usual)
+        self.names.append(told)
+        self._lines.append(number)
+        self._at.append(at_us[is_new])
+        self._value.append(values[is_new])
+        counter = tuple(told[role] for role in _ROLES if role != "operation")
+        if counter not in self._counters:
+            self._counters[counter] = len(self.names) - 1
+            self._all_at.append(at_us)
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the samples and the scrapes."""
+        series = pl.DataFrame(self.names, schema=dict.fromkeys(("name", *_ROLES), pl.String)).with_columns(
+            line=pl.Series(self._lines, dtype=pl.Int64), place=pl.int_range(pl.len(), dtype=pl.Int64)
+        )
+        meant = metrics.meant(series, metrics.columns_of(self.reading))
+        meant = meant.with_columns(settled(meant, self.reading)["filesystem"])
+        lengths = [len(at) for at in self._at]
+        points = pl.DataFrame(
+            {
+                "place": np.repeat(np.arange(len(lengths)), lengths),
+                "at_us": np.concatenate(self._at),
+                "value": np.concatenate(self._value),
+            }
+        ).join(meant, on="place", how="inner", maintain_order="left")
+        rows = wide(points)
+        counts = [name for name in rows.columns if name.startswith("total_")]
+        order = rows.sort(*KEYS, "at_us", nulls_last=False, maintain_order=True)
+        filled = order.with_columns(pl.col(counts).forward_fill().over(KEYS, mapping_strategy="group_to_rows"))
+        doubled = [
+            (int(line), "Series of the same labels come twice.", _REMEDY, None)
+            for line in filled.filter("is_doubled")["line"].unique().to_list()
+        ]
+        good = filled.filter(~pl.col("is_doubled")).drop("is_doubled").sort("at_us", maintain_order=True)
+        yield from samples.batches(frame_of([*self.refused, *doubled]), as_samples(good), self._scrapes(meant))
+
+    def _scrapes(self, meant: pl.DataFrame) -> pl.DataFrame:
+        lengths = [len(at) for at in self._all_at]
+        first = pl.DataFrame(
+            {
+                "place": np.repeat(np.fromiter(self._counters.values(), np.int64), lengths),
+                "at_us": np.concatenate(self._all_at),
+            }
+        ).join(meant, on="place", how="inner")
+        counted = first.group_by(
+            "at_us", "filesystem", "component", "target", "collector", pl.col("job_key").is_not_null().alias("is_job")
+        ).agg(pl.len().cast(pl.Int64).alias("entry_count"))
+        told = counted.with_columns(scraped_at=samples.instants(pl.col("at_us")), is_job_scrape=pl.col("is_job"))
+        return told.sort("at_us", "target", "is_job").select(SCRAPES.column_names)
+
+
+def _parts(item: object) -> tuple[Mapping[str, str] | None, list[Any] | None]:
+    if not isinstance(item, dict):
+        return None, None
+    labels, one, many = item.get("metric"), item.get("value"), item.get("values")
+    points = [one] if one is not None else many
+    is_sound = isinstance(labels, dict) and all(isinstance(text, str) for text in labels.values())
+    is_list = (
+        isinstance(points, list) and points and all(isinstance(point, list) and len(point) == 2 for point in points)
+    )
+    return (labels, points) if is_sound and is_list else (None, None)
+
+
+def _numbers(points: list[Any]) -> tuple[Any, Any]:
+    """Return times [us] and whole values in the order of time; None where a value is no whole number."""
+    try:
+        at_us = np.round(np.array([float(at) for at, _ in points]) * 1e6)
+        texts = [str(value) for _, value in points]
+        values = np.array([int(text) if text.isdigit() else _whole(text) for text in texts], np.int64)
+    except (ValueError, TypeError, OverflowError):
+        return None, None
+    if not ((at_us > 0) & (at_us < 9e15)).all():
+        return None, None
+    order = np.argsort(at_us, kind="stable")
+    return at_us.astype(np.int64)[order], values[order]
+
+
+def _whole(text: str) -> int:
+    number = float(text)
+    if number != int(number) or number < 0:
+        raise ValueError(text)
+    return int(number)
