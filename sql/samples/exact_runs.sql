@@ -119,9 +119,9 @@ lost as (
     from gridded
     inner join counter_gaps
         on gridded.filesystem = counter_gaps.filesystem
-        and counter_gaps.from_at < gridded.ended_at
-        and counter_gaps.until_at > gridded.started_at
-        and (counter_gaps.from_at < gridded.started_at or counter_gaps.until_at > gridded.ended_at)
+        and gridded.ended_at > counter_gaps.from_at
+        and gridded.started_at < counter_gaps.until_at
+        and (gridded.started_at > counter_gaps.from_at or gridded.ended_at < counter_gaps.until_at)
 )
 
 -- a step belongs to the run if its right edge lies in [started_at, ended_at + interval_s)

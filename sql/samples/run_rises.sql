@@ -81,6 +81,12 @@ restarts as (
     inner join counter_gaps using (filesystem, component, target)
 ),
 
+parts as (
+    select * exclude (component, target) from known
+    union all by name
+    select * from restarts
+),
+
 rises as (
     select
         filesystem,
@@ -90,11 +96,7 @@ rises as (
         sum(read_bytes)::bigint as read_bytes,
         sum(written_bytes)::bigint as written_bytes,
         bool_and(is_sure) as is_sure
-    from (
-        select * exclude (component, target) from known
-        union all by name
-        select * from restarts
-    )
+    from parts
     group by all
 ),
 
