@@ -53,7 +53,7 @@ class Rises:
     """What rose, and what is told of it.
 
     rows: columns of ENTRY, from_at, until_at, what rose by the names of the counters without `total_`, flag. gaps:
-    columns of SCRAPED, from_at, until_at, reason. targets: of each target what was read, and what that comes to:
+    columns of SCRAPED, from_at, until_at, flag. targets: of each target what was read, and what that comes to:
     columns of TARGET, sample_count, other_count, duplicate_count, conflicting_count, is_silent, is_exceeded, and
     whether its totals have bytes of either direction: has_read_bytes, has_written_bytes.
     """
@@ -224,10 +224,10 @@ def _gaps(rows: pl.DataFrame, scrapes: pl.DataFrame, params: CounterParams) -> p
     """Return the intervals of targets in which counts may have got lost."""
     between = pl.col("scraped_at") - pl.col("previous_at")
     edges = {"from_at": "previous_at", "until_at": "scraped_at"}
-    lost = scrapes.filter(between > params.cleanup).select(*SCRAPED, **edges, reason=pl.lit(LOST_SCRAPES))
+    lost = scrapes.filter(between > params.cleanup).select(*SCRAPED, **edges, flag=pl.lit(LOST_SCRAPES))
     is_restart = (pl.col("flag") == RESTARTED) | ((pl.col("flag") == DECREASE) & pl.col("job_key").is_null())
     restarts = rows.filter(is_restart).select(
-        *TARGET, "from_at", "until_at", is_job_scrape=pl.col("job_key").is_not_null(), reason=pl.lit(RESTARTED)
+        *TARGET, "from_at", "until_at", is_job_scrape=pl.col("job_key").is_not_null(), flag=pl.lit(RESTARTED)
     )
     both = pl.concat([restarts.select(lost.columns), lost])
     return both.unique([*SCRAPED, "until_at"], keep="first", maintain_order=True).sort(*SCRAPED, "until_at")

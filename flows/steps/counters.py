@@ -18,7 +18,6 @@ from warehouse.contracts.counters import (
     COUNTER_DAYS,
     COUNTER_ENDS,
     COUNTER_GAPS,
-    COUNTER_POLLS,
     COUNTER_RISES,
     COUNTER_SAMPLES,
     RISEN,
@@ -26,6 +25,7 @@ from warehouse.contracts.counters import (
     UNASSIGNED_IO,
 )
 from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.polls import COUNTER_POLLS
 from warehouse.sources.rows.counters import polled
 from warehouse.store.manifests import Landing, scans
 from warehouse.store.store import Store, write_parquet
@@ -157,8 +157,8 @@ def _counted_jobs(given: Given) -> pl.DataFrame:
     rises = pl.scan_parquet(given.path(COUNTER_RISES)).filter(pl.col("job_key").is_not_null())
     counted = rises.group_by("counted_on", "filesystem", "job_key").agg(
         pl.col(column.name for column in RISEN).sum(),
-        first_at=pl.coalesce("from_at", "until_at").min(),
-        last_at=pl.col("until_at").max(),
+        from_at=pl.coalesce("from_at", "until_at").min(),
+        until_at=pl.col("until_at").max(),
         unknown_rise_count=pl.col("flag").is_not_null().sum().cast(pl.Int64),
     )
     found = counted.collect(engine="streaming")

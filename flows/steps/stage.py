@@ -10,10 +10,9 @@ from flows.steps.checks import FAULTY_JOBS, checked, verdicts_on
 from flows.steps.pieces import Given
 from flows.steps.run import Work, built, landed, landed_on_day
 from warehouse.contracts import Table, frames
-from warehouse.contracts.counters import COUNTER_POLLS
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
 from warehouse.contracts.jobs import JOB_RECORDS, JOBS
-from warehouse.contracts.polls import FAULTY_POLLS, POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
+from warehouse.contracts.polls import COUNTER_POLLS, FAULTY_POLLS, POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
 from warehouse.contracts.series import SERIES, SERIES_INTERVALS
 from warehouse.store import models
 from warehouse.store.manifests import may_repeat

@@ -16,7 +16,7 @@ counter_days as (
 
 counter_gaps as (
     select * from stage.counter_gaps
-    where is_job_scrape and reason = 'lost_scrapes'
+    where is_job_scrape and flag = 'lost_scrapes'
 ),
 
 -- where no counter is known to be of any run of a machine, nobody knows that its runs moved nothing

@@ -31,7 +31,7 @@ keys as (
 
 counter_gaps as (
     select * from stage.counter_gaps
-    where is_job_scrape and reason = 'restarted'
+    where is_job_scrape and flag = 'restarted'
 ),
 
 of_jobs as (

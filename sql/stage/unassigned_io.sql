@@ -22,8 +22,8 @@ assigned as (
     from counted_jobs
     inner join jobs
         on counted_jobs.scheduler_id = jobs.scheduler_id
-        and counted_jobs.last_at > jobs.started_at
-        and (jobs.ended_at is null or counted_jobs.first_at < jobs.ended_at + to_seconds($late_s))
+        and counted_jobs.until_at > jobs.started_at
+        and (jobs.ended_at is null or counted_jobs.from_at < jobs.ended_at + to_seconds($late_s))
 )
 
 select

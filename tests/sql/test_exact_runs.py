@@ -66,7 +66,7 @@ def test_steps_of_a_job_have_what_rose_while_they_ran_and_say_where_two_did(sele
 
 def test_a_restart_of_a_target_that_a_run_used_may_have_lost_some(select: Select) -> None:
     gaps = """
-        filesystem component target is_job_scrape from_at  until_at reason
+        filesystem component target is_job_scrape from_at  until_at flag
         lake       ost       o0     yes           10:00:40 10:00:50 restarted
         lake       ost       o1     yes           10:00:40 10:00:50 restarted
         """
@@ -103,7 +103,7 @@ def test_a_run_is_measured_where_it_was_counted_all_the_time(
 
 
 @pytest.mark.parametrize(
-    ("reason", "from_at", "until_at", "outcome"),
+    ("flag", "from_at", "until_at", "outcome"),
     [
         ("lost_scrapes", "09:50:00", "10:00:10", "incomplete"),
         ("lost_scrapes", "10:00:10", "10:00:50", "measured"),
@@ -111,9 +111,9 @@ def test_a_run_is_measured_where_it_was_counted_all_the_time(
     ],
 )
 def test_a_run_that_began_while_nothing_was_scraped_may_lack_some(
-    select: Select, reason: str, from_at: str, until_at: str, outcome: str
+    select: Select, flag: str, from_at: str, until_at: str, outcome: str
 ) -> None:
-    gaps = f"filesystem is_job_scrape from_at until_at reason \n lake yes {from_at} {until_at} {reason}"
+    gaps = f"filesystem is_job_scrape from_at until_at flag \n lake yes {from_at} {until_at} {flag}"
     given = {
         RUNS: "job_id started_at ended_at filesystem \n 7 10:00:00 10:01:00 lake",
         "samples.run_rises": "job_id started_at filesystem is_sure is_alone \n 7 10:00:00 lake yes yes",

@@ -17,9 +17,9 @@ from warehouse.contracts.counters import (
     COUNTER_DAYS,
     COUNTER_ENDS,
     COUNTER_GAPS,
-    COUNTER_POLLS,
     COUNTER_RISES,
 )
+from warehouse.contracts.polls import COUNTER_POLLS
 from warehouse.contracts.quality import REJECTS
 from warehouse.contracts.samples import EXACT_SAMPLES, SAMPLE_CHECKS, SAMPLES
 from warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_SIGNALS

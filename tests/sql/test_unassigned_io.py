@@ -9,7 +9,7 @@ from warehouse.contracts.counters import UNASSIGNED_IO
 def test_names_without_a_job_at_that_time_are_summed_by_kind(select: Select) -> None:
     given = {
         "stage.counted_jobs": """
-            counted_on filesystem job_key key_kind scheduler_id first_at last_at  written_bytes
+            counted_on filesystem job_key key_kind scheduler_id from_at until_at  written_bytes
             9          lake       7       job      7            10:00:00 10:30:00 5
             9          lake       8       job      8            10:00:00 10:30:00 6
             9          lake       9       job      9            10:00:00 10:30:00 7

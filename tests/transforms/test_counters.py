@@ -97,7 +97,7 @@ def test_entries_in_use_that_begin_anew_tell_of_a_restart_which_the_others_share
         ("2", 120, 700, 1, None),
         ("2", 700, 710, 1, "restarted"),
     ]
-    assert found.gaps.select("reason", "until_at").rows() == [("restarted", at(710))]
+    assert found.gaps.select("flag", "until_at").rows() == [("restarted", at(710))]
 
 
 def test_a_fall_of_an_entry_that_says_it_still_counts_is_no_rise() -> None:
@@ -113,7 +113,7 @@ def test_lost_scrapes_are_told_where_an_entry_may_have_come_and_gone() -> None:
         ("2", 4, "lost_scrapes"),
         ("3", 1, "lost_scrapes"),
     ]
-    assert found.gaps["reason"].to_list() == ["lost_scrapes"]
+    assert found.gaps["flag"].to_list() == ["lost_scrapes"]
 
 
 def test_a_day_goes_on_from_the_last_values_of_the_day_before() -> None:

@@ -23,7 +23,7 @@ from warehouse.errors import ContractError
 DECLARED = {replace(column, nullable=False) for made in TABLES for column in made.columns}
 #: words whose columns hold one of a closed list, which differs from table to table; and samples, which are a set's
 #: runs or a signal's values
-OF_THEIR_TABLE = {"outcome", "kind", "method", "sample_count"}
+OF_THEIR_TABLE = {"outcome", "kind", "method", "flag", "sample_count"}
 
 each_table = pytest.mark.parametrize("made", TABLES, ids=lambda made: made.name)
 

@@ -31,7 +31,7 @@ DURATION_S = Column(
 INTERVAL_S = Column(
     "interval_s",
     "real",
-    "The length of the interval that a poll or grid step covers; a year is the longest.",
+    "The length of the interval that a poll, a scrape or a grid step covers; a year is the longest.",
     low=1e-6,
     high=366 * 86400,
 )
@@ -57,13 +57,29 @@ DIRECTION = Column("direction", "text", "Which way the bytes went, seen from the
 # ---- a day of polls
 EXPECTED_CONTROLLER_COUNT = Column("expected_controller_count", "int", "Controllers that reported at all on that day.")
 POLL_COUNT = Column("poll_count", "int", "Polls that hold a value; of a run, in that direction.")
-MISSING_RATIO = Column("missing_ratio", "real", "Share of the expected polls that hold no value.")
+MISSING_RATIO = Column("missing_ratio", "real", "Share of the expected polls, or scrapes, that hold no value.")
+GRID_PHASE_S = Column(
+    "grid_phase_s",
+    "real",
+    "Where in the interval the polls, or scrapes, fall: seconds since 1970 modulo the interval.",
+    low=0,
+)
 PEAK_BYTES_PER_S = Column(
     "peak_bytes_per_s",
     "real",
     "The highest rate of any interval; of a run, of any step of its sample, and no lower than the mean; of a traced "
     "run, of any module that counts; of a signature, of any second.",
 )
+
+# ---- counters that servers keep
+FROM_AT = Column("from_at", "instant", "The scrape before: what rose did so after it.")
+UNTIL_AT = Column("until_at", "instant", "The scrape that saw what rose.")
+COUNTED_FROM_AT = Column("counted_from_at", "instant", "The first scrape since which it is known what rose.")
+COUNTED_UNTIL_AT = Column("counted_until_at", "instant", "The last scrape.")
+OPEN_COUNT = Column("open_count", "int", "Opens.", unit="operations")
+READ_COUNT = Column("read_count", "int", "Reads.", unit="operations")
+WRITE_COUNT = Column("write_count", "int", "Writes.", unit="operations")
+SYNC_COUNT = Column("sync_count", "int", "Calls that flush or synchronize a file.", unit="operations")
 
 # ---- what a job's file system did meanwhile
 VOLUME_BYTES = Column("volume_bytes", "real", "Bytes moved: the sum of rate x interval; of a followed run, all so far.")

@@ -4,9 +4,7 @@ What lands lies by the UTC day of `scraped_at`. So that a day is known from its 
 before, an entry that does not change has a row nevertheless where it is read first in an input, or on a UTC day.
 """
 
-from dataclasses import replace
-
-from warehouse.contracts import columns as c, polls
+from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
 #: what servers count beside reads and writes; other: what has no name of its own here (quotas, layouts and the like)
@@ -44,6 +42,7 @@ JOB_KEY = Column(
     "The job as the server names it, which a pattern of the settings reads; NULL: all that the target counted.",
     hides="id",
 )
+_IS_JOB_SCRAPE = Column("is_job_scrape", "bool", "Whether its jobs' entries are meant, or its totals.")
 _COLLECTOR = Column("collector", "text", "Who read the counters, where several may read the same ones.")
 _OPERATION_COUNTS = tuple(
     Column(
@@ -99,21 +98,26 @@ SCRAPES = Table(
         Column(
             "entry_count", "int", "Entries that the target had, those that had not changed among them.", unit="entries"
         ),
-        Column("is_job_scrape", "bool", "Whether its jobs' entries were read, or its totals."),
+        _IS_JOB_SCRAPE,
     ),
     landed_by=("scraped_at",),
     is_published=False,
 )
 
 _COUNTED_ON = Column("counted_on", "date", "The UTC day on which the counters were read.")
+#: operations that traces tell of too
+_SHARED = {"open": c.OPEN_COUNT, "sync": c.SYNC_COUNT}
 #: what rose, by the names of what is counted
 RISEN = (
     c.READ_BYTES.optional(),
     c.WRITTEN_BYTES.optional(),
-    Column("read_count", "int", "Reads in that time.", unit="operations", nullable=True),
-    Column("write_count", "int", "Writes in that time.", unit="operations", nullable=True),
+    c.READ_COUNT.optional(),
+    c.WRITE_COUNT.optional(),
     *(
-        Column(f"{operation}_count", "int", f"Operations `{operation}` in that time.", unit="operations", nullable=True)
+        _SHARED.get(
+            operation,
+            Column(f"{operation}_count", "int", f"Operations `{operation}` in that time.", unit="operations"),
+        ).optional()
         for operation in OPERATIONS
     ),
 )
@@ -129,8 +133,9 @@ _FLAG = Column(
     choices=RISE_FLAGS,
     nullable=True,
 )
-_FROM_AT = Column("from_at", "instant", "The scrape of its target before: what rose did so after it.", nullable=True)
-_UNTIL_AT = Column("until_at", "instant", "The scrape that saw it.")
+
+_KEY_COUNT = Column("job_key_count", "int", "Jobs, as servers name them, of which anything rose.", unit="jobs")
+_UNKNOWN_RISE_COUNT = Column("unknown_rise_count", "int", "Intervals of counters of which it is not known what rose.")
 
 COUNTER_ENDS = Table(
     name="counter_ends",
@@ -152,8 +157,8 @@ COUNTER_RISES = Table(
         COMPONENT,
         TARGET,
         JOB_KEY.optional(),
-        _FROM_AT,
-        _UNTIL_AT,
+        c.FROM_AT.optional(),
+        c.UNTIL_AT,
         *RISEN,
         _FLAG,
     ),
@@ -170,11 +175,11 @@ COUNTER_GAPS = Table(
         c.FILESYSTEM,
         COMPONENT,
         TARGET,
-        Column("is_job_scrape", "bool", "Whether its jobs' entries are meant, or its totals."),
-        _FROM_AT,
-        _UNTIL_AT,
+        _IS_JOB_SCRAPE,
+        c.FROM_AT.optional(),
+        c.UNTIL_AT,
         Column(
-            "reason",
+            "flag",
             "text",
             "Why: the target's counters began anew, or scrapes were lost for longer than an entry that is not used "
             "stays.",
@@ -192,23 +197,18 @@ COUNTER_DAYS = Table(
     columns=(
         _COUNTED_ON,
         c.FILESYSTEM,
-        Column("interval_s", "real", "From one scrape of a target to the next, as most are.", low=1e-6),
-        Column(
-            "grid_phase_s",
-            "real",
-            "Where in the interval the scrapes fall: seconds since 1970 modulo the interval.",
-            low=0,
-        ),
+        c.INTERVAL_S,
+        c.GRID_PHASE_S,
         Column("target_count", "int", "Targets of which entries of jobs were read."),
         Column("scrape_count", "int", "Scrapes of entries of jobs."),
         Column("expected_scrape_count", "int", "Scrapes that the interval and the targets make due."),
-        Column("missing_ratio", "real", "Share of the scrapes that were due and are missing."),
-        Column("job_key_count", "int", "Jobs, as servers name them, of which anything rose.", unit="jobs"),
+        c.MISSING_RATIO,
+        _KEY_COUNT,
         Column("sample_count", "int", "Readings of counters that were taken."),
         Column("other_sample_count", "int", "Readings by another collector than the one that was taken."),
         Column("duplicate_sample_count", "int", "Readings that repeat another one."),
         Column("conflicting_sample_count", "int", "Readings that contradict another one; the first landed counts."),
-        Column("unknown_rise_count", "int", "Intervals of counters of which it is not known what rose."),
+        _UNKNOWN_RISE_COUNT,
         Column("gap_count", "int", "Intervals of targets in which counts may have got lost."),
         Column(
             "silent_target_count",
@@ -224,8 +224,8 @@ COUNTER_DAYS = Table(
         ),
         c.READ_BYTES,
         c.WRITTEN_BYTES,
-        Column("counted_from_at", "instant", "The first scrape since which it is known what rose."),
-        Column("counted_until_at", "instant", "The last scrape."),
+        c.COUNTED_FROM_AT,
+        c.COUNTED_UNTIL_AT,
     ),
     partition="counted_on",
 )
@@ -237,7 +237,6 @@ _KEY_KIND = Column(
     "user (process), or none of the settings' patterns (unknown).",
     choices=("blank", "job", "process", "unknown"),
 )
-_KEY_COUNT = Column("job_key_count", "int", "Jobs, as servers name them.", unit="jobs")
 
 COUNTED_JOBS = Table(
     name="counted_jobs",
@@ -252,9 +251,9 @@ COUNTED_JOBS = Table(
         Column(
             "scheduler_id", "text", "The scheduler's id that stands in it, without a step.", nullable=True, hides="id"
         ),
-        Column("first_at", "instant", "The scrape after which it moved anything on that day."),
-        Column("last_at", "instant", "The scrape that saw the last of it."),
-        Column("unknown_rise_count", "int", "Intervals of its counters of which it is not known what rose."),
+        c.FROM_AT,
+        c.UNTIL_AT,
+        _UNKNOWN_RISE_COUNT,
         *RISEN,
     ),
     partition="counted_on",
@@ -268,6 +267,3 @@ UNASSIGNED_IO = Table(
     columns=(_COUNTED_ON, c.FILESYSTEM, _KEY_KIND, _KEY_COUNT, *RISEN),
     partition="counted_on",
 )
-
-#: what totals of targets are as polls, beside those that were landed
-COUNTER_POLLS = replace(polls.POLLS, name="counter_polls", layer="stage")

@@ -1,5 +1,7 @@
 """Polls of storage controllers, and what a day of them comes to."""
 
+from dataclasses import replace
+
 from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
@@ -97,12 +99,7 @@ POLL_DAYS = Table(
         _POLLED_ON,
         c.FILESYSTEM,
         c.INTERVAL_S,
-        Column(
-            "grid_phase_s",
-            "real",
-            "Where in the interval the polls fall: seconds since 1970 modulo the interval.",
-            low=0,
-        ),
+        c.GRID_PHASE_S,
         _CONTROLLER_COUNT,
         c.POLL_COUNT,
         Column("expected_poll_count", "int", "Polls that the interval and the controllers of the day make due."),
@@ -132,3 +129,6 @@ TICKS = Table(
     ),
     partition="polled_on",
 )
+
+#: what totals of targets are as polls, beside those that were landed
+COUNTER_POLLS = replace(POLLS, name="counter_polls", layer="stage")

@@ -47,6 +47,13 @@ GRID_STEPS = Table(
     is_published=False,
 )
 
+_SAMPLE_BYTES_PER_S = Column(
+    "sample_bytes_per_s",
+    "reals",
+    "The rate in each step of the grid: of the file system, or of the run alone in `exact_samples`; NULL where nothing "
+    "reported.",
+)
+
 SAMPLES = Table(
     name="samples",
     layer="samples",
@@ -63,11 +70,7 @@ SAMPLES = Table(
         Column("grid_started_at", "instant", "The left edge of the sample's first grid step."),
         c.INTERVAL_S,
         c.STEP_COUNT,
-        Column(
-            "sample_bytes_per_s",
-            "reals",
-            "The file system's rate in each step of the grid; NULL where no controller reported.",
-        ),
+        _SAMPLE_BYTES_PER_S,
         Column(
             "reported_ratios",
             "reals",
@@ -136,8 +139,8 @@ RUN_RISES = Table(
         c.JOB_ID,
         c.STARTED_AT,
         c.FILESYSTEM,
-        Column("from_at", "instant", "The scrape before."),
-        Column("until_at", "instant", "The scrape that saw it."),
+        c.FROM_AT,
+        c.UNTIL_AT,
         c.READ_BYTES,
         c.WRITTEN_BYTES,
         Column("is_sure", "bool", "Whether that is all that its counters rose by."),
@@ -160,8 +163,8 @@ EXACT_RUNS = Table(
         _PHASE_US,
         _FIRST_STEP,
         _LAST_STEP,
-        Column("counted_from_at", "instant", "The first scrape since which it is known what rose."),
-        Column("counted_until_at", "instant", "The last scrape."),
+        c.COUNTED_FROM_AT,
+        c.COUNTED_UNTIL_AT,
         _OUTCOME,
     ),
     is_published=False,
@@ -179,11 +182,7 @@ EXACT_SAMPLES = Table(
         Column("grid_started_at", "instant", "The left edge of the sample's first grid step."),
         c.INTERVAL_S,
         c.STEP_COUNT,
-        Column(
-            "sample_bytes_per_s",
-            "reals",
-            "The rate of the run's own in each step of the grid; NULL where nothing was scraped yet, or any more.",
-        ),
+        _SAMPLE_BYTES_PER_S,
         _OUTCOME,
     ),
     partition="ended_on",
@@ -200,7 +199,14 @@ SAMPLE_CHECKS = Table(
         c.DIRECTION,
         Column("exact_bytes", "real", "Bytes of the exact sample."),
         Column("cut_bytes", "real", "Bytes of the sample that was cut out of shared traffic."),
-        Column("times_exact", "real", "How many times the exact sample's bytes the cut one has.", low=0, nullable=True),
+        Column(
+            "times_exact",
+            "real",
+            "How many times the exact sample's bytes the cut one has.",
+            unit="1",
+            low=0,
+            nullable=True,
+        ),
         Column(
             "cut_correlation",
             "real",
