@@ -13,6 +13,7 @@
 - `command/`: The `iosig` command: prints results on stdout and progress on stderr.
 - `extrapolation/`: Compression and extrapolation of Recorder traces, and the records that are made of it.
 - `following/`: What is followed while it grows: each feed hands over flushes.
+- `live/`: What is asked for by itself, again and again.
 - `networks/`: Networks of traced runs, out of landed requests.
 - `night/`: The night: its order, inline and under Prefect.
 - `replay/`: Replay of traced calls by real processes on real files (ScalaIOReplay).

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from flows import processes
 from flows.settings import Settings
@@ -22,9 +19,9 @@ from warehouse.store import landing
 from warehouse.store.landing import Landed
 from warehouse.store.ledger import Known
 from warehouse.store.lots import Lot
-from warehouse.store.manifests import id_of
+from warehouse.store.positions import position
 from warehouse.store.pseudonyms import Names, names_of
-from warehouse.store.store import Store, document, put_document
+from warehouse.store.store import Store
 
 #: a file of an input's name and this says that the input is whole
 DONE = ".done"
@@ -47,7 +44,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What became of one input: landed now or before, or refused whole with the reason."""
+    """What became of one input: landed now or before, or refused whole with the reason; nothing new if neither."""
 
     name: str
     landed: Landed | None
@@ -68,8 +65,10 @@ class Arrival:
         return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in self._line())
 
     def _line(self) -> str:
-        if self.refusal or not self.landed:
+        if self.refusal:
             return f"{self.name}: refused. {self.refusal}"
+        if not self.landed:
+            return f"{self.name}: nothing new"
         landing = self.landed.landing
         refused = f", {landing.refused_count:,} refused" if landing.refused_count else ""
         rows = f"{landing.row_count():,} rows{refused} ({landing.format})"
@@ -285,24 +284,15 @@ def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
 
 
 def _land_database(store: Store, settings: Settings, url: str, told: Told, names: Names | None) -> Landed:
-    """Land what is new in a database: where it was read to is kept beside what is landed.
-
-    The position is written before the rows, with the landing that it is of: it holds once that is there.
-    """
+    """Land what is new in a database: where it was read to is kept beside what is landed."""
     from warehouse.sources.polls import lmt_database
 
     reading, name = reading_of(lmt_database.SOURCE, settings, told), _without_secret(url)
-    place = f"positions/{hashlib.sha256(f'{name} {reading}'.encode()).hexdigest()[:16]}.json"
-    known: dict[str, Any] = document(store, place) or {"cursor": None, "next": None, "landing_id": None}
-    if known["landing_id"] and landing.find(store, known["landing_id"]):
-        known["cursor"] = known["next"]
-    batches, cursor = lmt_database.read_url(url, reading, known["cursor"])
-    if not batches and known["landing_id"] and (before := landing.find(store, known["landing_id"])):
-        return Landed(before, is_new=False)
-    content = json.dumps([name, str(reading), known["cursor"], cursor]).encode()
-    landing_id = id_of(hashlib.sha256(content).hexdigest())
-    put_document(store, place, {"cursor": known["cursor"], "next": cursor, "landing_id": landing_id})
-    return landing.land_batches(store, name, lmt_database.SOURCE.name, batches, content=content, names=names)
+    begun = position(store, f"{name} {reading}")
+    batches, cursor = lmt_database.read_url(url, reading, begun.cursor)
+    if not batches and (before := begun.last()):
+        return before
+    return begun.land(name, lmt_database.SOURCE.name, batches, cursor, names)
 
 
 def _without_secret(url: str) -> str:

@@ -256,6 +256,7 @@ class ScheduleSettings(_Section):
     databases: list[Annotated[str, AfterValidator(database_url)]] = Field(
         [], description="LMT databases of which the nightly flow lands what is new, as URLs without passwords"
     )
+    slurm: bool = Field(False, description="the nightly flow asks Slurm, as `iosig land --slurm` does")
     wait_s: float = Field(
         21_600.0, ge=0, description="a deployment's night waits so long for another run on the warehouse [s]"
     )
@@ -265,6 +266,21 @@ class ScheduleSettings(_Section):
     retry_delay_s: float = Field(10.0, ge=0, description="after so long, then twice as long, and so on [s]")
     step_timeout_s: float | None = Field(
         None, gt=0, description="a step that takes longer fails under Prefect [s]; none does if not given"
+    )
+
+
+class LiveSettings(_Section):
+    """How Slurm and servers are asked for what is new."""
+
+    timeout_s: float = Field(300.0, gt=0, le=86_400.0, description="an answer is waited for so long [s]")
+    first_days: float = Field(
+        7.0, gt=0, le=36_600.0, description="what is asked for the first time is asked for from so long ago on [days]"
+    )
+    late_s: float = Field(
+        21_600.0,
+        ge=0,
+        le=30 * 86_400.0,
+        description="jobs that come to the accounting so late are not missed; it is asked for again from then on [s]",
     )
 
 
@@ -465,6 +481,7 @@ class Settings(_Section):
     advice: AdviceSettings = Field(default_factory=AdviceSettings.model_construct)
     predictions: PredictionSettings = Field(default_factory=PredictionSettings.model_construct)
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
+    live: LiveSettings = Field(default_factory=LiveSettings.model_construct)
     watch: WatchSettings = Field(default_factory=WatchSettings.model_construct)
     storage: StorageSettings = Field(default_factory=StorageSettings.model_construct)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings.model_construct)

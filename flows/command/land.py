@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import REFUSED, json_option
+from flows.command.options import DAY, REFUSED, json_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
@@ -31,6 +33,13 @@ if TYPE_CHECKING:
     "--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold; a counter if not given."
 )
 @click.option("--replace", is_flag=True, help="Land anew what was landed before, with these options.")
+@click.option("--slurm", is_flag=True, help="Ask Slurm for its accounting (`sacct`), since it was asked last.")
+@click.option(
+    "--since",
+    type=DAY,
+    metavar="YYYY-MM-DD",
+    help="With --slurm: ask from this day (UTC) on, in place of where it was left.",
+)
 @click.option("--follow", is_flag=True, help="Watch the folders, and land what arrives, until a signal comes.")
 @click.option(
     "--settle",
@@ -64,24 +73,27 @@ def land_command(
     value: str | None,
     replace: bool,
     as_json: bool,
+    slurm: bool,
+    since: datetime | None,
     follow: bool,
     **watching: Any,
 ) -> int:
-    """Land job logs, polls and series: files, folders of files, or the URL of an LMT database.
+    """Land job logs, polls and series: files, folders of files, the URL of an LMT database, or what Slurm says.
 
     A file lands once, told by its content. Rows that cannot be read are kept in `rejects` with line and
     reason; a file that cannot be read at all is refused, the others land. With --follow folders are watched: what
     is whole lands, and what is being written is left alone.
     """
     from flows.landing import Told, land_paths
+    from flows.live.slurm import land_slurm
     from flows.night.executors import helped
     from flows.settings import load
 
-    _check(paths, follow=follow, replace=replace, only_done=watching["only_done"])
+    _check(paths, follow=follow, replace=replace, only_done=watching["only_done"], slurm=slurm, since=since)
     if format_name == "help":
         _list_formats()
         return 0
-    if not paths:
+    if not paths and not slurm:
         raise UsageError("Give the files or folders to land; `iosig land --format help` lists the formats.")
     store, settings_path = obj
     told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
@@ -89,19 +101,24 @@ def land_command(
         _follow(store, load(settings_path, store.root), paths, told, format_name, as_json=as_json, **watching)
         return 0
     arrivals, settings = [], load(settings_path, store.root)
+    asked = land_slurm(store, settings, since=since and since.replace(tzinfo=UTC)) if slurm else ()
     with helped(settings, store.root):
-        for arrival in land_paths(store, settings, paths, told, format_name=format_name, replace=replace):
+        for arrival in chain(land_paths(store, settings, paths, told, format_name=format_name, replace=replace), asked):
             arrivals.append(arrival)
             click.echo(arrival.line(), err=True)
     _summarize(arrivals, as_json)
     return REFUSED if any(arrival.has_refusals for arrival in arrivals) else 0
 
 
-def _check(paths: Sequence[str], *, follow: bool, replace: bool, only_done: bool) -> None:
+def _check(
+    paths: Sequence[str], *, follow: bool, replace: bool, only_done: bool, slurm: bool, since: datetime | None
+) -> None:
     """Refuse options that do not go together."""
     faults = (
         (follow and replace, "--replace does not go with --follow: what is there already would land again and again."),
         (only_done and not follow, "--only-done goes with --follow."),
+        (since is not None and not slurm, "--since goes with --slurm."),
+        (slurm and follow, "--slurm does not go with --follow: the night asks by itself ([schedule] slurm)."),
         (follow and not all(Path(path).is_dir() for path in paths), "With --follow give the folders to watch."),
     )
     for is_fault, sentence in faults:
@@ -166,7 +183,8 @@ def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
 def _document(arrival: Arrival) -> dict[str, object]:
     if arrival.refusal:
         return {"file": arrival.name, "reason": arrival.refusal.reason, "remedy": arrival.refusal.remedy}
-    assert arrival.landed
+    if not arrival.landed:
+        return {"file": arrival.name, "is_new": False, "landed_rows": 0, "refused_rows": 0}
     landing = arrival.landed.landing
     return {
         "file": arrival.name,

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from flows.landing import Arrival, Told, land_paths
+from flows.live.slurm import land_slurm
 from flows.night.executors import Executor, Inline
 from flows.settings import Settings
 from flows.steps import (
@@ -119,9 +120,14 @@ def open_night(store: Store, settings: Settings, plan: planning.Plan, executor: 
 
 
 def land_inbox(store: Store, settings: Settings) -> Iterator[Arrival]:
-    """Land what is new in the settings' inbox and databases; a file that was landed before costs its hash."""
-    inbox = [str(settings.schedule.inbox)] if settings.schedule.inbox else []
-    yield from land_paths(store, settings, [*inbox, *settings.schedule.databases], Told())
+    """Land what is new in the settings' inbox and databases, and what Slurm is asked for.
+
+    A file that was landed before costs its hash.
+    """
+    schedule = settings.schedule
+    inbox = [str(schedule.inbox)] if schedule.inbox else []
+    yield from land_paths(store, settings, [*inbox, *schedule.databases], Told())
+    yield from land_slurm(store, settings) if schedule.slurm else ()
 
 
 def land_new(store: Store, settings: Settings) -> Iterator[Arrival]:

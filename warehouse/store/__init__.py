@@ -10,6 +10,7 @@
 - `lots` (`Lot`, `Outcome`): Small traces that are landed together, in files of a useful size.
 - `manifests` (`Landing`, `Part`, `in_folder`): Manifests: what each landing is.
 - `models` (`expose`, `expose_parts`, `select`, `expose_frame`): Running the SQL models: one SELECT a file.
+- `positions` (`Position`, `position`): How far an input that goes on was read.
 - `pseudonyms` (`Names`, `names_of`): Names of users, jobs and files where none are to land in the clear.
 - `objects` (`Objects`, `file_system`): Files of a warehouse in an object store.
 - `store` (`Store`, `write_parquet`, `put_document`, `locked`): Where things lie, and how they are written.

@@ -1,0 +1,4 @@
+"""What is asked for by itself, again and again: each time what is new lands, and where it was left is kept.
+
+- `slurm` (`land_slurm`): Slurm's accounting, and what runs and waits.
+"""

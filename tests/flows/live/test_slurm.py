@@ -1,0 +1,112 @@
+"""Slurm's accounting asked for again and again: every run once, whatever comes late, fails or is killed."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flows.landing import Arrival
+from flows.live import slurm as live
+from flows.settings import Settings
+from tests.fake_slurm import FakeSlurm, fake_slurm
+from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.store import landing, ledger
+from warehouse.store.store import Store
+
+DAY_S = 86_400
+NOW = datetime(2026, 3, 10, 2, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    return fake_slurm(tmp_path / "bin", monkeypatch)
+
+
+def land(store: Store, now: datetime, since: datetime | None = None, **told: float) -> list[Arrival]:
+    return [*live._land_sacct(store, Settings.model_validate({"live": told}), since, now)]
+
+
+def landed(store: Store) -> pl.DataFrame:
+    paths = ledger.read(store).files.filter(pl.col("table") == JOB_RECORDS.name)["path"]
+    return pl.concat([pl.read_parquet(store.local(path)) for path in paths], how="diagonal")
+
+
+def runs(store: Store) -> set[tuple[str, datetime | None]]:
+    """Return what is known of runs in the end: each id, and its end."""
+    known = landed(store).group_by("job_id").agg(pl.col("ended_at").max())
+    return set(known.iter_rows())
+
+
+def epoch(at: datetime) -> int:
+    return round(at.timestamp())
+
+
+def ends(slurm: FakeSlurm) -> set[tuple[str, datetime | None]]:
+    jobs = [job for job in slurm.jobs if job["start"]]
+    return {(str(job["id"]), datetime.fromtimestamp(job["end"], UTC) if job["end"] else None) for job in jobs}
+
+
+@pytest.mark.slow
+def test_nights_of_jobs_come_to_what_is_true_and_land_each_row_once(slurm: FakeSlurm, tmp_path: Path) -> None:
+    draw, store = random.Random(7), Store(tmp_path / "warehouse")
+    jobs = []
+    for job_id in range(1, 81):
+        start = epoch(NOW) + draw.randrange(-2 * DAY_S, 2 * DAY_S)
+        jobs.append((job_id, start - draw.randrange(600), start, start + draw.randrange(10, 2 * DAY_S)))
+    for night in range(3):
+        now = NOW + timedelta(days=night)
+        # what ended less than an hour ago has not come to the accounting yet
+        for job_id, submit, start, end in jobs:
+            if submit <= epoch(now):
+                is_over = end <= epoch(now) - 3_600
+                slurm.add(job_id, submit, start if start <= epoch(now) else 0, end if is_over else 0)
+        slurm.tell(has_json=bool(night % 2))
+        land(store, now, first_days=2)
+        assert runs(store) == ends(slurm), f"night {night}"
+    rows = landed(store)
+    told = rows.filter(pl.col("ended_at").is_not_null())
+    # the two forms write an exit code in two ways, so that a row may come in both
+    assert set(told.group_by("job_id").len()["len"]) <= {1, 2}
+    assert not rows["state"].is_in(["PENDING"]).any()
+
+
+def test_nothing_new_lands_nothing_and_what_ended_since_does(slurm: FakeSlurm, tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400)
+    slurm.add(2, epoch(NOW) - 500)
+    (first,) = land(store, NOW, first_days=0.5)
+    (second,) = land(store, NOW + timedelta(minutes=5))
+    slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400, epoch(NOW) + 400)
+    (third,) = land(store, NOW + timedelta(minutes=10))
+    assert [one.row_count for one in (first, second, third)] == [1, 0, 1]
+    assert (second.line(), second.has_refusals) == ("sacct-20260310T023500Z: nothing new", False)
+    assert landed(store)["state"].sort().to_list() == ["COMPLETED", "RUNNING"]
+    # from --since on all is asked for, and lands, once more
+    again = land(store, NOW + timedelta(minutes=15), since=NOW - timedelta(hours=30))
+    assert [one.row_count for one in again] == [0, 1]
+    asked = [call[3:5] for call in slurm.calls()[-2:]]
+    assert asked[0] == ["--starttime=2026-03-08T14:30:00", "--endtime=2026-03-09T20:30:00"]
+
+
+def test_a_failure_costs_nothing_but_time(slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path / "warehouse")
+    slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400, epoch(NOW) - 300)
+    slurm.tell(fault="slurmdbd: Connection refused")
+    (refused,) = land(store, NOW, first_days=0.5)
+    assert "Connection refused" in refused.line()
+    slurm.tell(fault="")
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        # the position is written by then, and the rows are not
+        patched.setattr(landing, "land_batches", killed)
+        with pytest.raises(KeyboardInterrupt):
+            land(store, NOW, first_days=0.5)
+    assert [one.row_count for one in land(store, NOW + timedelta(minutes=1), first_days=0.5)] == [1]
+    assert runs(store) == ends(slurm)

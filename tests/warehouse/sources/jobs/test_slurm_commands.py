@@ -1,0 +1,67 @@
+"""Slurm asked by its commands: which form it answers in, and what is said where it does not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.fake_slurm import FakeSlurm, fake_slurm
+from warehouse.errors import InputRefused
+from warehouse.sources.jobs.slurm_commands import ask_sacct
+from warehouse.sources.protocol import Reading
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    fake = fake_slurm(tmp_path / "bin", monkeypatch)
+    noon = round(AT.timestamp())
+    fake.add(1, noon - 100, noon - 50, noon - 10, name="a|b")
+    fake.add(2, noon - 90, noon - 40)
+    fake.add(3, noon - 9_000, noon - 8_000, noon - 7_000)
+    return fake
+
+
+def asked(folder: Path, timeout_s: float = 60.0) -> tuple[str, pl.DataFrame]:
+    source, path = ask_sacct(AT - timedelta(hours=1), AT, folder, timeout_s)
+    (batch,) = source.read(path, Reading(time_zone="UTC"))
+    return source.name, batch.rows.sort("job_id")
+
+
+def test_json_and_text_say_the_same_of_the_jobs_of_a_time(slurm: FakeSlurm, tmp_path: Path) -> None:
+    first, rows = asked(tmp_path)
+    slurm.tell(has_json=False)
+    second, again = asked(tmp_path)
+    assert (first, second) == ("sacct-json", "sacct")
+    assert rows["job_id"].to_list() == ["1", "2"]
+    assert rows["job_name"].to_list() == ["a|b", "ior"]
+    assert rows["ended_at"].to_list() == [AT - timedelta(seconds=10), None]
+    told = ["job_id", "user", "job_name", "node_count", "submitted_at", "started_at", "ended_at", "state"]
+    assert rows.select(told).equals(again.select(told))
+
+
+def test_json_that_tells_of_an_error_is_no_answer(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.tell(told_errors=True)
+    assert asked(tmp_path)[0] == "sacct"
+
+
+def test_what_a_command_says_where_it_fails_is_told(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.tell(fault="Slurm accounting storage is disabled")
+    with pytest.raises(InputRefused, match=r"`sacct` failed: Slurm accounting storage is disabled .*by hand"):
+        asked(tmp_path)
+
+
+def test_one_that_does_not_answer_is_ended(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.tell(sleep_s=60)
+    with pytest.raises(InputRefused, match=r"`sacct` did not answer within 0\.2 s"):
+        asked(tmp_path, timeout_s=0.2)
+
+
+def test_a_machine_without_the_command_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputRefused, match="`sacct` is not on this machine"):
+        asked(tmp_path)

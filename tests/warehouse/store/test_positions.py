@@ -1,0 +1,77 @@
+"""Positions: what was read lands once, whenever a call is killed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from warehouse.contracts import frames
+from warehouse.contracts.polls import POLLS
+from warehouse.sources.protocol import Batch
+from warehouse.store import landing, positions
+from warehouse.store.positions import Position, position
+from warehouse.store.store import Store
+
+
+def batch(number: int) -> list[Batch]:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    row = {"polled_at": at, "controller": f"c{number}", "filesystem": "fs", "interval_s": 1.0}
+    return [Batch(POLLS, pl.DataFrame([dict.fromkeys(POLLS.column_names) | row], schema=frames.schema(POLLS)))]
+
+
+def land(begun: Position, number: int) -> None:
+    begun.land(f"read to {number}", "csv", batch(number), {"to": number}, None)
+
+
+def stored(store: Store) -> list[str]:
+    return [one.source_file for one in landing.ledger(store)]
+
+
+def test_what_has_landed_moves_the_position(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    begun = position(store, "a")
+    assert (begun.cursor, begun.last()) == (None, None)
+    land(begun, 1)
+    again = position(store, "a")
+    assert again.cursor == {"to": 1}
+    last = again.last()
+    assert last is not None
+    assert (last.landing.source_file, last.is_new) == ("read to 1", False)
+    assert position(store, "b").cursor is None
+    again.move({"to": 2})
+    assert position(store, "a").cursor == {"to": 2}
+    assert position(store, "a").last() == last
+
+
+def _killed(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("place", [lambda: (positions, "put_document"), lambda: (landing, "write_manifest")])
+def test_a_call_that_is_killed_leaves_the_position_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Callable[[], tuple[object, str]]
+) -> None:
+    store = Store(tmp_path)
+    land(position(store, "a"), 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(*place(), _killed)
+        with pytest.raises(KeyboardInterrupt):
+            land(position(store, "a"), 2)
+    begun = position(store, "a")
+    assert begun.cursor == {"to": 1}
+    land(begun, 3)
+    assert position(store, "a").cursor == {"to": 3}
+    assert stored(store) == ["read to 1", "read to 3"]
+
+
+def test_a_position_of_an_older_warehouse_holds(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    land(position(store, "a"), 1)
+    (path,) = (tmp_path / "positions").iterdir()
+    told = json.loads(path.read_text())
+    assert told == {"cursor": None, "next": {"to": 1}, "landing_id": landing.ledger(store)[0].landing_id}

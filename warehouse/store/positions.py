@@ -1,0 +1,63 @@
+"""How far an input that goes on was read: a database, a server, a command that is asked again and again.
+
+A position is written before the rows, with the landing that it is of: it holds once that is there. So rows that a crash
+kept from landing are read again, and none are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from warehouse.sources.protocol import Batch
+from warehouse.store import landing
+from warehouse.store.landing import Landed
+from warehouse.store.manifests import id_of
+from warehouse.store.pseudonyms import Names
+from warehouse.store.store import Store, document, put_document
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far an input was read: what tells it from others, and its own word for how far, None at the very start."""
+
+    store: Store
+    name: str
+    cursor: Any
+    #: the last landing of it, if it is there
+    landing_id: str | None
+
+    @property
+    def _place(self) -> str:
+        return f"positions/{hashlib.sha256(self.name.encode()).hexdigest()[:16]}.json"
+
+    def last(self) -> Landed | None:
+        """Return what landed last of it, as landed before; None where nothing did."""
+        before = landing.find(self.store, self.landing_id) if self.landing_id else None
+        return Landed(before, is_new=False) if before else None
+
+    def move(self, cursor: Any) -> None:
+        """Go on from there, where nothing is to land of what lies between."""
+        put_document(self.store, self._place, {"cursor": cursor, "next": None, "landing_id": self.landing_id})
+
+    def land(
+        self, source_file: str, format_name: str, batches: Sequence[Batch], cursor: Any, names: Names | None
+    ) -> Landed:
+        """Land what was read up to a cursor, from which the next call goes on."""
+        content = json.dumps([self.name, self.cursor, cursor]).encode()
+        landing_id = id_of(hashlib.sha256(content).hexdigest())
+        put_document(self.store, self._place, {"cursor": self.cursor, "next": cursor, "landing_id": landing_id})
+        return landing.land_batches(self.store, source_file, format_name, batches, content=content, names=names)
+
+
+def position(store: Store, name: str) -> Position:
+    """Return how far an input of that name was read: up to the last landing of it that is there."""
+    asked = Position(store, name, None, None)
+    told: dict[str, Any] | None = document(store, asked._place)
+    if told is None:
+        return asked
+    has_landed = bool(told["next"] is not None and told["landing_id"] and landing.find(store, told["landing_id"]))
+    return Position(store, name, told["next"] if has_landed else told["cursor"], told["landing_id"])
