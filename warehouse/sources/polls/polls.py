@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from warehouse.contracts import frames
 from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused
 from warehouse.sources.protocol import Batch, Reading
@@ -16,6 +17,10 @@ from warehouse.sources.rows.delimited import LINE, RAW
 from warehouse.sources.rows.faults import Fault, no_number, of_contract, sift
 from warehouse.sources.rows.rejects import Sifted, refused
 from warehouse.sources.rows.tables import text
+
+UInts = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 DEFAULT_FILESYSTEM = "default"
 REQUIRED = ("polled_at", "controller", "read_bytes_per_s", "write_bytes_per_s")
@@ -26,6 +31,8 @@ NUMBERS = ("interval_s", "read_bytes_per_s", "write_bytes_per_s", "read_iops", "
 HELD_ROWS = 2_000_000
 #: new instants that are put to those seen before at once, at least
 _FEWEST_NEW = 100_000
+#: what tells the instants of a file system
+_POLLED = ("filesystem", "polled_at")
 _GIVEN = "given_"
 _US_PER_S = 1_000_000
 _LATEST_S = job_times.LATEST.timestamp()
@@ -151,44 +158,76 @@ def sifted(rows: pl.DataFrame, reading: Reading) -> Sifted | None:
     return Sifted(found.rows.select(*POLLS.column_names, LINE), found.refused)
 
 
+@dataclass(slots=True)
 class _Steps:
-    """The distinct poll instants of each file system, as far as they were seen."""
+    """The distinct poll instants of each file system, as far as they were seen.
 
-    def __init__(self) -> None:
-        self._seen = frames.empty(POLLS).select("filesystem", "polled_at")
-        self._new: list[pl.DataFrame] = []
-        self._new_count = 0
+    Of a year of polls there are some 16 million: they are held as numbers, in order, a file system by its hash.
+    """
+
+    _filesystem: UInts = field(default_factory=lambda: np.empty(0, np.uint64))
+    _at_us: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    _new: list[tuple[UInts, Ints]] = field(default_factory=list)
+    _new_count: int = 0
 
     def add(self, rows: pl.DataFrame) -> None:
         """See the instants of more rows."""
         # Most rows repeat the instant of the row before; leaving them out first is what makes this fast.
-        is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in self._seen.columns)
-        new = rows.lazy().select(self._seen.columns).filter(is_new | (pl.int_range(pl.len()) == 0)).collect().unique()
-        self._new.append(new)
+        is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in _POLLED)
+        new = rows.lazy().select(_POLLED).filter(is_new | (pl.int_range(pl.len()) == 0)).collect()
+        self._new.append((new["filesystem"].hash().to_numpy(), new["polled_at"].to_physical().to_numpy()))
         self._new_count += new.height
         # as many as there were before: each instant is looked at a few times, however many pieces there are
-        if self._new_count > max(self._seen.height, _FEWEST_NEW):
+        if self._new_count > max(len(self._at_us), _FEWEST_NEW):
             self._merge()
 
     def _merge(self) -> None:
-        self._seen = pl.concat([self._seen, *self._new]).unique()
+        filesystem = np.concatenate([self._filesystem, *(each for each, _ in self._new)])
+        at_us = np.concatenate([self._at_us, *(each for _, each in self._new)])
         self._new, self._new_count = [], 0
+        filesystem, at_us = _in_order(filesystem, at_us)
+        is_first = _changes(filesystem) | _changes(at_us)
+        self._filesystem, self._at_us = filesystem[is_first], at_us[is_first]
 
     def intervals(self) -> pl.DataFrame:
         """Return each file system's most common distance [s] between neighbouring instants, at a tie the least."""
         self._merge()
-        distance = pl.col("polled_at").sort().diff().dt.total_microseconds()
-        return (
-            self._seen.group_by("filesystem")
-            .agg(distance.drop_nulls().mode().min().alias("step"))
-            .select("filesystem", step=pl.col("step") / _US_PER_S)
+        is_within = ~_changes(self._filesystem)
+        filesystem, distance_us = _in_order(self._filesystem[is_within], np.diff(self._at_us)[is_within[1:]])
+        starts = np.flatnonzero(_changes(filesystem) | _changes(distance_us))
+        runs = pl.DataFrame(
+            {
+                "filesystem": filesystem[starts],
+                "step": distance_us[starts] / _US_PER_S,
+                "count": np.diff(starts, append=len(filesystem)),
+            }
         )
+        best = runs.sort("count", "step", descending=[True, False]).unique("filesystem", keep="first")
+        every = pl.DataFrame({"filesystem": self._filesystem[_changes(self._filesystem)]})
+        return every.join(best, on="filesystem", how="left").select("filesystem", "step")
+
+
+def _in_order(filesystem: UInts, number: Ints) -> tuple[UInts, Ints]:
+    """Return both in the order of the file system, then of the number."""
+    if not len(filesystem) or (filesystem == filesystem[0]).all():
+        # an order of places takes several times what it puts in order
+        return filesystem, np.sort(number)
+    order = np.lexsort((number, filesystem))
+    return filesystem[order], number[order]
+
+
+def _changes(values: UInts | Ints) -> Bools:
+    """Return whether each value is another one than that before it; the first is."""
+    is_new = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=is_new[1:])
+    return is_new
 
 
 def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterator[Batch]:
     rows = piece.rows
     if rows["interval_s"].has_nulls():
-        step = pl.col("filesystem").replace_strict(steps["filesystem"], steps["step"], return_dtype=pl.Float64)
+        known = pl.col("filesystem").hash()
+        step = known.replace_strict(steps["filesystem"], steps["step"], return_dtype=pl.Float64)
         if steps.height == 1:
             step = pl.lit(steps["step"][0], pl.Float64)
         rows = rows.with_columns(interval_s=pl.coalesce("interval_s", step))
