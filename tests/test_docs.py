@@ -23,19 +23,8 @@ from warehouse.sources.protocol import sources
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md")
-HAND_WRITTEN = (
-    *TOP_PAGES,
-    "docs/advice.md",
-    "docs/formats.md",
-    "docs/compressed-traces.md",
-    "docs/extrapolation.md",
-    "docs/networks.md",
-    "docs/networks-sql.md",
-    "docs/predictions.md",
-    "docs/predictions-sql.md",
-    "docs/reading.md",
-    "docs/scheduler-feed.md",
-)
+PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))
+HAND_WRITTEN = (*TOP_PAGES, *(name for name in PAGES if name not in reference.PAGES and "-study" not in name))
 _CONTEXT = click.Context(iosig, info_name="iosig")
 
 
@@ -200,6 +189,20 @@ def test_command_lines_in_pages_exist(name: str) -> None:
             options = {name for option in known[path].params for name in (*option.opts, *option.secondary_opts)}
             unknown = [option for option in re.findall(r"(?<!\S)--[a-z-]+", rest) if option not in options]
             assert unknown == [], line
+
+
+def test_readme_is_for_the_first_minute() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert [name for name in PAGES if f"({name.removeprefix('docs/')}" not in index and name != "docs/README.md"] == []
+
+
+def test_every_published_table_is_in_the_list() -> None:
+    listed = words((ROOT / "docs" / "tables.md").read_text(encoding="utf-8"))
+    assert {table.name for table in TABLES if table.is_published} - listed == set()
 
 
 def test_settings_that_pages_show_are_valid(tmp_path: Path) -> None:
