@@ -1,10 +1,12 @@
 """Counters that name the job, as collectors read them from storage servers.
 
-- `changes` (`Changes`, `wide`): What changed between one reading of a counter and the next within an input.
+- `changes` (`Changes`, `news`, `wide`): What changed between one reading of a counter and the next within an input.
 - `exposition` (`Exposition`): Prometheus' text format: from lines to values with their labels.
+- `influx_line`: Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and what a site itself writes so.
 - `jobstats`: Lustre's job statistics as `lctl get_param` prints them, many targets and snapshots in a file.
 - `jobstats_entries` (`Entries`): Entries of job statistics: from their text to rows, all of a block at once.
 - `jobstats_text` (`events`): The text of `lctl get_param`: headers, times, and the entries between them.
+- `line_protocol` (`points`, `Points`): Influx line protocol: from lines to points, all of a block at once.
 - `metrics` (`columns_of`, `roles_of`, `meant`): Metrics by name and labels: what they count, of what, for whom.
 - `prometheus`: Counters as Prometheus has them: an exporter's text, or what the server's HTTP API answers.
 - `prometheus_json` (`read`): What Prometheus' HTTP API answers to `query` and `query_range`.

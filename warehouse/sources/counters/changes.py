@@ -19,6 +19,8 @@ _MOST_COUNTERS = 2_000_000
 #: several operations count into it
 _SUMMED = "total_other_count"
 _DAY_US = 86_400_000_000
+#: what to do about an input that is damaged
+CUT = "Check for a cut file, or one that two wrote at once."
 _SCHEMA = pl.Schema({"key": pl.UInt64, "said": pl.UInt64, "owner": pl.UInt64, "at_us": pl.Int64, "place": pl.Int64})
 _SCRAPE_SCHEMA = pl.Schema(
     dict.fromkeys(_OWNERS, pl.String) | {"is_job_scrape": pl.Boolean, "at_us": pl.Int64, "entry_count": pl.Int64}
@@ -128,6 +130,40 @@ def wide(points: pl.DataFrame) -> pl.DataFrame:
 
 
 def as_samples(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return readings that say no other time than `at_us` as samples."""
-    at = instants(pl.col("at_us"))
-    return rows.with_columns(sampled_at=at, scraped_at=at).drop("at_us")
+    """Return readings as samples: read at `at_us`, and held since `held_us` where the rows say that."""
+    held = pl.coalesce("held_us", "at_us") if "held_us" in rows.columns else pl.col("at_us")
+    times = rows.with_columns(sampled_at=instants(held), scraped_at=instants(pl.col("at_us")))
+    return times.drop("at_us", "held_us", strict=False)
+
+
+def lacking(rows: pl.DataFrame) -> pl.Series:
+    """Return which jobs have fewer counters than others of their target: a collector gives all of them, or none."""
+    counts = [name for name in rows.columns if name.startswith("total_")]
+    is_job = rows["job_key"].is_not_null()
+    if not counts or not rows.select(pl.any_horizontal(pl.col(counts).has_nulls())).item():
+        return pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)
+    target = pl.struct("component", "target", "at_us").hash()
+    job = rows.with_columns(_target=target).filter(is_job)
+    has = job.group_by("_target").agg(pl.col(name).is_not_null().any() for name in counts)
+    marked = rows.with_columns(_target=target).join(
+        has, on="_target", how="left", maintain_order="left", suffix="_there"
+    )
+    lacks = pl.any_horizontal(pl.col(name).is_null() & pl.col(f"{name}_there").fill_null(False) for name in counts)
+    return marked.select(lacks.alias("lacks")).to_series() & is_job
+
+
+def news(rows: pl.DataFrame, changes: Changes, reading: Reading) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return as samples what changed of whole readings, and as refused rows the jobs that lack counters.
+
+    rows: KEYS, `line`, `at_us`, perhaps `held_us`, and columns of counter_samples.
+    """
+    lacks = lacking(rows)
+    refused = rows.filter(lacks).select(
+        "line", reason=pl.lit("The job has fewer counters than others of its target."), remedy=pl.lit(CUT),
+        raw=pl.lit(None, pl.String),
+    )  # fmt: skip
+    rows = rows.filter(~lacks) if lacks.any() else rows
+    keys = settled(rows, reading)
+    counts = [name for name in rows.columns if name.startswith("total_")]
+    changed = changes.take(keys, rows.select(counts).hash_rows(), rows["at_us"])
+    return as_samples(rows.with_columns(keys["filesystem"])[changed.to_numpy()]), refused

@@ -7,7 +7,6 @@ for each counter of the target, whether it counted or not. So an entry with fewe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warehouse.sources.counters.jobstats_text import ENTRY
-from warehouse.sources.counters.samples import operation_column
+from warehouse.sources.counters.samples import operation_column, unquoted
 from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 
 Numbers = npt.NDArray[np.int64]
@@ -36,7 +35,6 @@ _HEAD = (
     r"  (?P<what>snapshot|start|elapsed)_time: *(?P<seconds>[0-9]{1,10})(?:\.(?P<part>[0-9]{1,9}))?"
     r"(?: secs\.[num]?secs)?)$"
 )
-_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _BYTES: Final = {
     "read_bytes": ("total_read_bytes", "total_read_count"),
     "write_bytes": ("total_written_bytes", "total_write_count"),
@@ -199,20 +197,4 @@ def _told(heads: pl.DataFrame, count: int) -> pl.DataFrame:
     jobs = heads.filter(pl.col("what").is_null())
     keys = pl.DataFrame({PLACE: np.arange(count)}).join(jobs, on=PLACE, how="left", maintain_order="left")["job"]
     instant = pl.Datetime("us", "UTC")
-    return pl.DataFrame(told | {"job_key": _unquoted(keys)}).cast({"sampled_at": instant, "counted_since_at": instant})
-
-
-def _unquoted(keys: pl.Series) -> pl.Series:
-    """Return job ids as the site gave them: without quotes and escapes, "" where there is none."""
-    bare = keys.fill_null("").str.replace(r'^"(.*)"$', "${1}")
-    escaped = bare.filter(keys.str.contains(r'^".*\\x[0-9A-Fa-f]{2}').fill_null(False)).unique().to_list()
-    if not escaped:
-        return bare
-    is_quoted = keys.str.starts_with('"').fill_null(False)
-    return bare.zip_with(~is_quoted, bare.replace({key: _decoded(key) for key in escaped}))
-
-
-def _decoded(key: str) -> str:
-    r"""Return a job id with `\xHH` as that byte, unless that would make it no text, or one that steers a terminal."""
-    plain = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), key.encode()).decode("utf-8", "replace")
-    return plain if plain.isprintable() and "\ufffd" not in plain else key
+    return pl.DataFrame(told | {"job_key": unquoted(keys)}).cast({"sampled_at": instant, "counted_since_at": instant})

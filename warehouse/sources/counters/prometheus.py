@@ -16,7 +16,7 @@ import polars as pl
 from warehouse.contracts.counters import COMPONENT
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import metrics, prometheus_json, samples
-from warehouse.sources.counters.changes import Changes, as_samples, settled, wide
+from warehouse.sources.counters.changes import CUT, Changes, news, wide
 from warehouse.sources.counters.exposition import Exposition
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import text_blocks, times
@@ -81,7 +81,7 @@ class _Text:
             self._add(lines[start:place])
             at_us = samples.instant_us(stamps[place], self.zone)
             if at_us is None:
-                self._refused.append(frame_of([(first_line + place, "This is no time.", _REMEDY, stamps[place])]))
+                self._refused.append(frame_of([(first_line + place, "This is no time.", CUT, stamps[place])]))
             yield from self._snapshot(is_end=False)
             self._stamp_us, start = at_us, place + 1
         self._add(lines[start:])
@@ -130,28 +130,17 @@ class _Text:
     def _rows(self, points: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the samples that changed, and the refused rows."""
         found = sift(wide(points), _FAULTS)
-        told = found.rows.drop("is_doubled")
-        counts = [name for name in told.columns if name.startswith("total_")]
-        lacking = _lacking(told, counts)
-        rows = told.filter(~lacking)
-        keys = settled(rows, self.reading)
-        rows = rows.with_columns(keys["filesystem"])
-        changed = self._changes.take(keys, rows.select(counts).hash_rows(), rows["at_us"])
-        cut = told.filter(lacking).select(
-            "line", reason=pl.lit("The job has fewer counters than others of its target."), remedy=pl.lit(_REMEDY),
-            raw=pl.lit(None, pl.String),
-        )  # fmt: skip
-        return as_samples(rows[changed.to_numpy()]), pl.concat([found.refused, cut])
+        rows, lacking = news(found.rows.drop("is_doubled"), self._changes, self.reading)
+        return rows, pl.concat([found.refused, lacking])
 
 
-_REMEDY = "Check for a cut file, or one that two wrote at once."
 _FAULTS = [
     Fault(
         pl.col("is_doubled"),
         pl.lit("A metric of the same labels comes twice, with different values."),
         pl.lit("Add the label that tells them apart, or keep one."),
     ),
-    Fault(pl.col("target").is_null(), pl.lit("The metric has no label for its target."), pl.lit(_REMEDY)),
+    Fault(pl.col("target").is_null(), pl.lit("The metric has no label for its target."), pl.lit(CUT)),
 ]
 
 
@@ -159,28 +148,14 @@ _NO_OWNER = [
     Fault(
         pl.col("job_key").is_null() & pl.col("name").str.starts_with("lustre_job_"),
         pl.lit("The metric is a job's, and has no label for the job."),
-        pl.lit(_REMEDY),
+        pl.lit(CUT),
     ),
     Fault(
         ~pl.col("component").is_in(COMPONENT.choices),
         pl.format("The component `{}` is none of ost, mdt, server and client.", pl.col("component")),
-        pl.lit(_REMEDY),
+        pl.lit(CUT),
     ),
 ]
-
-
-def _lacking(rows: pl.DataFrame, counts: list[str]) -> pl.Series:
-    """Return which jobs have fewer counters than others of their target: an exporter gives all of them, or none."""
-    if not counts:
-        return pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)
-    target = pl.struct("component", "target", "at_us").hash()
-    job = rows.with_columns(_target=target).filter(pl.col("job_key").is_not_null())
-    has = job.group_by("_target").agg(pl.col(name).is_not_null().any() for name in counts)
-    marked = rows.with_columns(_target=target).join(
-        has, on="_target", how="left", maintain_order="left", suffix="_there"
-    )
-    lacks = pl.any_horizontal(pl.col(name).is_null() & pl.col(f"{name}_there").fill_null(False) for name in counts)
-    return marked.select((lacks & pl.col("job_key").is_not_null()).alias("lacks")).to_series()
 
 
 def _with_nodes(values: pl.DataFrame, path: Path) -> pl.DataFrame:

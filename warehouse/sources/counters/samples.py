@@ -22,6 +22,7 @@ _CALLED: Final = {"create_file": "create", "fsync": "sync", "truncate": "punch"}
 AGAIN = frozenset({"samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"})
 #: ten digits of seconds, or an ISO time, plain or compact, as names of files have them
 _EPOCH = re.compile(r"(?<![0-9])(1[0-9]{9})(?:\.([0-9]{1,9}))?(?![0-9])")
+_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _DATE = re.compile(
     r"(?<![0-9])(20[0-9]{2})-?([01][0-9])-?([0-3][0-9])[T_ -]?([0-2][0-9])[:_-]?([0-5][0-9])(?:[:_-]?([0-5][0-9]))?"
     r"(Z|[+-][0-9]{2}:?[0-9]{2})?(?![0-9])"
@@ -64,6 +65,22 @@ def instant_us(text: str, zone: str) -> int | None:
     """Return the instant [us since 1970] that a text says, local in `zone` without an offset; None if it is none."""
     read = times.parse(pl.Series([text]), zone, "scrape's")["instant"]
     return None if read.has_nulls() else int(read.dt.timestamp("us")[0])
+
+
+def unquoted(keys: pl.Series) -> pl.Series:
+    """Return job ids as the site gave them: without quotes and escapes, "" where there is none."""
+    bare = keys.fill_null("").str.replace(r'^"(.*)"$', "${1}")
+    escaped = bare.filter(keys.str.contains(r'^".*\\x[0-9A-Fa-f]{2}').fill_null(False)).unique().to_list()
+    if not escaped:
+        return bare
+    is_quoted = keys.str.starts_with('"').fill_null(False)
+    return bare.zip_with(~is_quoted, bare.replace({key: _decoded(key) for key in escaped}))
+
+
+def _decoded(key: str) -> str:
+    r"""Return a job id with `\xHH` as that byte, unless that would make it no text, or one that steers a terminal."""
+    plain = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), key.encode()).decode("utf-8", "replace")
+    return plain if plain.isprintable() and "\ufffd" not in plain else key
 
 
 def instants(microseconds: pl.Expr) -> pl.Expr:

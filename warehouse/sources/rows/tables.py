@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
@@ -26,6 +27,7 @@ from warehouse.sources.rows.text_blocks import Block, Header
 Locate = Callable[[Sequence[str]], dict[str, str]]
 #: from rows under our names, of any type, with `line` and perhaps `raw`, to good ones and refused ones
 Read = Callable[[pl.DataFrame], Sifted | None]
+Found = TypeVar("Found")
 
 
 def text(rows: pl.DataFrame, name: str) -> pl.Expr:
@@ -110,7 +112,7 @@ def text_pieces(
     text_blocks.require_single(header, list(columns.values()))
     quick = partial(_quick, header=header, columns=columns, read=read, numbers=numbers)
     blocks = text_blocks.blocks(path, block_bytes)
-    found = _ahead(quick, blocks, thread_count) if thread_count else ((block, quick(block)) for block in blocks)
+    found = ahead(quick, blocks, thread_count) if thread_count else ((block, quick(block)) for block in blocks)
     for block, sound in found:
         if sound:
             yield sound
@@ -149,16 +151,14 @@ def _careful(block: Block, header: Header, columns: dict[str, str], read: Read) 
             yield Sifted(found.rows, pl.concat([found.refused, cells.refused]).sort(LINE))
 
 
-def _ahead(
-    quick: Callable[[Block], Sifted | None], blocks: Iterator[Block], thread_count: int
-) -> Iterator[tuple[Block, Sifted | None]]:
+def ahead(quick: Callable[[Block], Found], blocks: Iterator[Block], thread_count: int) -> Iterator[tuple[Block, Found]]:
     """Read blocks in threads, a few ahead of what is asked for, and yield them in order."""
     with ThreadPoolExecutor(thread_count) as threads:
-        ahead: deque[tuple[Block, Future[Sifted | None]]] = deque()
+        waiting: deque[tuple[Block, Future[Found]]] = deque()
         for block in blocks:
-            ahead.append((block, threads.submit(quick, block)))
-            if len(ahead) > thread_count:
-                first, parsed = ahead.popleft()
+            waiting.append((block, threads.submit(quick, block)))
+            if len(waiting) > thread_count:
+                first, parsed = waiting.popleft()
                 yield first, parsed.result()
-        for first, parsed in ahead:
+        for first, parsed in waiting:
             yield first, parsed.result()

@@ -6,6 +6,7 @@ import csv
 import io
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
@@ -82,6 +83,22 @@ def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = Tru
                 first += count
     except DAMAGE as error:
         raise damaged_after(first - 1, error) from error
+
+
+def lines(block: Block) -> pl.DataFrame:
+    """Return the lines of a block as `line` and `text`, without their ends."""
+    content, found = block.content, None
+    if block.first_line > 1 or not content.startswith(_BOM):
+        with suppress(pl.exceptions.PolarsError):
+            # a delimiter that no line has; empty lines are left out of a table of one column
+            found = pl.read_csv(
+                content, has_header=False, separator="\x01", quote_char=None, schema={"text": pl.String}
+            )
+    if found is None or found.height != block.line_count or b"\r" in content or found["text"].has_nulls():
+        text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n")
+        found = pl.Series("text", [text]).str.split("\n").explode().to_frame()
+    last = block.first_line + found.height
+    return found.select(pl.int_range(block.first_line, last, dtype=pl.Int64).alias(LINE), "text")
 
 
 def _rest_of_line(file: IO[bytes]) -> bytes:

@@ -14,6 +14,7 @@ from warehouse.sources.rows.text_blocks import (
     blocks,
     careful_cells,
     header_of,
+    lines,
     quick_cells,
     read_header,
     require_single,
@@ -110,3 +111,14 @@ def test_our_columns_are_there_once() -> None:
     require_single(Header(("a", "x", "x"), ","), ["a", "b"])
     with pytest.raises(InputRefused, match="names a more than once"):
         require_single(Header(("a", "a"), ","), ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "content", [b"a,b\nc\n", b"a,b\nc", b"a\n\nc\n", b"\n", b"\xef\xbb\xbfa\r\nb\r\n", b"a\x01b\nc\xff\n", b"a b\n\n\n"]
+)
+def test_lines_of_a_block_are_numbered_and_have_no_ends(content: bytes) -> None:
+    (block,) = [Block(1, content.count(b"\n") + (not content.endswith(b"\n")), content)]
+    expected = (
+        content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r", "").removesuffix("\n").split("\n")
+    )
+    assert lines(block).rows() == list(enumerate(expected, start=1))

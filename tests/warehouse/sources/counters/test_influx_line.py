@@ -1,0 +1,231 @@
+"""Influx line protocol. Telegraf's points are those of its own tests (plugins/inputs/lustre2/testcases), those of
+BeeGFS as its source writes them (beegfs-mon, TSDatabase.cpp)."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.budget import one_in
+from tests.naive.sources.counters import influx_line as naive
+from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
+from warehouse.contracts.polls import POLLS
+from warehouse.errors import InputRefused
+from warehouse.sources.counters import influx_line
+from warehouse.sources.counters.influx_line import SOURCE
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Head, Reading, recognize
+from warehouse.store.landing import land
+from warehouse.store.store import Store
+
+T = 1723114647
+OST = (
+    "jobstats_create={n}i,jobstats_get_info=1i,jobstats_ost_setattr=2i,jobstats_quotactl=3i,jobstats_read_bytes={r}i,"
+    "jobstats_read_calls=1i,jobstats_read_max_size=4096i,jobstats_read_min_size=4096i,jobstats_write_bytes={w}i,"
+    "jobstats_write_calls={n}i,jobstats_write_max_size=4096i,jobstats_write_min_size=4096i"
+)
+
+
+def at(second: float) -> datetime:
+    return datetime.fromtimestamp(T + second, UTC)
+
+
+def job(key: str, written: int, second: int = 0, target: str = "fs1-OST0001", fields: str = OST) -> str:
+    told = fields.format(n=written // 4096, r=0, w=written)
+    return f"lustre2,host=oss1,jobid={key},name={target} {told} {T + second}000000000\n"
+
+
+def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
+    path = folder / "metrics.out"
+    path.write_text(text)
+    assert recognize(read_head(path)) == SOURCE
+    return read_counters(SOURCE, path, reading)
+
+
+def test_real_points_land_with_the_totals_of_an_independent_count(shared_data: Path) -> None:
+    path = shared_data / "telegraf" / "lustre2.influx"
+    assert recognize(read_head(path)) == SOURCE
+    rows, scrapes, refused = read_counters(SOURCE, path)
+    expected = list(naive.points(path.read_text()))
+    assert refused.is_empty()
+    assert rows.height == scrapes["entry_count"].sum() == len(expected) == 2
+    for row, own in zip(rows.to_dicts(), expected, strict=True):
+        assert (row["target"], row["job_key"]) == (own["target"], own["job_key"])
+        assert {column: row[column] for column in COUNTS} == {column: own.get(column) for column in COUNTS}
+
+
+def test_a_point_lands_with_its_bytes_and_operations(tmp_path: Path) -> None:
+    text = job("43", 8192) + job("cp.0", 1, target="fs1-MDT0000", fields="jobstats_open=3u,jobstats_rename=2u,"
+                                 "jobstats_samedir_rename=2u,jobstats_migrate=4u")  # fmt: skip
+    rows, scrapes, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    ost, mdt = rows.to_dicts()
+    assert (ost["filesystem"], ost["component"], ost["target"], ost["job_key"]) == ("fs1", "ost", "fs1-OST0001", "43")
+    assert (ost["total_read_bytes"], ost["total_written_bytes"], ost["total_write_count"]) == (0, 8192, 2)
+    assert (ost["total_create_count"], ost["total_setattr_count"], ost["total_other_count"]) == (2, 2, 4)
+    assert (mdt["component"], mdt["total_open_count"], mdt["total_rename_count"]) == ("mdt", 3, 2)
+    assert (mdt["total_other_count"], mdt["total_written_bytes"]) == (4, None)
+    assert scrapes.select("target", "entry_count", "is_job_scrape").rows() == [
+        ("fs1-MDT0000", 1, True), ("fs1-OST0001", 1, True)
+    ]  # fmt: skip
+
+
+def test_totals_of_targets_count_and_their_parts_do_not(tmp_path: Path) -> None:
+    """As Telegraf 1.3x writes them: totals with caches, by client, by size, and what is no counter."""
+    total = "cache_hit=73u,close=8u,read_bytes=780u,read_calls=20u,samedir_rename=1u,write_bytes=152u,write_calls=7u"
+    text = (
+        f"lustre2,name=fs1-OST0001 {total} {T}250000000\n"
+        f"lustre2,client=10.2.4.27@o2ib1,name=fs1-OST0001 {total} {T}250000000\n"
+        f"lustre2,brw_section=disk_io_size,bucket=1K,name=fs1-OST0001 read_ios=1u,write_ios=2u {T}250000000\n"
+        f"lustre2 health=1u {T}250000000\n"
+        f"lustre2,name=MGS evictions=202u {T}250000000\n"
+        f'system,host=oss1 uptime_format="1 day, 2:03",load1=0.5 {T}250000000\n'
+    )
+    rows, scrapes, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    names = ["target", "job_key", "total_read_bytes", "total_write_count", "total_close_count", "total_other_count"]
+    assert rows.select(names).rows() == [("fs1-OST0001", None, 780, 7, 8, None)]
+    assert scrapes.select("scraped_at", "is_job_scrape").rows() == [(at(0.25), False)]
+
+
+@pytest.mark.parametrize(
+    ("written", "key"),
+    [
+        ('"SLURM_JOB10:0:host"', "SLURM_JOB10:0:host"),
+        ("my\\ program.0", "my program.0"),
+        ("a\\,b\\=c.0", "a,b=c.0"),
+        (r'"\x41.0"', "A.0"),
+    ],
+)
+def test_the_job_is_named_without_quotes_and_escapes(tmp_path: Path, written: str, key: str) -> None:
+    rows, _, refused = read_text(tmp_path, job(written, 4096) + job("1", 4096))
+    assert refused.is_empty()
+    assert sorted(rows["job_key"]) == sorted([key, "1"])
+
+
+@pytest.mark.parametrize("digits", ["", ".250", ".250000", ".250000123"])
+def test_the_digits_of_a_time_tell_its_unit(tmp_path: Path, digits: str) -> None:
+    text = job("1", 4096).replace(f"{T}000000000", f"{T}{digits[1:]}")
+    rows, _, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    assert rows["scraped_at"].to_list() == [at(0.25 if digits else 0)]
+
+
+def test_of_many_points_only_what_changed_has_rows(tmp_path: Path) -> None:
+    parts = [(0, (4096, 1)), (10, (4096, 1)), (20, (4096, 8192)), (30, (4096,)), (40, (4096, 8192))]
+    text = "".join(job(f"j{n}", value, second) for second, values in parts for n, value in enumerate(values))
+    rows, scrapes, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    assert scrapes["entry_count"].to_list() == [2, 2, 2, 1, 2]
+    assert rows.select("job_key", "scraped_at").rows() == [
+        ("j0", at(0)), ("j1", at(0)), ("j1", at(20)), ("j1", at(40))
+    ]  # fmt: skip
+
+
+def test_a_sites_own_tags_and_fields_are_named_in_the_settings(tmp_path: Path) -> None:
+    text = f"ost_io,ost=w-OST0001,slurm=77 wr=5,rd=1.5e+3 {T}\nost_io,ost=w-OST0002 idle=5 {T}\n"
+    with pytest.raises(InputRefused, match="None of the points"):
+        read_text(tmp_path, text)
+    columns = {"total_written_bytes": "wr", "total_read_bytes": "rd", "target": "ost", "job_key": "slurm"}
+    rows, _, refused = read_text(tmp_path, text, Reading(columns=columns, filesystem="w"))
+    assert refused.is_empty()
+    names = ["filesystem", "component", "target", "job_key", "total_read_bytes", "total_written_bytes"]
+    assert rows.select(names).rows() == [("w", "ost", "w-OST0001", "77", 1500, 5)]
+
+
+def test_what_servers_of_beegfs_moved_within_a_second_is_a_poll(tmp_path: Path) -> None:
+    text = "".join(
+        f"highResStorage,nodeID=stor{n},nodeNumID={n} workRequests=9,queuedRequests=0,diskWriteBytes={n}000,"
+        f"diskReadBytes=7,netSendBytes=1,netRecvBytes=2 {T}500000000\n"
+        for n in (1, 2)
+    )
+    path = tmp_path / "beegfs"
+    path.write_text(text + f"highResStorage,nodeID=stor3,nodeNumID=3 diskWriteBytes=x {T}500000000\n")
+    assert recognize(read_head(path)) == SOURCE
+    landed = land(Store(tmp_path / "warehouse"), path, lambda _: Reading(filesystem="bee")).landing
+    assert {part.table: part.row_count for part in landed.parts} == {"polls": 3}
+    (rows,) = (batch.rows for batch in SOURCE.read(path, Reading()) if batch.table == POLLS)
+    names = ["polled_at", "controller", "interval_s", "read_bytes_per_s", "write_bytes_per_s", "flag"]
+    assert rows.select(names).rows() == [
+        (at(0.5), "stor1", 1.0, 7.0, 1000.0, None),
+        (at(0.5), "stor2", 1.0, 7.0, 2000.0, None),
+        (at(0.5), "stor3", 1.0, None, None, "missing"),
+    ]
+
+
+# ---- what is damaged
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("write_bytes=8192i", "write_bytes=81x2i", "no whole number"),
+        ("write_bytes=8192i", "write_bytes=8192.5", "no whole number"),
+        ("write_bytes=8192i", "write_bytes=-8192i", "no whole number"),
+        ("write_bytes=8192i", "write_bytes=99999999999999999999i", "no whole number"),
+        ("write_bytes=8192i", "write_bytes8192i", "fewer counters|no whole number|damaged"),
+        ("write_bytes=8192i", 'write_bytes="8192"', "no whole number"),
+        ("jobid=j1,", "", "no tag for the job"),
+        ("jobstats_create=2i", "create=2i", "not the job's"),
+        ("jobstats_create=2i,", "", "fewer counters"),
+        ("000000000\nlustre2", "00000000\nlustre2", "no time"),
+        (",name=fs1-OST0001 ", ",nome=fs1-OST0001 ", "not say its target"),
+        ("host=oss1,", "host=oss1,,", "damaged"),
+        ("host=oss1,", "host=oss1,host=oss2,", "damaged"),
+        ("lustre2,", "lustre2 ,", "damaged|no time"),
+        ("lustre2,", "lu\x00tre2", "no point"),
+    ],
+)
+def test_a_damaged_line_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    good, bad, last = job("j0", 4096), job("j1", 8192) + "lustre2", job("j2", 4096)
+    assert old in bad
+    rows, _, refused = read_text(tmp_path, good + (bad.replace(old, new) + last.removeprefix("lustre2")))
+    assert refused["reason"].str.contains(reason).all()
+    assert (refused["line"].to_list(), rows["job_key"].to_list()) == ([2], ["j0", "j2"])
+
+
+def test_a_tag_that_only_one_line_has_is_a_damaged_one(tmp_path: Path) -> None:
+    client = "lustre2,client=10.2.4.{n}@o2ib,name=fs1-OST0001 write_bytes={n}i " + f"{T}000000000\n"
+    text = "".join(client.format(n=n) for n in range(1, 13))
+    rows, _, refused = read_text(tmp_path, text.replace("client=10.2.4.5@", "klient=10.2.4.5@") + job("1", 1))
+    assert refused.select("line", "reason").rows() == [(5, "No other point has a tag or field `klient`.")]
+    assert rows["job_key"].to_list() == ["1"]
+
+
+def test_a_table_or_another_text_is_no_line_protocol() -> None:
+    for text in (b"time,name\n1,2\n", b"lustre2,name=x write_bytes=1i\n", b"a b c\n", b""):
+        assert not SOURCE.sniff(Head("x", text))
+
+
+@pytest.mark.parametrize("size", [300, 2000])
+def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    text = "\n# a comment\n" + "".join(job(f"j{n}", second * n, second) for second in range(0, 60, 10) for n in (1, 2))
+    whole = read_text(tmp_path, text)
+    monkeypatch.setattr(influx_line, "BLOCK_BYTES", size)
+    for end in ("\n", "\r\n"):
+        for found, expected in zip(read_text(tmp_path, text.replace("\n", end)), whole, strict=True):
+            assert found.equals(expected)
+
+
+@pytest.mark.parametrize("seed", one_in(80, range(320), 40))
+def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
+    text = "".join(
+        job(f"{n}", 4096 * n, second, f"fs1-OST000{t}") for second in (0, 10) for t in range(2) for n in range(1, 9)
+    )
+    content = mutated(text.encode(), seed)
+    path = tmp_path / "metrics.out"
+    path.write_bytes(content)
+    with contextlib.suppress(InputRefused):
+        rows, _, refused = read_counters(SOURCE, path)
+        sound = [
+            (found["target"], found["job_key"], found["at_us"], *(found.get(name) for name in COUNTS))
+            for found in naive.points(content.decode("utf-8", "replace"))
+        ]
+        for row in rows.to_dicts():
+            at_us = round(row["scraped_at"].timestamp() * 1e6)
+            assert (row["target"], row["job_key"], at_us, *(row[name] for name in COUNTS)) in sound
+        assert refused["remedy"].null_count() == 0

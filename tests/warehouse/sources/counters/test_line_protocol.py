@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from warehouse.sources.counters.line_protocol import Points, is_point, points, strange_names
+
+
+def read(*texts: str, of: tuple[str, ...] | None = ("m",)) -> tuple[list[Points], pl.DataFrame]:
+    lines = pl.DataFrame(
+        {"line": range(1, len(texts) + 1), "text": texts}, schema={"line": pl.Int64, "text": pl.String}
+    )
+    return points(lines, of)
+
+
+def test_points_with_the_same_names_are_read_together() -> None:
+    found, refused = read("m,a=1,b=x f=1i,g=2u 1700000000", "m,a=2,b=y f=3.0,g=4e2 1700000001", "m f=7i 1700000002")
+    assert refused.is_empty()
+    first, second = found
+    assert (first.tags, first.fields, first.lines["at_us"].to_list()) == (
+        ("a", "b"), ("f", "g"), [1_700_000_000_000_000, 1_700_000_001_000_000]
+    )  # fmt: skip
+    assert (first.tag("b").to_list(), first.tag("c").to_list()) == (["x", "y"], [None, None])
+    assert first.counts(["g", "f", "h"]).rows() == [(2, 1, None), (400, 3, None)]
+    assert (second.tags, second.counts(["h"]).rows()) == ((), [(None,)])
+
+
+def test_names_in_another_order_are_other_points() -> None:
+    found, refused = read("m,a=1 f=1i,g=2i 1700000000", "m,a=1 g=2i,f=1i 1700000000", "m,b=1 f=1i,g=2i 1700000000")
+    assert refused.is_empty()
+    assert [each.counts(["f", "g"]).rows() for each in found] == [[(1, 2)]] * 3
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [("7", 7), ("7i", 7), ("7u", 7), ("7.0", 7), ("1.5e3", 1500), ("7.5", None), ("-7i", None), ("t", None),
+     ('"7"', None), ("7iu", None), ("", None), ("9007199254740993i", 9007199254740993), ("1e300", None)],
+)  # fmt: skip
+def test_a_count_is_a_whole_number(value: str, count: int | None) -> None:
+    found, _ = read(f"m f=1i,g={value},h=2i 1700000000")
+    assert found[0].counts(["f", "g", "h"]).rows() == [(1, count, 2)]
+
+
+def test_blanks_and_commas_may_be_escaped_or_within_texts() -> None:
+    found, refused = read('m,a=x\\ y\\,z\\=1 s="1 day, a=b \\"c\\"",f=1i 1700000000', 'm,a="q" s="",f=2i 1700000000')
+    assert refused.is_empty()
+    assert found[0].tag("a").to_list() == ["x y,z=1", '"q"']
+    assert found[0].counts(["f"]).rows() == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    "text", ["m,a=1 f=1i", "m,a=1 f=1i 17", "m,a=1 1700000000", "m,a=1,a=2 f=1i 1700000000", "m,a=1,2 f=1i 1700000000",
+             "m, f=1i 1700000000", "m,=1 f=1i 1700000000", "m f=1i,f=2i 1700000000", "m,a==1 f=1i 1700000000",
+             "m f 1700000000"],
+)  # fmt: skip
+def test_what_is_no_point_is_refused(text: str) -> None:
+    found, refused = read(text)
+    assert (found, refused.select("line", "raw").rows()) == ([], [(1, text)])
+
+
+def test_lines_of_others_are_passed_over_if_they_are_points() -> None:
+    found, refused = read('n,a=1 f=1i,s="x y" 1700000000', "# m", "", "n,a=1 what is this?", "mm f=1 1700000000")
+    assert (found, refused["line"].to_list()) == ([], [4])
+    assert len(read("n f=1 1700000000", "", of=None)[0]) == 1
+
+
+def test_a_name_that_one_point_has_in_the_place_of_another_is_strange() -> None:
+    same = [f"m,a={number} f=1i,g=2i 1700000000" for number in range(10)]
+    found, _ = read(*same, "m,a=1 f=1i,q=2i 1700000000", "m,a=1,b=2 x=1i 1700000000")
+    assert {each.lines["line"][0]: name for each, name in zip(found, strange_names(found), strict=True)} == {
+        1: None, 11: "q", 12: None
+    }  # fmt: skip
+    assert strange_names(read(*same[:5], "m,a=1 f=1i,q=2i 1700000000")[0]) == [None, None]
+
+
+def test_a_block_with_too_many_kinds_of_points_is_refused_from_there_on() -> None:
+    found, refused = read(*(f"m f{number}=1i 1700000000" for number in range(520)))
+    assert (len(found), refused.height) == (500, 20)
+
+
+def test_a_point_has_a_field_and_a_time() -> None:
+    assert is_point('m,a=1 f=1i,s="x" 1700000000000000000')
+    assert not any(map(is_point, ["", "# a", "m f=1i", "a b c", "m,a=1 f 1700000000"]))

@@ -1,0 +1,211 @@
+"""Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and what a site itself writes so.
+
+lustre2 has a point for each target, and one for each of its jobs, with the counters of job statistics. beegfs-mon
+(highResStorage) has what each server moved within a second, which is a poll. Points of others are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from warehouse.contracts import frames
+from warehouse.contracts.counters import COUNTER_SAMPLES
+from warehouse.contracts.polls import POLLS
+from warehouse.errors import InputRefused
+from warehouse.sources.counters import samples
+from warehouse.sources.counters.changes import CUT, KEYS, Changes, news
+from warehouse.sources.counters.line_protocol import Points, is_point, points, strange_names
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+from warehouse.sources.rows import tables, text_blocks
+from warehouse.sources.rows.faults import of_contract, sift
+from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of
+
+#: text that is read at once
+BLOCK_BYTES = 32 << 20
+_THREADS = 2
+_SNIFFED_LINES = 20
+LUSTRE: Final = "lustre2"
+BEEGFS: Final = "highResStorage"
+_JOB = "jobstats_"
+#: tags of points that count again what a target counts: by client, and by size
+_PARTS: Final = frozenset({"client", "brw_section"})
+_ROLES: Final = {"filesystem": "", "component": "", "target": "name", "job_key": "jobid", "collector": ""}
+_FIELDS: Final = {
+    "read_bytes": "total_read_bytes",
+    "write_bytes": "total_written_bytes",
+    "read_calls": "total_read_count",
+    "write_calls": "total_write_count",
+}
+#: of a job, what is neither bytes nor a count of operations
+_SIZES: Final = ("_min_size", "_max_size")
+_NO_NUMBER = "The value of `{}` is no whole number of at least 0."
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the content is points of line protocol with their times."""
+    lines = [line for line in head.lines if line.strip() and not line.startswith("#")][:_SNIFFED_LINES]
+    return bool(lines) and is_point(lines[0]) and sum(map(is_point, lines)) > len(lines) // 2
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read points; raise InputRefused where none of them count bytes or operations of storage."""
+    own = {theirs: ours for ours, theirs in reading.columns.items() if ours in COUNTER_SAMPLES.column_names}
+    roles = {role: reading.columns.get(role, theirs) for role, theirs in _ROLES.items()}
+    meaning = _Meaning({theirs: ours for theirs, ours in own.items() if ours.startswith("total_")}, roles)
+    changes, has_any = Changes(), False
+    blocks = text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
+    for _, found in tables.ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
+        has_any |= found.has_any
+        rows, lacking = news(found.counters, changes, reading) if found.counters.height else (None, frame_of([]))
+        yield from _polls(found.polls, reading)
+        yield from samples.batches(pl.concat([found.refused, lacking]), rows)
+    if not has_any:
+        raise InputRefused(
+            "None of the points counts bytes or operations of storage.",
+            "Known are lustre2 and highResStorage; name a site's own tags and fields in the settings "
+            "(counters.columns).",
+        )
+    yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """Which fields of other measurements count what, and which tags say of whom."""
+
+    own_fields: Mapping[str, str]
+    roles: Mapping[str, str]
+
+    def columns(self, found: Points) -> dict[str, str]:
+        """Return the fields of points that count, each with its column; none where they count elsewhere."""
+        if found.measurement != LUSTRE:
+            return {name: self.own_fields[name] for name in found.fields if name in self.own_fields}
+        if _PARTS & set(found.tags):
+            return {}
+        start = _JOB if self.roles["job_key"] in found.tags else ""
+        told = {name: _column(name.removeprefix(start)) for name in found.fields if name.startswith(start)}
+        if not start:
+            told = {name: column for name, column in told.items() if column != "total_other_count"}
+        return {name: column for name, column in told.items() if column} | {
+            name: column for name, column in self.own_fields.items() if name in found.fields
+        }
+
+    def fault(self, found: Points) -> str | None:
+        """Return why points of lustre2 are not as it writes them, None where they are."""
+        has_job = self.roles["job_key"] in found.tags
+        is_job = [name.startswith(_JOB) for name in found.fields]
+        if any(is_job) and not has_job:
+            return "The point has counters of a job, and no tag for the job."
+        if has_job and not all(is_job):
+            return "The point has a tag for a job, and counters that are not the job's."
+        return None
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a block holds: counters (KEYS, `line`, `at_us`, columns), polls, and refused lines."""
+
+    counters: pl.DataFrame
+    polls: pl.DataFrame
+    refused: pl.DataFrame
+    has_any: bool = False
+
+
+def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _Found:
+    found, refused = points(text_blocks.lines(block), None if meaning.own_fields else (LUSTRE, BEEGFS))
+    counters, polls, faulty = [], [], [refused]
+    for each, strange in zip(found, strange_names(found), strict=True):
+        if each.measurement == BEEGFS:
+            polls.append(_moved(each))
+            continue
+        columns, fault = meaning.columns(each), meaning.fault(each) if each.measurement == LUSTRE else None
+        if columns and not fault:
+            fault = f"No other point has a tag or field `{strange}`." if strange else None
+            fault = fault or (None if meaning.roles["target"] in each.tags else "The point does not say its target.")
+        if fault or not columns:
+            faulty.append(_refused(each.lines, fault) if fault else refused.clear())
+            continue
+        rows, bad = _counters(each, columns, meaning.roles)
+        counters.append(rows)
+        faulty.append(bad)
+    rows = pl.concat(counters, how="diagonal") if counters else pl.DataFrame()
+    moved = pl.concat(polls) if polls else pl.DataFrame()
+    return _Found(rows, moved, pl.concat(faulty), bool(counters or polls))
+
+
+def _column(field_name: str) -> str | None:
+    """Return the column that a field of lustre2 counts into, None where it is none or counted elsewhere."""
+    if field_name in _FIELDS:
+        return _FIELDS[field_name]
+    if field_name.endswith(_SIZES):
+        return None
+    return samples.operation_column(field_name.removeprefix("ost_"))
+
+
+def _counters(found: Points, columns: Mapping[str, str], roles: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return counters a row, and the points that have a value that is no count."""
+    counts = found.counts(list(columns))
+    is_good = ~counts.select(pl.any_horizontal(pl.all().is_null())).to_series()
+    told = {column: [name for name, own in columns.items() if own == column] for column in columns.values()}
+    sums = (pl.sum_horizontal(names).alias(column) for column, names in told.items())
+    values = counts.select(sums)
+    keys = {role: found.tag(roles[role]) for role in KEYS}
+    keys["job_key"] = samples.unquoted(keys["job_key"]) if roles["job_key"] in found.tags else keys["job_key"]
+    component = pl.coalesce(
+        pl.lit(keys["component"]),
+        pl.lit(keys["target"].str.extract(r"(OST|MDT)[0-9a-f]+").str.to_lowercase()),
+        pl.lit("server"),
+    )
+    own = found.lines.select("line", "at_us", *(pl.lit(key).alias(role) for role, key in keys.items()))
+    rows = own.hstack(values).with_columns(component=component)
+    if is_good.all():
+        return rows, _refused(found.lines.clear(), "")
+    return rows.filter(is_good), _refused(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)))
+
+
+def _moved(found: Points) -> pl.DataFrame:
+    """Return what servers of BeeGFS moved within the second before."""
+    moved = found.counts(["diskReadBytes", "diskWriteBytes"]).cast(pl.Float64)
+    return found.lines.select(
+        "line",
+        pl.col("text").alias("raw"),
+        samples.instants(pl.col("at_us")).alias("polled_at"),
+        pl.lit(found.tag("nodeID")).alias("controller"),
+    ).hstack(moved.rename({"diskReadBytes": "read_bytes_per_s", "diskWriteBytes": "write_bytes_per_s"}))
+
+
+def _polls(moved: pl.DataFrame, reading: Reading) -> Iterator[Batch]:
+    if moved.is_empty():
+        return
+    is_missing = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").is_null())
+    rows = moved.with_columns(
+        pl.lit(reading.filesystem or samples.DEFAULT_FILESYSTEM).alias("filesystem"),
+        pl.lit(1.0).alias("interval_s"),
+        *(pl.lit(None, pl.Float64).alias(name) for name in ("read_iops", "write_iops")),
+        pl.when(is_missing).then(pl.lit("missing")).alias("flag"),
+    )
+    found = sift(rows, of_contract(POLLS))
+    if not found.rows.is_empty():
+        yield Batch(POLLS, frames.widened(found.rows.select(POLLS.column_names), POLLS))
+    yield from samples.batches(found.refused)
+
+
+def _refused(lines: pl.DataFrame, reason: str) -> pl.DataFrame:
+    return lines.select("line", reason=pl.lit(reason), remedy=pl.lit(CUT), raw=pl.col("text")).select(
+        REJECT_SCHEMA.names()
+    )
+
+
+SOURCE = Source(
+    name="influx-line",
+    doc="Influx line protocol: Telegraf's lustre2, beegfs-mon, and a site's own counters.",
+    kind="counters",
+    sniff=sniff,
+    read=read,
+    precedence=3,
+)
