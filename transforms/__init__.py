@@ -2,6 +2,7 @@
 
 - `advice` (`Demand`, `Advice`, `Choice`, `AdviceParams`): Where to start an application and when.
 - `arrays` (`Ragged`, `cut`, `Reals`): Samples: each run's piece cut out of its file system's traffic.
+- `attribution/`: Attribution: whose bytes a file system's traffic is, by the signatures of the runs that were there.
 - `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O.
 - `counters` (`CounterParams`, `Rises`, `rises`, `timed_scrapes`): What entries of servers moved between two scrapes.
 - `exact_series` (`Grids`, `Intervals`, `on_grids`): What rose between scrapes, on the even steps of a run's grid.

@@ -16,6 +16,7 @@ from flows.live.slurm import land_slurm
 from flows.night.executors import Executor, Inline
 from flows.settings import Settings
 from flows.steps import (
+    attribution,
     checks,
     classes,
     counters,
@@ -62,6 +63,7 @@ STEPS = (
     Step("predictions", (predictions.WORK,)),
     Step("samples", (samples.CUT, exact_samples.WORK, samples.IO, samples.COUNT, counters.UNASSIGNED)),
     Step("signatures", (signatures.GATHER, signatures.MAKE, signature_checks.WORK)),
+    Step("attribution", (attribution.WORK, attribution.DAYS)),
     Step("classes", (classes.WORK,)),
     Step("periods", (periods.WORK, metadata_periods.WORK)),
     Step("checks", (checks.QUARANTINED, checks.REJECTED, checks.DECIDED)),

@@ -103,8 +103,8 @@ class Work:
 
     writes: tables, by day if they have a partition or the pieces are daily. Those that are published are complete, and
     are held to their suites, once all pieces are done. daily: days that are a piece each, where there is one on that
-    day. days: those of work that is one piece. is_check: whether it needs Great Expectations. is_last: whether it waits
-    until all tables are held to their suites.
+    day; spread: the same, where what was built before says which. days: those of work that is one piece. is_check:
+    whether it needs Great Expectations. is_last: whether it waits until all tables are held to their suites.
     """
 
     name: str
@@ -112,6 +112,7 @@ class Work:
     reads: tuple[Reads, ...]
     writes: tuple[Table, ...]
     daily: Days | None = None
+    spread: Callable[[Run], Sequence[Day]] | None = None
     where: Callable[[Run, Day], bool] = lambda run, day: True
     days: Days = lambda plan: ()
     is_check: bool = False
@@ -119,17 +120,24 @@ class Work:
 
     def files(self, run: Run) -> dict[Table, list[File]]:
         """Return the files that are written of each table; those of days without rows may not be there."""
-        return {table: self._files(run, table, (self.daily or self.days)(run.plan)) for table in self.writes}
+        each = self._each(run)
+        days = self.days(run.plan) if each is None else each
+        return {table: self._files(run, table, days) for table in self.writes}
+
+    def _each(self, run: Run) -> Sequence[Day] | None:
+        """Return the days that are a piece each; None where one piece is of all."""
+        return self.spread(run) if self.spread else self.daily(run.plan) if self.daily else None
 
     def _files(self, run: Run, table: Table, days: Sequence[Day]) -> list[File]:
-        return run.files(table, days if self.daily or table.partition else (None,))
+        return run.files(table, days if self.daily or self.spread or table.partition else (None,))
 
     def pieces(self, run: Run) -> Iterator[Piece]:
         """Yield what is to be done in a run, once the work before is done."""
-        if self.daily is None:
+        each = self._each(run)
+        if each is None:
             yield self._piece(run, self.name, None, self.days(run.plan))
             return
-        for day in self.daily(run.plan):
+        for day in each:
             if self.where(run, day):
                 yield self._piece(run, f"{self.name} {day or 'undated'}", day, (day,))
 

@@ -12,6 +12,7 @@ from flows.settings import Settings
 from flows.steps.pieces import Given, Piece
 from tests.sql import given
 from warehouse.contracts import TABLES, Table, table
+from warehouse.contracts.attribution import EXPLAINED_DAYS
 from warehouse.contracts.counters import (
     COUNTED_JOBS,
     COUNTER_DAYS,
@@ -105,5 +106,6 @@ def test_a_file_reads_only_tables_that_there_are(path: Path) -> None:
 
 
 def test_every_table_of_sql_has_a_file_and_every_file_a_table() -> None:
-    of_sql = {made for made in TABLES if made.layer in ("stage", "samples")} - NOT_OF_SQL | LANDED_AND_PUBLISHED
+    of_sql = {made for made in TABLES if made.layer in ("stage", "samples")} - NOT_OF_SQL
+    of_sql |= LANDED_AND_PUBLISHED | {EXPLAINED_DAYS}
     assert {models.model_path(made) for made in of_sql} == set(FILES)

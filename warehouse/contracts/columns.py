@@ -55,6 +55,7 @@ FLAG = Column(
 DIRECTION = Column("direction", "text", "Which way the bytes went, seen from the application.", choices=DIRECTIONS)
 
 # ---- a day of polls
+POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.")
 EXPECTED_CONTROLLER_COUNT = Column("expected_controller_count", "int", "Controllers that reported at all on that day.")
 POLL_COUNT = Column("poll_count", "int", "Polls that hold a value; of a run, in that direction.")
 MISSING_RATIO = Column("missing_ratio", "real", "Share of the expected polls, or scrapes, that hold no value.")

@@ -6,7 +6,6 @@ from warehouse.contracts import columns as c
 from warehouse.contracts.types import Column, Table
 
 _POLLED_AT = Column("polled_at", "instant", "The right edge of the interval that the poll covers.")
-_POLLED_ON = Column("polled_on", "date", "The UTC day of the poll's right edge.")
 _CONTROLLER = Column("controller", "text", "The storage controller, server or target that was polled.")
 _CONTROLLER_COUNT = Column("controller_count", "int", "Controllers that reported.")
 _DUPLICATE_POLL_COUNT = Column(
@@ -78,7 +77,7 @@ POLL_TICKS = Table(
     grain="one row per file system, poll instant and interval, with what befell its polls",
     key=("filesystem", "polled_at", "interval_s"),
     columns=(
-        _POLLED_ON,
+        c.POLLED_ON,
         c.FILESYSTEM,
         _POLLED_AT,
         c.INTERVAL_S,
@@ -96,7 +95,7 @@ POLL_DAYS = Table(
     grain="one row per file system and UTC day of polls",
     key=("filesystem", "polled_on"),
     columns=(
-        _POLLED_ON,
+        c.POLLED_ON,
         c.FILESYSTEM,
         c.INTERVAL_S,
         c.GRID_PHASE_S,
@@ -118,7 +117,7 @@ TICKS = Table(
     grain="one row per file system, poll instant and interval, all its controllers together",
     key=("filesystem", "polled_at", "interval_s"),
     columns=(
-        _POLLED_ON,
+        c.POLLED_ON,
         c.FILESYSTEM,
         _POLLED_AT,
         c.INTERVAL_S,

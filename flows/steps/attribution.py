@@ -1,0 +1,273 @@
+"""Attribution: whose bytes a file system's traffic was, by the signatures of the runs that were there.
+
+A day's runs are explained with those that were there beside them, and the bytes of the day's own are kept. Runs that
+servers counted themselves have these bytes, and what they leave is explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import polars as pl
+
+from flows.arrays import epoch_s, floats, ragged
+from flows.signatures.published import SUBJECT
+from flows.steps.pieces import Day, File, Given
+from flows.steps.run import Run, Work, built
+from transforms.arrays import Ints, Ragged, Reals, offsets_of
+from transforms.attribution.counted import Counted, lay
+from transforms.attribution.explaining import explain, ranges
+from transforms.attribution.runs import Runs
+from warehouse.contracts import frames
+from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS
+from warehouse.contracts.polls import TICKS
+from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
+from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+
+_GRID = ("filesystem", "step_us", "phase_us")
+_RUN = ("cluster", "job_id", "started_at", "filesystem")
+_RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
+#: a burst's peak over its mean rate: measured peaks are noisier, and explain less (between 1.15 and 1.3 all are alike)
+_PEAK_RATIO = 1.2
+_MINUTE_S = 60
+_BURST = ("started_s", "ended_s", "volume_bytes")
+#: what is wanted of a series that servers counted
+_SERIES = {name: name for name in (*_RUN, "direction", "grid_started_at", "sample_bytes_per_s")} | {
+    "counted_s": "interval_s"
+}
+#: a run that is longer is in the days of so many before its end
+_MOST_DAYS = 31
+
+
+def attribute(given: Given) -> int:
+    """Attribute the traffic that the runs of a day saw to them and to those beside them. Returns the rows."""
+    runs, steps = given.frame(RUNS), given.frame(GRID_STEPS)
+    known = _known(given.frame(SIGNATURES), given.frame(SIGNATURE_BURSTS))
+    counted = given.scan(EXACT_SAMPLES).filter(pl.col("outcome") == "measured").select(**_SERIES).collect()
+    found = [frames.empty(ATTRIBUTED_IO)]
+    for key, grid in steps.partition_by(_GRID, as_dict=True, maintain_order=True).items():
+        is_here = [pl.col(name) == value for name, value in zip(_GRID, key, strict=True)]
+        is_own = pl.all_horizontal(pl.col("ended_on") == given.days[0], *is_here).fill_null(value=False)
+        here = runs.filter(is_here[0]).with_columns(is_own=is_own)
+        for direction in _RATES:
+            is_meant = (is_here[0], pl.col("direction") == direction)
+            there = _There.of(here, known.filter(is_meant), counted.filter(is_meant))
+            if there.has_own:
+                found.append(_attributed(there, _traffic(grid, direction, there.window()), direction))
+    rows = pl.concat(found).sort(ATTRIBUTED_IO.key)
+    given.write_days(rows, ATTRIBUTED_IO)
+    return rows.height
+
+
+def _known(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataFrame:
+    """Return the default signatures that there are, with their bursts as lists."""
+    key = [*SUBJECT, "method"]
+    chosen = signatures.filter(pl.col("is_default"), pl.col("outcome") == "extracted")
+    listed = (
+        bursts.join(chosen.select(key), on=key, how="semi")
+        .sort(*key, "burst")
+        .group_by(key, maintain_order=True)
+        .agg(pl.col(name).alias(f"burst_{name}") for name in _BURST)
+    )
+    return chosen.select(*SUBJECT, "duration_s", "trust", "method").join(listed, on=key, how="inner").drop("method")
+
+
+# ---- who was there, and what there was
+
+
+@dataclass(frozen=True, slots=True)
+class _There:
+    """Runs of a file system and direction: those with a signature, and those that servers counted."""
+
+    signed: pl.DataFrame
+    counted: pl.DataFrame
+
+    @classmethod
+    def of(cls, runs: pl.DataFrame, known: pl.DataFrame, counted: pl.DataFrame) -> _There:
+        """Return those of some runs of whom something is known; what was counted is known better."""
+        series = runs.join(counted.drop("direction"), on=_RUN, how="inner", maintain_order="left")
+        others = runs.join(counted, on=_RUN, how="anti", maintain_order="left")
+        by_application = known.drop("filesystem", "direction")
+        return cls(others.join(by_application, on="application_id", how="inner", maintain_order="left"), series)
+
+    @property
+    def has_own(self) -> bool:
+        return any(of["is_own"].any() for of in (self.signed, self.counted))
+
+    def window(self) -> tuple[datetime, datetime]:
+        """Return when the first of the day's own runs began, and when the last one ended."""
+        times = pl.concat([of.filter("is_own").select("started_at", "ended_at") for of in (self.signed, self.counted)])
+        first, last = times.select(pl.col("started_at").min(), pl.col("ended_at").max()).row(0)
+        return first, last
+
+
+@dataclass(frozen=True, slots=True)
+class _Traffic:
+    """Bytes in each step of a grid, NaN where nothing was polled; began_s: when the first step begins, since 1970."""
+
+    volume_bytes: Reals
+    began_s: float
+    interval_s: float
+
+    def places(self, instants: pl.Series) -> Reals:
+        """Return where on the grid instants lie."""
+        found: Reals = (epoch_s(instants) - self.began_s) / self.interval_s
+        return found
+
+
+def _traffic(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> _Traffic:
+    """Return the traffic of a window, and of the poll after it."""
+    step_us, phase_us = grid["step_us"][0], grid["phase_us"][0]
+    edge_us = pl.col("step") * step_us + phase_us
+    first_us, last_us = (round(at.timestamp() * 1e6) for at in window)
+    cut = grid.filter(edge_us > first_us, edge_us < last_us + step_us)
+    began_us = (cut["step"][0] - 1) * step_us + phase_us if cut.height else 0
+    return _Traffic(floats(cut[_RATES[direction]]) * step_us / 1e6, began_us / 1e6, step_us / 1e6)
+
+
+def _attributed(there: _There, traffic: _Traffic, direction: str) -> pl.DataFrame:
+    """Return the rows of a day's own runs."""
+    exact = _counted(there.counted, traffic)
+    taken = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
+    left = np.maximum(traffic.volume_bytes - taken, 0.0)
+    found = explain(left, _runs(there.signed, traffic), traffic.interval_s)
+    low, high = ranges(found.certainty)
+    signed = there.signed.with_columns(certainty=pl.Series(found.certainty), low=pl.Series(low), high=pl.Series(high))
+    counted = there.counted.with_columns(certainty=1.0, low=1.0, high=1.0)
+    return pl.concat(
+        [
+            _rows(signed, _minutes(found.run, found.step, found.volume_bytes, traffic), direction),
+            _rows(counted, _minutes(exact.run, exact.step, exact.volume_bytes, traffic), direction),
+        ]
+    )
+
+
+def _counted(there: pl.DataFrame, traffic: _Traffic) -> Counted:
+    """Return what servers counted for runs, on the grid of the traffic."""
+    rates, lasting = ragged(there["sample_bytes_per_s"]), floats(there["counted_s"])
+    volumes = Ragged(rates.values * np.repeat(lasting, np.diff(rates.offsets)), rates.offsets)
+    return lay(volumes, traffic.places(there["grid_started_at"]), lasting / traffic.interval_s, traffic.volume_bytes)
+
+
+def _runs(there: pl.DataFrame, traffic: _Traffic) -> Runs:
+    """Return runs with their bursts, on the grid; one without an end goes on."""
+    begun, ceased, volume = (floats(there[f"burst_{name}"].explode(empty_as_null=False)) for name in _BURST)
+    lasting = np.maximum((ceased - begun) / traffic.interval_s, 1.0)
+    return Runs(
+        started=traffic.places(there["started_at"]),
+        ended=np.nan_to_num(traffic.places(there["ended_at"]), nan=len(traffic.volume_bytes)),
+        duration=floats(there["duration_s"]) / traffic.interval_s,
+        # signatures of methods that tell no trust are taken as half sure
+        trust=floats(there["trust"].fill_null(0.5)),
+        offsets=offsets_of(there["burst_volume_bytes"].list.len().to_numpy().astype(np.int64)),
+        begun=begun / traffic.interval_s,
+        lasting=lasting,
+        volume_bytes=volume,
+        peak_bytes=_PEAK_RATIO * volume / lasting,
+    )
+
+
+# ---- rows
+
+
+def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: _Traffic) -> pl.DataFrame:
+    """Return the bytes of each run and minute, by the right edges of both."""
+    edge_s = traffic.began_s + (step + 1) * traffic.interval_s
+    minute_us = np.ceil(np.round(edge_s, 6) / _MINUTE_S).astype(np.int64) * (_MINUTE_S * 1_000_000)
+    return (
+        pl.DataFrame({"run": run, "minute_us": minute_us, "explained_bytes": volume_bytes})
+        .group_by("run", "minute_us", maintain_order=True)
+        .agg(pl.col("explained_bytes").sum())
+    )
+
+
+def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.DataFrame:
+    """Return the bytes of a day's own runs as rows of `attributed_io`."""
+    volume = minutes["explained_bytes"]
+    return (
+        there.select(pl.exclude("direction"))[minutes["run"].to_numpy()]
+        .with_columns(
+            volume,
+            direction=pl.lit(direction),
+            minute_at=minutes["minute_us"].cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
+            low_bytes=volume * pl.col("low"),
+            high_bytes=volume * pl.col("high"),
+        )
+        .filter("is_own")
+        .select(ATTRIBUTED_IO.column_names)
+    )
+
+
+# ---- days
+
+
+def count_days(given: Given) -> int:
+    """Hold what is attributed against what was polled on a day. Returns the rows."""
+    with given.engine() as connection:
+        given.expose(connection, TICKS, ATTRIBUTED_IO)
+        return given.build(connection, EXPLAINED_DAYS)
+
+
+def _days(run: Run) -> Sequence[date]:
+    """Return the days of polls, and those on which runs were there whose bytes were attributed anew.
+
+    The first minute of a day has polls of the day before.
+    """
+    found = {day + timedelta(days=more) for day in run.plan.poll_days for more in (0, 1)}
+    for ended_on in run.plan.job_days:
+        if ended_on is not None:
+            first = min((*_first_days(run, ended_on), ended_on))
+            found |= {first + timedelta(days=number) for number in range((ended_on - first).days + 1)}
+    return sorted(found)
+
+
+def _first_days(run: Run, day: date) -> Iterator[date]:
+    """Yield on which day the first of a day's runs began, as it is now and as it was in the release before."""
+    now, before = run.built(RUNS, [day]), [file for file in run.released(ATTRIBUTED_IO) if file.day == day]
+    for file in (*now, *before):
+        rows = pl.scan_parquet(run.store.here(run.store.root / file.path)).filter(pl.col("ended_on") == day)
+        began_at = rows.select(pl.col("started_at").min()).collect().item()
+        if began_at is not None:
+            yield max(began_at.date(), day - timedelta(days=_MOST_DAYS))
+
+
+def _near(run: Run, day: Day) -> Iterator[File]:
+    """Yield the ticks of a day and of the one before, and what is attributed to runs that may have been there."""
+    assert day
+    for table, first, last in ((TICKS, -1, 0), (ATTRIBUTED_IO, 0, _MOST_DAYS)):
+        near = day + timedelta(days=first), day + timedelta(days=last)
+        yield from (file for file in run.live(table) if file.day is not None and near[0] <= file.day <= near[1])
+
+
+def _is_polled(run: Run, day: Day) -> bool:
+    return any(file.day == day for file in run.live(TICKS))
+
+
+def _of_day(run: Run, day: Day) -> bool:
+    """Take the days that have runs."""
+    return bool(run.built(RUNS, [day]))
+
+
+def _exact(run: Run, day: Day) -> Iterator[File]:
+    """Yield what servers counted for the runs of a day and those beside them."""
+    assert day
+    first = min((*_first_days(run, day), day))
+    yield from (file for file in run.live(EXACT_SAMPLES) if file.day and first <= file.day <= day + timedelta(days=1))
+
+
+WORK = Work(
+    "attribution",
+    attribute,
+    reads=(
+        built(RUNS, GRID_STEPS),
+        _exact,
+        lambda run, day: run.built(SIGNATURES, [None]) + run.built(SIGNATURE_BURSTS, [None]),
+    ),
+    writes=(ATTRIBUTED_IO,),
+    daily=lambda plan: [day for day in plan.job_days if day is not None],
+    where=_of_day,
+)
+DAYS = Work("explained days", count_days, reads=(_near,), writes=(EXPLAINED_DAYS,), spread=_days, where=_is_polled)

@@ -1,0 +1,179 @@
+"""Attribution in the night: whose rows are a day's, who is beside whom, and what servers counted themselves."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+import pytest
+
+from flows.steps.attribution import DAYS, _first_days, attribute
+from flows.steps.pieces import File, Given
+from flows.steps.run import Run
+from warehouse.contracts import Table, frames
+from warehouse.contracts.attribution import ATTRIBUTED_IO
+from warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, RUNS
+from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
+
+DAY = date(2026, 3, 3)
+MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
+STEP_S = 10
+_FIRST = int(MIDNIGHT.timestamp()) // STEP_S - 360
+_LAST = _FIRST + 1800
+
+
+def at(minutes: float) -> datetime:
+    return MIDNIGHT + timedelta(minutes=minutes)
+
+
+def table(of: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """Return rows of a table, what they do not say NULL."""
+    return pl.DataFrame(rows, schema=frames.schema(of), orient="row")
+
+
+def run(job_id: str, start: float, end: float, application: str = "ior") -> dict[str, Any]:
+    """Return a run by its minutes since midnight."""
+    return {
+        "ended_on": at(end).date(),
+        "application_id": f"ann/{application}/8",
+        "cluster": "default",
+        "job_id": job_id,
+        "started_at": at(start),
+        "ended_at": at(end),
+        "filesystem": "lake",
+        "interval_s": float(STEP_S),
+        "step_us": STEP_S * 1_000_000,
+        "phase_us": 0,
+    }
+
+
+def signature(application: str, direction: str, *, minutes: float, bursts: list[tuple[float, float]]) -> Any:
+    """Return a default signature: bursts of two minutes each, by when they begin (minutes) and their bytes."""
+    key = {"application_id": f"ann/{application}/8", "filesystem": "lake", "direction": direction, "method": "warped"}
+    one = key | {"is_default": True, "outcome": "extracted", "duration_s": 60 * minutes, "trust": 0.9}
+    told = [
+        key | {"burst": number, "started_s": 60 * begun, "ended_s": 60 * begun + 120, "volume_bytes": volume}
+        for number, (begun, volume) in enumerate(bursts)
+    ]
+    return one, told
+
+
+def traffic(*bursts: tuple[float, float]) -> pl.DataFrame:
+    """Return grid steps with bursts of two minutes of writes: when they begin (minutes), their bytes."""
+    rates = np.zeros(_LAST - _FIRST)
+    for begun, volume in bursts:
+        first = int((at(begun).timestamp()) // STEP_S) - _FIRST
+        rates[first : first + 12] += volume / 120
+    grid = {"filesystem": "lake", "step_us": STEP_S * 1_000_000, "phase_us": 0, "reported_ratio": 1.0}
+    rows = [
+        grid | {"step": _FIRST + 1 + place, "read_bytes_per_s": 0.0, "write_bytes_per_s": float(rate)}
+        for place, rate in enumerate(rates)
+    ]
+    return table(GRID_STEPS, rows)
+
+
+def attributed(
+    runs: list[dict[str, Any]], grid: pl.DataFrame, signatures: list[Any], counted: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Return what a day's piece writes."""
+    given = {
+        RUNS.name: table(RUNS, runs),
+        GRID_STEPS.name: grid,
+        SIGNATURES.name: table(SIGNATURES, [one for one, _ in signatures]),
+        SIGNATURE_BURSTS.name: table(SIGNATURE_BURSTS, [burst for _, told in signatures for burst in told]),
+        EXACT_SAMPLES.name: frames.empty(EXACT_SAMPLES) if counted is None else counted,
+    }
+    written: list[pl.DataFrame] = []
+    piece = SimpleNamespace(
+        days=(DAY,),
+        frame=lambda of: given[of.name],
+        scan=lambda of: given[of.name].lazy(),
+        write_days=lambda rows, _: written.append(rows),
+    )
+    assert attribute(cast(Given, piece)) == written[0].height
+    return frames.require(written[0], ATTRIBUTED_IO)
+
+
+def volumes(rows: pl.DataFrame) -> dict[str, float]:
+    summed = rows.group_by("job_id").agg(pl.col("explained_bytes").sum()).sort("job_id")
+    return dict(summed.select("job_id", pl.col("explained_bytes").round(3)).iter_rows())
+
+
+IOR = signature("ior", "write", minutes=30, bursts=[(5, 2400), (20, 1200)])
+S3D = signature("s3d", "write", minutes=30, bursts=[(10, 600)])
+
+
+def test_minutes_are_those_of_the_bursts_and_only_of_the_days_own_runs() -> None:
+    runs = [run("1", 10, 40), run("2", -20, 10, "s3d"), run("3", 0, 30, "unknown"), run("0", -40, -10)]
+    grid = traffic((15, 2400), (30, 1200), (-10, 600), (-35, 2400))
+    found = attributed(runs, grid, [IOR, S3D])
+    assert volumes(found) == {"1": 3600, "2": 600}
+    assert found.filter(job_id="1")["minute_at"].to_list() == [at(minute) for minute in (16, 17, 31, 32)]
+    assert found.filter(job_id="1")["explained_bytes"].to_list() == pytest.approx([1200, 1200, 600, 600])
+    assert (found["low_bytes"] < found["explained_bytes"]).all()
+    assert (found["high_bytes"] >= found["explained_bytes"]).all()
+    assert found["certainty"].is_between(0.5, 0.91).all()
+
+
+def test_runs_of_other_days_beside_it_have_their_own() -> None:
+    # what a better known run has taken is not left for the day's own, though its rows are another day's
+    own, other = run("1", 10, 40), run("2", 10, 24 * 60 + 5)
+    alone = attributed([own], traffic((15, 2400), (30, 1200)), [IOR])
+    both = attributed([own, other], traffic((15, 2400), (30, 1200)), [IOR, S3D])
+    assert volumes(alone) == volumes(both) == {"1": 3600}
+    rival = run("2", 10, 40, "s3d") | {"ended_on": DAY + timedelta(days=1)}
+    taken = signature("s3d", "write", minutes=30, bursts=[(5, 2400), (20, 1200)])
+    taken[0]["trust"] = 1.0
+    assert volumes(attributed([own, rival], traffic((15, 2400), (30, 1200)), [IOR, taken])) == {}
+
+
+def counted(
+    job_id: str, start: float, rates: list[float], interval_s: float, outcome: str = "measured"
+) -> pl.DataFrame:
+    row = run(job_id, start, start + len(rates) * interval_s / 60)
+    known = {name: row[name] for name in EXACT_SAMPLES.column_names if name in row}
+    own = {"direction": "write", "grid_started_at": at(start), "interval_s": interval_s, "step_count": len(rates)}
+    return table(EXACT_SAMPLES, [known | own | {"sample_bytes_per_s": rates, "outcome": outcome}])
+
+
+def test_what_servers_counted_is_taken_as_it_is_and_first() -> None:
+    # both would do the same, and servers counted half of it for the one
+    runs = [run("1", 10, 40), run("2", 10, 40)]
+    grid = traffic((15, 2400), (30, 1200))
+    rates = [0.0] * 5 + [10.0, 10.0] + [0.0] * 13 + [5.0, 5.0] + [0.0] * 8
+    found = attributed(runs, grid, [IOR], counted("1", 10, rates, 60.0))
+    assert volumes(found) == {"1": 1800, "2": 1800}
+    exact = found.filter(job_id="1")
+    assert exact.select("low_bytes", "high_bytes").rows() == [(each, each) for each in exact["explained_bytes"]]
+    assert exact["certainty"].to_list() == [1.0] * exact.height
+    # of an application without a signature, too; but not where more may have been counted
+    assert volumes(attributed(runs, grid, [], counted("1", 10, rates, 60.0))) == {"1": 1800}
+    assert volumes(attributed(runs[:1], grid, [IOR], counted("1", 10, rates, 60.0, "incomplete"))) == {"1": 3600}
+
+
+def test_without_traffic_signatures_or_runs_there_are_no_rows() -> None:
+    grid = traffic()
+    assert attributed([run("1", 10, 40)], grid, [IOR]).is_empty()
+    assert attributed([run("1", 10, 40)], grid, []).is_empty()
+    assert attributed([], grid.clear(), [IOR]).is_empty()
+    running = run("9", 5, 40) | {"ended_on": None, "ended_at": None, "step_us": None, "phase_us": None}
+    assert volumes(attributed([run("1", 10, 40), running], traffic((15, 2400)), [IOR])).keys() == {"1"}
+
+
+def test_days_reach_back_to_where_the_longest_run_began(tmp_path: Path) -> None:
+    path = tmp_path / "runs.parquet"
+    table(RUNS, [run("1", -3000, 5), run("2", 1, 5), run("3", -9000, -1)]).write_parquet(path)
+    work = SimpleNamespace(
+        plan=SimpleNamespace(poll_days=(DAY,), job_days=(DAY, None)),
+        built=lambda of, days: [File(of.name, path.name, days[0])],
+        released=lambda of: [],
+        store=SimpleNamespace(root=tmp_path, here=lambda where: where),
+    )
+    assert DAYS.spread is not None
+    assert list(DAYS.spread(cast(Run, work))) == [DAY + timedelta(days=more) for more in (-3, -2, -1, 0, 1)]
+    table(RUNS, [run("1", -99 * 1440, 5)]).write_parquet(path)
+    assert list(_first_days(cast(Run, work), DAY)) == [DAY - timedelta(days=31)]

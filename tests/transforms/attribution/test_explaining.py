@@ -1,0 +1,98 @@
+"""Explaining: several runs at once, what is not known, and that nobody gets what was not there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tests.budget import examples
+from transforms.arrays import Reals
+from transforms.attribution.explaining import Explained, ExplainParams, explain, ranges
+from transforms.attribution.runs import Runs
+
+STILL = ExplainParams(background_quantile=0.0)
+
+
+def runs_of(*runs: tuple[float, float, list[tuple[float, float]]]) -> Runs:
+    """Return runs (start, end, bursts); a burst begins after so many steps, and takes five at its peak."""
+    bursts = [burst for _, _, own in runs for burst in own]
+    started, ended = (np.array([run[place] for run in runs]) for place in (0, 1))
+    offsets = np.concatenate([[0], np.cumsum([len(own) for *_, own in runs])])
+    begun, peak = (np.array([burst[place] for burst in bursts]) for place in (0, 1))
+    lasting = np.full(len(bursts), 5.0)
+    return Runs(started, ended, ended - started, np.ones(len(runs)), offsets, begun, lasting, lasting * peak, peak)
+
+
+def traffic_of(count: int, *bursts: tuple[int, float]) -> Reals:
+    traffic = np.zeros(count)
+    for first, volume in bursts:
+        traffic[first : first + 5] += volume
+    return traffic
+
+
+def volumes(found: Explained, count: int) -> list[float]:
+    totals: list[float] = np.bincount(found.run, found.volume_bytes, count).tolist()
+    return totals
+
+
+def test_each_run_gets_its_own() -> None:
+    runs = runs_of((10, 200, [(20, 8), (100, 8)]), (0, 150, [(60, 3)]))
+    traffic = traffic_of(300, (30, 8), (110, 8), (60, 3), (250, 9))
+    found = explain(traffic, runs, 2.0, STILL)
+    assert volumes(found, 2) == pytest.approx([80, 15])
+    assert found.step[found.run == 1].tolist() == [60, 61, 62, 63, 64]
+    assert (found.certainty > 0.9).all()
+
+
+def test_runs_at_one_time_share_what_is_there() -> None:
+    runs = runs_of((0, 100, [(20, 8)]), (0, 100, [(20, 2)]))
+    found = explain(traffic_of(120, (20, 10)), runs, 2.0, STILL)
+    assert volumes(found, 2) == pytest.approx([40, 10], rel=0.25)
+    assert found.volume_bytes.sum() <= 50
+
+
+def test_what_flows_all_the_time_is_nobodys_burst() -> None:
+    traffic = traffic_of(300, (30, 8)) + 5.0
+    found = explain(traffic, runs_of((10, 200, [(20, 8), (100, 8)])), 2.0)
+    assert found.room_bytes.sum() == pytest.approx(40)
+    assert volumes(found, 1) == pytest.approx([40])
+
+
+def test_what_was_not_measured_is_nobodys() -> None:
+    traffic = traffic_of(300, (30, 8))
+    traffic[:200] = np.nan
+    found = explain(traffic, runs_of((10, 200, [(20, 8)])), 2.0)
+    assert not len(found.run)
+    assert explain(np.zeros(0), runs_of((10, 200, [(20, 8)])), 2.0).room_bytes.size == 0
+    assert not len(explain(np.ones(9), runs_of(), 2.0).run)
+
+
+def test_runs_reach_beyond_what_is_known_of() -> None:
+    traffic = traffic_of(100, (10, 8), (90, 8))
+    found = explain(traffic, runs_of((-50, 60, [(60, 8)]), (80, 160, [(10, 8), (70, 8)])), 2.0, STILL)
+    assert volumes(found, 2) == pytest.approx([40, 40])
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 6))
+def test_together_they_never_have_more_than_there_is(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    traffic = rng.exponential(5.0, 200) * (rng.random(200) < 0.4)
+    starts = rng.uniform(-20, 150, count)
+    bursts = [[(float(at), float(rng.uniform(1, 20))) for at in np.sort(rng.uniform(0, 80, 3))] for _ in range(count)]
+    runs = runs_of(*((float(at), float(at) + 90, own) for at, own in zip(starts, bursts, strict=True)))
+    found = explain(traffic, runs, 2.0)
+    together = np.bincount(found.step, found.volume_bytes, 200)
+    assert (together <= found.room_bytes * (1 + 1e-9) + 1e-9).all()
+    assert (np.array(volumes(found, count)) <= [sum(5 * peak for _, peak in own) + 1e-6 for own in bursts]).all()
+    first, after = runs.windows(200)
+    assert ((found.step >= first[found.run]) & (found.step < after[found.run])).all()
+
+
+def test_ranges_hold_what_was_found_and_widen_with_doubt() -> None:
+    low, high = ranges(np.linspace(0.0, 1.0, 11))
+    assert (low < 1).all()
+    assert (np.diff(low) > 0).all()
+    assert (np.diff(high) < 0).all()
+    assert high[-1] == 1

@@ -1,0 +1,166 @@
+"""Placing: when a run did each of its bursts, by what the traffic has room for.
+
+Others' traffic makes a burst late and slow and takes no byte from it (IOSI: Liu et al., FAST'14, section 4, drift and
+scaling). So a burst placed at a step takes what is there, up to its own peak, until its volume is full; a place is bad
+by how much longer that takes than alone, and by what stays empty. How late one burst is differs little from how late
+the one before was, and a run that took longer than one alone was late by about that in the end. The best places of all
+bursts of a run together are found by dynamic programming over how late each is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from transforms.arrays import Bools, Ints, Reals
+from transforms.attribution.runs import Run
+
+#: a burst counts as full here: its last bytes may be long in coming
+_NEARLY = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class PlacingParams:
+    """What placing weighs. All are ours.
+
+    most_stretch: a burst takes so many times as long as alone, at most; spare_s: and so long more. empty_cost: what an
+    empty burst costs, beside the logarithm of how much longer it takes. late_cost: what a second costs of being later
+    or sooner than the run's duration lets expect; change_cost: of being later or sooner than the burst before.
+    least_lateness_s, most_lateness_s: how far around what is expected is looked, at least and at most. short_ratio: a
+    run that is shorter than one alone by more was stopped, or began where another one was stopped. crowding_ratio: how
+    much slower a burst is where others move as much as its own peak.
+    """
+
+    most_stretch: float = 4.0
+    spare_s: float = 30.0
+    empty_cost: float = 3.0
+    late_cost: float = 0.004
+    change_cost: float = 0.02
+    least_lateness_s: float = 30.0
+    most_lateness_s: float = 300.0
+    short_ratio: float = 0.08
+    crowding_ratio: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a run's bursts lie (b): which they are, the step of the room at which each begins, how many it may take.
+
+    cost: what the places cost, of a burst in the mean.
+    """
+
+    burst: Ints
+    step: Ints
+    reach: Ints
+    cost: float
+
+
+def place(run: Run, room: Reals, interval_s: float, params: PlacingParams | None = None) -> Placed:
+    """Return where a run's bursts fit best.
+
+    room (steps): the bytes of each of the run's steps that nobody else has, at least 0. A run that was there for
+    clearly less than one alone either was stopped, or is the rest of one that was: what fits better is taken.
+    """
+    params = params or PlacingParams()
+    fitted = [_fitted(run, burst, late, room, interval_s, params) for burst, late in _ways(run, params)]
+    return min(fitted, key=lambda one: one.cost)
+
+
+def moved(run: Run, placed: Placed, room: Reals, params: PlacingParams | None = None) -> Reals:
+    """Return what a run's bursts take where they are placed (steps), of the room there is."""
+    params = params or PlacingParams()
+    left = room.copy()
+    for burst, step, reach in zip(placed.burst.tolist(), placed.step.tolist(), placed.reach.tolist(), strict=True):
+        steps = slice(max(step, 0), max(step + reach, 0))
+        own = _at_most(left[steps], run.peak_bytes[burst], params)
+        own -= np.clip(np.cumsum(own) - run.volume_bytes[burst], 0.0, own)
+        left[steps] -= own
+    return room - left
+
+
+def _at_most(room: Reals, peak_bytes: Reals | float, params: PlacingParams) -> Reals:
+    """Return what a burst takes of each step: its peak, less where others move more besides."""
+    others = np.maximum(room / peak_bytes - 1.0, 0.0)
+    found: Reals = np.minimum(room, peak_bytes / (1.0 + params.crowding_ratio * others))
+    return found
+
+
+def _ways(run: Run, params: PlacingParams) -> Iterator[tuple[Ints, Reals]]:
+    """Yield the ways in which a run can have gone: which bursts it did, and how late each was, in steps."""
+    late = run.lasted - run.duration
+    if late >= -params.short_ratio * run.duration:
+        share = np.minimum((run.begun + run.lasting / 2) / max(run.duration, 1.0), 1.0)
+        yield np.arange(len(run.begun)), late * share
+        return
+    for is_done, each_late in ((run.begun < run.lasted, 0.0), (run.begun + late >= 0, late)):
+        done = np.flatnonzero(is_done)
+        yield done, np.full(len(done), each_late)
+
+
+def _fitted(run: Run, burst: Ints, late: Reals, room: Reals, interval_s: float, params: PlacingParams) -> Placed:
+    """Return the best places of some bursts of a run that are about so late."""
+    if not len(burst):
+        return Placed(burst, burst, burst, params.empty_cost)
+    span_s = (0.05 * run.lasted + 0.6 * np.ptp(late)) * interval_s
+    half = max(1, int(np.clip(span_s, params.least_lateness_s, params.most_lateness_s) / interval_s))
+    first = np.rint(run.started + run.begun[burst] + late).astype(np.int64) - half
+    reach = np.ceil(params.most_stretch * run.lasting[burst] + params.spare_s / interval_s).astype(np.int64)
+    costs = _costs(run, burst, _open(first, 2 * half + 1 + int(reach.max()), room), reach, params)
+    costs += params.late_cost * interval_s * np.abs(np.arange(2 * half + 1) - half)
+    path, cost = _best_path(costs, params.change_cost * interval_s)
+    return Placed(burst, first + path, reach, cost / len(burst))
+
+
+def _open(first: Ints, count: int, room: Reals) -> Reals:
+    """Return the room in `count` steps from each first one on (bursts, count): none before the run or after it."""
+    steps = first[:, None] + np.arange(count)
+    is_there = (steps >= 0) & (steps < len(room))
+    found: Reals = np.where(is_there, room[np.clip(steps, 0, len(room) - 1)], 0.0)
+    return found
+
+
+def _costs(run: Run, burst: Ints, there: Reals, reach: Ints, params: PlacingParams) -> Reals:
+    """Return what it costs to begin each burst at each step (bursts, places) of what is there (bursts, steps)."""
+    volume = run.volume_bytes[burst, None]
+    filled = np.zeros((len(burst), there.shape[1] + 1))
+    np.cumsum(_at_most(there, run.peak_bytes[burst, None], params), axis=1, out=filled[:, 1:])
+    places = np.arange(there.shape[1] - int(reach.max()))
+    before = filled[:, : len(places)]
+    taken = np.take_along_axis(filled, places + reach[:, None], axis=1) - before
+    # each row rises, and begins where no row before it ends: one search finds where all are nearly full
+    base = np.arange(len(burst))[:, None] * (filled[:, -1].max() + volume.max())
+    ends = np.searchsorted((filled + base).ravel(), (before + _NEARLY * volume + base).ravel())
+    took = ends.reshape(before.shape) - np.arange(len(burst))[:, None] * filled.shape[1] - places
+    longer = np.minimum(took, reach[:, None]) / np.maximum(run.lasting[burst, None], 1.0)
+    empty = np.clip(1.0 - taken / volume, 0.0, 1.0)
+    costs: Reals = (np.log(np.maximum(longer, 1.0)) + params.empty_cost * empty) * (len(burst) * volume / volume.sum())
+    return costs
+
+
+def _best_path(costs: Reals, change_cost: float) -> tuple[Ints, float]:
+    """Return the place of each row (rows, places) at the least sum of costs and of changes from row to row."""
+    slope: Reals = change_cost * np.arange(costs.shape[1], dtype=np.float64)
+    total, back = costs[0], np.zeros(costs.shape, np.int64)
+    for row in range(1, len(costs)):
+        before, back[row] = _nearest(total, slope)
+        total = before + costs[row]
+    path = np.full(len(costs), int(total.argmin()))
+    for row in range(len(costs) - 1, 0, -1):
+        path[row - 1] = back[row, path[row]]
+    return path, float(total.min())
+
+
+def _nearest(total: Reals, slope: Reals) -> tuple[Reals, Ints]:
+    """Return, for each place, the least of `total` anywhere and the way from there, and where that is."""
+    count = np.arange(len(total))
+    sides = []
+    for values, steps in ((total, slope), (total[::-1], slope)):
+        least = np.minimum.accumulate(values - steps)
+        at = np.maximum.accumulate(np.where(values - steps == least, count, 0))
+        sides.append((least + steps, at))
+    (below, at_below), (above, at_above) = sides
+    above, at_above = above[::-1], len(total) - 1 - at_above[::-1]
+    is_below: Bools = below <= above
+    return np.where(is_below, below, above), np.where(is_below, at_below, at_above)
