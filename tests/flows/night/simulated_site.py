@@ -15,6 +15,7 @@ import polars as pl
 from flows.landing import Told, land_paths
 from flows.night import order
 from flows.settings import Settings
+from warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS
 from warehouse.releases import releases
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import published
@@ -27,6 +28,8 @@ OF_MACHINE = ("disk full", "server restarts", "killed", "gate fails", "two at on
 _HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State"
 #: what is said of the release before, and of landings: it depends on how many releases there were
 _HISTORY = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
+#: traffic is attributed by the signatures of its night, which get better as nights go by
+_BY_SIGNATURES = ("explained_bytes", "unexplained_bytes", "over_explained_bytes", "certainty")
 
 
 def drawn(seed: int, night_count: int, kinds: Sequence[str] = (*OF_INPUTS, *OF_MACHINE)) -> dict[int, str]:
@@ -128,7 +131,10 @@ def contents(store: Store) -> dict[str, list[str]]:
     found = {}
     with opened(store, releases.find(store, None)) as connection:
         for table in published():
-            names = [f'"{name}"' for name in table.column_names if name not in _HISTORY]
+            if table == ATTRIBUTED_IO:
+                continue
+            left_out = _HISTORY + (_BY_SIGNATURES if table == EXPLAINED_DAYS else ())
+            names = [f'"{name}"' for name in table.column_names if name not in left_out]
             query = (
                 f'select struct_pack({", ".join(f"{name} := {name}" for name in names)})::varchar from "{table.name}"'
             )
