@@ -6,6 +6,7 @@
 - `jobstats`: Lustre's job statistics as `lctl get_param` prints them, many targets and snapshots in a file.
 - `jobstats_entries` (`Entries`): Entries of job statistics: from their text to rows, all of a block at once.
 - `jobstats_text` (`events`): The text of `lctl get_param`: headers, times, and the entries between them.
+- `ldms_csv`: Counters as LDMS' store_csv writes them: a set of metrics a line, a schema a file.
 - `line_protocol` (`points`, `Points`): Influx line protocol: from lines to points, all of a block at once.
 - `metrics` (`columns_of`, `roles_of`, `meant`): Metrics by name and labels: what they count, of what, for whom.
 - `prometheus`: Counters as Prometheus has them: an exporter's text, or what the server's HTTP API answers.

@@ -27,6 +27,7 @@ from warehouse.sources.rows.text_blocks import Block, Header
 Locate = Callable[[Sequence[str]], dict[str, str]]
 #: from rows under our names, of any type, with `line` and perhaps `raw`, to good ones and refused ones
 Read = Callable[[pl.DataFrame], Sifted | None]
+Piece = TypeVar("Piece")
 Found = TypeVar("Found")
 
 
@@ -151,12 +152,12 @@ def _careful(block: Block, header: Header, columns: dict[str, str], read: Read) 
             yield Sifted(found.rows, pl.concat([found.refused, cells.refused]).sort(LINE))
 
 
-def ahead(quick: Callable[[Block], Found], blocks: Iterator[Block], thread_count: int) -> Iterator[tuple[Block, Found]]:
-    """Read blocks in threads, a few ahead of what is asked for, and yield them in order."""
+def ahead(read: Callable[[Piece], Found], pieces: Iterable[Piece], thread_count: int) -> Iterator[tuple[Piece, Found]]:
+    """Read pieces in threads, a few ahead of what is asked for, and yield them in order."""
     with ThreadPoolExecutor(thread_count) as threads:
-        waiting: deque[tuple[Block, Future[Found]]] = deque()
-        for block in blocks:
-            waiting.append((block, threads.submit(quick, block)))
+        waiting: deque[tuple[Piece, Future[Found]]] = deque()
+        for piece in pieces:
+            waiting.append((piece, threads.submit(read, piece)))
             if len(waiting) > thread_count:
                 first, parsed = waiting.popleft()
                 yield first, parsed.result()

@@ -113,19 +113,25 @@ def _rest_of_line(file: IO[bytes]) -> bytes:
 
 
 def quick_cells(
-    block: Block, header: Header, columns: Mapping[str, str], numbers: Collection[str] = ()
+    block: Block,
+    header: Header,
+    columns: Mapping[str, str],
+    numbers: Collection[str] = (),
+    wholes: Collection[str] = (),
 ) -> pl.DataFrame | None:
     """Read a block all at once, as text with `line`; None if anything in it needs a closer look.
 
     columns: our names of the columns that are wanted, and the header's. numbers: those of ours that are numbers.
+    wholes: those that are whole numbers.
     """
     content = block.content
     if b"\x00" in content or not (content.isascii() or _is_utf8(content)):
         return None
     ours = {theirs: name for name, theirs in columns.items()}
+    dtypes = dict.fromkeys(numbers, pl.Float64()) | dict.fromkeys(wholes, pl.Int64())
     # The names of other columns do not matter, and may be doubled.
     schema = {
-        ours.get(theirs, f"column {index}"): pl.Float64 if ours.get(theirs) in numbers else pl.String
+        ours.get(theirs, f"column {index}"): dtypes.get(ours.get(theirs, ""), pl.String())
         for index, theirs in enumerate(header.names)
     }
     used = [index for index, theirs in enumerate(header.names) if theirs in ours]

@@ -1,0 +1,250 @@
+"""LDMS' store_csv, not tried on a site's own data: its header is as store_csv.c prints it, the metrics are those of the
+samplers lustre_ost (lustre_ost_general.c, lustre_ost_job_stats.c) and lustre_client (lustre_client_general.c)."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.budget import one_in
+from tests.naive.sources.counters import ldms_csv as naive
+from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
+from warehouse.errors import InputRefused
+from warehouse.sources.counters import ldms_csv
+from warehouse.sources.counters.ldms_csv import SOURCE
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Head, Reading, recognize
+
+T = 1723114647
+START = "#Time,Time_usec,ProducerName,"
+OST = START + (
+    "component_id,fs_name,ost,read_bytes.sum,write_bytes.sum,setattr,punch,sync,destroy,create,statfs,get_info,set_info,"
+    "quotactl,connect,reconnect,disconnect,preprw,commitrw,ping,filesfree,filestotal,kbytesavail\n"
+)
+JOBS = START + (
+    "fs_name,ost,job_id,snapshot_time,read_bytes_sum,write_bytes_sum,getattr,setattr,punch,sync,destroy,create,statfs,"
+    "get_info,set_info,quotactl\n"
+)
+CLIENT = START + "job_id,fs_name,llite,read_bytes.sum,write_bytes.sum,brw_read.sum,open,close,fsync,truncate,mmap\n"
+
+
+def at(second: float) -> datetime:
+    return datetime.fromtimestamp(T + second, UTC)
+
+
+def stamp(second: float, usec: int = 0) -> str:
+    return f"{T + second}.{usec:06d},{usec}"
+
+
+def ost(read: int, written: int, second: int = 0, usec: int = 3200, target: str = "fs1-OST0001") -> str:
+    return f"{stamp(second, usec)},oss1,1,fs1,{target},{read},{written},1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18\n"
+
+
+def job(key: str, written: int, second: int = 0, usec: int = 0, snapshot: int = 0, target: str = "fs1-OST0001") -> str:
+    return f"{stamp(second, usec)},oss1,fs1,{target},{key},{T + snapshot},0,{written},1,2,3,4,5,6,7,8,9,10\n"
+
+
+def read_text(
+    folder: Path, text: str, name: str = "lustre_ost.1723114647", reading: Reading | None = None
+) -> tuple[pl.DataFrame, ...]:
+    path = folder / name
+    path.write_text(text)
+    assert recognize(read_head(path)) == SOURCE
+    return read_counters(SOURCE, path, reading)
+
+
+def test_a_set_without_counters_is_refused_for_that_reason(shared_data: Path) -> None:
+    path = shared_data / "ldms" / "test.csv"
+    assert recognize(read_head(path)) == SOURCE
+    with pytest.raises(InputRefused, match="None of the columns counts bytes or operations"):
+        read_counters(SOURCE, path)
+
+
+def test_targets_land_with_their_totals(tmp_path: Path) -> None:
+    rows, scrapes, refused = read_text(tmp_path, OST + ost(4096, 8192) + ost(4096, 9000, 10))
+    assert refused.is_empty()
+    first, second = rows.to_dicts()
+    assert (first["filesystem"], first["component"], first["target"], first["job_key"]) == (
+        "fs1", "ost", "fs1-OST0001", None
+    )  # fmt: skip
+    assert (first["total_read_bytes"], first["total_written_bytes"], first["total_read_count"]) == (4096, 8192, None)
+    assert (first["total_setattr_count"], first["total_statfs_count"], first["total_other_count"]) == (1, 6, 24)
+    assert (second["sampled_at"], second["total_written_bytes"]) == (at(10.0032), 9000)
+    assert scrapes.select("scraped_at", "entry_count", "is_job_scrape").rows() == [
+        (at(0.0032), 1, False), (at(10.0032), 1, False)
+    ]  # fmt: skip
+
+
+def test_sets_of_jobs_that_were_sampled_together_are_one_scrape(tmp_path: Path) -> None:
+    text = JOBS + job("43", 4096, 10, 120, 7) + job('"SLURM_JOB10:0:h"', 1, 10, 180, 9) + job("", 5, 10, 190, 9)
+    text += job("43", 8192, 20, 130, 19)
+    rows, scrapes, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    assert rows.select("job_key", "sampled_at", "scraped_at", "total_written_bytes").rows() == [
+        ("43", at(7), at(10), 4096), ("SLURM_JOB10:0:h", at(9), at(10), 1), ("", at(9), at(10), 5),
+        ("43", at(19), at(20), 8192),
+    ]  # fmt: skip
+    assert scrapes.select("scraped_at", "entry_count", "is_job_scrape").rows() == [(at(10), 3, True), (at(20), 1, True)]
+
+
+def test_clients_have_totals_whatever_job_ran_there(tmp_path: Path) -> None:
+    text = CLIENT + f"{stamp(0)},node7,42,fs1,fs1-ffff8,1,2,3,4,5,6,7,8\n"
+    rows, _, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    names = ["component", "target", "job_key", "total_read_bytes", "total_open_count", "total_sync_count"]
+    assert rows.select(*names, "total_punch_count", "total_other_count").rows() == [
+        ("client", "node7:fs1-ffff8", None, 1, 4, 6, 7, None)
+    ]
+
+
+def test_metadata_targets_are_read_as_well(tmp_path: Path) -> None:
+    text = START + "fs_name,mdt,job_id,snapshot_time,open,close,samedir_rename,rename\n"
+    rows, _, _ = read_text(tmp_path, text + f"{stamp(3)},mds1,fs1,fs1-MDT0000,cp.0,{T},1,2,3,4\n")
+    assert rows.select("component", "job_key", "total_open_count", "total_rename_count").rows() == [
+        ("mdt", "cp.0", 1, 4)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "cell"),
+    [
+        ("#Time,Time_usec,ProducerName,", f"{T}.250000,250000"),
+        ("#Time, Time_usec, ProducerName, ", f"{T}.250000,250000"),
+        ("Time,ProducerName,", f"{T}.25"),
+        ("#Time_msec,ProducerName,", f"{T}250"),
+    ],
+)
+def test_both_forms_of_time_are_read(tmp_path: Path, header: str, cell: str) -> None:
+    text = f"{header}ost,stats.write_bytes.sum\n{cell},oss1,fs1-OST0001,5\n"
+    rows, _, refused = read_text(tmp_path, text)
+    assert refused.is_empty()
+    assert rows.select("filesystem", "scraped_at", "total_written_bytes").rows() == [("fs1", at(0.25), 5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        ("lustre_ost.1723114647", "lustre_ost.HEADER.1723114647"),
+        ("lustre_ost", "lustre_ost.HEADER"),
+        ("lustre_ost.1723114647.gz", "lustre_ost.HEADER.1723114647"),
+    ],
+)
+def test_the_header_may_be_a_file_beside(tmp_path: Path, name: str, beside: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(ost(1, 2).encode()) if name.endswith("gz") else ost(1, 2).encode())
+    assert not SOURCE.sniff(read_head(path))
+    with pytest.raises(InputRefused, match="No header"):
+        read_counters(SOURCE, path)
+    (tmp_path / beside).write_text(OST)
+    assert recognize(read_head(path)) == SOURCE
+    rows, _, refused = read_counters(SOURCE, path)
+    assert refused.is_empty()
+    assert rows["total_written_bytes"].to_list() == [2]
+    assert recognize(read_head(tmp_path / beside)) == SOURCE
+    assert [frame.height for frame in read_counters(SOURCE, tmp_path / beside)] == [0, 0, 0]
+
+
+def test_a_header_within_the_file_holds_from_there_on(tmp_path: Path) -> None:
+    """As ldmsd writes it again when it is started anew."""
+    text = OST + ost(1, 2) + OST + ost(1, 3, 10) + "#Time,ProducerName,idle\n1,2,3\n" + JOBS + job("1", 4, 20)
+    rows, _, refused = read_text(tmp_path, text)
+    assert rows["total_written_bytes"].to_list() == [2, 3, 4]
+    assert refused.select("line", "reason").rows() == [
+        (6, "None of the columns counts bytes or operations of storage.")
+    ]
+
+
+def test_a_sites_own_columns_are_named_in_the_settings(tmp_path: Path) -> None:
+    text = f"#Time,Time_usec,ProducerName,dev,slurm,wr\n{stamp(0)},oss1,w-OST0001,77,5\n"
+    columns = {"target": "dev", "job_key": "slurm", "total_written_bytes": "wr"}
+    rows, _, refused = read_text(tmp_path, text, reading=Reading(columns=columns))
+    assert refused.is_empty()
+    assert rows.select("component", "target", "job_key", "total_written_bytes").rows() == [
+        ("ost", "w-OST0001", "77", 5)
+    ]
+
+
+# ---- what is damaged
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (",8192,", ",81x2,", "no whole number"),
+        (",8192,", ",8192.5,", "no whole number"),
+        (",8192,", ",-8192,", "no whole number"),
+        (",8192,", ",,", "no whole number"),
+        (",8192,", ",99999999999999999999,", "no whole number"),
+        (",8192,", ",8192,8192,", "fields"),
+        (",8192,", ",", "fields"),
+        (",3200,", ",3201,", "two times"),
+        (",3200,", ",,", "two times"),
+        (f"{T}.003200", "x.003200", "time is none"),
+        (f"{T}.003200", "17.003200", "time is none"),
+        ("fs1-OST0001", "", "not say its target"),
+        (f"{T}.0", f"#{T}.0", "header is damaged"),
+        (f"{T}.0", f"\x00{T}.0", "not UTF-8"),
+    ],
+)
+def test_a_damaged_row_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    bad = ost(4096, 8192)
+    assert old in bad
+    rows, _, refused = read_text(tmp_path, OST + ost(1, 1, -10) + bad.replace(old, new) + ost(1, 2, 10))
+    assert refused["reason"].str.contains(reason).all()
+    assert (refused["line"].to_list(), rows["total_written_bytes"].to_list()) == ([3], [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        (JOBS.replace("job_id", "job_ie"), "one of job_id and snapshot_time"),
+        (JOBS.replace("snapshot_time", "snapshot_tine"), "one of job_id and snapshot_time"),
+        (JOBS.replace("ost,", "osd,"), "None of the columns"),
+        (OST.replace("punch", "sync"), "more than once"),
+    ],
+)
+def test_rows_under_a_header_that_nobody_understands_are_refused(tmp_path: Path, header: str, reason: str) -> None:
+    with pytest.raises(InputRefused, match=reason):
+        read_text(tmp_path, header + job("1", 2))
+
+
+def test_a_table_of_something_else_is_no_store_csv() -> None:
+    for text in (b"Time,a\n1,2\n", b"polled_at,controller\n", f"{T}.003200,3200,a,b,c\n".encode(), b""):
+        assert not SOURCE.sniff(Head("x", text))
+
+
+@pytest.mark.parametrize("size", [300, 2000])
+def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    text = OST + "".join(ost(second, 2, second) for second in range(0, 60, 10)) + "\n" + OST + ost(99, 99, 70)
+    whole = read_text(tmp_path, text)
+    assert whole[0].height == 7
+    monkeypatch.setattr(ldms_csv, "BLOCK_BYTES", size)
+    for end in ("\n", "\r\n"):
+        for found, expected in zip(read_text(tmp_path, text.replace("\n", end)), whole, strict=True):
+            assert found.equals(expected)
+
+
+@pytest.mark.parametrize("seed", one_in(80, range(320), 40))
+def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
+    if seed % 2:
+        text = OST + "".join(ost(n, 4096 * n, n // 4 * 10, 300 + n, f"fs1-OST000{n % 4}") for n in range(16))
+    else:
+        text = JOBS + "".join(job(f"{n}", 4096 * n, n // 8 * 10, 300 + n, n // 8 * 10) for n in range(16))
+    content = mutated(text.encode(), seed)
+    path = tmp_path / "lustre_ost"
+    path.write_bytes(content)
+    with contextlib.suppress(InputRefused):
+        rows, _, refused = read_counters(SOURCE, path)
+        sound = [
+            (found["target"], found["job_key"], found["at_us"], *(found.get(name) for name in COUNTS))
+            for found in naive.rows(content.decode("utf-8", "replace"))
+        ]
+        for row in rows.to_dicts():
+            at_us = round(row["scraped_at"].timestamp() * 1e6)
+            assert (row["target"], row["job_key"], at_us, *(row[name] for name in COUNTS)) in sound
+        assert refused["remedy"].null_count() == 0
