@@ -12,6 +12,7 @@ from functools import cache
 
 import polars as pl
 
+from warehouse.sources.dftracer.lines import NAMING
 from warehouse.sources.rows import times as job_times
 from warehouse.sources.rows.delimited import RAW
 from warehouse.sources.rows.faults import Fault, no_number, sift
@@ -28,6 +29,8 @@ MOST_BYTES = 1 << 60
 _EARLIEST_US = 10**15
 _LATEST_US = int(job_times.LATEST.timestamp() * 1_000_000)
 
+#: the category of what the tracer says of the run itself, and the name of MPI's rank there
+TRACER, RANK = "dftracer", "rank"
 COMPLETE, METADATA = "complete", "metadata"
 _PHASES = {"X": COMPLETE, "1": COMPLETE, "M": METADATA, "4": METADATA}
 #: counters of a service that runs beside the program, and instants without a duration: neither is a call
@@ -110,6 +113,7 @@ def typed(cells: pl.DataFrame) -> Sifted:
     lost = {name: told[name].is_not_null() & numbered[name].is_null() for name in (*_NUMBERS, *_SIZES)}
     marked = numbered.with_columns(
         lost_number=pl.select(pl.any_horizontal(*(lost[name] for name in _NUMBERS))).to_series(),
+        lost_ret=lost["ret"],
         lost_size=pl.select(pl.any_horizontal(*(lost[name] for name in _SIZES))).to_series(),
     ).with_columns(deed=_deed())
     return sift(marked, _faults(bool(kept)))
@@ -135,16 +139,19 @@ def _deed() -> pl.Expr:
 def _faults(has_given: bool) -> list[Fault]:
     """Return what can be wrong with a line."""
     is_event, moves = pl.col("phase") == COMPLETE, pl.col("deed").is_in(["read", "write"])
+    answers = is_event & (pl.col("layer") != OWN)
     write = pl.lit("Trace again: DFTracer writes a number here.")
     if has_given:
         numbers = [no_number(f"given_{name}", name) for name in _NUMBERS]
         sizes = [
-            Fault(moves & (fault := no_number(f"given_{name}", name)).broken, fault.reason, fault.remedy)
-            for name in _SIZES
+            Fault((moves | answers if name == "ret" else moves) & fault.broken, fault.reason, fault.remedy)
+            for name, fault in ((name, no_number(f"given_{name}", name)) for name in _SIZES)
         ]
     else:
         numbers = [Fault(pl.col("lost_number"), pl.lit("Something is no number."), write)]
-        sizes = [Fault(moves & pl.col("lost_size"), pl.lit("A size is no number."), write)]
+        sizes = [
+            Fault((moves & pl.col("lost_size")) | (answers & pl.col("lost_ret")), pl.lit("A size is no number."), write)
+        ]
     ended = pl.col("ts").cast(pl.Float64) + pl.col("dur").cast(pl.Float64)
     return [
         Fault(
@@ -170,6 +177,7 @@ def _faults(has_given: bool) -> list[Fault]:
             pl.lit("It lasts less than nothing, or beyond the year 2261."),
             pl.lit("Trace again."),
         ),
+        *_naming_faults(),
         Fault(
             moves & pl.any_horizontal(pl.col(name) > MOST_BYTES for name in _SIZES),
             pl.lit("It tells of more bytes than any file has."),
@@ -180,15 +188,45 @@ def _faults(has_given: bool) -> list[Fault]:
             pl.lit("It tells of fewer bytes than none."),
             pl.lit("Trace again."),
         ),
+        Fault(
+            moves & _is_unanswered(),
+            pl.lit("It tells what was asked for, and not how many bytes moved."),
+            pl.lit("Trace again: DFTracer writes what each read and write returned."),
+        ),
+    ]
+
+
+def _is_unanswered() -> pl.Expr:
+    """Return whether a call tells anything of itself but what it returned; without metadata a trace tells nothing.
+
+    Functions of the program's own say what they please, and `fgets` and `fputs` tell lengths.
+    """
+    told = pl.any_horizontal(pl.col("host", "host_hash", "path", "file_hash", "count", "size", "offset").is_not_null())
+    lacks = pl.col("ret").is_null() | ((pl.col("rule") == "items") & pl.col("size").is_null())
+    return (pl.col("layer") != OWN) & (pl.col("rule") != "chars") & told & lacks
+
+
+def _naming_faults() -> list[Fault]:
+    """Return what can be wrong with a line that says what a hash stands for, or which rank a process is."""
+    is_told = (pl.col("phase") == METADATA) & (pl.col("cat") == TRACER)
+    is_rank = is_told & (pl.col("name") == "PR") & (pl.col("told") == RANK)
+    return [
+        Fault(
+            is_told & pl.col("name").is_in(NAMING) & (pl.col("told").is_null() | pl.col("value").is_null()),
+            pl.lit("It lacks a hash, or the name that the hash stands for."),
+            pl.lit("Trace again: without it, files or hosts are not known."),
+        ),
+        Fault(
+            is_rank & ~pl.col("value").fill_null("").str.contains(r"^[0-9]{1,9}$"),
+            pl.lit("The rank is no number."),
+            pl.lit("Trace again."),
+        ),
     ]
 
 
 def request_bytes() -> pl.Expr:
-    """Return the bytes that a read or write moved, else those that it asked for; NULL where neither is told.
-
-    A call that failed moved none.
-    """
-    ret, count = pl.col("ret"), pl.col("count")
+    """Return the bytes that a read or write moved; NULL where that is not told. A call that failed moved none."""
+    ret = pl.col("ret")
     unit = pl.when(pl.col("rule") == "items").then("size").otherwise(1)
     # a metadata-less trace says nothing at all; at the end of a file `fgets` has no length
     chars = pl.coalesce("read_chars", "written_chars", pl.when(pl.col("host_key").is_not_null()).then(0))
@@ -204,7 +242,7 @@ def request_bytes() -> pl.Expr:
         )
         .when(ret < 0)
         .then(0)
-        .otherwise(_product(pl.coalesce(ret, count), unit))
+        .otherwise(_product(ret, unit))
     )
     own = pl.when(ret >= 0).then(ret).otherwise("size")
     return pl.when(pl.col("layer") == OWN).then(own).otherwise(by_rule)

@@ -36,8 +36,8 @@ KEPT = pl.Schema(
 )
 #: how far a call may lie outside of its process's start and end
 SLACK_US = 1_000_000
-_DFTRACER = "dftracer"
-_RANK = "rank"
+#: before the key of a host that goes by its hash
+BY_HASH = "#"
 #: of a function's name: layer, what it does, and the name itself
 Function = tuple[int, str, str]
 
@@ -57,7 +57,8 @@ class FileRead:
     """What one file says of its processes, how it ended, and whether its calls have to be put in order.
 
     names: the files' names by their hashes; None where two files have one. event_count: how many events the tracer
-    says it wrote. is_orderly: no event could be one that came before; has_overlaps: calls lie within each other.
+    says it wrote; is_count_sound: whether it is a number, if told. is_orderly: no event could be one that came before;
+    has_overlaps: calls lie within each other.
     """
 
     name: str
@@ -73,6 +74,7 @@ class FileRead:
     ended: dict[int, int] = field(default_factory=dict)
     started_as: dict[str, object] = field(default_factory=dict)
     event_count: int | None = None
+    is_count_sound: bool = True
     numbered_count: int = 0
     are_all_numbered: bool = True
     is_orderly: bool = True
@@ -93,7 +95,7 @@ class FileRead:
     def is_whole(self) -> bool:
         """Return whether it says of each of its processes that it came to its end, and nothing is missing."""
         has_end = self.ending.is_closed or (bool(self.processes) and self.processes <= set(self.ended))
-        return has_end and not self.ending.is_cut and not self.missing_count
+        return has_end and not self.ending.is_cut and not self.missing_count and self.is_count_sound
 
     @property
     def edges_us(self) -> tuple[int, int] | None:
@@ -166,7 +168,7 @@ def taken(pieces: Sequence[Piece], rows: pl.DataFrame, codes: Codes) -> pl.DataF
 
 def _with_processes(rows: pl.DataFrame, files: Mapping[int, FileRead], codes: Codes) -> pl.DataFrame:
     """Add `process`: a process is one of a host, for hosts give the same numbers."""
-    keyed = rows.with_columns(host_key=pl.coalesce("host", "host_hash"))
+    keyed = rows.with_columns(host_key=pl.coalesce("host", pl.lit(BY_HASH) + pl.col("host_hash")))
     seen = keyed.filter(pl.col("phase") == COMPLETE).select(INPUT, "host_key", "pid").unique(maintain_order=True)
     numbers = []
     for number, host, pid in seen.iter_rows():
@@ -178,7 +180,7 @@ def _with_processes(rows: pl.DataFrame, files: Mapping[int, FileRead], codes: Co
 
 def _hear(rows: pl.DataFrame, pieces: Sequence[Piece], files: Mapping[int, FileRead]) -> None:
     """Take into account what DFTracer says of the run itself: names of hosts and files, ranks, start and end."""
-    own = rows.filter(pl.col("cat") == _DFTRACER)
+    own = rows.filter(pl.col("cat") == calls.TRACER)
     told = own.filter((pl.col("phase") == METADATA) & pl.col("told").is_not_null() & pl.col("value").is_not_null())
     for number, *said in told.select(INPUT, "name", "told", "value", "pid").iter_rows():
         _hear_name(files[number], *said)
@@ -194,7 +196,7 @@ def _hear_name(found: FileRead, kind: str, name: str, value: str, pid: int) -> N
         found.hosts[value] = name
     elif kind == "SH":
         found.strings[value] = name
-    elif kind == "PR" and name == _RANK and value.isascii() and value.isdigit() and len(value) < 10:
+    elif kind == "PR" and name == calls.RANK:
         found.ranks[pid] = int(value)
 
 
@@ -205,7 +207,10 @@ def _hear_edge(found: FileRead, name: str, process: int, ts: int, args: dict[str
         return
     found.ended[process] = max(found.ended.get(process, ts), ts)
     count = args.get("num_events")
-    found.event_count = count if isinstance(count, int) else None
+    if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
+        found.event_count = count
+    else:
+        found.is_count_sound &= "num_events" not in args
 
 
 def _args(pieces: Sequence[Piece], number: int, line: int) -> dict[str, object]:

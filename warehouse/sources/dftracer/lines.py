@@ -46,8 +46,16 @@ OF_ARGS = {
     "value": "value",
 }
 _MUST_BE_TEXT = ("name", "cat")
+#: lines that give a hash the name that it stands for: of a file, of a host, of any other text
+NAMING = ("FH", "HH", "SH")
+#: of `args`: names are text, and hashes text or whole numbers
+_NAMES, _HASHES = ("hostname", "fname"), ("hhash", "fhash")
 CELLS = pl.Schema(dict.fromkeys((*OF_LINE, *OF_ARGS), pl.String) | {LINE: pl.Int64})
 _WORD = r"^[A-Za-z_~:<(*.]"
+_NO_WORD = ("true", "false")
+#: what a number, a boolean, an object or a list may look like as text: no name, and of these a hash only if it is whole
+_NO_NAME = r"^(?:-?[0-9][-+0-9.eE]*|true|false|[\[{](?s:.*))$"
+_NO_HASH = r"^(?:-?[0-9]*[-.+][-+0-9.eE]*|[0-9]{1,8}[eE][-+0-9]{0,5}|true|false|[\[{](?s:.*))$"
 _FIRST = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*\[[ \t]*\r?\n")
 _BLANK = b" \t\r\n"
 _SAID = {name: f'"{theirs}"'.encode() for name, theirs in OF_ARGS.items()}
@@ -149,7 +157,7 @@ class Reader:
         except duckdb.Error:
             return None
         cells = pl.DataFrame(pl.from_arrow(found))
-        if cells.height != sum(block.line_count for block in blocks) or not _are_words(cells):
+        if cells.height != sum(block.line_count for block in blocks) or not (_are_words(cells) and _are_named(cells)):
             return None
         absent = [pl.lit(None, pl.String).alias(name) for name in OF_ARGS if name not in given]
         lines = np.concatenate([np.arange(block.line_count) + block.first_line for block in blocks])
@@ -170,10 +178,20 @@ def _query(given: Sequence[str]) -> str:
 
 
 def _are_words(cells: pl.DataFrame) -> bool:
-    """Return whether all that must be text begins as a word does: a number or an object would pass for text."""
+    """Return whether all that must be text begins as a word does: a number, `true` or an object would pass for text."""
     return all(
-        values.null_count() == 0 and bool(values.str.contains(_WORD).all())
+        values.null_count() == 0 and bool(values.str.contains(_WORD).all()) and not values.is_in(_NO_WORD).any()
         for values in (cells[name].unique() for name in _MUST_BE_TEXT)
+    )
+
+
+def _are_named(cells: pl.DataFrame) -> bool:
+    """Return whether no name or hash could be something else in the JSON."""
+    naming = cells.filter(pl.col("name").is_in(NAMING))
+    asked = [(cells, "host", _NO_NAME), (cells, "path", _NO_NAME), (naming, "told", _NO_NAME)]
+    asked += [(cells, "host_hash", _NO_HASH), (cells, "file_hash", _NO_HASH), (naming, "value", _NO_HASH)]
+    return not any(
+        rows[name].unique().str.contains(pattern).any() for rows, name, pattern in asked if name in rows.columns
     )
 
 
@@ -220,7 +238,18 @@ def _cells(text: str) -> list[str | None]:
     for name in _MUST_BE_TEXT:
         if not isinstance(found.get(name), str):
             raise ValueError(f"`{name}` is no text")
+    _require_named(args or {}, is_naming=found["name"] in NAMING)
     return [_cell(found.get(name)) for name in OF_LINE] + [_cell((args or {}).get(name)) for name in OF_ARGS.values()]
+
+
+def _require_named(args: dict[str, Any], *, is_naming: bool) -> None:
+    """Raise ValueError where a name is no text, or a hash neither that nor a whole number."""
+    for name in (*_NAMES, *(("name",) if is_naming else ())):
+        if not isinstance(args.get(name), str | None):
+            raise ValueError(f"`{name}` is no text")
+    for name in (*_HASHES, *(("value",) if is_naming else ())):
+        if isinstance(args.get(name), bool) or not isinstance(args.get(name), str | int | None):
+            raise ValueError(f"`{name}` is no hash")
 
 
 def _single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

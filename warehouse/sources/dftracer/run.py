@@ -24,7 +24,7 @@ from warehouse.contracts.traces import (
 )
 from warehouse.errors import InputRefused
 from warehouse.sources.dftracer.calls import LAYERS
-from warehouse.sources.dftracer.files import INPUT, SLACK_US, Codes, FileRead, Piece, sifted, taken
+from warehouse.sources.dftracer.files import BY_HASH, INPUT, SLACK_US, Codes, FileRead, Piece, sifted, taken
 from warehouse.sources.dftracer.lines import BLOCK_BYTES, Reader, blocks
 from warehouse.sources.dftracer.nesting import Nesting, in_order
 from warehouse.sources.protocol import Batch
@@ -178,7 +178,7 @@ class _Run:
         endless = len({process for found in self.files if not found.is_whole for process in found.processes})
         refused_count = self.refused_count + tally.untimely_count
         reasons = " ".join(self._reasons(tally, endless, refused_count))
-        is_whole = not (endless or refused_count or self.left_out)
+        is_whole = not (endless or refused_count or self.left_out or tally.lacks())
         for module in sorted(tally.kinds):
             kinds = tally.kinds[module]
             yield traced.rows(
@@ -197,12 +197,15 @@ class _Run:
     def _reasons(self, tally: _Tally, endless: int, refused_count: int) -> Iterator[str]:
         if endless:
             yield f"Of {len(tally.processes.ranks)} processes, {endless} have no end in the trace."
+        if any(not found.is_count_sound for found in self.files):
+            yield "The tracer's own count of events is no number."
         if missing := sum(found.missing_count for found in self.files):
             yield f"Of the events that were written, {missing} are missing."
         if self.left_out:
             yield f"Left out, for they cannot be read: {len(self.left_out)} files."
         if refused_count:
             yield f"Refused: {refused_count} lines."
+        yield from tally.lacks()
         if tally.repeated_count:
             yield (
                 f"Taken once, though they come several times: {tally.repeated_count} calls. A process that forks "
@@ -244,6 +247,8 @@ class _Processes:
     first_us: pl.Series
     last_us: pl.Series
     zero_us: int
+    #: of how many the host is not told, though hosts are
+    unplaced_count: int
 
     @classmethod
     def of(cls, run: _Run) -> _Processes:
@@ -259,20 +264,22 @@ class _Processes:
             for process, at in found.ended.items():
                 ended[process] = max(ended.get(process, at), at)
         keys = list(run.codes.processes)
-        of_hash = [hosts.get(host, None if _is_hash(host) else host) if host is not None else None for host, _ in keys]
+        names = [_host(key, hosts) for key, _ in keys]
         places = range(len(keys))
         return cls(
             ranks,
             pl.Series([ranks.get(place, -1) for place in places], dtype=pl.Int64),
-            pl.Series(of_hash, dtype=pl.String),
+            pl.Series(names, dtype=pl.String),
             pl.Series([started[p] - SLACK_US if p in started else 0 for p in places], dtype=pl.Int64),
             pl.Series([ended[p] + SLACK_US if p in ended else 1 << 62 for p in places], dtype=pl.Int64),
             run.edges_us()[0],
+            sum(names[place] is None for place in seen) if any(host is not None for host, _ in keys) else 0,
         )
 
 
-def _is_hash(host: str) -> bool:
-    return host.isascii() and (host.isdigit() or (len(host) >= 8 and all(mark in "0123456789abcdef" for mark in host)))
+def _host(key: str | None, hosts: dict[str, str]) -> str | None:
+    """Return a host's name, which its key is, or has the hash of."""
+    return hosts.get(key.removeprefix(BY_HASH)) if key and key.startswith(BY_HASH) else key
 
 
 def _ranks(run: _Run, seen: Sequence[int]) -> dict[int, int]:
@@ -323,8 +330,10 @@ class _Files:
     number: pl.Series
     of_kernel: pl.Series
     is_ambiguous: pl.Series
+    is_unnamed: pl.Series
     paths: list[str | None]
     ambiguous_count: int = 0
+    unnamed_count: int = 0
     unknown: int = 0
 
     @classmethod
@@ -332,7 +341,7 @@ class _Files:
         anywhere = _names_anywhere(run)
         own = {found.number: found.names for found in run.files}
         numbers: dict[str | None, int] = {None: 0}
-        found_numbers, ambiguous = [], []
+        found_numbers, ambiguous, unnamed = [], [], []
         for source, key in run.codes.files:
             path: str | None = key
             is_ambiguous = False
@@ -342,9 +351,22 @@ class _Files:
                 is_ambiguous = path is None and (key in names or key in anywhere)
             found_numbers.append(numbers.setdefault(path, len(numbers)))
             ambiguous.append(is_ambiguous)
+            unnamed.append(path is None and not is_ambiguous)
         paths = list(numbers)
         of_kernel = pl.Series(paths, dtype=pl.String).str.contains(_OF_KERNEL).fill_null(False)
-        return cls(pl.Series(found_numbers, dtype=pl.Int64), of_kernel, pl.Series(ambiguous, dtype=pl.Boolean), paths)
+        of_several, of_none = (pl.Series(flags, dtype=pl.Boolean) for flags in (ambiguous, unnamed))
+        return cls(pl.Series(found_numbers, dtype=pl.Int64), of_kernel, of_several, of_none, paths)
+
+    def numbers_of(self, files: pl.Series) -> pl.Series:
+        """Return the files' numbers by their codes, and count the calls of which the file is not known."""
+        if not len(self.number):
+            self.unknown += len(files)
+            return pl.zeros(len(files), pl.Int64, eager=True)
+        self.ambiguous_count += int(self.is_ambiguous.gather(files).sum() or 0)
+        self.unnamed_count += int(self.is_unnamed.gather(files).sum() or 0)
+        numbers = self.number.gather(files).fill_null(0)
+        self.unknown += int((numbers == 0).sum())
+        return numbers
 
     def batches(self) -> Iterator[Batch]:
         """Yield the rows of the files."""
@@ -379,8 +401,22 @@ class _Tally:
     metadata_count: int = 0
     repeated_count: int = 0
     untimely_count: int = 0
+    unsized_count: int = 0
     kinds: dict[str, Counter[str]] = field(default_factory=dict)
     parts: list[pl.DataFrame] = field(default_factory=list)
+
+    def lacks(self) -> list[str]:
+        """Return what the trace does not tell, though it should."""
+        process_count, unplaced_count = len(self.processes.ranks), self.processes.unplaced_count
+        said = (
+            (unplaced_count, f"Of {process_count} processes, the host of {unplaced_count} is not told."),
+            (self.unsized_count, f"Of {self.unsized_count} reads and writes, how many bytes moved is not told."),
+            (
+                self.files.unnamed_count,
+                f"Of {self.files.unnamed_count} calls, the file is not known: its hash is that of none.",
+            ),
+        )
+        return [sentence for count, sentence in said if count]
 
     def add(self, piece: pl.DataFrame) -> Iterator[Batch]:
         """Yield what calls become; one outside of its process's life is refused."""
@@ -391,22 +427,13 @@ class _Tally:
             yield self._untimely(told.filter(~is_timely))
         self._count(rows)
         moves = pl.col("deed").is_in(["read", "write"])
+        self.unsized_count += rows.filter(moves & pl.col("request_bytes").is_null()).height
         yield from self._requests(rows.filter(moves))
         yield from self._metadata(rows.filter(~moves & (pl.col("module") != KERNEL)))
 
     def _told(self, piece: pl.DataFrame) -> pl.DataFrame:
         process, function = piece["process"], piece["function"]
-        file = piece["file"]
-        number = (
-            self.files.number.gather(file)
-            if len(self.files.number)
-            else pl.Series([None] * piece.height, dtype=pl.Int64)
-        )
-        self.files.ambiguous_count += (
-            int(self.files.is_ambiguous.gather(file).sum() or 0) if len(self.files.number) else 0
-        )
-        number = number.fill_null(0)
-        self.files.unknown += int((number == 0).sum())
+        number = self.files.numbers_of(piece["file"])
         zero = self.processes.zero_us
         return piece.with_columns(
             rank=self.processes.rank.gather(process),

@@ -1,9 +1,13 @@
-"""DFTracer's traces, read line by line with the standard library: what each module moved and called."""
+"""DFTracer's traces, read line by line with the standard library: what each module moved and called.
+
+Whatever could make the answer wrong is `Damaged`: no reader may take such a trace for sound.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,6 +18,18 @@ _LAYERS = {"MPIIO": 0, "STDIO": 1, "POSIX": 2}
 _READS = {"read", "pread", "pread64", "readv", "preadv", "fread", "fgets", "fgetc", "getc", "getw"}
 _WRITES = {"write", "pwrite", "pwrite64", "writev", "pwritev", "fwrite", "fputs", "fputc", "putc", "putw", "sendfile"}
 _KERNEL = ("/dev/", "/proc/", "/sys/")
+_EVENTS, _SAYINGS, _PASSED_OVER = ("X", "1"), ("M", "4"), ("C", "2", "i", "I")
+_NAMING = ("FH", "HH", "SH")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_MOST_BYTES = 1 << 60
+#: brackets within brackets that a line may have before what lies in them is left out
+_DEPTH = 50
+
+Event = dict[str, Any]
+
+
+class Damaged(Exception):
+    """A line is not as DFTracer writes it, or what it tells is not enough."""
 
 
 @dataclass
@@ -27,61 +43,192 @@ class Totals:
     last_us: int = 0
 
 
+@dataclass
+class _Said:
+    """What hashes stand for: files by input, and hosts."""
+
+    files: dict[Path, dict[str, set[str]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(set)))
+    hosts: set[str] = field(default_factory=set)
+
+    def path_of(self, source: Path, args: Event) -> str:
+        if args.get("fname") or args.get("fhash") is None:
+            return args.get("fname") or ""
+        key = str(args["fhash"])
+        names = self.files[source][key] or set().union(*(of_input[key] for of_input in self.files.values()))
+        if not names:
+            raise Damaged("a hash of no file")
+        return next(iter(names)) if len(names) == 1 else ""
+
+
 def totals(paths: Iterable[Path]) -> Totals:
-    """Read the files of a run; doubled events count once, and calls within calls of an outer layer are nested."""
-    found = Totals()
-    events: dict[str, tuple[Path, dict[str, Any]]] = {}
-    names: dict[Path, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    """Read the files of a run; doubled events count once, and calls within calls of an outer layer are nested.
+
+    Raises Damaged.
+    """
+    found, said = Totals(), _Said()
+    events: dict[str, tuple[Path, Event]] = {}
     for path in paths:
         for event in _lines(path):
-            args = event.get("args") or {}
-            if event["ph"] in ("M", 4):
-                if event["name"] == "FH":
-                    names[path][str(args["value"])].add(args["name"])
-                continue
-            found.processes.add((args.get("hostname", args.get("hhash")), int(event["pid"])))
-            alike = {name: str(event[name]) for name in ("pid", "tid", "id", "name", "ts", "dur")}
-            events.setdefault(json.dumps([alike, str(args.get("ret"))]), (path, event))
+            args = event["args"]
+            if str(event["ph"]) in _SAYINGS:
+                _hear(event, args, path, said)
+            elif str(event["ph"]) in _EVENTS:
+                found.processes.add((args.get("hostname", args.get("hhash")), int(event["pid"])))
+                alike = {name: str(event[name]) for name in ("pid", "tid", "id", "name", "ts", "dur")}
+                events.setdefault(json.dumps([alike, str(args.get("ret"))]), (path, event))
+    _require_hosts(list(events.values()), said)
     times = [(int(event["ts"]), int(event["ts"]) + int(event["dur"])) for _, event in events.values()]
     found.first_us, found.last_us = min(first for first, _ in times), max(last for _, last in times)
-    _count([event for event in events.values() if event[1]["cat"] in _LAYERS], names, found)
+    _count(list(events.values()), said, found)
     return found
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+# ---- lines
+
+
+def _lines(path: Path) -> list[Event]:
     content = path.read_bytes()
-    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
-    return [json.loads(line) for line in text.splitlines() if line.strip() not in ("", "[", "]")]
+    try:
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    except UnicodeDecodeError as error:
+        raise Damaged from error
+    return [_event(line) for line in text.split("\n") if line.strip() not in ("", "[", "]")]
 
 
-def _count(events: list[tuple[Path, dict[str, Any]]], names: dict[Path, dict[str, set[str]]], found: Totals) -> None:
+def _event(line: str) -> Event:
+    text = line.strip().removesuffix(",")
+    try:
+        event = json.loads(_shallow(text), object_pairs_hook=_single)
+    except ValueError as error:
+        raise Damaged from error
+    args = event.get("args") if isinstance(event, dict) else 0
+    if not isinstance(args, dict | None):
+        raise Damaged("no object")
+    told = {name: value for name, value in (args or {}).items() if value is not None}
+    _require(event, told)
+    return {**event, "args": told}
+
+
+def _single(pairs: list[tuple[str, Any]]) -> Event:
+    if len(dict(pairs)) < len(pairs):
+        raise Damaged("a name comes twice")
+    return dict(pairs)
+
+
+def _shallow(text: str) -> str:
+    """Leave out what lies within too many brackets: the standard library cannot read it."""
+    if text.count("[") + text.count("{") < _DEPTH:
+        return text
+    kept, depth, is_text, is_escaped = [], 0, False, False
+    for mark in text:
+        depth += (mark in "[{") * (not is_text)
+        if depth <= _DEPTH:
+            kept.append(mark)
+        elif kept[-1] == ":":
+            kept.append("0")
+        depth -= (mark in "]}") * (not is_text)
+        is_text ^= mark == '"' and not is_escaped
+        is_escaped = mark == "\\" and not is_escaped
+    return "".join(kept)
+
+
+def _require(event: Event, args: Event) -> None:
+    """Raise Damaged where anything that is read of a line is of another kind than DFTracer writes."""
+    phase = str(event.get("ph"))
+    if phase in _PASSED_OVER:
+        return
+    texts = [event.get("name"), event.get("cat")] + [args[name] for name in ("hostname", "fname") if name in args]
+    hashes = [args[name] for name in ("hhash", "fhash") if name in args]
+    numbers = [event.get("pid"), event.get("tid")]
+    if phase in _EVENTS:
+        numbers += [event.get(name) for name in ("id", "ts", "dur")]
+        numbers += [args["ret"]] if event.get("cat") in _LAYERS and "ret" in args else []
+        numbers += [args["num_events"]] if event.get("cat") == "dftracer" and "num_events" in args else []
+    elif phase not in _SAYINGS:
+        raise Damaged("no kind of record")
+    elif event.get("name") in _NAMING:
+        texts.append(args.get("name"))
+        hashes.append(args.get("value"))
+    if not all(isinstance(text, str) for text in texts):
+        raise Damaged("no text")
+    if not all(isinstance(text, str | int) and not isinstance(text, bool) for text in hashes):
+        raise Damaged("no hash")
+    for number in numbers:
+        _whole(number)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, str | int) or not _WHOLE.fullmatch(str(value)):
+        raise Damaged("no number")
+    if not -(1 << 63) <= int(value) < 1 << 63:
+        raise Damaged("no number of 64 bits")
+    return int(value)
+
+
+def _hear(event: Event, args: Event, path: Path, said: _Said) -> None:
+    if event["cat"] == "dftracer" and event["name"] == "FH":
+        said.files[path][str(args["value"])].add(args["name"])
+    elif event["cat"] == "dftracer" and event["name"] == "HH":
+        said.hosts.add(str(args["value"]))
+
+
+def _require_hosts(events: list[tuple[Path, Event]], said: _Said) -> None:
+    """Raise Damaged where a process has no host, and others have."""
+    told = [event["args"] for _, event in events]
+    if any("hhash" in args or "hostname" in args for args in told) and not all(
+        "hostname" in args or str(args.get("hhash")) in said.hosts for args in told
+    ):
+        raise Damaged("a process of no host")
+
+
+# ---- sums
+
+
+def _count(events: list[tuple[Path, Event]], said: _Said, found: Totals) -> None:
     threads = defaultdict(list)
     for path, event in events:
         threads[event["pid"], event["tid"]].append((path, event))
     for own in threads.values():
         outer = [other for _, other in own if other["cat"] == "STDIO" and other["name"] in _READS | _WRITES]
         for path, event in own:
-            args = event.get("args") or {}
-            module = event["cat"]
-            name = args.get("fname") or next(iter(names[path][str(args.get("fhash"))]), "")
-            if args.get("fhash") is not None and len(names[path][str(args["fhash"])]) > 1:
-                name = ""
-            if name.startswith(_KERNEL):
-                module = "KERNEL"
-            found.calls[module, event["name"]] += 1
+            args = event["args"]
             direction = "read" if event["name"] in _READS else "write" if event["name"] in _WRITES else None
+            if event["cat"] not in _LAYERS:
+                # a function of the program's own counts if it is called as they are, and says how many bytes
+                if direction and ("ret" in args or "size" in args):
+                    found.calls["APP", event["name"]] += 1
+                    found.moved["APP", direction, False] += _own_bytes(args)
+                continue
+            module = "KERNEL" if said.path_of(path, args).startswith(_KERNEL) else event["cat"]
+            found.calls[module, event["name"]] += 1
             if direction:
                 found.moved[module, direction, _is_nested(event, outer)] += _bytes(event["name"], args)
 
 
-def _bytes(name: str, args: dict[str, Any]) -> int:
-    ret = int(args.get("ret", args.get("ret_len", -1)))
+def _bytes(name: str, args: Event) -> int:
+    told = {"fgets": "ret_len", "fputs": "str_len"}.get(name, "ret")
+    if told not in args and told != "ret_len":
+        raise Damaged("nothing says how many bytes moved")
+    ret = _whole(args.get(told, 0))
+    for other in ("count", "size", "offset"):
+        if not 0 <= _whole(args.get(other, 0)) <= _MOST_BYTES:
+            raise Damaged("no size of a file")
     if ret < 0:
         return 0
-    return ret * int(args["size"]) if name in ("fread", "fwrite") else ret
+    if name in ("fread", "fwrite") and "size" not in args:
+        raise Damaged("nothing says how large the items are")
+    moved = ret * _whole(args["size"]) if name in ("fread", "fwrite") else ret
+    if moved > _MOST_BYTES:
+        raise Damaged("no file is so large")
+    return moved
 
 
-def _is_nested(event: dict[str, Any], outer: list[dict[str, Any]]) -> bool:
+def _own_bytes(args: Event) -> int:
+    ret, size = (_whole(args[name]) if name in args else None for name in ("ret", "size"))
+    return ret if ret is not None and ret >= 0 else size or 0
+
+
+def _is_nested(event: Event, outer: list[Event]) -> bool:
     """Return whether a call that moves bytes lies within one of an outer layer that says its own."""
     first, last = int(event["ts"]), int(event["ts"]) + int(event["dur"])
     return event["cat"] == "POSIX" and any(

@@ -30,11 +30,9 @@ def typed(*rows: dict[str, Any]) -> pl.DataFrame:
     ("name", "cat", "told", "moved"),
     [
         ("write", POSIX, {"ret": 5, "count": 9}, 5),
-        ("write", POSIX, {"count": 9}, 9),
         ("readv", POSIX, {"ret": -1, "count": 9}, 0),
         ("pwrite64", POSIX, {}, None),
         ("fread", STDIO, {"ret": 3, "size": 8, "count": 4}, 24),
-        ("fwrite", STDIO, {"ret": 3, "count": 4}, None),
         ("fread", STDIO, {"ret": 1 << 40, "size": 1 << 40}, None),
         ("fgets", STDIO, {"read_chars": 7}, 7),
         ("fgets", STDIO, {}, 0),
@@ -51,6 +49,24 @@ def test_the_bytes_that_a_call_moved(name: str, cat: str, told: dict[str, int], 
     rows = typed(row(name, cat, **told)).with_columns(host_key=pl.lit("node1"))
     assert rows["deed"].item() in ("read", "write")
     assert rows.select(calls.request_bytes()).item() == moved
+
+
+@pytest.mark.parametrize(
+    ("name", "cat", "told", "reason"),
+    [
+        ("write", POSIX, {"count": 9}, "not how many bytes moved"),
+        ("read", POSIX, {"file_hash": 9}, "not how many bytes moved"),
+        ("fwrite", STDIO, {"ret": 3, "count": 4}, "not how many bytes moved"),
+        ("getc", STDIO, {"host": "node1"}, "not how many bytes moved"),
+        ("close", POSIX, {"ret": "1.5"}, "no number"),
+    ],
+)
+def test_a_call_that_does_not_say_what_it_returned_is_refused(
+    name: str, cat: str, told: dict[str, Any], reason: str
+) -> None:
+    found = calls.typed(pl.DataFrame([row(name, cat, **told)], schema=CELLS))
+    assert found.rows.is_empty()
+    assert reason in found.refused["reason"].item()
 
 
 def test_a_trace_without_metadata_does_not_pass_for_one_at_a_files_end() -> None:

@@ -6,14 +6,34 @@ import gzip
 import json
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.dftracer_traces import CALLS, EPOCH_US, Process, put, write_call
 from tests.warehouse.sources.dftracer_landing import landed, moved, one
 from warehouse.errors import InputRefused
+from warehouse.sources.dftracer.lines import Reader
+from warehouse.sources.rows.text_blocks import Block
 
 # ---- single lines
 
+
+def _called(args: str) -> str:
+    return f'{{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,"ph":"X","args":{{{args}}}}}'
+
+
+def _said(kind: str, args: str) -> str:
+    return f'{{"id":1,"name":"{kind}","cat":"dftracer","pid":1,"tid":1,"ph":"M","args":{{{args}}}}}'
+
+
+NO_NAMES = {
+    "`fname` is no text": _called('"fname":5'),
+    "`hostname` is no text": _called('"hostname":true'),
+    "`hhash` is no hash": _called('"hhash":1.5'),
+    "`fhash` is no hash": _called('"fhash":{"a":1}'),
+    "event: `name` is no text": _said("HH", '"name":5,"value":7'),
+    "`value` is no hash": _said("FH", '"name":"/a","value":1e3'),
+}
 BAD = {
     "it is no JSON": '{"id":1,"name":',
     "`name` is no text": '{"id":1,"name":5,"cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}',
@@ -32,6 +52,9 @@ BAD = {
     "stands for several calls": f'{{"name":"read","cat":"POSIX","type":3,"ts":{EPOCH_US},"ph":3,"pid":1,"tid":1,'
     '"args":{"dft_cnt":2,"ret_sum":9}}',
     "none of DFTracer's kinds": f'{{"id":1,"name":"x","cat":"y","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,"ph":"B"}}',
+    **NO_NAMES,
+    "It lacks a hash": _said("FH", '"value":7'),
+    "The rank is no number": _said("PR", '"name":"rank","value":"first"'),
     "half characters": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1,"ph":"X","args":{"fname":"\\ud800"}}',
 }
 
@@ -47,6 +70,15 @@ def test_a_line_that_is_wrong_is_refused_by_itself(tmp_path: Path) -> None:
     assert refused["remedy"].null_count() == 0
     assert moved(found)["POSIX", "write", False] == 100.0
     assert set(found["trace_modules"]["outcome"]) == {"partial"}
+
+
+def test_what_may_be_no_name_is_looked_at_closely(tmp_path: Path) -> None:
+    with duckdb.connect() as connection:
+        reader = Reader(connection, tmp_path)
+        for bad in (*NO_NAMES.values(), _called('"a":1').replace('"x"', "true")):
+            assert reader.quick([Block(1, 1, bad.encode())]) is None
+        good = (_called('"fname":"/5","hhash":15,"fhash":"12345678901e3456"'), _said("thread_name", '"name":"5"'))
+        assert reader.quick([Block(1, 2, "\n".join(good).encode())]) is not None
 
 
 def test_a_line_that_is_no_text_is_refused(tmp_path: Path) -> None:
@@ -66,16 +98,23 @@ def test_a_trace_of_calls_without_sizes_does_not_guess_them(tmp_path: Path) -> N
     bare = {"id": 1, "name": "write", "cat": "POSIX", "pid": 1, "tid": 1, "ts": EPOCH_US, "dur": 4, "ph": 1}
     found = one(tmp_path, json.dumps(bare))
     assert found["trace_requests"]["request_bytes"].to_list() == [None]
+    assert found["trace_modules"].select("outcome", "reason").rows() == [
+        (
+            "partial",
+            "Of 1 processes, 1 have no end in the trace. Of 1 reads and writes, how many bytes moved is not told.",
+        )
+    ]
     assert found["trace_records"]["written_bytes"].to_list() == [None]
 
 
 def test_blocks_of_any_size_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = put(tmp_path / "t.pfw.gz", Process(7).lines_of([write_call(20 * at, at) for at in range(200)]))
+    path = put(tmp_path / "t.pfw.gz", Process(7).lines_of([write_call(20 * at, at) for at in range(60)]))
     whole = landed(path)
     monkeypatch.setattr("warehouse.sources.dftracer.lines._CHUNK_BYTES", 700)
     monkeypatch.setattr("warehouse.sources.dftracer.lines.BLOCK_BYTES", 1_000)
     monkeypatch.setattr("warehouse.sources.dftracer.run.BLOCK_BYTES", 3_000)
-    assert all(landed(path)[name].equals(rows) for name, rows in whole.items())
+    parts = landed(path)
+    assert all(parts[name].equals(rows) for name, rows in whole.items())
 
 
 def test_a_line_end_in_the_wrong_place_is_told(tmp_path: Path) -> None:

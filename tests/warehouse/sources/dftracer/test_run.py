@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tests.budget import one_in
 from tests.dftracer_traces import CALLS, EPOCH_US, FORMS, Form, Process, put, write_call
 from tests.warehouse.sources.dftracer_landing import landed, moved, one
 from warehouse.errors import InputRefused
@@ -43,8 +44,8 @@ def test_all_forms_land_alike(tmp_path: Path, form: Form) -> None:
 
 
 def test_records_add_up_what_each_process_did_to_each_file(tmp_path: Path) -> None:
-    records = one(tmp_path, *Process(7).lines_of(CALLS))["trace_records"]
-    files = one(tmp_path, *Process(7).lines_of(CALLS))["trace_files"]
+    found = one(tmp_path, *Process(7).lines_of(CALLS))
+    records, files = found["trace_records"], found["trace_files"]
     number = files.filter(pl.col("path") == "/scratch/out")["file_number"].item()
     (own,) = records.filter((pl.col("module") == "POSIX") & (pl.col("file_number") == number)).to_dicts()
     assert (own["read_bytes"], own["written_bytes"]) == (40, 100)
@@ -76,7 +77,7 @@ def test_one_file_is_an_input_by_itself(tmp_path: Path) -> None:
 # ---- what is not whole
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", one_in(3, FORMS))
 def test_a_process_without_an_end_is_partial(tmp_path: Path, form: Form) -> None:
     found = one(tmp_path, *Process(7, form).lines_of(CALLS, is_ended=False))
     modules = found["trace_modules"]
@@ -87,13 +88,13 @@ def test_a_process_without_an_end_is_partial(tmp_path: Path, form: Form) -> None
 
 
 def test_what_a_packed_file_holds_before_it_breaks_off_is_partial(tmp_path: Path) -> None:
-    lines = Process(7).lines_of([write_call(20 * at, at) for at in range(3_000)])
+    lines = Process(7).lines_of([write_call(20 * at, at) for at in range(1_000)])
     path = put(tmp_path / "t.pfw.gz", lines)
-    path.write_bytes(path.read_bytes()[:-4_000])
+    path.write_bytes(path.read_bytes()[:-1_500])
     found = landed(path)
     assert set(found["trace_modules"]["is_partial"]) == {True}
     sizes = found["trace_requests"]["request_bytes"].to_list()
-    assert 1_000 < len(sizes) < 3_000
+    assert 300 < len(sizes) < 1_000
     assert sizes == [float(at) for at in range(len(sizes))]
 
 
@@ -163,3 +164,19 @@ def test_a_hash_of_two_files_names_neither(tmp_path: Path) -> None:
     asked = found["trace_requests"].filter(pl.col("file_number") == unknown)
     assert asked["request_bytes"].sum() == 140.0
     assert "its hash is that of several" in found["trace_modules"]["reason"][0]
+
+
+def test_what_no_line_names_is_told(tmp_path: Path) -> None:
+    lines = [line for line in Process(7).lines_of(CALLS) if '"HH"' not in line and '"/scratch/log"' not in line]
+    (reason,) = set(one(tmp_path, *lines)["trace_modules"]["reason"])
+    assert "Of 1 processes, the host of 1 is not told." in reason
+    assert "Of 2 calls, the file is not known: its hash is that of none." in reason
+
+
+def test_a_count_of_events_that_is_no_number_is_told(tmp_path: Path) -> None:
+    lines = Process(7).lines_of([write_call(0, 10)])
+    place = next(place for place, line in enumerate(lines) if '"num_events"' in line)
+    event = json.loads(lines[place])
+    lines[place] = json.dumps(event | {"args": event["args"] | {"num_events": True}})
+    (module,) = one(tmp_path, *lines)["trace_modules"].to_dicts()
+    assert (module["outcome"], "count of events is no number" in module["reason"]) == ("partial", True)
