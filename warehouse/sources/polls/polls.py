@@ -28,7 +28,7 @@ OPTIONAL = ("filesystem", "interval_s", "read_iops", "write_iops")
 NUMBERS = ("interval_s", "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops")
 
 #: rows that wait in memory for their interval; an input with more of them is read a second time
-HELD_ROWS = 2_000_000
+HELD_ROWS = 1_000_000
 #: new instants that are put to those seen before at once, at least
 _FEWEST_NEW = 100_000
 #: what tells the instants of a file system
@@ -193,7 +193,11 @@ class _Steps:
         """Return each file system's most common distance [s] between neighbouring instants, at a tie the least."""
         self._merge()
         is_within = ~_changes(self._filesystem)
-        filesystem, distance_us = _in_order(self._filesystem[is_within], np.diff(self._at_us)[is_within[1:]])
+        every = pl.DataFrame({"filesystem": self._filesystem[~is_within]})
+        filesystem, distance_us = self._filesystem[is_within], np.diff(self._at_us)[is_within[1:]]
+        # nothing is added any more, and what is still read has need of the memory
+        self._filesystem, self._at_us = self._filesystem[:0].copy(), self._at_us[:0].copy()
+        filesystem, distance_us = _in_order(filesystem, distance_us)
         starts = np.flatnonzero(_changes(filesystem) | _changes(distance_us))
         runs = pl.DataFrame(
             {
@@ -203,7 +207,6 @@ class _Steps:
             }
         )
         best = runs.sort("count", "step", descending=[True, False]).unique("filesystem", keep="first")
-        every = pl.DataFrame({"filesystem": self._filesystem[_changes(self._filesystem)]})
         return every.join(best, on="filesystem", how="left").select("filesystem", "step")
 
 
@@ -211,7 +214,8 @@ def _in_order(filesystem: UInts, number: Ints) -> tuple[UInts, Ints]:
     """Return both in the order of the file system, then of the number."""
     if not len(filesystem) or (filesystem == filesystem[0]).all():
         # an order of places takes several times what it puts in order
-        return filesystem, np.sort(number)
+        number.sort()
+        return filesystem, number
     order = np.lexsort((number, filesystem))
     return filesystem[order], number[order]
 
