@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from flows.advice.inputs import FilesystemState, KnownSignature, LeftOut, Rates, SignatureSource, SiteState, most_told
 from flows.settings import AdviceSettings
-from flows.signatures.view import choose_application
+from flows.signatures.view import choose_application, near_applications
 from reports.texts import printable
 from transforms.advice import Advice, AdviceParams, Choice, Demand, Partition, Running, advise
 from warehouse.errors import NothingToDo, UsageError
@@ -142,9 +142,12 @@ def _is_like(name: str, other: str | None, asked: Asked) -> bool:
 def _unknown(signatures: SignatureSource, asked: Asked) -> str:
     whose = "" if asked.user is None else f" of user {asked.user!r}"
     size = "" if asked.node_count is None else f" on {asked.node_count} nodes"
-    count = len(signatures.application_ids())
+    known = signatures.application_ids()
+    near = near_applications(known, asked.application)
+    meant = f" Is it {_listed(near)}?" if near else ""
     return (
-        f"No application with a signature is called {asked.application!r}{whose}{size}; {count:,} others have one. "
+        f"No application with a signature is called {asked.application!r}{whose}{size}; {len(known):,} others have "
+        f"one.{meant} "
         'Signatures come of several runs: land job log and polls, then `iosig run`. `iosig sql "from applications"` '
         "lists what is known."
     )

@@ -159,6 +159,7 @@ def _list_formats() -> None:
 
 def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
     from flows.command.printing import show_json
+    from reports.texts import counted
 
     landings = [arrival.landed for arrival in arrivals if arrival.landed]
     summary = {
@@ -172,9 +173,9 @@ def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
         show_json(summary | {"files": [_document(arrival) for arrival in arrivals]})
         return
     click.echo(
-        f"{summary['landed_files']:,} files landed with {summary['landed_rows']:,} rows, "
-        f"{summary['landed_before']:,} landed before; refused: {summary['refused_rows']:,} rows and "
-        f"{summary['refused_files']:,} whole files"
+        f"{counted(summary['landed_files'], 'file')} landed with {counted(summary['landed_rows'], 'row')}, "
+        f"{summary['landed_before']:,} landed before; refused: {counted(summary['refused_rows'], 'row')} and "
+        f"{counted(summary['refused_files'], 'whole file')}"
     )
     if any(arrival.has_refusals for arrival in arrivals):
         click.echo('`iosig run`, then `iosig sql "from rejects"` shows every refusal with its line and reason.')

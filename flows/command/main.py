@@ -113,6 +113,15 @@ class _Lazy(click.Group):
         command: click.Command = getattr(importlib.import_module(SUBCOMMANDS[cmd_name][0]), f"{cmd_name}_command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; one that there is not is told with those that may have been meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            raise click.NoSuchCommand(error.command_name, possibilities=SUBCOMMANDS, ctx=ctx) from error
+
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         """Read the command line; the help of the command itself is printed here already."""
         try:
@@ -162,7 +171,7 @@ class _Warehouse(click.Path):
 @click.option(
     "--settings",
     "settings_path",
-    type=click.Path(path_type=Path, dir_okay=False, readable=False),
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, readable=False),
     envvar="IOSIG_SETTINGS",
     help="The site's settings; else iosig.toml in the warehouse or here. Also IOSIG_SETTINGS.",
 )

@@ -166,6 +166,23 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
             raise UsageError(f"There is no folder {target.absolute().parent} for {target.name}.")
 
 
+def _require_trace(path: Path) -> None:
+    """Refuse a file of a format that no program writes while it runs."""
+    from warehouse.sources.files.opening import read_head
+    from warehouse.sources.protocol import recognize
+
+    try:
+        source = recognize(read_head(path, None))
+    except InputRefused:
+        # it may just have begun
+        return
+    if source.name != "tmio":
+        raise UsageError(
+            f"{path} is of the format {source.name}, which is there when a run is over: `iosig period` finds its "
+            "period. A prediction is made of TMIO's traces, of a job that runs, or of polls."
+        )
+
+
 class _Session:
     """One call of the command: its inputs, where its rows go, and what is left to draw."""
 
@@ -217,6 +234,8 @@ class _Session:
             if path.is_dir():
                 self.folders.append(Folder(path, self.opener))
             else:
+                if not self.options["follow"]:
+                    _require_trace(path)
                 self._add([self.opener.trace(path)])
         self._is_only = len(paths) <= 1 and not self.folders
         for folder in self.folders:

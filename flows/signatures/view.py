@@ -73,12 +73,16 @@ def choose_application(known: Sequence[str], asked: str) -> str:
         return found[0]
     if found:
         raise UsageError(f"{asked!r} could be {_listed(found)}. Give more of the application's id.")
-    near = difflib.get_close_matches(asked, known, n=_MOST_TOLD, cutoff=0.5)
-    near += [
-        name for name in known if name.split("/")[1:2] and _is_near(name.split("/")[1], asked) and name not in near
-    ]
+    near = near_applications(known, asked)
     told = f"Is it {_listed(near)}?" if near else f"There are {_listed(known)}."
     raise UsageError(f"No application with signatures is called {asked!r}. {told}")
+
+
+def near_applications(known: Sequence[str], asked: str) -> list[str]:
+    """Return the applications whose id, or name alone, is nearly what was asked for, the nearest first."""
+    near = difflib.get_close_matches(asked, known, n=_MOST_TOLD, cutoff=0.5)
+    named = [name for name in known if name.split("/")[1:2] and _is_near(name.split("/")[1], asked)]
+    return near + [name for name in named if name not in near]
 
 
 def _is_near(name: str, asked: str) -> bool:

@@ -183,6 +183,7 @@ def test_an_application_goes_by_a_part_of_its_id(asked: Asked, found: str, signa
         (Asked("late", node_count=64), r"signatures of ana/late/16, ana/late/32"),
         (Asked("late", user="zoe"), "called 'late' of user 'zoe'"),
         (Asked("nix"), "5 others have one"),
+        (Asked("ana/laet/16"), "Is it ana/late/16"),
         (Asked(""), "iosig run"),
     ],
 )

@@ -91,6 +91,8 @@ def test_a_failed_gate_ends_with_4(cli: Cli, site: Store, monkeypatch: pytest.Mo
         (["sql", "select 1"], "There is no release"),
         (["run", "--date", "2026-03-03", "--since", "2026-03-01"], "Give --date, or --since and --until"),
         (["no-such-command"], "No such command"),
+        (["lnad"], "Did you mean 'land'?"),
+        (["--settings", "missing.toml", "sql", "select 1"], "'missing.toml' does not exist"),
         (["export", "jobs"], "--to"),
     ],
 )

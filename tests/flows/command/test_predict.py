@@ -258,6 +258,12 @@ def test_lines_that_are_refused_are_told_with_their_reasons(cli: Cli, tmp_path: 
     assert cli("predict", written(tmp_path / "no.jsonl", b"hello\n"))[0] == 3
 
 
+def test_what_is_written_when_a_run_is_over_is_told_by_its_format(cli: Cli, tmp_path: Path) -> None:
+    path = written(tmp_path / "polls.csv", b"polled_at,controller,read_bytes_per_s,write_bytes_per_s\n")
+    code, _, err = cli("predict", path)
+    assert (code, "is of the format polls-csv" in err, "`iosig period`" in err) == (2, True, True)
+
+
 def test_hundreds_of_inputs(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
