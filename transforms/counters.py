@@ -27,6 +27,10 @@ FIRST_SEEN, RESTARTED, LOST_SCRAPES, UNCLEAR, DECREASE = (
 )  # fmt: skip
 #: servers look for entries that were not used every half interval: after so many intervals they are gone
 _SURELY_DROPPED = 1.5
+#: one that was used so short a time before is there: servers' clocks and collectors' may differ by the rest
+_SURELY_THERE = 0.75
+#: longer than two days [us]: tells times of several targets apart
+_SPAN_US = 1 << 40
 #: how a counter's name begins that goes on and on
 _TOTAL = "total_"
 #: what is moved, by the names of a counter's values
@@ -66,7 +70,7 @@ class Rises:
 def timed_scrapes(scrapes: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """Return each target's scrapes by one collector, in order, each with `previous_at`, NULL where there is none.
 
-    scrapes, before: those of a day and of the day before, with the columns of SCRAPED, collector and scraped_at. Of
+    scrapes, before: those of a day and of the day before: columns of SCRAPED, collector, scraped_at, entry_count. Of
     several collectors of a target the one that read it most often is taken, for the whole day; names break ties.
     """
     last = _of_one_collector(before).group_by(SCRAPED).agg(before_at=pl.col("scraped_at").max())
@@ -75,12 +79,12 @@ def timed_scrapes(scrapes: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
         _of_one_collector(scrapes)
         .sort(*SCRAPED, "scraped_at")
         .join(last, on=SCRAPED, how="left", maintain_order="left")
-        .select(*SCRAPED, "collector", "scraped_at", previous_at=previous)
+        .select(*SCRAPED, "collector", "scraped_at", "entry_count", previous_at=previous)
     )
 
 
 def _of_one_collector(scrapes: pl.DataFrame) -> pl.DataFrame:
-    distinct = scrapes.select(*SCRAPED, "collector", "scraped_at").unique()
+    distinct = scrapes.group_by(*SCRAPED, "collector", "scraped_at").agg(pl.col("entry_count").max())
     counted = distinct.group_by(*SCRAPED, "collector").agg(count=pl.len())
     ranked = counted.sort("count", "collector", descending=[True, False], nulls_last=True)
     taken = ranked.unique(SCRAPED, keep="first", maintain_order=True).select(*SCRAPED, "collector")
@@ -127,9 +131,10 @@ def rises(
     params = params or CounterParams()
     taken = _taken(samples, scrapes)
     ordered = _ordered(taken.filter("is_known"), ends)
+    vanished = _vanished(ordered, scrapes, params)
     judged = _judged(ordered, params, tell_falls)
-    rows = _rows(judged.filter(~pl.col("is_carried")))
-    return Rises(rows, _gaps(rows, scrapes, params), _targets(taken, ordered, rows))
+    rows = _rows(judged.filter(~pl.col("is_carried")), vanished)
+    return Rises(rows, _gaps(rows, scrapes, vanished, params), _targets(taken, ordered, rows))
 
 
 def _values(samples: pl.DataFrame) -> list[str]:
@@ -196,12 +201,51 @@ def _untold(rows: pl.DataFrame, tell_falls: TellFalls) -> Bools:
     return marked
 
 
-def _rows(judged: pl.DataFrame) -> pl.DataFrame:
+def _vanished(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: CounterParams) -> pl.DataFrame:
+    """Return the scrapes that lack entries which were in use just before: their server restarted.
+
+    Only entries count that say when they were used last. One that is gone is missed until it would have been dropped.
+    """
+    timed = scrapes.filter("is_job_scrape").sort(*TARGET, "scraped_at")
+    targets = timed.select(TARGET).unique(maintain_order=True).with_row_index("number").cast({"number": pl.Int64})
+    numbers = timed.join(targets, on=TARGET, how="left", maintain_order="left")["number"].to_numpy()
+    entries = ordered.filter(pl.col("job_key").is_not_null(), ~pl.col("is_repeated")).join(
+        targets, on=TARGET, how="inner", maintain_order="left"
+    )
+    if entries.is_empty():
+        return timed
+    cleanup_us, at = round(params.cleanup_interval_s * _SURELY_THERE * 1e6), pl.col("scraped_at").dt.epoch("us")
+    origin = min(int(frame.select(at.min()).item()) for frame in (timed, entries))
+    until = pl.col("sampled_at").dt.epoch("us") + cleanup_us
+    following = pl.when(~pl.col("is_first").shift(-1, fill_value=True)).then(at.shift(-1))
+    number, since_us, until_us = (
+        entries.select(each).to_series().to_numpy()
+        for each in (pl.col("number"), at - origin, pl.min_horizontal(until, following) - origin)
+    )
+    # where both are one, the collector does not know when it was used last
+    says_so = (entries["sampled_at"] < entries["scraped_at"]).to_numpy()
+    codes = numbers * _SPAN_US + timed.select(at - origin).to_series().to_numpy()
+    begin = np.searchsorted(codes, number * _SPAN_US + since_us)
+    is_read = ~entries["is_carried"].to_numpy()
+    end = np.maximum(np.searchsorted(codes, number * _SPAN_US + np.clip(until_us, 0, _SPAN_US - 1)), begin + is_read)
+    begin, end = begin[says_so], end[says_so]
+    count = len(codes) + 1
+    there = np.cumsum(np.bincount(begin, minlength=count) - np.bincount(end, minlength=count))[:-1]
+    lacking = pl.Series("lacking", there - timed["entry_count"].to_numpy())
+    before = pl.col("lacking").shift(1).over(TARGET).fill_null(0).clip(0)
+    return timed.with_columns(lacking).filter(pl.col("lacking") > before).drop("lacking")
+
+
+def _rows(judged: pl.DataFrame, vanished: pl.DataFrame) -> pl.DataFrame:
     """Return the rises, those of nothing left out."""
     values = _values(judged)
+    marks = vanished.select(*TARGET, "scraped_at", is_vanished=True)
+    judged = judged.join(marks, on=[*TARGET, "scraped_at"], how="left", maintain_order="left").with_columns(
+        pl.col("is_vanished").fill_null(False)
+    )
     is_whole = pl.col("begins") | pl.col("is_anew")
     # when one entry in use begins anew, the server did: the others lost what they moved since the scrape before, too
-    restarts = (pl.col("is_anew") & pl.col("was_in_use")).any().over(*TARGET, "scraped_at")
+    restarts = (pl.col("is_anew") & pl.col("was_in_use")).any().over(*TARGET, "scraped_at") | pl.col("is_vanished")
     is_unknown = (pl.col("is_first") & ~pl.col("begins")) | pl.col("is_contradicted") | pl.col("is_untold")
     flag = (
         pl.when(pl.col("is_first") & ~pl.col("begins")).then(pl.lit(FIRST_SEEN))
@@ -220,7 +264,9 @@ def _rows(judged: pl.DataFrame) -> pl.DataFrame:
     return found.filter(moved | pl.col("flag").is_not_null())
 
 
-def _gaps(rows: pl.DataFrame, scrapes: pl.DataFrame, params: CounterParams) -> pl.DataFrame:
+def _gaps(
+    rows: pl.DataFrame, scrapes: pl.DataFrame, vanished: pl.DataFrame, params: CounterParams
+) -> pl.DataFrame:  # fmt: skip
     """Return the intervals of targets in which counts may have got lost."""
     between = pl.col("scraped_at") - pl.col("previous_at")
     edges = {"from_at": "previous_at", "until_at": "scraped_at"}
@@ -229,7 +275,8 @@ def _gaps(rows: pl.DataFrame, scrapes: pl.DataFrame, params: CounterParams) -> p
     restarts = rows.filter(is_restart).select(
         *TARGET, "from_at", "until_at", is_job_scrape=pl.col("job_key").is_not_null(), flag=pl.lit(RESTARTED)
     )
-    both = pl.concat([restarts.select(lost.columns), lost])
+    gone = vanished.select(*SCRAPED, **edges, flag=pl.lit(RESTARTED))
+    both = pl.concat([restarts.select(lost.columns), gone, lost])
     return both.unique([*SCRAPED, "until_at"], keep="first", maintain_order=True).sort(*SCRAPED, "until_at")
 
 

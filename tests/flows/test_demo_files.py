@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -61,9 +62,7 @@ def test_a_poll_that_arrives_after_midnight_is_in_the_next_days_file(site: Site,
 
 
 def _with_polls(site: Site, polls: pl.DataFrame) -> Site:
-    return Site(
-        site.params, site.applications, site.jobs, polls, site.truth, site.runs, site.bursts, site.traffic
-    )  # fmt: skip
+    return replace(site, polls=polls)
 
 
 def test_the_logs_tell_of_every_job_and_its_end(site: Site, tmp_path: Path) -> None:

@@ -100,6 +100,40 @@ def test_entries_in_use_that_begin_anew_tell_of_a_restart_which_the_others_share
     assert found.gaps.select("flag", "until_at").rows() == [("restarted", at(710))]
 
 
+def counting(entries: dict[float, int]) -> pl.DataFrame:
+    """Return scrapes, and how many entries each found."""
+    return scrapes(list(entries)).with_columns(entry_count=pl.Series(list(entries.values())))
+
+
+def used(rows: Sequence[tuple[float, str, float]]) -> pl.DataFrame:
+    """Return readings of entries that say when they were used last: scraped at, job, used at."""
+    read = samples([(second, key, round(last), 0) for second, key, last in rows])
+    return read.with_columns(sampled_at=pl.Series([at(last) for _, _, last in rows]))
+
+
+def test_entries_in_use_that_are_gone_tell_of_a_restart_once() -> None:
+    read = used([(10, "1", 5), (10, "2", 8), (30, "2", 29)])
+    found = risen(read, counting({0: 0, 10: 2, 20: 2, 30: 1, 40: 1, 50: 1}))
+    assert found.gaps.select("from_at", "until_at", "flag").rows() == [(at(20), at(30), "restarted")]
+    # the entry that is there again says that it is the same: nobody knows better
+    assert told(found)[-1] == ("2", 20, 30, 21, None)
+
+
+def test_entries_that_were_not_used_for_most_of_the_interval_may_be_gone() -> None:
+    timed = counting(dict.fromkeys(range(0, 460, 10), 1) | {0: 0, 460: 0})
+    assert risen(used([(10, "1", 9)]), timed).gaps.is_empty()
+    assert risen(used([(10, "1", 9), (30, "1", 30)]), timed).gaps.is_empty(), "a collector that knows no better"
+    assert risen(used([(20, "1", 15)]), timed).gaps["until_at"].to_list() == [at(460)]
+
+
+def test_entries_of_the_day_before_are_missed_on_the_next_one() -> None:
+    first = counting({0: 0, 10: 1})
+    ends = counters.last_values(used([(10, "1", 5)]), counters.timed_scrapes(first, first.clear()))
+    for count, gaps in ((1, []), (0, [(at(10), at(20))])):
+        found = risen(used([]), counting({20: count}), first, ends)
+        assert found.gaps.select("from_at", "until_at").rows() == gaps
+
+
 def test_a_fall_of_an_entry_that_says_it_still_counts_is_no_rise() -> None:
     found = risen(samples([(0, "1", 5, 0), (10, "1", 3, 0)]), scrapes([0, 10]))
     assert told(found)[1:] == [("1", 0, 10, None, "decrease")]

@@ -57,7 +57,8 @@ class Shared:
 
     started_s, ended_s (steps): NaN where the horizon came first. moved_bytes (steps): by the horizon.
     at_s (events), moved_total_bytes (events, channels): all bytes moved by then; between events they grow
-    linearly.
+    linearly. served_event, served_step, served_bytes (m): what a step moved between the event before and that one;
+    what it moved at the event itself has a row of its own.
     """
 
     started_s: Reals
@@ -65,6 +66,9 @@ class Shared:
     moved_bytes: Reals
     at_s: Reals
     moved_total_bytes: Reals
+    served_event: Ints
+    served_step: Ints
+    served_bytes: Reals
 
     def volumes(self, edges_s: Reals) -> Reals:
         """Return the bytes moved between neighbouring instants (edges - 1, channels)."""
@@ -95,14 +99,14 @@ def share(chains: Chains, pipe: Pipe, until_s: float) -> Shared:
     events, moved = [0.0], [list(totals)]
     now = 0.0
     while (then := run.next_event_s(now)) <= until_s:
-        run.advance(then - now, totals)
+        run.advance(then - now, totals, len(events))
         now = then
-        run.finish_done(now, totals)
+        run.finish_done(now, totals, len(events))
         run.begin_due(now)
         run.set_rates(pipe)
         events.append(now)
         moved.append(list(totals))
-    run.advance(until_s - now, totals)
+    run.advance(until_s - now, totals, len(events))
     events.append(until_s)
     moved.append(totals)
     return run.result(np.array(events), np.array(moved))
@@ -124,6 +128,7 @@ class _Run:
     due: list[tuple[float, int]]
     active: list[int] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
+    served: list[tuple[int, int, float]] = field(default_factory=list)
 
     @classmethod
     def of(cls, chains: Chains) -> _Run:
@@ -149,12 +154,13 @@ class _Run:
         begins = self.due[0][0] if self.due else np.inf
         return max(now, min([begins, *ends]))
 
-    def advance(self, lasting_s: float, totals: list[float]) -> None:
-        """Move what the active transfers move in that time."""
+    def advance(self, lasting_s: float, totals: list[float], event: int) -> None:
+        """Move what the active transfers move in that time, until the event of that number."""
         for step, rate in zip(self.active, self.rates, strict=True):
             moved = min(rate * lasting_s, self.remaining[step])
             self.remaining[step] -= moved
             totals[self.channel[step]] += moved
+            self.served.append((event, step, moved))
 
     def begin_due(self, now: float) -> None:
         """Begin every transfer that is due; one without volume is over at once."""
@@ -166,7 +172,7 @@ class _Run:
             else:
                 self.end(step, at)
 
-    def finish_done(self, now: float, totals: list[float]) -> None:
+    def finish_done(self, now: float, totals: list[float], event: int) -> None:
         """End every transfer of which nothing is left to speak of; the rest of it moves at once."""
         still: list[int] = []
         for step, rate in zip(self.active, self.rates, strict=True):
@@ -174,6 +180,7 @@ class _Run:
                 still.append(step)
                 continue
             totals[self.channel[step]] += self.remaining[step]
+            self.served.append((event, step, self.remaining[step]))
             self.remaining[step] = 0.0
             self.end(step, now)
         self.active = still
@@ -192,4 +199,8 @@ class _Run:
     def result(self, events_s: Reals, totals: Reals) -> Shared:
         """Return all that came of it."""
         moved = np.array(self.volume) - np.array(self.remaining)
-        return Shared(self.started, self.ended, moved, events_s, totals)
+        events, steps, served = zip(*self.served, strict=True) if self.served else ((), (), ())
+        return Shared(
+            self.started, self.ended, moved, events_s, totals,
+            np.array(events, dtype=np.int64), np.array(steps, dtype=np.int64), np.array(served, dtype=np.float64),
+        )  # fmt: skip

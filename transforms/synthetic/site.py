@@ -220,9 +220,10 @@ class Site:
 
     jobs: one row per job, as a job log has it (running ones without an end). polls: in order of arrival.
     truth: application, direction, offset_s (the left edge of a second), bytes_per_s: each application
-    alone. runs: job_id, application, kind (complete, stopped, restart, running), bursts it did
-    (first_burst, burst_count). bursts: every transfer with its owner, times, volume and what of it was
-    moved by the last poll. traffic: bytes per tick before any poll was lost.
+    alone. served: source, name, chain, job_id, direction, from_s, until_s, moved_bytes: what storage moved for whom,
+    at one rate each, in order of time for each chain. runs: job_id, application, kind (complete, stopped,
+    restart, running), bursts it did (first_burst, burst_count). bursts: every transfer with its owner, times,
+    volume and what of it was moved by the last poll. traffic: bytes per tick before any poll was lost.
     """
 
     params: SiteParams
@@ -233,6 +234,7 @@ class Site:
     runs: pl.DataFrame
     bursts: pl.DataFrame
     traffic: pl.DataFrame
+    served: pl.DataFrame
 
 
 # ---- from plans to what happened
@@ -351,11 +353,6 @@ def _runs(logged: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
 def _all_bursts(planned: Sequence[Plan], logged: pl.DataFrame, steps: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
     """Return every burst and transfer that was planned, its pieces put together."""
-    owners = pl.DataFrame(
-        [(i, p, job.source, job.name) for i, chain in enumerate(planned) for p, (job, _) in enumerate(chain.parts)],
-        schema={"chain": pl.Int64, "part": pl.Int64, "source": pl.String, "name": pl.String},
-        orient="row",
-    )
     return (
         steps.filter(pl.col("burst") >= 0)
         .group_by("chain", "part", "burst", "direction", maintain_order=True)
@@ -364,7 +361,7 @@ def _all_bursts(planned: Sequence[Plan], logged: pl.DataFrame, steps: pl.DataFra
             pl.col("ended_s").last(),
             pl.col("volume_bytes", "moved_bytes").sum(),
         )
-        .join(owners, on=["chain", "part"], how="left", maintain_order="left")
+        .join(_owners(planned), on=["chain", "part"], how="left", maintain_order="left")
         .join(logged.select("chain", "part", "job_id"), on=["chain", "part"], how="left", maintain_order="left")
         .select(
             "source", "name", "job_id", "burst", "direction",
@@ -372,6 +369,33 @@ def _all_bursts(planned: Sequence[Plan], logged: pl.DataFrame, steps: pl.DataFra
             "volume_bytes", "moved_bytes",
         )
     )  # fmt: skip
+
+
+def _owners(planned: Sequence[Plan]) -> pl.DataFrame:
+    return pl.DataFrame(
+        [(i, p, job.source, job.name) for i, chain in enumerate(planned) for p, (job, _) in enumerate(chain.parts)],
+        schema={"chain": pl.Int64, "part": pl.Int64, "source": pl.String, "name": pl.String},
+        orient="row",
+    )
+
+
+def _served(planned: Sequence[Plan], logged: pl.DataFrame, steps: pl.DataFrame, shared: Shared) -> pl.DataFrame:
+    """Return what storage moved for whom, from one event to the next."""
+    event = shared.served_event
+    moved = steps.select("chain", "part", "direction")[shared.served_step].with_columns(
+        from_s=pl.Series(shared.at_s[np.maximum(event - 1, 0)]),
+        until_s=pl.Series(shared.at_s[event]),
+        moved_bytes=pl.Series(shared.served_bytes),
+    )
+    keys = ("chain", "part")
+    return (
+        moved.group_by(*keys, "direction", "from_s", "until_s", maintain_order=True)
+        .agg(pl.col("moved_bytes").sum())
+        .join(_owners(planned), on=keys, how="left", maintain_order="left")
+        .join(logged.select(*keys, "job_id"), on=keys, how="left", maintain_order="left")
+        .select("source", "name", "chain", "job_id", "direction", "from_s", "until_s", "moved_bytes")
+        .sort("chain", "until_s", maintain_order=True)
+    )
 
 
 # ---- traffic
@@ -397,7 +421,7 @@ def _background(direction: Direction, params: SiteParams) -> Reals:
     return level
 
 
-def _uneven_edges(params: SiteParams) -> Reals:
+def uneven_edges(params: SiteParams) -> Reals:
     """Return the polls' edges on a clock that runs unevenly: rates waver, and no byte is lost.
 
     What a server reports within an interval is not just what was sent in it: caches fill and drain.
@@ -414,7 +438,7 @@ def _uneven_edges(params: SiteParams) -> Reals:
 
 def _traffic(shared: Shared, params: SiteParams) -> pl.DataFrame:
     """Return each tick's bytes: the background's, and all."""
-    moved = shared.volumes(_uneven_edges(params))
+    moved = shared.volumes(uneven_edges(params))
     columns: dict[str, Reals] = {}
     for channel, direction in enumerate(DIRECTIONS):
         background = _background(direction, params)
@@ -501,4 +525,5 @@ def simulate(params: SiteParams, applications: Sequence[Application] = APPLICATI
         runs=_runs(logged, steps),
         bursts=_all_bursts(planned, logged, steps, params),
         traffic=traffic,
+        served=_served(planned, logged, steps, shared),
     )

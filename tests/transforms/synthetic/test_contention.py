@@ -59,6 +59,14 @@ def test_the_horizon_cuts_and_says_so() -> None:
     np.testing.assert_allclose(found.volumes(np.array([0.0, 4.0])), [[40]])
 
 
+def test_it_is_known_what_each_step_was_served_and_when() -> None:
+    found = share(chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (0, [(0, 100, 10, 1, 1)])), Pipe(10), 22)
+    own = np.bincount(found.served_step, found.served_bytes, 3)
+    np.testing.assert_allclose(own, found.moved_bytes)
+    np.testing.assert_allclose(own, [100, 0, 100])
+    assert found.at_s[found.served_event].max() == 20
+
+
 def test_chains_without_steps_are_nothing() -> None:
     assert share(chains(), Pipe(1), 10).moved_bytes.size == 0
     assert share(chains((0, []), (1, [(0, 5, 5, 1, 0)]), (2, [])), Pipe(9), 10).ended_s.tolist() == [2]

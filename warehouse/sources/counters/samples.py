@@ -23,6 +23,7 @@ AGAIN = frozenset({"samedir_rename", "crossdir_rename", "parallel_rename_file", 
 #: ten digits of seconds, or an ISO time, plain or compact, as names of files have them
 _EPOCH = re.compile(r"(?<![0-9])(1[0-9]{9})(?:\.([0-9]{1,9}))?(?![0-9])")
 _ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
+_SECONDS = re.compile(r"([0-9]{10})(?:\.([0-9]{1,9}))?")
 _DATE = re.compile(
     r"(?<![0-9])(20[0-9]{2})-?([01][0-9])-?([0-3][0-9])[T_ -]?([0-2][0-9])[:_-]?([0-5][0-9])(?:[:_-]?([0-5][0-9]))?"
     r"(Z|[+-][0-9]{2}:?[0-9]{2})?(?![0-9])"
@@ -63,6 +64,9 @@ def said_time(text: str, zone: str) -> int | None:
 
 def instant_us(text: str, zone: str) -> int | None:
     """Return the instant [us since 1970] that a text says, local in `zone` without an offset; None if it is none."""
+    if seconds := _SECONDS.fullmatch(text):
+        # what `date +%s` writes before each scrape: reading a column of one text takes 3 ms
+        return int(seconds[1]) * 1_000_000 + int((seconds[2] or "").ljust(6, "0")[:6])
     read = times.parse(pl.Series([text]), zone, "scrape's")["instant"]
     return None if read.has_nulls() else int(read.dt.timestamp("us")[0])
 
