@@ -9,6 +9,7 @@
 - `ldms_csv`: Counters as LDMS' store_csv writes them: a set of metrics a line, a schema a file.
 - `line_protocol` (`points`, `Points`): Influx line protocol: from lines to points, all of a block at once.
 - `metrics` (`columns_of`, `roles_of`, `meant`): Metrics by name and labels: what they count, of what, for whom.
+- `mmpmon`: What `mmpmon -p` prints of a GPFS node: bytes and operations of each file system since it was mounted.
 - `prometheus`: Counters as Prometheus has them: an exporter's text, or what the server's HTTP API answers.
 - `prometheus_json` (`read`): What Prometheus' HTTP API answers to `query` and `query_range`.
 - `samples` (`batches`, `filesystems`, `said_time`): What all formats of counters share.

@@ -164,8 +164,7 @@ class _Pieces:
                     self._has_any |= isinstance(layout, _Layout)
                     self._reasons += [layout] if isinstance(layout, str) else []
                 else:
-                    told = "The header is damaged." if _is_header(content) else layout
-                    yield Block(line, content.count(b"\n") + (not content.endswith(b"\n")), content), told
+                    yield from _told(line, content, "The header is damaged." if _is_header(content) else layout)
 
     def require_any(self) -> None:
         """Raise InputRefused where no header said what the columns are."""
@@ -174,6 +173,16 @@ class _Pieces:
                 (self._reasons or ["No header says what the columns are."])[0],
                 "Known are lustre_ost, lustre_mdt, lustre_client and job_stats; keep the header file beside the rows.",
             )
+
+
+def _told(line: int, content: bytes, layout: _Layout | str) -> Iterator[tuple[Block, _Layout | str]]:
+    """Yield lines with what holds for them; a last one without an end may be cut within a number."""
+    whole = content.rfind(b"\n") + 1
+    count = content.count(b"\n")
+    if count:
+        yield Block(line, count, content[:whole] if whole < len(content) else content), layout
+    if whole < len(content):
+        yield Block(line + count, 1, content[whole:]), "The last line has no end: it may be cut."
 
 
 def _is_header(content: bytes) -> bool:

@@ -8,6 +8,7 @@
 - `lmt_database` (`read_url`): LMT databases: cumulative counters of each Lustre target.
 - `lmt_following` (`NewPolls`, `engine_of`, `read_on`): LMT databases that are being written.
 - `lmt_queries`: LMT databases: cumulative byte counters of every Lustre target.
+- `mmperfmon`: What `mmperfmon query` prints of GPFS: bytes and operations a bucket of time.
 - `parquet`: Polls as Parquet, with the published column names or a mapping; other columns than ours are left alone.
 - `polls`: Polls in any table: from its columns to landed polls, and the interval where the table does not say it.
 - `tokio`: TOKIO time series archives (`.hdf5`): throughput per storage target. Times are LEFT edges, -0.0 is missing.

@@ -199,6 +199,14 @@ def test_a_damaged_row_is_refused(tmp_path: Path, old: str, new: str, reason: st
     assert (refused["line"].to_list(), rows["total_written_bytes"].to_list()) == ([3], [1, 2])
 
 
+def test_a_last_line_without_an_end_may_be_cut(tmp_path: Path) -> None:
+    rows, _, refused = read_text(tmp_path, OST + ost(1, 1) + ost(1, 2, 10).removesuffix("\n"))
+    assert (rows.height, refused.select("line", "reason").rows()) == (
+        1,
+        [(3, "The last line has no end: it may be cut.")],
+    )
+
+
 @pytest.mark.parametrize(
     ("header", "reason"),
     [

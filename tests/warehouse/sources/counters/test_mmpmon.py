@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.budget import one_in
+from tests.naive.sources.counters import mmpmon as naive
+from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
+from warehouse.errors import InputRefused
+from warehouse.sources.counters import mmpmon
+from warehouse.sources.counters.mmpmon import SOURCE
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Reading, recognize
+
+T = 1579358234
+
+
+def at(second: float) -> datetime:
+    return datetime.fromtimestamp(T + second, UTC)
+
+
+def line(written: int, second: int = 0, filesystem: str = "scratch", node: str = "rw02") -> str:
+    return (
+        f"_fs_io_s_ _n_ 10.22.0.106 _nn_ {node} _rc_ 0 _t_ {T + second} _tu_ 53212 _cl_ gpfs.domain _fs_ {filesystem} "
+        f"_d_ 48 _br_ 205607400434 _bw_ {written} _oc_ 1 _cc_ 2 _rdc_ 3 _wc_ 4 _dir_ 5 _iu_ 6\n"
+    )
+
+
+def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
+    path = folder / "mmpmon"
+    path.write_text(text)
+    assert recognize(read_head(path)) == SOURCE
+    return read_counters(SOURCE, path, reading)
+
+
+def test_real_counters_land_with_the_totals_of_an_independent_count(shared_data: Path) -> None:
+    path = shared_data / "gpfs" / "mmpmon.txt"
+    assert recognize(read_head(path)) == SOURCE
+    rows, scrapes, refused = read_counters(SOURCE, path)
+    expected = list(naive.rows(path.read_text()))
+    assert refused.is_empty()
+    assert rows.height == scrapes["entry_count"].sum() == len(expected) == 2
+    for row, own in zip(rows.to_dicts(), expected, strict=True):
+        assert {name: row[name] for name in ("target", "filesystem", *COUNTS)} == {
+            name: own.get(name) for name in ("target", "filesystem", *COUNTS)
+        }
+
+
+def test_a_node_is_a_client_that_names_no_job(tmp_path: Path) -> None:
+    rows, scrapes, refused = read_text(tmp_path, line(5) + line(5, 10) + line(7, 20) + line(1, 20, "home"))
+    assert refused.is_empty()
+    names = ["scraped_at", "filesystem", "component", "target", "job_key", "total_written_bytes", "total_readdir_count"]
+    assert rows.select(names).rows() == [
+        (at(0.053212), "scratch", "client", "rw02", None, 5, 5),
+        (at(20.053212), "scratch", "client", "rw02", None, 7, 5),
+        (at(20.053212), "home", "client", "rw02", None, 1, 5),
+    ]
+    assert scrapes.filter(filesystem="scratch").select("entry_count", "is_job_scrape").rows() == [(1, False)] * 3
+
+
+def test_what_mmpmon_prints_of_other_requests_is_passed_over(tmp_path: Path) -> None:
+    failed = f"_fs_io_s_ _n_ 10.22.0.106 _nn_ rw02 _rc_ 1 _t_ {T} _tu_ 407431 _cl_ - _fs_ -\n"
+    whole = line(9).replace("_fs_io_s_", "_io_s_").replace(" _cl_ gpfs.domain _fs_ scratch _d_ 48", "")
+    rows, _, refused = read_text(tmp_path, "_ver_ _n_ 10.22.0.106 _nn_ rw02 _v_ 3\n" + failed + whole + line(5) + "\n")
+    assert refused.is_empty()
+    assert rows["total_written_bytes"].to_list() == [5]
+    with pytest.raises(InputRefused, match="no counters of a file system"):
+        read_text(tmp_path, whole)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("_bw_ 5", "_bw_ -5"), ("_bw_ 5", "_bw_ 5.5"), ("_bw_ 5", "_bw_"), ("_bw_ 5", "_bv_ 5"), (" _iu_ 6", ""),
+     (f"{T}", "17"), ("_tu_ 53212", "_tu_ 5321200"), ("_fs_io_s_ ", "fs_io_s_ "), ("_rc_ 0", "_rc_ x"),
+     ("_bw_ 5", "_bw_ 9999999999999999999"), ("\n", "")],
+)  # fmt: skip
+def test_a_damaged_line_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    rows, _, refused = read_text(tmp_path, line(4, -10) + line(5).replace(old, new))
+    assert (rows["total_written_bytes"].to_list(), refused["line"].to_list()) == ([4], [2])
+
+
+@pytest.mark.parametrize("size", [300, 2000])
+def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    text = "".join(line(second // 20, second) for second in range(0, 60, 10))
+    whole = read_text(tmp_path, text)
+    monkeypatch.setattr(mmpmon, "BLOCK_BYTES", size)
+    for end in ("\n", "\r\n"):
+        for found, expected in zip(read_text(tmp_path, text.replace("\n", end)), whole, strict=True):
+            assert found.equals(expected)
+
+
+@pytest.mark.parametrize("seed", one_in(80, range(320), 40))
+def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
+    content = mutated("".join(line(n * 4096, n * 10, node=f"rw0{n % 3}") for n in range(12)).encode(), seed)
+    path = tmp_path / "mmpmon"
+    path.write_bytes(content)
+    with contextlib.suppress(InputRefused):
+        rows, _, refused = read_counters(SOURCE, path)
+        names = ("target", "filesystem", *COUNTS)
+        sound = [
+            (found["at_us"], *(found.get(name) for name in names))
+            for found in naive.rows(content.decode("utf-8", "replace"))
+        ]
+        for row in rows.to_dicts():
+            assert (round(row["scraped_at"].timestamp() * 1e6), *(row[name] for name in names)) in sound
+        assert refused["remedy"].null_count() == 0

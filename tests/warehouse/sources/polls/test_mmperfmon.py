@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import contextlib
+import tarfile
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.budget import one_in
+from tests.naive.sources.polls import mmperfmon as naive
+from tests.warehouse.sources.counter_reading import mutated
+from warehouse.contracts import frames
+from warehouse.contracts.polls import POLLS
+from warehouse.contracts.quality import REJECTS
+from warehouse.errors import InputRefused
+from warehouse.sources.files.opening import open_bytes, read_head
+from warehouse.sources.polls import mmperfmon
+from warehouse.sources.polls.mmperfmon import SOURCE
+from warehouse.sources.protocol import Head, Reading, recognize
+
+DISK = "nsd1|GPFSNSDDisk|{}|gpfs_nsdds_{}"
+FS = "node1|GPFSFilesystem|cluster|{}|gpfs_fs_{}"
+
+
+def read_polls(path: Path, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    found = {table: [frames.empty(table)] for table in (POLLS, REJECTS)}
+    for batch in SOURCE.read(path, reading or Reading()):
+        frames.require(batch.rows, batch.table)
+        assert not batch.rows.is_empty()
+        found[batch.table].append(batch.rows)
+    polls, rejects = (pl.concat(parts) for parts in found.values())
+    return polls, rejects.sort("line")
+
+
+def query(keys: list[str], cells: list[list[Any]], *, width: int = 3, begin: str = "2019-05-15-12:01:00") -> str:
+    """A query as mmperfmon prints it: so many columns, then the next ones."""
+    first = datetime.strptime(begin, "%Y-%m-%d-%H:%M:%S").replace(tzinfo=UTC)
+    text = "\nLegend:\n" + "".join(f" {number}:\t{key}\n" for number, key in enumerate(keys, start=1))
+    for start in range(0, len(keys), width):
+        names = [key.rpartition("|")[2] for key in keys[start : start + width]]
+        text += f" \nRow           Timestamp {' '.join(names)} \n"
+        for number, row in enumerate(cells):
+            stamp = (first + timedelta(minutes=number)).strftime("%Y-%m-%d-%H:%M:%S")
+            text += f"{number + 1:3} {stamp} {' '.join(f'{cell!s:>9}' for cell in row[start : start + width])} \n"
+    return text
+
+
+def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    path = folder / "mmperfmon.out"
+    path.write_text(text)
+    assert recognize(read_head(path)) == SOURCE
+    return read_polls(path, reading)
+
+
+def totals(text: str) -> Counter[tuple[str, str]]:
+    """What each node and disk or file system moved, in each direction."""
+    found: Counter[tuple[str, str]] = Counter()
+    for whose, direction, _, value in naive.moved(text):
+        node, _, *names = whose.split("|")
+        found[f"{node}:{names[-1]}", direction] += int(value or 0)
+    return found
+
+
+def landed(polls: pl.DataFrame) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for row in polls.to_dicts():
+        for direction in ("read", "write"):
+            if (rate := row[f"{direction}_bytes_per_s"]) is not None:
+                named = row["controller"].removesuffix(":read").removesuffix(":write")
+                whose = named if ":" in named else f"{named}:{row['filesystem']}"
+                found[whose, direction] += round(rate * row["interval_s"])
+    return found
+
+
+@pytest.mark.parametrize("name", ["mmperfmon-nsdds.txt.gz", "mmperfmon-gpfsNumberOperations.txt.gz"])
+def test_real_queries_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
+    path = shared_data / "gpfs" / name
+    assert recognize(read_head(path)) == SOURCE
+    polls, refused = read_polls(path)
+    with open_bytes(path) as file:
+        text = file.read().decode()
+    assert refused.is_empty()
+    assert landed(polls) == totals(text)
+    assert sum(totals(text).values()) > 10**9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["micro", "mini"])
+def test_every_real_query_of_an_archive_lands(shared_data: Path, tmp_path: Path, name: str) -> None:
+    with tarfile.open(shared_data / "gpfs" / f"mmperfmon.2019-05-15-{name}.tgz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    count = 0
+    for path in sorted(tmp_path.rglob("*.out")):
+        if path.parent.name == "servers":
+            with pytest.raises(InputRefused, match="None of the columns counts bytes"):
+                read_polls(path)
+            continue
+        polls, refused = read_polls(path)
+        assert refused.is_empty()
+        assert landed(polls) == totals(path.read_text())
+        count += 1
+    assert count >= 8
+
+
+def test_what_is_no_storage_is_refused_for_that_reason(shared_data: Path) -> None:
+    path = shared_data / "gpfs" / "mmperfmon-usage.txt.gz"
+    assert recognize(read_head(path)) == SOURCE
+    with pytest.raises(InputRefused, match="None of the columns counts bytes"):
+        read_polls(path)
+
+
+def test_a_bucket_is_a_poll_with_its_right_edge(tmp_path: Path) -> None:
+    keys = [FS.format("home", name) for name in ("read_ops", "write_ops", "bytes_read", "bytes_written")]
+    polls, refused = read_text(
+        tmp_path, query([*keys, FS.format("home", "oc")], [[60, 120, 6000, 600, 1], ["null", 0, 0, "null", 2]]),
+        Reading(time_zone="America/Los_Angeles"),
+    )  # fmt: skip
+    assert refused.is_empty()
+    at = datetime(2019, 5, 15, 19, 1, tzinfo=UTC)
+    names = [
+        "polled_at", "filesystem", "controller", "interval_s", "read_bytes_per_s", "write_bytes_per_s", "read_iops",
+        "write_iops", "flag",
+    ]  # fmt: skip
+    assert polls.select(names).rows() == [
+        (at, "home", "node1", 60.0, 100.0, 10.0, 1.0, 2.0, None),
+        (at + timedelta(minutes=1), "home", "node1", 60.0, 0.0, None, None, 0.0, "missing"),
+    ]
+
+
+def test_reads_and_writes_of_two_queries_are_polls_of_their_own(tmp_path: Path) -> None:
+    both = [
+        query([DISK.format(disk, metric) for disk in ("d1", "d2")], [[60, 120], [180, 240]])
+        for metric in ("bytes_read", "bytes_written")
+    ]
+    polls, refused = read_text(tmp_path, "".join(both), Reading(filesystem="scratch"))
+    assert refused.is_empty()
+    assert polls["filesystem"].unique().to_list() == ["scratch"]
+    assert sorted(polls["controller"].unique()) == ["nsd1:d1:read", "nsd1:d1:write", "nsd1:d2:read", "nsd1:d2:write"]
+    assert polls["read_bytes_per_s"].sum() == polls["write_bytes_per_s"].sum() == 10
+    together = query([DISK.format("d1", name) for name in ("bytes_read", "bytes_written")], [[60, 120], [180, 240]])
+    assert read_text(tmp_path, together)[0]["controller"].unique().to_list() == ["nsd1:d1"]
+
+
+def good_text(disks: int = 7) -> str:
+    keys = [DISK.format(f"d{number}", "bytes_read") for number in range(disks)]
+    return query(keys, [[600 * (row + disk) for disk in range(disks)] for row in range(5)])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "reason"),
+    [
+        (" 3:\tnsd1", " 4:\tnsd1", 2, "legend is damaged"),
+        (" 3:\tnsd1", " x:\tnsd1", 2, "legend is damaged"),
+        ("d1|gpfs_nsdds_bytes_read", "d1|gpfs_nsdds_bytes_reed", 2, "not those of the legend"),
+        ("Timestamp gpfs_nsdds_bytes_read", "Timestamp", 2, "not those of the legend"),
+        ("\nRow ", "\nRaw ", 2, "not those of the legend"),
+    ],
+)
+def test_a_query_whose_columns_nobody_knows_is_refused_as_a_whole(
+    tmp_path: Path, old: str, new: str, line: int, reason: str
+) -> None:
+    text = good_text()
+    assert old in text
+    polls, refused = read_text(tmp_path, text.replace(old, new, 1) + good_text(1))
+    assert refused.select("line").rows() == [(line,)]
+    assert reason in refused["reason"][0]
+    assert polls["controller"].unique().to_list() == ["nsd1:d0:read"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00       60x", "no number"),
+        ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00       -60", "no number"),
+        ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00", "cells"),
+        ("2 2019-05-15-12:02:00       600", "2 2019-05-15-12:02:00   600 kB", "cells"),
+        ("2 2019-05-15-12:02:00", "2 2019-05-15-25:02:00", "bucket"),
+        ("2 2019-05-15-12:02:00", "2 2019-05-15 12:02:00", "no row"),
+        ("2 2019-05-15-12:02:00", "1 2019-05-15-12:02:00", "not above"),
+    ],
+)
+def test_a_damaged_row_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    text = good_text(3)
+    assert text.count(old) == 1
+    polls, refused = read_text(tmp_path, text.replace(old, new))
+    assert refused["reason"].str.contains(reason).all()
+    assert (refused["line"].to_list(), polls.height) == ([9], 12)
+
+
+def test_a_last_line_without_an_end_may_be_cut(tmp_path: Path) -> None:
+    polls, refused = read_text(tmp_path, good_text(3).rstrip())
+    assert (polls.height, refused["reason"].to_list()) == (12, ["The last line has no end: it may be cut."])
+
+
+def test_local_times_that_a_clock_change_repeats_are_refused(tmp_path: Path) -> None:
+    text = query([DISK.format("d", "bytes_read")], [[n] for n in range(4)], begin="2019-10-27-02:58:00")
+    polls, refused = read_text(tmp_path, text, Reading(time_zone="Europe/Berlin"))
+    assert (polls.height, refused["line"].to_list()) == (2, [6, 7])
+
+
+def test_one_bucket_does_not_say_how_long_it_is(tmp_path: Path) -> None:
+    polls, refused = read_text(tmp_path, query([DISK.format("d", "bytes_read")], [[5]]))
+    assert (polls.height, refused.height) == (0, 1)
+    assert "one bucket only" in refused["reason"][0]
+
+
+def test_a_key_with_two_values_of_a_bucket_is_refused(tmp_path: Path) -> None:
+    polls, refused = read_text(tmp_path, query([DISK.format("d", "bytes_read")] * 2, [[5, 6], [7, 8]]))
+    assert (polls.height, refused["reason"].to_list()) == (0, ["A key has two values of one bucket."] * 2)
+
+
+def test_a_query_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmperfmon, "MOST_BYTES", 500)
+    with pytest.raises(InputRefused, match="longer than 500 bytes"):
+        read_text(tmp_path, good_text())
+
+
+def test_another_text_is_no_query() -> None:
+    for text in (b"Legend:\nred: 1\n", b"a,b\n1,2\n", b""):
+        assert not SOURCE.sniff(Head("x", text))
+
+
+@pytest.mark.parametrize("size", [100, 1000])
+def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    text = good_text() + good_text(2)
+    whole = read_text(tmp_path, text)
+    monkeypatch.setattr(mmperfmon, "BLOCK_BYTES", size)
+    for found, expected in zip(read_text(tmp_path, text.replace("\n", "\r\n")), whole, strict=True):
+        assert found.equals(expected)
+
+
+@pytest.mark.parametrize("seed", one_in(80, range(320), 40))
+def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
+    content = mutated((good_text() + good_text(2)).encode(), seed)
+    path = tmp_path / "mmperfmon.out"
+    path.write_bytes(content)
+    with contextlib.suppress(InputRefused):
+        polls, refused = read_polls(path)
+        sound = {
+            (f"{node}:{names[-1]}:{direction}", stamp, value)
+            for whose, direction, stamp, value in naive.moved(content.decode("utf-8", "replace"))
+            if len(parts := whose.split("|")) >= 3
+            for node, names in [(parts[0], parts[2:])]
+        }
+        for row in polls.to_dicts():
+            stamp = row["polled_at"].strftime("%Y-%m-%d-%H:%M:%S")
+            rate = row["read_bytes_per_s"] if row["controller"].endswith(":read") else row["write_bytes_per_s"]
+            value = None if rate is None else round(rate * row["interval_s"], 3)
+            assert (row["controller"], stamp, value) in sound
+        assert refused["remedy"].null_count() == 0

@@ -1,0 +1,109 @@
+"""What `mmpmon -p` prints of a GPFS node: bytes and operations of each file system since it was mounted.
+
+A line is keywords and values in a fixed order (IBM Storage Scale, "Understanding the fs_io_s and io_s output"). The
+counters are the node's: no job is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from warehouse.errors import InputRefused
+from warehouse.sources.counters import samples
+from warehouse.sources.counters.changes import CUT, Changes, news
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+from warehouse.sources.rows import text_blocks
+from warehouse.sources.rows.faults import Fault, sift
+from warehouse.sources.rows.rejects import frame_of
+
+#: text that is read at once
+BLOCK_BYTES = 16 << 20
+_COUNTS: Final = {
+    "br": "total_read_bytes",
+    "bw": "total_written_bytes",
+    "oc": "total_open_count",
+    "cc": "total_close_count",
+    "rdc": "total_read_count",
+    "wc": "total_write_count",
+    "dir": "total_readdir_count",
+    "iu": "total_other_count",
+}
+_START = "_fs_io_s_ "
+_WHO = r"_n_ \S+ _nn_ (?P<target>\S+) _rc_ "
+_LINE: Final = (
+    rf"^_fs_io_s_ {_WHO}0 _t_ (?P<seconds>[1-9][0-9]{{9}}) _tu_ (?P<usec>[0-9]{{1,6}}) "
+    r"_cl_ \S+ _fs_ (?P<filesystem>\S+)(?: _d_ [0-9]+)?"
+    + "".join(rf" _{name}_ (?P<{column}>[0-9]{{1,19}})" for name, column in _COUNTS.items())
+    + r"\s*$"
+)
+#: nothing was counted: a file system is not mounted
+_FAILED = rf"^_fs_io_s_ {_WHO}[1-9][0-9]* "
+#: what mmpmon prints of other requests, or of all file systems together
+_OTHER = r"^\s*$|^_[a-z]\w*_ |^mmpmon "
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the first lines are mmpmon's, of file systems or of a node as a whole."""
+    first = head.lines[0] if head.lines else ""
+    return first.startswith((_START, "_io_s_ ", "_ver_ ")) and " _n_ " in first
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read counters of file systems; raise InputRefused where there are none."""
+    changes, has_any = Changes(), False
+    for block in text_blocks.blocks(path, BLOCK_BYTES, has_header=False):
+        found = sift(_read(text_blocks.lines(block), is_cut=not block.content.endswith(b"\n")), _FAULTS)
+        has_any |= found.rows.height > 0
+        rows = found.rows.select("line", "at_us", *_KEYS, *_COUNTS.values())
+        told, lacking = news(rows, changes, reading) if rows.height else (None, frame_of([]))
+        yield from samples.batches(pl.concat([found.refused, lacking]), told)
+    if not has_any:
+        raise InputRefused(
+            "The file holds no counters of a file system.",
+            "Ask mmpmon for `fs_io_s`, with -p; `io_s` names no file system.",
+        )
+    yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
+
+
+_KEYS: Final = ("filesystem", "component", "target", "job_key", "collector")
+_FAULTS: Final = [
+    Fault(pl.col("is_cut"), pl.lit("The last line has no end: it may be cut."), pl.lit(CUT)),
+    Fault(pl.col("target").is_null(), pl.lit("The line is not as mmpmon prints it."), pl.lit(CUT)),
+    Fault(
+        pl.any_horizontal(pl.col(name).is_null() for name in _COUNTS.values()),
+        pl.lit("A counter is larger than 2^63 - 1."),
+        pl.lit(CUT),
+    ),
+]
+
+
+def _read(lines: pl.DataFrame, *, is_cut: bool) -> pl.DataFrame:
+    """Return what counts of lines, and what is no line of mmpmon's, without a target."""
+    text = pl.col("text")
+    is_meant = text.str.starts_with(_START) & ~text.str.contains(_FAILED)
+    own = lines.filter(is_meant | ~text.str.contains(_OTHER))
+    found = own.with_columns(text.str.extract_groups(_LINE).alias("found")).unnest("found")
+    seconds, usec = pl.col("seconds").cast(pl.Int64), pl.col("usec").cast(pl.Int64)
+    return found.with_columns(
+        *(pl.col(name).cast(pl.Int64, strict=False) for name in _COUNTS.values()),
+        pl.lit(None, pl.String).alias("job_key"),
+        pl.lit(None, pl.String).alias("collector"),
+        raw=text,
+        at_us=seconds * 1_000_000 + usec,
+        component=pl.lit("client"),
+        is_cut=pl.lit(is_cut) & (pl.col("line") == lines["line"].max()),
+    )
+
+
+SOURCE = Source(
+    name="mmpmon",
+    doc="GPFS' `mmpmon -p`: counters of each file system on a node (fs_io_s).",
+    kind="counters",
+    sniff=sniff,
+    read=read,
+    precedence=3,
+)

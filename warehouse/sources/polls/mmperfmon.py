@@ -1,0 +1,251 @@
+"""What `mmperfmon query` prints of GPFS: bytes and operations a bucket of time, by node and disk or file system.
+
+A query is a legend of keys (`node|GPFSNSDDisk|disk|metric`, `node|GPFSFilesystem|cluster|fs|metric`) and their values,
+some columns after the others (IBM Storage Scale, "mmperfmon command"). A row's time is the end of its bucket, on the
+clock of the node that was asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from warehouse.contracts import frames
+from warehouse.contracts.polls import POLLS
+from warehouse.errors import InputRefused
+from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+from warehouse.sources.rows import text_blocks, times
+from warehouse.sources.rows.delimited import LINE, RAW
+from warehouse.sources.rows.faults import Fault, of_contract, sift
+from warehouse.sources.rows.rejects import Refused, Sifted, frame_of
+
+#: text that is read at once, and the text of a query
+BLOCK_BYTES, MOST_BYTES = 16 << 20, 256 << 20
+_LEGEND = "Legend:"
+_READ, _WRITE, _READS, _WRITES = "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops"
+#: what a metric is, by its end
+_METRICS: Final = {
+    "GPFSNSDDisk": {"bytes_read": _READ, "bytes_written": _WRITE, "ops_read": _READS, "ops_written": _WRITES},
+    "GPFSFilesystem": {"bytes_read": _READ, "bytes_written": _WRITE, "read_ops": _READS, "write_ops": _WRITES},
+}
+_STARTS: Final = {"GPFSNSDDisk": "gpfs_nsdds_", "GPFSFilesystem": "gpfs_fs_"}
+_ENTRY = r"^([0-9]+): ?(\S+)$"
+_ROW = r"^(?P<row>[0-9]{1,9}) (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})-(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}) (?P<cells>.+)$"
+_REMEDY = "Check for a cut file; ask for plain numbers (--raw) where the cells have units."
+#: behind a last line without an end
+_CUT = "\N{HORIZONTAL ELLIPSIS}"
+_US_PER_S = 1_000_000
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the content begins with a query's legend."""
+    lines = [line.strip() for line in head.lines if line.strip()]
+    return bool(lines) and lines[0] == _LEGEND and re.match(r"1:\s*\S+\|", "".join(lines[1:2])) is not None
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read the queries of a file; raise InputRefused where none of them counts bytes or operations of storage."""
+    zone, has_any = times.require_zone(reading.time_zone), False
+    for lines in _queries(path):
+        if (lines["text"] == "").all():
+            continue
+        query = _Query.of(lines, reading)
+        has_any |= isinstance(query, _Query) and query.columns.height > 0
+        found = Sifted(frames.empty(POLLS), frame_of([query])) if not isinstance(query, _Query) else query.polls(zone)
+        yield from found.batches(POLLS)
+    if not has_any:
+        raise InputRefused(
+            "None of the columns counts bytes or operations of storage.",
+            "Ask for gpfs_nsdds_bytes_read, gpfs_nsdds_bytes_written, or their likes of gpfs_fs.",
+        )
+
+
+def _queries(path: Path) -> Iterator[pl.DataFrame]:
+    """Yield the lines of each query, as `line` and `text` with single blanks."""
+    waiting: list[pl.DataFrame] = []
+    byte_count = 0
+    for block in text_blocks.blocks(path, BLOCK_BYTES, has_header=False):
+        text = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
+        lines = text_blocks.lines(block).with_columns(text)
+        if not block.content.endswith(b"\n"):
+            is_last = pl.col(LINE) == pl.col(LINE).max()
+            lines = lines.with_columns(text=pl.when(is_last).then(text + _CUT).otherwise("text"))
+        start = 0
+        for place in (lines["text"] == _LEGEND).arg_true().to_list():
+            if waiting or place > start:
+                yield pl.concat([*waiting, lines[start:place]])
+            waiting, byte_count, start = [], 0, place
+        waiting.append(lines[start:])
+        byte_count += len(block.content)
+        if byte_count > MOST_BYTES:
+            raise InputRefused(
+                f"A query is longer than {MOST_BYTES:,} bytes.", "Ask for fewer days or nodes at a time."
+            )
+    yield pl.concat(waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """A query: which columns count what, and its rows."""
+
+    #: of the columns that count: `place` in the legend, `filesystem`, `controller`, `what`
+    columns: pl.DataFrame
+    #: `section`, the place of its first column, and how many it has
+    sections: pl.DataFrame
+    #: `line`, `raw`, `section`, `row`, `time`, `cells`
+    rows: pl.DataFrame
+    refused: pl.DataFrame
+
+    @classmethod
+    def of(cls, lines: pl.DataFrame, reading: Reading) -> _Query | Refused:
+        """Return the query that lines are, or why it is refused as a whole: else values would get another's name."""
+        lines = lines.filter(pl.col("text") != "")
+        first = int(lines["line"][0]) if lines.height else 1
+        legend = lines.filter(pl.col("text").str.contains(_ENTRY))["text"].str.extract_groups(_ENTRY).struct.unnest()
+        keys = legend["2"].to_list()
+        is_header = pl.col("text").str.starts_with("Row ")
+        headers = [text.split(" ")[2:] for text in lines.filter(is_header)["text"]]
+        named = [name for header in headers for name in header]
+        if legend["1"].cast(pl.Int64, strict=False).to_list() != list(range(1, len(keys) + 1)) or not keys:
+            return first, "The legend is damaged.", _REMEDY, None
+        if named != [key.rpartition("|")[2] for key in keys]:
+            return first, "The columns are not those of the legend.", _REMEDY, None
+        columns = _columns(keys, reading)
+        counts = pl.Series([len(header) for header in headers], dtype=pl.Int64)
+        sections = pl.DataFrame(
+            {"section": range(1, len(headers) + 1), "begin": counts.cum_sum() - counts, "count": counts},
+            schema={"section": pl.Int64, "begin": pl.Int64, "count": pl.Int64},
+        )
+        known = lines.with_columns(section=is_header.cast(pl.Int64).cum_sum())
+        others = known.filter(~is_header & ~pl.col("text").str.contains(_ENTRY) & (pl.col("text") != _LEGEND))
+        return cls(columns, sections, *_rows(others.join(sections, on="section", how="left", maintain_order="left")))
+
+    def polls(self, zone: str) -> Sifted:
+        """Return the polls, one for each key and bucket."""
+        if self.columns.is_empty():
+            return Sifted(frames.empty(POLLS), frame_of([]))
+        instant = times.parse(self.rows["time"], zone, "bucket's")
+        rows = self.rows.with_columns(polled_at=instant["instant"], reason=instant["reason"], remedy=instant["remedy"])
+        timed = sift(rows, [Fault(pl.col("polled_at").is_null(), pl.col("reason"), pl.col("remedy"))])
+        interval_s = _interval_s(timed.rows["polled_at"])
+        if interval_s is None:
+            single = [_single(timed.rows)] if timed.rows.height else []
+            return Sifted(frames.empty(POLLS), pl.concat([self.refused, timed.refused, frame_of(single)]))
+        points = timed.rows.select(LINE, "polled_at", "begin", pl.col("cells")).with_columns(
+            place=pl.int_ranges(pl.col("begin"), pl.col("begin") + pl.col("cells").list.len())
+        )
+        values = points.drop("begin").explode("place", "cells").join(self.columns, on="place", how="inner")
+        told = _wide(values.with_columns(value=pl.col("cells").cast(pl.Float64, strict=False) / interval_s))
+        found = sift(told.with_columns(interval_s=pl.lit(interval_s)), [_DOUBLED, *of_contract(POLLS)])
+        refused = pl.concat([self.refused, timed.refused, found.refused])
+        return Sifted(found.rows.select(*POLLS.column_names, LINE), refused)
+
+
+def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:
+    """Return which columns count what, of whom: `place`, `filesystem`, `controller`, `what`."""
+    found: list[tuple[int, str, str, str]] = []
+    for place, key in enumerate(keys):
+        node, sensor, *names, metric = key.split("|") if key.count("|") >= 3 else ("", "", "", "")
+        start = _STARTS.get(sensor)
+        what = _METRICS[sensor].get(metric.removeprefix(start)) if start and metric.startswith(start) else None
+        if what and node and all(names):
+            own = names[-1] if sensor == "GPFSFilesystem" else DEFAULT_FILESYSTEM
+            controller = node if sensor == "GPFSFilesystem" else f"{node}:{names[-1]}"
+            found.append((place, reading.filesystem or own, controller, what))
+    told = pl.DataFrame(
+        found, schema=["place", "filesystem", "controller", "what"], orient="row", infer_schema_length=None
+    )
+    if told.is_empty():
+        return told
+    # reads and writes are often asked for in two queries: a poll of one of them must not take the other's place
+    has = told.group_by("filesystem", "controller").agg(
+        reads=pl.col("what").is_in([_READ, _READS]).any(), writes=pl.col("what").is_in([_WRITE, _WRITES]).any()
+    )
+    only = (
+        pl.when(~pl.col("writes"))
+        .then(pl.lit(":read"))
+        .when(~pl.col("reads"))
+        .then(pl.lit(":write"))
+        .otherwise(pl.lit(""))
+    )
+    named = told.join(has, on=["filesystem", "controller"], how="left", maintain_order="left")
+    return named.select("place", "filesystem", pl.col("controller") + only, "what")
+
+
+def _rows(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return rows of values with their cells, and lines that are none."""
+    found = lines.with_columns(pl.col("text").str.extract_groups(_ROW).alias("found")).unnest("found")
+    rows = found.select(
+        LINE,
+        pl.col("text").alias(RAW),
+        "section",
+        "begin",
+        "count",
+        pl.col("row").cast(pl.Int64),
+        (pl.col("date") + "T" + pl.col("clock")).alias("time"),
+        pl.col("cells").str.split(" "),
+    )
+    is_number = pl.col("cells").list.eval(pl.element().str.contains(r"^(?:[0-9]+(?:\.[0-9]+)?|null)$")).list.all()
+    is_late = pl.col("row") <= pl.col("row").shift().over("section")
+    parted = sift(
+        rows,
+        [
+            Fault(pl.col(RAW).str.ends_with(_CUT), pl.lit("The last line has no end: it may be cut."), pl.lit(_REMEDY)),
+            Fault(
+                pl.col("row").is_null() | pl.col("count").is_null(),
+                pl.lit("This is no row of a query."),
+                pl.lit(_REMEDY),
+            ),
+            Fault(
+                pl.col("cells").list.len() != pl.col("count"),
+                pl.format("The row has {} cells where {} are expected.", pl.col("cells").list.len(), "count"),
+                pl.lit(_REMEDY),
+            ),
+            Fault(~is_number, pl.lit("A cell is no number of at least 0."), pl.lit(_REMEDY)),
+            Fault(is_late, pl.lit("The row's number is not above that of the row before."), pl.lit(_REMEDY)),
+        ],
+    )
+    return parted.rows, parted.refused
+
+
+def _interval_s(instants: pl.Series) -> float | None:
+    """Return the length of buckets [s]: the most common distance of their ends, at a tie the least."""
+    steps = instants.unique().sort().diff().dt.total_microseconds().drop_nulls()
+    return None if steps.is_empty() else float(steps.mode().min()) / _US_PER_S  # type: ignore[arg-type]
+
+
+def _single(rows: pl.DataFrame) -> Refused:
+    return int(rows[LINE][0]), "The query has one bucket only: how long it is nobody says.", "Ask for several.", None
+
+
+def _wide(values: pl.DataFrame) -> pl.DataFrame:
+    """Return what all columns of a key say of a bucket as one row."""
+    names = (_READ, _WRITE, _READS, _WRITES)
+    own = {name: pl.col("value").filter(pl.col("what") == name) for name in names}
+    rows = values.group_by("filesystem", "controller", "polled_at", maintain_order=True).agg(
+        pl.col(LINE).min(),
+        pl.col("what").is_duplicated().any().alias("is_doubled"),
+        *(one.first().alias(name) for name, one in own.items()),
+    )
+    is_missing = pl.any_horizontal(pl.col(_READ, _WRITE).is_null())
+    return rows.with_columns(flag=pl.when(is_missing).then(pl.lit("missing")))
+
+
+_DOUBLED = Fault(
+    pl.col("is_doubled"), pl.lit("A key has two values of one bucket."), pl.lit("Ask for each node and disk once.")
+)
+
+SOURCE = Source(
+    name="mmperfmon",
+    doc="GPFS' `mmperfmon query`: bytes a bucket of time, by node and NSD or file system; times are right edges.",
+    kind="polls",
+    sniff=sniff,
+    read=read,
+    precedence=3,
+)
