@@ -28,10 +28,25 @@ if fake["fault"] or (is_json and not fake["has_json"]):
 if is_json and fake["told_errors"]:
     print(json.dumps({{"jobs": [], "errors": [{{"description": "Unable to query"}}]}}))
     sys.exit(0)
-def epoch(key):
-    return datetime.fromisoformat(told[key]).replace(tzinfo=timezone.utc).timestamp()
 def clock(seconds):
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") if seconds else "Unknown"
+if name == "squeue":
+    there = [job for job in fake["jobs"] if not job["end"] or job["end"] > time.time() - 300]
+    if is_json:
+        keys = {{"job_id": "id", "name": "name", "user_name": "user", "job_state": "state", "submit_time": "submit",
+                "start_time": "start", "time_limit": "limit"}}
+        print(json.dumps({{"jobs": [{{theirs: job[ours] for theirs, ours in keys.items()}} for job in there]}}))
+    else:
+        assert told["--format"] == "%i|%u|%a|%P|%T|%V|%S|%l|%D|%r|%k|%j", told
+        print("JOBID|USER|ACCOUNT|PARTITION|STATE|SUBMIT_TIME|START_TIME|TIME_LIMIT|NODES|REASON|COMMENT|NAME")
+        for job in there:
+            limit = "%d:00" % job["limit"] if job["limit"] else "UNLIMITED"
+            start = clock(job["start"]) if job["start"] else "N/A"
+            who = job["id"], job["user"], "(null)", "", job["state"]
+            print(*who, clock(job["submit"]), start, limit, "1", "None", "(null)", job["name"], sep="|")
+    sys.exit(0)
+def epoch(key):
+    return datetime.fromisoformat(told[key]).replace(tzinfo=timezone.utc).timestamp()
 since, until = epoch("--starttime"), epoch("--endtime")
 jobs = [job for job in fake["jobs"] if job["submit"] <= until and (not job["end"] or job["end"] >= since)]
 if is_json:
@@ -65,13 +80,24 @@ class FakeSlurm:
     sleep_s: float = 0.0
 
     def add(
-        self, job_id: int, submit: int, start: int = 0, end: int = 0, *, name: str = "ior", user: str = "ann"
+        self,
+        job_id: int,
+        submit: int,
+        start: int = 0,
+        end: int = 0,
+        *,
+        name: str = "ior",
+        user: str = "ann",
+        limit: int | None = None,
     ) -> None:
-        """Tell of a job: epoch seconds, 0 for what has not happened; in the place of what was told of it before."""
+        """Tell of a job: epoch seconds, 0 for what has not happened; in the place of what was told of it before.
+
+        limit: how long it may run [min].
+        """
         state = "COMPLETED" if end else "RUNNING" if start else "PENDING"
         self.jobs = [job for job in self.jobs if job["id"] != job_id]
         told = {"id": job_id, "submit": submit, "start": start, "end": end}
-        self.jobs.append(told | {"name": name, "user": user, "state": state})
+        self.jobs.append(told | {"name": name, "user": user, "state": state, "limit": limit})
         self.tell()
 
     def tell(self, **told: Any) -> None:

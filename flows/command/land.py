@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     "--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold; a counter if not given."
 )
 @click.option("--replace", is_flag=True, help="Land anew what was landed before, with these options.")
-@click.option("--slurm", is_flag=True, help="Ask Slurm for its accounting (`sacct`), since it was asked last.")
+@click.option(
+    "--slurm", is_flag=True, help="Ask Slurm: its accounting since it was asked last, and what runs and waits."
+)
 @click.option(
     "--since",
     type=DAY,

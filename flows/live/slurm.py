@@ -1,4 +1,4 @@
-"""Slurm asked for what is new: what `sacct` says of jobs since it was asked last."""
+"""Slurm asked for what is new: what `sacct` says of jobs since it was asked last, and what runs and waits now."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from warehouse.errors import InputRefused
 from warehouse.sources.files.limits import Limits, limited
 from warehouse.sources.jobs import slurm_commands
 from warehouse.sources.protocol import Batch
+from warehouse.store import landing
 from warehouse.store.positions import Position, position
 from warehouse.store.store import Store
 
@@ -29,11 +30,12 @@ _PLACES = ("landing_id", "source_file", "line")
 
 
 def land_slurm(store: Store, settings: Settings, *, since: datetime | None = None) -> Iterator[Arrival]:
-    """Land what Slurm says: of jobs since it was asked last, or from an instant on.
+    """Land what Slurm says: of jobs since it was asked last, or from an instant on, and what runs and waits now.
 
     What cannot be had is told by its arrival, and the rest is asked for all the same.
     """
     yield from _land_sacct(store, settings, since, datetime.now(UTC))
+    yield _land_squeue(store, settings, datetime.now(UTC))
 
 
 def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: datetime) -> Iterator[Arrival]:
@@ -75,6 +77,20 @@ def _land_window(
         begun.move(cursor)
         return Arrival(name, None, None)
     return Arrival(name, begun.land(name, source.name, batches, cursor, names_in(store, settings)), None)
+
+
+def _land_squeue(store: Store, settings: Settings, now: datetime) -> Arrival:
+    """Land what runs and waits now."""
+    name = f"squeue-{now:%Y%m%dT%H%M%SZ}"
+    try:
+        with tempfile.TemporaryDirectory(prefix="iosig-") as folder, limited(settings.limits.params(Limits)):
+            source, path = slurm_commands.ask_squeue(now, Path(folder), settings.live.timeout_s)
+            batches = [*source.read(path, replace(reading_of(source, settings, Told()), time_zone="UTC"))]
+    except InputRefused as refusal:
+        return Arrival("squeue", None, refusal)
+    names = names_in(store, settings)
+    landed = landing.land_batches(store, name, source.name, batches, content=name.encode(), names=names)
+    return Arrival(name, landed, None)
 
 
 @dataclass(slots=True)

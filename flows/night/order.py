@@ -56,7 +56,7 @@ class Step:
 STEPS = (
     Step("stage counters", (counters.ENDS, counters.RISES)),
     Step("stage polls", (stage.POLLS_WORK,)),
-    Step("stage jobs", (stage.JOBS_WORK,)),
+    Step("stage jobs", (stage.JOBS_WORK, stage.QUEUE_WORK)),
     Step("traces", (traces.STAGE, traces.SIGNALS)),
     Step("networks", (networks.WORK,)),
     Step("extrapolations", (stage.EXTRAPOLATIONS_WORK,)),

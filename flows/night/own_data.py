@@ -17,7 +17,7 @@ import polars as pl
 
 from warehouse.contracts import Table, frames, table as contract
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
-from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
 from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.quality import REJECTS
 from warehouse.contracts.series import SERIES
@@ -75,8 +75,11 @@ class OwnData:
     def _is_own(self, table: Table, rows: pl.DataFrame) -> pl.Series:
         traced = pl.Series(self.trace_ids, dtype=pl.String).implode()
         found = pl.lit(False)
-        if table == JOB_RECORDS:
-            return rows.select(self._is_of_jobs(_cluster(), _allocation("job_id"))).to_series()
+        if table in (JOB_RECORDS, QUEUE_RECORDS):
+            of_jobs = self._is_of_jobs(_cluster(), _allocation("job_id"))
+            # what waits may never come to the job log
+            is_named = (pl.col("user") == self.name).fill_null(False) if table == QUEUE_RECORDS else found
+            return rows.select(of_jobs | is_named).to_series()
         if table == SERIES:
             found = self._is_any_job("subject_id") | self._names("subject_id")
         elif table == PREDICTION_RECORDS:

@@ -16,7 +16,7 @@ from flows.settings import Settings
 from transforms.counters import TARGET
 from warehouse.contracts import Table, frames
 from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
-from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
 from warehouse.contracts.polls import POLLS
 from warehouse.contracts.predictions import PREDICTION_RECORDS
 from warehouse.contracts.releases import STALE_DAYS
@@ -30,8 +30,8 @@ from warehouse.store.ledger import Ledger
 from warehouse.store.store import Store
 
 _COUNTERS = (COUNTER_SAMPLES, SCRAPES)
-#: days of polls, on which runs and series ended, of predictions, and of counters that may be of jobs
-_Stale = tuple[list[date], list[date | None], list[date], list[date]]
+#: days of polls, on which runs and series ended, of predictions, of counters that may be of jobs, and of queues
+_Stale = tuple[list[date], list[date | None], list[date], list[date], list[date]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Plan:
     `poll_days` are days of polls, but for `late_days`, of which the earlier polls were cleared; `job_days` are days on
     which runs or series ended, None for those without an end; `prediction_days` are days on which predictions were
     made; `counter_days` are those days of polls on which counters were read, and `told_days` are these and the days of
-    counters on which a job was there of which there is something new. The same plan, made anew after a crash, has the
+    counters on which a job was there of which there is something new. `queue_days` are days on which the scheduler was
+    asked what runs and waits. The same plan, made anew after a crash, has the
     same fingerprint.
     """
 
@@ -56,11 +57,12 @@ class Plan:
     counter_days: tuple[date, ...] = ()
     told_days: tuple[date, ...] = ()
     late_days: tuple[date, ...] = ()
+    queue_days: tuple[date, ...] = ()
 
     @cached_property
     def days(self) -> tuple[date | None, ...]:
         """Every day that is computed anew, in order, None last."""
-        days = {*self.poll_days, *self.job_days, *self.prediction_days, *self.told_days}
+        days = {*self.poll_days, *self.job_days, *self.prediction_days, *self.told_days, *self.queue_days}
         return (*sorted(day for day in days if day is not None), *([None] if None in days else []))
 
     @property
@@ -77,6 +79,7 @@ class Plan:
             self.removed_inputs,
             [day and day.isoformat() for day in (*self.poll_days, *self.job_days)],
             [day.isoformat() for day in self.prediction_days],
+            *([[day.isoformat() for day in self.queue_days]] if self.queue_days else ()),
             self.parameters,
             code_version(),
         ]
@@ -138,7 +141,7 @@ def make_plan(
     touched = landed.in_force if is_whole else pl.concat([fresh, gone])
     if touched.is_empty():
         raise NothingToDo(f"Nothing new since release {base.release_id if base else ''}.")
-    poll_days, job_days, prediction_days, told_days = news.stale(touched)
+    poll_days, job_days, prediction_days, told_days, queue_days = news.stale(touched)
     late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     if since or until:
         # What concerns days outside of the range stays new for the next run.
@@ -158,6 +161,7 @@ def make_plan(
         counter_days=tuple(day for day in poll_days if day in news.counted_days and _within(day, since, until)),
         told_days=tuple(day for day in told_days if _within(day, since, until)),
         late_days=tuple(sorted(late_days)),
+        queue_days=tuple(day for day in queue_days if _within(day, since, until)),
     )
 
 
@@ -211,7 +215,7 @@ class _News:
             told_days = {*counter_days, *(_days_with_jobs(connection, new) if self.counted_days else ())}
         job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
         told = sorted(told_days & self.counted_days)
-        return poll_days, job_days, self._prediction_days(touched, files), told
+        return poll_days, job_days, self._prediction_days(touched, files), told, _days_of(QUEUE_RECORDS, files)
 
     @cached_property
     def counted_days(self) -> set[date]:

@@ -11,7 +11,7 @@ from flows.steps.pieces import Given
 from flows.steps.run import Work, built, landed, landed_on_day
 from warehouse.contracts import Table, frames
 from warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS, EXTRAPOLATIONS
-from warehouse.contracts.jobs import JOB_RECORDS, JOBS
+from warehouse.contracts.jobs import JOB_RECORDS, JOBS, QUEUE_RECORDS, QUEUED_JOBS
 from warehouse.contracts.polls import COUNTER_POLLS, FAULTY_POLLS, POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
 from warehouse.contracts.series import SERIES, SERIES_INTERVALS
 from warehouse.store import models
@@ -33,6 +33,13 @@ def stage_jobs(given: Given) -> int:
     given.write_days(intervals, SERIES_INTERVALS)
     given.write_days(found.quarantined, FAULTY_JOBS, is_sparse=False)
     return found.good.height
+
+
+def stage_queue(given: Given) -> int:
+    """Stage one day of what ran and waited. Returns the rows."""
+    with given.engine() as connection:
+        given.expose_landed(connection, QUEUE_RECORDS)
+        return given.build(connection, QUEUED_JOBS)
 
 
 def stage_polls(given: Given) -> int:
@@ -87,5 +94,12 @@ JOBS_WORK = Work(
     writes=(JOBS, SERIES_INTERVALS, FAULTY_JOBS, verdicts_on(JOBS)),
     days=lambda plan: plan.job_days,
     is_check=True,
+)
+QUEUE_WORK = Work(
+    "stage queue",
+    stage_queue,
+    reads=(landed_on_day(QUEUE_RECORDS),),
+    writes=(QUEUED_JOBS,),
+    daily=lambda plan: plan.queue_days,
 )
 EXTRAPOLATIONS_WORK = Work("extrapolations", gather_extrapolations, (landed(EXTRAPOLATION_RECORDS),), (EXTRAPOLATIONS,))

@@ -32,6 +32,36 @@ _STATE = Column(
     ),
 )
 _SUBMITTED_AT = Column("submitted_at", "instant", "When the job was submitted.")
+_JOB_NAME = Column("job_name", "text", "The name of the job or step, as the log has it.", hides="job_name")
+_COMMENT = Column("comment", "text", "The job's comment, as the log has it.", hides="comment")
+_SEEN_AT = Column("seen_at", "instant", "When the scheduler was asked what runs and waits.")
+#: what is known of a job that runs or waits beside who and what it is
+_QUEUED = (
+    _SUBMITTED_AT.optional(),
+    Column("eligible_at", "instant", "From when on the job may start, as its user wants it.", nullable=True),
+    c.STARTED_AT.optional(),
+    Column("expected_start_at", "instant", "When the scheduler expects a job that waits to start.", nullable=True),
+    Column(
+        "time_limit_s",
+        "real",
+        "How long the job may run; NULL: as long as it likes, or it is not known.",
+        nullable=True,
+        low=0,
+    ),
+    Column(
+        "queue_state",
+        "text",
+        "What the job did when the scheduler was asked, in Slurm's words.",
+        choices=("PENDING", "REQUEUED", "CONFIGURING", "RUNNING", "RESIZING", "SUSPENDED", "COMPLETING"),
+    ),
+    Column("wait_reason", "text", "Why the job waits, in the scheduler's words.", nullable=True),
+    Column(
+        "run_count",
+        "int",
+        "Runs that the row stands for: tasks of an array that wait together; NULL where Slurm abridges their list.",
+        nullable=True,
+    ),
+)
 
 JOB_RECORDS = Table(
     name="job_records",
@@ -43,7 +73,7 @@ JOB_RECORDS = Table(
         c.JOB_ID,
         c.USER.optional(),
         _ACCOUNT.optional(),
-        Column("job_name", "text", "The name of the job or step, as the log has it.", nullable=True, hides="job_name"),
+        _JOB_NAME.optional(),
         _PARTITION.optional(),
         c.NODE_COUNT.optional(),
         _TASK_COUNT.optional(),
@@ -60,10 +90,33 @@ JOB_RECORDS = Table(
         ),
         Column("exit_code", "text", "The job's exit code, as the log writes it.", nullable=True),
         Column("node_list", "text", "The nodes that the job was given, as the log writes them.", nullable=True),
-        Column("comment", "text", "The job's comment, as the log has it.", nullable=True, hides="comment"),
+        _COMMENT.optional(),
         c.SOURCE_FILE,
         c.LINE,
     ),
+    is_published=False,
+)
+
+QUEUE_RECORDS = Table(
+    name="queue_records",
+    layer="landed",
+    grain="one row per job that runs or waits, of an answer of the scheduler's",
+    key=("source_file", "line"),
+    columns=(
+        _SEEN_AT,
+        c.CLUSTER.optional(),
+        c.JOB_ID,
+        c.USER.optional(),
+        _ACCOUNT.optional(),
+        _JOB_NAME.optional(),
+        _PARTITION.optional(),
+        c.NODE_COUNT.optional(),
+        *_QUEUED,
+        _COMMENT.optional(),
+        c.SOURCE_FILE,
+        c.LINE,
+    ),
+    landed_by=("seen_at",),
     is_published=False,
 )
 
@@ -105,4 +158,25 @@ JOBS = Table(
         c.LINE,
     ),
     partition="ended_on",
+)
+
+QUEUED_JOBS = Table(
+    name="queued_jobs",
+    layer="stage",
+    grain="one row per job that ran or waited and time at which the scheduler was asked",
+    key=("cluster", "job_id", "seen_at"),
+    columns=(
+        Column("seen_on", "date", "The UTC day on which the scheduler was asked."),
+        _SEEN_AT,
+        c.CLUSTER,
+        c.JOB_ID,
+        c.USER.optional(),
+        _ACCOUNT.optional(),
+        c.APPLICATION.optional(),
+        _PARTITION.optional(),
+        c.FILESYSTEM.optional(),
+        c.NODE_COUNT.optional(),
+        *_QUEUED,
+    ),
+    partition="seen_on",
 )

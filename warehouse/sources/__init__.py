@@ -7,7 +7,7 @@
 - `events/`: Traces of request events, layer by layer.
 - `extrapolations/`: Extrapolations, as `iosig extrapolate` records them, and compressed traces as files.
 - `files/`: Files as they come: compressed, packed, or readable only by a library that may crash.
-- `jobs/`: Job logs: Slurm's accounting, PBS, and the standard workload format.
+- `jobs/`: Job logs, and what runs and waits: Slurm's accounting and queue, PBS, and the standard workload format.
 - `polls/`: Polls of storage controllers: CSV, Parquet, LMT's and TOKIO's own forms.
 - `predictions/`: Predictions, as `iosig predict` tells them.
 - `recorder/`: Recorder's traces, in all their forms.

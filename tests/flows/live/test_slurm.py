@@ -1,4 +1,4 @@
-"""Slurm's accounting asked for again and again: every run once, whatever comes late, fails or is killed."""
+"""Slurm asked again and again: every run once, whatever comes late, fails or is killed; what runs and waits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pytest
 
 from flows.landing import Arrival
 from flows.live import slurm as live
+from flows.night.order import run_inline
 from flows.settings import Settings
 from tests.fake_slurm import FakeSlurm, fake_slurm
 from warehouse.contracts.jobs import JOB_RECORDS
+from warehouse.releases.reading import opened
 from warehouse.store import landing, ledger
 from warehouse.store.store import Store
 
@@ -110,3 +112,40 @@ def test_a_failure_costs_nothing_but_time(slurm: FakeSlurm, tmp_path: Path, monk
             land(store, NOW, first_days=0.5)
     assert [one.row_count for one in land(store, NOW + timedelta(minutes=1), first_days=0.5)] == [1]
     assert runs(store) == ends(slurm)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_checks")
+def test_the_night_asks_slurm_and_publishes_what_runs_and_waits(slurm: FakeSlurm, tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    settings = Settings.model_validate({"schedule": {"slurm": True}, "live": {"first_days": 0.1}})
+    now = epoch(datetime.now(UTC))
+    slurm.add(1, now - 500, now - 400, now - 300)
+    slurm.add(2, now - 300, limit=30)
+    for has_json in (True, False):
+        slurm.tell(has_json=has_json)
+        release = run_inline(store, settings, lambda *_: None)
+        # a later second
+        slurm.add(2, now - 300, now - 200, limit=30)
+    with opened(store, release) as connection:
+        query = (
+            "select job_id, queue_state, time_limit_s, epoch(seen_at - submitted_at) > 290 from queued_jobs order by 2"
+        )
+        assert connection.sql(query).fetchall() == [("2", "PENDING", 1800.0, True), ("2", "RUNNING", 1800.0, True)]
+        assert connection.sql("select job_id, state from jobs order by 1").fetchall() == [
+            ("1", "COMPLETED"),
+            ("2", "RUNNING"),
+        ]
+
+
+def test_what_runs_and_waits_lands_each_time(slurm: FakeSlurm, tmp_path: Path) -> None:
+    store, settings = Store(tmp_path / "warehouse"), Settings.model_validate({"live": {"first_days": 0.1}})
+    now = epoch(datetime.now(UTC))
+    slurm.add(1, now - 500, now - 400)
+    slurm.add(2, now - 300)
+    found = [*live.land_slurm(store, settings), live._land_squeue(store, settings, datetime.now(UTC) + timedelta(1))]
+    assert [one.row_count for one in found] == [1, 2, 2]
+    slurm.tell(fault="slurm_load_jobs error: Unable to contact slurm controller")
+    refused = [*live.land_slurm(store, settings)]
+    assert [one.name for one in refused] == ["sacct", "squeue"]
+    assert all("Unable to contact slurm controller" in one.line() for one in refused)

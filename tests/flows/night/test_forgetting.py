@@ -35,6 +35,8 @@ OWN = (
     "40{0}.0||ior|batch|8|2026-03-03T0{0}:30:00|2026-03-03T0{0}:50:00|COMPLETED|\n"
     "40{0}|zoequill|broken|batch|x|never|never|COMPLETED|\n"
 )
+QUEUE = "{0}\nJOBID|USER|PARTITION|STATE|START_TIME|NODES|COMMENT|NAME\n39|bob|batch|PENDING|N/A|8|{1}|ior\n"
+OWN_QUEUED = "49|zoequill|batch|PENDING|N/A|8||never\n"
 
 
 def write_nights(folder: Path, *, with_user: bool) -> list[Path]:
@@ -44,6 +46,8 @@ def write_nights(folder: Path, *, with_user: bool) -> list[Path]:
         (folder / str(night)).mkdir()
         text = HEAD + OTHERS.format(night) + OWN.format(night) * with_user
         (folder / str(night) / "jobs.sacct").write_text(text)
+        queue = QUEUE.format(1_772_496_000 + 3_600 * night, f"with {USER}" if with_user else "with forgotten")
+        (folder / str(night) / "queue.txt").write_text(queue + OWN_QUEUED * with_user)
     growing_traces.trace(folder / "2" / "run.jsonl", 4)
     if with_user:
         (folder / "2" / f"{USER}.csv").write_text("time_s,write_bytes\n" + "".join(f"{n},{n * 9}\n" for n in range(99)))

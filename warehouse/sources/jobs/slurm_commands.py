@@ -13,13 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from warehouse.errors import InputRefused
-from warehouse.sources.jobs import sacct, sacct_json
+from warehouse.sources.jobs import sacct, sacct_json, squeue, squeue_json
 from warehouse.sources.protocol import Source
 
 #: fields of every sacct since 14.03; the last one may hold the delimiter
 _SACCT_FIELDS = (
     "Cluster,JobID,User,Account,Partition,AllocNodes,NTasks,Submit,Start,End,State,ExitCode,NodeList,Comment,JobName"
 )
+_SQUEUE_FORMAT = "%i|%u|%a|%P|%T|%V|%S|%l|%D|%r|%k|%j"
 #: a person's own habits, which are not to change what is asked
 _HABITS = ("SACCT_", "SQUEUE_")
 _FAULTS_IN_JSON = re.compile(rb'"errors"\s*:\s*\[\s*\{')
@@ -34,17 +35,27 @@ def ask_sacct(since: datetime, until: datetime, folder: Path, timeout_s: float) 
     """
     told = ["sacct", "--allusers", "--duplicates", f"--starttime={_clock(since)}", f"--endtime={_clock(until)}"]
     text = [*told, "--parsable2", "--noconvert", f"--format={_SACCT_FIELDS}"]
-    return _first_answer(((sacct_json.SOURCE, [*told, "--json"]), (sacct.SOURCE, text)), folder, timeout_s)
+    return _first_answer(((sacct_json.SOURCE, [*told, "--json"]), (sacct.SOURCE, text)), folder / "sacct", timeout_s)
+
+
+def ask_squeue(at: datetime, folder: Path, timeout_s: float) -> tuple[Source, Path]:
+    """Ask what runs and waits at this instant; return the format and file of the answer, whose name tells the instant.
+
+    Times in it are in UTC. Raises InputRefused where there is no squeue, or it fails or does not answer in time.
+    """
+    told = ["squeue", "--all"]
+    text = [*told, "--states=all", f"--format={_SQUEUE_FORMAT}"]
+    answer = folder / f"squeue-{int(at.timestamp())}"
+    return _first_answer(((squeue_json.SOURCE, [*told, "--json"]), (squeue.SOURCE, text)), answer, timeout_s)
 
 
 def _clock(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def _first_answer(forms: Sequence[tuple[Source, list[str]]], folder: Path, timeout_s: float) -> tuple[Source, Path]:
+def _first_answer(forms: Sequence[tuple[Source, list[str]]], answer: Path, timeout_s: float) -> tuple[Source, Path]:
     """Return the first form that a command answers in; of the last one, what is wrong is raised."""
     for source, command in forms:
-        answer = folder / f"{command[0]}.answer"
         said = _run(command, answer, timeout_s)
         if said is None and ("--json" not in command or _is_sound_json(answer)):
             return source, answer
@@ -66,7 +77,7 @@ def _run(command: Sequence[str], answer: Path, timeout_s: float) -> str | None:
             )
     except subprocess.TimeoutExpired as error:
         raise InputRefused(
-            f"`{name}` did not answer within {timeout_s:g} s.", "Set live.timeout_s higher, or look at slurmdbd."
+            f"`{name}` did not answer within {timeout_s:g} s.", "Set live.timeout_s higher, or look at Slurm's daemons."
         ) from error
     except (FileNotFoundError, PermissionError) as error:
         raise InputRefused(

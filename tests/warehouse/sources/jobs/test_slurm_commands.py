@@ -10,7 +10,7 @@ import pytest
 
 from tests.fake_slurm import FakeSlurm, fake_slurm
 from warehouse.errors import InputRefused
-from warehouse.sources.jobs.slurm_commands import ask_sacct
+from warehouse.sources.jobs.slurm_commands import ask_sacct, ask_squeue
 from warehouse.sources.protocol import Reading
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -65,3 +65,18 @@ def test_a_machine_without_the_command_is_told_so(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputRefused, match="`sacct` is not on this machine"):
         asked(tmp_path)
+
+
+def test_json_and_text_say_the_same_of_what_runs_and_waits(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.add(4, round(AT.timestamp()), limit=30)
+    found = []
+    for has_json in (True, False):
+        slurm.tell(has_json=has_json)
+        source, path = ask_squeue(AT, tmp_path, 60.0)
+        assert source.name == ("squeue-json" if has_json else "squeue")
+        (batch,) = source.read(path, Reading(time_zone="UTC"))
+        assert batch.rows["seen_at"].unique().to_list() == [AT]
+        found.append(batch.rows.select("job_id", "user", "job_name", "submitted_at", "time_limit_s", "queue_state"))
+    assert found[0].equals(found[1])
+    assert found[0]["job_id"].to_list() == ["2", "4"]
+    assert found[0]["time_limit_s"].to_list() == [None, 1_800.0]

@@ -1,0 +1,85 @@
+"""Cells of what a scheduler says of its queue become rows, whatever words it uses."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from warehouse.sources.jobs.queue import seen_at_of, settle_queue
+from warehouse.sources.rows.rejects import Sifted
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def settled(**cells: str | None) -> Sifted:
+    told = {"job_id": "7", "state": "PENDING", "raw": "raw"} | cells
+    return settle_queue(pl.DataFrame([{"line": 1} | told]), "UTC", AT)
+
+
+@pytest.mark.parametrize(
+    ("job_id", "count"),
+    [("7", 1), ("7_3", 1), ("7_[4]", 1), ("7_[1-9%2]", 9), ("7_[1-9:2,11,20-21]", 8), ("7_[1-3,5,...]", None)],
+)
+def test_an_array_that_waits_stands_for_its_tasks(job_id: str, count: int | None) -> None:
+    assert settled(job_id=job_id).rows["run_count"].to_list() == [count]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("5:00", 300), ("59:30", 3_570), ("1:00:00", 3_600), ("2-01:00:00", 176_400), ("1800", 1_800)]
+    + [(text, None) for text in ("UNLIMITED", "NOT_SET", "Partition_Limit", "N/A", "")],
+)
+def test_limits_are_seconds_or_none(text: str, seconds: int | None) -> None:
+    assert settled(time_limit=text).rows["time_limit_s"].to_list() == [seconds]
+
+
+@pytest.mark.parametrize(
+    ("said", "state"),
+    [
+        *(("PD", "PENDING"), ("R", "RUNNING"), ("RH", "PENDING"), ("stopped", "SUSPENDED"), ("CG", "COMPLETING")),
+        *(("SI", "RUNNING"), ("CD", None), ("FAILED", None), ("NODE_FAIL", None)),
+    ],
+)
+def test_jobs_that_are_over_are_left_out_and_others_have_a_known_state(said: str, state: str | None) -> None:
+    found = settled(state=said)
+    assert found.rows["queue_state"].to_list() == ([state] if state else [])
+    assert found.refused.is_empty()
+
+
+def test_the_start_of_a_job_that_waits_is_expected() -> None:
+    told = {"started_at": "2026-03-01T13:00:00", "eligible_at": "1772366400", "wait_reason": "Priority"}
+    waits, runs = settled(**told).rows, settled(**told, state="RUNNING").rows
+    hour = AT.replace(hour=13)
+    assert waits.select("started_at", "expected_start_at", "wait_reason").row(0) == (None, hour, "Priority")
+    assert runs.select("started_at", "expected_start_at", "wait_reason").row(0) == (hour, None, None)
+    assert waits.select("seen_at", "eligible_at").row(0) == (AT, AT)
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ({"job_id": None}, "no job id"),
+        ({"state": "BUSY"}, "BUSY is none of Slurm's"),
+        ({"time_limit": "soon"}, "time limit is no duration"),
+        ({"eligible_at": "soon"}, "eligible time soon is not a time"),
+        ({"node_count": "many"}, "nodes is given as many"),
+    ],
+)
+def test_a_cell_that_cannot_be_read_refuses_its_row(cell: dict[str, str | None], reason: str) -> None:
+    found = settled(**cell)
+    assert found.rows.is_empty()
+    assert reason in found.refused["reason"].item()
+    assert found.refused["remedy"].item()
+    assert found.refused["raw"].item() == "raw"
+
+
+def test_when_an_answer_was_given_is_in_its_name_or_the_time_of_its_file(tmp_path: Path) -> None:
+    named, other = tmp_path / "squeue-1772366400.json", tmp_path / "squeue-20260301.json"
+    for path in (named, other):
+        path.touch()
+        os.utime(path, (1_772_366_460, 1_772_366_460))
+    assert (seen_at_of(named), seen_at_of(other)) == (AT, AT.replace(minute=1))

@@ -1,0 +1,45 @@
+"""Values in Slurm's JSON, in each of their forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from warehouse.sources.jobs.slurm_json import instant_of, number_of, spelled_id, state_of
+from warehouse.sources.rows.documents import MalformedError
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (7, "7"), ("7", "7"), (None, None), ({"set": True, "infinite": False, "number": 7}, "7"),
+        ({"set": False, "number": 7}, None), ({"set": True, "infinite": True, "number": 7}, None), ({"number": 0}, "0"),
+    ],
+)  # fmt: skip
+def test_numbers_are_plain_or_wrapped(value: Any, text: str | None) -> None:
+    assert number_of(value, "it") == text
+    assert instant_of(value, "it") == (None if text == "0" else text)
+
+
+def test_what_is_neither_is_malformed() -> None:
+    with pytest.raises(MalformedError, match="it is no number"):
+        number_of({"number": {}}, "it")
+
+
+@pytest.mark.parametrize("said", ["RUNNING", ["RUNNING", "CLOUD"], {"current": "RUNNING"}, {"current": ["RUNNING"]}])
+def test_the_first_word_is_the_state(said: Any) -> None:
+    assert state_of(said) == "RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("array", "het", "spelled"),
+    [
+        (("0", None, None), ("0", "0"), "12"),
+        (("9", "3", None), ("0", None), "9_3"),
+        (("9", None, "[4-9]"), (None, None), "9_[4-9]"),
+        (("9", None, None), ("11", "1"), "11+1"),
+    ],
+)
+def test_ids_are_spelled_as_in_text(array: Any, het: Any, spelled: str) -> None:
+    assert spelled_id("12", array, het) == spelled

@@ -1,0 +1,122 @@
+"""squeue's text: answers one after the other, each with its time; real ones of Slurm 22.05."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.budget import examples
+from tests.servers import slurm
+from warehouse.contracts import frames
+from warehouse.contracts.quality import REJECTS
+from warehouse.errors import InputRefused
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.jobs import slurm_commands, squeue
+from warehouse.sources.protocol import Batch, Reading, recognize
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+#: as Slurm 22.05.8 writes it
+ANSWER = """\
+JOBID|USER|ACCOUNT|PARTITION|STATE|SUBMIT_TIME|START_TIME|END_TIME|TIME_LIMIT|NODES|CPUS|REASON|COMMENT|NAME
+3_[1-9%2]|ann|(null)|io|PENDING|2026-03-01T11:11:55|N/A|N/A|UNLIMITED|1|2|Resources|(null)|arr
+4|ann|(null)|io|PENDING|2026-03-01T11:11:55|2026-03-01T13:11:55|NONE|UNLIMITED|1|2|BeginTime|(null)|la|ter
+1|bob|climate|io|RUNNING|2026-03-01T11:11:55|2026-03-01T11:11:57|2026-03-01T11:41:57|30:00|1|1|None|fs=scratch|job0
+"""
+
+
+def batches(path: Path) -> tuple[pl.DataFrame, list[str]]:
+    found: list[Batch] = []
+    for batch in squeue.read(path, Reading()):
+        frames.require(batch.rows, batch.table)
+        found.append(batch)
+    rows = [batch.rows for batch in found if batch.table != REJECTS]
+    reasons = [reason for batch in found if batch.table == REJECTS for reason in batch.rows["reason"]]
+    return pl.concat(rows) if rows else pl.DataFrame(), reasons
+
+
+def test_answers_one_after_the_other_are_known_by_their_content_and_have_their_times(tmp_path: Path) -> None:
+    path = tmp_path / "queue.txt"
+    path.write_text(f"1772366400\n{ANSWER}2026-03-01T12:05:00Z\n{ANSWER}")
+    assert recognize(read_head(path)).name == "squeue"
+    rows, reasons = batches(path)
+    assert reasons == []
+    assert rows["seen_at"].to_list() == [AT] * 3 + [AT.replace(minute=5)] * 3
+    assert rows["line"].to_list() == [3, 4, 5, 8, 9, 10]
+    told = rows.head(3).select("job_id", "account", "job_name", "time_limit_s", "wait_reason", "run_count", "comment")
+    assert told.rows() == [
+        ("3_[1-9%2]", None, "arr", None, "Resources", 9, None),
+        ("4", None, "la|ter", None, "BeginTime", 1, None),
+        ("1", "climate", "job0", 1800.0, None, 1, "fs=scratch"),
+    ]
+
+
+def test_what_is_cut_or_of_no_known_time_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "queue-1772366400"
+    path.write_text(ANSWER + "5|ann|(null)\n")
+    rows, reasons = batches(path)
+    assert (rows.height, reasons) == (3, ["The line has other fields than the header's 14."])
+    path.write_text(f"17723664x0\n{ANSWER}1772366700\n{ANSWER}{ANSWER}")
+    rows, reasons = batches(path)
+    assert rows["seen_at"].unique().to_list() == [AT.replace(minute=5)]
+    assert reasons == ["Nothing says when this was asked, or no header precedes it."] * 7
+    path.write_text("JOBID|TIME_LIMIT\n5|30:00\n")
+    with pytest.raises(InputRefused, match="no STATE"):
+        batches(path)
+
+
+@pytest.mark.slow
+def test_damage_refuses_rows_or_the_file_and_nothing_else(tmp_path: Path) -> None:
+    draw, path = random.Random(3), tmp_path / "queue"
+    content = f"1772366400\n{ANSWER}".encode()
+    for _ in range(examples(320)):
+        place = draw.randrange(len(content))
+        piece = bytes(draw.randrange(256) for _ in range(draw.randrange(3)))
+        path.write_bytes(content[:place] + piece + content[place + draw.randrange(40) :])
+        try:
+            rows, _ = batches(path)
+        except InputRefused:
+            continue
+        assert rows.height <= 4
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_a_real_slurm_says_what_runs_and_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with slurm() as configuration:
+        monkeypatch.setenv("SLURM_CONF", str(configuration))
+        told = ["-n2", "--output=/dev/null", "--wrap", "sleep 60", "--comment=fs=scratch"]
+        for more in (["-Jfirst", "--time=30"], ["-Jse|cond", "--array=1-9%3"], ["-Jlater", "--begin=now+1hour"]):
+            subprocess.run(["sbatch", *more, *told], check=True, capture_output=True)
+        wanted = {("first", "RUNNING"), ("se|cond", "PENDING"), ("later", "PENDING")}
+        found = set()
+        for _ in range(100):
+            source, path = slurm_commands.ask_squeue(datetime.now(UTC), tmp_path, 30.0)
+            (batch,) = source.read(path, Reading(time_zone="UTC"))
+            found = set(batch.rows.select("job_name", "queue_state").iter_rows())
+            if found == wanted:
+                break
+        assert (source.name, found) == ("squeue-json", wanted)
+        rows = batch.rows.sort("job_id")
+        assert rows["run_count"].to_list() == [1, 9, 1]
+        assert rows["time_limit_s"].to_list() == [1800.0, None, None]
+        assert rows["comment"].to_list() == ["fs=scratch"] * 3
+        waits_s = (rows["expected_start_at"] - rows["submitted_at"]).dt.total_seconds().to_list()
+        assert (waits_s[0], waits_s[2]) == (None, 3600)
+        # as text it says the same, but for the cluster and when a job may start
+        told_in_text = subprocess.run(
+            ["squeue", "--all", f"--format={slurm_commands._SQUEUE_FORMAT}"],
+            check=True,
+            capture_output=True,
+            env=os.environ | {"TZ": "UTC"},
+        )
+        text = tmp_path / "squeue-1772366400"
+        text.write_bytes(told_in_text.stdout)
+        again = batches(text)[0].sort("job_id")
+        same = [name for name in rows.columns if name not in ("seen_at", "cluster", "eligible_at", "line")]
+        assert again.select(same).equals(rows.select(same))

@@ -1,0 +1,99 @@
+"""squeue's JSON, as versions write it: plain values and wrapped ones say the same."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from warehouse.contracts import frames
+from warehouse.contracts.quality import REJECTS
+from warehouse.errors import InputRefused
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.jobs import squeue_json
+from warehouse.sources.protocol import Reading, recognize
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECONDS = round(AT.timestamp())
+
+
+def wrapped(number: int | None) -> dict[str, Any]:
+    return {"set": number is not None, "infinite": False, "number": number or 0}
+
+
+def job(is_new: bool, **told: Any) -> dict[str, Any]:
+    """Return a job as Slurm 22.05 writes it (data parser 0.0.38), or 24.05 (0.0.41)."""
+    number = wrapped if is_new else lambda value: value
+    state = told.pop("job_state", "PENDING")
+    known = {
+        "account": "climate", "cluster": "c1", "comment": "fs=scratch", "name": "icon", "partition": "io",
+        "user_name": "ann", "state_reason": "Priority", "job_id": 12, "job_state": [state] if is_new else state,
+        "array_job_id": number(0), "array_task_id": number(None), "array_task_string": "",
+        "het_job_id": number(0), "het_job_offset": number(0), "node_count": number(4), "time_limit": number(30),
+        "submit_time": number(SECONDS - 60), "eligible_time": number(SECONDS - 60), "start_time": number(0),
+    }  # fmt: skip
+    return known | {name: number(value) if isinstance(value, int) else value for name, value in told.items()}
+
+
+def read(path: Path, *jobs: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
+    path.write_text(json.dumps({"meta": {"Slurm": {}}, "jobs": jobs, "errors": []}, indent=1))
+    rows, refused = [pl.DataFrame()], [frames.empty(REJECTS)]
+    for batch in squeue_json.read(path, Reading()):
+        frames.require(batch.rows, batch.table)
+        (refused if batch.table == REJECTS else rows).append(batch.rows)
+    return rows[-1], refused[-1]
+
+
+def test_versions_say_the_same(tmp_path: Path) -> None:
+    path, found = tmp_path / f"squeue-{SECONDS}.json", []
+    for is_new in (False, True):
+        rows, refused = read(
+            path,
+            job(is_new),
+            job(is_new, job_state="RUNNING", start_time=SECONDS - 9, array_job_id=12, array_task_id=3),
+            job(is_new, array_job_id=12, array_task_string="4-9%2", time_limit=None),
+            job(is_new, het_job_id=12, het_job_offset=1),
+            job(is_new, job_state="COMPLETED", start_time=SECONDS - 9),
+        )
+        assert refused.is_empty()
+        assert recognize(read_head(path)).name == "squeue-json"
+        found.append(rows)
+    assert found[0].equals(found[1])
+    rows = found[0]
+    assert rows["seen_at"].to_list() == [AT] * 4
+    assert rows["job_id"].to_list() == ["12", "12_3", "12_[4-9%2]", "12+1"]
+    assert rows["run_count"].to_list() == [1, 1, 6, 1]
+    assert rows["time_limit_s"].to_list() == [1800, 1800, None, 1800]
+    assert rows["node_count"].to_list() == [4] * 4
+    assert rows["wait_reason"].to_list() == ["Priority", None, "Priority", "Priority"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ({"time_limit": "1:00"}, "time_limit is no number of minutes"),
+        ({"user_name": ["ann"]}, "user_name is no text"),
+        ({"job_state": "BUSY"}, "BUSY is none"),
+        ({"submit_time": {"number": {}}}, "submit_time is no number"),
+    ],
+)
+def test_a_job_that_is_not_as_slurm_writes_it_is_refused_by_itself(
+    tmp_path: Path, broken: dict[str, Any], reason: str
+) -> None:
+    rows, refused = read(tmp_path / "squeue.json", job(True), job(False) | broken, "no job")
+    assert rows.height == 1
+    assert refused["line"].to_list() == [2, 3]
+    assert reason in refused["reason"][0]
+    assert "icon" in refused["raw"][0]
+
+
+def test_what_is_cut_is_refused_after_the_jobs_before(tmp_path: Path) -> None:
+    path = tmp_path / "squeue.json"
+    read(path, job(False), job(False))
+    path.write_text(path.read_text()[:-200])
+    with pytest.raises(InputRefused, match="no valid JSON after 1 items"):
+        [*squeue_json.read(path, Reading())]

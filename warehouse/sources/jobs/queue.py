@@ -1,0 +1,105 @@
+"""From the cells of what a scheduler says of jobs that run and wait to rows of `queue_records`."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.contracts.jobs import QUEUE_RECORDS
+from warehouse.sources.jobs.records import settle
+from warehouse.sources.rows import times
+from warehouse.sources.rows.rejects import Sifted
+
+#: what squeue writes where there is nothing
+_NOTHING = ("", "(null)", "N/A", "None", "NONE")
+_UNLIMITED = ("UNLIMITED", "NOT_SET", "Partition_Limit", "INVALID")
+#: states of squeue's own, by those of the accounting that say the same here, and their short forms
+_STATES = {
+    **dict.fromkeys(
+        ("REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF", "RESV_DEL_HOLD", "RD", "SPECIAL_EXIT", "SE"), "PENDING"
+    ),
+    **dict.fromkeys(("SIGNALING", "SI"), "RUNNING"),
+    **dict.fromkeys(("STOPPED", "ST"), "SUSPENDED"),
+    **dict.fromkeys(("STAGE_OUT", "SO"), "COMPLETING"),
+}
+_WAITS = ("PENDING", "REQUEUED")
+_TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
+_EPOCH = re.compile(r"(?<!\d)1\d{9}(?!\d)")
+
+
+def seen_at_of(path: Path) -> datetime:
+    """Return when an answer was given: the epoch seconds in its file's name, or its file's time."""
+    named = _EPOCH.findall(path.name)
+    return datetime.fromtimestamp(int(named[0]) if len(named) == 1 else path.stat().st_mtime, UTC)
+
+
+def settle_queue(cells: pl.DataFrame, time_zone: str, seen_at: datetime) -> Sifted:
+    """Read cells into rows of `queue_records`; jobs that are over are left out.
+
+    cells: as those of `records.settle`, whose `started_at` is when a job that waits is expected to start; beside them
+    `eligible_at`, `time_limit` ([DD-]HH:MM:SS or seconds) and `wait_reason`. A bad cell refuses its row.
+    """
+    told = [name for name, kind in cells.schema.items() if kind == pl.String and name not in ("job_name", "raw")]
+    known = cells.with_columns(
+        pl.when(~pl.col(name).str.strip_chars().is_in(_NOTHING)).then(name).alias(name) for name in told
+    )
+    known, more = _with_more(known.with_columns(pl.col("state").str.to_uppercase().replace(_STATES)), time_zone)
+    settled = settle(known, time_zone)
+    rows = settled.rows.join(more, on="line", how="left", maintain_order="left")
+    rows = rows.filter(pl.col("state").is_in(QUEUE_RECORDS.column("queue_state").choices))
+    waits = pl.col("state").is_in(_WAITS)
+    return Sifted(
+        rows.with_columns(
+            seen_at=pl.lit(seen_at, pl.Datetime("us", "UTC")),
+            started_at=pl.when(~waits).then("started_at"),
+            expected_start_at=pl.when(waits).then("started_at"),
+            wait_reason=pl.when(waits).then("wait_reason"),
+            queue_state="state",
+            run_count=_run_counts(rows["job_id"]),
+        ).select(QUEUE_RECORDS.column_names),
+        settled.refused,
+    )
+
+
+def _with_more(cells: pl.DataFrame, time_zone: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the cells, with the faults of what only queues have, and that by `line`."""
+    lacking = {"eligible_at", "time_limit", "wait_reason", "reason", "remedy"} - set(cells.columns)
+    cells = cells.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)
+    eligible = times.parse(cells["eligible_at"], time_zone, "eligible")
+    limit = pl.col("time_limit").str.strip_chars()
+    # minutes and seconds, where there are no hours
+    limit = pl.when(limit.str.contains(r"^\d+:\d\d$")).then("0:" + limit.str.zfill(5)).otherwise(limit)
+    limit = pl.when(~limit.is_in(_UNLIMITED)).then(limit)
+    limits = times.parse_durations(cells.select(limit.alias("time_limit")).to_series())
+    is_faulty = limits["is_fault"]
+    more = cells.select(
+        "line",
+        "wait_reason",
+        eligible_at=eligible["instant"],
+        time_limit_s=limits["duration"].dt.total_microseconds() / 1e6,
+    )
+    return cells.with_columns(
+        reason=pl.coalesce(
+            "reason", eligible["reason"], pl.when(is_faulty).then(pl.lit("The time limit is no duration."))
+        ),
+        remedy=pl.coalesce("remedy", eligible["remedy"], pl.lit("Ask squeue for %l, or for --json.")),
+    ), more
+
+
+def _run_counts(job_ids: pl.Series) -> pl.Series:
+    """Return how many tasks of an array each id stands for: `12_[1-9:2,11%4]` for six; NULL where it is abridged."""
+    lists = job_ids.str.extract(r"\[([^%\]]*)", 1)
+    counts = {text: _task_count(text) for text in lists.drop_nulls().unique()}
+    told = lists.replace_strict(counts, return_dtype=pl.Int64, default=None) if counts else lists.cast(pl.Int64)
+    return pl.select(pl.when(lists.is_null()).then(1).otherwise(told)).to_series()
+
+
+def _task_count(text: str) -> int | None:
+    parts = [_TASKS.fullmatch(part) for part in text.split(",")]
+    if not all(parts):
+        return None
+    told = [[int(number) for number in part.groups(default="0")] for part in parts if part]
+    return sum((last - first) // (step or 1) + 1 if last else 1 for first, last, step in told)

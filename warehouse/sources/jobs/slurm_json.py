@@ -1,0 +1,111 @@
+"""Values in Slurm's JSON, whichever version wrote them: plain or wrapped, a word or a list of words.
+
+A number is plain or `{"set": …, "infinite": …, "number": …}`; a state is a word or a list, whose first word is the
+state and the others flags of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeAlias
+
+import polars as pl
+
+from warehouse.sources.protocol import RAW_LIMIT_CHARS
+from warehouse.sources.rows.documents import MalformedError, items, members, text
+from warehouse.sources.rows.rejects import Sifted
+
+#: what a record says, by our names
+Cells: TypeAlias = dict[str, str | None]
+_BLOCK_RECORDS = 20_000
+
+
+def object_of(value: object, name: str) -> Mapping[str, object]:
+    """Return an object's members, none for null."""
+    return {} if value is None else members(value, name)
+
+
+def list_of(value: object, name: str) -> list[object]:
+    """Return a list's items, none for null."""
+    return [] if value is None else items(value, name)
+
+
+def text_of(value: object, name: str) -> str | None:
+    """Return a text or number as text; NULL for null and empty."""
+    if value is None:
+        return None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return text(str(value) if is_number else value, name) or None
+
+
+def number_of(value: object, name: str) -> str | None:
+    """Return a plain or wrapped number as text; NULL where it is not set or infinite."""
+    if isinstance(value, dict):
+        if not value.get("set", True) or value.get("infinite"):
+            return None
+        value = value.get("number")
+        if isinstance(value, dict):
+            raise MalformedError(f"{name} is no number")
+    return text_of(value, name)
+
+
+def instant_of(value: object, name: str) -> str | None:
+    """Return epoch seconds as text; Slurm writes 0 for what has not happened."""
+    seconds = number_of(value, name)
+    return None if seconds == "0" else seconds
+
+
+def state_of(value: object) -> str | None:
+    """Return the first word of a state."""
+    if isinstance(value, dict):
+        value = value.get("current")
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return text_of(value, "state")
+
+
+def spelled_id(
+    job_id: str | None, array: tuple[str | None, str | None, str | None], het: tuple[str | None, str | None]
+) -> str | None:
+    """Return a job's id as Slurm's text forms write it: `12`, `12_3`, `12_[4-9]` or `12+1`.
+
+    array: its id, the task's number, and the tasks that wait together. het: its id, and the component.
+    """
+    array_id, task, waiting = array
+    if array_id not in (None, "0") and (task is not None or waiting is not None):
+        return f"{array_id}_{task}" if task is not None else f"{array_id}_[{(waiting or '').strip('[]')}]"
+    het_id, component = het
+    if het_id not in (None, "0") and component is not None:
+        return f"{het_id}+{component}"
+    return job_id
+
+
+def malformed(error: Exception, remedy: str) -> Cells:
+    """Return the cells of a record that is refused."""
+    return {"reason": f"The record is not as Slurm writes it: {error}.", "remedy": remedy}
+
+
+def sifted_blocks(
+    records: Iterator[tuple[Cells, object]], names: Sequence[str], settle: Callable[[pl.DataFrame], Sifted]
+) -> Iterator[Sifted]:
+    """Yield what records become, some at a time: of each the cells, under some names, and the record itself.
+
+    Refused records are shown as they are; to write all records out would cost more than to read them.
+    """
+    schema = pl.Schema({"line": pl.Int64} | dict.fromkeys(names, pl.String))
+    numbered = enumerate(records, start=1)
+    while block := list(islice(numbered, _BLOCK_RECORDS)):
+        rows = [[line, *(cells.get(name) for name in names)] for line, (cells, _) in block]
+        settled = settle(pl.DataFrame(rows, schema=schema, orient="row"))
+        said = {line: record for line, (_, record) in block}
+        raw = [_raw(said[line]) for line in settled.refused["line"].to_list()]
+        yield Sifted(settled.rows, settled.refused.with_columns(raw=pl.Series(raw, dtype=pl.String)))
+
+
+def _raw(record: object) -> str:
+    try:
+        return json.dumps(record)[:RAW_LIMIT_CHARS]
+    except RecursionError:
+        return "(nested too deeply to be shown)"

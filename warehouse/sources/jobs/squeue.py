@@ -1,0 +1,137 @@
+"""Slurm's `squeue --format`, fields parted by `|`: what runs and waits at one instant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+
+from warehouse.contracts.jobs import QUEUE_RECORDS
+from warehouse.errors import InputRefused
+from warehouse.sources.jobs.queue import seen_at_of, settle_queue
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+from warehouse.sources.rows import times
+from warehouse.sources.rows.log_lines import blocks
+from warehouse.sources.rows.rejects import refused
+
+#: our cells, by the headers of squeue's fields
+CELLS = {
+    "JOBID": "job_id",
+    "CLUSTER": "cluster",
+    "USER": "user",
+    "ACCOUNT": "account",
+    "PARTITION": "partition",
+    "STATE": "state",
+    "ST": "state",
+    "SUBMIT_TIME": "submitted_at",
+    "ELIGIBLE_TIME": "eligible_at",
+    "START_TIME": "started_at",
+    "TIME_LIMIT": "time_limit",
+    "NODES": "node_count",
+    "REASON": "wait_reason",
+    "COMMENT": "comment",
+    "NAME": "job_name",
+}
+#: fields that no log of sacct's has under these names
+_OWN = frozenset({"SUBMIT_TIME", "START_TIME", "TIME_LIMIT", "TIME_LEFT", "TIME", "ST"})
+_NEEDED = ("job_id", "state")
+#: fields that may hold the delimiter
+_FREE_TEXT = ("NAME", "COMMENT")
+_NO_ANSWER = -1
+_TIME = re.compile(r"1[0-9]{9}|20[0-9]{2}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{8,}(?:Z|[+-][0-9:]{4,6})?")
+_REMEDY = "Ask squeue with --format='%i|%u|%a|%P|%T|%V|%S|%l|%D|%r|%k|%j', after `date +%s`."
+
+
+def _layout(text: str) -> tuple[str, ...]:
+    return tuple(cell.strip().upper() for cell in text.strip().split("|"))
+
+
+def _is_header(text: str) -> bool:
+    layout = set(_layout(text))
+    return "JOBID" in layout and bool(layout & _OWN)
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the content begins with a header of squeue's, after the time perhaps."""
+    lines = [line.strip() for line in head.lines if line.strip()][:2]
+    return any("|" in line and _is_header(line) for line in lines if not _TIME.fullmatch(line))
+
+
+@dataclass(slots=True)
+class _Answers:
+    """The answers of a file, one after the other: the fields of each, and when it was given if that is known."""
+
+    path: Path
+    zone: str
+    found: list[tuple[tuple[str, ...], datetime | None]] = field(default_factory=list)
+    _at: datetime | None = None
+    _is_start: bool = True
+
+    def number_of(self, text: str) -> int | None:
+        """Return the number of the answer that begins with a line; a time begins none, nor does any other line."""
+        if _TIME.fullmatch(text.strip()):
+            self._at = times.parse(pl.Series([text]), self.zone, "snapshot's")["instant"].item()
+            self._is_start = False
+            return _NO_ANSWER
+        if _is_header(text):
+            layout = _layout(text)
+            if not set(_NEEDED) <= {CELLS.get(name) for name in layout}:
+                raise InputRefused("The header of squeue's answer has no JOBID or no STATE.", _REMEDY)
+            # what stands before the first header may have been a time
+            self.found.append((layout, seen_at_of(self.path) if self._is_start else self._at))
+            self._at, self._is_start = None, False
+            return len(self.found) - 1
+        self._is_start &= not text.strip()
+        return None
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read one or more answers, each a header and its lines; a line of the time (`date +%s`) says when the next was.
+
+    The first one may do without: then it is the epoch seconds in the file's name, or the file's time. The last field
+    may hold the delimiter. Raises InputRefused where a header lacks the job or its state.
+    """
+    answers = _Answers(path, times.require_zone(reading.time_zone))
+    for block in blocks(path, answers.number_of):
+        yield from refused(block.refused)
+        for number in block.rows["header"].unique(maintain_order=True):
+            lines = block.rows.filter(pl.col("header").eq_missing(number))
+            layout, seen_at = answers.found[number] if number not in (None, _NO_ANSWER) else ((), None)
+            if seen_at is None:
+                yield from refused(_unfit(lines, "Nothing says when this was asked, or no header precedes it."))
+                continue
+            count = pl.col("raw").str.count_matches("|", literal=True) + 1
+            fits = count >= len(layout) if layout[-1] in _FREE_TEXT else count == len(layout)
+            yield from refused(
+                _unfit(lines.filter(~fits), f"The line has other fields than the header's {len(layout)}.")
+            )
+            settled = settle_queue(_cells(lines.filter(fits), layout), answers.zone, seen_at)
+            yield from settled.batches(QUEUE_RECORDS)
+
+
+def _unfit(lines: pl.DataFrame, reason: str) -> pl.DataFrame:
+    return lines.select("line", "raw", reason=pl.lit(reason), remedy=pl.lit(_REMEDY))
+
+
+def _cells(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
+    parts = pl.col("raw").str.splitn("|", len(layout)).alias("parts")
+    told = {
+        CELLS[name]: pl.col("parts").struct.field(f"field_{place}")
+        for place, name in enumerate(layout)
+        if name in CELLS
+    }
+    return lines.with_columns(parts).select("line", "raw", **told)
+
+
+SOURCE = Source(
+    name="squeue",
+    doc="What runs and waits, of Slurm: `squeue --format` with fields parted by `|`.",
+    kind="jobs",
+    sniff=sniff,
+    read=read,
+    precedence=11,
+)

@@ -1,0 +1,87 @@
+"""Slurm's `squeue --json`, as Slurm 21.08 to 24.x write it: what runs and waits at one instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from warehouse.contracts.jobs import QUEUE_RECORDS
+from warehouse.sources.jobs.queue import seen_at_of, settle_queue
+from warehouse.sources.jobs.slurm_json import (
+    Cells,
+    instant_of,
+    malformed,
+    number_of,
+    object_of,
+    sifted_blocks,
+    spelled_id,
+    state_of,
+    text_of,
+)
+from warehouse.sources.protocol import Batch, Head, Reading, Source
+from warehouse.sources.rows import json_items, times
+from warehouse.sources.rows.documents import MalformedError
+
+_REMEDY = "Ask anew with squeue --json."
+_TEXTS = {"user": "user_name", "account": "account", "cluster": "cluster", "job_name": "name", "partition": "partition"}
+_TEXTS |= {"comment": "comment", "wait_reason": "state_reason"}
+_TIMES = {"submitted_at": "submit_time", "eligible_at": "eligible_time", "started_at": "start_time"}
+_NAMES = (*_TEXTS, *_TIMES, "job_id", "node_count", "time_limit", "state", "reason", "remedy")
+
+
+def sniff(head: Head) -> bool:
+    """Return whether the start is a JSON object with jobs as squeue writes them."""
+    start = head.text.lstrip("\ufeff \t\r\n")
+    return start.startswith("{") and '"jobs"' in start and '"job_state"' in start
+
+
+def _job_id(job: Mapping[str, object]) -> str | None:
+    array = (number_of(job.get("array_job_id"), "array_job_id"), number_of(job.get("array_task_id"), "array_task_id"))
+    waiting = text_of(job.get("array_task_string"), "array_task_string")
+    het = number_of(job.get("het_job_id"), "het_job_id"), number_of(job.get("het_job_offset"), "het_job_offset")
+    return spelled_id(number_of(job.get("job_id"), "job_id"), (*array, waiting), het)
+
+
+def _job(job: Mapping[str, object]) -> Cells:
+    minutes = number_of(job.get("time_limit"), "time_limit")
+    if minutes is not None and not (minutes.isascii() and minutes.isdigit()):
+        raise MalformedError("time_limit is no number of minutes")
+    texts = {ours: text_of(job.get(theirs), theirs) for ours, theirs in _TEXTS.items()}
+    instants = {ours: instant_of(job.get(theirs), theirs) for ours, theirs in _TIMES.items()}
+    return {
+        **texts,
+        **instants,
+        "job_id": _job_id(job),
+        "node_count": number_of(job.get("node_count"), "node_count"),
+        "time_limit": None if minutes is None else str(60 * int(minutes)),
+        "state": state_of(job.get("job_state")),
+    }
+
+
+def _records(path: Path) -> Iterator[tuple[Cells, object]]:
+    for job in json_items.items(path, "jobs", _REMEDY):
+        try:
+            yield _job(object_of(job, "the job")), job
+        except MalformedError as error:
+            yield malformed(error, _REMEDY), job
+
+
+def read(path: Path, reading: Reading) -> Iterator[Batch]:
+    """Read the jobs of an answer; `line` counts them.
+
+    When it was given is said by the epoch seconds in the file's name, or the file's time: the answer does not tell.
+    Raises InputRefused, after the jobs before it, for what is no JSON, and for what has no jobs.
+    """
+    zone, seen_at = times.require_zone(reading.time_zone), seen_at_of(path)
+    for sifted in sifted_blocks(_records(path), _NAMES, lambda cells: settle_queue(cells, zone, seen_at)):
+        yield from sifted.batches(QUEUE_RECORDS)
+
+
+SOURCE = Source(
+    name="squeue-json",
+    doc="What runs and waits, of Slurm: `squeue --json`, Slurm 21.08 and later.",
+    kind="jobs",
+    sniff=sniff,
+    read=read,
+    precedence=11,
+)
