@@ -161,8 +161,7 @@ def test_a_landing_goes_from_every_release(store: Store, tmp_path: Path) -> None
     assert landing.find(store, gone.landing_id) is None
     other = Store(tmp_path / "other")
     (night / "jobs.sacct").unlink()
-    site = [path.parent / path.name for path in (tmp_path / "site" / "0", tmp_path / "site" / "2")]
-    _work(other, site)
+    _work(other, [tmp_path / "site" / str(number) for number in range(3)])
     assert rows(store, releases.find(store, None)) == rows(other, releases.find(other, None))
     assert verify(store, is_all=True) == []
     with pytest.raises(UsageError, match="There is no landing"):
