@@ -1,6 +1,7 @@
 """Pictures and pages, drawn from published tables or from one input.
 
 - `advice` (`AdviceView`, `DrawnFilesystem`, `draw`): The picture of advice.
+- `attribution` (`AttributionView`, `DrawnTraffic`, `draw`): The picture of who moved a file system's bytes.
 - `panels` (`write`, `headings`, `inch_axes`, `Columns`): What panels of any picture are made of.
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The picture of one application's signature.
 - `texts` (`plain`, `duration_text`, `volume_text`, `counted`, `unit_for`): What stands on a picture.

@@ -28,6 +28,7 @@
 - `status`: `iosig status`.
 - `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain`, `iosig relocate` and `iosig upgrade`.
+- `who`: `iosig who`.
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
 """
 

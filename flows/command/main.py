@@ -69,6 +69,7 @@ SUBCOMMANDS = {
     ),
     "upgrade": ("flows.command.upkeep", "Bring a warehouse of an older iosig to the form that this one reads."),
     "verify": ("flows.command.upkeep", "Say which files of a warehouse are not as they were written."),
+    "who": ("flows.command.who", "Say which jobs, users and applications moved a file system's bytes."),
 }
 _EPILOG = (
     "Exit codes: 0 done, 2 usage, 3 input refused, 4 quality gate failed, 5 nothing to do, "

@@ -1,0 +1,6 @@
+"""Who moved what of a file system's traffic, as a release tells it.
+
+- `asking` (`Asked`, `Answer`, `who`, `document`): `iosig who`: jobs, users and applications by bytes, and what nobody
+  explains.
+- `picture` (`view_of`): What the picture of an answer shows.
+"""

@@ -1,0 +1,233 @@
+"""`iosig who`: jobs, users and applications by the bytes that they moved in a time, and what nobody explains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from warehouse.errors import NothingToDo, UsageError
+from warehouse.releases.reading import opened
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+_MINUTE = timedelta(minutes=1)
+#: what is read of a release
+_TABLES = "attributed_io jobs ticks"
+_SUMS = ("explained_bytes", "low_bytes", "high_bytes", "certain_bytes")
+#: from which certainty on a signature's fit is good, or fair
+_GOOD, _FAIR = 0.7, 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked: a file system, whole minutes from `since` to `until` (None: to the last poll), directions."""
+
+    filesystem: str
+    since: datetime
+    until: datetime | None
+    directions: tuple[str, ...] = ("read", "write")
+
+    @classmethod
+    def of(
+        cls, filesystem: str, at: datetime | None, since: datetime | None, until: datetime | None, direction: str | None
+    ) -> Asked:
+        """Return what a minute or a time says; UsageError where it says neither or both."""
+        directions = (direction,) if direction else ("read", "write")
+        if (at is None) == (since is None) or (at is not None and until is not None):
+            raise UsageError("Say when: --at TIME for a minute, or --since TIME and --until TIME.")
+        if at is not None:
+            return cls(filesystem, _minute(at), _minute(at) + _MINUTE, directions)
+        assert since is not None
+        ends = None if until is None else _minute(until - timedelta(microseconds=1)) + _MINUTE
+        if ends is not None and ends <= _minute(since):
+            raise UsageError(f"since ({_text(since)}) does not come before until ({_text(until)}).")
+        return cls(filesystem, _minute(since), ends, directions)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Who moved what. Frames are in order of their bytes.
+
+    jobs: a row each run: user, application, application_id, explained_bytes, a range, certainty, fit; users,
+    applications: the same of all their runs, with job_count. minutes: measured_bytes by direction and minute_at, parts:
+    explained_bytes by application_id too. other_job_count: runs that were there and have no bytes.
+    """
+
+    asked: Asked
+    until: datetime
+    jobs: pl.DataFrame
+    users: pl.DataFrame
+    applications: pl.DataFrame
+    minutes: pl.DataFrame
+    parts: pl.DataFrame
+    other_job_count: int
+
+    @property
+    def measured_bytes(self) -> float:
+        """What polls hold of that time."""
+        return float(self.minutes["measured_bytes"].sum())
+
+    @property
+    def explained_bytes(self) -> float:
+        """What of it is some job's; what jobs of different days were given beyond the polls of a minute is left out."""
+        return float(self._beside["known_bytes"].sum())
+
+    @property
+    def unexplained_bytes(self) -> float:
+        """What of it is nobody's."""
+        return self.measured_bytes - self.explained_bytes
+
+    @property
+    def _beside(self) -> pl.DataFrame:
+        key = ("direction", "minute_at")
+        summed = self.parts.group_by(key).agg(pl.col("explained_bytes").sum())
+        both = self.minutes.join(summed, on=key, how="left", maintain_order="left")
+        return both.with_columns(
+            known_bytes=pl.min_horizontal("measured_bytes", pl.col("explained_bytes").fill_null(0))
+        )
+
+
+def who(store: Store, release: Release, asked: Asked) -> Answer:
+    """Return who moved what, as a release tells it. NothingToDo where it has no polls of that time."""
+    with opened(store, release, _TABLES) as connection:
+        return answer(connection, asked)
+
+
+def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
+    """Return who moved what, of tables `attributed_io`, `jobs` and `ticks`."""
+    first, last = _polled(connection, asked.filesystem)
+    until = asked.until or _minute(last - timedelta(microseconds=1)) + _MINUTE
+    told = {"filesystem": asked.filesystem, "since": asked.since, "until": until}
+    directed = told | {"directions": list(asked.directions)}
+    minutes = connection.sql(_MINUTES, params=directed).pl()
+    if minutes.is_empty():
+        raise NothingToDo(
+            f"No polls of {asked.filesystem} from {_text(asked.since)} to {_text(until)}: the release has some from "
+            f"{_text(first)} to {_text(last)}."
+        )
+    parts = connection.sql(_PARTS, params=directed).pl()
+    there = connection.sql(_JOBS, params=told).pl()
+    runs = ["cluster", "job_id", "started_at"]
+    jobs = parts.group_by(*runs, "application_id").agg(pl.col(*_SUMS).sum()).join(there, on=runs, how="left")
+    return Answer(
+        asked,
+        until,
+        _ranked(jobs.with_columns(job_count=1), "job_id", "started_at", "cluster"),
+        _ranked(jobs.group_by("user").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "user"),
+        _ranked(jobs.group_by("application").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "application"),
+        minutes,
+        parts.group_by("direction", "minute_at", "application_id").agg(pl.col("explained_bytes").sum()),
+        there.join(jobs, on=runs, how="anti").height,
+    )
+
+
+def _polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[datetime, datetime]:
+    """Return when the first and the last poll of a file system was; UsageError where there is none."""
+    rows = connection.sql("select filesystem, min(polled_at), max(polled_at) from ticks group by all order by all")
+    known = {name: (first, last) for name, first, last in rows.fetchall()}
+    if filesystem not in known:
+        names = ", ".join(known) or "none"
+        raise UsageError(f"No file system {filesystem!r} was polled; the release has polls of: {names}.")
+    return known[filesystem]
+
+
+def _ranked(rows: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """Return rows by their bytes, with how sure they are and how well that fits."""
+    certainty = (pl.col("certain_bytes") / pl.col("explained_bytes")).clip(0.0, 1.0)
+    fit = (
+        pl.when(pl.col("low_bytes") == pl.col("high_bytes"))
+        .then(pl.lit("counted"))
+        .when(pl.col("certainty") >= _GOOD)
+        .then(pl.lit("good"))
+        .when(pl.col("certainty") >= _FAIR)
+        .then(pl.lit("fair"))
+        .otherwise(pl.lit("poor"))
+    )
+    return (
+        rows.with_columns(certainty=certainty)
+        .with_columns(fit=fit)
+        .drop("certain_bytes")
+        .sort("explained_bytes", *names, descending=[True, *[False] * len(names)], nulls_last=True)
+    )
+
+
+#: a minute is known by its right edge, as a poll is
+_MINUTES = """
+    with directed as (
+        select to_timestamp(ceil(epoch(polled_at) / 60) * 60) as minute_at,
+            unnest(['read', 'write']) as direction,
+            unnest([read_bytes, written_bytes]) as moved_bytes
+        from ticks
+        where filesystem = $filesystem and polled_at > $since and polled_at <= $until
+    )
+
+    select direction, minute_at, sum(moved_bytes)::double as measured_bytes
+    from directed
+    where moved_bytes is not null and list_contains($directions, direction)
+    group by all
+    order by all
+"""
+
+_PARTS = """
+    select cluster, job_id, started_at, application_id, direction, minute_at, explained_bytes, low_bytes, high_bytes,
+        explained_bytes * certainty as certain_bytes
+    from attributed_io
+    where filesystem = $filesystem and minute_at > $since and minute_at <= $until
+        and list_contains($directions, direction)
+    order by all
+"""
+
+#: who may have been there
+_JOBS = """
+    select cluster, job_id, started_at, jobs.user, application
+    from jobs
+    where is_application_run and started_at < $until and (ended_at is null or ended_at > $since)
+        and (filesystem is null or filesystem = $filesystem)
+    order by all
+"""
+
+
+# ---- as JSON
+
+
+def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
+    """Return an answer for programs: so many of each kind at most, and how many there are."""
+    columns = ("explained_bytes", "low_bytes", "high_bytes", "certainty", "fit")
+
+    def rows(frame: pl.DataFrame, *names: str) -> list[dict[str, Any]]:
+        return [_plain(row) for row in frame.head(most_count).select(*names, *columns).to_dicts()]
+
+    return {
+        "release_id": release_id,
+        "filesystem": told.asked.filesystem,
+        "since": _text(told.asked.since),
+        "until": _text(told.until),
+        "directions": list(told.asked.directions),
+        "measured_bytes": told.measured_bytes,
+        "explained_bytes": told.explained_bytes,
+        "unexplained_bytes": told.unexplained_bytes,
+        "job_count": told.jobs.height,
+        "other_job_count": told.other_job_count,
+        "jobs": rows(told.jobs, "cluster", "job_id", "started_at", "user", "application", "application_id"),
+        "users": rows(told.users, "user", "job_count"),
+        "applications": rows(told.applications, "application", "job_count"),
+    }
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _text(value) if isinstance(value, datetime) else value for name, value in row.items()}
+
+
+def _minute(at: datetime) -> datetime:
+    """Return when the minute of an instant began."""
+    return at.astimezone(UTC).replace(second=0, microsecond=0)
+
+
+def _text(at: datetime | None) -> str:
+    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

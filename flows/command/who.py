@@ -1,0 +1,122 @@
+"""`iosig who`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from flows.command.options import chosen_release, json_option, plot_option, release_option
+from flows.command.windows import read_instant
+from warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from flows.attribution.asking import Answer
+
+
+@click.command("who")
+@click.argument("filesystem")
+@click.option("--at", metavar="TIME", callback=read_instant, help="The minute that this instant is in.")
+@click.option("--since", metavar="TIME", callback=read_instant, help="From this instant on, in whole minutes.")
+@click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given.")
+@click.option("--direction", type=click.Choice(["write", "read"]), help="Else both together.")
+@click.option("--top", "most_count", default=10, show_default=True, type=click.IntRange(min=1), help="So many of each.")
+@release_option
+@json_option
+@plot_option
+@click.pass_obj
+def who_command(
+    obj: tuple[Store, Path | None],
+    filesystem: str,
+    at: datetime | None,
+    since: datetime | None,
+    until: datetime | None,
+    direction: str | None,
+    most_count: int,
+    release_id: str | None,
+    as_json: bool,
+    plot: Path | None,
+) -> int:
+    """Say which jobs, users and applications moved how much of a file system's traffic, and what nobody explains.
+
+    By the signatures of the jobs that were there, and by what servers counted for them: see docs/attribution.md.
+    """
+    from flows.attribution.asking import Asked, document, who
+
+    asked = Asked.of(filesystem, at, since, until, direction)
+    release = chosen_release(obj[0], release_id)
+    told = who(obj[0], release, asked)
+    if plot is not None:
+        _draw(told, plot)
+    if as_json:
+        from flows.command.printing import show_json
+
+        show_json(document(told, most_count, release.release_id))
+    else:
+        _show(told, most_count)
+    return 0
+
+
+def _draw(told: Answer, target: Path) -> None:
+    from flows.attribution.picture import view_of
+    from reports.attribution import draw
+
+    draw(view_of(told), target)
+    click.echo(f"Drawn: {target}", err=True)
+
+
+def _show(told: Answer, most_count: int) -> None:
+    from flows.command.printing import bytes_text, printable, show
+
+    asked = told.asked
+    moved = "moved" if len(asked.directions) > 1 else {"read": "read", "write": "written"}[asked.directions[0]]
+    when = f"{_time_text(asked.since)} to {_time_text(told.until)}"
+    click.echo(printable(f"{asked.filesystem}, {when}: {bytes_text(told.measured_bytes)} {moved}"))
+    for name, frame in (("job", told.jobs), ("user", told.users), ("application", told.applications)):
+        names = ("job_id", "application_id") if name == "job" else (name, "job_count")
+        rows = [_cells(row, names, told.measured_bytes) for row in frame.head(most_count).to_dicts()]
+        second = "application" if name == "job" else "jobs"
+        if rows:
+            show(_rest(frame, most_count, name), (name, second, *_COLUMNS), rows)
+    share = told.unexplained_bytes / told.measured_bytes if told.measured_bytes else 0.0
+    click.echo(f"Nobody: {bytes_text(told.unexplained_bytes)}, {share:.0%}. {_others(told)}")
+
+
+_COLUMNS = ("bytes", "share", "range", "sure", "fit")
+#: of a name, so that a table fits a terminal of 80
+_MOST_CHARACTERS = 19
+
+
+def _cells(row: dict[str, Any], names: tuple[str, ...], measured: float) -> tuple[Any, ...]:
+    from reports.texts import VOLUMES, shortened, unit_for
+
+    volume = row["explained_bytes"]
+    unit = unit_for(volume, VOLUMES, "B")
+    # three digits each, and no exponent
+    low, high = (f"{float(f'{row[name] / unit.size:.3g}'):g}" for name in ("low_bytes", "high_bytes"))
+    return (
+        *(shortened(row[name], _MOST_CHARACTERS) if isinstance(row[name], str) else row[name] for name in names),
+        f"{volume / unit.size:.3g} {unit.name}",
+        f"{volume / measured:.0%}" if measured else "-",
+        f"{low}-{high}",
+        f"{row['certainty']:.2f}",
+        row["fit"],
+    )
+
+
+def _rest(frame: pl.DataFrame, most_count: int, name: str) -> str:
+    more = frame.height - most_count
+    return f"By {name}" + (f", the first {most_count} of {frame.height:,}" if more > 0 else "")
+
+
+def _others(told: Answer) -> str:
+    count = told.other_job_count
+    return f"{count:,} other {'job was' if count == 1 else 'jobs were'} there; no byte is known to be theirs."
+
+
+def _time_text(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%MZ}"

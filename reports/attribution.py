@@ -1,0 +1,145 @@
+"""The picture of an answer to who moved the bytes: what was measured, whose it was, and what is nobody's.
+
+A panel for each direction. Applications lie on one another, those that moved most in colours of their own; the line is
+what was polled, and what is between is nobody's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports import panels
+from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION
+from reports.texts import RATES, TIMES, Unit, plain, unit_for, volume_text
+from transforms.arrays import Reals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_WIDTH_IN, _PANEL_IN = 12.0, 3.0
+_TOP_IN, _BETWEEN_IN, _BOTTOM_IN, _LEGEND_ROW_IN = 0.95, 0.5, 0.62, 0.22
+_SIDES = (0.075, 0.975)
+_LEGEND_COLUMNS = 4
+_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+_OTHERS, _NOBODY = "#6E6E6E", "#DADADA"
+_NAME_CHARACTERS = 34
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTraffic:
+    """One direction, in steps (n): what was polled, NaN where nothing was, and what applications have of it."""
+
+    direction: str
+    measured_bytes_per_s: Reals
+    layers: tuple[tuple[str, Reals], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AttributionView:
+    """What there is to see of a file system: from when on, in steps of which length."""
+
+    filesystem: str
+    began: str
+    step_s: float
+    measured_bytes: float
+    explained_bytes: float
+    traffic: tuple[DrawnTraffic, ...]
+
+    @property
+    def verdict(self) -> str:
+        """What is explained, in one line."""
+        share = self.explained_bytes / self.measured_bytes if self.measured_bytes else 0.0
+        explained, measured = volume_text(self.explained_bytes), volume_text(self.measured_bytes)
+        return f"{explained} of {measured} explained ({share:.0%})"
+
+
+def draw(view: AttributionView, path: Path) -> None:
+    """Write the picture as a PNG: all of it, or nothing."""
+    count = len(view.traffic)
+    height = _TOP_IN + _legend_in(view) + count * _PANEL_IN + (count - 1) * _BETWEEN_IN + _BOTTOM_IN
+    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view), path)
+
+
+def _compose(figure: Figure, view: AttributionView) -> None:
+    names = (f"Who moved the bytes of {plain(view.filesystem, _NAME_CHARACTERS)}", view.began)
+    panels.headings(figure, names, view.verdict, BLUE)
+    colours = _colours(view)
+    _legend(figure, view, colours)
+    clock = unit_for(view.step_s * len(view.traffic[0].measured_bytes_per_s), TIMES, "s")
+    for number, one in enumerate(view.traffic):
+        top = _TOP_IN + _legend_in(view) + number * (_PANEL_IN + _BETWEEN_IN)
+        axes = panels.inch_axes(figure, top, _PANEL_IN, _SIDES)
+        _draw_traffic(axes, view, one, colours, clock)
+        axes.set_title(one.direction, fontsize=10)
+        axes.tick_params(labelbottom=number == len(view.traffic) - 1, labelsize=8.5)
+    axes.set_xlabel(f"time after {view.began} [{clock.name}]", fontsize=9)
+
+
+def _colours(view: AttributionView) -> dict[str, str]:
+    """Return the colours of the applications that move most, in all directions together."""
+    moved: dict[str, float] = {}
+    for one in view.traffic:
+        for name, rates in one.layers:
+            moved[name] = moved.get(name, 0.0) + float(rates.sum())
+    names = sorted(moved, key=lambda name: (-moved[name], name))
+    return dict(zip(names, _COLOURS, strict=False))
+
+
+def _others(view: AttributionView, colours: dict[str, str]) -> bool:
+    return any(name not in colours for one in view.traffic for name, _ in one.layers)
+
+
+def _legend_in(view: AttributionView) -> float:
+    colours = _colours(view)
+    entries = len(colours) + 2 + _others(view, colours)
+    return _LEGEND_ROW_IN * -(-entries // _LEGEND_COLUMNS) + 0.3
+
+
+def _legend(figure: Figure, view: AttributionView, colours: dict[str, str]) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles = [
+        Line2D([], [], color=INK, lw=0.9, label="measured"),
+        *(Patch(facecolor=colour, label=plain(name, _NAME_CHARACTERS)) for name, colour in colours.items()),
+        *([Patch(facecolor=_OTHERS, label="other applications")] if _others(view, colours) else []),
+        Patch(facecolor=_NOBODY, label="nobody's"),
+    ]
+    figure.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(0.02, 1 - (_TOP_IN - 0.12) / figure.get_figheight()),
+        ncols=_LEGEND_COLUMNS, fontsize=8.5, frameon=False, borderaxespad=0.0, handlelength=1.8, columnspacing=1.6,
+    )  # fmt: skip
+
+
+def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, colours: dict[str, str], clock: Unit) -> None:
+    """Draw a direction: layer on layer, what is nobody's above, and the line of what was measured."""
+    count = len(one.measured_bytes_per_s)
+    edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)
+    known = np.nan_to_num(one.measured_bytes_per_s)
+    total = np.sum([rates for _, rates in one.layers], axis=0) if one.layers else np.zeros(count)
+    high = float(max(known.max(initial=0.0), np.max(total, initial=0.0)))
+    unit = unit_for(high, RATES, "B/s")
+    order = [*colours.values(), _OTHERS]
+    layers = sorted(
+        ((colours.get(name, _OTHERS), rates) for name, rates in one.layers), key=lambda x: order.index(x[0])
+    )
+    below: Reals = np.zeros(count)
+    for colour, rates in (*layers, (_NOBODY, np.maximum(known - total, 0.0))):
+        _area(axes, edges, below / unit.size, (below + rates) / unit.size, colour)
+        below = below + rates
+    places, line = np.repeat(edges, 2)[1:-1], np.repeat(one.measured_bytes_per_s / unit.size, 2)
+    axes.plot(places, line, color=INK, lw=0.7, zorder=3)
+    axes.set_xlim(0.0, float(edges[-1]))
+    axes.set_ylim(0.0, 1.08 * high / unit.size if high > 0 else 1.0)
+    axes.set_ylabel(unit.name, fontsize=9)
+
+
+def _area(axes: Axes, edges: Reals, low: Reals, high: Reals, colour: str) -> None:
+    """Fill steps (n) from low to high."""
+    places = np.repeat(edges, 2)[1:-1]
+    axes.fill_between(places, np.repeat(low, 2), np.repeat(high, 2), facecolor=colour, lw=0, edgecolor="none")

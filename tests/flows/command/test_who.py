@@ -1,0 +1,60 @@
+"""`iosig who`: what it prints, in 80 columns, as JSON and as a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from tests.flows.attributed_releases import attributed
+from tests.flows.conftest import Cli
+from warehouse.store.store import Store
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    made = Store(tmp_path_factory.mktemp("who") / "warehouse")
+    attributed(made)
+    return made
+
+
+def test_it_says_who_it_was_and_what_is_nobodys(store: Store, cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "who.png"
+    asked = ("--since", "2018-02-09T10:00", "--until", "2018-02-09T10:02", "--top", 2, "--plot", path)
+    code, out, err = cli("--warehouse", store.root, "who", "lake", *asked)
+    assert (code, err) == (0, f"Drawn: {path}\n")
+    lines = [line.split() for line in out.splitlines()]
+    assert out.splitlines()[0] == "lake, 2018-02-09 10:00Z to 2018-02-09 10:02Z: 1.35 kB moved"
+    assert ["2", "ann/s3d/8", "640", "B", "47%", "640-640", "1.00", "counted"] in lines
+    assert ["ann", "2", "1.04", "kB", "77%", "0.94-1.14", "0.85", "good"] in lines
+    assert "By job, the first 2 of 3" in out
+    assert "Nobody: 190 B, 14%. 1 other job was there; no byte is known to be theirs." in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert imread(path).shape[1] == 1440
+
+
+def test_programs_get_json(store: Store, cli: Cli) -> None:
+    minute = ("--at", "2018-02-09T10:01:30", "--direction", "write", "--json")
+    code, out, _ = cli("--warehouse", store.root, "who", "lake", *minute)
+    told = json.loads(out)
+    assert (code, told["measured_bytes"], [row["job_id"] for row in told["jobs"]]) == (0, 1000, ["2", "1", "3"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("lake",), 2, "Say when"),
+        (("sea", "--at", "2018-02-09T10:01"), 2, "lake, pond"),
+        (("lake", "--at", "2019-02-09T10:01"), 5, "No polls of lake from 2019"),
+    ],
+)
+def test_what_cannot_be_said_ends_with_a_sentence(
+    store: Store, cli: Cli, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    found, out, err = cli("--warehouse", store.root, "who", *arguments)
+    assert (found, out) == (code, "")
+    assert sentence in err

@@ -1,0 +1,53 @@
+"""The picture of who moved the bytes: a panel a direction, colours by bytes, and what lies on what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from reports import attribution, panels
+from reports.attribution import AttributionView, DrawnTraffic, draw
+
+
+def view(*layers: tuple[str, list[float]], measured: tuple[float, ...] = (4, 8, np.nan, 2)) -> AttributionView:
+    drawn = tuple((name, np.array(rates, dtype=float)) for name, rates in layers)
+    traffic = tuple(DrawnTraffic(name, np.array(measured), drawn) for name in ("write", "read"))
+    return AttributionView("lake", "2026-03-03 10:00 UTC", 60.0, 840.0, 420.0, traffic)
+
+
+def composed(shown: AttributionView) -> Figure:
+    with panels.own_style():
+        figure = panels.blank((12.0, 8.0))
+        attribution._compose(figure, shown)
+    return figure
+
+
+def test_layers_lie_on_one_another_and_nobodys_above_up_to_the_line() -> None:
+    figure = composed(view(("small", [1, 0, 0, 0]), ("tall", [2, 4, 0, 0])))
+    write, read = figure.axes
+    areas = [area for area in write.collections if isinstance(area, PolyCollection)]
+    assert [to_hex(area.get_facecolor()[0]).upper() for area in areas] == [panels.BLUE, panels.ORANGE, "#DADADA"]
+    tops = [max(vertex[1] for path in area.get_paths() for vertex in path.vertices) for area in areas]
+    assert tops == [4, 4, 8]
+    assert np.isnan(write.lines[0].get_ydata()).sum() == 2, "nothing was polled there"
+    assert (write.get_title(loc="left"), read.get_title(loc="left")) == ("write", "read")
+    assert write.get_xlim() == (0, 240), "seconds"
+
+
+def test_many_applications_share_a_colour() -> None:
+    figure = composed(view(*((f"app{number}", [0, number, 0, 0]) for number in range(9))))
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["measured", *(f"app{number}" for number in range(8, 2, -1)), "other applications", "nobody's"]
+
+
+@pytest.mark.parametrize("shown", [view(), view(("$x^2$\x1b[2J/8", [1, 2, 0, 0])), view(measured=(np.nan,) * 4)])
+def test_whatever_there_is_is_drawn(shown: AttributionView, tmp_path: Path) -> None:
+    draw(shown, tmp_path / "who.png")
+    assert imread(tmp_path / "who.png").shape[1] == 1440
+    assert "420 B of 840 B explained (50%)" in shown.verdict
