@@ -88,6 +88,10 @@ class _Answers:
         self._is_start &= not text.strip()
         return None
 
+    def of(self, number: int | None) -> tuple[tuple[str, ...], datetime | None]:
+        """Return the fields and the time of an answer; no time where a number is none's."""
+        return ((), None) if number is None or number == _NO_ANSWER else self.found[number]
+
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read one or more answers, each a header and its lines; a line of the time (`date +%s`) says when the next was.
@@ -100,7 +104,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         yield from refused(block.refused)
         for number in block.rows["header"].unique(maintain_order=True):
             lines = block.rows.filter(pl.col("header").eq_missing(number))
-            layout, seen_at = answers.found[number] if number not in (None, _NO_ANSWER) else ((), None)
+            layout, seen_at = answers.of(number)
             if seen_at is None:
                 yield from refused(_unfit(lines, "Nothing says when this was asked, or no header precedes it."))
                 continue
