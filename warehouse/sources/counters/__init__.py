@@ -2,6 +2,7 @@
 
 - `changes` (`Changes`, `news`, `wide`): What changed between one reading of a counter and the next within an input.
 - `exposition` (`Exposition`): Prometheus' text format: from lines to values with their labels.
+- `glljobstat`: What glljobstat logs as Parquet: Lustre's job statistics, summed over all servers that it asked.
 - `influx_line`: Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and what a site itself writes so.
 - `jobstats`: Lustre's job statistics as `lctl get_param` prints them, many targets and snapshots in a file.
 - `jobstats_entries` (`Entries`): Entries of job statistics: from their text to rows, all of a block at once.
