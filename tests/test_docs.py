@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import duckdb
 import pytest
 from pydantic import BaseModel
 
@@ -18,7 +19,11 @@ from flows.command import reference
 from flows.command.main import iosig
 from flows.settings import QualitySettings, Settings, load
 from tests.expectations.cases import CHECKED
-from warehouse.contracts import TABLES
+from tests.sql import given
+from warehouse.contracts import TABLES, frames
+from warehouse.contracts.counters import COUNTER_RISES
+from warehouse.contracts.job_io import BEST_JOB_IO
+from warehouse.contracts.jobs import JOBS
 from warehouse.sources.protocol import sources
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -203,6 +208,33 @@ def test_the_index_leads_to_every_page() -> None:
 def test_every_published_table_is_in_the_list() -> None:
     listed = words((ROOT / "docs" / "tables.md").read_text(encoding="utf-8"))
     assert {table.name for table in TABLES if table.is_published} - listed == set()
+
+
+def test_queries_of_counters_say_who_asked_most() -> None:
+    text = (ROOT / "docs" / "job-statistics.md").read_text(encoding="utf-8")
+    own, talkers = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    rows = """
+        job_key component from_at  until_at open_count getattr_count read_count
+        7       mdt       10:00:00 10:00:10 5          1             9
+        7       mdt       10:10:00 10:10:10 5          .             .
+        8       mdt       10:00:00 10:00:10 8          1             .
+        9       mdt       10:00:00 10:00:10 2          1             .
+        6       mdt       10:00:00 10:00:10 1          1             .
+        8       mdt       11:00:00 11:00:10 3          .             .
+        8       ost       10:00:00 10:00:10 99         99            .
+        .       mdt       10:00:00 10:00:10 99         99            .
+        """
+    with duckdb.connect() as connection:
+        for table in (BEST_JOB_IO, JOBS):
+            connection.register(table.name, frames.empty(table))
+        connection.register(COUNTER_RISES.name, given.rows("stage.counter_rises", rows))
+        assert connection.sql(own).fetchall() == []
+        found = [(hour.hour, *told) for hour, _, *told in connection.sql(talkers).fetchall()]
+    assert found == [
+        *((10, "getattr", key, 1) for key in ("6", "7", "8")),
+        *((10, "open", key, count) for key, count in (("7", 10), ("8", 8), ("9", 2))),
+        (11, "open", "8", 3),
+    ]
 
 
 def test_settings_that_pages_show_are_valid(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from flows.steps import (
     counters,
     exact_samples,
     metadata_periods,
+    metadata_rates,
     networks,
     periods,
     plan as planning,
@@ -66,6 +67,7 @@ STEPS = (
     Step("attribution", (attribution.WORK, attribution.DAYS)),
     Step("classes", (classes.WORK,)),
     Step("periods", (periods.WORK, metadata_periods.WORK)),
+    Step("metadata rates", (metadata_rates.WORK,)),
     Step("checks", (checks.QUARANTINED, checks.REJECTED, checks.DECIDED)),
 )
 

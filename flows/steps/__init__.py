@@ -8,8 +8,9 @@ release. Work's records (`Work`) stand after the functions in their modules; `fl
 - `checks` (`checked`, `check_pieces`, `hold`, `decide`): Checks: every built table is held to its suite.
 - `classes` (`classify`, `series_classes`, `trace_classes`): Classes: when in its run each subject does its I/O.
 - `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Counters: what entries of servers rose by, by day.
-- `exact_samples` (`take_samples`, `samples_of`, `checks_of`): Exact samples: what servers counted for each run.
-- `metadata_periods` (`metadata_rows`): Periods of metadata calls of traced runs: opens, closes, seeks, stats.
+- `exact_samples` (`take_samples`, `samples_of`, `checks_of`, `Gridded`): Exact samples: what servers counted.
+- `metadata_periods` (`metadata_rows`, `columns_of`): Periods of metadata calls of traced runs.
+- `metadata_rates` (`rate_rows`): When in its run a job works on names and attributes, and how often.
 - `networks` (`make_networks`): Networks: who talked to whom in each traced run, window by window.
 - `node_periods` (`node_rows`): Periods of each node of traced runs, and by how much a node is late.
 - `periods` (`find`, `judged_of`, `params_of`, `rows_from`, `segments_from`): Periods: how often each does its I/O.

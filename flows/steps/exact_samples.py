@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
@@ -16,12 +17,14 @@ from transforms.arrays import Bools, Ragged, places_of
 from transforms.exact_series import Grids, Intervals
 from transforms.sample_checks import Sampled
 from warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES
-from warehouse.contracts.job_io import EXACT_IO
+from warehouse.contracts.job_io import EXACT_IO, METADATA_IO
 from warehouse.contracts.jobs import JOBS
 from warehouse.contracts.samples import EXACT_RUNS, EXACT_SAMPLES, RUN_RISES, RUNS, SAMPLE_CHECKS, SAMPLES
 from warehouse.store import models
 from warehouse.store.store import write_parquet
 
+#: what tells a run of a file system apart
+RUN = ["cluster", "job_id", "started_at", "filesystem"]
 #: what tells of what servers counted
 _COUNTED = (COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES)
 
@@ -36,33 +39,51 @@ def take_samples(given: Given) -> int:
         taken = samples_of(runs, rises)
         path = write_parquet(taken, EXACT_SAMPLES, given.path(EXACT_SAMPLES))
         models.expose(connection, "samples", EXACT_SAMPLES, [path])
-        given.build(connection, EXACT_IO)
+        for table in (EXACT_IO, METADATA_IO):
+            given.build(connection, table)
     write_parquet(checks_of(taken, given.frame(SAMPLES)), SAMPLE_CHECKS, given.path(SAMPLE_CHECKS))
     return taken.height
 
 
-def samples_of(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of `exact_samples`, as rows of `exact_runs` and `run_rises` tell."""
-    known = runs.filter(pl.col("last_step") >= pl.col("first_step")).with_row_index("run")
-    keys = ["cluster", "job_id", "started_at", "filesystem"]
-    placed = rises.join(known.select(pl.col("run").cast(pl.Int64), *keys), on=keys, how="inner")
-    grids = Grids(*(known[name].to_numpy() for name in ("step_us", "phase_us", "first_step", "last_step")))
-    from_us, until_us = (placed[name].dt.epoch("us").to_numpy() for name in ("from_at", "until_at"))
-    intervals = Intervals(from_us, until_us, placed["run"].to_numpy())
-    is_scraped = _scraped(known, grids)
-    step_s = np.repeat(grids.step_us, grids.counts) / 1e6
-    taken = []
-    for direction, column in (("read", "read_bytes"), ("write", "written_bytes")):
-        found = exact_series.on_grids(intervals, placed[column].to_numpy(), grids)
-        rates = Ragged(np.where(is_scraped, found.values / step_s, np.nan), found.offsets)
-        taken.append(known.with_columns(direction=pl.lit(direction), sample_bytes_per_s=list_column(rates)))
-    began_us = (pl.col("first_step") - 1) * pl.col("step_us") + pl.col("phase_us")
-    return (
-        pl.concat(taken)
-        .with_columns(
+@dataclass(frozen=True, slots=True)
+class Gridded:
+    """Runs whose grid has steps, as rows of `exact_runs`, and what was counted for them, on their grids."""
+
+    runs: pl.DataFrame
+    rises: pl.DataFrame
+    grids: Grids
+
+    @classmethod
+    def of(cls, runs: pl.DataFrame, rises: pl.DataFrame) -> Gridded:
+        """Take rows of `exact_runs` and `run_rises`; a run also tells when its grid began, and its number of steps."""
+        known = runs.filter(pl.col("last_step") >= pl.col("first_step")).with_row_index("run")
+        began_us = (pl.col("first_step") - 1) * pl.col("step_us") + pl.col("phase_us")
+        told = known.with_columns(
             grid_started_at=began_us.cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
             step_count=pl.col("last_step") - pl.col("first_step") + 1,
         )
+        placed = rises.join(known.select(pl.col("run").cast(pl.Int64), *RUN), on=RUN, how="inner")
+        grids = Grids(*(known[name].to_numpy() for name in ("step_us", "phase_us", "first_step", "last_step")))
+        return cls(told, placed, grids)
+
+    def rates(self, column: str) -> Ragged:
+        """Return what a column counts, a second, in each step of each run; NaN where nothing was scraped."""
+        from_us, until_us = (self.rises[name].dt.epoch("us").to_numpy() for name in ("from_at", "until_at"))
+        intervals = Intervals(from_us, until_us, self.rises["run"].to_numpy())
+        found = exact_series.on_grids(intervals, self.rises[column].to_numpy(), self.grids)
+        step_s = np.repeat(self.grids.step_us, self.grids.counts) / 1e6
+        return Ragged(np.where(_scraped(self.runs, self.grids), found.values / step_s, np.nan), found.offsets)
+
+
+def samples_of(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of `exact_samples`, as rows of `exact_runs` and `run_rises` tell."""
+    gridded = Gridded.of(runs, rises)
+    taken = [
+        gridded.runs.with_columns(direction=pl.lit(direction), sample_bytes_per_s=list_column(gridded.rates(column)))
+        for direction, column in (("read", "read_bytes"), ("write", "written_bytes"))
+    ]
+    return (
+        pl.concat(taken)
         .filter(pl.col("sample_bytes_per_s").list.max().is_not_null())
         .select(EXACT_SAMPLES.column_names)
         .sort(EXACT_SAMPLES.key)
@@ -119,7 +140,7 @@ WORK = Work(
     "exact samples",
     take_samples,
     reads=(live(JOBS), built(RUNS, SAMPLES), _counters),
-    writes=(RUN_RISES, EXACT_RUNS, EXACT_SAMPLES, EXACT_IO, SAMPLE_CHECKS),
+    writes=(RUN_RISES, EXACT_RUNS, EXACT_SAMPLES, EXACT_IO, METADATA_IO, SAMPLE_CHECKS),
     daily=lambda plan: plan.job_days,
     where=_is_counted,
 )

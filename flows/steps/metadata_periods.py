@@ -101,15 +101,15 @@ def _rows(subjects: pl.DataFrame, counted: pl.DataFrame, params: PeriodParams) -
     known = {
         "metadata_call_count": np.add.reduceat(calls, offsets[:-1]).astype(np.int64),
         "sampling_hz": hz,
-        **dict(_columns(answer, share)),
+        **dict(columns_of(answer, share)),
     }
     columns = pl.DataFrame(known).with_columns(pl.col(pl.Float64).fill_nan(None))
     keys = subjects.select("ended_on", *_SUBJECT)
     return pl.concat([keys, columns], how="horizontal").select(METADATA_PERIODS.column_names)
 
 
-def _columns(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series]]:
-    """Yield the columns of what was found; share: the part of the level that each has."""
+def columns_of(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series]]:
+    """Yield the columns of the period that was found; share: the part of the level that each has."""
     found, segments = answer.detections, answer.segments
     assert segments is not None
     yield "outcome", pl.Series(found.outcome.tolist(), dtype=pl.String)

@@ -9,6 +9,19 @@ exact_samples as (
     select * from samples.exact_samples
 ),
 
+run_rises as (
+    select * from samples.run_rises
+),
+
+-- where no operation is known to be of any run of a machine, nobody knows that its runs did none
+known as (
+    select distinct
+        cluster,
+        filesystem
+    from run_rises
+    where metadata_operation_count is not null
+),
+
 sums as (
     select
         cluster,
@@ -16,19 +29,23 @@ sums as (
         started_at,
         filesystem,
         sum(read_bytes) as read_bytes,
-        sum(written_bytes) as written_bytes
-    from samples.run_rises
+        sum(written_bytes) as written_bytes,
+        sum(metadata_operation_count)::bigint as metadata_operation_count
+    from run_rises
     group by all
 ),
 
 directed as (
     select
         exact_runs.*,
+        case when known.filesystem is not null then coalesce(sums.metadata_operation_count, 0) end
+            as metadata_operation_count,
         exact_runs.last_step - exact_runs.first_step + 1 as step_count,
         unnest(['read', 'write']) as direction,
         unnest([coalesce(sums.read_bytes, 0), coalesce(sums.written_bytes, 0)])::double as volume_bytes
     from exact_runs
     left join sums using (cluster, job_id, started_at, filesystem)
+    left join known using (cluster, filesystem)
 ),
 
 measured as (
@@ -52,6 +69,7 @@ select
     volume_bytes,
     mean_bytes_per_s,
     case when volume_bytes = 0 then 0 else greatest(highest_bytes_per_s, mean_bytes_per_s) end as peak_bytes_per_s,
-    missing_ratio
+    missing_ratio,
+    metadata_operation_count
 from measured
 order by ended_on, cluster, job_id, started_at, filesystem, direction

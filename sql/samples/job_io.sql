@@ -30,7 +30,8 @@ all_sides as (
         peak_bytes_per_s,
         poll_count,
         missing_ratio,
-        concurrent_job_count
+        concurrent_job_count,
+        null::bigint as metadata_operation_count
     from server_io
     union all
     select
@@ -48,7 +49,8 @@ all_sides as (
         peak_bytes_per_s,
         null::bigint as poll_count,
         missing_ratio,
-        null::bigint as concurrent_job_count
+        null::bigint as concurrent_job_count,
+        metadata_operation_count
     from exact_io
     union all
     select
@@ -66,7 +68,8 @@ all_sides as (
         peak_bytes_per_s,
         null::bigint as poll_count,
         null::double as missing_ratio,
-        null::bigint as concurrent_job_count
+        null::bigint as concurrent_job_count,
+        null::bigint as metadata_operation_count
     from client_io
 )
 

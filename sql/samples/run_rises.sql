@@ -61,6 +61,31 @@ known as (
         of_jobs.target,
         coalesce(of_jobs.read_bytes, 0) as read_bytes,
         coalesce(of_jobs.written_bytes, 0) as written_bytes,
+        -- servers of data count what the work on metadata comes to there
+        case
+            when of_jobs.component <> 'ost'
+                then list_sum([
+                        of_jobs.open_count,
+                        of_jobs.close_count,
+                        of_jobs.mknod_count,
+                        of_jobs.link_count,
+                        of_jobs.unlink_count,
+                        of_jobs.mkdir_count,
+                        of_jobs.rmdir_count,
+                        of_jobs.rename_count,
+                        of_jobs.readdir_count,
+                        of_jobs.getattr_count,
+                        of_jobs.setattr_count,
+                        of_jobs.getxattr_count,
+                        of_jobs.setxattr_count,
+                        of_jobs.statfs_count,
+                        of_jobs.sync_count,
+                        of_jobs.punch_count,
+                        of_jobs.create_count,
+                        of_jobs.destroy_count,
+                        of_jobs.other_count
+                    ])
+        end as metadata_operation_count,
         of_jobs.flag is null as is_sure
     from of_jobs
     inner join sides using (filesystem, side)
@@ -76,6 +101,7 @@ restarts as (
         counter_gaps.until_at,
         0 as read_bytes,
         0 as written_bytes,
+        null::bigint as metadata_operation_count,
         false as is_sure
     from known
     inner join counter_gaps using (filesystem, component, target)
@@ -95,6 +121,7 @@ rises as (
         until_at,
         sum(read_bytes)::bigint as read_bytes,
         sum(written_bytes)::bigint as written_bytes,
+        sum(metadata_operation_count)::bigint as metadata_operation_count,
         bool_and(is_sure) as is_sure
     from parts
     group by all
@@ -136,10 +163,12 @@ select
     job_id,
     started_at,
     filesystem,
+    scheduler_id,
     from_at,
     until_at,
     read_bytes,
     written_bytes,
+    metadata_operation_count,
     is_sure,
     run_count < 2 as is_alone
 from ranked

@@ -10,6 +10,9 @@ METADATA_OPERATIONS = ("open", "close", "seek", "stat", "sync", "other")
 # ---- who and what ran
 CLUSTER = Column("cluster", "text", "The machine on which the job ran; `default` where the log does not say.")
 JOB_ID = Column("job_id", "text", "The scheduler's id of the job, array task or step, as it writes it.", hides="id")
+SCHEDULER_ID = Column(
+    "scheduler_id", "text", "The scheduler's id that stands in a server's name of the job, without a step.", hides="id"
+)
 USER = Column("user", "text", "The user who submitted the job.", hides="name")
 APPLICATION = Column(
     "application", "text", "The program that ran: the job's or step's name, after the site's own rule.", hides="name"
@@ -80,13 +83,30 @@ COUNTED_UNTIL_AT = Column("counted_until_at", "instant", "The last scrape.")
 OPEN_COUNT = Column("open_count", "int", "Opens.", unit="operations")
 READ_COUNT = Column("read_count", "int", "Reads.", unit="operations")
 WRITE_COUNT = Column("write_count", "int", "Writes.", unit="operations")
+TARGET = Column("target", "text", "The target, server or client whose counter it is.")
+METADATA_OPERATION_COUNT = Column(
+    "metadata_operation_count",
+    "int",
+    "Operations on names, attributes and open files that servers counted by job: all that are no reads or writes. In "
+    "`job_io` those of the run, whatever the direction: the same number in both rows.",
+    unit="operations",
+)
 SYNC_COUNT = Column("sync_count", "int", "Calls that flush or synchronize a file.", unit="operations")
+
+LABEL = Column(
+    "label",
+    "text",
+    "When in its run the subject does its I/O.",
+    choices=("START", "END", "HILL", "CANYON", "UNIFORM", "OTHER", "NO_USAGE"),
+)
+COV = Column("cov", "real", "Coefficient of variation of the four quarters.", unit="1", low=0)
 
 # ---- what a job's file system did meanwhile
 VOLUME_BYTES = Column("volume_bytes", "real", "Bytes moved: the sum of rate x interval; of a followed run, all so far.")
 MEAN_BYTES_PER_S = Column(
     "mean_bytes_per_s", "real", "Volume over the time that the polls of a controller cover on average."
 )
+GRID_STARTED_AT = Column("grid_started_at", "instant", "The left edge of the sample's first grid step.")
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.")
 SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.")
 FIRST_AT = Column("first_at", "instant", "When the first run started.")

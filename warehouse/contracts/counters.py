@@ -35,7 +35,6 @@ COMPONENT = Column(
     "What counted: a target of data (ost) or of metadata (mdt), a server of both, or a client.",
     choices=("ost", "mdt", "server", "client"),
 )
-TARGET = Column("target", "text", "The target, server or client whose counter it is.")
 JOB_KEY = Column(
     "job_key",
     "text",
@@ -65,7 +64,7 @@ COUNTER_SAMPLES = Table(
         Column("scraped_at", "instant", "When the collector read them."),
         c.FILESYSTEM,
         COMPONENT,
-        TARGET,
+        c.TARGET,
         JOB_KEY.optional(),
         _COLLECTOR.optional(),
         Column(
@@ -93,7 +92,7 @@ SCRAPES = Table(
         Column("scraped_at", "instant", "When the collector read them."),
         c.FILESYSTEM,
         COMPONENT,
-        TARGET,
+        c.TARGET,
         _COLLECTOR.optional(),
         Column(
             "entry_count", "int", "Entries that the target had, those that had not changed among them.", unit="entries"
@@ -155,7 +154,7 @@ COUNTER_RISES = Table(
         _COUNTED_ON,
         c.FILESYSTEM,
         COMPONENT,
-        TARGET,
+        c.TARGET,
         JOB_KEY.optional(),
         c.FROM_AT.optional(),
         c.UNTIL_AT,
@@ -174,7 +173,7 @@ COUNTER_GAPS = Table(
         _COUNTED_ON,
         c.FILESYSTEM,
         COMPONENT,
-        TARGET,
+        c.TARGET,
         _IS_JOB_SCRAPE,
         c.FROM_AT.optional(),
         c.UNTIL_AT,
@@ -248,9 +247,7 @@ COUNTED_JOBS = Table(
         c.FILESYSTEM,
         JOB_KEY,
         _KEY_KIND,
-        Column(
-            "scheduler_id", "text", "The scheduler's id that stands in it, without a step.", nullable=True, hides="id"
-        ),
+        c.SCHEDULER_ID.optional(),
         c.FROM_AT,
         c.UNTIL_AT,
         _UNKNOWN_RISE_COUNT,

@@ -1,6 +1,7 @@
 """What each run moved, as the servers saw it and as it told itself."""
 
 from warehouse.contracts import columns as c
+from warehouse.contracts.counters import OPERATIONS
 from warehouse.contracts.types import Column, Table
 
 _CONCURRENT_JOB_COUNT = Column(
@@ -75,6 +76,7 @@ EXACT_IO = Table(
         _JOB_IO_OUTCOME,
         *_MOVED,
         c.MISSING_RATIO.optional(),
+        c.METADATA_OPERATION_COUNT.optional(),
     ),
     is_published=False,
 )
@@ -93,6 +95,28 @@ JOB_IO = Table(
         c.POLL_COUNT.optional(),
         c.MISSING_RATIO.optional(),
         _CONCURRENT_JOB_COUNT.optional(),
+        c.METADATA_OPERATION_COUNT.optional(),
+    ),
+    partition="ended_on",
+)
+
+METADATA_IO = Table(
+    name="metadata_io",
+    layer="samples",
+    grain="one row per application run, file system, target and metadata operation that servers counted",
+    key=("cluster", "job_id", "started_at", "filesystem", "target", "server_operation"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.FILESYSTEM,
+        c.TARGET,
+        Column("server_operation", "text", "What was done, as servers name it.", choices=OPERATIONS),
+        _JOB_IO_OUTCOME,
+        c.METADATA_OPERATION_COUNT,
+        Column("mean_operations_per_s", "real", "The count over the run's steps."),
+        Column("peak_operations_per_s", "real", "The highest rate between two scrapes."),
     ),
     partition="ended_on",
 )

@@ -252,6 +252,30 @@ NODE_PERIODS = Table(
     partition="ended_on",
 )
 
+#: what is told of the period of counts, by one row for all stretches in which any holds
+_METADATA_PERIOD = (
+    *_PERIOD,
+    Column(
+        "window_call_ratio",
+        "real",
+        "Share of the calls that were made within the window of the period.",
+        nullable=True,
+    ),
+    _BURST_WIDTH_S,
+    _DUTY_RATIO,
+    c.CONFIDENCE.optional(),
+    c.FALSE_ALARM_PROBABILITY.optional(),
+    Column(
+        "segment_starts_s",
+        "reals",
+        "When stretches begin in which a period holds, in order of time; the row tells the one with most calls. "
+        "NULL where there is no period.",
+        nullable=True,
+    ),
+    Column("segment_ends_s", "reals", "When they end.", nullable=True),
+    Column("segment_periods_s", "reals", "The period of each.", low=0, nullable=True),
+)
+
 METADATA_PERIODS = Table(
     name="metadata_periods",
     layer="transforms",
@@ -274,26 +298,56 @@ METADATA_PERIODS = Table(
             choices=_CONTROLLED_OUTCOMES,
         ),
         Column("metadata_call_count", "int", "Such calls of all ranks; those within others to files are not counted."),
-        *_PERIOD,
+        *_METADATA_PERIOD,
+    ),
+    partition="ended_on",
+)
+
+METADATA_RATES = Table(
+    name="metadata_rates",
+    layer="transforms",
+    grain="one row per application run and file system whose servers count metadata operations by job",
+    key=("cluster", "job_id", "started_at", "filesystem"),
+    columns=(
+        c.ENDED_ON.optional(),
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.FILESYSTEM,
+        Column("is_complete", "bool", "Whether all that servers counted for the run is known, and of it alone."),
+        c.METADATA_OPERATION_COUNT,
+        c.GRID_STARTED_AT,
+        c.INTERVAL_S,
+        c.STEP_COUNT,
         Column(
-            "window_call_ratio",
-            "real",
-            "Share of the calls that were made within the window of the period.",
-            nullable=True,
-        ),
-        _BURST_WIDTH_S,
-        _DUTY_RATIO,
-        c.CONFIDENCE.optional(),
-        c.FALSE_ALARM_PROBABILITY.optional(),
-        Column(
-            "segment_starts_s",
+            "sample_operations_per_s",
             "reals",
-            "When stretches begin in which a period holds, in order of time; the row tells the one with most calls. "
-            "NULL where there is no period.",
+            "The run's operations in each step of its grid; NULL where nothing was scraped.",
+        ),
+        Column(
+            "class_outcome",
+            "text",
+            "Whether there is a label, and if not, why; as of `classes`.",
+            choices=("classified", "too_short", "no_data", "too_many_gaps"),
+        ),
+        c.LABEL.optional(),
+        Column(
+            "section_operations",
+            "reals",
+            "Operations in each quarter of the run.",
+            unit="operations",
+            low=0,
             nullable=True,
         ),
-        Column("segment_ends_s", "reals", "When they end.", nullable=True),
-        Column("segment_periods_s", "reals", "The period of each.", low=0, nullable=True),
+        c.COV.optional(),
+        c.MISSING_RATIO.optional(),
+        Column(
+            "outcome",
+            "text",
+            "Whether operations come with a period, and if not, why; as of `periods`, whose method is controlled.",
+            choices=_CONTROLLED_OUTCOMES,
+        ),
+        *_METADATA_PERIOD,
     ),
     partition="ended_on",
 )

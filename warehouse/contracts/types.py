@@ -32,6 +32,7 @@ ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
     "_hz": ("Hz", 0, None),
     "_period_s": ("s", 0, None),
     "_iops": ("1/s", 0, None),
+    "_operations_per_s": ("1/s", 0, None),
     "_bytes": ("B", 0, None),
     "_bytes_per_s": ("B/s", 0, None),
     "_count": (None, 0, None),

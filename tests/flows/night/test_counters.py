@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,7 @@ from warehouse.releases.reading import opened
 from warehouse.releases.releases import current
 from warehouse.store.store import Store
 
+PAGE = Path(__file__).parents[3] / "docs" / "job-statistics.md"
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("quick_checks")]
 
 
@@ -75,3 +77,47 @@ def test_totals_of_targets_are_polls_unless_the_file_system_was_polled(tmp_path:
     night(store)
     days = query(store, "select polled_on::text, controller_count, poll_count from poll_days order by all")
     assert days.rows()[1] == ("2026-03-03", 1, 3)
+
+
+def test_metadata_operations_are_the_servers_to_the_operation(tmp_path: Path) -> None:
+    site = counted_sites.counted()
+    opens = pl.col("total_written_bytes")
+    samples = site.samples.with_columns(
+        component=pl.lit("mdt"),
+        target=pl.col("target").str.replace("OST", "MDT"),
+        total_open_count=opens,
+        total_getattr_count=2 * opens,
+        total_read_count=7 * opens,
+        total_written_bytes=pl.lit(None, pl.Int64),
+    )
+    scrapes = site.scrapes.with_columns(component=pl.lit("mdt"), target=pl.col("target").str.replace("OST", "MDT"))
+    store = Store(tmp_path / "warehouse")
+    counted_sites.land(store, counted_sites.Counted(samples, scrapes, {}))
+    jobs = dict.fromkeys(("0", "1", "2"), (0.0, counted_sites.LASTING_S))
+    log = counted_sites.write_jobs(tmp_path / "jobs.sacct", jobs)
+    list(land_paths(store, Settings(), [str(log)], Told()))
+    night(store)
+    text = """
+        select job_id, server_operation, sum(metadata_operation_count)::bigint, count(distinct target)
+        from metadata_io group by all order by all
+    """
+    assert query(store, text).rows() == [
+        (key, operation, times * site.moved[key], 2)
+        for key in jobs
+        for operation, times in (("getattr", 2), ("open", 1))
+    ]
+    totals = [(key, 3 * site.moved[key]) for key in jobs]
+    text = "select distinct job_id, metadata_operation_count from job_io where source = 'jobstats' order by all"
+    assert query(store, text).rows() == totals
+    text = """
+        select job_id, metadata_operation_count, round(list_sum(sample_operations_per_s) * interval_s)::bigint
+        from metadata_rates order by all
+    """
+    assert query(store, text).rows() == [(key, count, count) for key, count in totals]
+    unassigned = query(store, "select sum(open_count)::bigint, sum(getattr_count)::bigint from unassigned_io").row(0)
+    others = sum(moved for key, moved in site.moved.items() if key not in jobs)
+    assert unassigned == (others, 2 * others)
+    _, talkers = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    listed = query(store, talkers)
+    # the last scrape is in a third hour
+    assert listed.group_by("hour", "operation").len()["len"].to_list() == [3] * (3 * 2)

@@ -1,0 +1,94 @@
+"""Metadata rates: when in its run a job works on names and attributes, and how often, as servers counted for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from flows.arrays import epoch_s, floats, list_column, ragged
+from flows.steps.exact_samples import RUN, Gridded
+from flows.steps.metadata_periods import columns_of
+from flows.steps.periods import params_of
+from flows.steps.pieces import Given
+from flows.steps.run import Work, built
+from transforms import classes
+from transforms.classes import ClassParams
+from transforms.periods import finding
+from transforms.periods.finding import PeriodParams
+from warehouse.contracts import frames
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.periods import METADATA_RATES
+from warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
+
+_COUNT, _RATES = "metadata_operation_count", "sample_operations_per_s"
+#: a mean number of operations per node below it is NO_USAGE: a program that starts opens some hundred files
+_NO_USAGE_OPERATIONS = 100.0
+#: samples that are worked on at a time
+_SAMPLES_AT_A_TIME = 1 << 23
+
+
+def tell(given: Given) -> int:
+    """Tell when the runs that ended on a day did their metadata operations. Returns the rows."""
+    runs, rises, jobs = map(given.frame, (EXACT_RUNS, RUN_RISES, JOBS))
+    rows = rate_rows(
+        runs,
+        rises,
+        jobs,
+        given.settings.classes.params(ClassParams),
+        params_of(given.settings.periods, methods=("controlled",)),
+    )
+    given.write_days(rows, METADATA_RATES)
+    return rows.height
+
+
+def rate_rows(
+    runs: pl.DataFrame, rises: pl.DataFrame, jobs: pl.DataFrame, class_params: ClassParams, params: PeriodParams
+) -> pl.DataFrame:
+    """Return rows of `metadata_rates`: of runs of file systems whose servers count metadata operations by job.
+
+    runs, rises, jobs: rows of `exact_runs`, `run_rises` and `jobs`. class_params: its limit of bytes does not count.
+    """
+    known = rises.filter(pl.col(_COUNT).is_not_null())
+    # where none is known of any run of a machine, nobody knows that its runs did none
+    own = Gridded.of(runs.join(known, on=["cluster", "filesystem"], how="semi", maintain_order="left"), known)
+    counts = known.group_by(RUN).agg(pl.col(_COUNT).sum())
+    ended = jobs.select(*JOBS.key, "node_count")
+    subjects = (
+        own.runs.with_columns(list_column(own.rates(_COUNT)).alias(_RATES), is_complete=pl.col("outcome") == "measured")
+        .filter(pl.col(_RATES).list.max().is_not_null())
+        .join(counts, on=RUN, how="left")
+        .join(ended, on=JOBS.key, how="left")
+        .with_columns(pl.col(_COUNT).fill_null(0))
+        .sort(RUN)
+    )
+    part = pl.col("step_count").cum_sum() // _SAMPLES_AT_A_TIME
+    pieces = subjects.with_columns(part=part).partition_by("part", maintain_order=True)
+    return pl.concat([frames.empty(METADATA_RATES), *(_told(piece, class_params, params) for piece in pieces)])
+
+
+def _told(subjects: pl.DataFrame, class_params: ClassParams, params: PeriodParams) -> pl.DataFrame:
+    """Return the rows of some runs: their class and their period."""
+    rates, hz = ragged(subjects[_RATES]), 1.0 / subjects["interval_s"].to_numpy()
+    grid_s, started_s, ended_s = (epoch_s(subjects[name]) for name in ("grid_started_at", "started_at", "ended_at"))
+    sections = classes.grid_sections(rates.values, rates.offsets, grid_s, 1.0 / hz, started_s, ended_s)
+    of_counts = replace(class_params, no_usage_bytes=_NO_USAGE_OPERATIONS)
+    labelled = classes.classify(sections, floats(subjects["node_count"]), of_counts).select(
+        "label", "cov", "missing_ratio", class_outcome="outcome", section_operations="section_bytes"
+    )
+    (answer,) = finding.find(rates, hz, grid_s - started_s, params)
+    periods = pl.DataFrame({"sampling_hz": hz, **dict(columns_of(answer, 1.0))}).with_columns(
+        pl.col(pl.Float64).fill_nan(None)
+    )
+    keys = subjects.drop("outcome")
+    return pl.concat([keys, labelled, periods], how="horizontal").select(METADATA_RATES.column_names)
+
+
+WORK = Work(
+    "metadata rates",
+    tell,
+    reads=(built(JOBS, EXACT_RUNS, RUN_RISES),),
+    writes=(METADATA_RATES,),
+    daily=lambda plan: plan.job_days,
+    where=lambda run, day: bool(run.built(EXACT_RUNS, [day])),
+)

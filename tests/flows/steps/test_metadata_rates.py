@@ -1,0 +1,86 @@
+"""Rows of metadata rates: exact counts on a run's grid, with their class and their period."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from flows.steps.metadata_rates import rate_rows
+from transforms.classes import ClassParams
+from transforms.periods.finding import PeriodParams
+from warehouse.contracts import frames
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.periods import METADATA_RATES
+from warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
+
+START = datetime(2026, 3, 3, 10, tzinfo=UTC)
+STEP_S, STEPS = 10, 120
+PARAMS = PeriodParams(methods=("controlled",))
+
+
+def runs(*places: tuple[str, str], counted_from_s: float = 0.0) -> pl.DataFrame:
+    """Rows of `exact_runs`: jobs of twenty minutes on file systems."""
+    first = int(START.timestamp()) // STEP_S + 1
+    known = pl.DataFrame(places, schema=["job_id", "filesystem"], orient="row").with_columns(
+        cluster=pl.lit("c"), started_at=START, ended_at=START + timedelta(seconds=STEP_S * STEPS),
+        outcome=pl.lit("measured"),
+        counted_from_at=START + timedelta(seconds=counted_from_s), counted_until_at=START + timedelta(hours=1),
+        interval_s=float(STEP_S), step_us=STEP_S * 1_000_000, phase_us=0, first_step=first, last_step=first + STEPS - 1,
+    )  # fmt: skip
+    return pl.concat([frames.empty(EXACT_RUNS), known], how="diagonal_relaxed")
+
+
+def rises(job_id: str, filesystem: str, counts: dict[int, int | None]) -> pl.DataFrame:
+    """Rows of `run_rises`: what was counted in the steps of these numbers."""
+    known = pl.DataFrame(
+        {"step": list(counts), "metadata_operation_count": pl.Series(list(counts.values()), dtype=pl.Int64)}
+    )
+    from_at = pl.lit(START) + pl.duration(seconds=pl.col("step") * STEP_S)
+    told = known.select(
+        "metadata_operation_count", job_id=pl.lit(job_id), filesystem=pl.lit(filesystem), cluster=pl.lit("c"),
+        started_at=START, from_at=from_at, until_at=from_at + timedelta(seconds=STEP_S),
+    )  # fmt: skip
+    return pl.concat([frames.empty(RUN_RISES), told], how="diagonal_relaxed")
+
+
+JOB_ROWS = pl.concat(
+    [
+        frames.empty(JOBS),
+        pl.DataFrame({"cluster": "c", "job_id": ["1", "2"], "node_count": 2}).with_columns(started_at=START),
+    ],
+    how="diagonal_relaxed",
+)
+
+
+def test_bursts_of_opens_have_their_class_and_their_period() -> None:
+    counts: dict[int, int | None] = {step: 500 + step for step in range(5, STEPS, 12)}
+    counted = pl.concat([rises("1", "lake", counts | {STEPS + 20: 7}), rises("2", "pond", {3: None})])
+    found = rate_rows(runs(("1", "lake"), ("2", "lake"), ("2", "pond")), counted, JOB_ROWS, ClassParams(), PARAMS)
+    assert found.schema == frames.schema(METADATA_RATES)
+    busy, idle = found.to_dicts()
+    # what comes late is counted, and lies in no step
+    assert busy["metadata_operation_count"] == sum(filter(None, counts.values())) + 7
+    rates = np.array(busy["sample_operations_per_s"])
+    assert dict(zip(np.flatnonzero(rates).tolist(), (rates[rates > 0] * STEP_S).tolist(), strict=True)) == counts
+    assert (busy["outcome"], busy["class_outcome"], busy["label"]) == ("periodic", "classified", "UNIFORM")
+    assert busy["period_s"] == pytest.approx(120.0, rel=0.01)
+    assert sum(busy["section_operations"]) == sum(filter(None, counts.values()))
+    assert (idle["job_id"], idle["filesystem"], idle["metadata_operation_count"]) == ("2", "lake", 0)
+    assert (idle["outcome"], idle["label"], idle["is_complete"]) == ("no_io", "NO_USAGE", True)
+
+
+def test_steps_before_the_first_scrape_are_unknown() -> None:
+    counted = rises("1", "lake", {100: 5})
+    found = rate_rows(runs(("1", "lake"), counted_from_s=600.0), counted, JOB_ROWS, ClassParams(), PARAMS)
+    (row,) = found.to_dicts()
+    assert row["sample_operations_per_s"][:60] == [None] * 60
+    assert row["sample_operations_per_s"][60] == 0
+    assert row["missing_ratio"] == 0.5
+
+
+def test_where_nobody_counts_there_are_no_rows() -> None:
+    nobody = rises("1", "lake", {3: None})
+    assert rate_rows(runs(("1", "lake")), nobody, JOB_ROWS, ClassParams(), PARAMS).equals(frames.empty(METADATA_RATES))
