@@ -21,6 +21,7 @@ import polars as pl
 #: columns that tell a table's rows apart; a table that is not here is put in order by all of its columns
 KEYS = {
     "applications": "application_id",
+    "attributed_io": "cluster job_id started_at filesystem direction minute_at",
     "best_job_io": "cluster job_id started_at filesystem direction",
     "classes": "subject_kind cluster subject_id started_at filesystem direction",
     "counted_jobs": "filesystem job_key counted_on",
@@ -29,6 +30,7 @@ KEYS = {
     "counter_gaps": "filesystem component target is_job_scrape until_at",
     "counter_rises": "filesystem component target job_key until_at",
     "exact_samples": "cluster job_id started_at filesystem direction",
+    "explained_days": "filesystem polled_on direction",
     "extrapolations": "trace_set_id process_count",
     "job_io": "cluster job_id started_at filesystem direction source trace_id",
     "jobs": "cluster job_id started_at",
@@ -49,6 +51,7 @@ KEYS = {
     "quality": "table_name expectation",
     "quality_days": "day table_name expectation",
     "quarantine": "table_name rule row_json",
+    "queued_jobs": "cluster job_id seen_at",
     "rejects": "landing_id source_file line reason",
     "releases": "release_id created_at",
     "sample_checks": "cluster job_id started_at filesystem direction",
