@@ -4,7 +4,7 @@
 - `arrays` (`Ragged`, `cut`, `Reals`): Samples: each run's piece cut out of its file system's traffic.
 - `attribution/`: Attribution: whose bytes a file system's traffic is, by the signatures of the runs that were there.
 - `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O.
-- `counters` (`CounterParams`, `Rises`, `rises`, `timed_scrapes`): What entries of servers moved between two scrapes.
+- `counters` (`CounterParams`, `Rises`, `rises`, `edge_gaps`, `timed_scrapes`): What entries moved between scrapes.
 - `exact_series` (`Grids`, `Intervals`, `on_grids`): What rose between scrapes, on the even steps of a run's grid.
 - `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
 - `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.

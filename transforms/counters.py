@@ -213,7 +213,7 @@ def _vanished(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: CounterParam
         targets, on=TARGET, how="inner", maintain_order="left"
     )
     if entries.is_empty():
-        return timed
+        return timed.clear()
     cleanup_us, at = round(params.cleanup_interval_s * _SURELY_THERE * 1e6), pl.col("scraped_at").dt.epoch("us")
     origin = min(int(frame.select(at.min()).item()) for frame in (timed, entries))
     until = pl.col("sampled_at").dt.epoch("us") + cleanup_us
@@ -278,6 +278,26 @@ def _gaps(
     gone = vanished.select(*SCRAPED, **edges, flag=pl.lit(RESTARTED))
     both = pl.concat([restarts.select(lost.columns), gone, lost])
     return both.unique([*SCRAPED, "until_at"], keep="first", maintain_order=True).sort(*SCRAPED, "until_at")
+
+
+def edge_gaps(scrapes: pl.DataFrame, params: CounterParams | None = None) -> pl.DataFrame:
+    """Return the intervals of a day before a target was read first, and after it was read last, if others were read.
+
+    scrapes: all of a day, as `timed_scrapes` gives them. Returns columns of SCRAPED, from_at, until_at, flag.
+    """
+    cleanup = (params or CounterParams()).cleanup
+    system = ["filesystem", "is_job_scrape"]
+    own = scrapes.group_by(SCRAPED).agg(
+        first=pl.col("scraped_at").min(), last=pl.col("scraped_at").max(), is_new=pl.col("previous_at").is_null().any()
+    )
+    every = scrapes.group_by(system).agg(begin=pl.col("scraped_at").min(), end=pl.col("scraped_at").max())
+    both = own.join(every, on=system, how="left")
+    edges = [
+        both.filter("is_new").select(*SCRAPED, from_at="begin", until_at="first"),
+        both.select(*SCRAPED, from_at="last", until_at="end"),
+    ]
+    found = pl.concat(edges).filter(pl.col("until_at") - pl.col("from_at") > cleanup)
+    return found.with_columns(flag=pl.lit(LOST_SCRAPES)).sort(*SCRAPED, "until_at")
 
 
 def _targets(taken: pl.DataFrame, ordered: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:

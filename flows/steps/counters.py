@@ -51,23 +51,21 @@ def stage_counters(given: Given) -> int:
     folder = given.folder / "counter_parts" / str(given.days[0])
     shutil.rmtree(folder, ignore_errors=True)
     params = given.settings.counters.params(CounterParams)
-    parts, told, gaps = [], [_NO_TARGETS], [frames.empty(COUNTER_GAPS)]
-    for number, samples in enumerate(_samples(given)):
-        own = samples.select(TARGET).unique()
-        own_scrapes, own_ends = (
-            rows.join(own, on=TARGET, how="semi", maintain_order="left") for rows in (scrapes, ends)
-        )
+    edges = _dated(counters.edge_gaps(scrapes, params), given).select(COUNTER_GAPS.column_names)
+    parts, told, gaps = [], [_NO_TARGETS], [frames.empty(COUNTER_GAPS), edges]
+    for number, (samples, own_scrapes, own_ends) in enumerate(_by_targets(given, scrapes, ends)):
         found = counters.rises(samples, own_scrapes, own_ends, polled, params)
         rows = _dated(found.rows, given).select(COUNTER_RISES.column_names)
         parts.append(write_parquet(rows, COUNTER_RISES, folder / f"{number:05d}.parquet"))
         told.append(_summed(rows, found.targets))
         gaps.append(_dated(found.gaps, given).select(COUNTER_GAPS.column_names))
     given.join(parts, COUNTER_RISES)
-    write_parquet(pl.concat(gaps), COUNTER_GAPS, given.path(COUNTER_GAPS))
+    lost = pl.concat(gaps).sort(COUNTER_GAPS.key)
+    write_parquet(lost, COUNTER_GAPS, given.path(COUNTER_GAPS))
     targets = pl.concat(told)
     jobs = _counted_jobs(given)
     write_parquet(jobs, COUNTED_JOBS, given.path(COUNTED_JOBS))
-    days = _day_rows(scrapes.filter("is_job_scrape"), targets, pl.concat(gaps), jobs)
+    days = _day_rows(scrapes.filter("is_job_scrape"), targets, lost, jobs)
     write_parquet(_dated(days, given).select(COUNTER_DAYS.column_names), COUNTER_DAYS, given.path(COUNTER_DAYS))
     polls = _polls(scrapes.filter(~pl.col("is_job_scrape")), targets, given)
     write_parquet(polls, COUNTER_POLLS, given.path(COUNTER_POLLS))
@@ -112,6 +110,21 @@ def _samples(given: Given) -> Iterator[pl.DataFrame]:
     group = pl.col("len").cum_sum() // _READINGS_AT_A_TIME
     for names in counted.with_columns(group=group).partition_by("group", maintain_order=True):
         yield rows.filter(pl.col("target").is_in(names["target"].implode())).collect()
+
+
+def _by_targets(
+    given: Given, scrapes: pl.DataFrame, ends: pl.DataFrame
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]:
+    """Yield readings, scrapes and last values of some targets at a time, at last of those without readings."""
+    left = scrapes
+    for samples in _samples(given):
+        own = samples.select(TARGET).unique()
+        own_scrapes, own_ends = (
+            rows.join(own, on=TARGET, how="semi", maintain_order="left") for rows in (scrapes, ends)
+        )
+        yield samples, own_scrapes, own_ends
+        left = left.join(own, on=TARGET, how="anti", maintain_order="left")
+    yield frames.empty(COUNTER_SAMPLES), left, ends.join(left, on=TARGET, how="semi", maintain_order="left")
 
 
 def _day_before(run: Run, day: Day) -> Iterator[File | Landing]:

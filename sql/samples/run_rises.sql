@@ -30,8 +30,15 @@ keys as (
 ),
 
 counter_gaps as (
-    select * from stage.counter_gaps
-    where is_job_scrape and flag = 'restarted'
+    select
+        filesystem,
+        component,
+        target,
+        flag,
+        coalesce(from_at, until_at) as from_at,
+        until_at
+    from stage.counter_gaps
+    where is_job_scrape
 ),
 
 of_jobs as (
@@ -54,6 +61,7 @@ sides as (
 known as (
     select
         of_jobs.filesystem,
+        of_jobs.job_key,
         keys.scheduler_id,
         coalesce(of_jobs.from_at, of_jobs.until_at) as from_at,
         of_jobs.until_at,
@@ -92,25 +100,44 @@ known as (
     inner join keys using (filesystem, job_key)
 ),
 
--- what began anew has lost what was moved just before, be it used again or not
-restarts as (
+used as (
     select distinct
-        known.filesystem,
-        known.scheduler_id,
-        coalesce(counter_gaps.from_at, counter_gaps.until_at) as from_at,
+        filesystem,
+        component,
+        target,
+        job_key,
+        scheduler_id
+    from known
+),
+
+-- what began anew has lost what was moved just before, be it used again or not, and so may have what nobody read for
+-- too long; an entry that says afterwards that it is the same has not
+lost as (
+    select distinct
+        used.filesystem,
+        used.scheduler_id,
+        counter_gaps.from_at,
         counter_gaps.until_at,
         0 as read_bytes,
         0 as written_bytes,
         null::bigint as metadata_operation_count,
         false as is_sure
-    from known
+    from used
     inner join counter_gaps using (filesystem, component, target)
+    left join known
+        on used.filesystem = known.filesystem
+        and used.component = known.component
+        and used.target = known.target
+        and used.job_key = known.job_key
+        and counter_gaps.until_at = known.until_at
+        and known.is_sure
+    where counter_gaps.flag = 'restarted' or known.filesystem is null
 ),
 
 parts as (
-    select * exclude (component, target) from known
+    select * exclude (component, target, job_key) from known
     union all by name
-    select * from restarts
+    select * from lost
 ),
 
 rises as (

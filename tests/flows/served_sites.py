@@ -31,43 +31,65 @@ class Served:
     """What was made of a site: rows of `exact_io` and `exact_samples`; and the site and its servers."""
 
     site: Site
+    form: Form
     statistics: JobStatistics
     exact_io: pl.DataFrame
     exact_samples: pl.DataFrame
 
-    def beside_truth(self) -> pl.DataFrame:
-        """Return exact_io with true_bytes, lost_bytes, and is_unseen: lost of an entry that nobody saw ever."""
-        per_target = (
-            moved(self.statistics)
-            .group_by("job_id", "direction", "target")
-            .agg(
-                true_bytes=pl.col("moved_bytes").sum(),
-                lost_bytes=pl.col("moved_bytes").filter("is_lost").sum(),
-                is_unseen=pl.col("is_lost").all(),
-            )
+    def moved(self) -> pl.DataFrame:
+        """Return what was moved in truth: job_id, target, job_key, polled_at, direction, moved_bytes, is_lost."""
+        ways = {"read_bytes": "read", "written_bytes": "write"}
+        index = ["job_id", "target", "job_key", "polled_at", "is_lost"]
+        known = self.statistics.moved.filter(pl.col("job_id").is_not_null())
+        return (
+            known.unpivot(list(ways), index=index, variable_name="way", value_name="moved_bytes")
+            .with_columns(direction=pl.col("way").replace_strict(ways, return_dtype=pl.String))
+            .filter(pl.col("moved_bytes") > 0)
         )
-        truth = per_target.group_by("job_id", "direction").agg(
-            pl.col("true_bytes", "lost_bytes").sum(),
-            is_unseen=((pl.col("lost_bytes") == 0) | pl.col("is_unseen")).all() & (pl.col("lost_bytes").sum() > 0),
+
+    def beside_truth(self) -> pl.DataFrame:
+        """Return exact_io with true_bytes, lost_bytes, and is_traceless: nothing can tell of any loss."""
+        told = self.moved().join(self._lost(), on=["target", "job_key", "polled_at"], how="left")
+        truth = told.group_by("job_id", "direction").agg(
+            true_bytes=pl.col("moved_bytes").sum(),
+            lost_bytes=pl.col("moved_bytes").filter("is_lost").sum(),
+            is_traceless=(~pl.col("is_lost") | pl.col("is_traceless")).all(),
         )
         found = self.exact_io.join(truth, on=["job_id", "direction"], how="left")
-        return found.with_columns(pl.col("true_bytes", "lost_bytes").fill_null(0), pl.col("is_unseen").fill_null(False))
+        return found.with_columns(
+            pl.col("true_bytes", "lost_bytes").fill_null(0), pl.col("is_traceless").fill_null(True)
+        )
+
+    def _lost(self) -> pl.DataFrame:
+        """Return what was lost, and whether nothing can tell: target, job_key, polled_at, is_traceless.
+
+        An entry that was not seen in use for most of the cleanup interval before may have been dropped; one that does
+        not say since when it counts may be the same, unless it fell.
+        """
+        entry, counts = ["target", "job_key"], ["written_bytes", "read_bytes"]
+        read = self.statistics.readings.select(*entry, *counts, "scraped_at", "sampled_at").sort("scraped_at")
+        scraped = self.statistics.scrapes.select("target", "scraped_at", next_at="scraped_at").sort("scraped_at")
+        at = {"left_on": "polled_at", "right_on": "scraped_at", "check_sortedness": False}
+        found = (
+            self.statistics.moved.filter("is_lost")
+            .select(*entry, "polled_at")
+            .sort("polled_at")
+            .join_asof(read, by=entry, strategy="backward", **at)
+            .join_asof(read, by=entry, strategy="forward", suffix="_after", **at)
+            .join_asof(scraped, by="target", strategy="forward", **at)
+        )
+        idle, cleanup_s = pl.col("next_at") - pl.col("sampled_at"), self.statistics.params.cleanup_interval_s
+        is_long = (idle >= pl.duration(seconds=0.75 * cleanup_s)).fill_null(True)
+        fell_not = pl.all_horizontal(pl.col(f"{name}_after") >= pl.col(name) for name in counts).fill_null(False)
+        return found.select(*entry, "polled_at", is_traceless=is_long | (fell_not & (self.form != "new")))
 
 
-def moved(statistics: JobStatistics) -> pl.DataFrame:
-    """Return what was moved in truth, by direction: job_id, target, polled_at, direction, moved_bytes, is_lost."""
-    ways = {"read_bytes": "read", "written_bytes": "write"}
-    return (
-        statistics.moved.filter(pl.col("job_id").is_not_null())
-        .unpivot(list(ways), index=["job_id", "target", "polled_at", "is_lost"], variable_name="way")
-        .with_columns(direction=pl.col("way").replace_strict(ways, return_dtype=pl.String), moved_bytes="value")
-        .filter(pl.col("moved_bytes") > 0)
-    )
-
-
-def served(folder: Path, form: Form, seed: int, days: float, params: JobStatisticsParams) -> Served:
+def served(
+    folder: Path, form: Form, seed: int, days: float, params: JobStatisticsParams, application_count: int = 8
+) -> Served:
     """Let a site be served for some time, land what its servers say, and make samples of it."""
-    applications = [replace(one, run_count=max(2, int(10 * days))) for one in APPLICATIONS if one.duration_s < 2600]
+    short = [one for one in APPLICATIONS if one.duration_s < 2600][:application_count]
+    applications = [replace(one, run_count=max(2, int(10 * days))) for one in short]
     site = simulate(SiteParams(seed=seed, days=days, controller_count=2, fault_level=0), applications)
     statistics = count_jobs(site, replace(params, seed=seed, filesystem=FILESYSTEM))
     write_site(site, folder / "site")
@@ -86,4 +108,4 @@ def served(folder: Path, form: Form, seed: int, days: float, params: JobStatisti
         paths = [night.run.path(table, day) for day in night.run.plan.job_days]
         return pl.concat([pl.read_parquet(store.root / path) for path in paths if (store.root / path).exists()])
 
-    return Served(site, statistics, built(EXACT_IO), built(EXACT_SAMPLES))
+    return Served(site, form, statistics, built(EXACT_IO), built(EXACT_SAMPLES))

@@ -75,6 +75,25 @@ def test_a_restart_of_a_target_that_a_run_used_may_have_lost_some(select: Select
     expect(found, "until_at written_bytes is_sure \n 10:00:10 5 yes \n 10:00:50 0 no")
 
 
+def test_what_nobody_read_for_too_long_may_have_lost_some_unless_it_says_that_it_is_the_same(select: Select) -> None:
+    gaps = """
+        filesystem component target is_job_scrape from_at  until_at flag
+        lake       ost       o0     yes           10:00:20 10:00:50 lost_scrapes
+        lake       ost       o1     yes           10:00:20 10:00:50 lost_scrapes
+        """
+    head = "filesystem component target job_key from_at until_at written_bytes"
+    rows = [
+        "lake ost o0 7 10:00:00 10:00:10 5",
+        "lake ost o1 7 10:00:00 10:00:10 6",
+        "lake ost o0 7 10:00:20 10:00:50 9",
+    ]
+    given = {JOBS: ONE_JOB, KEYS: ONE_KEY, GAPS: gaps}
+    found = select(RUN_RISES, given | {RISES: "\n".join([head, *rows])})
+    expect(found, "until_at written_bytes is_sure \n 10:00:10 11 yes \n 10:00:50 9 no")
+    found = select(RUN_RISES, given | {RISES: "\n".join([head, rows[0], rows[2]])})
+    expect(found, "until_at written_bytes is_sure \n 10:00:10 5 yes \n 10:00:50 9 yes")
+
+
 @pytest.mark.parametrize(
     ("from_at", "until_at", "outcome"),
     [

@@ -134,6 +134,18 @@ def test_entries_of_the_day_before_are_missed_on_the_next_one() -> None:
         assert found.gaps.select("from_at", "until_at").rows() == gaps
 
 
+def test_a_target_that_is_read_later_than_others_or_no_more_may_have_lost_counts() -> None:
+    read = pl.concat([scrapes(range(0, 3000, 10)), scrapes(range(700, 1000, 10)).with_columns(target=pl.lit("o1"))])
+    timed = counters.timed_scrapes(read, frames.empty(SCRAPES))
+    found = counters.edge_gaps(timed)
+    assert found.select("target", "from_at", "until_at", "flag").rows() == [
+        ("o1", at(0), at(700), "lost_scrapes"), ("o1", at(990), at(2990), "lost_scrapes"),
+    ]  # fmt: skip
+    before = scrapes([-5]).with_columns(target=pl.lit("o1"))
+    assert counters.edge_gaps(counters.timed_scrapes(read, before)).height == 1
+    assert counters.edge_gaps(timed, CounterParams(cleanup_interval_s=2000.0)).is_empty()
+
+
 def test_a_fall_of_an_entry_that_says_it_still_counts_is_no_rise() -> None:
     found = risen(samples([(0, "1", 5, 0), (10, "1", 3, 0)]), scrapes([0, 10]))
     assert told(found)[1:] == [("1", 0, 10, None, "decrease")]

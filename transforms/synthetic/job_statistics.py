@@ -250,13 +250,11 @@ def _stripes(count: int, params: JobStatisticsParams) -> tuple[Ints, Reals]:
 
 def _metadata(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
     """Return the files that each job opened and closed in each tick: each task has one for each burst."""
-    if not params.mdt_count:
-        return pl.DataFrame()
     bursts = site.bursts.filter(pl.col("job_id").is_not_null()).join(
         site.jobs.select("job_id", "task_count"), on="job_id", how="inner", maintain_order="left"
     )
     number = pl.col("job_id").rank("dense").cast(pl.Int64) - 1
-    mdt = stream(params.seed, "directories").integers(0, params.mdt_count, max(site.jobs.height, 1))
+    mdt = stream(params.seed, "directories").integers(0, max(params.mdt_count, 1), max(site.jobs.height, 1))
     named = bursts.with_columns(pl.Series("mdt", mdt).gather(bursts.select(number).to_series()), chain=pl.lit(0))
     seconds = (pl.col("at") - pl.lit(site.params.start, _INSTANT)).dt.total_microseconds() / 1e6
     parts = [
@@ -266,7 +264,7 @@ def _metadata(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
     last = round(site.params.span_s / site.params.interval_s)
     return (
         pl.concat(parts)
-        .filter(pl.col("at").is_not_null())
+        .filter(pl.col("at").is_not_null(), pl.lit(params.mdt_count > 0))
         .select(
             pl.col("mdt").alias("target_number") + params.ost_count,
             _job_key(params).alias("job_key"),

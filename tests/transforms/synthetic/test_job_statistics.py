@@ -105,6 +105,12 @@ def test_keys_say_the_job_or_else_the_program_or_nothing(site: Site) -> None:
     assert others.str.contains(r"^(scp\.10[01][0-9])?$").all()
 
 
+def test_without_metadata_targets_only_bytes_are_counted(site: Site, statistics: JobStatistics) -> None:
+    found = count_jobs(site, replace(PARAMS, mdt_count=0)).moved
+    assert found["target"].n_unique() == 3
+    assert found["read_bytes"].sum() == statistics.moved["read_bytes"].sum()
+
+
 def test_a_site_that_nobody_uses_has_scrapes_and_no_entries() -> None:
     quiet = simulate(SiteParams(days=0.01, foreign_level=0, controller_count=1), ())
     found = count_jobs(quiet)

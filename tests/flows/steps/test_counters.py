@@ -1,0 +1,89 @@
+"""The step of counters: what rose on each day, however many targets are worked on at a time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from flows.night.order import STEPS, open_night
+from flows.settings import Settings
+from flows.steps import counters
+from flows.steps.plan import make_plan
+from tests.flows import counted_sites
+from tests.flows.counted_sites import Counted
+from warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_ENDS, COUNTER_GAPS, COUNTER_RISES
+from warehouse.contracts.types import Table
+from warehouse.store.store import Store
+
+pytestmark = pytest.mark.usefixtures("quick_checks")
+TABLES = (COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTED_JOBS)
+
+
+def staged(root: Path, site: Counted) -> dict[Table, pl.DataFrame]:
+    """Land what a site counted, do the step, and return what was built."""
+    store = Store(root)
+    counted_sites.land(store, site)
+    night = open_night(store, Settings(), make_plan(store, Settings()))
+    (step,) = (step for step in STEPS if step.name == "stage counters")
+    list(night.do(step))
+    days = [counted_sites.START.date(), counted_sites.MIDNIGHT.date()]
+    return {table: pl.concat(pl.read_parquet(night.run.path(table, day)) for day in days) for table in TABLES}
+
+
+@pytest.fixture(scope="module")
+def site() -> Counted:
+    return counted_sites.counted(seed=2, target_count=3)
+
+
+@pytest.mark.slow
+def test_each_job_has_what_it_moved_and_each_day_what_was_read(site: Counted, tmp_path: Path) -> None:
+    found = staged(tmp_path, site)
+    summed = found[COUNTED_JOBS].group_by("job_key").agg(pl.col("written_bytes").sum())
+    assert dict(summed.rows()) == site.moved
+    assert found[COUNTED_JOBS]["key_kind"].unique().to_list() == ["job"]
+    days = found[COUNTER_DAYS]
+    assert days.select("interval_s", "grid_phase_s", "target_count", "gap_count").rows() == [(10.0, 0.0, 3, 0)] * 2
+    assert days["written_bytes"].sum() == sum(site.moved.values())
+    assert days["scrape_count"].sum() == site.scrapes.height
+    assert found[COUNTER_ENDS].select("target", "job_key", "counted_on").is_unique().all()
+
+
+@pytest.mark.slow
+def test_what_is_worked_on_at_a_time_changes_nothing(
+    site: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = staged(tmp_path / "all", site)
+    monkeypatch.setattr(counters, "_READINGS_AT_A_TIME", 1)
+    one_by_one = staged(tmp_path / "one", site)
+    for table in TABLES:
+        names = list(table.key)
+        assert_frame_equal(at_once[table].sort(names), one_by_one[table].sort(names))
+
+
+def test_a_target_without_entries_that_is_read_no_more_is_a_gap(site: Counted, tmp_path: Path) -> None:
+    begun, ended = counted_sites.START + timedelta(minutes=10), counted_sites.START + timedelta(minutes=20)
+    own = site.scrapes.filter(target=site.scrapes["target"][0]).with_columns(
+        target=pl.lit("work-OST00ff"), entry_count=pl.lit(0, pl.Int64)
+    )
+    more = own.filter(pl.col("scraped_at").is_between(begun, ended))
+    found = staged(tmp_path, Counted(site.samples, pl.concat([site.scrapes, more]), site.moved))[COUNTER_GAPS]
+    last = site.scrapes.filter(pl.col("scraped_at") < counted_sites.MIDNIGHT)["scraped_at"].max()
+    assert found.select("target", "from_at", "until_at", "flag").rows() == [
+        ("work-OST00ff", ended, last, "lost_scrapes")
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_entries_that_are_gone_on_the_next_day_are_missed_though_their_target_has_none(
+    site: Counted, tmp_path: Path
+) -> None:
+    is_before = pl.col("scraped_at") < counted_sites.MIDNIGHT
+    scrapes = site.scrapes.with_columns(entry_count=pl.when(is_before).then("entry_count").otherwise(0))
+    found = staged(tmp_path, Counted(site.samples.filter(is_before), scrapes, site.moved))
+    gaps = found[COUNTER_GAPS].filter(flag="restarted")
+    assert gaps["until_at"].unique().to_list() == [counted_sites.MIDNIGHT]
+    assert gaps["target"].n_unique() == 3

@@ -1,0 +1,75 @@
+"""Exact samples of simulated sites: to the byte what was served, or said to be incomplete."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.flows.served_sites import FAULTS, Served, served
+from transforms.synthetic.job_statistics import JobStatisticsParams
+from transforms.synthetic.job_statistics_texts import FORMS, Form
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks")]
+
+_FEW = JobStatisticsParams(interval_s=2.0, ost_count=2, mdt_count=0)
+
+
+def expect_volumes(found: Served) -> int:
+    """Hold the volumes of all runs against the truth; return of how many nothing is known to be lost."""
+    both = found.beside_truth()
+    off = both["volume_bytes"].cast(pl.Int64) - both["true_bytes"] + both["lost_bytes"]
+    assert (off <= 0).all(), "nobody moved more than was counted"
+    is_measured = both["outcome"] == "measured"
+    silent = both.filter(is_measured & (both["lost_bytes"] > 0))
+    assert silent.filter(~pl.col("is_traceless")).is_empty()
+    # who says since when an entry counts loses nothing but what nobody read
+    assert (off.filter(is_measured & (both["lost_bytes"] == 0) | (found.form == "new")) == 0).all()
+    ended = set(found.site.jobs.filter(pl.col("ended_at").is_not_null())["job_id"])
+    assert set(both["job_id"]) == ended
+    return int(is_measured.sum())
+
+
+def expect_samples(found: Served) -> int:
+    """Hold each exact sample on the polls' grid against what its run was served; return the samples."""
+    step_s = found.site.params.interval_s
+    known = found.exact_samples.join(
+        found.exact_io.filter(outcome="measured").select("job_id", "direction"), on=["job_id", "direction"], how="semi"
+    )
+    assert (known["interval_s"] == step_s).all()
+    steps = pl.col("step").cast(pl.Int64) * pl.duration(microseconds=round(step_s * 1e6))
+    told = known.with_columns(step=pl.int_ranges(1, pl.col("sample_bytes_per_s").list.len() + 1)).explode(
+        "step", "sample_bytes_per_s"
+    )
+    served_by_step = found.moved().group_by("job_id", "direction", "polled_at").agg(pl.col("moved_bytes").sum())
+    both = told.with_columns(polled_at=pl.col("grid_started_at") + steps).join(
+        served_by_step, on=["job_id", "direction", "polled_at"], how="left"
+    )
+    assert (both["sample_bytes_per_s"] * step_s == both["moved_bytes"].fill_null(0)).all()
+    assert both["moved_bytes"].sum() >= 0.9 * found.exact_io.filter(outcome="measured")["volume_bytes"].sum()
+    return known.height
+
+
+def test_a_site_that_is_read_as_often_as_polled_is_served_to_the_byte(tmp_path: Path) -> None:
+    found = served(tmp_path, "new", 3, 0.05, _FEW, application_count=2)
+    assert expect_volumes(found) > 5
+    assert expect_samples(found) > 5
+
+
+_CASES = list(product(FORMS, (2.0, 10.0, 60.0), (False, True), range(4)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("form", "interval_s", "has_faults", "seed"), _CASES)
+def test_volumes_are_the_truth_or_said_to_be_incomplete(
+    form: Form, interval_s: float, has_faults: bool, seed: int, tmp_path: Path
+) -> None:
+    params = JobStatisticsParams(interval_s=interval_s, **(FAULTS if has_faults else {}))  # type: ignore[arg-type]
+    found = served(tmp_path, form, seed, 0.08 if interval_s < 5 else 0.4, params)
+    whole = expect_volumes(found)
+    # an entry that does not say since when it counts may have been dropped before it was used again
+    assert has_faults or whole == found.exact_io.height or (form != "new" and whole > 0.7 * found.exact_io.height)
+    if interval_s == found.site.params.interval_s:
+        expect_samples(found)
