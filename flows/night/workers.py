@@ -279,11 +279,16 @@ def connected(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Itera
 
 
 def _require_worker(client: Client, engine: EngineSettings, slurm: SlurmSettings) -> None:
-    """Raise MachineFault where nobody works; of Slurm's jobs the first one is waited for."""
-    if engine.runner == "dask" and not client.nthreads():
-        raise MachineFault(
-            f"The Dask scheduler {engine.scheduler} has no workers: start `dask worker {engine.scheduler}`."
-        )
+    """Raise MachineFault where nobody works; the first worker is waited for, those of Slurm's jobs for longer."""
+    if engine.runner == "dask":
+        try:
+            # who starts the workers and the night in one script need not know how long workers take to begin
+            client.wait_for_workers(1, timeout=_PATIENCE_S)
+        except TimeoutError as error:
+            raise MachineFault(
+                f"The Dask scheduler {engine.scheduler} has no workers: start `dask worker {engine.scheduler}`."
+            ) from error
+        return
     try:
         client.wait_for_workers(1, timeout=slurm.wait_s)
     except TimeoutError as error:

@@ -35,12 +35,12 @@ from warehouse.store.store import Store, locked
 pytestmark = pytest.mark.long
 
 
-_TABLES, _PAGE_TABLES = "tables", "page-tables"
+_TABLES = "tables"
 
 
 @pytest.fixture(scope="module")
 def weed() -> Iterator[SeaweedFs]:
-    with seaweedfs(_TABLES, _PAGE_TABLES) as started:
+    with seaweedfs(_TABLES) as started:
         yield started
 
 
@@ -156,40 +156,6 @@ def test_with_a_rest_catalogue_it_is_the_same(
     assert pl.read_parquet(jobs).height == 4
     assert cli("verify")[0] == 0
     assert PASSWORD not in out + err
-
-
-def test_what_the_page_says_to_type_does_it(weed: SeaweedFs, tmp_path: Path) -> None:
-    """The blocks of a store with a REST catalogue, run as they stand: only addresses and secrets are the test's."""
-    page = (Path(__file__).resolve().parents[3] / "docs" / "many-machines.md").read_text(encoding="utf-8")
-    typed = "".join(re.findall(r"```sh\n((?:export PYICEBERG|uv sync --extra s3).*?)```", page, re.DOTALL)[::-1])
-    (settings,) = re.findall(r"```toml\n(\[catalogue\]\nkind = \"rest\".*?)```", page, re.DOTALL)
-    write_small_site(tmp_path / "site")
-    theirs = {
-        "https://s3.example.org": weed.environment["AWS_ENDPOINT_URL"],
-        "https://catalogue.example.org:8181": weed.rest_uri,
-        'warehouse = "iosig"': f'warehouse = "{_PAGE_TABLES}"',
-        "s3://iosig-tables": f"s3://{_PAGE_TABLES}",
-        "s3://bucket/iosig": "s3://iosig/page",
-        "/etc/iosig.toml": str(tmp_path / "iosig.toml"),
-        "/var/spool/iosig": str(tmp_path / "site"),
-        "CREDENTIAL=…": 'CREDENTIAL="tester:$SECRET"',
-        "KEY_ID=…": "KEY_ID=tester",
-        "ACCESS_KEY=…": 'ACCESS_KEY="$SECRET"',
-    }
-    for one, own in theirs.items():
-        assert one in typed + settings, one
-        typed, settings = typed.replace(one, own), settings.replace(one, own)
-    (tmp_path / "iosig.toml").write_text(settings)
-    (tmp_path / "uv").write_text("#!/bin/sh\n[ $1 = sync ]\n")
-    (tmp_path / "uv").chmod(0o755)
-    places = f"{tmp_path}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    own = {"PATH": places, "SECRET": PASSWORD, "IOSIG_CACHE": str(tmp_path / "cache"), "HOME": str(tmp_path)}
-    done = subprocess.run(
-        ["bash", "-eu", "-c", typed], env=own, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "s3d" in done.stdout, "the jobs are shown"
-    assert PASSWORD not in done.stdout + done.stderr
 
 
 def test_by_workers_that_share_no_folder_it_is_the_same(
