@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,14 +106,26 @@ def follow(
     inboxes: Sequence[Inbox],
     told: Told,
     stop: Stop,
+    also: Callable[[], Iterable[Arrival]] = tuple,
     *,
     interval_s: float,
     format_name: str | None = None,
 ) -> Iterator[Arrival]:
-    """Land what arrives in folders until it is to stop; what vanishes before it is landed is not told."""
+    """Land what arrives in folders until it is to stop; what vanishes before it is landed is not told.
+
+    also: lands what is asked for besides, each time; nothing new is not told, and what is wrong is told once.
+    """
+    wrong: dict[str, str] = {}
     while not stop.is_set():
         for inbox in inboxes:
             yield from _landed(store, settings, inbox, told, stop, format_name)
+        for arrival in also():
+            said = arrival.line() if arrival.refusal else ""
+            if arrival.landed or (said and wrong.get(arrival.name) != said):
+                yield arrival
+            wrong[arrival.name] = said
+            if stop.is_set():
+                return
         stop.wait(interval_s)
 
 

@@ -93,3 +93,23 @@ def database_url(url: str) -> str:
     if "://" not in url:
         raise ValueError("is no URL, as mysql://reader@lmt.example.org/filesystem_scratch")
     return url
+
+
+def http_url(url: str) -> str:
+    """Return the address of a server that is asked by HTTP, or raise ValueError if it is none, or has a secret."""
+    if _has_password(url):
+        raise ValueError("has a password: give a token in the environment variable IOSIG_PROMETHEUS_TOKEN")
+    split = urlsplit(url)
+    if split.scheme not in ("http", "https") or not split.hostname:
+        raise ValueError("is no URL, as http://prometheus.example.org:9090")
+    return url
+
+
+_MATCHER = r"""[a-zA-Z_]\w*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*\""""
+
+
+def label_matchers(text: str) -> str:
+    """Return matchers of labels as PromQL writes them, or raise ValueError if they are none."""
+    if text and not re.fullmatch(rf"\s*{_MATCHER}\s*(?:,\s*{_MATCHER}\s*)*", text):
+        raise ValueError('must be matchers of labels, as job="lustre",fs=~"scratch.*"')
+    return text

@@ -16,7 +16,9 @@ from flows.setting_values import (
     amount_of_memory,
     cron_line,
     database_url,
+    http_url,
     job_key,
+    label_matchers,
     positive,
     time_zone,
     with_group,
@@ -256,6 +258,9 @@ class ScheduleSettings(_Section):
     databases: list[Annotated[str, AfterValidator(database_url)]] = Field(
         [], description="LMT databases of which the nightly flow lands what is new, as URLs without passwords"
     )
+    prometheus: list[Annotated[str, AfterValidator(http_url)]] = Field(
+        [], description="Prometheus servers of which the nightly flow lands what is new, as URLs without passwords"
+    )
     slurm: bool = Field(False, description="the nightly flow asks Slurm, as `iosig land --slurm` does")
     wait_s: float = Field(
         21_600.0, ge=0, description="a deployment's night waits so long for another run on the warehouse [s]"
@@ -281,6 +286,25 @@ class LiveSettings(_Section):
         ge=0,
         le=30 * 86_400.0,
         description="jobs that come to the accounting so late are not missed; it is asked for again from then on [s]",
+    )
+
+
+class PrometheusSettings(_Section):
+    """What Prometheus servers are asked for."""
+
+    presets: list[Literal["lustre", "gpfs"]] = Field(
+        ["lustre", "gpfs"],
+        description="exporters whose metrics are asked for: lustre_exporter and lustrefs-exporter, gpfs_exporter; the "
+        "site's own metrics (counters.columns) are asked for besides",
+    )
+    matchers: Annotated[str, AfterValidator(label_matchers)] = Field(
+        "", description='more that labels have to be, as in a query: job="lustre",fs=~"scratch.*"'
+    )
+    chunk_s: int = Field(
+        3600, ge=60, le=86_400, description="so much is asked for, and lands, at once; less where it is too much [s]"
+    )
+    delay_s: float = Field(
+        120.0, ge=0, le=86_400.0, description="what was scraped later than so long ago is left for the next time [s]"
     )
 
 
@@ -482,6 +506,7 @@ class Settings(_Section):
     predictions: PredictionSettings = Field(default_factory=PredictionSettings.model_construct)
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
     live: LiveSettings = Field(default_factory=LiveSettings.model_construct)
+    prometheus: PrometheusSettings = Field(default_factory=PrometheusSettings.model_construct)
     watch: WatchSettings = Field(default_factory=WatchSettings.model_construct)
     storage: StorageSettings = Field(default_factory=StorageSettings.model_construct)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings.model_construct)

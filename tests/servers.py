@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -423,4 +424,28 @@ def seaweedfs(*table_buckets: str) -> Iterator[SeaweedFs]:
         yield server
     finally:
         server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def prometheus(*targets: str) -> Iterator[str]:
+    """Start a Prometheus server that scrapes targets (host:port) each second; yields its URL; skips without one."""
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("Prometheus is not on this machine (Debian: prometheus)")
+    folder, port = Path(tempfile.mkdtemp(prefix="iosig-prometheus-")), free_port()
+    scraped = {"job_name": "lustre", "static_configs": [{"targets": list(targets)}]}
+    # JSON is YAML
+    configuration = {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": [scraped]}
+    (folder / "prometheus.yml").write_text(json.dumps(configuration))
+    told = {"config.file": folder / "prometheus.yml", "storage.tsdb.path": folder / "data"}
+    told |= {"web.listen-address": f"127.0.0.1:{port}"}
+    words = [f"--{name}={value}" for name, value in told.items()]
+    process = subprocess.Popen([program, *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: listens(port), "Prometheus")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
         shutil.rmtree(folder, ignore_errors=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from warehouse.errors import UsageError
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from flows.landing import Arrival, Told
     from flows.settings import Settings
@@ -34,15 +36,24 @@ if TYPE_CHECKING:
 )
 @click.option("--replace", is_flag=True, help="Land anew what was landed before, with these options.")
 @click.option(
+    "--prometheus",
+    "servers",
+    metavar="URL",
+    multiple=True,
+    help="Ask a Prometheus server for counters of storage, since it was asked last.",
+)
+@click.option(
     "--slurm", is_flag=True, help="Ask Slurm: its accounting since it was asked last, and what runs and waits."
 )
 @click.option(
     "--since",
     type=DAY,
     metavar="YYYY-MM-DD",
-    help="With --slurm: ask from this day (UTC) on, in place of where it was left.",
+    help="With --prometheus or --slurm: ask from this day (UTC) on, in place of where it was left.",
 )
-@click.option("--follow", is_flag=True, help="Watch the folders, and land what arrives, until a signal comes.")
+@click.option(
+    "--follow", is_flag=True, help="Watch the folders, ask the servers, and land what arrives, until a signal comes."
+)
 @click.option(
     "--settle",
     "settle_s",
@@ -75,63 +86,108 @@ def land_command(
     value: str | None,
     replace: bool,
     as_json: bool,
+    servers: tuple[str, ...],
     slurm: bool,
     since: datetime | None,
     follow: bool,
     **watching: Any,
 ) -> int:
-    """Land job logs, polls and series: files, folders of files, the URL of an LMT database, or what Slurm says.
+    """Land files, folders of files, the URL of an LMT database, and what Prometheus and Slurm have that is new.
 
     A file lands once, told by its content. Rows that cannot be read are kept in `rejects` with line and
     reason; a file that cannot be read at all is refused, the others land. With --follow folders are watched: what
-    is whole lands, and what is being written is left alone.
+    is whole lands, and what is being written is left alone; servers are asked again and again.
     """
-    from flows.landing import Told, land_paths
-    from flows.live.slurm import land_slurm
-    from flows.night.executors import helped
+    from flows.landing import Told
     from flows.settings import load
 
-    _check(paths, follow=follow, replace=replace, only_done=watching["only_done"], slurm=slurm, since=since)
     if format_name == "help":
         _list_formats()
         return 0
-    if not paths and not slurm:
-        raise UsageError("Give the files or folders to land; `iosig land --format help` lists the formats.")
+    asked = _Asked(servers, slurm, since and since.replace(tzinfo=UTC))
+    _check(paths, asked, follow=follow, replace=replace, only_done=watching["only_done"])
     store, settings_path = obj
     told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
+    settings = load(settings_path, store.root)
     if follow:
-        _follow(store, load(settings_path, store.root), paths, told, format_name, as_json=as_json, **watching)
+        _follow(store, settings, paths, asked, told, format_name, as_json=as_json, **watching)
         return 0
-    arrivals, settings = [], load(settings_path, store.root)
-    asked = land_slurm(store, settings, since=since and since.replace(tzinfo=UTC)) if slurm else ()
-    with helped(settings, store.root):
-        for arrival in chain(land_paths(store, settings, paths, told, format_name=format_name, replace=replace), asked):
-            arrivals.append(arrival)
-            click.echo(arrival.line(), err=True)
-    _summarize(arrivals, as_json)
-    return REFUSED if any(arrival.has_refusals for arrival in arrivals) else 0
+    return _land(store, settings, paths, asked, told, format_name, replace=replace, as_json=as_json)
 
 
-def _check(
-    paths: Sequence[str], *, follow: bool, replace: bool, only_done: bool, slurm: bool, since: datetime | None
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked for by itself: Prometheus servers, and Slurm; from when on, if not from where it was left."""
+
+    servers: tuple[str, ...]
+    is_slurm: bool
+    since: datetime | None
+
+    def __bool__(self) -> bool:
+        return bool(self.servers) or self.is_slurm
+
+    def land(self, store: Store, settings: Settings, told: Told) -> Iterator[Arrival]:
+        """Land what is new of it."""
+        from flows.live.prometheus import land_prometheus
+        from flows.live.slurm import land_slurm
+
+        for url in self.servers:
+            yield from land_prometheus(store, settings, url, told, since=self.since)
+        if self.is_slurm:
+            yield from land_slurm(store, settings, since=self.since)
+
+
+def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, only_done: bool) -> None:
     """Refuse options that do not go together."""
     faults = (
         (follow and replace, "--replace does not go with --follow: what is there already would land again and again."),
         (only_done and not follow, "--only-done goes with --follow."),
-        (since is not None and not slurm, "--since goes with --slurm."),
-        (slurm and follow, "--slurm does not go with --follow: the night asks by itself ([schedule] slurm)."),
-        (follow and not all(Path(path).is_dir() for path in paths), "With --follow give the folders to watch."),
+        (asked.since is not None and not asked, "--since goes with --prometheus and --slurm."),
+        (asked.since is not None and follow, "--since does not go with --follow: land with it once, then follow."),
+        (
+            follow and not ((paths or asked) and all(Path(path).is_dir() for path in paths)),
+            "With --follow give the folders to watch.",
+        ),
+        (
+            not paths and not asked,
+            "Give the files or folders to land; `iosig land --format help` lists the formats.",
+        ),
     )
     for is_fault, sentence in faults:
         if is_fault:
             raise UsageError(sentence)
 
 
+def _land(
+    store: Store,
+    settings: Settings,
+    paths: Sequence[str],
+    asked: _Asked,
+    told: Told,
+    format_name: str | None,
+    *,
+    replace: bool,
+    as_json: bool,
+) -> int:
+    """Land paths, and what is asked for, and tell of each input; return the exit code."""
+    from flows.landing import land_paths
+    from flows.night.executors import helped
+
+    arrivals = []
+    with helped(settings, store.root):
+        landed = land_paths(store, settings, paths, told, format_name=format_name, replace=replace)
+        for arrival in chain(landed, asked.land(store, settings, told)):
+            arrivals.append(arrival)
+            click.echo(arrival.line(), err=True)
+    _summarize(arrivals, as_json)
+    return REFUSED if any(arrival.has_refusals for arrival in arrivals) else 0
+
+
 def _follow(
     store: Store,
     settings: Settings,
     paths: Sequence[str],
+    asked: _Asked,
     told: Told,
     format_name: str | None,
     *,
@@ -140,15 +196,19 @@ def _follow(
     interval_s: float,
     as_json: bool,
 ) -> None:
-    """Land what arrives in folders until a signal comes, and tell of each input: a line, or one of JSON."""
+    """Land what arrives in folders, and what is asked for, until a signal comes; tell of each input in a line."""
     from flows.inbox import Inbox, follow
     from flows.stopping import Stop, stopped_by_signals
 
     stop = Stop()
     with stopped_by_signals(stop):
-        click.echo(f"Watching {', '.join(paths)}; end with Ctrl-C.", err=True)
+        watched = ", ".join([*paths, *asked.servers, *(["Slurm"] if asked.is_slurm else [])])
+        click.echo(f"Watching {watched}; end with Ctrl-C.", err=True)
         inboxes = [Inbox(Path(path), settle_s, only_done) for path in paths]
-        for arrival in follow(store, settings, inboxes, told, stop, interval_s=interval_s, format_name=format_name):
+        also = partial(asked.land, store, settings, told)
+        for arrival in follow(
+            store, settings, inboxes, told, stop, also, interval_s=interval_s, format_name=format_name
+        ):
             click.echo(json.dumps(_document(arrival)) if as_json else arrival.line(), err=not as_json)
 
 

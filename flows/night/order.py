@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from flows.landing import Arrival, Told, land_paths
+from flows.live.prometheus import land_prometheus
 from flows.live.slurm import land_slurm
 from flows.night.executors import Executor, Inline
 from flows.settings import Settings
@@ -124,13 +125,15 @@ def open_night(store: Store, settings: Settings, plan: planning.Plan, executor: 
 
 
 def land_inbox(store: Store, settings: Settings) -> Iterator[Arrival]:
-    """Land what is new in the settings' inbox and databases, and what Slurm is asked for.
+    """Land what is new in the settings' inbox, databases and Prometheus servers, and what Slurm is asked for.
 
     A file that was landed before costs its hash.
     """
     schedule = settings.schedule
     inbox = [str(schedule.inbox)] if schedule.inbox else []
     yield from land_paths(store, settings, [*inbox, *schedule.databases], Told())
+    for url in schedule.prometheus:
+        yield from land_prometheus(store, settings, url, Told())
     yield from land_slurm(store, settings) if schedule.slurm else ()
 
 

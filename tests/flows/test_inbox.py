@@ -19,6 +19,7 @@ from flows.landing import Arrival, Told, land_paths
 from flows.settings import Settings
 from flows.stopping import Stop
 from tests.flows.conftest import Cli
+from warehouse.errors import InputRefused
 from warehouse.store import landing
 from warehouse.store.store import Store
 
@@ -138,6 +139,22 @@ def test_bad_inputs_are_told_once_and_again_when_they_change(inbox: Inbox, tmp_p
         if len(told) == 3:
             stop.set()
     assert told == [("jobs", True), ("noise", False), ("noise", True)]
+
+
+def test_what_is_asked_for_besides_is_told_where_it_is_new_or_newly_wrong(tmp_path: Path) -> None:
+    stop, down = Stop(), InputRefused("It is down.", "Start it.")
+    answers = iter([down, down, None, down, InputRefused("It is full.", "Empty it.")])
+
+    def asked() -> Iterator[Arrival]:
+        refusal = next(answers, stop)
+        if isinstance(refusal, Stop):
+            stop.set()
+            return
+        yield Arrival("server", None, refusal)
+
+    found = follow(Store(tmp_path / "w"), Settings(), [], Told(), stop, asked, interval_s=0.0)
+    told = [arrival.refusal and arrival.refusal.reason for arrival in found]
+    assert told == ["It is down.", "It is down.", "It is full."]
 
 
 def test_a_signal_ends_the_command_in_order(cli: Cli, tmp_path: Path) -> None:

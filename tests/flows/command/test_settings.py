@@ -59,6 +59,10 @@ def test_as_a_table_and_as_json(cli: Cli, tmp_path: Path) -> None:
         ('[engine]\nmemory_limit = "lots"', "engine.memory_limit: must be an amount of memory"),
         ('[signatures]\nmethds = ["iosi"]', "there is no such setting; did you mean signatures.methods?"),
         ('[catalogue]\nkind = "postgresql"', "catalogue: uri goes with kind = 'postgresql' or 'rest'"),
+        ('[schedule]\nprometheus = ["http://ann:x@host"]', "schedule.prometheus.0: has a password"),
+        ('[schedule]\nprometheus = ["host:9090"]', "schedule.prometheus.0: is no URL"),
+        ("[prometheus]\nmatchers = 'job=lustre'", "prometheus.matchers: must be matchers of labels"),
+        ("[prometheus]\nmatchers = '} or vector(1)'", "prometheus.matchers: must be matchers of labels"),
         ('[catalogue]\nkind = "rest"\nuri = "https://db?token=x"', "catalogue.uri: has a password"),
         ('[catalogue]\nlocation = "s3://bucket"', "catalogue: warehouse and location go with kind = 'rest'"),
         (

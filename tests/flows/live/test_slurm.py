@@ -19,6 +19,8 @@ from warehouse.releases.reading import opened
 from warehouse.store import landing, ledger
 from warehouse.store.store import Store
 
+pytestmark = pytest.mark.slow
+
 DAY_S = 86_400
 NOW = datetime(2026, 3, 10, 2, 30, tzinfo=UTC)
 
@@ -52,7 +54,6 @@ def ends(slurm: FakeSlurm) -> set[tuple[str, datetime | None]]:
     return {(str(job["id"]), datetime.fromtimestamp(job["end"], UTC) if job["end"] else None) for job in jobs}
 
 
-@pytest.mark.slow
 def test_nights_of_jobs_come_to_what_is_true_and_land_each_row_once(slurm: FakeSlurm, tmp_path: Path) -> None:
     draw, store = random.Random(7), Store(tmp_path / "warehouse")
     jobs = []
@@ -114,7 +115,7 @@ def test_a_failure_costs_nothing_but_time(slurm: FakeSlurm, tmp_path: Path, monk
     assert runs(store) == ends(slurm)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_checks")
 def test_the_night_asks_slurm_and_publishes_what_runs_and_waits(slurm: FakeSlurm, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")

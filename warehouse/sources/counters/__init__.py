@@ -12,6 +12,7 @@
 - `metrics` (`columns_of`, `roles_of`, `meant`): Metrics by name and labels: what they count, of what, for whom.
 - `mmpmon`: What `mmpmon -p` prints of a GPFS node: bytes and operations of each file system since it was mounted.
 - `prometheus`: Counters as Prometheus has them: an exporter's text, or what the server's HTTP API answers.
+- `prometheus_http` (`Server`): A Prometheus server asked by its HTTP API for counters, as it scraped them.
 - `prometheus_json` (`read`): What Prometheus' HTTP API answers to `query` and `query_range`.
 - `samples` (`batches`, `filesystems`, `said_time`): What all formats of counters share.
 """

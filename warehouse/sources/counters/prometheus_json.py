@@ -6,7 +6,7 @@ What does not change of a series is dropped as it comes; what changed of a count
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,16 +41,25 @@ def is_answer_of(path: Path) -> bool:
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read the series of an answer; raise InputRefused where none of them counts bytes or operations of storage."""
-    series = _AllSeries(reading)
-    for number, item in enumerate(items(path, "data.result", _REMEDY), start=1):
-        series.add(number, item)
+    series = _gathered(items(path, "data.result", _REMEDY), reading)
+    yield from series.batches()
     if not series.names:
-        yield from samples.batches(frame_of(series.refused))
         raise InputRefused(
             "None of the series counts bytes or operations of storage.",
             "Name the site's own metrics in the settings (counters.columns); ask for them without functions.",
         )
-    yield from series.batches()
+
+
+def read_series(answered: Iterable[object], reading: Reading) -> Iterator[Batch]:
+    """Read series, be they of several answers; what counts neither bytes nor operations of storage is left out."""
+    return _gathered(answered, reading).batches()
+
+
+def _gathered(answered: Iterable[object], reading: Reading) -> _AllSeries:
+    series = _AllSeries(reading)
+    for number, item in enumerate(answered, start=1):
+        series.add(number, item)
+    return series
 
 
 @dataclass(slots=True)
@@ -108,7 +117,10 @@ class _AllSeries:
             self._all_at.append(at_us)
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the samples and the scrapes."""
+        """Yield the samples and the scrapes, and what is refused."""
+        if not self.names:
+            yield from samples.batches(frame_of(self.refused))
+            return
         series = pl.DataFrame(self.names, schema=dict.fromkeys(("name", *_ROLES), pl.String)).with_columns(
             line=pl.Series(self._lines, dtype=pl.Int64), place=pl.int_range(pl.len(), dtype=pl.Int64)
         )

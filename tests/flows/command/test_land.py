@@ -1,0 +1,45 @@
+"""`iosig land` of what is asked for by itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.fake_prometheus import fake_prometheus
+from tests.flows.conftest import Cli
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ((), "Give the files or folders to land"),
+        (("--since", "2026-03-01", "x"), "--since goes with --prometheus and --slurm"),
+        (("--since", "2026-03-01", "--slurm", "--follow"), "--since does not go with --follow"),
+        (("--follow",), "With --follow give the folders to watch"),
+        (("--prometheus", "ftp://ann:mine@host"), "ftp://host is no address of a Prometheus server"),
+    ],
+)
+def test_what_does_not_go_together_is_told(cli: Cli, tmp_path: Path, told: tuple[str, ...], sentence: str) -> None:
+    code, _, err = cli("--warehouse", tmp_path / "w", "land", *told)
+    assert (code, sentence in err) == (2, True), err
+
+
+@pytest.mark.slow
+def test_a_server_and_slurm_are_asked(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = ("--warehouse", tmp_path / "w", "land", "--json")
+    with fake_prometheus() as fake:
+        fake.add("lustre_read_bytes_total", {time.time() - 200: "5"})
+        (tmp_path / "w").mkdir()
+        (tmp_path / "w" / "iosig.toml").write_text("live.first_days = 0.01")
+        code, out, _ = cli(*ours, "--prometheus", fake.url)
+        assert (code, json.loads(out)["landed_rows"]) == (0, 2)
+        monkeypatch.setenv("PATH", "")
+        code, out, _ = cli(*ours, "--prometheus", fake.url, "--slurm")
+    files = json.loads(out)["files"]
+    assert (code, files[0]["landed_rows"]) == (3, 0)
+    assert [one["reason"] for one in files[1:]] == [
+        f"`{name}` is not on this machine, or may not be run." for name in ("sacct", "squeue")
+    ]

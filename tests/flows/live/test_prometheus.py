@@ -1,0 +1,151 @@
+"""A Prometheus server followed: what it scraped lands once, whenever a call is killed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from flows.landing import Arrival, Told
+from flows.live import prometheus as live
+from flows.settings import Settings
+from tests.fake_prometheus import FakePrometheus, fake_prometheus
+from warehouse.contracts import Table
+from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from warehouse.store import landing, ledger
+from warehouse.store.store import Store
+
+pytestmark = pytest.mark.slow
+
+START = 1_772_366_400
+
+
+@pytest.fixture
+def fake() -> Iterator[FakePrometheus]:
+    with fake_prometheus() as server:
+        yield server
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Say what time it is: seconds since the start."""
+    told = SimpleNamespace(second=0.0)
+    monkeypatch.setattr(live, "time", SimpleNamespace(time=lambda: START + told.second))
+    return told
+
+
+def scrape(fake: FakePrometheus, seconds: range) -> None:
+    for second in seconds:
+        fake.add("lustre_job_read_bytes_total", {START + second: str(second // 20)}, jobid="1")
+        fake.add("lustre_job_stats_total", {START + second: str(second)}, jobid="1", operation="open")
+
+
+def land(store: Store, url: str, since: datetime | None = None, **told: Any) -> list[Arrival]:
+    asked = {"chunk_s": 100, "delay_s": 5, "presets": ["lustre"], **told}
+    settings = Settings.model_validate({"prometheus": asked, "live": {"first_days": 500 / 86_400}})
+    return [*live.land_prometheus(store, settings, url, Told(), since=since)]
+
+
+def rows(store: Store, table: Table) -> pl.DataFrame:
+    paths = ledger.read(store).files.filter(pl.col("table") == table.name)["path"]
+    return pl.concat([pl.read_parquet(store.local(path)) for path in paths]).sort("scraped_at")
+
+
+def seconds(frame: pl.DataFrame) -> list[int]:
+    found: list[int] = (frame["scraped_at"].dt.epoch("s") - START).to_list()
+    return found
+
+
+def test_each_piece_of_time_lands_once_and_the_next_call_goes_on(
+    fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path
+) -> None:
+    store = Store(tmp_path)
+    scrape(fake, range(110, 300, 10))
+    clock.second = 295
+    assert [one.row_count > 0 for one in land(store, fake.url)] == [True] * 2
+    asked = [(int(query["time"]) - START) for query in fake.queries]
+    assert sorted(set(asked)) == [-105, -5, 95, 195, 290]
+    scrape(fake, range(300, 600, 10))
+    clock.second = 296
+    assert [one.line() for one in land(store, fake.url)] == [f"{fake.url}: nothing new"]
+    clock.second = 600
+    assert len(land(store, fake.url)) == 3
+    assert seconds(rows(store, SCRAPES)) == [*range(110, 600, 10)]
+    told = rows(store, COUNTER_SAMPLES)
+    assert told["total_open_count"].to_list() == seconds(told) == [*range(110, 600, 10)]
+    assert told["total_read_bytes"].to_list() == [second // 20 for second in seconds(told)]
+    # --since asks anew
+    assert len(land(store, fake.url, datetime.fromtimestamp(START + 500, UTC))) == 1
+
+
+def test_a_call_that_is_killed_leaves_nothing_out_and_brings_nothing_twice(
+    fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    store = Store(tmp_path)
+    scrape(fake, range(10, 250, 10))
+    for second in (180, 255):
+        clock.second = second
+        for place in ("land_batches", "write_manifest"):
+            with monkeypatch.context() as patched:
+                patched.setattr(landing, place, killed)
+                with pytest.raises(KeyboardInterrupt):
+                    land(store, fake.url)
+        land(store, fake.url)
+    assert seconds(rows(store, SCRAPES)) == [*range(10, 250, 10)]
+
+
+def test_less_is_asked_for_where_an_answer_is_too_much(
+    fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path
+) -> None:
+    store = Store(tmp_path)
+    scrape(fake, range(10, 250, 10))
+    clock.second, fake.most_samples = 255, 7
+    assert not any(one.refusal for one in land(store, fake.url, chunk_s=250))
+    assert seconds(rows(store, SCRAPES)) == [*range(10, 250, 10)]
+    fake.most_samples = 1
+    scrape(fake, range(250, 500, 10))
+    clock.second = 505
+    (refused,) = land(store, fake.url)
+    assert "Set prometheus.chunk_s lower" in refused.line()
+
+
+def test_what_cannot_be_had_is_told_and_asked_for_again(
+    fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path
+) -> None:
+    store = Store(tmp_path)
+    clock.second = 255
+    (refused,) = land(store, fake.url, presets=["gpfs"])
+    assert "has none of the metrics" in refused.line()
+    fake.status = 502
+    (refused,) = land(store, fake.url)
+    assert refused.line() == f"{fake.url}: refused. {fake.url} answered 502: it is broken. {_REMEDY}"
+    fake.status = 200
+    scrape(fake, range(10, 250, 10))
+    assert len(land(store, fake.url)) == 3
+    assert seconds(rows(store, SCRAPES)) == [*range(10, 250, 10)]
+
+
+_REMEDY = "Look whether Prometheus is up, and whether the address is that of its web page."
+
+
+def test_a_sites_own_metrics_are_asked_for(fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path) -> None:
+    fake.add("site:read:bytes", {START + 10: "7"}, fs="scratch")
+    clock.second = 50
+    settings = Settings.model_validate(
+        {"counters": {"columns": {"total_read_bytes": "site:read:bytes"}}, "prometheus": {"presets": []}}
+    )
+    store = Store(tmp_path)
+    found = [*live.land_prometheus(store, settings, fake.url, Told(), since=datetime.fromtimestamp(START - 120, UTC))]
+    assert found[-1].refusal is not None, "it is not two minutes old"
+    clock.second = 150
+    (landed,) = live.land_prometheus(store, settings, fake.url, Told())
+    assert landed.row_count == 2
+    assert rows(store, COUNTER_SAMPLES).select("filesystem", "total_read_bytes").rows() == [("scratch", 7)]

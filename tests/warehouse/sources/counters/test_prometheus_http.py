@@ -1,0 +1,103 @@
+"""Prometheus' HTTP API: samples at their own times, each once, and what is said where there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+import pytest
+
+from tests.fake_prometheus import FakePrometheus, fake_prometheus
+from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from warehouse.errors import InputRefused, UsageError
+from warehouse.sources.counters.prometheus_http import PRESETS, TOKEN_VARIABLE, Server, TooMuch
+from warehouse.sources.protocol import Batch, Reading
+
+T = 1_772_366_400
+NAMES = ("lustre_read_bytes_total", "lustre_job_write_bytes_total")
+
+
+@pytest.fixture
+def fake() -> Iterator[FakePrometheus]:
+    with fake_prometheus() as server:
+        server.add("lustre_read_bytes_total", {T + second + 0.25: str(second) for second in range(0, 40, 10)})
+        server.add("lustre_job_write_bytes_total", {T + 10.25: "5", T + 20.0: "7"}, jobid="1", fs="other")
+        server.add("up", {T + 10.0: "1"})
+        yield server
+
+
+def read(fake: FakePrometheus, since_s: int, until_s: int, matchers: str = "") -> list[Batch]:
+    return Server.of(fake.url, matchers, 10.0).read(NAMES, T + since_s, T + until_s, Reading())
+
+
+def samples(batches: list[Batch]) -> list[tuple[float, int | None, int | None]]:
+    (rows,) = [batch.rows for batch in batches if batch.table == COUNTER_SAMPLES]
+    at = pl.col("sampled_at").dt.epoch("us") / 1e6 - T
+    return rows.select(at, "total_read_bytes", "total_written_bytes").rows()
+
+
+def test_the_metrics_of_the_exporters_are_known() -> None:
+    assert {"lustre_job_read_bytes_total", "lustre_stats_total"} <= set(PRESETS["lustre"])
+    assert "gpfs_perf_write_bytes_total" in PRESETS["gpfs"]
+
+
+def test_samples_come_at_their_own_times(fake: FakePrometheus) -> None:
+    batches = read(fake, 0, 30)
+    assert samples(batches) == [
+        (0.25, 0, None),
+        (10.25, 10, None),
+        (10.25, None, 5),
+        (20.0, None, 7),
+        (20.25, 20, None),
+    ]
+    assert [batch.rows.height for batch in batches if batch.table == SCRAPES] == [5]
+    assert {query["partial_response"] for query in fake.queries} == {"false"}
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_what_lies_at_the_start_of_a_time_is_of_the_time_before(fake: FakePrometheus, is_open: bool) -> None:
+    fake.is_open = is_open
+    assert (20.0, None, 7) in samples(read(fake, 10, 20))
+    assert samples(read(fake, 20, 30)) == [(20.25, 20, None)]
+    assert read(fake, 31, 50) == []
+
+
+def test_matchers_are_asked_for(fake: FakePrometheus) -> None:
+    assert samples(read(fake, 0, 30, 'fs="other"')) == [(10.25, None, 5), (20.0, None, 7)]
+
+
+def test_what_is_too_much_and_what_fails_are_told_apart(fake: FakePrometheus) -> None:
+    fake.most_samples = 1
+    with pytest.raises(TooMuch, match=r"answered 422: query processing would load too many samples.*chunk_s"):
+        read(fake, 0, 30)
+    fake.status = 500
+    with pytest.raises(InputRefused, match=r"answered 500: it is broken\.") as told:
+        read(fake, 0, 30)
+    assert not isinstance(told.value, TooMuch)
+
+
+def test_an_answer_that_is_cut_is_none(fake: FakePrometheus) -> None:
+    fake.cut_bytes = 20
+    with pytest.raises(InputRefused, match="no valid JSON"):
+        read(fake, 0, 30)
+
+
+def test_who_asks_shows_a_password_or_a_token_and_tells_neither(
+    fake: FakePrometheus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.token = "Bearer of the test alone"
+    with pytest.raises(InputRefused, match=rf"answered 401.*Set {TOKEN_VARIABLE}"):
+        read(fake, 0, 30)
+    monkeypatch.setenv(TOKEN_VARIABLE, "of the test alone")
+    assert samples(read(fake, 0, 30))
+    fake.token = "Basic YW5uOm1pbmU="
+    server = Server.of(fake.url.replace("//", "//ann:mine@"), "", 10.0)
+    assert server.read(NAMES, T, T + 30, Reading())
+    assert server.url == fake.url
+
+
+def test_what_is_no_server_is_told() -> None:
+    with pytest.raises(UsageError, match="host is no address"):
+        Server.of("ftp://ann:mine@host", "", 1.0)
+    with pytest.raises(InputRefused, match=r"http://127\.0\.0\.1:1 fails: .*refused"):
+        Server.of("http://127.0.0.1:1", "", 1.0).read(NAMES, 0, 30, Reading())

@@ -1,0 +1,124 @@
+"""A Prometheus server asked by its HTTP API for counters of storage, as it scraped them.
+
+`query_range` is not asked: it makes values at steps of its own, each the last one within five minutes, so that a
+counter that has gone seems to stay, and none has the time of its scrape. `query` with a range, `metric[3600s]`, gives
+the samples themselves. Prometheus 3 leaves out a sample at the very start of a range, earlier ones do not: here it is
+dropped.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urlencode, urlsplit, urlunsplit
+from urllib.request import Request, urlopen
+
+from warehouse.errors import InputRefused, UsageError
+from warehouse.sources.counters import metrics, prometheus_json
+from warehouse.sources.protocol import Batch, Reading
+from warehouse.sources.rows.json_items import items
+
+#: environment variable with a bearer token, for servers behind one who asks for it
+TOKEN_VARIABLE = "IOSIG_PROMETHEUS_TOKEN"
+#: the metrics of exporters: HPE's and GSI's lustre_exporter and DDN's lustrefs-exporter call them the same
+PRESETS = {
+    preset: tuple(name for name in metrics.COLUMNS if name.startswith(f"{preset}_")) for preset in ("lustre", "gpfs")
+}
+_REMEDY = "Look whether Prometheus is up, and whether the address is that of its web page."
+_SAID_CHARS = 300
+_SAID_BYTES = 1 << 16
+
+
+class TooMuch(InputRefused):
+    """An answer that a server does not give, for it would be too long, or take too long: less may be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server as it is asked: its URL without a secret, matchers (`job="lustre"`), how long it is waited for."""
+
+    url: str
+    matchers: str = ""
+    timeout_s: float = 300.0
+    authorization: str | None = None
+
+    @classmethod
+    def of(cls, url: str, matchers: str, timeout_s: float) -> Server:
+        """Return the server of a URL, whose user and password, else a token of the environment, are its credentials."""
+        split = urlsplit(url)
+        if split.scheme not in ("http", "https") or not split.hostname:
+            raise UsageError(f"{_without_user(url)} is no address of a Prometheus server, as http://127.0.0.1:9090.")
+        given = f"{unquote(split.username)}:{unquote(split.password or '')}" if split.username else None
+        token = os.environ.get(TOKEN_VARIABLE)
+        told = f"Basic {b64encode(given.encode()).decode()}" if given else f"Bearer {token}" if token else None
+        return cls(_without_user(url).rstrip("/"), matchers, timeout_s, told)
+
+    def read(self, names: Sequence[str], since_s: int, until_s: int, reading: Reading) -> list[Batch]:
+        """Return what some metrics say in (since_s, until_s], whole seconds since 1970; nothing if they are not there.
+
+        Raises InputRefused where the server does not answer, TooMuch where less may be asked for.
+        """
+        with tempfile.TemporaryDirectory(prefix="iosig-") as folder:
+            series = (item for name in names for item in self._series(name, since_s, until_s, Path(folder) / "answer"))
+            return [*prometheus_json.read_series(series, reading)]
+
+    def _series(self, name: str, since_s: int, until_s: int, answer: Path) -> Iterator[object]:
+        """Yield the series of a metric, a document at a time: no more than one metric's answer is on disk at once."""
+        selector = ",".join(filter(None, (f"__name__={json.dumps(name)}", self.matchers)))
+        self._ask({"query": f"{{{selector}}}[{until_s - since_s}s]", "time": str(until_s)}, answer)
+        for item in items(answer, "data.result", _REMEDY):
+            if isinstance(item, dict) and isinstance(item.get("values"), list):
+                item["values"] = [point for point in item["values"] if not _is_until(point, since_s)]
+            if not (isinstance(item, dict) and item.get("values") == []):
+                yield item
+
+    def _ask(self, asks: dict[str, str], answer: Path) -> None:
+        """Write what the server answers to a query into a file."""
+        # of several Prometheus behind one address (Thanos) all have to answer
+        query = urlencode(asks | {"partial_response": "false"})
+        asked = Request(f"{self.url}/api/v1/query?{query}", headers={"Accept": "application/json"})
+        asked.add_header("Accept-Encoding", "gzip")
+        if self.authorization:
+            asked.add_unredirected_header("Authorization", self.authorization)
+        try:
+            with urlopen(asked, timeout=self.timeout_s) as response, answer.open("wb") as file:
+                shutil.copyfileobj(response, file)
+        except HTTPError as error:
+            raise self._refused(error) from error
+        except (URLError, OSError, http.client.HTTPException) as error:
+            said = getattr(error, "reason", None) or error
+            told = f"did not answer within {self.timeout_s:g} s" if isinstance(said, TimeoutError) else f"fails: {said}"
+            raise InputRefused(f"{self.url} {told}.", _REMEDY) from error
+
+    def _refused(self, error: HTTPError) -> InputRefused:
+        said = error.reason
+        with suppress(ValueError, KeyError, TypeError, zlib.error, OSError):
+            body = error.read(_SAID_BYTES)
+            is_packed = error.headers.get("Content-Encoding") == "gzip"
+            said = json.loads(zlib.decompressobj(31).decompress(body, _SAID_BYTES) if is_packed else body)["error"]
+        reason = f"{self.url} answered {error.code}: {' '.join(str(said).split())[:_SAID_CHARS]}."
+        if error.code in (401, 403):
+            return InputRefused(reason, f"Set {TOKEN_VARIABLE}, or give the user and password in the URL.")
+        # too many samples at once, or a time-out of the server's own or of one before it
+        if error.code in (413, 422, 503, 504):
+            return TooMuch(reason, "Set prometheus.chunk_s lower.")
+        return InputRefused(reason, _REMEDY)
+
+
+def _is_until(point: object, since_s: int) -> bool:
+    return isinstance(point, list) and bool(point) and isinstance(point[0], int | float) and point[0] <= since_s
+
+
+def _without_user(url: str) -> str:
+    split = urlsplit(url)
+    return urlunsplit(split._replace(netloc=split.netloc.rpartition("@")[2]))
