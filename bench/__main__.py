@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench import (
     autoperiod,
+    counter_texts,
     darshan_logs,
     day,
     dftracer_traces,
@@ -146,6 +147,7 @@ def topics(data: Path, scratch: Path, rounds: int) -> dict[str, Callable[[], Ite
         "darshan": lambda: darshan_logs.figures(data, scratch, rounds),
         "recorder": lambda: recorder_traces.calls_per_s(scratch, rounds),
         "dftracer": lambda: dftracer_traces.events_per_s(scratch, rounds),
+        "counters": lambda: counter_texts.reading(scratch, rounds),
         "extrapolation": lambda: extrapolation.figures(data, scratch, rounds),
         "network": lambda: networks.figures(data, scratch, rounds),
         "pages": lambda: network_pages.figures(scratch, rounds),

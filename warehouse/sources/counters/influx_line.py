@@ -20,14 +20,16 @@ from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import samples
 from warehouse.sources.counters.changes import CUT, KEYS, Changes, news
-from warehouse.sources.counters.line_protocol import Points, is_point, points, strange_names
+from warehouse.sources.counters.line_protocol import Lines, Points, is_point, meant, points, strange_names
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import tables, text_blocks
 from warehouse.sources.rows.faults import of_contract, sift
 from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, frame_of
 
 #: text that is read at once
-BLOCK_BYTES = 32 << 20
+BLOCK_BYTES = 16 << 20
+#: rows that are told from those before them at once
+_NEWS_ROWS = 200_000
 _THREADS = 2
 _SNIFFED_LINES = 20
 LUSTRE: Final = "lustre2"
@@ -58,13 +60,17 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     own = {theirs: ours for ours, theirs in reading.columns.items() if ours in COUNTER_SAMPLES.column_names}
     roles = {role: reading.columns.get(role, theirs) for role, theirs in _ROLES.items()}
     meaning = _Meaning({theirs: ours for theirs, ours in own.items() if ours.startswith("total_")}, roles)
-    changes, has_any = Changes(), False
+    changes, has_any, waiting = Changes(), False, list[pl.DataFrame]()
     blocks = text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
     for _, found in tables.ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
         has_any |= found.has_any
-        rows, lacking = news(found.counters, changes, reading) if found.counters.height else (None, frame_of([]))
         yield from _polls(found.polls, reading)
-        yield from samples.batches(pl.concat([found.refused, lacking]), rows)
+        yield from samples.batches(found.refused)
+        waiting += [found.counters] if found.counters.height else []
+        if sum(rows.height for rows in waiting) >= _NEWS_ROWS:
+            yield from _news(waiting, changes, reading)
+            waiting = []
+    yield from _news(waiting, changes, reading)
     if not has_any:
         raise InputRefused(
             "None of the points counts bytes or operations of storage.",
@@ -72,6 +78,12 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
             "(counters.columns).",
         )
     yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
+
+
+def _news(waiting: list[pl.DataFrame], changes: Changes, reading: Reading) -> Iterator[Batch]:
+    if waiting:
+        rows, lacking = news(pl.concat(waiting, how="diagonal"), changes, reading)
+        yield from samples.batches(lacking, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +107,19 @@ class _Meaning:
             name: column for name, column in self.own_fields.items() if name in found.fields
         }
 
-    def fault(self, found: Points) -> str | None:
-        """Return why points of lustre2 are not as it writes them, None where they are."""
+    def fault(self, found: Points, strange: str | None) -> str | None:
+        """Return why points are refused, None where they are sound; strange: a name that others have otherwise."""
         has_job = self.roles["job_key"] in found.tags
-        is_job = [name.startswith(_JOB) for name in found.fields]
+        is_job = [name.startswith(_JOB) for name in found.fields] if found.measurement == LUSTRE else [has_job]
         if any(is_job) and not has_job:
             return "The point has counters of a job, and no tag for the job."
         if has_job and not all(is_job):
             return "The point has a tag for a job, and counters that are not the job's."
-        return None
+        if not self.columns(found):
+            return None
+        if strange:
+            return f"No other point has a tag or field `{strange}`."
+        return None if self.roles["target"] in found.tags else "The point does not say its target."
 
 
 @dataclass(slots=True)
@@ -117,25 +133,25 @@ class _Found:
 
 
 def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _Found:
-    found, refused = points(text_blocks.lines(block), None if meaning.own_fields else (LUSTRE, BEEGFS))
-    counters, polls, faulty = [], [], [refused]
-    for each, strange in zip(found, strange_names(found), strict=True):
+    own, strange = meant(text_blocks.lines(block), None if meaning.own_fields else (LUSTRE, BEEGFS))
+    lines, untimed = Lines.of(own)
+    found, damaged = points(lines.said)
+    counters, polls, faulty = [], [], [damaged]
+    for each, name in zip(found, strange_names(found), strict=True):
         if each.measurement == BEEGFS:
             polls.append(_moved(each))
             continue
-        columns, fault = meaning.columns(each), meaning.fault(each) if each.measurement == LUSTRE else None
-        if columns and not fault:
-            fault = f"No other point has a tag or field `{strange}`." if strange else None
-            fault = fault or (None if meaning.roles["target"] in each.tags else "The point does not say its target.")
+        columns, fault = meaning.columns(each), meaning.fault(each, name)
         if fault or not columns:
-            faulty.append(_refused(each.lines, fault) if fault else refused.clear())
+            faulty.append(_refused(each.lines, fault) if fault else damaged.clear())
             continue
         rows, bad = _counters(each, columns, meaning.roles)
         counters.append(rows)
         faulty.append(bad)
-    rows = pl.concat(counters, how="diagonal") if counters else pl.DataFrame()
-    moved = pl.concat(polls) if polls else pl.DataFrame()
-    return _Found(rows, moved, pl.concat(faulty), bool(counters or polls))
+    refused = pl.concat([strange, untimed, lines.everywhere(pl.concat(faulty), own)])
+    rows = lines.expanded(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
+    moved = lines.expanded(pl.concat(polls)) if polls else pl.DataFrame()
+    return _Found(rows, moved, refused, bool(counters or polls))
 
 
 def _column(field_name: str) -> str | None:
@@ -156,13 +172,9 @@ def _counters(found: Points, columns: Mapping[str, str], roles: Mapping[str, str
     values = counts.select(sums)
     keys = {role: found.tag(roles[role]) for role in KEYS}
     keys["job_key"] = samples.unquoted(keys["job_key"]) if roles["job_key"] in found.tags else keys["job_key"]
-    component = pl.coalesce(
-        pl.lit(keys["component"]),
-        pl.lit(keys["target"].str.extract(r"(OST|MDT)[0-9a-f]+").str.to_lowercase()),
-        pl.lit("server"),
-    )
-    own = found.lines.select("line", "at_us", *(pl.lit(key).alias(role) for role, key in keys.items()))
-    rows = own.hstack(values).with_columns(component=component)
+    keys["component"] = keys["component"].fill_null(samples.components(keys["target"]))
+    own = found.lines.select("line", *(pl.lit(key).alias(role) for role, key in keys.items()))
+    rows = own.hstack(values)
     if is_good.all():
         return rows, _refused(found.lines.clear(), "")
     return rows.filter(is_good), _refused(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)))
@@ -174,7 +186,6 @@ def _moved(found: Points) -> pl.DataFrame:
     return found.lines.select(
         "line",
         pl.col("text").alias("raw"),
-        samples.instants(pl.col("at_us")).alias("polled_at"),
         pl.lit(found.tag("nodeID")).alias("controller"),
     ).hstack(moved.rename({"diskReadBytes": "read_bytes_per_s", "diskWriteBytes": "write_bytes_per_s"}))
 
@@ -184,6 +195,7 @@ def _polls(moved: pl.DataFrame, reading: Reading) -> Iterator[Batch]:
         return
     is_missing = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").is_null())
     rows = moved.with_columns(
+        samples.instants(pl.col("at_us")).alias("polled_at"),
         pl.lit(reading.filesystem or samples.DEFAULT_FILESYSTEM).alias("filesystem"),
         pl.lit(1.0).alias("interval_s"),
         *(pl.lit(None, pl.Float64).alias(name) for name in ("read_iops", "write_iops")),

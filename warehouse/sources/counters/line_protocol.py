@@ -8,7 +8,7 @@ next one is the same few texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +33,47 @@ SOUND: Final = (
 _ESCAPED: Final = {"\\ ": "\ue000", "\\,": "\ue001", "\\=": "\ue002"}
 _PLAIN: Final = dict(zip(_ESCAPED.values(), " ,=", strict=True))
 #: digits of a time since 1970 from 2001 to 2286, and how many microseconds its unit has
+_UNTIMED = "The point has no time in seconds, or in thousandths, millionths … of them, since 1970."
 _UNITS: Final = {10: 1_000_000, 13: 1_000, 16: 1, 19: 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines whose times are told apart: what several say alike is read once."""
+
+    #: `line` (of the first that says so) and `text`, without the time
+    said: pl.DataFrame
+    #: `first` (the line in `said`), `line` and `at_us` of each
+    times: pl.DataFrame
+
+    @classmethod
+    def of(cls, lines: pl.DataFrame) -> tuple[Lines, pl.DataFrame]:
+        """Return lines as `line` and `text` with their times told apart, and those that have none, refused."""
+        text, at_us = _parted(lines["text"])
+        is_timed = at_us.is_not_null()
+        refused = _refused(lines.filter(~is_timed), _UNTIMED)
+        told = pl.DataFrame({"line": lines["line"], "text": text, "at_us": at_us})
+        told = told if is_timed.all() else told.filter(is_timed)
+        code = told["text"].hash()
+        first = told.filter(code.is_first_distinct())
+        if first.height == told.height:
+            return cls(told.drop("at_us"), told.select(pl.col("line").alias("first"), "line", "at_us")), refused
+        known = pl.DataFrame({"code": code.filter(code.is_first_distinct()), "first": first["line"]})
+        places = code.to_frame("code").join(known, on="code", how="left", maintain_order="left")
+        return cls(first.drop("at_us"), told.select(places["first"], "line", "at_us")), refused
+
+    def expanded(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return what was read of `said`, with `line`, as rows of all lines with their `at_us`."""
+        return self.times.join(rows.rename({"line": "first"}), on="first", how="inner", maintain_order="left").drop(
+            "first"
+        )
+
+    def everywhere(self, refused: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
+        """Return what was refused of `said` as refused rows of all lines that say so; lines: as `of` was given them."""
+        if refused.is_empty():
+            return refused
+        own = self.expanded(refused.drop("raw")).join(lines, on="line", how="left", maintain_order="left")
+        return own.rename({"text": "raw"}).select(REJECT_SCHEMA.names())
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,49 +81,61 @@ class Points:
     """Points with the same measurement, tags and fields in the same order."""
 
     measurement: str
-    #: `line`, `text` and `at_us`
+    #: `line` and `text`
     lines: pl.DataFrame
     tags: tuple[str, ...]
     fields: tuple[str, ...]
-    #: what the lines are between their equals signs, before and after their first blank
-    _head: pl.DataFrame
-    _body: pl.DataFrame
+    #: what the lines are between their equals signs
+    _parts: pl.DataFrame
 
     def tag(self, name: str) -> pl.Series:
         """Return the texts of a tag, NULL where there is none of that name."""
-        values = _between(self._head, self.tags, name)
+        if name not in self.tags:
+            return pl.repeat(None, self._parts.height, dtype=pl.String, eager=True)
+        place = self.tags.index(name)
+        values = self._parts[f"field_{place + 1}"].str.strip_suffix(_ends(self.tags, self.fields)[place + 1])
         return values.str.replace_many(_PLAIN) if values.str.contains_any(list(_PLAIN)).any() else values
 
     def counts(self, names: Collection[str]) -> pl.DataFrame:
         """Return fields as whole numbers, NULL where a value is none of at least 0, or there is no such field."""
         there = [name for name in names if name in self.fields]
         absent = [pl.repeat(None, pl.len(), dtype=pl.Int64).alias(name) for name in names if name not in there]
-        found = self._body.select(*(self._value(name, "i").cast(pl.Int64, strict=False) for name in there), *absent)
-        for name in there:
+        found = self._parts.select(*(self._value(name, "i").cast(pl.Int64, strict=False) for name in there), *absent)
+        odd = found.select(pl.col(name).has_nulls() | (pl.col(name) < 0).any() for name in there)
+        for name in (name for name in there if odd[name][0]):
             # written otherwise than as Telegraf does, or no count
-            if found[name].has_nulls() or (found[name] < 0).any():
-                found = found.with_columns(_whole(self._body.select(self._value(name, "")).to_series()))
+            found = found.with_columns(_whole(self._parts.select(self._value(name, "")).to_series()))
         return found.select(names)
 
     def _value(self, name: str, unit: str) -> pl.Expr:
-        place = self.fields.index(name) + 1
-        end = f",{self.fields[place]}" if place < len(self.fields) else ""
-        return pl.col(f"field_{place}").str.strip_suffix(unit + end).alias(name)
+        place = len(self.tags) + self.fields.index(name) + 1
+        return pl.col(f"field_{place}").str.strip_suffix(unit + _ends(self.tags, self.fields)[place]).alias(name)
 
 
-def points(lines: pl.DataFrame, measurements: Collection[str] | None) -> tuple[list[Points], pl.DataFrame]:
-    """Return the points of these measurements (None: of all), and refused lines, of lines as `line` and `text`."""
-    text = lines["text"]
-    is_meant = _is_of(text, measurements)
-    other = lines.filter(~is_meant)
-    refused = [_refused(other.filter(~other["text"].str.contains(SOUND)), "The line is no point of line protocol.")]
-    found: list[Points] = []
-    for shape in _shapes(lines.filter(is_meant) if other.height else lines):
-        if isinstance(shape, pl.DataFrame):
-            refused.append(shape)
+def points(said: pl.DataFrame) -> tuple[list[Points], pl.DataFrame]:
+    """Return points, and refused lines, of lines without their times as `line` and `text`."""
+    rest, found, refused = _plain(said), [], []
+    while rest.height:
+        if len(found) == _MOST_SHAPES:
+            refused.append(_refused(rest, "The point has other tags and fields than hundreds of points before it."))
+            break
+        first, rest = _alike(rest)
+        if isinstance(first, Points):
+            found.append(first)
         else:
-            found.append(shape)
-    return found, pl.concat(refused)
+            refused.append(first)
+    return found, pl.concat([_refused(said.clear(), ""), *refused])
+
+
+def meant(lines: pl.DataFrame, measurements: Collection[str] | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the lines of these measurements (None: of all), and what is no point at all, refused."""
+    is_meant = _is_of(lines["text"], measurements)
+    if is_meant.all():
+        return lines, _refused(lines.clear(), "")
+    other = lines.filter(~is_meant)
+    return lines.filter(is_meant), _refused(
+        other.filter(~other["text"].str.contains(SOUND)), "The line is no point of line protocol."
+    )
 
 
 def strange_names(found: Sequence[Points]) -> list[str | None]:
@@ -107,102 +159,77 @@ def strange_names(found: Sequence[Points]) -> list[str | None]:
 def _is_of(text: pl.Series, measurements: Collection[str] | None) -> pl.Series:
     if measurements is None:
         return ~text.str.contains(r"^\s*(?:#.*)?$")
-    starts = [f"{name}{mark}" for name in sorted(measurements) for mark in ", "]
-    return pl.select(pl.any_horizontal(pl.lit(text).str.starts_with(start) for start in starts)).to_series()
+    found = pl.repeat(False, len(text), dtype=pl.Boolean, eager=True)
+    for start in (f"{name}{mark}" for name in measurements for mark in ", "):
+        if not found.all():
+            found |= text.str.starts_with(start)
+    return found
 
 
-def _split(lines: pl.DataFrame) -> pl.DataFrame:
-    """Return lines as `head`, `body` and `at`, in which commas and equals signs split, all of them."""
+def _parted(text: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return lines without their times, and the times [us since 1970], NULL where there is none."""
+    at = text.str.tail(20)
+    if at.str.starts_with(" ").all():
+        number = at.str.strip_prefix(" ").cast(pl.Int64, strict=False)
+        # as many digits as billionths of seconds have, in all lines
+        if (number >= 10**18).all() and not number.has_nulls():
+            return text.str.head(-20), number // 1_000
+    parts = text.str.extract_groups(r"^(.*\S) +([0-9]{10,19})\s*$").struct.unnest()
+    return parts["1"].fill_null(""), _instants(parts["2"])
+
+
+def _plain(lines: pl.DataFrame) -> pl.DataFrame:
+    """Return lines in which blanks, commas and equals signs split, all of them; texts of fields are emptied."""
     special = lines["text"].str.contains_any(["\\", '"'])
     if not special.any():
-        parts = lines["text"].str.splitn(" ", 3).struct.unnest()
-        return lines.hstack(parts).rename({"field_0": "head", "field_1": "body", "field_2": "at"})
-    plain = pl.col("text").str.replace_many(_ESCAPED).str.splitn(" ", 2)
-    # quotes of a tag are its own, those of a field are around a text, which counts nothing
-    parts = lines.select(plain.struct.field("field_0").alias("head"), plain.struct.field("field_1").alias("rest"))
-    rest = parts["rest"].str.replace_all(_STRING, '""').str.splitn(" ", 2).struct.unnest()
-    return lines.hstack([parts["head"], rest["field_0"].alias("body"), rest["field_1"].alias("at")])
+        return lines
+    # quotes of a tag are its own
+    parts = pl.col("text").str.replace_many(_ESCAPED).str.splitn(" ", 2)
+    body = parts.struct.field("field_1").str.replace_all(_STRING, '""')
+    plain = pl.concat_str(parts.struct.field("field_0"), pl.coalesce(pl.lit(" ") + body, pl.lit("")))
+    return lines.with_columns(text=pl.when(special).then(plain).otherwise("text"))
 
 
-def _shapes(lines: pl.DataFrame) -> Iterator[Points | pl.DataFrame]:
-    """Yield lines by what their tags and fields are, and those that are refused."""
-    parts = _split(lines)
-    parts = parts.with_columns(at_us=_instants(parts["at"].str.strip_chars_end("\r ")))
-    untimed = parts.filter(parts["at_us"].is_null())
-    yield _refused(untimed, "The point has no time in seconds, or in thousandths, millionths … of them, since 1970.")
-    timed = parts.filter(parts["at_us"].is_not_null()) if untimed.height else parts
-    counts = timed.select(
-        tags=pl.col("head").str.count_matches("=", literal=True),
-        fields=pl.col("body").str.count_matches("=", literal=True),
-        commas=pl.col("head").str.count_matches(",", literal=True),
-    )
-    shape_count = 0
-    kinds = counts.unique(maintain_order=True)
-    for tag_count, field_count, comma_count in kinds.iter_rows():
-        is_own = (pl.col("tags") == tag_count) & (pl.col("fields") == field_count) & (pl.col("commas") == comma_count)
-        own = timed.filter(counts.select(is_own).to_series()) if kinds.height > 1 else timed
-        if not field_count or tag_count != comma_count or tag_count + field_count > _MOST_NAMES:
-            yield _refused(own, "The tags or fields of the point are damaged, or too many.")
-            continue
-        rest = own
-        while rest.height:
-            shape_count += 1
-            if shape_count > _MOST_SHAPES:
-                yield _refused(rest, "The point has other tags and fields than hundreds of points before it.")
-                break
-            found, rest = _alike(rest, tag_count, field_count)
-            yield found
-
-
-def _alike(lines: pl.DataFrame, tag_count: int, field_count: int) -> tuple[Points | pl.DataFrame, pl.DataFrame]:
-    """Return the lines that have the tags and fields of the first, and the others."""
-    head = lines["head"].str.splitn("=", tag_count + 1).struct.unnest()
-    body = lines["body"].str.splitn("=", field_count + 1).struct.unnest()
-    measurement, tags = _names(head.row(0), with_first=True)
-    first, fields = _names(body.row(0), with_first=False)
-    if measurement is None or tags is None or fields is None or len({*tags, *fields}) < len(tags) + len(fields):
+def _alike(lines: pl.DataFrame) -> tuple[Points | pl.DataFrame, pl.DataFrame]:
+    """Return the lines that have the measurement, tags and fields of the first, and the others."""
+    names = _names(str(lines["text"][0]))
+    if names is None:
         return _refused(lines[:1], "The tags or fields of the point are damaged."), lines[1:]
-    ends = [*_ends(head, [f"{measurement},{tags[0]}" if tags else measurement, *(f",{tag}" for tag in tags[1:])])]
-    ends += _ends(body, [str(first), *(f",{field}" for field in fields[1:])])
-    alike = pl.select(pl.all_horizontal(ends)).to_series()
-    if not alike.all():
-        rest, lines, head, body = lines.filter(~alike), lines.filter(alike), head.filter(alike), body.filter(alike)
-    else:
-        rest = lines.clear()
-    return Points(measurement, lines.select("line", "text", "at_us"), tuple(tags), tuple(fields), head, body), rest
+    measurement, tags, fields = names
+    # cheaper than to split all lines once for each kind that there is
+    may_be = lines["text"].str.contains(f" {fields[0]}=", literal=True)
+    rest = lines.clear() if may_be.all() else lines.filter(~may_be)
+    own = lines if rest.is_empty() else lines.filter(may_be)
+    parts = own["text"].str.splitn("=", len(tags) + len(fields) + 1).struct.unnest()
+    ends = _ends(tags, fields)
+    starts = f"{measurement}{ends[0]}"
+    alike = (pl.col(f"field_{place}").str.ends_with(end) for place, end in enumerate(ends[1:-1], start=1))
+    values = [pl.col(f"field_{place}").str.strip_suffix(ends[place]) for place in range(1, len(tags) + 1)]
+    whole = (~value.str.contains_any([",", " ", "="]) for value in (*values, pl.col(f"field_{len(ends) - 1}")))
+    is_alike = parts.select(pl.all_horizontal(pl.col("field_0") == starts, *alike, *whole)).to_series()
+    if is_alike.all():
+        return Points(measurement, own, tags, fields, parts), rest
+    if not is_alike[0]:
+        return _refused(lines[:1], "The tags or fields of the point are damaged."), lines[1:]
+    rest = pl.concat([rest, own.filter(~is_alike)])
+    return Points(measurement, own.filter(is_alike), tags, fields, parts.filter(is_alike)), rest
 
 
-def _names(row: tuple[str, ...], *, with_first: bool) -> tuple[str | None, list[str] | None]:
-    """Return what stands before the first name and the names, of a line that is split at its equals signs."""
-    first, *others = row
-    if with_first:
-        measurement, comma, tag = first.partition(",")
-        names = [*([tag] if others else []), *(part.rpartition(",")[2] for part in others[:-1])]
-        is_sound = bool(measurement) and bool(comma) == bool(others)
-    else:
-        measurement, names = first, [first, *(part.rpartition(",")[2] for part in others[:-1])]
-        is_sound = True
-    # of all parts but the last, each is a value, one comma and a name
-    is_sound &= all(part.count(",") == 1 for part in others[:-1])
-    is_good = is_sound and all(names)
-    return (measurement, names) if is_good else (None, None)
+def _ends(tags: tuple[str, ...], fields: tuple[str, ...]) -> list[str]:
+    """Return what stands before each equals sign behind the value before it, and nothing behind the last value."""
+    first = f" {fields[0]}"
+    return [*(f",{tag}" for tag in tags), first, *(f",{name}" for name in fields[1:]), ""]
 
 
-def _ends(parts: pl.DataFrame, ends: list[str]) -> Iterator[pl.Expr]:
-    """Yield which lines have these texts at the ends of their parts; of the last part nothing is asked but a value."""
-    yield pl.lit(parts["field_0"] == ends[0])
-    for index, end in enumerate(ends[1:], start=1):
-        yield pl.lit(parts[f"field_{index}"].str.ends_with(end))
-    if len(ends) < parts.width:
-        yield pl.lit(~parts[f"field_{parts.width - 1}"].str.contains(",", literal=True))
-
-
-def _between(parts: pl.DataFrame, names: tuple[str, ...], name: str) -> pl.Series:
-    if name not in names:
-        return pl.repeat(None, parts.height, dtype=pl.String, eager=True)
-    place = names.index(name) + 1
-    own = parts[f"field_{place}"]
-    return own.str.strip_suffix(f",{names[place]}") if place < len(names) else own
+def _names(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]] | None:
+    """Return measurement, tags and fields of a line, None where it is damaged."""
+    head, _, body = text.partition(" ")
+    measurement, *tags = head.split(",")
+    named = [tag.partition("=")[0] for tag in tags]
+    fields = [field.partition("=")[0] for field in body.split(",")]
+    is_sound = all(part.count("=") == 1 for part in (*tags, *body.split(","))) and " " not in body
+    is_good = is_sound and measurement and all((*named, *fields)) and len({*named, *fields}) == len(named) + len(fields)
+    return (measurement, tuple(named), tuple(fields)) if is_good and len(named) + len(fields) <= _MOST_NAMES else None
 
 
 def _whole(values: pl.Series) -> pl.Series:

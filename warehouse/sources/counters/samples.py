@@ -22,6 +22,7 @@ _CALLED: Final = {"create_file": "create", "fsync": "sync", "truncate": "punch"}
 AGAIN = frozenset({"samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"})
 #: ten digits of seconds, or an ISO time, plain or compact, as names of files have them
 _EPOCH = re.compile(r"(?<![0-9])(1[0-9]{9})(?:\.([0-9]{1,9}))?(?![0-9])")
+_LETTERS = re.compile(r"(OST|MDT)[0-9a-f]+")
 _ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 _SECONDS = re.compile(r"([0-9]{10})(?:\.([0-9]{1,9}))?")
 _DATE = re.compile(
@@ -50,6 +51,13 @@ def filesystems(targets: pl.Series, reading: Reading) -> pl.Series:
     return targets.replace_strict(named, return_dtype=pl.String)
 
 
+def components(targets: pl.Series) -> pl.Series:
+    """Return what each target is by Lustre's letters in its name: ost, mdt, or a server of both."""
+    found = {name: _LETTERS.search(name) for name in targets.drop_nulls().unique().to_list()}
+    named = {name: match[1].lower() for name, match in found.items() if match}
+    return targets.replace_strict(named, default="server", return_dtype=pl.String)
+
+
 def said_time(text: str, zone: str) -> int | None:
     """Return the one instant [us since 1970] that a name says, as epoch seconds or a date with a clock; else None."""
     epochs = [f"{whole}.{part or 0}" for whole, part in _EPOCH.findall(text)]
@@ -73,12 +81,14 @@ def instant_us(text: str, zone: str) -> int | None:
 
 def unquoted(keys: pl.Series) -> pl.Series:
     """Return job ids as the site gave them: without quotes and escapes, "" where there is none."""
-    bare = keys.fill_null("").str.replace(r'^"(.*)"$', "${1}")
-    escaped = bare.filter(keys.str.contains(r'^".*\\x[0-9A-Fa-f]{2}').fill_null(False)).unique().to_list()
+    keys = keys.fill_null("")
+    if not keys.str.starts_with('"').any():
+        return keys
+    bare = keys.str.replace(r'^"(.*)"$', "${1}")
+    escaped = bare.filter(keys.str.contains(r'^".*\\x[0-9A-Fa-f]{2}')).unique().to_list()
     if not escaped:
         return bare
-    is_quoted = keys.str.starts_with('"').fill_null(False)
-    return bare.zip_with(~is_quoted, bare.replace({key: _decoded(key) for key in escaped}))
+    return bare.zip_with(~keys.str.starts_with('"'), bare.replace({key: _decoded(key) for key in escaped}))
 
 
 def _decoded(key: str) -> str:

@@ -3,26 +3,41 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from warehouse.sources.counters.line_protocol import Points, is_point, points, strange_names
+from warehouse.sources.counters.line_protocol import Lines, Points, is_point, meant, points, strange_names
+
+
+def frame(*texts: str) -> pl.DataFrame:
+    return pl.DataFrame({"line": range(1, len(texts) + 1), "text": texts}, schema={"line": pl.Int64, "text": pl.String})
 
 
 def read(*texts: str, of: tuple[str, ...] | None = ("m",)) -> tuple[list[Points], pl.DataFrame]:
-    lines = pl.DataFrame(
-        {"line": range(1, len(texts) + 1), "text": texts}, schema={"line": pl.Int64, "text": pl.String}
-    )
-    return points(lines, of)
+    own, strange = meant(frame(*texts), of)
+    lines, untimed = Lines.of(own)
+    found, damaged = points(lines.said)
+    return found, pl.concat([strange, untimed, lines.everywhere(damaged, own)])
 
 
 def test_points_with_the_same_names_are_read_together() -> None:
     found, refused = read("m,a=1,b=x f=1i,g=2u 1700000000", "m,a=2,b=y f=3.0,g=4e2 1700000001", "m f=7i 1700000002")
     assert refused.is_empty()
     first, second = found
-    assert (first.tags, first.fields, first.lines["at_us"].to_list()) == (
-        ("a", "b"), ("f", "g"), [1_700_000_000_000_000, 1_700_000_001_000_000]
-    )  # fmt: skip
+    assert (first.tags, first.fields, first.lines["line"].to_list()) == (("a", "b"), ("f", "g"), [1, 2])
     assert (first.tag("b").to_list(), first.tag("c").to_list()) == (["x", "y"], [None, None])
     assert first.counts(["g", "f", "h"]).rows() == [(2, 1, None), (400, 3, None)]
     assert (second.tags, second.counts(["h"]).rows()) == ((), [(None,)])
+
+
+def test_what_several_lines_say_alike_is_read_once() -> None:
+    texts = [f"m,a={name} f={value}i {at}" for at in ("1700000000", "1700000001000") for name, value in ("xx", "y1")]
+    lines, refused = Lines.of(frame(*texts, "m f=1i", "m f=1i 170000000012"))
+    assert (lines.said["line"].to_list(), refused["line"].to_list()) == ([1, 2], [5, 6])
+    assert lines.said["text"].to_list() == ["m,a=x f=xi", "m,a=y f=1i"]
+    rows = lines.expanded(pl.DataFrame({"line": [2], "told": ["y"]}, schema={"line": pl.Int64, "told": pl.String}))
+    assert rows.sort("line").select("line", "at_us", "told").rows() == [
+        (2, 1_700_000_000_000_000, "y"), (4, 1_700_000_001_000_000, "y")
+    ]  # fmt: skip
+    found, refused = read(*texts)
+    assert (found[0].lines["line"].to_list(), refused.height) == ([1, 2], 0)
 
 
 def test_names_in_another_order_are_other_points() -> None:
