@@ -114,7 +114,8 @@ class Points:
 
 def points(said: pl.DataFrame) -> tuple[list[Points], pl.DataFrame]:
     """Return points, and refused lines, of lines without their times as `line` and `text`."""
-    rest, found, refused = _plain(said), [], []
+    found: list[Points] = []
+    rest, refused = _plain(said), list[pl.DataFrame]()
     while rest.height:
         if len(found) == _MOST_SHAPES:
             refused.append(_refused(rest, "The point has other tags and fields than hundreds of points before it."))
