@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,6 @@ _NO_NAME = r"^(?:-?[0-9][-+0-9.eE]*|true|false|[\[{](?s:.*))$"
 _NO_HASH = r"^(?:-?[0-9]*[-.+][-+0-9.eE]*|[0-9]{1,8}[eE][-+0-9]{0,5}|true|false|[\[{](?s:.*))$"
 _FIRST = re.compile(rb"(?:\xef\xbb\xbf)?[ \t]*\[[ \t]*\r?\n")
 _BLANK = b" \t\r\n"
-_SAID = {name: f'"{theirs}"'.encode() for name, theirs in OF_ARGS.items()}
 #: what no line of DFTracer's has, and what DuckDB reads otherwise than a reader of JSON may
 _UNUSUAL = (b"\x00", rb"\u0000", b"\r")
 _REMEDY = "Take the line out, or trace again."
@@ -147,33 +147,33 @@ class Reader:
 
         if any(mark in block.content for block in blocks for mark in _UNUSUAL):
             return None
-        given = [name for name, said in _SAID.items() if any(said in block.content for block in blocks)]
         with self._place.open("wb") as file:
             for block in blocks:
                 file.write(block.content)
                 file.write(b"" if block.content.endswith(b"\n") else b"\n")
         try:
-            found = self._connection.sql(_query(given), params={"place": str(self._place)}).to_arrow_table()
+            found = self._connection.sql(
+                _query(), params={"place": str(self._place), "line_bytes": in_force().line_bytes}
+            ).to_arrow_table()
         except duckdb.Error:
             return None
         cells = pl.DataFrame(pl.from_arrow(found))
         if cells.height != sum(block.line_count for block in blocks) or not (_are_words(cells) and _are_named(cells)):
             return None
-        absent = [pl.lit(None, pl.String).alias(name) for name in OF_ARGS if name not in given]
         lines = np.concatenate([np.arange(block.line_count) + block.first_line for block in blocks])
-        return cells.with_columns(*absent, pl.Series(LINE, lines, dtype=pl.Int64))
+        return cells.with_columns(pl.Series(LINE, lines, dtype=pl.Int64))
 
 
-def _query(given: Sequence[str]) -> str:
+@cache
+def _query() -> str:
     """Return the query of a block; the names in it are ours and DFTracer's."""
     columns = [f"'{name}': 'varchar'" for name in OF_LINE]
-    if given:
-        fields = ", ".join(f'"{OF_ARGS[name]}" varchar' for name in given)
-        columns.append(f"'args': 'struct({fields})'")
-    selected = [f'"{name}"' for name in OF_LINE] + [f'args."{OF_ARGS[name]}" as "{name}"' for name in given]
+    fields = ", ".join(f'"{theirs}" varchar' for theirs in OF_ARGS.values())
+    selected = [f'"{name}"' for name in OF_LINE] + [f'args."{theirs}" as "{ours}"' for ours, theirs in OF_ARGS.items()]
     return (
         f"select {', '.join(selected)} from read_json($place, format = 'newline_delimited', "
-        f"columns = {{{', '.join(columns)}}}, maximum_object_size = {in_force().line_bytes})"
+        f"columns = {{{', '.join(columns)}, 'args': 'struct({fields})'}}, "
+        "maximum_object_size = $line_bytes)"
     )
 
 
@@ -190,9 +190,7 @@ def _are_named(cells: pl.DataFrame) -> bool:
     naming = cells.filter(pl.col("name").is_in(NAMING))
     asked = [(cells, "host", _NO_NAME), (cells, "path", _NO_NAME), (naming, "told", _NO_NAME)]
     asked += [(cells, "host_hash", _NO_HASH), (cells, "file_hash", _NO_HASH), (naming, "value", _NO_HASH)]
-    return not any(
-        rows[name].unique().str.contains(pattern).any() for rows, name, pattern in asked if name in rows.columns
-    )
+    return not any(rows[name].unique().str.contains(pattern).any() for rows, name, pattern in asked)
 
 
 def careful(block: Block) -> Sifted:
