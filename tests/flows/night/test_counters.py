@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,6 +13,9 @@ from flows.landing import Told, land_paths
 from flows.night.order import run_inline
 from flows.settings import Settings
 from tests.flows import counted_sites
+from tests.flows.served_sites import FAULTS, served
+from transforms.synthetic.job_statistics import JobStatisticsParams
+from transforms.synthetic.job_statistics_texts import Form
 from warehouse.releases.reading import opened
 from warehouse.releases.releases import current
 from warehouse.store.store import Store
@@ -21,7 +25,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("quick
 
 
 def query(store: Store, text: str) -> pl.DataFrame:
-    with opened(store, current(store)) as connection:
+    release = current(store)
+    assert release
+    with opened(store, release) as connection:
         found: pl.DataFrame = connection.sql(text).pl()
     return found
 
@@ -121,3 +127,19 @@ def test_metadata_operations_are_the_servers_to_the_operation(tmp_path: Path) ->
     listed = query(store, talkers)
     # the last scrape is in a third hour
     assert listed.group_by("hour", "operation").len()["len"].to_list() == [3] * (3 * 2)
+
+
+@pytest.mark.parametrize(("seed", "form", "interval_s", "faults"), [(3, "new", 60.0, {}), (5, "old", 10.0, FAULTS)])
+def test_what_is_measured_is_what_jobs_did_in_truth(
+    tmp_path: Path, seed: int, form: Form, interval_s: float, faults: dict[str, Any]
+) -> None:
+    params = JobStatisticsParams(mdt_count=2, interval_s=interval_s, **faults)
+    site = served(tmp_path, form, seed, 0.25, params)
+    done = pl.sum_horizontal("open_count", "close_count").cast(pl.Int64)
+    truth = site.statistics.moved.group_by("job_id").agg(done_count=done.sum())
+    found = site.exact_io.join(truth, on="job_id", how="left").with_columns(pl.col("done_count").fill_null(0))
+    assert (found["metadata_operation_count"] <= found["done_count"]).all()
+    measured = found.filter(outcome="measured")
+    assert measured.height >= (3 if faults else found.height)
+    assert measured["metadata_operation_count"].to_list() == measured["done_count"].to_list()
+    assert measured["done_count"].sum() > 0
