@@ -73,7 +73,9 @@ def _columns(path: Path) -> dict[str, str]:
                 moved = pl.col("value").filter(pl.col("operation") == name).first()
                 both = table.group_by("timestamp", "job_id").agg(of=of, moved=moved)
                 known = both.filter((pl.col("of") > 0) & (pl.col("moved") > 0))
-                told = known.select(pl.len(), differ=(pl.col("of") != pl.col("moved")).any()).collect()
+                told = known.select(pl.len(), differ=(pl.col("of") != pl.col("moved")).any()).collect(
+                    engine="streaming"
+                )
                 if told["len"][0] and not told["differ"][0]:
                     del found[name]
     if not found:

@@ -6,6 +6,7 @@ lustre2 has a point for each target, and one for each of its jobs, with the coun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from warehouse.errors import InputRefused
 from warehouse.sources.counters import samples
 from warehouse.sources.counters.changes import CUT, KEYS, Changes, news
 from warehouse.sources.counters.line_protocol import Lines, Points, is_point, meant, points, strange_names
+from warehouse.sources.files.opening import read_head
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import tables, text_blocks
 from warehouse.sources.rows.faults import of_contract, sift
@@ -46,6 +48,8 @@ _FIELDS: Final = {
 }
 #: of a job, what is neither bytes nor a count of operations
 _SIZES: Final = ("_min_size", "_max_size")
+#: acct_gather_profile/influxdb
+_SLURM = re.compile(r"^\w+,job=[0-9]+,step=-?[0-9]+,task=[^,\s]+,host=\S+ value=", re.MULTILINE)
 _NO_NUMBER = "The value of `{}` is no whole number of at least 0."
 
 
@@ -71,6 +75,12 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
             yield from _news(waiting, changes, reading)
             waiting = []
     yield from _news(waiting, changes, reading)
+    if not has_any and _SLURM.search(read_head(path).text):
+        raise InputRefused(
+            "The points are a profile of Slurm's: whether they are totals or differences depends on its version, and "
+            "nothing in them says it.",
+            "Land the servers' job statistics: they count by job, too, to the byte.",
+        )
     if not has_any:
         raise InputRefused(
             "None of the points counts bytes or operations of storage.",

@@ -157,28 +157,41 @@ def test_what_servers_of_beegfs_moved_within_a_second_is_a_poll(tmp_path: Path) 
     ]
 
 
+def test_a_profile_of_slurm_is_refused_for_what_it_does_not_say(tmp_path: Path) -> None:
+    """As its plugin writes it (acct_gather_profile_influxdb.c): differences in some versions, totals in others."""
+    text = "".join(
+        f"{name},job=43,step=0,task=Lustre,host=node7 value={value} {T}\n"
+        for name, value in (("Reads", 7), ("ReadMB", "12.30"), ("Writes", 0), ("WriteMB", "0.00"))
+    )
+    with pytest.raises(InputRefused, match=r"profile of Slurm's.*depends on its version"):
+        read_text(tmp_path, text)
+
+
 # ---- what is damaged
 
 
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
-    [
-        ("write_bytes=8192i", "write_bytes=81x2i", "no whole number"),
-        ("write_bytes=8192i", "write_bytes=8192.5", "no whole number"),
-        ("write_bytes=8192i", "write_bytes=-8192i", "no whole number"),
-        ("write_bytes=8192i", "write_bytes=99999999999999999999i", "no whole number"),
-        ("write_bytes=8192i", "write_bytes8192i", "fewer counters|no whole number|damaged"),
-        ("write_bytes=8192i", 'write_bytes="8192"', "no whole number"),
-        ("jobid=j1,", "", "no tag for the job"),
-        ("jobstats_create=2i", "create=2i", "not the job's"),
-        ("jobstats_create=2i,", "", "fewer counters"),
-        ("000000000\nlustre2", "00000000\nlustre2", "no time"),
-        (",name=fs1-OST0001 ", ",nome=fs1-OST0001 ", "not say its target"),
-        ("host=oss1,", "host=oss1,,", "damaged"),
-        ("host=oss1,", "host=oss1,host=oss2,", "damaged"),
-        ("lustre2,", "lustre2 ,", "damaged|no time"),
-        ("lustre2,", "lu\x00tre2", "no point"),
-    ],
+    one_in(
+        3,
+        [
+            ("write_bytes=8192i", "write_bytes=81x2i", "no whole number"),
+            ("write_bytes=8192i", "write_bytes=8192.5", "no whole number"),
+            ("write_bytes=8192i", "write_bytes=-8192i", "no whole number"),
+            ("write_bytes=8192i", "write_bytes=99999999999999999999i", "no whole number"),
+            ("write_bytes=8192i", "write_bytes8192i", "fewer counters|no whole number|damaged"),
+            ("write_bytes=8192i", 'write_bytes="8192"', "no whole number"),
+            ("jobid=j1,", "", "no tag for the job"),
+            ("jobstats_create=2i", "create=2i", "not the job's"),
+            ("jobstats_create=2i,", "", "fewer counters"),
+            ("000000000\nlustre2", "00000000\nlustre2", "no time"),
+            (",name=fs1-OST0001 ", ",nome=fs1-OST0001 ", "not say its target"),
+            ("host=oss1,", "host=oss1,,", "damaged"),
+            ("host=oss1,", "host=oss1,host=oss2,", "damaged"),
+            ("lustre2,", "lustre2 ,", "damaged|no time"),
+            ("lustre2,", "lu\x00tre2", "no point"),
+        ],
+    ),
 )
 def test_a_damaged_line_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
     good, bad, last = job("j0", 4096), job("j1", 8192) + "lustre2", job("j2", 4096)
@@ -201,7 +214,7 @@ def test_a_table_or_another_text_is_no_line_protocol() -> None:
         assert not SOURCE.sniff(Head("x", text))
 
 
-@pytest.mark.parametrize("size", [300, 2000])
+@pytest.mark.parametrize("size", one_in(2, [300, 2000]))
 def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     text = "\n# a comment\n" + "".join(job(f"j{n}", second * n, second) for second in range(0, 60, 10) for n in (1, 2))
     whole = read_text(tmp_path, text)
@@ -211,7 +224,7 @@ def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.
             assert found.equals(expected)
 
 
-@pytest.mark.parametrize("seed", one_in(80, range(320), 40))
+@pytest.mark.parametrize("seed", one_in(160, range(320), 40))
 def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
     text = "".join(
         job(f"{n}", 4096 * n, second, f"fs1-OST000{t}") for second in (0, 10) for t in range(2) for n in range(1, 9)

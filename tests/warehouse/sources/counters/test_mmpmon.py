@@ -74,16 +74,16 @@ def test_what_mmpmon_prints_of_other_requests_is_passed_over(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("_bw_ 5", "_bw_ -5"), ("_bw_ 5", "_bw_ 5.5"), ("_bw_ 5", "_bw_"), ("_bw_ 5", "_bv_ 5"), (" _iu_ 6", ""),
+    one_in(3, [("_bw_ 5", "_bw_ -5"), ("_bw_ 5", "_bw_ 5.5"), ("_bw_ 5", "_bw_"), ("_bw_ 5", "_bv_ 5"), (" _iu_ 6", ""),
      (f"{T}", "17"), ("_tu_ 53212", "_tu_ 5321200"), ("_fs_io_s_ ", "fs_io_s_ "), ("_rc_ 0", "_rc_ x"),
-     ("_bw_ 5", "_bw_ 9999999999999999999"), ("\n", "")],
+     ("_bw_ 5", "_bw_ 9999999999999999999"), ("\n", "")]),
 )  # fmt: skip
 def test_a_damaged_line_is_refused(tmp_path: Path, old: str, new: str) -> None:
     rows, _, refused = read_text(tmp_path, line(4, -10) + line(5).replace(old, new))
     assert (rows["total_written_bytes"].to_list(), refused["line"].to_list()) == ([4], [2])
 
 
-@pytest.mark.parametrize("size", [300, 2000])
+@pytest.mark.parametrize("size", one_in(2, [300, 2000]))
 def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     text = "".join(line(second // 20, second) for second in range(0, 60, 10))
     whole = read_text(tmp_path, text)
@@ -93,7 +93,7 @@ def test_the_size_of_blocks_does_not_matter(tmp_path: Path, monkeypatch: pytest.
             assert found.equals(expected)
 
 
-@pytest.mark.parametrize("seed", one_in(80, range(320), 40))
+@pytest.mark.parametrize("seed", one_in(160, range(320), 40))
 def test_what_lands_of_a_damaged_file_stands_there(tmp_path: Path, seed: int) -> None:
     content = mutated("".join(line(n * 4096, n * 10, node=f"rw0{n % 3}") for n in range(12)).encode(), seed)
     path = tmp_path / "mmpmon"
