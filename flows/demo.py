@@ -1,9 +1,9 @@
-"""The demo's site: a simulated machine's logs, written as the files that a real one would have, and real traces."""
+"""The demo's sites: simulated machines' logs, written as the files that real ones would have, and real traces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,10 +14,16 @@ import polars as pl
 from transforms import classes
 from transforms.arrays import Reals, offsets_of
 from transforms.signatures.bursts import Bursts
-from transforms.synthetic.site import Site, signature
-from transforms.synthetic.workload import DIRECTIONS, Application, Direction
+from transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
+from transforms.synthetic.job_statistics_texts import Form, lctl_texts
+from transforms.synthetic.site import Site, SiteParams, signature, simulate
+from transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
 
 FILESYSTEM = "widow1"
+#: the file system whose servers count by job, and who uses it: a machine of its own, with applications of its own
+EXACT_FILESYSTEM = "widow2"
+PARTITIONS = {"batch": [FILESYSTEM], "analysis": [EXACT_FILESYSTEM]}
+_EXACT_USERS = {"ior_b": ("hacc", "gil"), "milc": ("nyx", "hal")}
 #: what a site's nightly script asks of sacct: all jobs of the day, whatever their state
 SACCT_FIELDS = (
     "JobID", "JobName", "User", "Account", "Partition", "Cluster", "NNodes", "NTasks", "Submit", "Start", "End",
@@ -27,7 +33,9 @@ SACCT_FIELDS = (
 _TORN_RATIO = 0.6
 
 
-def write_site(site: Site, into: Path, *, with_faults: bool = False) -> tuple[Path, ...]:
+def write_site(
+    site: Site, into: Path, *, with_faults: bool = False, filesystem: str = FILESYSTEM
+) -> tuple[Path, ...]:  # fmt: skip
     """Write a site's logs: a job log each night, and a file of polls for each day.
 
     `jobs/sacct_<day>.txt` is sacct's `--parsable2` with a header, in UTC; a job that is still running at
@@ -41,7 +49,7 @@ def write_site(site: Site, into: Path, *, with_faults: bool = False) -> tuple[Pa
     jobs.mkdir(parents=True, exist_ok=True)
     polls.mkdir(parents=True, exist_ok=True)
     logs = [_write_log(site, day, jobs) for day in _days(site)]
-    files = [_write_polls(day, rows, polls) for day, rows in _arrived(site)]
+    files = [_write_polls(day, rows, polls) for day, rows in _arrived(site, filesystem)]
     if with_faults:
         with logs[-1].open("a", encoding="utf-8") as log:
             log.write("4999999|xgc|u1234|prj0\n")
@@ -109,7 +117,7 @@ def sacct_lines(jobs: pl.DataFrame, since: datetime, until: datetime) -> list[st
 # ---- polls
 
 
-def _arrived(site: Site) -> Iterator[tuple[date, pl.DataFrame]]:
+def _arrived(site: Site, filesystem: str) -> Iterator[tuple[date, pl.DataFrame]]:
     """Yield each day's polls: a poll arrives no earlier than those that came before it."""
     polls = site.polls.with_columns(arrived_on=pl.col("polled_at").cum_max().dt.date())
     for (day,), rows in polls.group_by("arrived_on", maintain_order=True):
@@ -118,7 +126,7 @@ def _arrived(site: Site) -> Iterator[tuple[date, pl.DataFrame]]:
             rows.select(
                 "polled_at",
                 "controller",
-                pl.lit(FILESYSTEM).alias("filesystem"),
+                pl.lit(filesystem).alias("filesystem"),
                 "read_bytes_per_s",
                 "write_bytes_per_s",
             ),
@@ -129,6 +137,40 @@ def _write_polls(day: date, rows: pl.DataFrame, folder: Path) -> Path:
     path = folder / f"polls_{day}.parquet"
     rows.write_parquet(path, compression="zstd")
     return path
+
+
+# ---- job statistics
+
+
+def exact_site(seed: int) -> tuple[Site, JobStatistics]:
+    """Return half a day of a small machine whose servers count by job, and what a collector reads of them."""
+    applications = [
+        replace(one, name=name, user=user, run_count=5)
+        for one in APPLICATIONS
+        if one.name in _EXACT_USERS
+        for name, user in [_EXACT_USERS[one.name]]
+    ]
+    params = SiteParams(
+        seed=seed, days=0.3, controller_count=4, foreign_level=0.3, fault_level=0, cluster="eos", partition="analysis",
+        first_job_id=7_000_000,
+    )  # fmt: skip
+    site = simulate(params, applications)
+    counted = JobStatisticsParams(
+        seed=seed, filesystem=EXACT_FILESYSTEM, ost_count=2, interval_s=10.0, lost_ratio=0.01, restarts_per_day=2.0
+    )
+    return site, count_jobs(site, counted)
+
+
+def write_statistics(statistics: JobStatistics, into: Path, form: Form = "new") -> tuple[Path, ...]:
+    """Write what a collector read of each server as `job_stats/<server>_<day>.txt`. Returns the files."""
+    folder = into / "job_stats"
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for told in lctl_texts(statistics, form):
+        path = folder / f"{told.server}_{told.day}.txt"
+        path.write_text(told.text, encoding="utf-8")
+        written.append(path)
+    return tuple(written)
 
 
 # ---- traces

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from flows.demo import TrueSignature
     from transforms.signatures.signature import Signature
+    from transforms.synthetic.job_statistics import JobStatistics
     from warehouse.releases.releases import Release
 
 _MARK = ".iosig-demo"
@@ -39,11 +40,21 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
 
     A few days of a Spider-like system: job logs as sacct prints them and polls every 2 s, with foreign
     bursts, contention, failed runs and gaps. One log has a torn line and one file of polls is cut: both are
-    refused, the rest goes on. Beside them, the real Darshan logs that ship inside the `darshan` wheel.
+    refused, the rest goes on. The servers of a second file system count by job for half a day. Beside them,
+    the real Darshan logs that ship inside the `darshan` wheel.
     """
     from flows.command.printing import progress, show_json
     from flows.command.summary import show_summary
-    from flows.demo import classes_truth, shipped_logs, signatures_truth, write_site
+    from flows.demo import (
+        EXACT_FILESYSTEM,
+        PARTITIONS,
+        classes_truth,
+        exact_site,
+        shipped_logs,
+        signatures_truth,
+        write_site,
+        write_statistics,
+    )
     from flows.landing import Told, land_paths
     from flows.night.executors import with_child
     from flows.night.order import run_inline
@@ -54,19 +65,24 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     click.echo(f"A site of {days} days, seed {seed}, in {folder}", err=True)
     site = simulate(SiteParams(seed=seed, days=days))
     write_site(site, folder / "site", with_faults=True)
+    exact, statistics = exact_site(seed)
+    write_site(exact, folder / "site" / exact.params.cluster, filesystem=EXACT_FILESYSTEM)
+    write_statistics(statistics, folder / "site" / exact.params.cluster)
     store = Store(folder / "warehouse")
-    settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"))
+    settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"), partitions=PARTITIONS)
     with with_child() as executor:
         for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
             click.echo(f"{Path(arrival.name).name}: {arrival.row_count:,} rows", err=True)
         release = run_inline(store, settings, progress, executor=executor)
     compared = compare_classes(store, release, classes_truth(site))
     signatures = compare_signatures(store, release, signatures_truth(site))
+    volumes = compare_volumes(store, release, statistics)
     traced = traced_runs(store, release)
     if as_json:
         documents = {
             "classes": compared.to_dicts(),
             "signatures": signatures.to_dicts(),
+            "volumes": volumes.to_dicts(),
             "traces": traced.to_dicts(),
         }
         show_json({"release_id": release.release_id, "warehouse": str(store.root)} | documents)
@@ -75,6 +91,7 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     _show_traces(traced)
     _show_comparison(compared)
     _show_signatures(signatures)
+    _show_volumes(volumes)
     return 0
 
 
@@ -183,6 +200,44 @@ def _compare_signature(
     return row
 
 
+def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -> pl.DataFrame:
+    """Compare what servers counted for each job with what was cut out of shared traffic, and with what they served.
+
+    Returns a row for each application of the exact site's and direction in which it moved anything: application,
+    direction, run_count (of those that were measured both ways), true_run_count (of which what was counted is what was
+    served, to the byte), exact_bytes and cut_bytes (medians of the runs).
+    """
+    import polars as pl
+
+    from warehouse.releases.reading import opened
+
+    query = """
+        select jobs.application, exact.job_id, exact.direction, exact.volume_bytes, cut.volume_bytes as cut_bytes
+        from job_io as exact
+        inner join job_io as cut using (cluster, job_id, started_at, filesystem, direction)
+        inner join jobs using (cluster, job_id, started_at)
+        where
+            exact.source = 'jobstats' and exact.outcome = 'measured'
+            and cut.source = 'server' and cut.outcome = 'measured'
+    """
+    with opened(store, release) as connection:
+        found: pl.DataFrame = connection.sql(query).pl()
+    served = statistics.moved.group_by("job_id").agg(pl.col("read_bytes", "written_bytes").sum())
+    true_bytes = pl.when(pl.col("direction") == "read").then("read_bytes").otherwise("written_bytes")
+    return (
+        found.join(served, on="job_id")
+        .filter(pl.col("volume_bytes") > 0)
+        .group_by("application", "direction")
+        .agg(
+            run_count=pl.len().cast(pl.Int64),
+            true_run_count=(pl.col("volume_bytes") == true_bytes).sum().cast(pl.Int64),
+            exact_bytes=pl.col("volume_bytes").median(),
+            cut_bytes=pl.col("cut_bytes").median(),
+        )
+        .sort("application", "direction")
+    )
+
+
 def traced_runs(store: Store, release: Release) -> pl.DataFrame:
     """Return the traced runs, and what the night made of each.
 
@@ -288,3 +343,21 @@ def _show_signatures(compared: pl.DataFrame) -> None:
     show("Signatures beside the truth: what each application moves when it is alone", columns, rows)
     if silent:
         click.echo(f"{silent} more move nothing alone, and no signature was found of them.")
+
+
+def _show_volumes(volumes: pl.DataFrame) -> None:
+    from flows.command.printing import bytes_text, show
+
+    rows = [
+        (
+            row["application"],
+            row["direction"],
+            row["run_count"],
+            row["true_run_count"],
+            bytes_text(row["exact_bytes"]),
+            bytes_text(row["cut_bytes"]),
+        )
+        for row in volumes.iter_rows(named=True)
+    ]
+    columns = ("application", "direction", "runs", "true to the byte", "counted", "cut")
+    show("Volumes of runs: counted by servers, and cut out of shared traffic", columns, rows)

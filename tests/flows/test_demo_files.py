@@ -10,7 +10,17 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from flows.demo import FILESYSTEM, SACCT_FIELDS, classes_truth, sacct_lines, write_site
+from flows.demo import (
+    EXACT_FILESYSTEM,
+    FILESYSTEM,
+    PARTITIONS,
+    SACCT_FIELDS,
+    classes_truth,
+    exact_site,
+    sacct_lines,
+    write_site,
+    write_statistics,
+)
 from transforms.synthetic.site import Site, SiteParams, simulate
 from transforms.synthetic.workload import APPLICATIONS
 from warehouse.sources.jobs import sacct
@@ -135,6 +145,20 @@ def test_faults_are_one_cut_line_and_one_torn_file(site: Site, tmp_path: Path) -
     assert [rows["line"].to_list() for rows in refused] == [[len(after[1].read_text().splitlines())]]
     for old, new in zip((before[0], *before[2:]), (after[0], *after[2:-1]), strict=True):
         assert old.read_bytes() == new.read_bytes()
+
+
+@pytest.mark.slow
+def test_the_second_file_system_has_its_own_jobs_and_what_its_servers_counted(tmp_path: Path) -> None:
+    exact, statistics = exact_site(1)
+    write_site(exact, tmp_path, filesystem=EXACT_FILESYSTEM)
+    written = write_statistics(statistics, tmp_path)
+    assert [path.name for path in written] == ["mds01_2026-03-02.txt", "oss01_2026-03-02.txt"]
+    assert exact.jobs["partition"].unique().to_list() == ["analysis"]
+    assert exact.jobs["job_id"].str.starts_with("7").all()
+    assert PARTITIONS["analysis"] == [EXACT_FILESYSTEM]
+    assert written[1].read_text().count(f"obdfilter.{EXACT_FILESYSTEM}-OST0001.job_stats=") > 2000
+    polled = pl.read_parquet(tmp_path / "polls" / "polls_2026-03-02.parquet", columns=["filesystem"])
+    assert polled["filesystem"].unique().to_list() == [EXACT_FILESYSTEM]
 
 
 def test_the_true_classes_are_those_that_the_shapes_show(site: Site) -> None:

@@ -165,8 +165,9 @@ class SiteParams:
     persistent background (IOSI, 5.1: 0.11 GB/s). controller_bytes_per_s: what a controller delivers to
     mixed streams (half of 240 GB/s / 96, IOSI, 2.2). seek_loss_ratio: see `contention.Pipe`.
     drift_ratio, stop_ratio: see `workload.Workload`. texture_s: how unevenly time passes on the servers,
-    which makes the height of bursts uneven and keeps their volume. The last four are ours, so that most
-    runs differ by less than a tenth in duration (IOSI, 5.1).
+    which makes the height of bursts uneven and keeps their volume. These four are ours, so that most
+    runs differ by less than a tenth in duration (IOSI, 5.1). cluster, partition, first_job_id: what the job
+    log calls the machine, where its jobs run, and the first of them.
     """
 
     seed: int = 1
@@ -183,6 +184,8 @@ class SiteParams:
     stop_ratio: float = 0.12
     texture_s: float = 0.5
     cluster: str = "titan"
+    partition: str = "batch"
+    first_job_id: int = 4_000_000
     faults: Faults = field(default_factory=Faults)
 
     def __post_init__(self) -> None:
@@ -307,7 +310,7 @@ def _logged(planned: Sequence[Plan], steps: pl.DataFrame, params: SiteParams) ->
     )
     is_running = pl.col("ended_s").is_null()
     return begun.sort("submitted_s", "chain", maintain_order=True).with_columns(
-        job_id=(4_000_000 + 7 * pl.int_range(pl.len())).cast(pl.String),
+        job_id=(params.first_job_id + 7 * pl.int_range(pl.len())).cast(pl.String),
         state=pl.when(is_running).then(pl.lit("RUNNING")).otherwise("state"),
         kind=pl.when(is_running & (pl.col("source") == "application")).then(pl.lit("running")).otherwise("kind"),
     )
@@ -323,7 +326,7 @@ def _jobs(logged: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
         "user",
         "account",
         "job_name",
-        pl.lit("batch").alias("partition"),
+        pl.lit(params.partition).alias("partition"),
         "node_count",
         (pl.col("node_count") * _TASKS_PER_NODE).alias("task_count"),
         _at("submitted_s", params, whole=True).alias("submitted_at"),

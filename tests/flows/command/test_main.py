@@ -264,6 +264,11 @@ def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path
         "input rows or files were",
     ):
         assert expected in out
+    volumes = out[out.index("Volumes of runs") :].splitlines()
+    assert max(map(len, map(str.rstrip, volumes))) <= 80
+    rows = [line.split() for line in volumes if " read " in line or " write " in line]
+    assert {"hacc", "nyx"} <= {row[0] for row in rows}
+    assert all(row[2] == row[3] for row in rows), "what servers counted is what they served"
     assert "refused." in err
     assert cli("demo", "--into", tmp_path)[0] == 2, "a folder that is not its own is left alone"
 
