@@ -120,8 +120,11 @@ def wide(points: pl.DataFrame) -> pl.DataFrame:
     for name in points["column"].unique().sort().to_list():
         own = (points["column"] == name).to_numpy()
         values = np.zeros(heads.height, np.int64)
-        np.add.at(values, place[own], value[own])
         times = np.bincount(place[own], minlength=heads.height)
+        if times.max(initial=0) > 1:
+            np.add.at(values, place[own], value[own])
+        else:
+            values[place[own]] = value[own]
         there = times > 0
         is_doubled |= (times > 1) & (name != _SUMMED)
         columns[name] = pl.Series(name, values).set(pl.Series(~there), None)

@@ -46,7 +46,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         return
     text = _Text(path, reading, zone)
     for block in text_blocks.blocks(path, BLOCK_BYTES, has_header=False):
-        yield from text.take(block.first_line, block.content)
+        yield from text.take(block)
     yield from text.end()
 
 
@@ -70,18 +70,19 @@ class _Text:
         self._columns = metrics.columns_of(self.reading)
         self._exposition = Exposition(self._columns, metrics.roles_of(self.reading))
 
-    def take(self, first_line: int, content: bytes) -> Iterator[Batch]:
+    def take(self, block: text_blocks.Block) -> Iterator[Batch]:
         """Take whole lines; yield the snapshots that end there."""
-        text = content.decode("utf-8", "replace").replace("\r\n", "\n").removeprefix("\ufeff").removesuffix("\n")
-        lines = pl.Series("text", [text]).str.split("\n").explode().to_frame()
-        lines = lines.select(pl.int_range(first_line, first_line + pl.len(), dtype=pl.Int64).alias("line"), "text")
-        stamps = lines["text"].str.extract(_TIME)
+        lines = text_blocks.lines(block)
+        # few lines begin as a time does: the others need no closer look
+        may_be = lines["text"].str.head(1).is_in(list("# 0123456789")).arg_true()
+        found = lines["text"].gather(may_be).str.extract(_TIME)
+        stamps = dict(zip(may_be.to_list(), found.to_list(), strict=True))
         start = 0
-        for place in stamps.is_not_null().arg_true().to_list():
+        for place in (place for place, text in stamps.items() if text is not None):
             self._add(lines[start:place])
             at_us = samples.instant_us(stamps[place], self.zone)
             if at_us is None:
-                self._refused.append(frame_of([(first_line + place, "This is no time.", CUT, stamps[place])]))
+                self._refused.append(frame_of([(lines["line"][place], "This is no time.", CUT, stamps[place])]))
             yield from self._snapshot(is_end=False)
             self._stamp_us, start = at_us, place + 1
         self._add(lines[start:])
