@@ -109,9 +109,7 @@ def _layout(header: Header, reading: Reading) -> _Layout | str:
     if len(set(header.names)) < len(header.names):
         return "The header names a column more than once."
     component = None if kind is None else _TARGETS[kind]
-    return _Layout(
-        header, found, columns, component, "job_key" in roles and bool(roles["job_key"]), _TIMES[found["time"]]
-    )
+    return _Layout(header, found, columns, component, bool(roles["job_key"]), _TIMES[found["time"]])
 
 
 def _column(name: str) -> str | None:
@@ -262,19 +260,17 @@ def _component(layout: _Layout) -> pl.Expr:
         return pl.col("component")
     if layout.component is not None:
         return pl.lit(layout.component).alias("component")
-    letters = pl.col("target").str.extract(r"(OST|MDT)[0-9a-f]+").str.to_lowercase()
-    return pl.coalesce(letters, pl.lit("server")).alias("component")
+    return pl.col("target").map_batches(samples.components, pl.String).alias("component")
 
 
 def _faults(layout: _Layout) -> Sequence[Fault]:
     remedy = pl.lit(_REMEDY)
-    counts = [pl.col(name) for name in layout.counts]
-    bad = [pl.any_horizontal(count.is_null() | (count < 0) for count in counts)]
+    bad = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in layout.counts)
     untimed = ~pl.col("at_us").is_between(10**15, 9 * 10**15) | pl.col("at_us").is_null()
     found = [
         Fault(untimed, pl.lit("The time is none in seconds or thousandths of them since 1970."), remedy),
         Fault(pl.col("target").is_null(), pl.lit("The row does not say its target."), remedy),
-        Fault(bad[0], pl.lit("A counter is missing, or is no whole number of at least 0."), remedy),
+        Fault(bad, pl.lit("A counter is missing, or is no whole number of at least 0."), remedy),
     ]
     if "usec" in layout.columns:
         differs = (pl.col("at_us") % 1_000_000 != pl.col("usec")) | pl.col("usec").is_null()

@@ -17,7 +17,7 @@ import polars as pl
 from warehouse.sources.counters.changes import CUT
 from warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA
 
-#: so many different sequences of tags and fields a block may have; what has yet another one is refused
+#: so many different sequences of tags and fields, and damaged lines, a block may have; what is left is refused
 _MOST_SHAPES = 500
 #: tags and fields of a line that is read with others; one with more is refused
 _MOST_NAMES = 200
@@ -32,8 +32,8 @@ SOUND: Final = (
 #: what is escaped, while a line is split; nothing that anybody writes
 _ESCAPED: Final = {"\\ ": "\ue000", "\\,": "\ue001", "\\=": "\ue002"}
 _PLAIN: Final = dict(zip(_ESCAPED.values(), " ,=", strict=True))
-#: digits of a time since 1970 from 2001 to 2286, and how many microseconds its unit has
 _UNTIMED = "The point has no time in seconds, or in thousandths, millionths … of them, since 1970."
+#: digits of a time since 1970 from 2001 to 2286, and how many microseconds its unit has
 _UNITS: Final = {10: 1_000_000, 13: 1_000, 16: 1, 19: 0}
 
 
@@ -117,8 +117,8 @@ def points(said: pl.DataFrame) -> tuple[list[Points], pl.DataFrame]:
     found: list[Points] = []
     rest, refused = _plain(said), list[pl.DataFrame]()
     while rest.height:
-        if len(found) == _MOST_SHAPES:
-            refused.append(_refused(rest, "The point has other tags and fields than hundreds of points before it."))
+        if len(found) + len(refused) == _MOST_SHAPES:
+            refused.append(_refused(rest, "The point is like none of hundreds of kinds before it, or damaged."))
             break
         first, rest = _alike(rest)
         if isinstance(first, Points):

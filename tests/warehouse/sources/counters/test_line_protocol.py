@@ -96,6 +96,12 @@ def test_a_block_with_too_many_kinds_of_points_is_refused_from_there_on() -> Non
     assert (len(found), refused.height) == (500, 20)
 
 
+@pytest.mark.slow
+def test_many_damaged_lines_do_not_take_long() -> None:
+    found, refused = read("m f=1i 1700000000", *(f"m {number} 1700000000" for number in range(20_000)))
+    assert (len(found), refused["line"].to_list()) == (1, list(range(2, 20_002)))
+
+
 def test_a_point_has_a_field_and_a_time() -> None:
     assert is_point('m,a=1 f=1i,s="x" 1700000000000000000')
     assert not any(map(is_point, ["", "# a", "m f=1i", "a b c", "m,a=1 f 1700000000"]))
