@@ -2,7 +2,7 @@
 
 A query is a legend of keys (`node|GPFSNSDDisk|disk|metric`, `node|GPFSFilesystem|cluster|fs|metric`) and their values,
 some columns after the others (IBM Storage Scale, "mmperfmon command"). A row's time is the end of its bucket, on the
-clock of the node that was asked.
+clock of the node that was asked. A tar archive of such outputs is read as one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ import polars as pl
 from warehouse.contracts import frames
 from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused
+from warehouse.sources.files.opening import open_bytes, read_head, refusing_damage
+from warehouse.sources.files.tarred import TarStream, is_tar
 from warehouse.sources.polls.polls import DEFAULT_FILESYSTEM
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import text_blocks, times
 from warehouse.sources.rows.delimited import LINE, RAW
 from warehouse.sources.rows.faults import Fault, of_contract, sift
 from warehouse.sources.rows.rejects import Refused, Sifted, frame_of
+from warehouse.sources.rows.text_blocks import Block
 
 #: text that is read at once, and the text of a query
 BLOCK_BYTES, MOST_BYTES = 16 << 20, 256 << 20
@@ -35,6 +38,8 @@ _METRICS: Final = {
     "GPFSFilesystem": {"bytes_read": _READ, "bytes_written": _WRITE, "read_ops": _READS, "write_ops": _WRITES},
 }
 _STARTS: Final = {"GPFSNSDDisk": "gpfs_nsdds_", "GPFSFilesystem": "gpfs_fs_"}
+#: at the start of an archive's entry
+_IN_ARCHIVE = re.compile(rb"\0\s*Legend:\s+1:\s*\S+\|")
 _ENTRY = r"^([0-9]+): ?(\S+)$"
 _ROW = r"^(?P<row>[0-9]{1,9}) (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})-(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}) (?P<cells>.+)$"
 _REMEDY = "Check for a cut file; ask for plain numbers (--raw) where the cells have units."
@@ -44,7 +49,9 @@ _US_PER_S = 1_000_000
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content begins with a query's legend."""
+    """Return whether the content begins with a query's legend, or is an archive that has one at its start."""
+    if is_tar(head.start):
+        return _IN_ARCHIVE.search(head.start) is not None
     lines = [line.strip() for line in head.lines if line.strip()]
     return bool(lines) and lines[0] == _LEGEND and re.match(r"1:\s*\S+\|", "".join(lines[1:2])) is not None
 
@@ -70,7 +77,7 @@ def _queries(path: Path) -> Iterator[pl.DataFrame]:
     """Yield the lines of each query, as `line` and `text` with single blanks."""
     waiting: list[pl.DataFrame] = []
     byte_count = 0
-    for block in text_blocks.blocks(path, BLOCK_BYTES, has_header=False):
+    for block in _blocks(path):
         text = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
         lines = text_blocks.lines(block).with_columns(text)
         if not block.content.endswith(b"\n"):
@@ -88,6 +95,23 @@ def _queries(path: Path) -> Iterator[pl.DataFrame]:
                 f"A query is longer than {MOST_BYTES:,} bytes.", "Ask for fewer days or nodes at a time."
             )
     yield pl.concat(waiting)
+
+
+def _blocks(path: Path) -> Iterator[Block]:
+    """Yield the text of a file, or of the entries of an archive, one after the other."""
+    if not is_tar(read_head(path).start):
+        yield from text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
+        return
+    line = 1
+    with refusing_damage(), open_bytes(path) as file:
+        archive = TarStream(file)
+        for member in archive:
+            if member.size > MOST_BYTES:
+                raise InputRefused(f"An entry of the archive is longer than {MOST_BYTES:,} bytes.", "Pack less in one.")
+            if content := b"".join(archive.pieces()):
+                count = content.count(b"\n") + (not content.endswith(b"\n"))
+                yield Block(line, count, content)
+                line += count
 
 
 @dataclass(frozen=True, slots=True)
