@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +13,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.landing import Arrival, Told
+from flows.landing import Arrival, Told, land_paths
 from flows.live import prometheus as live
+from flows.night.order import run_inline
 from flows.settings import Settings
 from tests.fake_prometheus import FakePrometheus, fake_prometheus
 from warehouse.contracts import Table
 from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
+from warehouse.releases.reading import opened
 from warehouse.store import landing, ledger
 from warehouse.store.store import Store
 
@@ -134,6 +138,43 @@ def test_what_cannot_be_had_is_told_and_asked_for_again(
 
 
 _REMEDY = "Look whether Prometheus is up, and whether the address is that of its web page."
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("quick_checks")
+def test_pieces_of_time_become_the_rises_that_all_at_once_become(
+    fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path
+) -> None:
+    draw, counts, used = random.Random(5), dict[tuple[str, str], int](), dict[tuple[str, str], int]()
+    # an hour before midnight and one after it
+    for second in range(39_600, 46_800, 10):
+        for key in [(f"fs1-OST{target:04x}", str(job)) for target in range(2) for job in range(9)]:
+            if draw.random() < (0.2 if int(key[1]) % 2 else 0.002):
+                counts[key], used[key] = counts.get(key, 0) + draw.randrange(1, 10**9), second
+            elif second - used.get(key, second) > 600:
+                counts.pop(key, None)
+            if key in counts and draw.random() < 0.99:
+                at = START + second
+                fake.add("lustre_job_write_bytes_total", {at: str(counts[key])}, target=key[0], jobid=key[1])
+    clock.second = 46_900
+    pieces, whole = Store(tmp_path / "pieces"), Store(tmp_path / "whole")
+    land(pieces, fake.url, datetime.fromtimestamp(START + 39_500, UTC), chunk_s=997)
+    _, answer = fake.answer('{__name__="lustre_job_write_bytes_total"}[9000s]', START + 46_900)
+    (tmp_path / "answer.json").write_text(json.dumps(answer))
+    assert [one.has_refusals for one in land_paths(whole, Settings(), [str(tmp_path / "answer.json")], Told())] == [
+        False
+    ]
+    found = []
+    for store in (pieces, whole):
+        with opened(store, run_inline(store, Settings(), lambda *_: None)) as connection:
+            rises = "from counter_rises order by target, job_key, until_at"
+            found.append(connection.sql(rises).pl())
+    assert found[0].drop("flag").equals(found[1].drop("flag"))
+    assert found[0].height > 1_000
+    # a row at the start of a piece says of an entry that did nothing that it was still there
+    flags = pl.DataFrame({"pieces": found[0]["flag"], "whole": found[1]["flag"]})
+    differing = flags.filter(pl.col("pieces").ne_missing(pl.col("whole"))).unique().rows()
+    assert {*differing} <= {(None, "unclear")}
 
 
 def test_a_sites_own_metrics_are_asked_for(fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path) -> None:

@@ -77,9 +77,11 @@ class Server:
         selector = ",".join(filter(None, (f"__name__={json.dumps(name)}", self.matchers)))
         self._ask({"query": f"{{{selector}}}[{until_s - since_s}s]", "time": str(until_s)}, answer)
         for item in items(answer, "data.result", _REMEDY):
-            if isinstance(item, dict) and isinstance(item.get("values"), list):
-                item["values"] = [point for point in item["values"] if not _is_until(point, since_s)]
-            if not (isinstance(item, dict) and item.get("values") == []):
+            points = item.get("values") if isinstance(item, dict) else None
+            # they come in the order of time
+            while isinstance(points, list) and points and _is_until(points[0], since_s):
+                del points[0]
+            if points != []:
                 yield item
 
     def _ask(self, asks: dict[str, str], answer: Path) -> None:
