@@ -300,16 +300,41 @@ PartitionName=io Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
+_ACCOUNTING = """\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={port}
+AccountingStoragePass={folder}/munge.socket
+AccountingStoreFlags=job_comment
+"""
+_SLURMDBD = """\
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+DbdHost={host}
+DbdAddr=127.0.0.1
+DbdPort={port}
+SlurmUser=root
+PidFile={folder}/slurmdbd.pid
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={database}
+StorageUser=root
+StorageLoc=slurm
+"""
+
+
 @contextmanager
-def slurm() -> Iterator[Path]:
+def slurm(database: MariaDb | None = None) -> Iterator[Path]:
     """Start a Slurm of one node, this machine; yields its configuration, which `SLURM_CONF` is to name.
 
-    It has no accounting. Skips where its daemons are not, or are not ours to start.
+    It has accounting where there is a database for it. Skips where its daemons are not, or are not ours to start.
     """
-    daemons = ("munged", "slurmctld", "slurmd")
+    daemons = ("munged", *(("slurmdbd",) if database else ()), "slurmctld", "slurmd")
     found = {name: shutil.which(name, path="/usr/sbin:/usr/local/sbin") for name in daemons}
     if lacking := [name for name in daemons if found[name] is None]:
-        pytest.skip(f"{', '.join(lacking)} not on this machine (Debian: slurmctld, slurmd, slurm-client, munge)")
+        pytest.skip(
+            f"{', '.join(lacking)} not on this machine (Debian: slurmctld, slurmd, slurmdbd, slurm-client, munge)"
+        )
     if os.getuid() != 0:
         pytest.skip("Slurm's node daemon has to be root's")
     folder = Path(tempfile.mkdtemp(prefix="iosig-slurm-"))
@@ -318,17 +343,30 @@ def slurm() -> Iterator[Path]:
     (folder / "key").chmod(0o400)
     ports = {"controller": free_port(), "node": free_port()}
     configuration = folder / "slurm.conf"
-    configuration.write_text(_SLURM.format(host=socket.gethostname().split(".")[0], folder=folder, **ports))
+    host = socket.gethostname().split(".")[0]
+    configuration.write_text(_SLURM.format(host=host, folder=folder, **ports))
+    if database:
+        ports["accounting"] = free_port()
+        with configuration.open("a") as file:
+            file.write(_ACCOUNTING.format(folder=folder, port=ports["accounting"]))
+        told = _SLURMDBD.format(host=host, folder=folder, port=ports["accounting"], database=database.port)
+        (folder / "slurmdbd.conf").write_text(told)
+        (folder / "slurmdbd.conf").chmod(0o600)
     places = {"key-file": "key", "socket": "munge.socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
     munged = [str(found["munged"]), "-F", "--force", *(f"--{name}={folder / place}" for name, place in places.items())]
     started: list[subprocess.Popen[bytes]] = []
     try:
-        for told in (munged, [str(found["slurmctld"]), "-D"], [str(found["slurmd"]), "-D"]):
-            environment = os.environ | {"SLURM_CONF": str(configuration)}
+        environment = os.environ | {"SLURM_CONF": str(configuration)}
+        for told in (munged, *([str(found[name]), "-D"] for name in daemons[1:])):
             started.append(
                 subprocess.Popen(told, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             )
             wait_until((folder / "munge.socket").exists, "munged")
+            if "slurmdbd" in told[0]:
+                wait_until(lambda: listens(ports["accounting"]), "slurmdbd")
+                subprocess.run(
+                    ["sacctmgr", "-i", "add", "cluster", "test"], env=environment, check=True, capture_output=True
+                )
         wait_until(lambda: _is_idle(configuration), "Slurm's node")
         yield configuration
     finally:

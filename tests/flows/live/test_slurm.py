@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,9 +16,11 @@ from flows.landing import Arrival
 from flows.live import slurm as live
 from flows.night.order import run_inline
 from flows.settings import Settings
+from tests import servers
 from tests.fake_slurm import FakeSlurm, fake_slurm
 from warehouse.contracts.jobs import JOB_RECORDS
 from warehouse.releases.reading import opened
+from warehouse.sources.jobs import slurm_commands
 from warehouse.store import landing, ledger
 from warehouse.store.store import Store
 
@@ -150,3 +155,48 @@ def test_what_runs_and_waits_lands_each_time(slurm: FakeSlurm, tmp_path: Path) -
     refused = [*live.land_slurm(store, settings)]
     assert [one.name for one in refused] == ["sacct", "squeue"]
     assert all("Unable to contact slurm controller" in one.line() for one in refused)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("quick_checks")
+@pytest.mark.parametrize("has_json", [True, False])
+def test_a_real_slurm_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_json: bool) -> None:
+    if not has_json:
+        monkeypatch.setattr(slurm_commands, "_is_sound_json", lambda _: False)
+    store, settings = Store(tmp_path / "warehouse"), Settings.model_validate({"live": {"first_days": 0.01}})
+    with servers.mariadb() as database, servers.slurm(database) as configuration:
+        monkeypatch.setenv("SLURM_CONF", str(configuration))
+        for told in (
+            ["-Jio|r", "--wrap=srun sleep 1"],
+            ["--array=1-3%1", "--wrap=sleep 1"],
+            ["--begin=now+1hour", "--wrap=sleep 1"],
+        ):
+            subprocess.run(["sbatch", "--output=/dev/null", *told], check=True, capture_output=True)
+        deadline = time.monotonic() + 120
+        while len(truth := [one for one in told_by_sacct() if one[1] == "COMPLETED"]) < 4:
+            assert time.monotonic() < deadline
+            assert not any(one.refusal for one in live.land_slurm(store, settings))
+        assert not any(one.refusal for one in live.land_slurm(store, settings))
+        # nothing is new any more
+        assert [one.landed for one in live._land_sacct(store, settings, None, datetime.now(UTC))] == [None]
+        release = run_inline(store, settings, lambda *_: None)
+    ended = landed(store).filter(pl.col("ended_at").is_not_null())
+    assert ended.select("job_id", "started_at", "ended_at", "state").is_unique().all()
+    with opened(store, release) as connection:
+        query = """
+            select job_id, state, strftime(started_at at time zone 'UTC', '%Y-%m-%dT%H:%M:%S'),
+                strftime(ended_at at time zone 'UTC', '%Y-%m-%dT%H:%M:%S')
+            from jobs where job_kind in ('allocation', 'array_task') and ended_at is not null
+        """
+        assert sorted(connection.sql(query).fetchall()) == sorted(truth)
+        waiting = connection.sql("select distinct queue_state, wait_reason from queued_jobs where job_id = '3'")
+        assert ("PENDING", "BeginTime") in waiting.fetchall()
+        steps = connection.sql("select application from jobs where job_kind = 'step'").fetchall()
+        assert steps == [("sleep",)]
+
+
+def told_by_sacct() -> list[tuple[str, ...]]:
+    """Return id, state, start and end of runs, by the plainest way."""
+    command = ["sacct", "--allusers", "--allocations", "--parsable2", "--noheader", "--format=JobID,State,Start,End"]
+    told = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | {"TZ": "UTC"}).stdout
+    return [tuple(line.split("|")) for line in told.splitlines()]
