@@ -138,6 +138,8 @@ def contents(store: Store) -> dict[str, list[str]]:
             query = (
                 f'select struct_pack({", ".join(f"{name} := {name}" for name in names)})::varchar from "{table.name}"'
             )
+            if "table_name" in table.column_names:
+                query += f" where table_name <> '{ATTRIBUTED_IO.name}'"
             found[table.name] = sorted(str(row) for (row,) in connection.sql(query).fetchall())
     return found
 

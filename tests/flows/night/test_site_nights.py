@@ -300,7 +300,7 @@ def _night(running: Servers, folder: Path, fault: str | None, command: list[Any]
     if fault == "two at once":
         inline = subprocess.Popen(
             [*map(str, command), "run", "--inline", "--wait", "300"], env=running.environment, cwd=ROOT,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=USER._limit,
         )  # fmt: skip
         assert inline.wait(_PATIENCE_S) in (0, 5)
     if fault in ("server restarts", "killed"):
