@@ -11,6 +11,7 @@
 - `stopping` (`Stop`, `stopped_by_signals`): Stopping in order, with what is begun.
 - `advice/`: Advice on where and when to start, and what a scheduler is told.
 - `attribution/`: Who moved what of a file system's traffic, as a release tells it.
+- `population/`: How a site's runs do their I/O: classes, periods, volumes, and how much of it is known for sure.
 - `command/`: The `iosig` command: prints results on stdout and progress on stderr.
 - `extrapolation/`: Compression and extrapolation of Recorder traces, and the records that are made of it.
 - `following/`: What is followed while it grows: each feed hands over flushes.

@@ -2,6 +2,7 @@
 
 - `advice` (`AdviceView`, `DrawnFilesystem`, `draw`): The picture of advice.
 - `attribution` (`AttributionView`, `DrawnTraffic`, `draw`): The picture of who moved a file system's bytes.
+- `population` (`PopulationView`, `draw`): The picture of how a site's runs do their I/O.
 - `panels` (`write`, `headings`, `inch_axes`, `Columns`): What panels of any picture are made of.
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The picture of one application's signature.
 - `texts` (`plain`, `duration_text`, `volume_text`, `counted`, `unit_for`): What stands on a picture.

@@ -52,6 +52,10 @@ SUBCOMMANDS = {
         "flows.command.plot",
         "Draw what a release holds: an application's signature, with its samples and bursts.",
     ),
+    "population": (
+        "flows.command.population",
+        "Say how all runs do their I/O: classes, periods and volumes.",
+    ),
     "predict": ("flows.command.predict", "Predict the period of I/O phases while the run goes on."),
     "relocate": ("flows.command.upkeep", "Have Iceberg metadata name the folder to which a warehouse was moved."),
     "releases": ("flows.command.releases", "List the releases."),

@@ -1,0 +1,168 @@
+"""The picture of a population: volumes, what moved them, periods, and classes over time.
+
+After PEARC'18's Figures 2 to 5 (White et al., DOI 10.1145/3219104.3219121).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from reports import panels
+from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
+from reports.texts import VOLUMES, counted, plain, unit_for, volume_text
+from transforms.arrays import Reals
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_SIZE_IN = (12.0, 9.2)
+_ROWS_IN, _HEIGHT_IN = (1.35, 4.05, 6.75), 1.75
+_LEFT, _RIGHT = (0.065, 0.475), (0.575, 0.975)
+#: colours of directions, and of classes
+_DIRECTIONS = {"write": BLUE, "read": ORANGE}
+_CLASSES = {
+    "START": SKY, "END": BLUE, "HILL": GREEN, "CANYON": PURPLE, "UNIFORM": ORANGE, "OTHER": VERMILION,
+    "NO_USAGE": "#DADADA",
+}  # fmt: skip
+#: the paper's figures end here
+_LONGEST_PERIOD_MIN = 90
+_NAME_CHARACTERS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationView:
+    """What there is to see.
+
+    volumes_bytes, node_hours, periods_s: of runs, by direction. names, hours: groups by node hours, most first. days:
+    texts of the steps of time; day_counts: runs by direction and class in each.
+    """
+
+    title: str
+    run_count: int
+    volumes_bytes: dict[str, Reals]
+    node_hours: dict[str, Reals]
+    periods_s: dict[str, Reals]
+    groups: str
+    names: tuple[str, ...]
+    hours: tuple[float, ...]
+    days: tuple[str, ...]
+    day_counts: dict[str, dict[str, Reals]]
+
+    @property
+    def verdict(self) -> str:
+        """How many runs, what they moved, and how many are periodic, in one line."""
+        moved = sum(float(volumes.sum()) for volumes in self.volumes_bytes.values())
+        periodic = ", ".join(f"{len(self.periods_s[name]):,} {name}" for name in _DIRECTIONS)
+        return f"{counted(self.run_count, 'run')} moved {volume_text(moved)}; even and periodic: {periodic}"
+
+
+def draw(view: PopulationView, path: Path) -> None:
+    """Write the picture as a PNG: all of it, or nothing."""
+    panels.write(_SIZE_IN, lambda figure: _compose(figure, view), path)
+
+
+def _compose(figure: Figure, view: PopulationView) -> None:
+    panels.headings(figure, ("How runs do their I/O", plain(view.title, 60)), view.verdict, BLUE)
+    first, second, third = _ROWS_IN
+    _draw_volumes(panels.inch_axes(figure, first, _HEIGHT_IN, _LEFT), view, is_hours=False)
+    _draw_volumes(panels.inch_axes(figure, first, _HEIGHT_IN, _RIGHT), view, is_hours=True)
+    _draw_groups(panels.inch_axes(figure, second, _HEIGHT_IN, _LEFT), view)
+    _draw_periods(panels.inch_axes(figure, second, _HEIGHT_IN, _RIGHT), view)
+    for name, sides in zip(_DIRECTIONS, (_LEFT, _RIGHT), strict=True):
+        _draw_days(panels.inch_axes(figure, third, _HEIGHT_IN, sides), view, name)
+    _legend(figure)
+
+
+def _legend(figure: Figure) -> None:
+    from matplotlib.patches import Patch
+
+    height = figure.get_figheight()
+    directions = [Patch(facecolor=colour, label=name) for name, colour in _DIRECTIONS.items()]
+    classes = [Patch(facecolor=colour, label=name) for name, colour in _CLASSES.items()]
+    for handles, top_in in ((directions, _ROWS_IN[0] - 0.45), (classes, _ROWS_IN[2] + _HEIGHT_IN + 0.4)):
+        figure.legend(
+            handles=handles, loc="upper left", bbox_to_anchor=(0.06, 1 - top_in / height), ncols=len(handles),
+            fontsize=8.5, frameon=False, borderaxespad=0.0, handlelength=1.4, columnspacing=1.4,
+        )  # fmt: skip
+
+
+def _draw_volumes(axes: Axes, view: PopulationView, *, is_hours: bool) -> None:
+    """Draw runs, or their node hours, by the power of two of the bytes that each moved (Figure 2)."""
+    known = [volumes[volumes >= 1.0] for volumes in view.volumes_bytes.values()]
+    powers = np.log2(np.concatenate([*known, np.ones(1)]))
+    low = int(np.floor(powers[powers > 0].min(initial=powers.max())))
+    edges = np.arange(low, max(int(np.floor(powers.max())) + 2, low + 2))
+    for place, (name, colour) in enumerate(_DIRECTIONS.items()):
+        volumes = view.volumes_bytes[name]
+        is_known = volumes >= 1.0
+        weights = view.node_hours[name][is_known] if is_hours else None
+        heights, _ = np.histogram(np.log2(volumes[is_known]), edges, weights=weights)
+        axes.bar(edges[:-1] + 0.1 + 0.4 * place, heights, 0.4, align="edge", color=colour)
+    ticks = edges[:: max(len(edges) // 7, 1)]
+    axes.set_xticks(ticks, [_volume_text(2.0**power) for power in ticks], fontsize=8)
+    axes.set_ylabel("node hours" if is_hours else "runs", fontsize=9)
+    axes.set_title("Node hours by volume" if is_hours else "Runs by volume: how much each moves", fontsize=10)
+    _finish(axes)
+
+
+def _volume_text(volume: float) -> str:
+    unit = unit_for(volume, VOLUMES, "B")
+    return f"{volume / unit.size:.0f} {unit.name}"
+
+
+def _draw_groups(axes: Axes, view: PopulationView) -> None:
+    """Draw who has most node hours, of those that moved anything (Figure 3)."""
+    places = np.arange(len(view.names))
+    axes.barh(places, view.hours, 0.7, color=GREY)
+    axes.set_yticks(places, [plain(name, _NAME_CHARACTERS) for name in view.names], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("node hours", fontsize=9)
+    axes.set_title(f"{view.groups} with I/O, by node hours", fontsize=10)
+    _finish(axes)
+
+
+def _draw_periods(axes: Axes, view: PopulationView) -> None:
+    """Draw the periods of runs that do their I/O evenly, up to an hour and a half (Figures 4 and 5)."""
+    longest = max((float(periods.max(initial=0.0)) for periods in view.periods_s.values()), default=0.0) / 60
+    end = min(max(longest * 1.05, 1.0), _LONGEST_PERIOD_MIN)
+    edges = np.linspace(0.0, end, 46)
+    late = 0
+    for name, colour in _DIRECTIONS.items():
+        minutes = view.periods_s[name] / 60
+        late += int((minutes > end).sum())
+        axes.hist(minutes, edges.tolist(), histtype="stepfilled", color=colour, alpha=0.55, edgecolor=colour)
+    axes.set_xlim(0.0, end)
+    axes.set_xlabel("period [min]", fontsize=9)
+    axes.set_ylabel("runs", fontsize=9)
+    beyond = f", {late:,} longer" if late else ""
+    axes.set_title(f"Periods of runs with even I/O{beyond}", fontsize=10)
+    _finish(axes)
+
+
+def _draw_days(axes: Axes, view: PopulationView, direction: str) -> None:
+    """Draw how runs of a direction are classed, step by step of time."""
+    counts = view.day_counts[direction]
+    places = np.arange(len(view.days))
+    below: Reals = np.zeros(len(places))
+    for name, colour in _CLASSES.items():
+        heights = counts.get(name, np.zeros(len(places)))
+        axes.bar(places, heights, 0.85, bottom=below, color=colour)
+        below = below + heights
+    step = max(len(places) // 6, 1)
+    axes.set_xticks(places[::step], view.days[::step], fontsize=8)
+    axes.set_ylabel("runs", fontsize=9)
+    axes.set_title(f"Classes of {direction}s over time", fontsize=10)
+    _finish(axes)
+
+
+def _finish(axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axis = axes.xaxis if axes.yaxis_inverted() else axes.yaxis
+    axis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.tick_params(labelsize=8, colors=INK)

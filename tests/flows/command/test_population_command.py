@@ -1,0 +1,25 @@
+"""`iosig population`: tables of 80 columns, JSON, a picture, and what is no day."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.flows.conftest import Cli
+from tests.flows.populated_releases import populated
+from warehouse.store.store import Store
+
+
+def test_a_population_is_told_drawn_and_written(cli: Cli, tmp_path: Path) -> None:
+    store = Store(tmp_path / "warehouse")
+    populated(store)
+    code, out, err = cli("--warehouse", store.root, "population", "--by", "user", "--plot", tmp_path / "p.png")
+    assert code == 0, err
+    assert out.startswith("6 runs, 6 node hours\n")
+    assert "Classes cut from shared traffic agree with exact ones in 50% of 2 cases." in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert (tmp_path / "p.png").exists()
+    told = json.loads(cli("--warehouse", store.root, "population", "--json", "--top", "1")[1])
+    assert [group["name"] for group in told["groups"]] == ["ior"]
+    assert cli("--warehouse", store.root, "population", "--since", "2019-01-01")[0] == 5
+    assert cli("--warehouse", store.root, "population", "--since", "soon")[0] == 2

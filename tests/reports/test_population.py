@@ -1,0 +1,49 @@
+"""The picture of a population: what it draws, and that it draws whatever there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from reports import panels, population
+from reports.population import PopulationView, draw
+
+
+def view(
+    volumes: tuple[float, ...] = (1e9, 3e9, 0.0), periods: tuple[float, ...] = (60.0, 600.0), name: str = "ior"
+) -> PopulationView:
+    both = {way: np.array(volumes) for way in ("write", "read")}
+    hours = {way: np.ones(len(volumes)) for way in both}
+    steps = {way: {"END": np.array([1.0, 2.0])} for way in both}
+    return PopulationView(
+        "r",
+        3,
+        both,
+        hours,
+        {way: np.array(periods) for way in both},
+        "Applications",
+        (name,),
+        (2.0,),
+        ("a", "b"),
+        steps,
+    )
+
+
+def test_bars_have_every_run_that_moved_anything() -> None:
+    with panels.own_style():
+        figure = panels.blank((12.0, 9.2))
+        population._compose(figure, view(periods=(60.0, 6000.0)))
+    runs, hours, groups, periods, write, _ = figure.axes
+    assert sum(bar.get_height() for bar in runs.patches) == sum(bar.get_height() for bar in hours.patches) == 4
+    assert [bar.get_width() for bar in groups.patches] == [2.0]
+    assert periods.get_title(loc="left") == "Periods of runs with even I/O, 2 longer"
+    assert sum(bar.get_height() for bar in write.patches) == 3
+
+
+@pytest.mark.parametrize("shown", [view((), ()), view((0.0,)), view((1e30, 1.0), (1e9,)), view(name="$x^2$\x1b[2J")])
+def test_whatever_there_is_is_drawn(shown: PopulationView, tmp_path: Path) -> None:
+    draw(shown, tmp_path / "population.png")
+    assert imread(tmp_path / "population.png").shape[1] == 1440
