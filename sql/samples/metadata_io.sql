@@ -10,12 +10,19 @@ run_rises as (
     select * from samples.run_rises
 ),
 
-keys as (
+names as (
     select distinct
         filesystem,
         job_key,
         scheduler_id
     from stage.counted_jobs
+),
+
+keys as (
+    select
+        *,
+        count(*) over (partition by filesystem, scheduler_id) > 1 as is_of_several
+    from names
 ),
 
 of_jobs as (
@@ -48,8 +55,9 @@ each_operation as (
         run_rises.job_id,
         run_rises.started_at,
         run_rises.filesystem,
-        run_rises.from_at,
+        keys.is_of_several,
         run_rises.until_at,
+        epoch_us(run_rises.until_at) - epoch_us(run_rises.from_at) as length_us,
         counter_rises.target,
         unnest([
             'open',
@@ -102,11 +110,20 @@ each_operation as (
         and counter_rises.until_at = run_rises.until_at
 ),
 
--- a job may have several names on a target
+-- what the names of a job did in one interval adds up; of a single one no interval needs to be held apart
 rises as (
     select
-        * exclude (rise_count),
-        sum(rise_count)::bigint as rise_count
+        cluster,
+        job_id,
+        started_at,
+        filesystem,
+        target,
+        server_operation,
+        is_of_several,
+        case when is_of_several then until_at end as shared_until_at,
+        case when is_of_several then length_us end as shared_length_us,
+        sum(rise_count) as rise_count,
+        max(rise_count / nullif(length_us, 0)) as highest_per_us
     from each_operation
     where rise_count > 0
     group by all
@@ -114,14 +131,15 @@ rises as (
 
 known as (
     select
-        rises.cluster,
-        rises.job_id,
-        rises.started_at,
-        rises.filesystem,
-        rises.target,
-        rises.server_operation,
-        sum(rises.rise_count)::bigint as metadata_operation_count,
-        max(rises.rise_count / nullif(epoch_us(rises.until_at) - epoch_us(rises.from_at), 0)) * 1e6 as highest_per_s
+        cluster,
+        job_id,
+        started_at,
+        filesystem,
+        target,
+        server_operation,
+        sum(rise_count)::bigint as metadata_operation_count,
+        max(case when is_of_several then rise_count / nullif(shared_length_us, 0) else highest_per_us end) * 1e6
+            as highest_per_s
     from rises
     group by all
 ),
