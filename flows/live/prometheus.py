@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 from flows.landing import Arrival, Told, names_in, reading_of
 from flows.settings import Settings
-from warehouse.contracts.counters import COUNTER_SAMPLES
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import prometheus
 from warehouse.sources.counters.prometheus_http import PRESETS, Server, TooMuch
@@ -38,13 +37,12 @@ def land_prometheus(
     until_s = int(now_s - settings.prometheus.delay_s)
     at_s = int(now_s - _DAY_S * settings.live.first_days)
     begun = asking.position()
-    is_first = since is not None or begun.cursor is None
     if since is not None:
         at_s = int(since.timestamp())
     elif begun.cursor is not None:
         at_s = begun.cursor["until_s"]
     try:
-        yield from asking.pieces(at_s, until_s, has_any=not is_first)
+        yield from asking.pieces(at_s, until_s, has_any=begun.last() is not None)
     except InputRefused as refusal:
         yield Arrival(server.url, None, refusal)
 
@@ -59,8 +57,8 @@ class _Asking:
     reading: Reading
 
     def position(self) -> Position:
-        """Return how far it was asked, as these metrics."""
-        return position(self.store, f"{self.server.url} {self.server.matchers} {self._names} {self.reading}")
+        """Return how far it was asked: for whatever metrics, so that one more makes nothing land twice."""
+        return position(self.store, f"{self.server.url} {self.server.matchers}")
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -73,7 +71,7 @@ class _Asking:
     def pieces(self, at_s: int, until_s: int, *, has_any: bool) -> Iterator[Arrival]:
         """Land from one second to another, a piece of time after the other.
 
-        has_any: whether the server is known to have any of the metrics; raises InputRefused where it turns out not to.
+        has_any: whether anything of the server has ever landed; raises InputRefused where nothing does.
         """
         chunk_s, is_new = self.settings.prometheus.chunk_s, False
         while at_s < until_s:
@@ -101,8 +99,10 @@ class _Asking:
         begun, cursor = self.position(), {"until_s": until_s}
         with limited(self.settings.limits.params(Limits)):
             batches = self.server.read(self._names, since_s, until_s, self.reading)
-        if not any(batch.table == COUNTER_SAMPLES for batch in batches):
-            begun.move(cursor)
+        if not batches:
+            # until anything has landed the names of the metrics may be wrong
+            if begun.landing_id is not None:
+                begun.move(cursor)
             return None
         name = f"{self.server.url} {datetime.fromtimestamp(until_s, UTC):%Y%m%dT%H%M%SZ}"
         names = names_in(self.store, self.settings)

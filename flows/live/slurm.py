@@ -21,6 +21,7 @@ from warehouse.sources.jobs import slurm_commands
 from warehouse.sources.protocol import Batch
 from warehouse.store import landing
 from warehouse.store.positions import Position, position
+from warehouse.store.pseudonyms import Names
 from warehouse.store.store import Store
 
 #: so much of the accounting is asked for at once
@@ -45,7 +46,8 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
     left out.
     """
     begun = position(store, "sacct")
-    seen = _Seen.of(begun.cursor["seen"] if begun.cursor and since is None else "")
+    names = names_in(store, settings)
+    seen = _Seen.of(begun.cursor["seen"] if begun.cursor and since is None else "", names)
     if since is None and begun.cursor:
         asked_until = datetime.fromisoformat(begun.cursor["until"])
     else:
@@ -54,16 +56,14 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
     while asked_until < now:
         until = min(asked_until + _WINDOW, now)
         try:
-            yield _land_window(store, settings, begun, (asked_until - late, until), seen)
+            yield _land_window(settings, begun, (asked_until - late, until), seen)
         except InputRefused as refusal:
             yield Arrival("sacct", None, refusal)
             return
         asked_until, begun = until, position(store, "sacct")
 
 
-def _land_window(
-    store: Store, settings: Settings, begun: Position, window: tuple[datetime, datetime], seen: _Seen
-) -> Arrival:
+def _land_window(settings: Settings, begun: Position, window: tuple[datetime, datetime], seen: _Seen) -> Arrival:
     """Land what is new of the jobs that were there at any time between two instants."""
     since, until = window
     with tempfile.TemporaryDirectory(prefix="iosig-") as folder, limited(settings.limits.params(Limits)):
@@ -76,7 +76,7 @@ def _land_window(
     if not batches:
         begun.move(cursor)
         return Arrival(name, None, None)
-    return Arrival(name, begun.land(name, source.name, batches, cursor, names_in(store, settings)), None)
+    return Arrival(name, begun.land(name, source.name, batches, cursor, seen.names), None)
 
 
 def _land_squeue(store: Store, settings: Settings, now: datetime) -> Arrival:
@@ -95,15 +95,16 @@ def _land_squeue(store: Store, settings: Settings, now: datetime) -> Arrival:
 
 @dataclass(slots=True)
 class _Seen:
-    """Which rows the answer before had, and which this one has, as hashes."""
+    """Which rows the answer before had, and which this one has, as hashes: of what lands, where names are hidden."""
 
     before: pl.Series
+    names: Names | None
     now: list[pl.Series] = field(default_factory=list)
 
     @classmethod
-    def of(cls, text: str) -> _Seen:
+    def of(cls, text: str, names: Names | None) -> _Seen:
         """Return what `turned` made a text of."""
-        return cls(pl.Series(np.frombuffer(base64.b64decode(text), np.uint64), dtype=pl.UInt64))
+        return cls(pl.Series(np.frombuffer(base64.b64decode(text), np.uint64), dtype=pl.UInt64), names)
 
     def fresh(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the rows that the answer before did not have; those of jobs that wait are none of the accounting's."""
@@ -111,7 +112,8 @@ class _Seen:
             rows = batch.rows
             if batch.table == JOB_RECORDS:
                 rows = rows.filter((pl.col("state") != "PENDING").fill_null(True) | pl.col("ended_at").is_not_null())
-            said = rows.drop(*_PLACES, strict=False).hash_rows()
+            told = self.names.hide(batch.table, rows) if self.names else rows
+            said = told.drop(*_PLACES, strict=False).hash_rows()
             self.now.append(said)
             rows = rows.filter(~said.is_in(self.before.implode()))
             if not rows.is_empty():

@@ -46,8 +46,12 @@ class Position:
     def land(
         self, source_file: str, format_name: str, batches: Sequence[Batch], cursor: Any, names: Names | None
     ) -> Landed:
-        """Land what was read up to a cursor, from which the next call goes on."""
-        content = json.dumps([self.name, self.cursor, cursor]).encode()
+        """Land what was read up to a cursor, from which the next call goes on.
+
+        What was read is told apart by where it lies and by its rows: a server may say more when it is asked anew.
+        """
+        rows = [hashlib.sha256(batch.rows.hash_rows().to_numpy().tobytes()).hexdigest() for batch in batches]
+        content = json.dumps([self.name, self.cursor, cursor, rows]).encode()
         landing_id = id_of(hashlib.sha256(content).hexdigest())
         put_document(self.store, self._place, {"cursor": self.cursor, "next": cursor, "landing_id": landing_id})
         return landing.land_batches(self.store, source_file, format_name, batches, content=content, names=names)

@@ -120,6 +120,26 @@ def test_a_failure_costs_nothing_but_time(slurm: FakeSlurm, tmp_path: Path, monk
     assert runs(store) == ends(slurm)
 
 
+def test_names_that_are_hidden_are_in_no_position(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for user in ("ann", "bob"):
+        store = Store(tmp_path / user)
+        slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400, epoch(NOW) - 300, user=user)
+        monkeypatch.setenv("IOSIG_PSEUDONYM_KEY", user * 20)
+        settings = Settings.model_validate(
+            {"privacy": {"is_pseudonymized": True, "key_variable": "IOSIG_PSEUDONYM_KEY"}, "live": {"first_days": 0.5}}
+        )
+        for later_h, row_count in enumerate((1, 0)):
+            (arrival,) = live._land_sacct(store, settings, None, NOW + timedelta(hours=later_h))
+            assert arrival.row_count == row_count
+        assert user not in landed(store)["user"].to_list()
+        found.append(live._Seen.of(live.position(store, "sacct").cursor["seen"], None).before.to_list())
+    assert len(found[0]) == 1
+    assert found[0] != found[1]
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("quick_checks")
 def test_the_night_asks_slurm_and_publishes_what_runs_and_waits(slurm: FakeSlurm, tmp_path: Path) -> None:

@@ -48,6 +48,16 @@ def test_what_has_landed_moves_the_position(tmp_path: Path) -> None:
     assert position(store, "a").last() == last
 
 
+def test_what_is_read_anew_lands_if_it_says_something_else(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for number, is_new in ((1, True), (1, False), (2, True)):
+        begun = position(store, "a")
+        begun.move(None)
+        begun = position(store, "a")
+        assert begun.land("read", "csv", batch(number), {"to": 1}, None).is_new == is_new
+        assert position(store, "a").cursor == {"to": 1}
+
+
 def _killed(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
