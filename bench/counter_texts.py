@@ -27,7 +27,7 @@ Cost = tuple[float, float]
 _SEED = 7
 
 _STATS = (
-    "- job_id:          {job}\n  snapshot_time:   {at}.887515895 secs.nsecs\n"
+    "- job_id:          {job}\n  snapshot_time:   {changed}.887515895 secs.nsecs\n"
     "  start_time:      {since}.057286226 secs.nsecs\n  elapsed_time:    {age}.830229669 secs.nsecs\n"
     "  read_bytes:      {{ samples: {reads:11}, unit: bytes, min:     4096, max:  4194304, sum: {read:16}, "
     "sumsq: {read:18}, hist: {{ 4K: 1, 1M: 6 }} }}\n"
@@ -49,7 +49,7 @@ _METRICS = "".join(
     )
 ) + "".join(f'lustre_job_stats_total{_LABELS},operation="{name}"}}}} {{punches}}\n' for name in ("getattr", "punch"))
 _SETS = (
-    "{at}.{usec:06d},{usec},oss{server},fs1,fs1-OST{target:04x},{job},{at},{read},"
+    "{at}.{usec:06d},{usec},oss{server},fs1,fs1-OST{target:04x},{job},{changed},{read},"
     "{written},0,0,{punches},0,0,0,0,0,0,0\n"
 )
 _SETS_HEADER = (
@@ -149,23 +149,22 @@ def write(path: Path, form: _Format) -> Path:
     """Write a site's snapshots in a format."""
     dice = np.random.default_rng(_SEED)
     read = dice.integers(10**6, 10**12, (_TARGETS, _JOBS))
+    changed = np.full(read.shape, _T)
     with path.open("w") as file:
         file.write(form.header)
         for snapshot in range(form.snapshots):
             at = _T + 60 * snapshot
-            read += (dice.random(read.shape) < _SHARE) * dice.integers(4096, 10**9, read.shape)
+            is_moved = dice.random(read.shape) < _SHARE
+            read += is_moved * dice.integers(4096, 10**9, read.shape)
+            changed[is_moved] = at
             file.write(form.of_snapshot.format(at=at))
             for target in range(_TARGETS):
                 file.write(form.of_target.format(target=target))
-                for job, value in enumerate(read[target].tolist()):
-                    named = {
-                        "job": 42_990_000 + job,
-                        "target": target,
-                        "server": target // 4,
-                        "usec": 7 * job,
-                        "at": at,
-                    }
+                own = zip(read[target].tolist(), changed[target].tolist(), strict=True)
+                for job, (value, moved_at) in enumerate(own):
+                    named = {"job": 42_990_000 + job, "target": target, "server": target // 4, "usec": 7 * job}
+                    times = {"at": at, "changed": moved_at, "since": _T - 900, "age": moved_at - _T + 900}
                     counts = {"reads": value >> 20, "writes": value >> 18, "punches": value >> 30}
-                    since = {"since": _T - 900, "age": at - _T + 900, "read": value, "written": 3 * value}
-                    file.write(form.entry.format(**named, **counts, **since))
+                    told = {**named, **times, **counts, "read": value, "written": 3 * value}
+                    file.write(form.entry.format(**told))
     return path

@@ -109,8 +109,7 @@ def wide(points: pl.DataFrame) -> pl.DataFrame:
     points: KEYS, `at_us`, `column` (a column of counter_samples), `value` and `line`. The result has KEYS, `at_us`, the
     first `line`, `is_doubled` (a column is told twice) and a column for each that is counted, NULL where it is not.
     """
-    texts = (pl.col(name).fill_null("\x00") for name in KEYS)
-    key = points.select(pl.concat_str(*texts, pl.col("at_us").cast(pl.String), separator="\x01").alias("key"))
+    key = points.select(*KEYS, "at_us").hash_rows().to_frame("key")
     heads = points.filter(key["key"].is_first_distinct())
     known = key.unique(maintain_order=True).with_row_index("place")
     place = key.join(known, on="key", how="left", maintain_order="left")["place"].to_numpy()

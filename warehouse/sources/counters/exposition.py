@@ -44,7 +44,8 @@ class Exposition:
         Values have `line`, `name`, the roles, `value` (whole) and `at_us` (NULL where the line has no timestamp).
         """
         # what says the same twice says it once
-        lines = lines.unique("text", keep="first", maintain_order=True)
+        is_first = lines["text"].hash().is_first_distinct()
+        lines = lines if is_first.all() else lines.filter(is_first)
         comments = lines.filter(lines["text"].str.starts_with("#"))
         types = comments["text"].str.extract(r"^# (?:TYPE|HELP) ([^ ]+)").drop_nulls().unique()
         self.declared.update(types)
