@@ -6,6 +6,7 @@
 - `pieces` (`worked`): The work of a study, piece by piece: in this process or in several.
 - `drawing` (`figure_of`, `save_study`, `legend_below`): What figures of studies share.
 - `advice/`: What advice on where and when to start is worth, by simulation: `iosig study advice`.
+- `attribution/`: How much of a file system's traffic is given to whom it belongs: `iosig study attribution`.
 - `extrapolations/`: What extrapolation gets right, fits and refuses, on traces whose next rank count is known.
 - `networks/`: How well networks' patterns are named and clocks are set, where the truth is planted: `iosig study`.
 - `periods/`: The evaluation of the searches for periods, reproducible from a seed: `iosig study periods`.

@@ -56,7 +56,7 @@ class Answer:
 
     jobs: a row each run: user, application, application_id, explained_bytes, a range, certainty, fit; users,
     applications: the same of all their runs, with job_count. minutes: measured_bytes by direction and minute_at, parts:
-    explained_bytes by application_id too. other_job_count: runs that were there and have no bytes.
+    explained_bytes by application_id too. others: runs that were there and have no bytes, those of most nodes first.
     """
 
     asked: Asked
@@ -66,7 +66,7 @@ class Answer:
     applications: pl.DataFrame
     minutes: pl.DataFrame
     parts: pl.DataFrame
-    other_job_count: int
+    others: pl.DataFrame
 
     @property
     def measured_bytes(self) -> float:
@@ -123,7 +123,7 @@ def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
         _ranked(jobs.group_by("application").agg(pl.col(*_SUMS).sum(), job_count=pl.len()), "application"),
         minutes,
         parts.group_by("direction", "minute_at", "application_id").agg(pl.col("explained_bytes").sum()),
-        there.join(jobs, on=runs, how="anti").height,
+        there.join(jobs, on=runs, how="anti").sort("node_count", *runs, descending=[True, False, False, False]),
     )
 
 
@@ -185,7 +185,7 @@ _PARTS = """
 
 #: who may have been there
 _JOBS = """
-    select cluster, job_id, started_at, jobs.user, application
+    select cluster, job_id, started_at, jobs.user, application, node_count
     from jobs
     where is_application_run and started_at < $until and (ended_at is null or ended_at > $since)
         and (filesystem is null or filesystem = $filesystem)
@@ -213,10 +213,11 @@ def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
         "explained_bytes": told.explained_bytes,
         "unexplained_bytes": told.unexplained_bytes,
         "job_count": told.jobs.height,
-        "other_job_count": told.other_job_count,
+        "other_job_count": told.others.height,
         "jobs": rows(told.jobs, "cluster", "job_id", "started_at", "user", "application", "application_id"),
         "users": rows(told.users, "user", "job_count"),
         "applications": rows(told.applications, "application", "job_count"),
+        "other_jobs": [_plain(row) for row in told.others.head(most_count).to_dicts()],
     }
 
 

@@ -83,10 +83,12 @@ def _show(told: Answer, most_count: int) -> None:
         if rows:
             show(_rest(frame, most_count, name), (name, second, *_COLUMNS), rows)
     share = told.unexplained_bytes / told.measured_bytes if told.measured_bytes else 0.0
-    click.echo(f"Nobody: {bytes_text(told.unexplained_bytes)}, {share:.0%}. {_others(told)}")
+    click.echo(f"Nobody: {bytes_text(told.unexplained_bytes)}, {share:.0%}.\n{_others(told)}")
 
 
 _COLUMNS = ("bytes", "share", "range", "sure", "fit")
+#: so many of those who were there are named
+_MOST_OTHERS = 3
 #: of a name, so that a table fits a terminal of 80
 _MOST_CHARACTERS = 19
 
@@ -114,8 +116,14 @@ def _rest(frame: pl.DataFrame, most_count: int, name: str) -> str:
 
 
 def _others(told: Answer) -> str:
-    count = told.other_job_count
-    return f"{count:,} other {'job was' if count == 1 else 'jobs were'} there; no byte is known to be theirs."
+    from flows.command.printing import printable
+
+    count = told.others.height
+    first = told.others.head(_MOST_OTHERS).select("job_id", "user", "application").rows()
+    names = [f"{job_id} ({user}, {application})" for job_id, user, application in first]
+    said = f"{count:,} other {'job was' if count == 1 else 'jobs were'} there; no byte is known to be theirs"
+    more = ", ..." if count > len(names) else ""
+    return printable(f"{said}{': ' if names else ''}{', '.join(names)}{more}.")
 
 
 def _time_text(instant: datetime) -> str:

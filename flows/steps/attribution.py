@@ -30,8 +30,6 @@ from warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
 _GRID = ("filesystem", "step_us", "phase_us")
 _RUN = ("cluster", "job_id", "started_at", "filesystem")
 _RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
-#: a burst's peak over its mean rate: measured peaks are noisier, and explain less (between 1.15 and 1.3 all are alike)
-_PEAK_RATIO = 1.2
 _MINUTE_S = 60
 _BURST = ("started_s", "ended_s", "volume_bytes")
 #: what is wanted of a series that servers counted
@@ -155,18 +153,17 @@ def _counted(there: pl.DataFrame, traffic: _Traffic) -> Counted:
 def _runs(there: pl.DataFrame, traffic: _Traffic) -> Runs:
     """Return runs with their bursts, on the grid; one without an end goes on."""
     begun, ceased, volume = (floats(there[f"burst_{name}"].explode(empty_as_null=False)) for name in _BURST)
-    lasting = np.maximum((ceased - begun) / traffic.interval_s, 1.0)
-    return Runs(
-        started=traffic.places(there["started_at"]),
-        ended=np.nan_to_num(traffic.places(there["ended_at"]), nan=len(traffic.volume_bytes)),
-        duration=floats(there["duration_s"]) / traffic.interval_s,
+    started, ended = (traffic.places(there[name]) for name in ("started_at", "ended_at"))
+    return Runs.of_signatures(
+        (
+            started,
+            np.nan_to_num(ended, nan=len(traffic.volume_bytes)),
+            floats(there["duration_s"]) / traffic.interval_s,
+        ),
         # signatures of methods that tell no trust are taken as half sure
-        trust=floats(there["trust"].fill_null(0.5)),
-        offsets=offsets_of(there["burst_volume_bytes"].list.len().to_numpy().astype(np.int64)),
-        begun=begun / traffic.interval_s,
-        lasting=lasting,
-        volume_bytes=volume,
-        peak_bytes=_PEAK_RATIO * volume / lasting,
+        floats(there["trust"].fill_null(0.5)),
+        offsets_of(there["burst_volume_bytes"].list.len().to_numpy().astype(np.int64)),
+        (begun / traffic.interval_s, ceased / traffic.interval_s, volume),
     )
 
 

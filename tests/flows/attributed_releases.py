@@ -36,14 +36,14 @@ TABLES: dict[str, Content] = {
     },
     "jobs": {
         9: """
-            job_id user application started_at ended_at filesystem is_application_run
-            1      ann  ior         09:00:00   10:03:00 .          yes
-            2      ann  s3d         09:00:00   10:02:00 lake       yes
-            3      bob  ior         10:01:00   10:05:00 .          yes
-            4      bob  ior         10:00:00   10:02:00 .          yes
-            5      bob  ior         10:00:00   10:02:00 pond       yes
-            6      bob  batch       10:00:00   10:02:00 .          no
-            7      bob  ior         10:02:00   10:09:00 .          yes
+            job_id user application started_at ended_at filesystem is_application_run node_count
+            1      ann  ior         09:00:00   10:03:00 .          yes            8
+            2      ann  s3d         09:00:00   10:02:00 lake       yes            8
+            3      bob  ior         10:01:00   10:05:00 .          yes            8
+            4      bob  ior         10:00:00   10:02:00 .          yes            8
+            5      bob  ior         10:00:00   10:02:00 pond       yes            8
+            6      bob  batch       10:00:00   10:02:00 .          no             8
+            7      bob  ior         10:02:00   10:09:00 .          yes            16
             """
     },
     "attributed_io": {9: _ATTRIBUTED},

@@ -62,7 +62,7 @@ def test_jobs_users_and_applications_come_by_their_bytes(site: duckdb.DuckDBPyCo
     ]
     # of the second minute 80 bytes more than polled were given away: they explain nothing
     assert (told.measured_bytes, told.explained_bytes, told.unexplained_bytes) == (1300, 1120, 180)
-    assert told.other_job_count == 1, "neither one on another file system, a batch step, nor who came later"
+    assert told.others["job_id"].to_list() == ["4"], "neither on another file system, a batch step, nor who came later"
 
 
 def test_both_directions_are_told_together(site: duckdb.DuckDBPyConnection) -> None:
@@ -70,7 +70,7 @@ def test_both_directions_are_told_together(site: duckdb.DuckDBPyConnection) -> N
     assert told.until == at("10:03:00")
     assert told.measured_bytes == 1350
     assert told.jobs.select("job_id", "explained_bytes").row(0) == ("2", 640)
-    assert told.other_job_count == 2
+    assert told.others["job_id"].to_list() == ["7", "4"], "those of most nodes first"
 
 
 def test_a_time_in_which_nothing_moved_has_no_jobs(site: duckdb.DuckDBPyConnection) -> None:
@@ -99,6 +99,7 @@ def test_a_document_has_the_first_of_each(site: duckdb.DuckDBPyConnection) -> No
     ]
     assert told["jobs"][0]["started_at"] == "2018-02-09T09:00:00Z"
     assert (told["job_count"], told["other_job_count"]) == (3, 1)
+    assert told["other_jobs"][0]["application"] == "ior"
 
 
 def test_a_release_without_polls_says_so() -> None:

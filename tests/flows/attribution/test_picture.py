@@ -27,7 +27,7 @@ def told(minutes: int, measured: dict[int, float], parts: list[tuple[str, int, f
     owned = pl.DataFrame(parts, schema=schema, orient="row")
     owned = owned.with_columns(direction=pl.lit("write"), minute_at=edges(owned["minute"].to_list()))
     until = NOON + timedelta(minutes=minutes)
-    return Answer(Asked("lake", NOON, until, ("write",)), until, none, none, none, every, owned, 0)
+    return Answer(Asked("lake", NOON, until, ("write",)), until, none, none, none, every, owned, none)
 
 
 def test_each_minute_is_a_step() -> None:

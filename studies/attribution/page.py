@@ -1,0 +1,141 @@
+"""What the study of attribution shows: its page, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import polars as pl
+
+from studies.attribution.figures import draw_ways
+from studies.attribution.running import LEAST_BYTES, LEAST_BYTES_PER_S, Results
+from studies.attribution.sites import DAYS, FAMILIES, LEVELS
+from studies.attribution.ways import WAYS
+from studies.pages import Block, Figure, Table, percent
+
+_OURS = "attribution"
+
+
+def document(results: Results) -> dict[str, list[dict[str, object]]]:
+    """Return the results as plain values."""
+    return {"sites": results.sites.to_dicts(), "jobs": results.jobs.to_dicts()}
+
+
+def tables(results: Results) -> Iterator[tuple[str, Table]]:
+    """Yield titles and tables."""
+    yield "What each way explains", way_table(results)
+    yield "Attribution by family", family_table(results)
+
+
+def summed(results: Results, *names: str) -> pl.DataFrame:
+    """Return shares of all sites of each level and way, and of what else is named: explained, wrong, errors, tops."""
+    key = ["level", "way", *names]
+    sums = pl.exclude("seed", "direction", *({"family"} - set(names)))
+    sites = results.sites.select(*key, sums.exclude(key)).group_by(key, maintain_order=True).sum()
+    given = pl.col("known_given_bytes") + pl.col("other_given_bytes")
+    right = pl.col("known_right_bytes") + pl.col("other_right_bytes")
+    error = (pl.col("given_bytes") / pl.col("moved_bytes") - 1).abs()
+    errors = results.jobs.group_by(key).agg(error=error.median(), near=(error < 0.2).mean(), job_count=pl.len())
+    return sites.select(
+        *key,
+        known=pl.col("known_bytes") / pl.col("measured_bytes"),
+        logged=pl.col("job_bytes") / pl.col("measured_bytes"),
+        explained=pl.col("known_right_bytes") / pl.col("known_bytes"),
+        wrong=1 - right / given,
+        known_top=pl.col("known_hits") / pl.col("known_asked"),
+        top=pl.col("hits") / pl.col("asked"),
+        minute_count=pl.col("asked").cast(pl.Int64),
+    ).join(errors, on=key, how="left", maintain_order="left")
+
+
+def way_table(results: Results) -> Table:
+    """Return what each way comes to at each level."""
+    return Table.of(
+        summed(results),
+        ("level", "{level}"),
+        ("way", "{way}"),
+        ("explained of known bytes", "{explained:%}"),
+        ("wrong, of what is given", "{wrong:%}"),
+        ("median error a job", "{error:%}"),
+        ("jobs within 20 %", "{near:%}"),
+        ("top 3, known", "{known_top:%}"),
+        ("top 3, all", "{top:%}"),
+    )
+
+
+def family_table(results: Results) -> Table:
+    """Return what attribution comes to in each family."""
+    rows = summed(results, "family").filter(pl.col("way") == _OURS)
+    return Table.of(
+        rows,
+        ("level", "{level}"),
+        ("family", "{family}"),
+        ("known, of all bytes", "{known:%}"),
+        ("explained of known bytes", "{explained:%}"),
+        ("wrong, of what is given", "{wrong:%}"),
+        ("median error a job", "{error:%}"),
+        ("jobs within 20 %", "{near:%}"),
+        ("top 3, known", "{known_top:%}"),
+    )
+
+
+def blocks(results: Results) -> Iterator[Block]:
+    """Yield what the page is made of."""
+    yield "# How much of the traffic is given to whom it belongs"
+    yield (
+        "Polls know how much flowed, the job log who was there, signatures what each of them does. Here sites are "
+        "simulated whose every transfer is known; signatures are found in the traffic as a night finds them, the "
+        "traffic is given to jobs by several ways, and that is held against the truth, job by job and minute by minute."
+    )
+    yield Table(("way", "what it does"), [(name, words) for name, (words, _) in WAYS.items()])
+    yield _in_short(results)
+    yield Figure("What is explained over what is given wrongly", "ways", partial(draw_ways, summed(results, "family")))
+    yield way_table(results)
+    yield _words(results)
+    yield "## By family"
+    yield Table(("family", "what it is"), [(name, words) for name, (words, _) in FAMILIES.items()])
+    yield family_table(results)
+    yield _limits(results)
+
+
+def _in_short(results: Results) -> str:
+    ours = {row["level"]: row for row in summed(results).filter(pl.col("way") == _OURS).iter_rows(named=True)}
+    told = [
+        f"{level} {percent(row['explained'])} of the known bytes, with {percent(row['wrong'])} of what it gives wrong"
+        for level, row in ours.items()
+    ]
+    return (
+        f"Attribution explains at {'; '.join(told)}. In minutes of more than {LEAST_BYTES_PER_S / 1e9:.0f} GB/s in "
+        "which a job with a signature moved most, that one is among the first three in "
+        f"{', '.join(percent(row['known_top']) for row in ours.values())}."
+    )
+
+
+def _words(results: Results) -> str:
+    count = results.params.seed_count
+    shares = {row["level"]: row for row in summed(results).filter(pl.col("way") == _OURS).iter_rows(named=True)}
+    logged = ", ".join(f"{level} {percent(row['logged'])}" for level, row in shares.items())
+    known = ", ".join(f"{level} {percent(row['known'])}" for level, row in shares.items())
+    levels = ", ".join(f"{level} {times:g}" for level, times in LEVELS.items())
+    minutes = ", ".join(f"{row['minute_count']:,}" for row in shares.values())
+    sites = "site" if count == 1 else "sites"
+    return (
+        f"{count} {sites} of each family and level, of {DAYS:g} days each, both directions. A level is others' "
+        f"activity in multiples of the usual: {levels}. Jobs move {logged} of all bytes; known are those of "
+        f"applications for which a signature was found: {known}. Explained: what a way gives to a known job in a "
+        "minute, up to what that moved in it. Wrong: what is given beyond that. Errors are of the whole job, of those "
+        f"that moved {LEAST_BYTES / 1e9:.0f} GB or more. Top 3: in how many minutes of more than "
+        f"{LEAST_BYTES_PER_S / 1e9:.0f} GB/s ({minutes}) the three that are given most hold the job that moved most: "
+        "where that is a known one, and all. Jobs that are given the same are as likely to be named."
+    )
+
+
+def _limits(results: Results) -> str:
+    shared = {row["level"]: row for row in summed(results).filter(pl.col("way") == "rest shared").iter_rows(named=True)}
+    wrong = ", ".join(percent(row["wrong"]) for row in shared.values())
+    return (
+        "What has no signature is given nothing, and where that moved most, attribution names others or nobody. "
+        f"Sharing what is left among these jobs names them more often, but {wrong} of what is given is wrong then: so "
+        "the night leaves it, and `iosig who` says who else was there. Where others move much more than the known "
+        "jobs, signatures themselves are poor; a certainty says so, and who wants to be sure asks for it."
+    )

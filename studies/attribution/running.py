@@ -1,0 +1,108 @@
+"""The study itself: draws sites, finds signatures, attributes by every way, and holds that to the truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import polars as pl
+
+from studies.attribution.sites import FAMILIES, LEVELS, MINUTE_S, Seen, drawn, signed
+from studies.attribution.ways import WAYS, known_jobs
+from studies.pieces import Told, nobody, worked
+from studies.study import SeedParams
+from transforms.arrays import Bools, Reals
+
+#: minutes in which less flowed are not asked about [B/s]
+LEAST_BYTES_PER_S = 1e9
+#: a job that moved less has no relative error to speak of
+LEAST_BYTES = 1e9
+_TOP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StudyParams(SeedParams):
+    """How much is drawn: so many sites of each family and level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What came of it.
+
+    sites: a row each site, direction and way: bytes and numbers of minutes. jobs: a row each job of a known application
+    and way that moved anything to speak of: what it moved, and what it was given.
+    """
+
+    params: StudyParams
+    sites: pl.DataFrame
+    jobs: pl.DataFrame
+
+
+def study(params: StudyParams, told: Told = nobody) -> Results:
+    """Draw and judge all sites."""
+    pieces = list(product(FAMILIES, LEVELS, range(params.seed, params.seed + params.seed_count)))
+    found = worked(judged, pieces, params.worker_count, told)
+    return Results(params, pl.concat([sites for sites, _ in found]), pl.concat([jobs for _, jobs in found]))
+
+
+def judged(piece: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return what all ways make of one site: rows of `sites` and of `jobs`."""
+    family, level, seed = piece
+    key = {"family": family, "level": level, "seed": seed}
+    sites, jobs = [], []
+    for direction, seen in drawn(family, level, seed).items():
+        known = signed(seen)
+        is_known = known_jobs(seen.logged, known)
+        for way, (_, give) in WAYS.items():
+            given = give(seen, known)
+            own = key | {"direction": direction, "way": way}
+            sites.append(own | against(seen, given, is_known))
+            jobs.append(
+                _of_jobs(seen, given, is_known).with_columns(pl.lit(value).alias(name) for name, value in own.items())
+            )
+    return pl.DataFrame(sites), pl.concat(jobs)
+
+
+def against(seen: Seen, given: Reals, is_known: Bools) -> dict[str, float]:
+    """Hold bytes by job and minute against the truth."""
+    truth = seen.truth_bytes
+    right = np.minimum(truth, given)
+    hits, known_hits, asked, known_asked = _top(seen, given, is_known)
+    return {
+        "measured_bytes": float(seen.traffic_bytes.sum()),
+        "job_bytes": float(truth.sum()),
+        "known_bytes": float(truth[is_known].sum()),
+        "known_right_bytes": float(right[is_known].sum()),
+        "known_given_bytes": float(given[is_known].sum()),
+        "other_right_bytes": float(right[~is_known].sum()),
+        "other_given_bytes": float(given[~is_known].sum()),
+        "hits": hits,
+        "asked": asked,
+        "known_hits": known_hits,
+        "known_asked": known_asked,
+    }
+
+
+def _top(seen: Seen, given: Reals, is_known: Bools) -> tuple[float, float, float, float]:
+    """Return in how many minutes the first three hold the job that moved most, and how many there are.
+
+    The same again of minutes in which that job is of a known application. Where several jobs are given the same, each
+    is as likely to be among the first.
+    """
+    minutes = np.flatnonzero((seen.minutes_bytes > LEAST_BYTES_PER_S * MINUTE_S) & seen.truth_bytes.any(axis=0))
+    if not len(minutes):
+        return 0.0, 0.0, 0.0, 0.0
+    first = seen.truth_bytes[:, minutes].argmax(axis=0)
+    here = given[:, minutes]
+    own = here[first, np.arange(len(minutes))]
+    more, same = (here > own).sum(axis=0), (here == own).sum(axis=0)
+    chance = np.where(own > 0, np.clip((_TOP - more) / same, 0.0, 1.0), 0.0)
+    of_known = is_known[first]
+    return float(chance.sum()), float(chance[of_known].sum()), float(len(minutes)), float(of_known.sum())
+
+
+def _of_jobs(seen: Seen, given: Reals, is_known: Bools) -> pl.DataFrame:
+    moved = seen.truth_bytes.sum(axis=1)
+    wanted = is_known & (moved >= LEAST_BYTES)
+    return pl.DataFrame({"moved_bytes": moved[wanted], "given_bytes": given[wanted].sum(axis=1)})

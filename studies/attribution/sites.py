@@ -1,0 +1,183 @@
+"""Sites of several families and levels, as a night sees them, and whose bytes they were."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import numpy as np
+import polars as pl
+
+from transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of
+from transforms.signatures import methods
+from transforms.signatures.sample_sets import SampleSets
+from transforms.signatures.signature import Signature
+from transforms.synthetic.site import Site, SiteParams, simulate
+from transforms.synthetic.workload import DIRECTIONS, Direction
+
+#: other users' activity, in multiples of the usual
+LEVELS = {"calm": 0.3, "busy": 1.0, "stormy": 3.0}
+DAYS = 2.0
+#: of each family what differs from the usual site, and the same in words; fixed before anything was measured on them
+FAMILIES: dict[str, tuple[str, SiteParams]] = {
+    "usual": ("as the demo is", SiteParams()),
+    "drifting": ("runs differ by 5 % in their pace instead of 1.5 %", SiteParams(drift_ratio=0.05)),
+    "fair": ("transfers share the bandwidth and lose none by seeks", SiteParams(seek_loss_ratio=0.0)),
+    "seeks": ("each other transfer costs a transfer half of its speed", SiteParams(seek_loss_ratio=0.5)),
+    "stopping": ("30 % of the runs stop early and begin again", SiteParams(stop_ratio=0.3)),
+    "coarse": ("polls come every 10 s instead of 2", SiteParams(interval_s=10.0)),
+}
+MINUTE_S = 60.0
+#: IOSI, section 5.1, and the night: fewer runs make no signature
+_LEAST_RUNS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What is known of a site's jobs (n) without any signature: times in seconds since the first poll's left edge.
+
+    application (n): which of the applications each is of; ended_s: the site's end for those that still run.
+    is_complete: which of them have ended.
+    """
+
+    application: Ints
+    node_count: Reals
+    started_s: Reals
+    ended_s: Reals
+    is_complete: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The signatures of a site's applications (m) in one direction, where there are some; else no bursts."""
+
+    signatures: tuple[Signature | None, ...]
+    trust: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One site in one direction: its traffic in steps, its jobs (n), and the truth by job and minute."""
+
+    traffic_bytes: Reals
+    interval_s: float
+    logged: Logged
+    truth_bytes: Reals
+
+    @property
+    def minute_count(self) -> int:
+        """How many minutes there are."""
+        return int(self.truth_bytes.shape[1])
+
+    @property
+    def minutes_bytes(self) -> Reals:
+        """The traffic of each minute."""
+        return _summed(self._minute(np.arange(len(self.traffic_bytes))), self.traffic_bytes, (self.minute_count,))
+
+    def by_minute(self, step: Ints, volume_bytes: Reals, job: Ints) -> Reals:
+        """Return bytes in steps, by job and minute."""
+        return _summed(job * self.minute_count + self._minute(step), volume_bytes, self.truth_bytes.shape)
+
+    def _minute(self, step: Ints) -> Ints:
+        minute: Ints = np.minimum((step * self.interval_s / MINUTE_S).astype(np.int64), self.minute_count - 1)
+        return minute
+
+
+def drawn(family: str, level: str, seed: int) -> dict[Direction, Seen]:
+    """Return a site of a family and level in each direction."""
+    params = replace(FAMILIES[family][1], seed=seed, days=DAYS, foreign_level=LEVELS[level], fault_level=0.0)
+    site = simulate(params)
+    jobs = site.jobs.filter(pl.col("started_at").is_not_null()).sort("started_at", "job_id")
+    logged = _logged(site, jobs)
+    return {
+        direction: Seen(
+            site.traffic[f"{direction}_bytes"].to_numpy().astype(np.float64),
+            params.interval_s,
+            logged,
+            _truth(site, jobs, direction),
+        )
+        for direction in DIRECTIONS
+    }
+
+
+def _logged(site: Site, jobs: pl.DataFrame) -> Logged:
+    names = pl.concat_str("user", "job_name", pl.col("node_count").cast(pl.String), separator="/")
+    return Logged(
+        jobs.select(names.rank("dense")).to_series().to_numpy().astype(np.int64) - 1,
+        jobs["node_count"].to_numpy().astype(np.float64),
+        _seconds(site, jobs["started_at"]),
+        _seconds(site, jobs["ended_at"].fill_null(_ends(site))),
+        jobs["ended_at"].is_not_null().to_numpy(),
+    )
+
+
+def _seconds(site: Site, instants: pl.Series) -> Reals:
+    """Return seconds since the left edge of the first poll, of which the site's start is the right one."""
+    found: Reals = (instants - site.params.start).dt.total_microseconds().to_numpy() / 1e6 + site.params.interval_s
+    return found
+
+
+def _ends(site: Site) -> datetime:
+    """Return when the last poll is."""
+    return site.params.start + timedelta(seconds=(site.params.tick_count - 1) * site.params.interval_s)
+
+
+def _truth(site: Site, jobs: pl.DataFrame, direction: Direction) -> Reals:
+    """Return what each job moved in each minute: a transfer as if it went evenly from its start to its end."""
+    minute_count = round(site.params.days * 1440)
+    place = jobs.select("job_id").with_row_index("job")
+    moved = site.bursts.filter(direction=direction).drop_nulls("started_at").join(place, on="job_id", how="inner")
+    begun, ceased = (
+        _seconds(site, moved[name].fill_null(_ends(site))) / MINUTE_S for name in ("started_at", "ended_at")
+    )
+    ceased = np.maximum(ceased, begun + 1e-6)
+    first = np.floor(begun).astype(np.int64)
+    counts = np.ceil(ceased).astype(np.int64) - first
+    offsets = offsets_of(counts)
+    of = np.repeat(np.arange(len(counts)), counts)
+    minute = np.arange(offsets[-1]) - offsets[of] + first[of]
+    share = (np.minimum(minute + 1, ceased[of]) - np.maximum(minute, begun[of])) / (ceased - begun)[of]
+    volume = moved["moved_bytes"].to_numpy()[of] * share
+    at = moved["job"].to_numpy().astype(np.int64)[of] * minute_count + np.minimum(minute, minute_count - 1)
+    return _summed(at, volume, (jobs.height, minute_count))
+
+
+def _summed(at: Ints, values: Reals, shape: tuple[int, ...]) -> Reals:
+    """Return sums of values by place, in that shape."""
+    summed: Reals = np.bincount(at, values, math.prod(shape)).astype(np.float64).reshape(shape)
+    return summed
+
+
+def signed(seen: Seen) -> Known:
+    """Return the signatures that the night would find in a site's traffic: the default of each application."""
+    logged = seen.logged
+    order = np.flatnonzero(logged.is_complete)
+    order = order[np.argsort(logged.application[order], kind="stable")]
+    counts = np.bincount(logged.application[order], minlength=int(logged.application.max()) + 1)
+    enough = np.flatnonzero(counts >= _LEAST_RUNS)
+    order = order[np.isin(logged.application[order], enough)]
+    answers = methods.extract(_sets(seen, order, counts[enough]), methods=methods.USUAL_METHODS)
+    by_method = {one.method: one for one in answers}
+    found: list[Signature | None] = [None] * len(counts)
+    trust = np.zeros(len(counts))
+    for place, method in enumerate(methods.chosen(answers)):
+        one = by_method[method]
+        if one.signatures[place].outcome == "extracted":
+            found[enough[place]] = one.signatures[place]
+            # as the night: methods that tell no trust are taken as half sure
+            trust[enough[place]] = np.nan_to_num(one.trust[place], nan=0.5)
+    return Known(tuple(found), trust)
+
+
+def _sets(seen: Seen, runs: Ints, counts: Ints) -> SampleSets:
+    """Return the samples of runs, those of one application on end."""
+    logged, interval_s = seen.logged, seen.interval_s
+    started, ended = logged.started_s[runs], logged.ended_s[runs]
+    # a poll is a run's if its right edge is in the run, or an interval after it
+    first = np.maximum(np.ceil(started / interval_s).astype(np.int64) - 1, 0)
+    after = np.clip(np.ceil(ended / interval_s).astype(np.int64), first, len(seen.traffic_bytes))
+    pieces = [seen.traffic_bytes[begin:end] / interval_s for begin, end in zip(first, after, strict=True)]
+    samples = Ragged(np.concatenate([np.zeros(0), *pieces]), offsets_of([len(piece) for piece in pieces]))
+    intervals = np.full(len(counts), interval_s)
+    return SampleSets(samples, first * interval_s - started, ended - started, intervals, offsets_of(counts))

@@ -1,0 +1,112 @@
+"""Ways of giving traffic to jobs: ours, and what one would do without it. Each returns bytes by job and minute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from studies.attribution.sites import MINUTE_S, Known, Logged, Seen
+from transforms.arrays import Bools, Ints, Reals, offsets_of
+from transforms.attribution.explaining import explain
+from transforms.attribution.runs import Runs
+from transforms.signatures.signature import Signature
+
+#: from which certainty on a run is taken as sure
+SURE = 0.3
+
+
+def known_jobs(logged: Logged, known: Known) -> Bools:
+    """Return which jobs (n) are of an application with a signature."""
+    has = np.array([one is not None for one in known.signatures])
+    found: Bools = has[logged.application]
+    return found
+
+
+def attribution(seen: Seen, known: Known, least_certainty: float = 0.0) -> Reals:
+    """Give traffic to runs whose signatures are placed on it, as the night does; to those alone that are so certain."""
+    jobs, runs = _runs(seen, known)
+    found = explain(seen.traffic_bytes, runs, seen.interval_s)
+    is_told = found.certainty[found.run] >= least_certainty
+    return seen.by_minute(found.step[is_told], found.volume_bytes[is_told], jobs[found.run[is_told]])
+
+
+def rest_shared(seen: Seen, known: Known) -> Reals:
+    """Give the same, and share what is left equally among jobs that have no signature."""
+    given = attribution(seen, known)
+    left = np.maximum(seen.minutes_bytes - given.sum(axis=0), 0.0)
+    return given + _shared(seen, left, (~known_jobs(seen.logged, known)).astype(np.float64))
+
+
+def as_planned(seen: Seen, known: Known) -> Reals:
+    """Give each run what its signature says, when it says so, whatever was measured."""
+    jobs, runs = _runs(seen, known)
+    owner = np.repeat(np.arange(len(runs)), np.diff(runs.offsets))
+    begun = runs.started[owner] + runs.begun
+    steps = np.floor(begun).astype(np.int64)
+    counts = np.ceil(runs.lasting).astype(np.int64)
+    of = np.repeat(np.arange(len(counts)), counts)
+    step = np.arange(len(of)) - offsets_of(counts)[of] + steps[of]
+    is_there = (step >= 0) & (step < len(seen.traffic_bytes)) & (step < runs.ended[owner[of]])
+    volume = (runs.volume_bytes / counts)[of]
+    return seen.by_minute(step[is_there], volume[is_there], jobs[owner[of]][is_there])
+
+
+def equal_shares(seen: Seen, _: Known) -> Reals:
+    """Share traffic equally among the jobs that are there."""
+    return _shared(seen, seen.minutes_bytes, np.ones(len(seen.truth_bytes)))
+
+
+def by_nodes(seen: Seen, _: Known) -> Reals:
+    """Share traffic among the jobs that are there by their nodes."""
+    return _shared(seen, seen.minutes_bytes, seen.logged.node_count)
+
+
+#: the ways by name, with what they are
+WAYS: dict[str, tuple[str, Callable[[Seen, Known], Reals]]] = {
+    "attribution": (
+        "signatures that were found in the same traffic are placed on it, as every night does",
+        attribution,
+    ),
+    "only if sure": (
+        f"the same, without what is given to runs at a certainty below {SURE}",
+        partial(attribution, least_certainty=SURE),
+    ),
+    "rest shared": ("as attribution, and what is left goes in equal shares to jobs without a signature", rest_shared),
+    "as planned": ("signatures, where a run alone would do its bursts, whatever was measured", as_planned),
+    "equal shares": ("traffic goes in equal shares to all jobs that are there", equal_shares),
+    "by nodes": ("traffic goes to all jobs that are there by how many nodes they have", by_nodes),
+}
+
+
+def _runs(seen: Seen, known: Known) -> tuple[Ints, Runs]:
+    """Return the jobs that are of applications with signatures, and what each means to do."""
+    logged, interval_s = seen.logged, seen.interval_s
+    jobs = np.flatnonzero(known_jobs(logged, known))
+    own = [_of(known, int(application)) for application in logged.application[jobs]]
+    bursts = tuple(
+        np.concatenate([np.zeros(0), *(getattr(one.bursts, name) / size for one in own)])
+        for name, size in (("started_s", interval_s), ("ended_s", interval_s), ("volume_bytes", 1.0))
+    )
+    durations = np.array([one.duration_s for one in own])
+    times = (logged.started_s[jobs] / interval_s, logged.ended_s[jobs] / interval_s, durations / interval_s)
+    trust = known.trust[logged.application[jobs]]
+    offsets = offsets_of([len(one.bursts.started_s) for one in own])
+    return jobs, Runs.of_signatures(times, trust, offsets, (bursts[0], bursts[1], bursts[2]))
+
+
+def _of(known: Known, application: int) -> Signature:
+    one = known.signatures[application]
+    assert one is not None
+    return one
+
+
+def _shared(seen: Seen, volume_bytes: Reals, weight: Reals) -> Reals:
+    """Share bytes of minutes among jobs (n) by weight, and by how much of the minute each was there."""
+    edges = np.arange(seen.minute_count) * MINUTE_S
+    started, ended = seen.logged.started_s[:, None], seen.logged.ended_s[:, None]
+    there = np.clip(np.minimum(ended, edges + MINUTE_S) - np.maximum(started, edges), 0.0, None) * weight[:, None]
+    total = there.sum(axis=0)
+    found: Reals = there * np.divide(volume_bytes, total, out=np.zeros_like(total), where=total > 0)
+    return found
