@@ -58,10 +58,10 @@ def site_state(
     for. Raises NothingToDo where no polls have landed.
     """
     landings = ledger.read(store)
-    with _engine(settings) as connection:
+    with engine(settings) as connection:
         at = at or _newest_poll(store, connection, landings)
         ticks = _ticks(store, connection, landings, settings, at)
-        jobs = _jobs(store, connection, landings, settings, at)
+        jobs = jobs_near(store, connection, landings, settings, at)
     most = _most_seen(store, release, settings.advice) if release else {}
     names = sorted({*ticks, *most, *settings.advice.capacity_bytes_per_s})
     wanted = [name for name in names if not only or name in only]
@@ -101,7 +101,7 @@ def _state(
 
 
 @contextmanager
-def _engine(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
+def engine(settings: Settings) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open DuckDB with the settings that models join as tables."""
     aliases = list(settings.filesystems.items())
     with (
@@ -221,7 +221,7 @@ def _most_seen(store: Store, release: Release, settings: AdviceSettings) -> dict
 # ---- jobs
 
 
-def _jobs(
+def jobs_near(
     store: Store,
     connection: duckdb.DuckDBPyConnection,
     landings: Ledger,

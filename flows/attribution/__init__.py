@@ -2,5 +2,6 @@
 
 - `asking` (`Asked`, `Answer`, `who`, `document`): `iosig who`: jobs, users and applications by bytes, and what nobody
   explains.
+- `landed` (`who_of_landed`): The same of a time that is in no release yet, from what has landed.
 - `picture` (`view_of`): What the picture of an answer shows.
 """

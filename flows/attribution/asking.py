@@ -57,6 +57,7 @@ class Answer:
     jobs: a row each run: user, application, application_id, explained_bytes, a range, certainty, fit; users,
     applications: the same of all their runs, with job_count. minutes: measured_bytes by direction and minute_at, parts:
     explained_bytes by application_id too. others: runs that were there and have no bytes, those of most nodes first.
+    is_landed: whether that is of what has landed, not of a release.
     """
 
     asked: Asked
@@ -67,6 +68,7 @@ class Answer:
     minutes: pl.DataFrame
     parts: pl.DataFrame
     others: pl.DataFrame
+    is_landed: bool = False
 
     @property
     def measured_bytes(self) -> float:
@@ -97,6 +99,14 @@ def who(store: Store, release: Release, asked: Asked) -> Answer:
     """Return who moved what, as a release tells it. NothingToDo where it has no polls of that time."""
     with opened(store, release, _TABLES) as connection:
         return answer(connection, asked)
+
+
+def is_released(store: Store, release: Release, asked: Asked) -> bool:
+    """Return whether what is asked for begins before the last poll that a release has of the file system."""
+    with opened(store, release, "ticks") as connection:
+        query = "select max(polled_at) from ticks where filesystem = $filesystem"
+        (last,) = connection.sql(query, params={"filesystem": asked.filesystem}).fetchall()[0]
+    return last is not None and asked.since < last
 
 
 def answer(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Answer:
@@ -205,6 +215,7 @@ def document(told: Answer, most_count: int, release_id: str) -> dict[str, Any]:
 
     return {
         "release_id": release_id,
+        "from": "landed" if told.is_landed else "release",
         "filesystem": told.asked.filesystem,
         "since": _text(told.asked.since),
         "until": _text(told.until),

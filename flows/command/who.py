@@ -15,7 +15,8 @@ from warehouse.store.store import Store
 if TYPE_CHECKING:
     import polars as pl
 
-    from flows.attribution.asking import Answer
+    from flows.attribution.asking import Answer, Asked
+    from warehouse.releases.releases import Release
 
 
 @click.command("who")
@@ -45,11 +46,11 @@ def who_command(
 
     By the signatures of the jobs that were there, and by what servers counted for them: see docs/attribution.md.
     """
-    from flows.attribution.asking import Asked, document, who
+    from flows.attribution.asking import Asked, document
 
     asked = Asked.of(filesystem, at, since, until, direction)
     release = chosen_release(obj[0], release_id)
-    told = who(obj[0], release, asked)
+    told = _told(obj, release, asked)
     if plot is not None:
         _draw(told, plot)
     if as_json:
@@ -59,6 +60,23 @@ def who_command(
     else:
         _show(told, most_count)
     return 0
+
+
+def _told(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> Answer:
+    """Return the answer of a release, or of what has landed since."""
+    from flows.attribution.asking import is_released, who
+
+    if is_released(obj[0], release, asked):
+        return who(obj[0], release, asked)
+    from flows.attribution.landed import who_of_landed
+    from flows.settings import load
+    from warehouse.errors import NothingToDo
+
+    try:
+        return who_of_landed(obj[0], release, load(obj[1], obj[0].root), asked)
+    except NothingToDo:
+        # who says what there is instead
+        return who(obj[0], release, asked)
 
 
 def _draw(told: Answer, target: Path) -> None:
@@ -75,7 +93,8 @@ def _show(told: Answer, most_count: int) -> None:
     asked = told.asked
     moved = "moved" if len(asked.directions) > 1 else {"read": "read", "write": "written"}[asked.directions[0]]
     when = f"{_time_text(asked.since)} to {_time_text(told.until)}"
-    click.echo(printable(f"{asked.filesystem}, {when}: {bytes_text(told.measured_bytes)} {moved}"))
+    landed = ", as far as it has landed" if told.is_landed else ""
+    click.echo(printable(f"{asked.filesystem}, {when}: {bytes_text(told.measured_bytes)} {moved}{landed}"))
     for name, frame in (("job", told.jobs), ("user", told.users), ("application", told.applications)):
         names = ("job_id", "application_id") if name == "job" else (name, "job_count")
         rows = [_cells(row, names, told.measured_bytes) for row in frame.head(most_count).to_dicts()]

@@ -43,7 +43,7 @@ _MOST_DAYS = 31
 def attribute(given: Given) -> int:
     """Attribute the traffic that the runs of a day saw to them and to those beside them. Returns the rows."""
     runs, steps = given.frame(RUNS), given.frame(GRID_STEPS)
-    known = _known(given.frame(SIGNATURES), given.frame(SIGNATURE_BURSTS))
+    known = known_signatures(given.frame(SIGNATURES), given.frame(SIGNATURE_BURSTS))
     counted = given.scan(EXACT_SAMPLES).filter(pl.col("outcome") == "measured").select(**_SERIES).collect()
     found = [frames.empty(ATTRIBUTED_IO)]
     for key, grid in steps.partition_by(_GRID, as_dict=True, maintain_order=True).items():
@@ -52,15 +52,15 @@ def attribute(given: Given) -> int:
         here = runs.filter(is_here[0]).with_columns(is_own=is_own)
         for direction in _RATES:
             is_meant = (is_here[0], pl.col("direction") == direction)
-            there = _There.of(here, known.filter(is_meant), counted.filter(is_meant))
+            there = There.of(here, known.filter(is_meant), counted.filter(is_meant))
             if there.has_own:
-                found.append(_attributed(there, _traffic(grid, direction, there.window()), direction))
+                found.append(attributed(there, _traffic(grid, direction, there.window()), direction))
     rows = pl.concat(found).sort(ATTRIBUTED_IO.key)
     given.write_days(rows, ATTRIBUTED_IO)
     return rows.height
 
 
-def _known(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataFrame:
+def known_signatures(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataFrame:
     """Return the default signatures that there are, with their bursts as lists."""
     key = [*SUBJECT, "method"]
     chosen = signatures.filter(pl.col("is_default"), pl.col("outcome") == "extracted")
@@ -77,14 +77,14 @@ def _known(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class _There:
+class There:
     """Runs of a file system and direction: those with a signature, and those that servers counted."""
 
     signed: pl.DataFrame
     counted: pl.DataFrame
 
     @classmethod
-    def of(cls, runs: pl.DataFrame, known: pl.DataFrame, counted: pl.DataFrame) -> _There:
+    def of(cls, runs: pl.DataFrame, known: pl.DataFrame, counted: pl.DataFrame) -> There:
         """Return those of some runs of whom something is known; what was counted is known better."""
         series = runs.join(counted.drop("direction"), on=_RUN, how="inner", maintain_order="left")
         others = runs.join(counted, on=_RUN, how="anti", maintain_order="left")
@@ -93,6 +93,7 @@ class _There:
 
     @property
     def has_own(self) -> bool:
+        """Whether any of them is one of the day's own."""
         return any(of["is_own"].any() for of in (self.signed, self.counted))
 
     def window(self) -> tuple[datetime, datetime]:
@@ -103,7 +104,7 @@ class _There:
 
 
 @dataclass(frozen=True, slots=True)
-class _Traffic:
+class Traffic:
     """Bytes in each step of a grid, NaN where nothing was polled; began_s: when the first step begins, since 1970."""
 
     volume_bytes: Reals
@@ -116,17 +117,17 @@ class _Traffic:
         return found
 
 
-def _traffic(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> _Traffic:
+def _traffic(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> Traffic:
     """Return the traffic of a window, and of the poll after it."""
     step_us, phase_us = grid["step_us"][0], grid["phase_us"][0]
     edge_us = pl.col("step") * step_us + phase_us
     first_us, last_us = (round(at.timestamp() * 1e6) for at in window)
     cut = grid.filter(edge_us > first_us, edge_us < last_us + step_us)
     began_us = (cut["step"][0] - 1) * step_us + phase_us if cut.height else 0
-    return _Traffic(floats(cut[_RATES[direction]]) * step_us / 1e6, began_us / 1e6, step_us / 1e6)
+    return Traffic(floats(cut[_RATES[direction]]) * step_us / 1e6, began_us / 1e6, step_us / 1e6)
 
 
-def _attributed(there: _There, traffic: _Traffic, direction: str) -> pl.DataFrame:
+def attributed(there: There, traffic: Traffic, direction: str) -> pl.DataFrame:
     """Return the rows of a day's own runs."""
     exact = _counted(there.counted, traffic)
     taken = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
@@ -143,14 +144,14 @@ def _attributed(there: _There, traffic: _Traffic, direction: str) -> pl.DataFram
     )
 
 
-def _counted(there: pl.DataFrame, traffic: _Traffic) -> Counted:
+def _counted(there: pl.DataFrame, traffic: Traffic) -> Counted:
     """Return what servers counted for runs, on the grid of the traffic."""
     rates, lasting = ragged(there["sample_bytes_per_s"]), floats(there["counted_s"])
     volumes = Ragged(rates.values * np.repeat(lasting, np.diff(rates.offsets)), rates.offsets)
     return lay(volumes, traffic.places(there["grid_started_at"]), lasting / traffic.interval_s, traffic.volume_bytes)
 
 
-def _runs(there: pl.DataFrame, traffic: _Traffic) -> Runs:
+def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
     """Return runs with their bursts, on the grid; one without an end goes on."""
     begun, ceased, volume = (floats(there[f"burst_{name}"].explode(empty_as_null=False)) for name in _BURST)
     started, ended = (traffic.places(there[name]) for name in ("started_at", "ended_at"))
@@ -170,7 +171,7 @@ def _runs(there: pl.DataFrame, traffic: _Traffic) -> Runs:
 # ---- rows
 
 
-def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: _Traffic) -> pl.DataFrame:
+def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: Traffic) -> pl.DataFrame:
     """Return the bytes of each run and minute, by the right edges of both."""
     edge_s = traffic.began_s + (step + 1) * traffic.interval_s
     minute_us = np.ceil(np.round(edge_s, 6) / _MINUTE_S).astype(np.int64) * (_MINUTE_S * 1_000_000)

@@ -1,0 +1,134 @@
+"""Who moved what in a time that is in no release yet: from what has landed, by the signatures of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from flows.advice.landed import engine, jobs_near
+from flows.arrays import epoch_s, floats
+from flows.attribution.asking import Answer, Asked, answer
+from flows.settings import Settings
+from flows.steps.attribution import There, Traffic, attributed, known_signatures
+from transforms.arrays import Reals
+from warehouse.contracts import frames
+from warehouse.contracts.attribution import ATTRIBUTED_IO
+from warehouse.contracts.jobs import JOBS
+from warehouse.contracts.polls import POLL_TICKS, POLLS, REPEATED_POLLS
+from warehouse.errors import NothingToDo
+from warehouse.releases.reading import connected, opened
+from warehouse.releases.releases import Release
+from warehouse.store import ledger, models
+from warehouse.store.ledger import Ledger
+from warehouse.store.store import Store
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: runs that began earlier are seen from then on only
+_BEFORE = timedelta(hours=6)
+_GRID_COLUMNS = {"read": "read_bytes", "write": "written_bytes"}
+
+
+def who_of_landed(store: Store, release: Release, settings: Settings, asked: Asked) -> Answer:
+    """Return who moved what. NothingToDo where no polls of that time have landed."""
+    landings = ledger.read(store)
+    with engine(settings) as connection:
+        ticks = _ticks(store, connection, landings, settings, asked)
+        if ticks.is_empty():
+            raise NothingToDo(f"No polls of {asked.filesystem} have landed of that time, and no release has some.")
+        last = datetime.fromtimestamp(float(epoch_s(ticks["polled_at"])[-1]), UTC)
+        jobs = jobs_near(store, connection, landings, settings, asked.until or last)
+    there = _runs(jobs, asked.filesystem, settings)
+    signatures, bursts = _signatures(store, release)
+    known = known_signatures(signatures, bursts).filter(pl.col("filesystem") == asked.filesystem)
+    found = [frames.empty(ATTRIBUTED_IO)]
+    for direction in asked.directions:
+        own = There(*_signed(there, known.filter(pl.col("direction") == direction)))
+        found.append(attributed(own, _traffic(ticks, direction), direction))
+    with connected() as connection:
+        connection.register("attributed_io", pl.concat(found).to_arrow())
+        connection.register("jobs", there.to_arrow())
+        connection.register("ticks", ticks.to_arrow())
+        return replace(answer(connection, asked), is_landed=True)
+
+
+# ---- polls
+
+
+#: polls that may be of a file system in some time: its name may be an alias yet
+_POLLS = "select * from landed.polls where polled_at > $since and polled_at <= $until"
+
+
+def _ticks(
+    store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger, settings: Settings, asked: Asked
+) -> pl.DataFrame:
+    """Return the ticks of a file system, from some hours before, as the night would sum its polls."""
+    since = asked.since - _BEFORE
+    until = asked.until or datetime.max.replace(tzinfo=asked.since.tzinfo)
+    days = pl.col("day").is_between(since.date(), until.date())
+    models.expose_files(store, connection, POLLS, landings.parts(POLLS, landings.in_force, days))
+    polls = connection.sql(_POLLS, params={"since": since, "until": until}).pl()
+    models.expose_frame(connection, "landed", "polls", polls)
+    parameters = {"controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s}
+    models.expose_frame(connection, "stage", "repeated_polls", models.select(connection, REPEATED_POLLS, parameters))
+    every = models.select(connection, POLL_TICKS, parameters)
+    return every.filter(pl.col("filesystem") == asked.filesystem).sort("polled_at", "interval_s")
+
+
+def _traffic(ticks: pl.DataFrame, direction: str) -> Traffic:
+    """Return ticks on a grid of their most common interval, NaN where nothing was polled."""
+    interval_s = float(ticks["interval_s"].mode().sort()[0])
+    edges, volume = epoch_s(ticks["polled_at"]), floats(ticks[_GRID_COLUMNS[direction]])
+    began_s = float(edges[0]) - interval_s
+    step = np.rint((edges - began_s) / interval_s).astype(np.int64) - 1
+    is_known = np.isfinite(volume)
+    count = int(step[-1]) + 1
+    summed: Reals = np.bincount(step[is_known], volume[is_known], count).astype(np.float64)
+    polled = np.bincount(step[is_known], minlength=count) > 0
+    return Traffic(np.where(polled, summed, np.nan), began_s, interval_s)
+
+
+# ---- runs
+
+
+def _runs(jobs: Sequence[Mapping[str, Any]], filesystem: str, settings: Settings) -> pl.DataFrame:
+    """Return the runs that may have used a file system: the log's own, else those of its partition, else all."""
+
+    def used(job: Mapping[str, Any]) -> Sequence[str]:
+        return (
+            [job["filesystem"]] if job["filesystem"] else settings.partitions.get(job["partition"] or "", [filesystem])
+        )
+
+    rows = [job for job in jobs if filesystem in used(job)]
+    user = pl.col("user").str.replace_all("/", "%2F", literal=True)
+    name = pl.concat_str(user, "application", pl.col("node_count").cast(pl.String), separator="/")
+    return pl.DataFrame(rows, schema=frames.schema(JOBS)).with_columns(
+        # what has no end yet ends later: rows have a day
+        ended_on=pl.col("ended_on").fill_null(pl.col("started_at").dt.date()),
+        filesystem=pl.lit(filesystem),
+        application_id=name,
+        is_own=pl.lit(value=True),
+    )
+
+
+def _signed(runs: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the runs with signatures, and those that servers counted: of these nothing is known before the night."""
+    by_application = known.drop("filesystem", "direction")
+    signed = runs.join(by_application, on="application_id", how="inner", maintain_order="left", suffix="_alone")
+    signed = signed.with_columns(duration_s=pl.col("duration_s_alone"))
+    none = signed.clear().with_columns(
+        grid_started_at=pl.col("started_at"), sample_bytes_per_s=pl.lit(None, pl.List(pl.Float64)), counted_s=0.0
+    )
+    return signed, none
+
+
+def _signatures(store: Store, release: Release) -> tuple[pl.DataFrame, pl.DataFrame]:
+    with opened(store, release, "signatures signature_bursts") as connection:
+        signatures = connection.sql("select * from signatures").pl()
+        return signatures, connection.sql("select * from signature_bursts").pl()

@@ -1,0 +1,65 @@
+"""Who it was in a time that is in no release yet: landed polls and jobs, and the signatures of a release."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from flows.attribution.asking import Asked, is_released
+from flows.attribution.landed import who_of_landed
+from flows.settings import Settings
+from tests.flows.advised_sites import at, land_site, publish_site
+from tests.flows.conftest import Cli
+from warehouse.errors import NothingToDo
+from warehouse.releases import releases
+from warehouse.releases.releases import Release
+from warehouse.store.store import Store
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release]:
+    """Polls of half an hour before noon and the job log have landed; a release has signatures, and polls of nine."""
+    root = tmp_path_factory.mktemp("landed")
+    store = Store(root / "warehouse")
+    land_site(store, root / "in")
+    publish_site(store)
+    return store, releases.find(store, None)
+
+
+def test_bursts_of_the_last_half_hour_are_given_to_who_did_them(site: tuple[Store, Release]) -> None:
+    told = who_of_landed(*site, Settings(), Asked("scratch", at(-20), None, ("write",)))
+    assert told.is_landed
+    assert told.until == at(0)
+    moved = dict(told.jobs.select("job_id", "explained_bytes").rows())
+    # 503 did both of its bursts, 500 the first one so far; signatures say twice as much as was written, so that the one
+    # that ended has the step in which the other began
+    assert moved == pytest.approx({"503": 1e9 * 30 + 2e9 * 120 + 1e10, "500": 1e9 * 20}, rel=0.01)
+    assert told.measured_bytes == pytest.approx(0.5e9 * 1200 + sum(moved.values()), rel=0.05)
+    assert told.others["job_id"].to_list() == ["501"], "neither of another file system nor of later"
+
+
+def test_partitions_say_who_uses_which_file_system(site: tuple[Store, Release]) -> None:
+    told = who_of_landed(*site, Settings(), Asked("projects", at(-2), at(0)))
+    assert (told.jobs.height, told.others["job_id"].to_list()) == (0, ["502"])
+
+
+def test_the_release_is_asked_first(site: tuple[Store, Release], cli: Cli) -> None:
+    store, release = site
+    nine = at(-180)
+    assert is_released(store, release, Asked("scratch", nine, None))
+    assert not is_released(store, release, Asked("scratch", nine + timedelta(seconds=90), None))
+    assert not is_released(store, release, Asked("nowhere", nine, None))
+    code, out, _ = cli("--warehouse", store.root, "who", "scratch", "--since", "2018-02-09T11:40")
+    assert code == 0
+    assert "moved, as far as it has landed" in out
+    code, _, err = cli("--warehouse", store.root, "who", "scratch", "--at", "2018-02-10T11:40")
+    assert (code, "No polls of scratch from 2018-02-10" in err) == (5, True)
+
+
+def test_nothing_has_landed_of_some_times(site: tuple[Store, Release]) -> None:
+    for asked in (Asked("scratch", at(600), None), Asked("nowhere", at(-20), None)):
+        with pytest.raises(NothingToDo, match="have landed"):
+            who_of_landed(*site, Settings(), asked)
