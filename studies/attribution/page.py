@@ -99,31 +99,32 @@ def blocks(results: Results) -> Iterator[Block]:
 
 
 def _in_short(results: Results) -> str:
-    ours = {row["level"]: row for row in summed(results).filter(pl.col("way") == _OURS).iter_rows(named=True)}
-    told = [
-        f"{level} {percent(row['explained'])} of the known bytes, with {percent(row['wrong'])} of what it gives wrong"
-        for level, row in ours.items()
-    ]
+    explained, wrong, top = (_by_level(results, name) for name in ("explained", "wrong", "known_top"))
     return (
-        f"Attribution explains at {'; '.join(told)}. In minutes of more than {LEAST_BYTES_PER_S / 1e9:.0f} GB/s in "
-        "which a job with a signature moved most, that one is among the first three in "
-        f"{', '.join(percent(row['known_top']) for row in ours.values())}."
+        f"Of the known bytes attribution explains {explained}. Of what it gives, {wrong} are wrong. In minutes of more "
+        f"than {LEAST_BYTES_PER_S / 1e9:.0f} GB/s in which a job with a signature moved most, that job is among the "
+        f"first three in {top} of them."
     )
+
+
+def _by_level(results: Results, column: str, way: str = _OURS) -> str:
+    """Return what a way comes to at each level."""
+    rows = summed(results).filter(pl.col("way") == way)
+    return ", ".join(f"{percent(row[column])} ({row['level']})" for row in rows.iter_rows(named=True))
 
 
 def _words(results: Results) -> str:
     count = results.params.seed_count
-    shares = {row["level"]: row for row in summed(results).filter(pl.col("way") == _OURS).iter_rows(named=True)}
-    logged = ", ".join(f"{level} {percent(row['logged'])}" for level, row in shares.items())
-    known = ", ".join(f"{level} {percent(row['known'])}" for level, row in shares.items())
     levels = ", ".join(f"{level} {times:g}" for level, times in LEVELS.items())
-    minutes = ", ".join(f"{row['minute_count']:,}" for row in shares.values())
+    rows = summed(results).filter(pl.col("way") == _OURS)
+    minutes = ", ".join(f"{number:,}" for number in rows["minute_count"])
     sites = "site" if count == 1 else "sites"
     return (
         f"{count} {sites} of each family and level, of {DAYS:g} days each, both directions. A level is others' "
-        f"activity in multiples of the usual: {levels}. Jobs move {logged} of all bytes; known are those of "
-        f"applications for which a signature was found: {known}. Explained: what a way gives to a known job in a "
-        "minute, up to what that moved in it. Wrong: what is given beyond that. Errors are of the whole job, of those "
+        f"activity in multiples of the usual: {levels}. Jobs move {_by_level(results, 'logged')} of all bytes. Known "
+        "are those of applications for which a signature was found in that direction: "
+        f"{_by_level(results, 'known')}. Explained: what a way gives to a known job in a minute, up to what that "
+        "moved in it. Wrong: what is given beyond that. Errors are of the whole job, of those "
         f"that moved {LEAST_BYTES / 1e9:.0f} GB or more. Top 3: in how many minutes of more than "
         f"{LEAST_BYTES_PER_S / 1e9:.0f} GB/s ({minutes}) the three that are given most hold the job that moved most: "
         "where that is a known one, and all. Jobs that are given the same are as likely to be named."
@@ -131,11 +132,10 @@ def _words(results: Results) -> str:
 
 
 def _limits(results: Results) -> str:
-    shared = {row["level"]: row for row in summed(results).filter(pl.col("way") == "rest shared").iter_rows(named=True)}
-    wrong = ", ".join(percent(row["wrong"]) for row in shared.values())
     return (
         "What has no signature is given nothing, and where that moved most, attribution names others or nobody. "
-        f"Sharing what is left among these jobs names them more often, but {wrong} of what is given is wrong then: so "
-        "the night leaves it, and `iosig who` says who else was there. Where others move much more than the known "
+        f"Sharing what is left among these jobs names them more often, but "
+        f"{_by_level(results, 'wrong', 'rest shared')} of what is given are wrong then: so the night leaves it, and "
+        "`iosig who` says who else was there. Where others move much more than the known "
         "jobs, signatures themselves are poor; a certainty says so, and who wants to be sure asks for it."
     )
