@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from warehouse.sources.counters.changes import KEYS, Changes, wide
+from warehouse.sources.counters.changes import KEYS, Changes, lacking, news, wide
+from warehouse.sources.protocol import Reading
 
 _DAY_US = 86_400_000_000
 
@@ -38,3 +39,31 @@ def test_values_of_one_counter_make_one_row() -> None:
         ("a", 0, False, 1, 5),
         ("b", 3, True, 15, None),
     ]
+
+
+def readings(*written: int | None, at_us: int = 7, **columns: object) -> pl.DataFrame:
+    rows = keys(*(f"j{number}" for number in range(len(written))))
+    told = pl.Series("total_written_bytes", written, dtype=pl.Int64)
+    return rows.with_columns(
+        told, line=pl.int_range(rows.height, dtype=pl.Int64), at_us=pl.lit(at_us, pl.Int64), total_open_count=pl.lit(1)
+    ).with_columns(**{name: pl.lit(value, pl.Int64) for name, value in columns.items()})
+
+
+def test_a_job_that_lacks_what_others_of_its_target_have_is_refused() -> None:
+    changes = Changes()
+    rows, refused = news(readings(5, None, 7), changes, Reading())
+    assert (rows["job_key"].to_list(), refused["line"].to_list()) == (["j0", "j2"], [1])
+    assert rows["filesystem"].unique().to_list() == ["fs"]
+    rows, refused = news(readings(5, 6, 7, at_us=20), changes, Reading(filesystem="own"))
+    assert (rows["filesystem"].to_list(), refused.height) == (["own"] * 3, 0)
+    # nobody of the target has it, and its total need not
+    assert not lacking(readings(None, None)).any()
+    total = pl.concat([readings(5), readings(None).with_columns(job_key=pl.lit(None, pl.String))])
+    assert not lacking(total).any()
+
+
+def test_a_reading_holds_since_it_changed_where_it_says_so() -> None:
+    rows, _ = news(readings(5, at_us=20, held_us=7), Changes(), Reading())
+    assert rows.select(pl.col("sampled_at", "scraped_at").dt.timestamp("us")).rows() == [(7, 20)]
+    rows, _ = news(readings(5, at_us=20, held_us=None), Changes(), Reading())
+    assert rows.select(pl.col("sampled_at", "scraped_at").dt.timestamp("us")).rows() == [(20, 20)]

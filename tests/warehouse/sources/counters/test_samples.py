@@ -42,3 +42,13 @@ def test_a_target_tells_its_file_system() -> None:
     targets = pl.Series(["a-b-OST000c", "a-MDT0000", "gs02"])
     assert samples.filesystems(targets, Reading()).to_list() == ["a-b", "a", "default"]
     assert samples.filesystems(targets, Reading(filesystem="home")).to_list() == ["home"] * 3
+
+
+def test_letters_in_its_name_say_what_a_target_is() -> None:
+    targets = pl.Series(["fs1-OST0001", "MDT000a", "node7", None])
+    assert samples.components(targets).to_list()[:3] == ["ost", "mdt", "server"]
+
+
+def test_a_job_is_named_without_quotes_and_escapes() -> None:
+    keys = pl.Series(["43", '"SLURM_JOB10:0:h"', r'"\x41.0"', r"\x41.0", r'"\x1b.0"', None, '"'])
+    assert samples.unquoted(keys).to_list() == ["43", "SLURM_JOB10:0:h", "A.0", r"\x41.0", r"\x1b.0", "", '"']

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +11,7 @@ import pytest
 from warehouse.errors import InputRefused
 from warehouse.sources.rows.faults import Fault, no_number, sift
 from warehouse.sources.rows.rejects import Sifted
-from warehouse.sources.rows.tables import names_of, parquet_names, parquet_pieces, text, text_pieces
+from warehouse.sources.rows.tables import ahead, names_of, parquet_names, parquet_pieces, text, text_pieces
 
 ROWS = pl.DataFrame({"n": [*range(40)], "other": ["x"] * 40})
 
@@ -74,3 +74,17 @@ def test_empty_cells_are_no_text() -> None:
     rows = pl.DataFrame({"a": [" x ", "", None], "n": [1, None, 3]})
     found = rows.select(text(rows, "a"), text(rows, "n"), text(rows, "absent").alias("absent"))
     assert found.rows() == [("x", "1", None), (None, None, None), (None, "3", None)]
+
+
+def test_pieces_are_read_a_few_ahead_and_stay_in_order() -> None:
+    asked: list[int] = []
+
+    def pieces() -> Iterator[int]:
+        for number in range(9):
+            asked.append(number)
+            yield number
+
+    found = ahead(lambda number: number * number, pieces(), 2)
+    assert next(found) == (0, 0)
+    assert len(asked) == 3
+    assert list(found) == [(number, number * number) for number in range(1, 9)]
