@@ -157,6 +157,15 @@ def test_what_servers_of_beegfs_moved_within_a_second_is_a_poll(tmp_path: Path) 
     ]
 
 
+def test_fields_on_lines_of_their_own_are_no_whole_readings(tmp_path: Path) -> None:
+    """As `influx_inspect export` writes them: each would be taken for all that the job counted."""
+    head, fields, at_ns = job("1", 4096).split(" ")
+    text = "".join(f"{head} {field} {at_ns}" for field in fields.split(",") if "_size" not in field)
+    rows, _, refused = read_text(tmp_path, text)
+    assert rows.is_empty()
+    assert refused["reason"].unique().to_list() == ["The job has fewer counters than others of its target."]
+
+
 def test_a_profile_of_slurm_is_refused_for_what_it_does_not_say(tmp_path: Path) -> None:
     """As its plugin writes it (acct_gather_profile_influxdb.c): differences in some versions, totals in others."""
     text = "".join(
