@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _MINUTE = timedelta(minutes=1)
+#: in which there may be polls: a time near the ends of the calendar cannot be reckoned with
+_YEARS = range(1970, 9000)
 #: what is read of a release
 _TABLES = "attributed_io jobs ticks"
 _SUMS = ("explained_bytes", "low_bytes", "high_bytes", "certain_bytes")
@@ -41,6 +43,9 @@ class Asked:
         directions = (direction,) if direction else ("read", "write")
         if (at is None) == (since is None) or (at is not None and until is not None):
             raise UsageError("Say when: --at TIME for a minute, or --since TIME and --until TIME.")
+        for each in (at, since, until):
+            if each is not None and each.year not in _YEARS:
+                raise UsageError(f"No file system was polled in the year {each.year}.")
         if at is not None:
             return cls(filesystem, _minute(at), _minute(at) + _MINUTE, directions)
         assert since is not None

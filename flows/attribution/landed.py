@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: runs that began earlier are seen from then on only
 _BEFORE = timedelta(hours=6)
+#: who does not say until when is told of so much: a poll of a wrong clock may be years ahead
+_LONGEST = timedelta(days=7)
 _GRID_COLUMNS = {"read": "read_bytes", "write": "written_bytes"}
 
 
@@ -70,7 +72,7 @@ def _ticks(
 ) -> pl.DataFrame:
     """Return the ticks of a file system, from some hours before, as the night would sum its polls."""
     since = asked.since - _BEFORE
-    until = asked.until or datetime.max.replace(tzinfo=asked.since.tzinfo)
+    until = asked.until or asked.since + _LONGEST
     days = pl.col("day").is_between(since.date(), until.date())
     models.expose_files(store, connection, POLLS, landings.parts(POLLS, landings.in_force, days))
     polls = connection.sql(_POLLS, params={"since": since, "until": until}).pl()

@@ -44,6 +44,12 @@ def test_a_time_that_is_none_is_told(at_: int, since: int | None, until: int | N
         Asked.of("lake", first, second, third, None)
 
 
+@pytest.mark.parametrize("year", [1, 1969, 9999])
+def test_years_without_polls_are_told(year: int) -> None:
+    with pytest.raises(UsageError, match=f"the year {year}"):
+        Asked.of("lake", datetime(year, 12, 31, 23, 59, tzinfo=UTC), None, None, None)
+
+
 def test_jobs_users_and_applications_come_by_their_bytes(site: duckdb.DuckDBPyConnection) -> None:
     told = ask(site, "10:00:00", "10:02:00", "write")
     columns = ["explained_bytes", "low_bytes", "high_bytes", "certainty", "fit"]
