@@ -36,16 +36,36 @@ def correlations(one: Sampled, other: Sampled) -> Reals:
     return found
 
 
-def _on_the_coarser(coarse: Sampled, fine: Sampled) -> Reals:
-    run = coarse.rates.owner
-    left = coarse.started_s[run] + (np.arange(len(run)) - coarse.rates.offsets[run]) * coarse.interval_s[run]
-    begin, end = (_place(fine, run, edge) for edge in (left, left + coarse.interval_s[run]))
+def others(own: Sampled, shared: Sampled) -> Reals:
+    """Return what others moved in each step of runs' own samples, by samples of all traffic (`own.rates.values`).
+
+    NaN where a part of a step was not measured.
+    """
+    run = own.rates.owner
+    left = own.started_s[run] + (np.arange(len(run)) - own.rates.offsets[run]) * own.interval_s[run]
+    mean = _means(shared, run, left, left + own.interval_s[run])
+    found: Reals = np.maximum(mean - own.rates.values, 0.0)
+    return found
+
+
+def _means(fine: Sampled, run: Ints, left: Reals, right: Reals) -> Reals:
+    """Return the mean rates of runs between instants, NaN where a part of it was not measured."""
+    begin, end = (_place(fine, run, edge) for edge in (left, right))
     missing = np.isnan(fine.rates.values)
     volume = _integral(fine, np.where(missing, 0.0, fine.rates.values), run, end, begin)
     lost = _integral(fine, missing.astype(np.float64), run, end, begin)
     # a part of a step that lies before the finer sample, or after it, is not measured either
-    is_whole = (begin >= 0) & (end <= fine.rates.counts[run]) & (lost == 0) & ~np.isnan(coarse.rates.values)
-    return _pearson(coarse.rates.values[is_whole], volume[is_whole], run[is_whole], len(coarse.started_s))
+    is_whole = (begin >= 0) & (end <= fine.rates.counts[run]) & (lost == 0)
+    found: Reals = np.where(is_whole, volume / np.maximum(end - begin, 1e-300), np.nan)
+    return found
+
+
+def _on_the_coarser(coarse: Sampled, fine: Sampled) -> Reals:
+    run = coarse.rates.owner
+    left = coarse.started_s[run] + (np.arange(len(run)) - coarse.rates.offsets[run]) * coarse.interval_s[run]
+    mean = _means(fine, run, left, left + coarse.interval_s[run])
+    is_whole = ~np.isnan(mean) & ~np.isnan(coarse.rates.values)
+    return _pearson(coarse.rates.values[is_whole], mean[is_whole], run[is_whole], len(coarse.started_s))
 
 
 def _place(fine: Sampled, run: Ints, at_s: Reals) -> Reals:

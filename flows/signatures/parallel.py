@@ -89,6 +89,7 @@ def part_of(sets: SampleSets, chunk: slice) -> SampleSets:
         duration_s=sets.duration_s[runs],
         interval_s=sets.interval_s[chunk],
         offsets=offsets - offsets[0],
+        others=None if sets.others is None else sets.others[edges[0] : edges[-1]],
     )
 
 

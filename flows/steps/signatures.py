@@ -20,7 +20,9 @@ from flows.signatures.parallel import chunks_of, extract_each
 from flows.signatures.published import KEY, SUBJECT
 from flows.steps.pieces import Given
 from flows.steps.run import Work, built, live, released
-from transforms.arrays import offsets_of, owners
+from transforms import sample_checks
+from transforms.arrays import Reals, offsets_of, owners
+from transforms.sample_checks import Sampled
 from transforms.signatures import preprocessing, similarity
 from transforms.signatures.bursts import Bursts
 from transforms.signatures.iosi import IosiParams
@@ -152,15 +154,19 @@ def _samples(given: Given, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFr
         rows.select(*SUBJECT[1:], *_RUN, "ended_on", "source", "duration_s", chunk=number, place=pl.int_range(pl.len()))
         for number, rows in enumerate(chunks)
     )
-    files = [(path, source) for table, source in _SOURCES for path in given.files(table)]
+    days = {path: (source, day) for table, source in _SOURCES for path, day in given.dated(table).items()}
+    # what servers counted for a run and what they saw while it ran are of one day
+    files = [(path, source) for path, (source, _) in days.items()]
+    each_day = sorted({day for _, day in days.values()}, key=str)
     if len(chunks) == 1:
         yield _samples_in(files, wanted)
         return
     folder = given.folder / "signature_samples"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    for first in range(0, len(files), _DAYS_AT_A_TIME):
-        found = _samples_in(files[first : first + _DAYS_AT_A_TIME], wanted)
+    for first in range(0, len(each_day), _DAYS_AT_A_TIME):
+        at_a_time = each_day[first : first + _DAYS_AT_A_TIME]
+        found = _samples_in([(path, source) for path, (source, day) in days.items() if day in at_a_time], wanted)
         for (chunk,), rows in found.partition_by("chunk", as_dict=True).items():
             rows.write_ipc(folder / f"{chunk:05d}-{first:05d}.arrow", compression="lz4")
     for chunk in range(len(chunks)):
@@ -172,16 +178,24 @@ def _samples(given: Given, chunks: Sequence[pl.DataFrame]) -> Iterator[pl.DataFr
 
 
 def _samples_in(files: list[tuple[Path, str]], wanted: pl.DataFrame) -> pl.DataFrame:
-    """Return the samples that are wanted of some files, each of a source, by their places in each chunk."""
-    columns = [*SUBJECT[1:], *_RUN, "grid_started_at", "sample_bytes_per_s"]
+    """Return the samples that are wanted of some files, each of a source, by their places in each chunk.
+
+    Beside what servers counted for a run is what they saw in all while it ran (`shared_…`), where that is known.
+    """
+    run, told = [*SUBJECT[1:], *_RUN], ["grid_started_at", "interval_s", "sample_bytes_per_s"]
     days = wanted["ended_on"].unique().implode()
-    known = [
-        pl.scan_parquet(own)
-        .filter(pl.col("ended_on").is_in(days))
-        .select(columns)
-        .join(wanted.lazy().filter(pl.col("source") == source), on=[*SUBJECT[1:], *_RUN], how="inner")
+    of_source = {
+        source: pl.scan_parquet(own).filter(pl.col("ended_on").is_in(days)).select(*run, *told)
         for _, source in _SOURCES
-        if (own := [path for path, of_source in files if of_source == source])
+        if (own := [path for path, from_source in files if from_source == source])
+    }
+    empty = pl.LazyFrame(schema=frames.schema(SAMPLES)).select(*run, *told)
+    shared = of_source.get("server", empty).rename({name: f"shared_{name}" for name in told})
+    known = [
+        rows.join(wanted.lazy().filter(pl.col("source") == source), on=run, how="inner").join(
+            shared if source == "jobstats" else shared.clear(), on=run, how="left"
+        )
+        for source, rows in of_source.items()
     ]
     return pl.concat(known).sort("chunk", "place").collect()
 
@@ -196,8 +210,24 @@ def _sample_sets(
         duration_s=found["duration_s"].to_numpy(),
         interval_s=_first_of_each(rows, subjects),
         offsets=offsets_of(subjects["count"].to_numpy()),
+        others=_others(found),
     )
     return _adjusted(of_runs, rows, subjects, settings)
+
+
+def _others(found: pl.DataFrame) -> Reals | None:
+    """Return what others moved while runs were there of which servers counted, None where it is known of none."""
+    if found["shared_interval_s"].null_count() == found.height:
+        return None
+    own, shared = (
+        Sampled(
+            ragged(found[f"{prefix}sample_bytes_per_s"].fill_null([])),
+            epoch_s(found[f"{prefix}grid_started_at"].fill_null(found["grid_started_at"])),
+            found[f"{prefix}interval_s"].fill_null(1.0).to_numpy(),
+        )
+        for prefix in ("", "shared_")
+    )
+    return sample_checks.others(own, shared)
 
 
 def _first_of_each(rows: pl.DataFrame, subjects: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

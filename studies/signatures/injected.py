@@ -33,7 +33,8 @@ class FamilySetting:
     """One family of sites at one level of foreign traffic.
 
     real: what others did (seconds), in any unit, instead of what the family draws. is_alone_seen: all the same, but
-    polls do not tell of others' bytes: what an oracle sees that knows them.
+    polls do not tell of others' bytes: what an oracle sees that knows them. is_counted: servers count by job, and are
+    polled too: samples are the runs' own, and what others moved is known beside them.
     """
 
     family: Family
@@ -41,11 +42,21 @@ class FamilySetting:
     applications: tuple[Application, ...] = STUDIED
     real: Reals | None = None
     is_alone_seen: bool = False
+    is_counted: bool = False
 
     def drawn(self, seed: int) -> Drawn:
         """Draw a sample set of each application."""
+        if self.is_counted:
+            return self._counted(seed)
         chosen = tuple(programmed(one, self.family.program) for one in self.applications)
         return Drawn(chosen, SampleSets.of([self._set_of(one, seed) for one in chosen]))
+
+    def _counted(self, seed: int) -> Drawn:
+        own, shared = (
+            replace(self, is_alone_seen=is_alone, is_counted=False).drawn(seed) for is_alone in (True, False)
+        )
+        others = np.maximum(shared.sets.samples.values - own.sets.samples.values, 0.0)
+        return replace(own, sets=replace(own.sets, others=others))
 
     def _set_of(self, application: Application, seed: int) -> SampleSet:
         rng = stream(seed, "family", self.family.name, application.name)

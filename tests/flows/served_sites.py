@@ -7,13 +7,13 @@ from pathlib import Path
 
 import polars as pl
 
-from flows.demo import FILESYSTEM, write_site
+from flows.demo import FILESYSTEM, write_site, write_statistics
 from flows.landing import Told, land_paths
 from flows.night.order import STEPS, open_night
 from flows.settings import Settings
 from flows.steps.plan import make_plan
 from transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
-from transforms.synthetic.job_statistics_texts import Form, lctl_texts
+from transforms.synthetic.job_statistics_texts import Form
 from transforms.synthetic.site import Site, SiteParams, simulate
 from transforms.synthetic.workload import APPLICATIONS
 from warehouse.contracts.job_io import EXACT_IO
@@ -84,21 +84,27 @@ class Served:
         return found.select(*entry, "polled_at", is_traceless=is_long | (fell_not & (self.form != "new")))
 
 
-def served(
+def landed(
     folder: Path, form: Form, seed: int, days: float, params: JobStatisticsParams, application_count: int = 8
-) -> Served:
-    """Let a site be served for some time, land what its servers say, and make samples of it."""
+) -> tuple[Store, Site, JobStatistics]:
+    """Let a site be served for some time, and land its job logs, its polls and what its servers say."""
     short = [one for one in APPLICATIONS if one.duration_s < 2600][:application_count]
     applications = [replace(one, run_count=max(2, int(10 * days))) for one in short]
     site = simulate(SiteParams(seed=seed, days=days, controller_count=2, fault_level=0), applications)
     statistics = count_jobs(site, replace(params, seed=seed, filesystem=FILESYSTEM))
     write_site(site, folder / "site")
-    (folder / "site/servers").mkdir()
-    for told in lctl_texts(statistics, form):
-        (folder / "site/servers" / f"{told.server}_{told.day}.txt").write_text(told.text)
+    write_statistics(statistics, folder / "site", form)
     store = Store(folder / "warehouse")
     for arrival in land_paths(store, Settings(), [str(folder / "site")], Told()):
         assert not arrival.has_refusals, arrival.line()
+    return store, site, statistics
+
+
+def served(
+    folder: Path, form: Form, seed: int, days: float, params: JobStatisticsParams, application_count: int = 8
+) -> Served:
+    """Land a site as `landed` does, and make samples of it."""
+    store, site, statistics = landed(folder, form, seed, days, params, application_count)
     night = open_night(store, Settings(), make_plan(store, Settings()))
     for step in STEPS:
         if step.name in _STEPS:
@@ -106,6 +112,6 @@ def served(
 
     def built(table: Table) -> pl.DataFrame:
         paths = [night.run.path(table, day) for day in night.run.plan.job_days]
-        return pl.concat([pl.read_parquet(store.root / path) for path in paths if (store.root / path).exists()])
+        return pl.concat([pl.read_parquet(path) for path in paths if path.exists()])
 
     return Served(site, form, statistics, built(EXACT_IO), built(EXACT_SAMPLES))

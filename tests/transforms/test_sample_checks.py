@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from transforms.arrays import Ragged, offsets_of
-from transforms.sample_checks import Sampled, correlations
+from transforms.sample_checks import Sampled, correlations, others
 
 NAN = float("nan")
 
@@ -35,3 +35,12 @@ def test_fine_steps_are_put_together_and_what_was_not_measured_is_left_out() -> 
     assert correlations(fine, coarse) == pytest.approx([expected])
     holed = sampled([1.0, 3.0, 4.0, 8.0, NAN, 2.0, 9.0], started_s=2.0)
     assert correlations(holed, coarse) == pytest.approx([1.0])
+
+
+def test_what_others_moved_is_all_less_a_runs_own_on_its_own_steps() -> None:
+    own = sampled([1.0, 3.0, 0.0], [2.0], interval_s=4.0)
+    every = sampled([1.0, 5.0, 2.0, 2.0, 7.0, NAN], [3.0, 5.0])
+    # the second step has more of its own than there was at all: clocks differ
+    assert others(own, every) == pytest.approx([2.0, 0.0, NAN, 2.0], nan_ok=True)
+    nothing_known = sampled([], [3.0, 5.0])
+    assert others(own, nothing_known) == pytest.approx([NAN] * 3 + [2.0], nan_ok=True)

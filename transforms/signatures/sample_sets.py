@@ -20,13 +20,15 @@ class SampleSet:
 
     samples: ragged (n), in bytes per second, NaN where not measured: the mean rates of steps of interval_s.
     started_s (n): the left edge of each sample's first step since its run's start: it lies within one step before it,
-    since runs do not begin when servers are polled. duration_s (n): how long each run took.
+    since runs do not begin when servers are polled. duration_s (n): how long each run took. others: what others moved
+    in the same steps, where samples are the runs' own and that is known; NaN where it is not, None: of no run.
     """
 
     samples: Ragged
     interval_s: float
     started_s: Reals
     duration_s: Reals
+    others: Reals | None = None
 
     @property
     def run_count(self) -> int:
@@ -43,8 +45,14 @@ class SampleSet:
         """Return the runs that are marked (n)."""
         counts = np.diff(self.samples.offsets)
         offsets = offsets_of(counts[is_kept])
-        values = self.samples.values[np.repeat(is_kept, counts)]
-        return SampleSet(Ragged(values, offsets), self.interval_s, self.started_s[is_kept], self.duration_s[is_kept])
+        is_own = np.repeat(is_kept, counts)
+        return SampleSet(
+            Ragged(self.samples.values[is_own], offsets),
+            self.interval_s,
+            self.started_s[is_kept],
+            self.duration_s[is_kept],
+            None if self.others is None else self.others[is_own],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,7 @@ class SampleSets:
     duration_s: Reals
     interval_s: Reals
     offsets: Ints
+    others: Reals | None = None
 
     @property
     def set_count(self) -> int:
@@ -81,12 +90,15 @@ class SampleSets:
             float(self.interval_s[place]),
             self.started_s[runs],
             self.duration_s[runs],
+            None if self.others is None else self.others[edges[0] : edges[-1]],
         )
 
     @classmethod
     def of(cls, sets: list[SampleSet]) -> SampleSets:
         """Return sets in order."""
         counts = [np.diff(one.samples.offsets) for one in sets]
+        is_known = any(one.others is not None for one in sets)
+        others = (np.full(len(one.samples.values), np.nan) if one.others is None else one.others for one in sets)
         return cls(
             samples=Ragged(
                 np.concatenate([np.zeros(0), *(one.samples.values for one in sets)]),
@@ -96,4 +108,5 @@ class SampleSets:
             duration_s=np.concatenate([np.zeros(0), *(one.duration_s for one in sets)]),
             interval_s=np.array([one.interval_s for one in sets], dtype=np.float64),
             offsets=offsets_of([one.run_count for one in sets]),
+            others=np.concatenate([np.zeros(0), *others]) if is_known else None,
         )

@@ -64,7 +64,8 @@ class Stretched:
     rates (runs, steps): bytes per second in units of 2 ** exponent, NaN where not measured; no byte is lost by
     stretching. duration_s (runs): how long each took. step_s: how long a step is. foreign_ratio: the share of time
     outside of bursts in which others are at work. shift (runs, steps): by how many steps a run is later there than it
-    would be if it were late evenly.
+    would be if it were late evenly. others (runs, steps): what others moved meanwhile, in the same unit, where rates
+    are the runs' own and that is known.
     """
 
     rates: Reals
@@ -73,6 +74,7 @@ class Stretched:
     step_s: float
     foreign_ratio: float
     shift: Reals
+    others: Reals | None = None
 
     @property
     def level(self) -> float:
@@ -104,7 +106,11 @@ def on_one_clock(one: SampleSet) -> Stretched | None:
     rates = on_steps(usable, count, exponent) * (usable.duration_s[:, None] / middle_s)
     floor = np.nan_to_num(quantiles(rates.T, _FLOOR_LEVEL))
     ratio = foreign_ratio(rates, floored(quantiles(rates, FIRST_LEVEL))[0], floor)
-    return Stretched(rates, exponent, usable.duration_s, middle_s / count, ratio, np.zeros(rates.shape))
+    others = None
+    if usable.others is not None:
+        foreign = replace(usable, samples=replace(usable.samples, values=usable.others))
+        others = on_steps(foreign, count, exponent) * (usable.duration_s[:, None] / middle_s)
+    return Stretched(rates, exponent, usable.duration_s, middle_s / count, ratio, np.zeros(rates.shape), others)
 
 
 def measured(one: SampleSet) -> SampleSet:
@@ -204,7 +210,10 @@ def _met_s(runs: Stretched, curve: Reals) -> Reals:
     """
     highest = height(curve)
     with np.errstate(over="ignore"):  # beyond all numbers is more than the bound, too
-        over = np.clip(np.nan_to_num(runs.rates - curve) / highest, 0.0, _MOST_MET)
+        foreign = runs.rates - curve
+        if runs.others is not None:
+            foreign = np.where(np.isfinite(runs.others), runs.others, foreign)
+        over = np.clip(np.nan_to_num(foreign) / highest, 0.0, _MOST_MET)
     found: Reals = (over * (curve > _BURST_RATIO * highest)).sum(axis=1) * runs.step_s
     return found
 

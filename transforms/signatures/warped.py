@@ -63,8 +63,14 @@ def warp(runs: Stretched) -> Stretched:
     places = (np.arange(count) + 0.5) / factor - 0.5
     shift = factor * _between(shift, places)
     left = np.arange(count) + shift
-    rates, share = (_read(values, left) for values in (known, np.isfinite(runs.rates).astype(np.float64)))
-    return replace(runs, rates=np.where(share > 0.5, rates / np.maximum(share, 0.5), np.nan), shift=shift)
+    others = None if runs.others is None else _shifted(runs.others, left)
+    return replace(runs, rates=_shifted(runs.rates, left), shift=shift, others=others)
+
+
+def _shifted(rates: Reals, left: Reals) -> Reals:
+    """Return rates of steps that begin elsewhere (runs, steps), NaN where most of one was not measured."""
+    known, share = (_read(values, left) for values in (np.nan_to_num(rates), np.isfinite(rates).astype(np.float64)))
+    return np.where(share > 0.5, known / np.maximum(share, 0.5), np.nan)
 
 
 def _coarse(rates: Reals, factor: int) -> Reals:

@@ -12,7 +12,7 @@ import pytest
 from flows.landing import Told, land_paths
 from flows.night.order import run_inline
 from flows.settings import Settings
-from tests.flows import counted_sites
+from tests.flows import counted_sites, served_sites
 from tests.flows.served_sites import FAULTS, served
 from transforms.synthetic.job_statistics import JobStatisticsParams
 from transforms.synthetic.job_statistics_texts import Form
@@ -21,7 +21,7 @@ from warehouse.releases.releases import current
 from warehouse.store.store import Store
 
 PAGE = Path(__file__).parents[3] / "docs" / "job-statistics.md"
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("quick_checks")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks")]
 
 
 def query(store: Store, text: str) -> pl.DataFrame:
@@ -38,6 +38,7 @@ def night(store: Store) -> list[str]:
     return done
 
 
+@pytest.mark.long
 def test_days_sum_to_what_was_moved_and_a_late_day_makes_the_next_anew(tmp_path: Path) -> None:
     site = counted_sites.counted()
     is_late = pl.col("scraped_at") < counted_sites.MIDNIGHT
@@ -60,6 +61,7 @@ def test_days_sum_to_what_was_moved_and_a_late_day_makes_the_next_anew(tmp_path:
     assert days.rows() == [(10.0, 2, 0)] * 2
 
 
+@pytest.mark.long
 def test_totals_of_targets_are_polls_unless_the_file_system_was_polled(tmp_path: Path) -> None:
     site = counted_sites.counted()
     # all that a target counts, which does not change in every scrape
@@ -85,6 +87,7 @@ def test_totals_of_targets_are_polls_unless_the_file_system_was_polled(tmp_path:
     assert days.rows()[1] == ("2026-03-03", 1, 3)
 
 
+@pytest.mark.long
 def test_metadata_operations_are_the_servers_to_the_operation(tmp_path: Path) -> None:
     site = counted_sites.counted()
     opens = pl.col("total_written_bytes")
@@ -129,6 +132,7 @@ def test_metadata_operations_are_the_servers_to_the_operation(tmp_path: Path) ->
     assert listed.group_by("hour", "operation").len()["len"].to_list() == [3] * (3 * 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seed", "form", "interval_s", "faults"), [(3, "new", 60.0, {}), (5, "old", 10.0, FAULTS)])
 def test_what_is_measured_is_what_jobs_did_in_truth(
     tmp_path: Path, seed: int, form: Form, interval_s: float, faults: dict[str, Any]
@@ -143,3 +147,26 @@ def test_what_is_measured_is_what_jobs_did_in_truth(
     assert measured.height >= (3 if faults else found.height)
     assert measured["metadata_operation_count"].to_list() == measured["done_count"].to_list()
     assert measured["done_count"].sum() > 0
+
+
+def test_a_night_tells_whose_bytes_were_whose_to_the_byte(tmp_path: Path) -> None:
+    params = JobStatisticsParams(interval_s=60.0, ost_count=2)
+    store, site, statistics = served_sites.landed(tmp_path, "new", 3, 0.06, params, application_count=1)
+    night(store)
+    text = "select job_id, direction, own_bytes::bigint from best_job_io where source = 'jobstats' and own_bytes > 0"
+    found = {(job_id, direction): moved for job_id, direction, moved in query(store, text).rows()}
+    ended = site.jobs.filter(pl.col("ended_at").is_not_null())["job_id"].implode()
+    moved = statistics.moved.filter(pl.col("job_id").is_in(ended)).group_by("job_id").agg(
+        read=pl.col("read_bytes").sum(), write=pl.col("written_bytes").sum()
+    )  # fmt: skip
+    truth = moved.unpivot(["read", "write"], index="job_id").filter(pl.col("value") > 0)
+    assert len(found) > 1
+    assert found == {(job_id, direction): value for job_id, direction, value in truth.rows()}
+    # every run of which both are known is held against what was cut out of shared traffic, which is more
+    checks = query(store, "select min(times_exact), count(*) from sample_checks where exact_bytes > 0").row(0)
+    assert checks[0] > 1
+    assert checks[1] == len(found)
+    kinds = query(store, "select key_kind, sum(read_bytes + written_bytes)::bigint from unassigned_io group by all")
+    nobody = statistics.moved.filter(pl.col("job_id").is_null(), ~pl.col("is_lost"))
+    by_hand = nobody.filter(pl.col("job_key") != "").select(pl.col("read_bytes", "written_bytes").sum()).row(0)
+    assert dict(kinds.rows())["process"] == sum(by_hand)

@@ -35,7 +35,7 @@ def expect_volumes(found: Served) -> int:
 def expect_samples(found: Served) -> int:
     """Hold each exact sample on the polls' grid against what its run was served; return the samples.
 
-    All that was served until a time at which all targets were read is in the steps until then, to the byte.
+    All that was served until a time at which all of its targets were read is in the steps until then, to the byte.
     """
     step_s, run = found.site.params.interval_s, ["job_id", "direction"]
     measured = found.exact_io.filter(outcome="measured")
@@ -46,11 +46,12 @@ def expect_samples(found: Served) -> int:
         "step", "sample_bytes_per_s"
     )
     in_truth = found.moved().group_by(*run, "polled_at").agg(pl.col("moved_bytes").sum())
-    scrapes = found.statistics.scrapes.group_by(polled_at="scraped_at").len()
-    whole = scrapes.filter(pl.col("len") == found.statistics.params.targets.height)
+    used = found.moved().select("job_id", "target").unique().with_columns(count=pl.len().over("job_id"))
+    scrapes = found.statistics.scrapes.select("target", polled_at="scraped_at")
+    whole = used.join(scrapes, on="target").filter(pl.len().over("job_id", "polled_at") == pl.col("count"))
     both = steps.with_columns(polled_at=right).join(in_truth, on=[*run, "polled_at"], how="left")
     off = pl.col("sample_bytes_per_s") * step_s - pl.col("moved_bytes").fill_null(0)
-    read = both.with_columns(off=off.cum_sum().over(run)).join(whole, on="polled_at", how="semi")
+    read = both.with_columns(off=off.cum_sum().over(run)).join(whole, on=["job_id", "polled_at"], how="semi")
     assert (read["off"] == 0).all()
     assert read.height >= 0.7 * both.height
     assert both["moved_bytes"].sum() >= 0.9 * measured["volume_bytes"].sum()

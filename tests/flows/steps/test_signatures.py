@@ -53,10 +53,39 @@ def test_samples_come_by_sets_in_the_order_of_their_rows(
     every = pl.concat(days).with_columns(duration_s=pl.lit(3.0), source=source)
     order = np.random.default_rng(0).permutation(every.height)
     chunks = [every[order[:20]], every[order[20:]].filter(pl.col("ended_on") != date(2026, 3, 4)), every[:0]]
+    dated = {path: date(2026, 3, 3) + timedelta(days=day) for day, path in enumerate(paths)}
+    of_table = {SAMPLES: paths[2:]}
     given = cast(
-        Given, SimpleNamespace(files=lambda table: paths[2:] if table == SAMPLES else paths[:2], folder=tmp_path)
+        Given,
+        SimpleNamespace(
+            dated=lambda table: {own: dated[own] for own in of_table.get(table, paths[:2])}, folder=tmp_path
+        ),
     )
     for some in (chunks, chunks[:1], []):
         found = [rows["sample_bytes_per_s"].to_list() for rows in signatures._samples(given, some)]
         assert found == [rows["sample_bytes_per_s"].to_list() for rows in some]
     assert sorted(path.name for path in tmp_path.iterdir()) == [path.name for path in paths], "nothing stays"
+
+
+def test_what_servers_counted_comes_with_what_others_moved_where_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signatures, "_DAYS_AT_A_TIME", 1)
+    exact, shared = [day_of_samples(day, 4) for day in range(2)], day_of_samples(0, 3)
+    more = pl.col("sample_bytes_per_s").list.eval(pl.element() + 5.0)
+    files = {"samples": [shared.with_columns(more)], "exact_samples": exact}
+    paths: dict[str, dict[Path, date]] = {}
+    for name, frames_ in files.items():
+        for frame in frames_:
+            path = tmp_path / f"{name}-{frame['ended_on'][0]}.parquet"
+            frame.write_parquet(path)
+            paths.setdefault(name, {})[path] = frame["ended_on"][0]
+    given = cast(Given, SimpleNamespace(dated=lambda table: paths[table.name], folder=tmp_path))
+    wanted = pl.concat(exact).with_columns(duration_s=pl.lit(3.0), source=pl.lit("jobstats"))
+    for chunks in ([wanted], [wanted[:4], wanted[4:]]):
+        found = pl.concat(list(signatures._samples(given, chunks)))
+        others = signatures._others(found)
+        assert others is not None
+        assert others.tolist() == pytest.approx([5.0] * 6 + [np.nan] * 10, nan_ok=True)
+    (alone,) = signatures._samples(given, [wanted[4:]])
+    assert signatures._others(alone) is None

@@ -6,11 +6,16 @@ from dataclasses import replace
 from typing import get_args
 
 import numpy as np
+import polars as pl
 import pytest
 
 from studies.signatures import families
 from studies.signatures.families import FAMILIES, FOREIGN_LEVELS, REAL, Contention, Drift, Family, Foreign, Program
 from studies.signatures.injected import FamilySetting, paces, planned, polls_of, programmed
+from studies.signatures.methods import METHODS
+from studies.signatures.scores import CHOSEN, judges_of, scored, with_chosen
+from studies.signatures.sites import STUDIED, seed_of
+from transforms.signatures.methods import USUAL_METHODS
 from transforms.synthetic.workload import Application, Burst
 
 ONE = Application("one", "ana", "prj101", 16, 400.0, (Burst(50, 50e9, 2.5e9), Burst(200, 100e9, 2.0e9)), 6)
@@ -142,3 +147,44 @@ def test_polls_tell_of_each_byte_once_and_of_no_run_that_has_not_ended() -> None
     assert ((ends >= one.duration_s) & (ends < one.duration_s + 5)).all()
     assert one.samples.values.std() > 0.1
     assert one.samples.values.mean() == pytest.approx(1.0, abs=0.02)
+
+
+# ---- what servers counted
+
+
+def likeness(setting: FamilySetting, number: int) -> float:
+    """Return how well the chosen signatures of a site correlate with the truth, in the mean; none counts as 0."""
+    drawn = setting.drawn(seed_of(5, number))
+    judges = judges_of(drawn)
+    answers = [scored(drawn, one.name, one.extract(drawn.sets), judges) for one in METHODS if one.name in USUAL_METHODS]
+    chosen = with_chosen(pl.concat(answers)).filter(method=CHOSEN)
+    return float(chosen["correlation"].fill_null(0.0).mean())  # type: ignore[arg-type]
+
+
+def test_servers_count_a_runs_own_bytes_and_others_are_known_beside_them() -> None:
+    shared, own, counted = (
+        FamilySetting(FAMILIES[0], "busy", (ONE,), **how).drawn(3).sets
+        for how in ({}, {"is_alone_seen": True}, {"is_counted": True})
+    )
+    assert own.others is None
+    assert counted.samples.values.tolist() == own.samples.values.tolist()
+    assert counted.others is not None
+    assert counted.samples.values + counted.others == pytest.approx(shared.samples.values)
+
+
+@pytest.mark.slow
+def test_without_drift_and_contention_counted_runs_are_the_application_alone() -> None:
+    calm = FamilySetting(replace(STILL, contention_size=1e9), "calm", STUDIED, is_counted=True)
+    assert likeness(calm, 0) >= 0.99
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_counted_runs_tell_no_less_than_shared_traffic(family: Family) -> None:
+    counted, shared = (
+        np.mean(
+            [likeness(FamilySetting(family, level, is_counted=how), n) for level in FOREIGN_LEVELS for n in range(4)]
+        )
+        for how in (True, False)
+    )
+    assert counted >= shared

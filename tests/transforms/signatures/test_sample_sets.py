@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
+from flows.signatures.parallel import part_of
 from tests.budget import examples
 from tests.transforms.run_sets import set_of
 from transforms.signatures.sample_sets import SampleSet, SampleSets
@@ -37,6 +40,25 @@ def test_rates_are_the_runs(rows: list[list[float]]) -> None:
     one = of(rows)
     assert one.run_count == len(rows)
     assert [rate.tolist() for rate in one.rates] == rows
+
+
+@BOUNDED
+@given(RATES, st.data())
+def test_what_others_moved_goes_with_the_runs_and_is_unknown_of_those_without(
+    rows: list[list[float]], data: st.DataObject
+) -> None:
+    marks = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), dtype=bool)
+    plain = of(rows)
+    one = replace(plain, others=-plain.samples.values)
+    kept = one.kept(marks)
+    assert kept.others is not None
+    np.testing.assert_array_equal(kept.others, -kept.samples.values)
+    both = SampleSets.of([one, plain])
+    for place, expected in enumerate((-plain.samples.values, np.full(len(plain.samples.values), np.nan))):
+        np.testing.assert_array_equal(both.one(place).others, expected)
+        part = part_of(both, slice(place, place + 1))
+        np.testing.assert_array_equal(part.others, expected)
+    assert SampleSets.of([plain, plain]).others is None
 
 
 @BOUNDED

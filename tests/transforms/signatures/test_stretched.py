@@ -10,6 +10,7 @@ import pytest
 
 from tests.naive.signatures import stretched as naive
 from tests.transforms.run_sets import Burst, polled, set_of, truth_by_second
+from transforms.arrays import Ragged, offsets_of
 from transforms.signatures.sample_sets import SampleSet
 from transforms.signatures.similarity import correlation
 from transforms.signatures.stretched import (
@@ -176,3 +177,24 @@ def test_a_gap_in_the_polls_is_no_lack_of_bytes() -> None:
     values[100:120] = np.nan
     found = stretched(SampleSet(type(one.samples)(values, one.samples.offsets), 2.0, one.started_s, one.duration_s))
     assert correlation(found.bytes_per_s, TRUTH) > 0.98
+
+
+def test_what_others_moved_tells_how_long_a_run_takes_alone() -> None:
+    """Runs are longer the more their burst met: bytes of their own do not show it, others' beside them do."""
+    delays = np.array([0.0, 4.0, 8.0, 12.0, 16.0, 20.0])
+    own, others, counts = [], [], []
+    for later in delays:
+        rates, foreign = np.zeros(200 + int(later)), np.zeros(200 + int(later))
+        rates[50 : 90 + int(later)] = 40.0 / (40.0 + later)
+        foreign[50 : 90 + int(later)] = 4.0 * later / (40.0 + later)
+        own.append(rates)
+        others.append(foreign)
+        counts.append(len(rates))
+    duration = np.array(counts, dtype=np.float64)
+    one = SampleSet(Ragged(np.concatenate(own), offsets_of(counts)), 1.0, np.zeros(6), duration)
+    unknown, known = stretched(one), stretched(replace(one, others=np.concatenate(others)))
+    assert unknown.duration_s > 205
+    assert abs(known.duration_s - 200) < abs(unknown.duration_s - 200) - 3
+    # where it is not known of any step, it is as if nobody told
+    nobody = stretched(replace(one, others=np.full(int(duration.sum()), np.nan)))
+    assert nobody.bytes_per_s.tolist() == unknown.bytes_per_s.tolist()
