@@ -11,7 +11,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.budget import examples
 from tests.servers import slurm
 from warehouse.contracts import frames
 from warehouse.contracts.quality import REJECTS
@@ -70,11 +69,12 @@ def test_what_is_cut_or_of_no_known_time_is_refused(tmp_path: Path) -> None:
         batches(path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_damage_refuses_rows_or_the_file_and_nothing_else(tmp_path: Path) -> None:
     draw, path = random.Random(3), tmp_path / "queue"
     content = f"1772366400\n{ANSWER}".encode()
-    for _ in range(examples(320)):
+    for _ in range(320):
         place = draw.randrange(len(content))
         piece = bytes(draw.randrange(256) for _ in range(draw.randrange(3)))
         path.write_bytes(content[:place] + piece + content[place + draw.randrange(40) :])
