@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -63,8 +64,12 @@ class Changes:
                 pl.when(pl.col("owner") == pl.col("owner").shift()).then(pl.col("at_us").shift()).alias("before_us")
             )
         )
+        # readings mostly come in the order of time: then the counters alone are to be put in order
+        seen = cast(int | None, self._last["at_us"].max())
+        is_ordered = at_us.is_sorted() and (seen is None or at_us.is_empty() or seen <= int(at_us[0]))
+        order = ["key"] if is_ordered else ["key", "at_us", "place"]
         told = both.join(before, on=["owner", "at_us"], how="left", maintain_order="left").sort(
-            "key", "at_us", "place", nulls_last=False, maintain_order=True
+            order, nulls_last=False, maintain_order=True
         )
         is_same = (
             (pl.col("key") == pl.col("key").shift())

@@ -27,6 +27,18 @@ def test_what_says_the_same_as_before_did_not_change() -> None:
     assert changes.scrapes()["entry_count"].to_list() == [2, 2, 2, 1, 2, 2]
 
 
+def test_readings_in_any_order_are_told_apart_alike() -> None:
+    jobs, said, at_us = "abababab", [1, 2, 1, 3, 1, 3, 5, 3], [10, 10, 20, 20, 30, 30, 40, 40]
+    assert take(Changes(), jobs, said, at_us) == [0, 1, 3, 6]
+    places = [7, 2, 0, 5, 3, 6, 1, 4]
+    mixed = take(Changes(), "".join(jobs[n] for n in places), [said[n] for n in places], [at_us[n] for n in places])
+    assert sorted(places[n] for n in mixed) == [0, 1, 3, 6]
+    # an input whose times begin anew
+    changes = Changes()
+    assert take(changes, "aa", [1, 2], [20, 30]) == [0, 1]
+    assert take(changes, "aa", [1, 1], [10, 20]) == [0]
+
+
 def test_values_of_one_counter_make_one_row() -> None:
     points = pl.concat([keys("a", "a", "a", "b"), keys("b", "b")]).with_columns(
         at_us=pl.lit(7, pl.Int64),
