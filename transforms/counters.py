@@ -204,7 +204,8 @@ def _untold(rows: pl.DataFrame, tell_falls: TellFalls) -> Bools:
 def _vanished(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: CounterParams) -> pl.DataFrame:
     """Return the scrapes that lack entries which were in use just before: their server restarted.
 
-    Only entries count that say when they were used last. One that is gone is missed until it would have been dropped.
+    Only entries count that say since when they count, and when they were used last. One that is gone is missed until it
+    would have been dropped.
     """
     timed = scrapes.filter("is_job_scrape").sort(*TARGET, "scraped_at")
     targets = timed.select(TARGET).unique(maintain_order=True).with_row_index("number").cast({"number": pl.Int64})
@@ -222,8 +223,9 @@ def _vanished(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: CounterParam
         entries.select(each).to_series().to_numpy()
         for each in (pl.col("number"), at - origin, pl.min_horizontal(until, following) - origin)
     )
-    # where both are one, the collector does not know when it was used last
-    says_so = (entries["sampled_at"] < entries["scraped_at"]).to_numpy()
+    # where both are one, the collector does not know when it was used last; LDMS, which does, leaves out what stays
+    knows = (pl.col("sampled_at") < pl.col("scraped_at")) & pl.col("counted_since_at").is_not_null()
+    says_so = entries.select(knows).to_series().to_numpy()
     codes = numbers * _SPAN_US + timed.select(at - origin).to_series().to_numpy()
     begin = np.searchsorted(codes, number * _SPAN_US + since_us)
     is_read = ~entries["is_carried"].to_numpy()

@@ -64,7 +64,7 @@ class Served:
         """Return what was lost, and whether nothing can tell: target, job_key, polled_at, is_traceless.
 
         An entry that was not seen in use for most of the cleanup interval before may have been dropped; one that does
-        not say since when it counts may be the same, unless it fell.
+        not say since when it counts may be the same, unless it is there again soon, and fell.
         """
         entry, counts = ["target", "job_key"], ["written_bytes", "read_bytes"]
         read = self.statistics.readings.select(*entry, *counts, "scraped_at", "sampled_at").sort("scraped_at")
@@ -80,8 +80,10 @@ class Served:
         )
         idle, cleanup_s = pl.col("next_at") - pl.col("sampled_at"), self.statistics.params.cleanup_interval_s
         is_long = (idle >= pl.duration(seconds=0.75 * cleanup_s)).fill_null(True)
-        fell_not = pl.all_horizontal(pl.col(f"{name}_after") >= pl.col(name) for name in counts).fill_null(False)
-        return found.select(*entry, "polled_at", is_traceless=is_long | (fell_not & (self.form != "new")))
+        fell = pl.any_horizontal(pl.col(f"{name}_after") < pl.col(name) for name in counts)
+        is_soon = pl.col("sampled_at_after") - pl.col("sampled_at") < pl.duration(seconds=0.75 * cleanup_s)
+        is_told = (fell & is_soon).fill_null(False) | (self.form == "new")
+        return found.select(*entry, "polled_at", is_traceless=is_long | ~is_told)
 
 
 def landed(

@@ -124,6 +124,8 @@ def test_entries_that_were_not_used_for_most_of_the_interval_may_be_gone() -> No
     assert risen(used([(10, "1", 9)]), timed).gaps.is_empty()
     assert risen(used([(10, "1", 9), (30, "1", 30)]), timed).gaps.is_empty(), "a collector that knows no better"
     assert risen(used([(20, "1", 15)]), timed).gaps["until_at"].to_list() == [at(460)]
+    unsaid = used([(20, "1", 15)]).with_columns(counted_since_at=pl.lit(None, pl.Datetime("us", "UTC")))
+    assert risen(unsaid, timed).gaps.is_empty(), "LDMS says nothing of what did not change"
 
 
 def test_entries_of_the_day_before_are_missed_on_the_next_one() -> None:
