@@ -15,7 +15,7 @@
 - `network`: `iosig network`.
 - `options`: What several subcommands take, each declared once.
 - `period`: `iosig period`.
-- `population` (`population_command`): `iosig population`.
+- `population`: `iosig population`.
 - `plot`: `iosig plot`.
 - `predict`: `iosig predict`.
 - `printing` (`progress_bar`, `show_json`, `show`, `bytes_text`, `binary_stdout`): How results look.
