@@ -5,6 +5,7 @@
 - `classify`: `iosig classify`.
 - `compress`: `iosig compress`.
 - `demo`: `iosig demo`.
+- `demo_story` (`tell`): What it tells in one screen.
 - `deploy`: `iosig deploy`.
 - `expand`: `iosig expand`.
 - `export`: `iosig export`.

@@ -34,8 +34,9 @@ _MARK = ".iosig-demo"
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the site's files and the warehouse; a scratch folder if not given.",
 )
+@click.option("--full", "is_full", is_flag=True, help="Print all that was found, table by table.")
 @json_option
-def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
+def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json: bool) -> int:
     """Make up a site whose applications are known, run the whole night on its logs, and compare.
 
     A few days of a Spider-like system: job logs as sacct prints them and polls every 2 s, with foreign
@@ -43,10 +44,12 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     refused, the rest goes on. The servers of a second file system count by job for half a day. Beside them,
     the real Darshan logs that ship inside the `darshan` wheel.
     """
-    from flows.command.printing import progress, show_json
+    from flows.command.demo_story import tell
+    from flows.command.printing import one_line, progress, show_json
     from flows.command.summary import show_summary
     from flows.demo import (
         EXACT_FILESYSTEM,
+        FILESYSTEM,
         PARTITIONS,
         classes_truth,
         exact_site,
@@ -70,10 +73,10 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
     write_statistics(statistics, folder / "site" / exact.params.cluster)
     store = Store(folder / "warehouse")
     settings = Settings(schedule=ScheduleSettings(inbox=folder / "site"), partitions=PARTITIONS)
-    with with_child() as executor:
+    with with_child() as executor, one_line(progress) as tell_step:
         for arrival in land_paths(store, settings, map(str, shipped_logs()), Told()):
             click.echo(f"{Path(arrival.name).name}: {arrival.row_count:,} rows", err=True)
-        release = run_inline(store, settings, progress, executor=executor)
+        release = run_inline(store, settings, tell_step, executor=executor)
     compared = compare_classes(store, release, classes_truth(site))
     signatures = compare_signatures(store, release, signatures_truth(site))
     volumes = compare_volumes(store, release, statistics)
@@ -87,11 +90,14 @@ def demo_command(seed: int, days: int, into: Path | None, as_json: bool) -> int:
         }
         show_json({"release_id": release.release_id, "warehouse": str(store.root)} | documents)
         return 0
-    show_summary(store, release)
-    _show_traces(traced)
-    _show_comparison(compared)
-    _show_signatures(signatures)
-    _show_volumes(volumes)
+    if is_full:
+        show_summary(store, release)
+        _show_traces(traced)
+        _show_comparison(compared)
+        _show_signatures(signatures)
+        _show_volumes(volumes)
+    last_end = site.traffic["polled_at"].item(-1)
+    tell(store, release, FILESYSTEM, last_end, signatures, volumes, traced.height, days, folder)
     return 0
 
 

@@ -118,6 +118,20 @@ def progress(name: str, count: int, seconds: float) -> None:
 
 
 @contextmanager
+def one_line(lines: Callable[[str, int, float], None]) -> Iterator[Callable[[str, int, float], None]]:
+    """Show on stderr, on one line of a terminal, what was done last; where there is none, it is told line by line."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lines
+        return
+    with console.status("") as status:
+        yield lambda name, count, _: status.update(Text(f"{name}: {count:,} rows"))
+
+
+@contextmanager
 def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
     """Show on stderr how much of the work is done; what is yielded takes how much is, and how much there is."""
     from rich.console import Console

@@ -253,8 +253,13 @@ def test_a_signal_that_nothing_tells_of_is_not_written(cli: Cli, tmp_path: Path)
 
 @pytest.mark.slow
 def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path) -> None:
-    code, out, err = cli("demo", "--days", 1, "--into", tmp_path / "demo")
+    code, out, err = cli("demo", "--days", 1, "--full", "--into", tmp_path / "demo")
     assert code == 0
+    story = out[out.index("1 day of a made-up machine") :]
+    assert max(len(line.rstrip()) for line in story.splitlines() if str(tmp_path) not in line) <= 80
+    assert len(story.splitlines()) <= 40
+    assert "volumes are true to the byte" in story
+    assert str(tmp_path / "demo" / "signature.png") in story
     for expected in (
         "Sample sets",
         "Classes",
