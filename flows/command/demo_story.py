@@ -38,9 +38,9 @@ def tell(
     truth. traced_count: real logs that landed. days: of the made-up site.
     """
     _say(
-        f"{counted(days, 'day')} of a made-up machine: its job log, and what its storage moved every 2 s, with "
-        "other jobs' traffic, failed runs, gaps and damaged files. Beside it a third of a day of a machine whose servers count by job, and "
-        f"{traced_count} real Darshan logs."
+        f"{counted(days, 'day')} of a made-up machine: its job log, and what its storage moved every 2 s, with other "
+        "jobs' traffic, failed runs, gaps and damaged files. Beside it a third of a day of a machine whose servers "
+        f"count by job, and {traced_count} real Darshan logs."
     )
     click.echo()
     _show_signatures(signatures)

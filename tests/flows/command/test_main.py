@@ -269,7 +269,7 @@ def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path
         "input rows or files were",
     ):
         assert expected in out
-    volumes = out[out.index("Volumes of runs") :].splitlines()
+    volumes = out[out.index("Volumes of runs") : out.index(story)].splitlines()
     assert max(map(len, map(str.rstrip, volumes))) <= 80
     rows = [line.split() for line in volumes if " read " in line or " write " in line]
     assert {"hacc", "nyx"} <= {row[0] for row in rows}
