@@ -13,7 +13,7 @@ import polars as pl
 
 from transforms.arrays import Ints, Reals, places_of
 from transforms.synthetic import entries
-from transforms.synthetic.entries import Changes, Targets
+from transforms.synthetic.entries import Changes, Lives, Readings, Targets
 from transforms.synthetic.site import Site, uneven_edges
 from transforms.synthetic.workload import DAY_S, DIRECTIONS, stream
 
@@ -89,26 +89,31 @@ def count_jobs(site: Site, params: JobStatisticsParams | None = None) -> JobStat
     changes = Changes(whose, counted["target_number"].to_numpy(), counted["at_us"].to_numpy())
     found = entries.lives(changes, targets, round(params.cleanup_interval_s * 1e6))
     read = entries.readings(changes, found, targets)
-    since_site = counted.select(pl.col(_COUNTED).cum_sum().over(pl.Series(whose)))
-    before = since_site[found.first] - counted.select(_COUNTED)[found.first]
-    values = since_site[read.change] - before[read.life]
-    names = params.targets
-    readings = names[found.target[read.life]].hstack(
-        [
-            _instants("scraped_at", read.scraped_us, site),
-            counted["job_key"].gather(read.change),
-            _instants("sampled_at", changes.at_us[read.change], site),
-            _instants("counted_since_at", changes.at_us[found.first][read.life], site),
-            *values,
-        ]
-    )
     is_lost = pl.Series("is_lost", ~entries.are_seen(changes, found, targets))
     return JobStatistics(
         params=params,
-        scrapes=_scrapes(targets, names, site),
-        readings=readings.sort("server", "scraped_at", "target", "counted_since_at", "job_key"),
-        moved=_moved(names, counted.hstack([is_lost]), site),
+        scrapes=_scrapes(targets, params.targets, site),
+        readings=_readings(counted, changes, found, read, params.targets, site),
+        moved=_moved(params.targets, counted.hstack([is_lost]), site),
     )
+
+
+def _readings(
+    counted: pl.DataFrame, changes: Changes, lives: Lives, read: Readings, names: pl.DataFrame, site: Site
+) -> pl.DataFrame:  # fmt: skip
+    """Return what scrapes read, with all that each entry counted since it began."""
+    since_site = counted.select(pl.col(_COUNTED).cum_sum().over(pl.Series(changes.entry)))
+    before = since_site[lives.first] - counted.select(_COUNTED)[lives.first]
+    values = since_site[read.change] - before[read.life]
+    told = [
+        _instants("scraped_at", read.scraped_us, site),
+        counted["job_key"].gather(read.change),
+        _instants("sampled_at", changes.at_us[read.change], site),
+        _instants("counted_since_at", changes.at_us[lives.first][read.life], site),
+        *values,
+    ]
+    rows = names[lives.target[read.life]].hstack(told)
+    return rows.sort("server", "scraped_at", "target", "counted_since_at", "job_key")
 
 
 def _instants(name: str, us: Ints, site: Site) -> pl.Series:
