@@ -1,7 +1,7 @@
 """Explaining: what each run moved of a file system's traffic, by the signatures of all that were there.
 
 Each run takes what its bursts find room for (see `placing`), tall and well known ones first; then each is placed anew
-in what all others leave, a few rounds. So the runs together never have more than was measured.
+in what all others leave. So the runs together never have more than was measured.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ExplainParams:
     """
 
     placing: PlacingParams = field(default_factory=PlacingParams)
-    round_count: int = 3
+    round_count: int = 2
     background_s: float = 7200.0
     background_quantile: float = 0.05
 
