@@ -210,9 +210,7 @@ def _vanished(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: CounterParam
     timed = scrapes.filter("is_job_scrape").sort(*TARGET, "scraped_at")
     targets = timed.select(TARGET).unique(maintain_order=True).with_row_index("number").cast({"number": pl.Int64})
     numbers = timed.join(targets, on=TARGET, how="left", maintain_order="left")["number"].to_numpy()
-    entries = ordered.filter(pl.col("job_key").is_not_null(), ~pl.col("is_repeated")).join(
-        targets, on=TARGET, how="inner", maintain_order="left"
-    )
+    entries = _numbered(ordered, targets)
     if entries.is_empty():
         return timed.clear()
     cleanup_us, at = round(params.cleanup_interval_s * _SURELY_THERE * 1e6), pl.col("scraped_at").dt.epoch("us")
@@ -236,6 +234,16 @@ def _vanished(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: CounterParam
     lacking = pl.Series("lacking", there - timed["entry_count"].to_numpy())
     before = pl.col("lacking").shift(1).over(TARGET).fill_null(0).clip(0)
     return timed.with_columns(lacking).filter(pl.col("lacking") > before).drop("lacking")
+
+
+def _numbered(ordered: pl.DataFrame, targets: pl.DataFrame) -> pl.DataFrame:
+    """Return the readings of jobs' entries with the `number` of their target, where it has one."""
+    known = ordered.filter(pl.col("job_key").is_not_null(), ~pl.col("is_repeated"))
+    # they are in order of targets: only the first of each needs to be looked up
+    is_other = pl.any_horizontal(pl.col(name) != pl.col(name).shift() for name in TARGET).fill_null(True)
+    run = known.select(is_other.cum_sum().cast(pl.Int64) - 1).to_series()
+    firsts = known.filter(is_other).select(TARGET).join(targets, on=TARGET, how="left", maintain_order="left")
+    return known.with_columns(number=firsts["number"].gather(run)).filter(pl.col("number").is_not_null())
 
 
 def _rows(judged: pl.DataFrame, vanished: pl.DataFrame) -> pl.DataFrame:
