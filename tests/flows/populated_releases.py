@@ -7,10 +7,7 @@ from contextlib import contextmanager
 
 import duckdb
 
-from tests.sql.given import rows
-from tests.warehouse.releasing import Content, publish
-from warehouse.contracts import table
-from warehouse.releases.reading import connected
+from tests.warehouse.releasing import Content, opened_tables, publish
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store
 
@@ -89,7 +86,5 @@ def populated(store: Store) -> Release:
 @contextmanager
 def opened() -> Iterator[duckdb.DuckDBPyConnection]:
     """Open DuckDB on the tables, as on a release."""
-    with connected() as connection:
-        for name, content in TABLES.items():
-            connection.register(name, rows(f"{table(name).layer}.{name}", content[9]).to_arrow())
+    with opened_tables(TABLES) as connection:
         yield connection

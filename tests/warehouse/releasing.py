@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from itertools import count
 from pathlib import Path
 
+import duckdb
 import polars as pl
 
 from tests.sql.given import DAY, rows
 from warehouse.contracts import Table, frames, table
 from warehouse.releases import publishing, releases, superseding
 from warehouse.releases.publishing import Draft
+from warehouse.releases.reading import connected
 from warehouse.releases.releases import Release
 from warehouse.store.store import Store, write_parquet
 
@@ -92,3 +95,13 @@ def read(store: Store, release: Release, name: str) -> pl.DataFrame:
 def keys(store: Store, release: Release, name: str, column: str) -> list[object]:
     """Return one column of a table of a release, sorted."""
     return sorted(read(store, release, name)[column].to_list())
+
+
+@contextmanager
+def opened_tables(tables: Mapping[str, Content]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open DuckDB on tables, as on a release, without publishing one."""
+    with connected() as connection:
+        for name, content in tables.items():
+            (one,) = content.values()
+            connection.register(name, rows(f"{table(name).layer}.{name}", one).to_arrow())
+        yield connection
