@@ -53,7 +53,8 @@ def expect_samples(found: Served) -> int:
     off = pl.col("sample_bytes_per_s") * step_s - pl.col("moved_bytes").fill_null(0)
     read = both.with_columns(off=off.cum_sum().over(run)).join(whole, on=["job_id", "polled_at"], how="semi")
     assert (read["off"] == 0).all()
-    assert read.height >= 0.7 * both.height
+    # a run is measured through an outage, too, if its entries say that they are the same
+    assert read.height == both.height or (found.statistics.params.lost_ratio > 0 and read.height > 0)
     assert both["moved_bytes"].sum() >= 0.9 * measured["volume_bytes"].sum()
     return known.height
 
