@@ -8,10 +8,8 @@ from datetime import date
 import duckdb
 import pytest
 
-from flows.population.asking import Asked, By, Population, counted, population
-from tests.flows.populated_releases import opened, populated
-from warehouse.errors import NothingToDo
-from warehouse.store.store import Store
+from flows.population.asking import Asked, By, Population, counted
+from tests.flows.populated_releases import opened
 
 NINTH = date(2018, 2, 9)
 
@@ -99,11 +97,3 @@ def test_days_are_those_on_which_runs_ended(
     told = counted(site, Asked(since, until))
     assert told.run_count == count
     assert told.measured_bytes == (1205 if until is None else 1200)
-
-
-def test_where_nobody_ran_it_is_told(tmp_path: object) -> None:
-    store = Store(tmp_path)  # type: ignore[arg-type]
-    release = populated(store)
-    assert population(store, release, Asked()).run_count == 6
-    with pytest.raises(NothingToDo, match="no classes of runs"):
-        population(store, release, Asked(since=date(2019, 1, 1)))

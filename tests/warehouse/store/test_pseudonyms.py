@@ -26,7 +26,7 @@ KEY = b"a key of the site's own, long enough"
 _NOBODY = {
     *("cluster", "partition", "exit_code", "node_list", "filesystem", "controller", "host", "layer", "node", "peer"),
     *("event_kind", "trace_id", "trace_ids", "trace_set_id", "landing_id", "tracer_version", "module", "counters"),
-    *("filesystem_kind", "function", "intervals", "phase_state", "events", "collector", "target"),
+    *("filesystem_kind", "function", "intervals", "phase_state", "events", "collector", "target", "wait_reason"),
 }
 
 
