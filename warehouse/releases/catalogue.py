@@ -7,7 +7,7 @@ when they were written: where it was moved or copied since, we look below its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import date, timedelta
 from functools import cached_property
@@ -236,18 +236,32 @@ def _properties(table: Table, schema: Schema) -> dict[str, Any]:
 
 def _create(catalogue: Catalog, table: Table, schema: pa.Schema) -> IcebergTable:
     identifier = (NAMESPACE, table.name)
-    location = f"{catalogue.properties[_ROOT]}/tables/{table.name}"
-    if not isinstance(catalogue, SqlCatalog):
-        # a server makes it at once: without rows it is nobody's release
-        fresh = assign_fresh_schema_ids(catalogue._convert_schema_if_needed(schema))
-        spec = _partitioned(table, fresh)
-        return catalogue.create_table(identifier, fresh, location, spec, properties=_properties(table, fresh))
-    with _Creating(catalogue._create_staged_table(identifier, schema, location, PartitionSpec())) as made:
-        made.set_properties(_properties(table, made.table_metadata.schema()))
-        if table.partition:
-            with made.update_spec() as changes:
-                changes.add_field(table.partition, IdentityTransform(), table.partition)
-    return catalogue.load_table(identifier)
+    if isinstance(catalogue, SqlCatalog):
+        with _begun(catalogue, table):
+            pass
+        return catalogue.load_table(identifier)
+    # a server makes it at once: without rows it is nobody's release
+    fresh = assign_fresh_schema_ids(catalogue._convert_schema_if_needed(schema))
+    spec, location = _partitioned(table, fresh), _location(catalogue, table)
+    return catalogue.create_table(identifier, fresh, location, spec, properties=_properties(table, fresh))
+
+
+def _begun(catalogue: SqlCatalog, table: Table) -> _Creating:
+    """Return what makes a table, with all that is done to it before that is committed."""
+    identifier = (NAMESPACE, table.name)
+    staged = catalogue._create_staged_table(
+        identifier, _documented(table), _location(catalogue, table), PartitionSpec()
+    )
+    made = _Creating(staged)
+    made.set_properties(_properties(table, made.table_metadata.schema()))
+    if table.partition:
+        with made.update_spec() as changes:
+            changes.add_field(table.partition, IdentityTransform(), table.partition)
+    return made
+
+
+def _location(catalogue: Catalog, table: Table) -> str:
+    return f"{catalogue.properties[_ROOT]}/tables/{table.name}"
 
 
 def _partitioned(table: Table, schema: Schema) -> PartitionSpec:
@@ -269,6 +283,11 @@ def replace(
 
     It is one snapshot, be there rows or not, with a tag; the one that there is where no row comes or goes.
     """
+    if isinstance(catalogue, SqlCatalog) and not catalogue.table_exists((NAMESPACE, table.name)):
+        # with its first rows: there is one commit to wait for, and no table without a release
+        made = _begun(catalogue, table)
+        with made as transaction:
+            return _snapshot(made._table, transaction, (), locations, tag)
     iceberg = ensure(catalogue, table)
     gone = [file for file in _data_files(iceberg) if days is None or _day_of(file) in days]
     head = iceberg.current_snapshot()
@@ -276,13 +295,20 @@ def replace(
         iceberg.manage_snapshots().create_tag(head.snapshot_id, tag).commit()
         return head.snapshot_id
     with _Remembering(iceberg) as transaction:
-        with _Overwriting.of(iceberg, transaction) as snapshot:
-            for file in gone:
-                snapshot.delete_data_file(file)
-            for file in parquet_files_to_data_files(iceberg.io, transaction.table_metadata, iter(locations)):
-                snapshot.append_data_file(file)
-        ManageSnapshots(transaction).create_tag(snapshot.snapshot_id, tag).commit()
-    return snapshot.snapshot_id
+        return _snapshot(iceberg, transaction, gone, locations, tag)
+
+
+def _snapshot(
+    iceberg: IcebergTable, transaction: Transaction, gone: Iterable[DataFile], locations: Sequence[str], tag: str
+) -> int:
+    """Put a snapshot with a tag into a transaction: without some files, with some more; return its id."""
+    with _Overwriting.of(iceberg, transaction) as snapshot:
+        for file in gone:
+            snapshot.delete_data_file(file)
+        for file in parquet_files_to_data_files(iceberg.io, transaction.table_metadata, iter(locations)):
+            snapshot.append_data_file(file)
+    ManageSnapshots(transaction).create_tag(snapshot.snapshot_id, tag).commit()
+    return int(snapshot.snapshot_id)
 
 
 class _Remembering(Transaction):
