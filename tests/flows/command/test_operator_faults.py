@@ -334,7 +334,7 @@ def test_one_input_that_cannot_be_read_costs_itself_alone(tmp_path: Path) -> Non
     assert "2 files landed with 2,884 rows" in ended.out
     assert len(list(root.glob("landed/*/landing.json"))) == 2
     ended = USER.iosig("--warehouse", root, "land", inbox)
-    assert (ended.code, "1 files landed" in ended.out) == (0, True), "the same content is there twice"
+    assert (ended.code, "1 file landed" in ended.out) == (0, True), "the same content is there twice"
 
 
 @pytest.mark.slow
