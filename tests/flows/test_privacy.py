@@ -57,6 +57,7 @@ def texts_of(root: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("checks_here")
+@pytest.mark.slow
 def test_no_name_is_in_any_byte_of_a_private_warehouse(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -301,6 +301,7 @@ def test_what_reads_needs_nothing_to_be_written(command: tuple[str, ...], root: 
 
 
 @pytest.mark.parametrize("text", one_of_them([b"{torn", b"", b"null", b"[1]", b"\xff\x00"]))
+@pytest.mark.long
 def test_what_can_be_made_anew_is_in_silence(text: bytes, root: Path) -> None:
     names = [*root.glob("release_index/*"), *root.glob("snapshot_files/*"), root / "sound.json"]
     names += [root / "publishing.json", root / "landing.sequence"]

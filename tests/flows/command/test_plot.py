@@ -203,6 +203,7 @@ def test_usage_ends_with_2_and_draws_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_release_without_signatures_says_so(cli: Cli, tmp_path: Path) -> None:
     from tests.warehouse import releasing
 

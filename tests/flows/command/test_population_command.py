@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.flows.conftest import Cli
 from tests.flows.populated_releases import populated
 from warehouse.store.store import Store
 
 
+@pytest.mark.slow
 def test_a_population_is_told_drawn_and_written(cli: Cli, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     populated(store)

@@ -148,6 +148,7 @@ def test_clocks_that_count_from_1970_are_told_as_instants(cli: Cli, tmp_path: Pa
 
 
 @pytest.mark.parametrize("count", [1, 6], ids=["one-evaluation", "both-directions"])
+@pytest.mark.slow
 def test_pictures_of_what_is_there_and_of_what_was_followed_before(cli: Cli, tmp_path: Path, count: int) -> None:
     path = trace(tmp_path / "run.jsonl", count)
     code, _, err = cli("predict", path, "--plot", tmp_path / "a.png", "--automaton", tmp_path / "b.svg")

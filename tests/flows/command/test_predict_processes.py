@@ -91,6 +91,7 @@ def undisturbed(commands: Commands, folder: Path, content: list[bytes]) -> Rows:
     return timeless(kept(folder))
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_no_evaluation_is_lost_or_doubled(commands: Commands, tmp_path: Path) -> None:
     chance = random.Random(20)
     content = list(flushes(30))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.flows.conftest import Cli
 from tests.warehouse.releasing import publish, supersede
 from warehouse.store.store import Store
 
 
+@pytest.mark.slow
 def test_an_id_that_leads_elsewhere_says_so(cli: Cli, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     old = publish(store, "first", {"jobs": {9: "job_id \n 1"}})

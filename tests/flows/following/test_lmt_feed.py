@@ -79,6 +79,7 @@ def real_feed(path: Path, filesystem: str, since: datetime, position: object = N
         ("lmtdb-reset", "snx11168", datetime(2018, 4, 18, 14, 35, 22, tzinfo=UTC)),
     ],
 )
+@pytest.mark.slow
 def test_real_readings_one_by_one_give_the_flushes_of_the_whole_landed(
     tmp_path: Path, shared_data: Path, name: str, filesystem: str, since: datetime
 ) -> None:

@@ -263,6 +263,7 @@ def test_bytes_over_edges_are_the_golden_ones(shared_data: Path) -> None:
     assert compared >= 14
 
 
+@pytest.mark.slow
 def test_jeanbez_has_its_edges(shared_data: Path) -> None:
     (path,) = (shared_data / "darshan").glob("jeanbez_8_*")
     found = network_of_log(path)

@@ -98,6 +98,7 @@ def test_another_night_has_nothing_to_do(nights: Nights) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_landing_the_file_of_the_trace_elsewhere_gives_the_same_row(nights: Nights, tmp_path: Path) -> None:
     path, elsewhere = tmp_path / "ior-1000.parquet", Store(tmp_path / "elsewhere")
     compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})
@@ -106,6 +107,7 @@ def test_landing_the_file_of_the_trace_elsewhere_gives_the_same_row(nights: Nigh
     assert ask(elsewhere, run(elsewhere)) == [EXTRAPOLATED.row() | {"source_file": path.name}]
 
 
+@pytest.mark.long
 def test_landing_the_file_where_its_record_is_changes_nothing(warehouse: Store, nights: Nights, tmp_path: Path) -> None:
     path = tmp_path / "ior-1000.parquet"
     compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})

@@ -21,6 +21,7 @@ from warehouse.store.store import Store
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
+@pytest.mark.long
 def test_a_night_and_its_queries_are_those_of_each_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = write(tmp_path / "traces", 12)
     together, single = Store(tmp_path / "together"), Store(tmp_path / "single")

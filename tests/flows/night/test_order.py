@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -208,6 +209,7 @@ class TestRepeated:
     ("kind", "rows"), one_in(2, [("polls.csv", {"poll_days": 2}), ("jobs.sacct", {"jobs": 4})], slow=2)
 )
 @pytest.mark.usefixtures("quick_checks")
+@pytest.mark.long
 def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_site: Store, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     list(land_paths(store, Settings(), [str(landed_site.root.parent / "site" / kind)], Told()))
@@ -302,8 +304,8 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, write: int) -> Iterator[list[str]
 def test_killed_before_any_write_the_next_run_ends_the_same(
     site: Store, both_days: QuickNight, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each run works on the wreck of the last one, and is killed one write later, until one is not."""
-    for write in range(100):
+    """Each run works on the wreck of the last one, and is killed some writes later, until one is not."""
+    for write in range(0, 100, 1 if os.environ.get("IOSIG_TEST_EXAMPLES") == "full" else 4):
         try:
             with killed_at(monkeypatch, write):
                 again = run(site)

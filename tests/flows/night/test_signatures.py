@@ -239,6 +239,7 @@ def test_new_samples_make_a_new_signature_and_the_change_is_told(nights: Nights)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_without_new_samples_it_stays(nights: Nights) -> None:
     keys = "application_id = 'ann/wave/16' or application_id = 'ann/rare/8' or application_id = 'ann/still/8'"
     for table in ("signatures", "signature_points", "signature_bursts", "sample_sets"):
@@ -257,6 +258,7 @@ def test_what_is_of_no_day_is_there_once(nights: Nights) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_long_run_is_known_by_its_first_part(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     settings = Settings(signatures=SignatureSettings(longest_s=600.0, methods=["warped"]))

@@ -115,6 +115,7 @@ def worker(rank: int) -> list[Line]:
     ]
 
 
+@pytest.mark.slow
 def test_several_ranks_share_a_process(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [worker(rank) for rank in range(5)])
     wish = Wish(into=tmp_path / "into", process_count=2, ranks="0-2,4", trace_into=tmp_path / "again")

@@ -53,6 +53,7 @@ def test_each_job_has_what_it_moved_and_each_day_what_was_read(site: Counted, tm
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_is_worked_on_at_a_time_changes_nothing(
     site: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -226,6 +226,7 @@ def test_a_releases_inputs_can_be_asked_for_by_name(traced: tuple[Store, Release
         assert connection.sql("from trace_calls").fetchall() == []
 
 
+@pytest.mark.slow
 def test_an_input_that_came_later_is_not_in_the_release(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     ids = mixed_traces(store)

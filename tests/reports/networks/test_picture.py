@@ -351,6 +351,7 @@ def test_hostile_names_are_drawn_as_they_are(tmp_path: Path) -> None:
 
 @settings(max_examples=4, deadline=None)
 @given(st.lists(st.text(max_size=40), min_size=2, max_size=7, unique=True), st.text(max_size=30))
+@pytest.mark.slow
 def test_any_names_are_drawn(labels: list[str], name: str) -> None:
     nodes = pl.Series(labels, dtype=pl.String)
     figure = composed(view(network([Layer(name, nodes), Layer("host", nodes)])))

@@ -13,6 +13,7 @@ from tests.warehouse.releasing import FIRST, SECOND, keys, publish
 from warehouse.store.store import Store
 
 
+@pytest.mark.slow
 def test_what_goes_is_found_whatever_pyiceberg_thinks_of_a_manifest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

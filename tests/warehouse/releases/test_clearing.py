@@ -104,6 +104,7 @@ def test_what_holds_more_than_polls_stays(store: Store, beside: str) -> None:
     assert clearing.clear(store, KEEP_DAYS).landing_count == 0
 
 
+@pytest.mark.long
 def test_what_a_kept_release_lacks_stays_for_the_run_after_going_back_to_it(store: Store) -> None:
     first, second = leave(store, 1, {0}, 40), leave(store, 2, {1}, 40)
     publish(store, "first", {}, inputs=(first,))

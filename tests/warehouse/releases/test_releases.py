@@ -295,6 +295,7 @@ def test_what_is_published_after_a_rollback_builds_on_where_it_went_back_to(two:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_table_that_is_younger_than_the_release_gone_back_to_starts_anew(two: Store) -> None:
     first = releases.history(two)[0]
     publish(two, "third", {"series_intervals": {8: "subject_id \n old"}})
@@ -304,6 +305,7 @@ def test_a_table_that_is_younger_than_the_release_gone_back_to_starts_anew(two: 
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_table_that_an_older_version_did_not_have_is_empty_until_its_days_are_made(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

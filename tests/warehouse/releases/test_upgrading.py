@@ -63,6 +63,7 @@ def test_an_older_form_is_refused_with_what_to_do(old: Store) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_it_keeps_releases_ids_and_verdicts(old: Store) -> None:
     before = {path.name for path in old.tables.rglob("data/*.parquet")}
     found = needs(old)
@@ -125,6 +126,7 @@ def test_one_that_is_killed_is_begun_anew(old: Store, place: str, monkeypatch: p
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_is_released_and_landed_cannot_be_written_to_then(old: Store) -> None:
     upgrade(old)
     paths = [*old.tables.glob("*/data/*.parquet"), *old.landed.glob("*/*.parquet")]

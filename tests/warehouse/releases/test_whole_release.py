@@ -191,6 +191,7 @@ def test_after_an_error_nothing_is_left(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_files_that_are_older_than_a_column_are_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "warehouse")
     old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name != "line"))

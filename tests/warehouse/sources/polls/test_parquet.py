@@ -108,6 +108,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_flipped_bytes_never_escape_as_another_error(tmp_path: Path) -> None:
     path = write(tmp_path)
     content = path.read_bytes()
