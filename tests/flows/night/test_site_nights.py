@@ -62,7 +62,7 @@ if "GATE_FAILS" in os.environ:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("quick_checks")
 def test_a_few_nights_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(tmp_path / "inbox", {0: "corrected", 1: "hostile", 2: "killed"}, seed=23)
