@@ -198,12 +198,20 @@ def leave_hints(store: Store) -> None:
 
 def ensure(catalogue: Catalog, table: Table) -> IcebergTable:
     """Return the Iceberg table of a contract, made or widened to the contract's columns if need be."""
-    identifier = (NAMESPACE, table.name)
-    schema = _documented(table)
+    found = _found(catalogue, table)
+    return _create(catalogue, table) if found is None else _widened(found, table)
+
+
+def _found(catalogue: Catalog, table: Table) -> IcebergTable | None:
     try:
-        found = catalogue.load_table(identifier)
+        return catalogue.load_table((NAMESPACE, table.name))
     except NoSuchTableError:
-        return _create(catalogue, table, schema)
+        return None
+
+
+def _widened(found: IcebergTable, table: Table) -> IcebergTable:
+    """Return a table with the contract's columns; those that it lacked are added."""
+    schema = _documented(table)
     if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in found.properties:
         with found.transaction() as transaction:
             transaction.set_properties(_properties(table, found.schema()))
@@ -234,14 +242,14 @@ def _properties(table: Table, schema: Schema) -> dict[str, Any]:
     }
 
 
-def _create(catalogue: Catalog, table: Table, schema: pa.Schema) -> IcebergTable:
+def _create(catalogue: Catalog, table: Table) -> IcebergTable:
     identifier = (NAMESPACE, table.name)
     if isinstance(catalogue, SqlCatalog):
         with _begun(catalogue, table):
             pass
         return catalogue.load_table(identifier)
     # a server makes it at once: without rows it is nobody's release
-    fresh = assign_fresh_schema_ids(catalogue._convert_schema_if_needed(schema))
+    fresh = assign_fresh_schema_ids(catalogue._convert_schema_if_needed(_documented(table)))
     spec, location = _partitioned(table, fresh), _location(catalogue, table)
     return catalogue.create_table(identifier, fresh, location, spec, properties=_properties(table, fresh))
 
@@ -283,12 +291,13 @@ def replace(
 
     It is one snapshot, be there rows or not, with a tag; the one that there is where no row comes or goes.
     """
-    if isinstance(catalogue, SqlCatalog) and not catalogue.table_exists((NAMESPACE, table.name)):
+    found = _found(catalogue, table)
+    if found is None and isinstance(catalogue, SqlCatalog):
         # with its first rows: there is one commit to wait for, and no table without a release
         made = _begun(catalogue, table)
         with made as transaction:
             return _snapshot(made._table, transaction, (), locations, tag)
-    iceberg = ensure(catalogue, table)
+    iceberg = _create(catalogue, table) if found is None else _widened(found, table)
     gone = [file for file in _data_files(iceberg) if days is None or _day_of(file) in days]
     head = iceberg.current_snapshot()
     if head is not None and not gone and not locations:
