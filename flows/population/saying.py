@@ -43,7 +43,7 @@ def agreement(told: Population) -> tuple[int, float] | None:
 
 def document(told: Population, most_count: int, release_id: str) -> dict[str, Any]:
     """Return a population for programs: so many groups at most."""
-    both = agreement(told)
+    both, groups = agreement(told), told.groups()
     return {
         "format": FORMAT,
         "release_id": release_id,
@@ -55,8 +55,8 @@ def document(told: Population, most_count: int, release_id: str) -> dict[str, An
         "measured_bytes": told.measured_bytes,
         "classes": told.labels().to_dicts(),
         "shares": told.shares().to_dicts(),
-        "groups": told.groups().head(most_count).drop("label_count").to_dicts(),
-        "group_count": told.groups().height,
+        "groups": groups.head(most_count).drop("label_count").to_dicts(),
+        "group_count": groups.height,
         "witnesses": told.witnesses().to_dicts(),
         "compared_count": both[0] if both else 0,
         "agreeing_ratio": both[1] if both else None,

@@ -67,20 +67,22 @@ def _columns(path: Path) -> dict[str, str]:
         names = table.select(pl.col("operation").unique()).collect()["operation"].drop_nulls().to_list()
         found = {name: column for name in names if name != _ALL and (column := samples.operation_column(name))}
         for name, (column, operation) in _BYTES.items():
-            if name in names:
+            found.pop(name, None)
+            if name in names and not _are_counts(table, name, operation):
                 found[name] = column
-                of = pl.col("value").filter(pl.col("operation") == operation).first()
-                moved = pl.col("value").filter(pl.col("operation") == name).first()
-                both = table.group_by("timestamp", "job_id").agg(of=of, moved=moved)
-                known = both.filter((pl.col("of") > 0) & (pl.col("moved") > 0))
-                told = known.select(pl.len(), differ=(pl.col("of") != pl.col("moved")).any()).collect(
-                    engine="streaming"
-                )
-                if told["len"][0] and not told["differ"][0]:
-                    del found[name]
     if not found:
         raise InputRefused("No operation is one of Lustre's.", _REMEDY)
     return found
+
+
+def _are_counts(table: pl.LazyFrame, name: str, operation: str) -> bool:
+    """Return whether what is called bytes is that operation's count, wherever both are told."""
+    of = pl.col("value").filter(pl.col("operation") == operation).first()
+    moved = pl.col("value").filter(pl.col("operation") == name).first()
+    both = table.group_by("timestamp", "job_id").agg(of=of, moved=moved)
+    known = both.filter((pl.col("of") > 0) & (pl.col("moved") > 0))
+    told = known.select(pl.len(), differ=(pl.col("of") != pl.col("moved")).any()).collect(engine="streaming")
+    return bool(told["len"][0]) and not told["differ"][0]
 
 
 def _require_types(schema: pl.Schema) -> None:

@@ -14,7 +14,7 @@ import polars as pl
 
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import samples
-from warehouse.sources.counters.changes import CUT, Changes, news
+from warehouse.sources.counters.changes import CUT, KEYS, Changes, news
 from warehouse.sources.protocol import Batch, Head, Reading, Source
 from warehouse.sources.rows import text_blocks
 from warehouse.sources.rows.faults import Fault, sift
@@ -58,7 +58,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     for block in text_blocks.blocks(path, BLOCK_BYTES, has_header=False):
         found = sift(_read(text_blocks.lines(block), is_cut=not block.content.endswith(b"\n")), _FAULTS)
         has_any |= found.rows.height > 0
-        rows = found.rows.select("line", "at_us", *_KEYS, *_COUNTS.values())
+        rows = found.rows.select("line", "at_us", *KEYS, *_COUNTS.values())
         told, lacking = news(rows, changes, reading) if rows.height else (None, frame_of([]))
         yield from samples.batches(pl.concat([found.refused, lacking]), told)
     if not has_any:
@@ -69,7 +69,6 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
 
 
-_KEYS: Final = ("filesystem", "component", "target", "job_key", "collector")
 _FAULTS: Final = [
     Fault(pl.col("is_cut"), pl.lit("The last line has no end: it may be cut."), pl.lit(CUT)),
     Fault(pl.col("target").is_null(), pl.lit("The line is not as mmpmon prints it."), pl.lit(CUT)),
