@@ -10,7 +10,8 @@ import polars as pl
 from warehouse.contracts import frames
 from warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
 from warehouse.contracts.quality import REJECTS
-from warehouse.sources.protocol import Reading, Source
+from warehouse.sources.files.opening import read_head
+from warehouse.sources.protocol import Reading, Source, recognize
 
 COUNTS = tuple(name for name in COUNTER_SAMPLES.column_names if name.startswith("total_"))
 
@@ -26,6 +27,15 @@ def read_counters(
         found[batch.table].append(batch.rows)
     samples, scrapes, rejects = (pl.concat(parts) for parts in found.values())
     return samples, scrapes, rejects.sort("line")
+
+
+def read_written(
+    source: Source, path: Path, text: str, reading: Reading | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Write a text, which has to be recognized as of that format, and read it to its end."""
+    path.write_text(text)
+    assert recognize(read_head(path)) == source
+    return read_counters(source, path, reading)
 
 
 def mutated(content: bytes, seed: int) -> bytes:

@@ -14,8 +14,6 @@ import polars as pl
 from warehouse.sources.counters.samples import operation_column
 from warehouse.sources.protocol import Reading
 
-#: what a series is told by, each a column of text that may be NULL
-KEYS = ("filesystem", "component", "target", "job_key", "collector")
 #: a label's role; the first one that a series has counts
 ROLES: Final = {
     "component": ("component",),

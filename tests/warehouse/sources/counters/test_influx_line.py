@@ -12,7 +12,7 @@ import pytest
 
 from tests.budget import one_in
 from tests.naive.sources.counters import influx_line as naive
-from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
+from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
 from warehouse.contracts.polls import POLLS
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import influx_line
@@ -40,10 +40,7 @@ def job(key: str, written: int, second: int = 0, target: str = "fs1-OST0001", fi
 
 
 def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
-    path = folder / "metrics.out"
-    path.write_text(text)
-    assert recognize(read_head(path)) == SOURCE
-    return read_counters(SOURCE, path, reading)
+    return read_written(SOURCE, folder / "metrics.out", text, reading)
 
 
 def test_real_points_land_with_the_totals_of_an_independent_count(shared_data: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.budget import one_in
 from tests.naive.sources.counters import jobstats as naive
-from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
+from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import jobstats, jobstats_text
 from warehouse.sources.counters.jobstats import SOURCE
@@ -66,10 +66,7 @@ def header(target: str = "fs1-OST0001", kind: str = "obdfilter") -> str:
 
 
 def read_text(folder: Path, text: str, name: str = "stats", reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
-    path = folder / name
-    path.write_text(text)
-    assert recognize(read_head(path)) == SOURCE
-    return read_counters(SOURCE, path, reading)
+    return read_written(SOURCE, folder / name, text, reading)
 
 
 def told(rows: pl.DataFrame, *names: str) -> list[tuple[Any, ...]]:

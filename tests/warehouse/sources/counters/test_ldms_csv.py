@@ -13,7 +13,7 @@ import pytest
 
 from tests.budget import one_in
 from tests.naive.sources.counters import ldms_csv as naive
-from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
+from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import ldms_csv
 from warehouse.sources.counters.ldms_csv import SOURCE
@@ -52,10 +52,7 @@ def job(key: str, written: int, second: int = 0, usec: int = 0, snapshot: int = 
 def read_text(
     folder: Path, text: str, name: str = "lustre_ost.1723114647", reading: Reading | None = None
 ) -> tuple[pl.DataFrame, ...]:
-    path = folder / name
-    path.write_text(text)
-    assert recognize(read_head(path)) == SOURCE
-    return read_counters(SOURCE, path, reading)
+    return read_written(SOURCE, folder / name, text, reading)
 
 
 def test_a_set_without_counters_is_refused_for_that_reason(shared_data: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.budget import one_in
 from tests.naive.sources.counters import mmpmon as naive
-from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters
+from tests.warehouse.sources.counter_reading import COUNTS, mutated, read_counters, read_written
 from warehouse.errors import InputRefused
 from warehouse.sources.counters import mmpmon
 from warehouse.sources.counters.mmpmon import SOURCE
@@ -31,10 +31,7 @@ def line(written: int, second: int = 0, filesystem: str = "scratch", node: str =
 
 
 def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
-    path = folder / "mmpmon"
-    path.write_text(text)
-    assert recognize(read_head(path)) == SOURCE
-    return read_counters(SOURCE, path, reading)
+    return read_written(SOURCE, folder / "mmpmon", text, reading)
 
 
 def test_real_counters_land_with_the_totals_of_an_independent_count(shared_data: Path) -> None:
