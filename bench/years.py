@@ -23,7 +23,8 @@ from bench.processes import Cost, cost_of, iosig
 from flows.landing import Told, land_paths
 from flows.settings import load
 from flows.steps import release as releasing
-from studies.drawing import BLACK, LILAC, figure_of, save_study
+from reports.style import INK, PURPLE
+from studies.drawing import figure_of, save_study
 from warehouse.contracts import table as contract
 from warehouse.releases import expiring, publishing, releases
 from warehouse.releases.locations import Part, part_of
@@ -280,11 +281,11 @@ def draw(measured: Sequence[Measured], path: Path) -> None:
     figure = figure_of(9.0, 2.8)
     panels = figure.subplots(1, 3)
     real = [one for one in measured if one.is_real]
-    panels[0].plot([one.night for one in real], [one.cpu_s for one in real], "o", color=BLACK, markersize=3)
+    panels[0].plot([one.night for one in real], [one.cpu_s for one in real], "o", color=INK, markersize=3)
     panels[0].set_ylabel("processor time [s]", fontsize=8)
     lines = (("file_count", 1e3, panels[1]), ("byte_count", 1e6, panels[2]), ("metadata_bytes", 1e6, panels[2]))
     for name, unit, axes in lines:
-        for is_real, mark, colour in ((True, "o", BLACK), (False, ".", LILAC)):
+        for is_real, mark, colour in ((True, "o", INK), (False, ".", PURPLE)):
             chosen = [one for one in measured if one.is_real == is_real]
             heights = [getattr(one, name) / unit for one in chosen]
             axes.plot([one.night for one in chosen], heights, mark, color=colour, markersize=3)

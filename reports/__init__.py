@@ -3,7 +3,9 @@
 - `advice` (`AdviceView`, `DrawnFilesystem`, `draw`): The picture of advice.
 - `attribution` (`AttributionView`, `DrawnTraffic`, `draw`): The picture of who moved a file system's bytes.
 - `population` (`PopulationView`, `draw`): The picture of how a site's runs do their I/O.
+- `inline_svg` (`svg_of`, `page_rules`): A picture as an SVG element of a page: both grounds in one.
 - `panels` (`write`, `headings`, `inch_axes`, `Columns`): What panels of any picture are made of.
+- `style` (`Style`, `LIGHT`, `DARK`, `drawn_in`): One look of all pictures.
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The picture of one application's signature.
 - `texts` (`plain`, `duration_text`, `volume_text`, `counted`, `unit_for`): What stands on a picture.
 - `networks/`: Networks as a picture and as a page that one can ask.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reports import panels
-from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILION
+from reports.style import BLUE, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION, Style
 from reports.texts import RATES, TIMES, VOLUMES, Unit, duration_text, plain, unit_for, volume_text
 from transforms.arrays import Reals
 
@@ -32,9 +32,8 @@ _HIGHEST_ROW_IN, _LEAST_ROW_IN, _ROWS_IN = 2.6, 0.95, 9.0
 MOST_ROWS = 12
 #: applications that have a colour of their own; all others share one
 NAMED_LAYERS = 4
-#: the palette's yellow beside the others: its light blue is too near to the application's own
-_LAYER_COLOURS = (GREEN, PURPLE, "#F0E442", ORANGE)
-_OTHERS, _BACKGROUND = "#8C8C8C", "#D2D2D2"
+_LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
+_OTHERS, _BACKGROUND = GREY, PALE
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN, _LEGEND_ROW_IN = 0.95, 0.62, 0.62, 0.22
 #: left and right edge of both panels of a row
 _LOADS, _DELAYS = (0.075, 0.665), (0.745, 0.975)
@@ -90,9 +89,9 @@ class AdviceView:
         return text
 
 
-def draw(view: AdviceView, path: Path) -> None:
-    """Write the picture as a PNG: all of it, or nothing."""
-    panels.write(_size(view), lambda figure: _compose(figure, view), path)
+def draw(view: AdviceView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
 
 
 # ---- layout
@@ -144,9 +143,9 @@ def _compose(figure: Figure, view: AdviceView) -> None:
 
 def _headings(figure: Figure, view: AdviceView) -> None:
     shown = len(_rows(view))
-    more = f"  ·  the best {shown} of {len(view.filesystems)} are shown" if shown < len(view.filesystems) else ""
-    names = (f"Where to run {plain(view.application, _NAME_CHARACTERS)}", view.at)
-    panels.headings(figure, names, view.verdict + more, BLUE)
+    more = f"the best {shown} of {len(view.filesystems)} are shown" if shown < len(view.filesystems) else ""
+    names = (f"Where to run {plain(view.application, _NAME_CHARACTERS)}", view.at, more)
+    panels.headings(figure, view.verdict, names, INK)
 
 
 def _say_title(axes: Axes, one: DrawnFilesystem, number: int) -> None:
@@ -155,7 +154,7 @@ def _say_title(axes: Axes, one: DrawnFilesystem, number: int) -> None:
     if one.remark:
         axes.text(
             1.0, 1.025, plain(one.remark, 90), transform=axes.transAxes, ha="right", va="bottom", fontsize=8,
-            color="#555555",
+            color=SOFT,
         )  # fmt: skip
 
 
@@ -183,12 +182,12 @@ def _legend(figure: Figure, colours: dict[str, str], *, has_others: bool, has_de
         *(Patch(facecolor=colour, label=plain(name, _LAYER_CHARACTERS)) for name, colour in colours.items()),
         *([Patch(facecolor=_OTHERS, label="other known jobs")] if has_others else []),
         Patch(facecolor=BLUE, label="the application, best delay" if has_delays else "the application"),
-        Patch(facecolor="white", edgecolor=BLUE, hatch="//////", lw=0, label="no room for this"),
+        Patch(facecolor=GROUND, edgecolor=BLUE, hatch="//////", lw=0, label="no room for this"),
     ]
     if has_delays:
         handles += [
             Patch(facecolor="none", edgecolor=VERMILION, lw=1.0, label="the application, at once"),
-            Patch(facecolor="white", edgecolor=VERMILION, hatch=r"\\\\\\", lw=0, label="no room for this, at once"),
+            Patch(facecolor=GROUND, edgecolor=VERMILION, hatch=r"\\\\\\", lw=0, label="no room for this, at once"),
         ]
     height = figure.get_figheight()
     figure.legend(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reports import panels
-from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION
+from reports.style import GREY, HUES, INK, LIGHT, PALE, Style
 from reports.texts import RATES, TIMES, Unit, plain, unit_for, volume_text
 from transforms.arrays import Reals
 
@@ -25,8 +25,8 @@ _WIDTH_IN, _PANEL_IN = 12.0, 3.0
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN, _LEGEND_ROW_IN = 0.95, 0.5, 0.62, 0.22
 _SIDES = (0.075, 0.975)
 _LEGEND_COLUMNS = 4
-_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
-_OTHERS, _NOBODY = "#6E6E6E", "#DADADA"
+_DID = {"write": "wrote", "read": "read"}
+_OTHERS, _NOBODY = GREY, PALE
 _NAME_CHARACTERS = 34
 
 
@@ -57,17 +57,33 @@ class AttributionView:
         explained, measured = volume_text(self.explained_bytes), volume_text(self.measured_bytes)
         return f"{explained} of {measured} explained ({share:.0%})"
 
+    @property
+    def finding(self) -> str:
+        """Who moved most, and how much of all that was."""
+        moved = _moved(self)
+        if not moved or not self.measured_bytes:
+            return f"Nobody is known to have moved any of {volume_text(self.measured_bytes)}"
+        name, rate = next(iter(moved.items()))
+        of_all = f"{rate * self.step_s / self.measured_bytes:.0%} of {volume_text(self.measured_bytes)}"
+        did = _DID.get(self.traffic[0].direction, "moved") if len(self.traffic) == 1 else "moved"
+        nobody = max(1 - self.explained_bytes / self.measured_bytes, 0.0)
+        return f"{plain(name, _NAME_CHARACTERS)} {did} most, {of_all}; {nobody:.0%} is nobody's"
 
-def draw(view: AttributionView, path: Path) -> None:
-    """Write the picture as a PNG: all of it, or nothing."""
+
+def draw(view: AttributionView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
     count = len(view.traffic)
     height = _TOP_IN + _legend_in(view) + count * _PANEL_IN + (count - 1) * _BETWEEN_IN + _BOTTOM_IN
-    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view), path)
+    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view), path, kind, style)
 
 
 def _compose(figure: Figure, view: AttributionView) -> None:
-    names = (f"Who moved the bytes of {plain(view.filesystem, _NAME_CHARACTERS)}", view.began)
-    panels.headings(figure, names, view.verdict, BLUE)
+    names = (
+        f"Who moved the bytes of {plain(view.filesystem, _NAME_CHARACTERS)}",
+        f"from {view.began} on",
+        view.verdict,
+    )
+    panels.headings(figure, view.finding, names, INK)
     colours = _colours(view)
     _legend(figure, view, colours)
     clock = unit_for(view.step_s * len(view.traffic[0].measured_bytes_per_s), TIMES, "s")
@@ -75,19 +91,23 @@ def _compose(figure: Figure, view: AttributionView) -> None:
         top = _TOP_IN + _legend_in(view) + number * (_PANEL_IN + _BETWEEN_IN)
         axes = panels.inch_axes(figure, top, _PANEL_IN, _SIDES)
         _draw_traffic(axes, view, one, colours, clock)
-        axes.set_title(one.direction, fontsize=10)
-        axes.tick_params(labelbottom=number == len(view.traffic) - 1, labelsize=8.5)
+        axes.set_title(one.direction)
+        axes.tick_params(labelbottom=number == len(view.traffic) - 1)
     axes.set_xlabel(f"time after {view.began} [{clock.name}]", fontsize=9)
 
 
 def _colours(view: AttributionView) -> dict[str, str]:
     """Return the colours of the applications that move most, in all directions together."""
+    return dict(zip(_moved(view), HUES, strict=False))
+
+
+def _moved(view: AttributionView) -> dict[str, float]:
+    """Return the sum of each application's rates, in all directions together, the highest first."""
     moved: dict[str, float] = {}
     for one in view.traffic:
         for name, rates in one.layers:
             moved[name] = moved.get(name, 0.0) + float(rates.sum())
-    names = sorted(moved, key=lambda name: (-moved[name], name))
-    return dict(zip(names, _COLOURS, strict=False))
+    return dict(sorted(moved.items(), key=lambda each: (-each[1], each[0])))
 
 
 def _others(view: AttributionView, colours: dict[str, str]) -> bool:
@@ -112,7 +132,7 @@ def _legend(figure: Figure, view: AttributionView, colours: dict[str, str]) -> N
     ]
     figure.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(0.02, 1 - (_TOP_IN - 0.12) / figure.get_figheight()),
-        ncols=_LEGEND_COLUMNS, fontsize=8.5, frameon=False, borderaxespad=0.0, handlelength=1.8, columnspacing=1.6,
+        ncols=_LEGEND_COLUMNS, borderaxespad=0.0, handlelength=1.8, columnspacing=1.6,
     )  # fmt: skip
 
 
@@ -136,7 +156,7 @@ def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, colours:
     axes.plot(places, line, color=INK, lw=0.7, zorder=3)
     axes.set_xlim(0.0, float(edges[-1]))
     axes.set_ylim(0.0, 1.08 * high / unit.size if high > 0 else 1.0)
-    axes.set_ylabel(unit.name, fontsize=9)
+    axes.set_ylabel(f"throughput [{unit.name}]")
 
 
 def _area(axes: Axes, edges: Reals, low: Reals, high: Reals, colour: str) -> None:

@@ -1,15 +1,15 @@
-"""What panels of any picture are made of: one style for everybody, columns of pixels, headings that fit, the file."""
+"""What panels of any picture are made of: columns of pixels, headings that fit, legends, the file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reports.style import DOTS_PER_INCH, FINDING_POINTS, LIGHT, SOFT, SUBJECT_POINTS, Style, drawn_in
 from reports.texts import shortened
 from transforms.arrays import Ints, Reals
 from warehouse.placing import moved_into_place
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 
-# Colours that people with any kind of colour vision can tell apart (Okabe and Ito, "Color Universal Design", 2008).
-BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = "#0072B2", "#D55E00", "#8F3F71", "#E69F00", "#009E73", "#56B4E9"
-GREY, INK = "#9A9A9A", "#222222"
-DOTS_PER_INCH = 120
 #: columns of pixels that a panel has, about, and so many values that they are drawn one by one
 PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
 #: kinds of pictures, and what is said in them of who made them when: nothing, so that the same picture has the same
@@ -32,9 +28,15 @@ PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
 KINDS: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
 
 
-def write(size_inches: tuple[float, float], compose: Callable[[Figure], None], path: Path, kind: str = "png") -> None:
+def write(
+    size_inches: tuple[float, float],
+    compose: Callable[[Figure], None],
+    path: Path,
+    kind: str = "png",
+    style: Style = LIGHT,
+) -> None:
     """Compose a figure and write it, all of it or nothing; no display is needed and no figure is left."""
-    with own_style():
+    with drawn_in(style):
         figure = blank(size_inches)
         compose(figure)
         with moved_into_place(path.absolute()) as temporary:
@@ -49,33 +51,6 @@ def blank(size_inches: tuple[float, float]) -> Figure:
     figure = Figure(figsize=size_inches, dpi=DOTS_PER_INCH)
     FigureCanvasAgg(figure)
     return figure
-
-
-@contextmanager
-def own_style() -> Iterator[None]:
-    """Draw alike for everybody, whatever is in their matplotlibrc; names from the input are never formulas."""
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(
-            {
-                "text.parse_math": False,
-                "font.family": ["DejaVu Sans"],
-                "axes.titlelocation": "left",
-                "axes.titlesize": 10.5,
-                "axes.titleweight": "bold",
-                "axes.spines.top": False,
-                "axes.spines.right": False,
-                "axes.formatter.use_mathtext": False,
-                "legend.fontsize": 8.5,
-                "legend.frameon": False,
-                "agg.path.chunksize": 10_000,
-                # else an SVG's ids are drawn by lot
-                "svg.hashsalt": "iosig",
-            }
-        )
-        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +102,13 @@ def fit(figure: Figure, shown: Text, text: str) -> None:
         shown.set_text(shortened(text, most))
 
 
-def headings(figure: Figure, names: Iterable[str], verdict: str, colour: str) -> None:
-    """Write what a picture is of, and what came of it, at its upper edge."""
+def headings(figure: Figure, finding: str, names: Iterable[str], colour: str) -> None:
+    """Write at a picture's upper edge what came of it, and below that what it is of."""
     height = figure.get_figheight()
-    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=13, fontweight="bold")
-    fit(figure, heading, "  ·  ".join(name for name in names if name))
-    fit(figure, figure.text(0.02, 1 - 0.7 / height, "", fontsize=11, color=colour), verdict)
+    heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=FINDING_POINTS, fontweight="bold", color=colour)
+    fit(figure, heading, finding)
+    subject = figure.text(0.02, 1 - 0.7 / height, "", fontsize=SUBJECT_POINTS, color=SOFT)
+    fit(figure, subject, "  ·  ".join(name for name in names if name))
 
 
 def inch_axes(figure: Figure, top_in: float, height_in: float, sides: tuple[float, float]) -> Axes:
@@ -159,7 +135,7 @@ def legend_above(axes: Axes) -> None:
 
 def say(axes: Axes, text: str) -> None:
     """Say why a panel is empty."""
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=11, color="#555555")
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=11, color=SOFT)
     axes.set(xticks=[], yticks=[])
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reports import panels
-from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
+from reports.style import BLUE, GREEN, GREY, INK, LIGHT, ORANGE, PALE, PURPLE, SKY, VERMILION, Style
 from reports.texts import VOLUMES, counted, plain, unit_for, volume_text
 from transforms.arrays import Reals
 
@@ -27,7 +27,7 @@ _LEFT, _RIGHT = (0.065, 0.475), (0.575, 0.975)
 _DIRECTIONS = {"write": BLUE, "read": ORANGE}
 _CLASSES = {
     "START": SKY, "END": BLUE, "HILL": GREEN, "CANYON": PURPLE, "UNIFORM": ORANGE, "OTHER": VERMILION,
-    "NO_USAGE": "#DADADA",
+    "NO_USAGE": PALE,
 }  # fmt: skip
 #: the paper's figures end here
 _LONGEST_PERIOD_MIN = 90
@@ -61,13 +61,13 @@ class PopulationView:
         return f"{counted(self.run_count, 'run')} moved {volume_text(moved)}; even and periodic: {periodic}"
 
 
-def draw(view: PopulationView, path: Path) -> None:
-    """Write the picture as a PNG: all of it, or nothing."""
-    panels.write(_SIZE_IN, lambda figure: _compose(figure, view), path)
+def draw(view: PopulationView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    panels.write(_SIZE_IN, lambda figure: _compose(figure, view), path, kind, style)
 
 
 def _compose(figure: Figure, view: PopulationView) -> None:
-    panels.headings(figure, ("How runs do their I/O", plain(view.title, 60)), view.verdict, BLUE)
+    panels.headings(figure, view.verdict, ("How runs do their I/O", plain(view.title, 60)), INK)
     first, second, third = _ROWS_IN
     _draw_volumes(panels.inch_axes(figure, first, _HEIGHT_IN, _LEFT), view, is_hours=False)
     _draw_volumes(panels.inch_axes(figure, first, _HEIGHT_IN, _RIGHT), view, is_hours=True)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reports import panels
-from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
+from reports.panels import Columns
+from reports.style import BLUE, FAINT, GREEN, GREY, INK, LIGHT, ORANGE, PALE, PURPLE, SKY, SOFT, VERMILION, Style
 from reports.texts import RATES, TIMES, Unit, counted, duration_text, plain, rate_text, unit_for, volume_text
 from transforms.arrays import Ragged, Reals, offsets_of
 from transforms.signatures.bursts import Bursts
@@ -41,15 +42,15 @@ _NUMBER_POINTS = 8.0
 #: above the panels the headings, between two panels the upper one's axis and the lower one's title, below the axis
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 1.15, 0.52, 0.6
 _SIDES = (0.085, 0.975)
-_OVERLAID = (VERMILION, GREEN, PURPLE, ORANGE)
+_OVERLAID = (ORANGE, GREEN, PURPLE, SKY)
 #: outliers are drawn no further than these multiples of what the used samples need
 _BEYOND_TIME, _BEYOND_RATE = 1.15, 1.25
 #: characters of a job's name, and of an application's
 _JOB_CHARACTERS, _NAME_CHARACTERS = 14, 80
 _REASONS = {
-    "too_few_samples": "no signature: there are too few samples",
-    "no_io": "no signature: nothing was moved",
-    "no_common_bursts": "no signature: no burst is common to the samples",
+    "too_few_samples": "No signature: there are too few samples",
+    "no_io": "No signature: nothing was moved",
+    "no_common_bursts": "No signature: no burst is common to the samples",
 }
 
 
@@ -110,25 +111,32 @@ class SignatureView:
     @property
     def verdict(self) -> str:
         """What came of it, in one line."""
+        return "  ·  ".join([self.finding, *self.details])
+
+    @property
+    def finding(self) -> str:
+        """What the application does to storage, and what an eye sees beyond that, or why there is no answer."""
         main, found = self.main, self.main.signature
-        runs = f"{main.used_sample_count} of {counted(main.sample_count, 'run')} used"
         if found.outcome != "extracted":
             have = f" ({main.sample_count})" if found.outcome == "too_few_samples" else ""
-            return "  ·  ".join([f"{_REASONS[found.outcome]}{have}", *self._seen_beyond])
-        peak = float(found.bytes_per_s.max(initial=0.0))
+            return "; ".join([f"{_REASONS[found.outcome]}{have}", *self._seen_beyond])
         with np.errstate(over="ignore"):
-            volume = found.volume_bytes
-        return "  ·  ".join(
-            [
-                runs,
-                duration_text(found.duration_s),
-                volume_text(volume),
-                counted(len(found.bursts), "burst"),
-                f"up to {rate_text(peak)}",
-                *([f"trust {self.main.trust:.2f}"] if math.isfinite(self.main.trust) else []),
-                *self._seen_beyond,
-            ]
-        )
+            volume = volume_text(found.volume_bytes)
+        does = {"write": "writes", "read": "reads"}.get(self.direction, "moves")
+        text = f"A run of {duration_text(found.duration_s)} {does} {volume} in {counted(len(found.bursts), 'burst')}"
+        return "; ".join([text, *self._seen_beyond])
+
+    @property
+    def details(self) -> list[str]:
+        """How many runs the signature rests on, how high it is, how far to trust it; nothing where there is none."""
+        main, found = self.main, self.main.signature
+        if found.outcome != "extracted":
+            return []
+        return [
+            f"{main.used_sample_count} of {counted(main.sample_count, 'run')} used",
+            f"up to {rate_text(float(found.bytes_per_s.max(initial=0.0)))}",
+            *([f"trust {main.trust:.2f} of 1"] if math.isfinite(main.trust) else []),
+        ]
 
     @property
     def _seen_beyond(self) -> list[str]:
@@ -154,9 +162,9 @@ class SignatureView:
         return missed(runs, self.main.signature)
 
 
-def draw(view: SignatureView, path: Path, kind: str = "png") -> None:
+def draw(view: SignatureView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
     """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind)
+    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
 
 
 # ---- layout
@@ -199,14 +207,12 @@ def _compose(figure: Figure, view: SignatureView) -> None:
 
 def _headings(figure: Figure, view: SignatureView) -> None:
     names = (plain(view.application_id, _NAME_CHARACTERS), view.direction, plain(view.filesystem), view.main.method)
-    panels.headings(figure, names, view.verdict, _verdict_colour(view))
+    panels.headings(figure, view.finding, (*names, *view.details), _finding_colour(view))
 
 
-def _verdict_colour(view: SignatureView) -> str:
+def _finding_colour(view: SignatureView) -> str:
     """Return red where an eye sees more than the signature has."""
-    if len(view.missed):
-        return VERMILION
-    return BLUE if view.main.signature.outcome == "extracted" else INK
+    return VERMILION if len(view.missed) else INK
 
 
 def _longest_s(view: SignatureView) -> float:
@@ -240,7 +246,7 @@ def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
     names = [one.job_id if one.is_outlier or is_named else "" for one in reversed(shown)]
     axes.set_yticks(np.arange(len(shown)) + 0.35, [plain(name, _JOB_CHARACTERS) for name in names])
     for label, one in zip(axes.get_yticklabels(), reversed(shown), strict=True):
-        label.set_color(VERMILION if one.is_outlier else INK)
+        label.set_color(SOFT if one.is_outlier else INK)
 
 
 def _rows(samples: Sequence[DrawnSample]) -> list[DrawnSample]:
@@ -282,7 +288,7 @@ def _say_samples(axes: Axes, samples: Sequence[DrawnSample], shown: Sequence[Dra
 def _draw_sample(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: float) -> None:
     """Draw one sample: a line over an area; where nothing was measured, grey."""
     edges = one.edges_s / clock.size
-    axes.axhline(row, color="#D8D8D8", lw=0.5, zorder=0.6)
+    axes.axhline(row, color=PALE, lw=0.5, zorder=0.6)
     is_missing = ~np.isfinite(one.bytes_per_s)
     if is_missing.any():
         gaps = Columns.of(np.where(is_missing, 0.5, np.nan))
@@ -291,7 +297,7 @@ def _draw_sample(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: floa
         return
     places, values = Columns.of(np.minimum(one.bytes_per_s / high, 1.0) * _ROW_FILL).line(edges)
     if one.is_outlier:
-        axes.plot(places, row + values, color=VERMILION, lw=0.7, ls=(0, (4, 1.5)))
+        axes.plot(places, row + values, color=SOFT, lw=0.7, ls=(0, (4, 1.5)))
     else:
         axes.fill_between(places, row, row + values, color=BLUE, alpha=0.35, lw=0)
         axes.plot(places, row + values, color=BLUE, lw=0.6)
@@ -351,7 +357,7 @@ def _draw_curve(axes: Axes, one: DrawnSignature, clock: Unit, unit: Unit) -> Non
     if np.isfinite(found.low_bytes_per_s).any():
         places = edges[curve.edges]
         bottom, top = Columns.of(low / unit.size).lowest, Columns.of(high / unit.size).highest
-        axes.stairs(top, places, baseline=bottom, fill=True, color=SKY, alpha=0.55, lw=0, label="its band")
+        axes.stairs(top, places, baseline=bottom, fill=True, color=SKY, alpha=0.35, lw=0, label="its band")
     axes.plot(*curve.line(edges), color=BLUE, lw=1.4, label=one.method)
 
 
@@ -412,9 +418,9 @@ def _draw_support(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     zero = np.zeros(len(bursts))
     corners = np.stack([[left, zero], [left, top], [right, top], [right, zero]]).transpose(2, 0, 1)
     # the edge keeps a burst visible that is narrower than a pixel
-    axes.add_collection(PolyCollection(list(corners), facecolors=ORANGE, edgecolors=ORANGE, linewidths=0.5))
+    axes.add_collection(PolyCollection(list(corners), facecolors=GREY, edgecolors=GREY, linewidths=0.5))
     axes.set_ylim(0, 118)
     axes.set_yticks([0, 50, 100])
-    axes.grid(axis="y", color="#E5E5E5", lw=0.6)
+    axes.grid(axis="y", color=FAINT, lw=0.6)
     axes.set_axisbelow(True)
     axes.set_ylabel("runs that\nhave it [%]", fontsize=8.5)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reports.panels import DOTS_PER_INCH
+from reports.style import DOTS_PER_INCH, in_force, name_colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: the palette's own purple, which is lighter than that of other pictures; what stands in the background
-LILAC, BLACK, GREY = "#CC79A7", "#000000", "#666666"
 #: marks of methods, which are told apart without colours too
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -21,6 +19,7 @@ def figure_of(width_in: float, height_in: float, pads: dict[str, float] | None =
     """Return a figure whose panels make room for all that is written; pads: more room between them [inches]."""
     from matplotlib.figure import Figure
 
+    name_colours(in_force())
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     figure.get_layout_engine().set(**pads or {})  # type: ignore[union-attr]
     return figure

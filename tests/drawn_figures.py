@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from reports import panels
+from reports import panels, style
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     found: list[Figure] = []
 
     def keep(size: tuple[float, float], compose: Callable[[Figure], None], _: Path) -> None:
-        with panels.own_style():
+        with style.drawn_in():
             figure = panels.blank(size)
             compose(figure)
         found.append(figure)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import chosen_release, json_option, plot_option, release_option
+from flows.command.options import chosen_release, json_option, plot_option, release_option, style_option
 from flows.command.windows import read_instant
 from warehouse.store.store import Store
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from flows.advice.advising import Advised, Asked
     from flows.advice.inputs import SignatureSource, SiteState
     from flows.settings import Settings
+    from reports.style import Style
 
 _UNITS_S = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _LONGEST_S = 7 * 86_400.0
@@ -73,6 +74,7 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
 @release_option
 @json_option
 @plot_option
+@style_option
 @click.pass_obj
 def advise_command(
     obj: tuple[Store, Path | None],
@@ -88,6 +90,7 @@ def advise_command(
     release_id: str | None,
     as_json: bool,
     plot: Path | None,
+    style: Style,
 ) -> int:
     """Say on which file system an application should run, and how long it should wait, to be in nobody's way.
 
@@ -107,7 +110,7 @@ def advise_command(
     signature = signature_of(signatures, chosen, state.at)
     advised = advise_on(signature, chosen, state, asked, settings.advice, asked_at)
     if plot is not None:
-        _draw(advised, plot)
+        _draw(advised, plot, style)
     if as_json:
         from flows.command.printing import show_json
 
@@ -165,11 +168,11 @@ def _state(
         raise InputRefused(f"{mix_path} cannot be read: {error.strerror}.", "Name a file, or - for stdin.") from error
 
 
-def _draw(advised: Advised, target: Path) -> None:
+def _draw(advised: Advised, target: Path, style: Style) -> None:
     from flows.advice.picture import view_of
     from reports.advice import draw
 
-    draw(view_of(advised), target)
+    draw(view_of(advised), target, target.suffix[1:].lower(), style)
     click.echo(f"Drawn: {len(advised.choices)} file systems, in {target}", err=True)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import exit_code, json_option, trace_argument
+from flows.command.options import exit_code, json_option, style_option, trace_argument
 from flows.command.windows import WindowText, read_window
 from warehouse.store.store import Store
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from flows.single.networks import NetworkInput
+    from reports.style import Style
     from transforms.networks.network import Layer, Metric, Network
 
 #: nodes of a layer that are listed, also where all are alike; single requests by each metric; causes of a pattern
@@ -51,6 +52,7 @@ _ALIKE = 1.25
     type=click.IntRange(2, 1 << 16),
     help="With more in a layer, some are one; else the settings' count.",
 )
+@style_option
 @json_option
 @click.pass_obj
 def network_command(
@@ -65,6 +67,7 @@ def network_command(
     module: str | None,
     window_count: int | None,
     most_nodes: int | None,
+    style: Style,
     as_json: bool,
 ) -> int:
     """Show which nodes talked to which in a traced run, how fast, and which are in trouble (radial view).
@@ -93,7 +96,7 @@ def network_command(
     found = network_input(path, settings, asked, params)
     if window is not None:
         found = found.within((window.start_s, window.end_s))
-    _draw(found, metric, png=png, svg=svg, html=html)
+    _draw(found, metric, style, png=png, svg=svg, html=html)
     if as_json:
         from flows.command.printing import show_json
 
@@ -130,7 +133,9 @@ def _written(target: Path) -> Iterator[None]:
         raise UsageError(f"{target} cannot be written: {error.strerror or error}.") from error
 
 
-def _draw(found: NetworkInput, metric: Metric, *, png: Path | None, svg: Path | None, html: Path | None) -> None:
+def _draw(
+    found: NetworkInput, metric: Metric, style: Style, *, png: Path | None, svg: Path | None, html: Path | None
+) -> None:
     view = found.view(metric) if png or svg or html else None
     if view is None:
         return
@@ -139,7 +144,7 @@ def _draw(found: NetworkInput, metric: Metric, *, png: Path | None, svg: Path | 
             from reports.networks.picture import draw
 
             with _written(path):
-                draw(view, path, kind)
+                draw(view, path, kind, style)
             click.echo(f"Drawn: {path}", err=True)
     if html is not None:
         from reports.networks.page import write_page

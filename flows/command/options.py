@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from reports.style import Style
     from warehouse.releases.releases import Release
     from warehouse.store.store import Store
 
@@ -15,11 +16,43 @@ if TYPE_CHECKING:
 REFUSED = 3
 
 trace_argument = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+#: what a picture's name may end in
+PICTURES = (".png", ".svg")
 #: a UTC day
 DAY = click.DateTime(["%Y-%m-%d"])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-plot_option = click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it into this PNG.")
+
+
+def picture_path(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """Refuse a picture's name that says no kind of picture, before anything is read for it."""
+    if value is not None and value.suffix.lower() not in PICTURES:
+        endings = " or ".join(PICTURES)
+        raise click.BadParameter(f"{value.name}: give the picture a name that ends in {endings}.", ctx, param)
+    return value
+
+
+def _style(ctx: click.Context, param: click.Parameter, value: str) -> Style:
+    from reports.style import STYLES
+
+    return STYLES[value]
+
+
+plot_option = click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=picture_path,
+    help="Draw it into this PNG or SVG.",
+)
+style_option = click.option(
+    "--style",
+    type=click.Choice(["light", "dark"]),
+    default="light",
+    envvar="IOSIG_STYLE",
+    show_default=True,
+    callback=_style,
+    help="The ground of a picture; also IOSIG_STYLE.",
+)
 release_option = click.option(
     "--release", "release_id", help="The release, or the start of its id; the current one if not given."
 )

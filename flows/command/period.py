@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import exit_code, json_option, plot_option, time_zone_option, trace_argument, value_option
+from flows.command.options import (
+    exit_code,
+    json_option,
+    plot_option,
+    style_option,
+    time_zone_option,
+    trace_argument,
+    value_option,
+)
 from flows.command.windows import WindowText, read_window
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from flows.single.periods import FoundPeriods
+    from reports.style import Style
 
 _METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
 #: what a segment has of its own of what a row of `periods` has, too
@@ -75,6 +84,7 @@ class _OutlierChoice(click.Choice[str]):
 @time_zone_option
 @json_option
 @plot_option
+@style_option
 @click.pass_obj
 def period_command(
     obj: tuple[Store, Path | None],
@@ -90,6 +100,7 @@ def period_command(
     time_zone: str | None,
     as_json: bool,
     plot: Path | None,
+    style: Style,
 ) -> int:
     """Find the period of a series, of a traced run, or of a file system's polls, without a warehouse.
 
@@ -113,7 +124,7 @@ def period_command(
     asked = Asked(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
     found = find_periods(path, load(obj[1], obj[0].root), told, asked)
     if plot is not None:
-        _draw(found, plot)
+        _draw(found, plot, style)
     code = exit_code(found.refused_count)
     if as_json:
         show_json([_document(found, row) for row in found.rows.to_dicts()])
@@ -212,7 +223,7 @@ def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
     return datetime.fromtimestamp(zero_s + seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def _draw(found: FoundPeriods, target: Path) -> None:
+def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
     from reports.periods.picture import draw
     from reports.periods.view import view_of
     from warehouse.errors import UsageError
@@ -231,5 +242,5 @@ def _draw(found: FoundPeriods, target: Path) -> None:
         has_z_score=found.outliers_of(shown.method) in (None, "z-score"),
         segments=shown.segments,
     )
-    draw(view, target)
+    draw(view, target, target.suffix[1:].lower(), style)
     click.echo(f"Drawn: {shown.direction} of {shown.title}, in {target}", err=True)

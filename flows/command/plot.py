@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import release_option
-from warehouse.errors import UsageError
+from flows.command.options import picture_path, release_option, style_option
 from warehouse.store.store import Store
 
-_KINDS = (".png", ".svg")
+if TYPE_CHECKING:
+    from reports.style import Style
 
 
 @click.group("plot")
@@ -31,8 +32,10 @@ def plot_command() -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("signature.png"),
     show_default=True,
+    callback=picture_path,
     help="The file to write: .png or .svg.",
 )
+@style_option
 @click.pass_obj
 def signature_command(
     obj: tuple[Store, Path | None],
@@ -43,16 +46,13 @@ def signature_command(
     overlaid: tuple[str, ...],
     release_id: str | None,
     target: Path,
+    style: Style,
 ) -> int:
     """Draw an application's signature: its samples above; the signature, its band and its bursts below.
 
     APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or a part of one
     that means no other.
     """
-    kind = target.suffix.lower()
-    if kind not in _KINDS:
-        raise UsageError(f"{target.name}: give the picture a name that ends in {' or '.join(_KINDS)}.")
-
     from flows.command.printing import printable
     from flows.signatures.view import Asked, view_of
     from reports.signatures import draw
@@ -60,7 +60,7 @@ def signature_command(
 
     asked = Asked(application, filesystem, direction, method, overlaid)
     view = view_of(obj[0], find(obj[0], release_id), asked)
-    draw(view, target, kind.removeprefix("."))
+    draw(view, target, target.suffix[1:].lower(), style)
     of = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
     click.echo(f"{target}: {printable(of)}")
     click.echo(printable(view.verdict))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import chosen_release, json_option, plot_option, release_option
+from flows.command.options import chosen_release, json_option, plot_option, release_option, style_option
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from flows.population.asking import By, Population
+    from reports.style import Style
 
 _DAY = click.DateTime(["%Y-%m-%d"])
 _SHORT = {"NO_USAGE": "NO USE"}
@@ -32,6 +33,7 @@ _SHORT = {"NO_USAGE": "NO USE"}
 @release_option
 @json_option
 @plot_option
+@style_option
 @click.pass_obj
 def population_command(
     obj: tuple[Store, Path | None],
@@ -42,6 +44,7 @@ def population_command(
     release_id: str | None,
     as_json: bool,
     plot: Path | None,
+    style: Style,
 ) -> int:
     """Say how all runs do their I/O: classes, periods and volumes, and how much of it is known for sure.
 
@@ -53,7 +56,7 @@ def population_command(
     release = chosen_release(obj[0], release_id)
     told = population(obj[0], release, asked)
     if plot is not None:
-        _draw(told, release.release_id, plot)
+        _draw(told, release.release_id, plot, style)
     if as_json:
         from flows.command.printing import show_json
         from flows.population.saying import document
@@ -68,11 +71,11 @@ def _day(at: datetime | None) -> date | None:
     return None if at is None else at.date()
 
 
-def _draw(told: Population, title: str, target: Path) -> None:
+def _draw(told: Population, title: str, target: Path, style: Style) -> None:
     from flows.population.picture import view_of
     from reports.population import draw
 
-    draw(view_of(told, title), target)
+    draw(view_of(told, title), target, target.suffix[1:].lower(), style)
     click.echo(f"Drawn: {target}", err=True)
 
 

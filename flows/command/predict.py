@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import REFUSED
+from flows.command.options import REFUSED, style_option
 from flows.command.windows import read_instant
 from warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
 from warehouse.store.store import Store
@@ -113,6 +113,7 @@ _MANY_S = 1e5
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the phase automaton into this JSON, or draw it into this PNG or SVG.",
 )
+@style_option
 @click.pass_obj
 def predict_command(obj: tuple[Store, Path | None], /, paths: tuple[Path, ...], **options: Any) -> int:
     """Predict the period of I/O phases while the run goes on, evaluation by evaluation.
@@ -361,7 +362,7 @@ class _Session:
             else:
                 from reports.predictions import automaton as automaton_view
 
-                automaton_view.draw(graph, automaton, f"Phases of {name}, {direction}")
+                automaton_view.draw(graph, automaton, f"Phases of {name}, {direction}", self.options["style"])
         for target in filter(None, (plot, automaton)):
             click.echo(f"Drawn: {direction} of {name}, in {target}", err=True)
 
@@ -376,7 +377,7 @@ class _Session:
             rows = [row for row in self.rows if (row["followed_id"], row["direction"]) == key]
         if not rows or rows[-1]["run_number"] != followed.run_number:
             raise NothingToDo("There is nothing to draw: no prediction of this run was made.")
-        draw(view_of(rows, followed.predictors[direction]), target)
+        draw(view_of(rows, followed.predictors[direction]), target, self.options["style"])
 
 
 @contextmanager

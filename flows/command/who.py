@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import chosen_release, json_option, plot_option, release_option
+from flows.command.options import chosen_release, json_option, plot_option, release_option, style_option
 from flows.command.windows import read_instant
 from warehouse.store.store import Store
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from flows.attribution.asking import Answer, Asked
+    from reports.style import Style
     from warehouse.releases.releases import Release
 
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @release_option
 @json_option
 @plot_option
+@style_option
 @click.pass_obj
 def who_command(
     obj: tuple[Store, Path | None],
@@ -41,6 +43,7 @@ def who_command(
     release_id: str | None,
     as_json: bool,
     plot: Path | None,
+    style: Style,
 ) -> int:
     """Say which jobs, users and applications moved how much of a file system's traffic, and what nobody explains.
 
@@ -52,7 +55,7 @@ def who_command(
     release = chosen_release(obj[0], release_id)
     told = _told(obj, release, asked)
     if plot is not None:
-        _draw(told, plot)
+        _draw(told, plot, style)
     if as_json:
         from flows.command.printing import show_json
 
@@ -79,11 +82,11 @@ def _told(obj: tuple[Store, Path | None], release: Release, asked: Asked) -> Ans
         return who(obj[0], release, asked)
 
 
-def _draw(told: Answer, target: Path) -> None:
+def _draw(told: Answer, target: Path, style: Style) -> None:
     from flows.attribution.picture import view_of
     from reports.attribution import draw
 
-    draw(view_of(told), target)
+    draw(view_of(told), target, target.suffix[1:].lower(), style)
     click.echo(f"Drawn: {target}", err=True)
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from flows.following.followed import Followed
 from flows.following.rows import Row
-from reports.predictions.picture import PredictionView
+from reports.predictions.evaluations import PredictionView
 from transforms.predictions.predictor import EPOCH_S, Predictor
 from warehouse.contracts import frames
 from warehouse.contracts.predictions import PREDICTIONS

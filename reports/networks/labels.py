@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from reports.networks.texts import distinct
-from reports.panels import DOTS_PER_INCH, INK
+from reports.style import DOTS_PER_INCH, GREY, INK
 from reports.texts import plain
 from transforms.arrays import Ints, Reals
 from transforms.networks.network import Layer
@@ -80,7 +80,7 @@ def draw_outer(axes: Axes, labels: OuterLabels, ring: Ring, radius: float) -> No
     angles = ring.middles[labels.nodes]
     directions = np.column_stack([np.sin(angles), np.cos(angles)])
     ticks = np.stack([directions * (ring.outer_radius + 1 / radius), directions * (1 + _TICK / radius)], axis=1)
-    axes.add_collection(LineCollection(list(ticks), colors="#8A8A8A", linewidths=0.7), autolim=False)
+    axes.add_collection(LineCollection(list(ticks), colors=GREY, linewidths=0.7), autolim=False)
     for text, angle, (x, y) in zip(labels.texts, angles.tolist(), directions.tolist(), strict=True):
         if labels.is_level:
             reach = 1 + _AWAY / radius

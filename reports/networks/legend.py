@@ -20,7 +20,7 @@ from reports.networks.texts import (
     value_text,
 )
 from reports.networks.view import NetworkView
-from reports.panels import DOTS_PER_INCH, INK
+from reports.style import DOTS_PER_INCH, GREY, INK, SOFT, in_force
 from reports.texts import counted, plain, plural
 from transforms.arrays import Ints
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_SOFT = "#555555"
 #: points of a heading and of what is below it; pixels of a line; letters that fit a line
 _HEADING, _TEXT, _LINE, _LETTERS = 9.5, 8.5, 19, 50
 _BAR_HIGH, _SCALE_HIGH, _SCALE_LEFT = 15, 300, 110
@@ -94,14 +93,14 @@ class Legend:
             if most:
                 self._bar(hop, most)
             else:
-                self._text("no values are known", color=_SOFT)
+                self._text("no values are known", color=SOFT)
         self._swatch("no transfers with this value")
         self._top += 16
 
     def _bar(self, hop: int, most: int) -> None:
         """Draw a colour bar from one transfer to the most there are, on a log scale."""
         axes = pixel_axes(self._figure, self._left + 4, self._top, self._width - 40, _BAR_HIGH)
-        axes.imshow(colors(hop, is_dark=False)[None], aspect="auto", extent=(0.0, 1.0, 0.0, 1.0))
+        axes.imshow(colors(hop, is_dark=in_force().is_dark)[None], aspect="auto", extent=(0.0, 1.0, 0.0, 1.0))
         ticks = np.unique(np.concatenate([[1.0], np.round(log_ticks(1.0, float(most), 6)), [float(most)]]))
         places = np.log(ticks) / max(np.log(most), 1e-9) if most > 1 else np.array([0.5])
         # what would touch the largest number is left out
@@ -115,7 +114,7 @@ class Legend:
 
     def _swatch(self, text: str) -> None:
         axes = pixel_axes(self._figure, self._left + 4, self._top + 1, 26, 13)
-        axes.imshow(unused_color(is_dark=False)[None, None], aspect="auto")
+        axes.imshow(unused_color(is_dark=in_force().is_dark)[None, None], aspect="auto")
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_visible(False)
         self._left += 38
@@ -127,13 +126,13 @@ class Legend:
         from matplotlib.ticker import FuncFormatter, NullLocator
 
         self._heading(f"Place on an edge: {quantity(view.network, view.metric)}")
-        self._text("outer end: most", color=_SOFT)
+        self._text("outer end: most", color=SOFT)
         axes = pixel_axes(
             self._figure, self._left + _SCALE_LEFT, self._top, self._width - _SCALE_LEFT - 30, _SCALE_HIGH
         )
         edges = np.arange(scale.slot_count + 1)
         for hop, of_hop in enumerate(counts[:_MOST_HOPS]):
-            color = tuple(float(part) for part in colors(hop, is_dark=False)[70] / 255)
+            color = tuple(float(part) for part in colors(hop, is_dark=in_force().is_dark)[70] / 255)
             axes.stairs(np.maximum(of_hop.sum(axis=0), 0.5), edges, orientation="horizontal", baseline=0.5,
                         color=color, lw=_LINES[min(hop, len(_LINES) - 1)])  # fmt: skip
         self._name_slots(axes, view, scale)
@@ -147,7 +146,7 @@ class Legend:
         axes.xaxis.set_major_formatter(FuncFormatter(_count_text))
         axes.set_xlabel("transfers", fontsize=8, labelpad=1)
         self._top += _SCALE_HIGH + 8
-        self._text("inner end: least", color=_SOFT)
+        self._text("inner end: least", color=SOFT)
         self._top += 24
 
     def _name_slots(self, axes: Axes, view: NetworkView, scale: Scale) -> None:
@@ -163,7 +162,7 @@ class Legend:
             names = names + [value_text(view.metric, tick) for tick in ticks[is_free].tolist()]
         axes.set_yticks(places, names)
         if special:
-            axes.axhspan(0, special, color="#9A9A9A", alpha=0.18, lw=0)
+            axes.axhspan(0, special, color=GREY, alpha=0.18, lw=0)
 
     def _sentences(self, heading: str, sentences: list[str]) -> None:
         if not sentences:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from reports import panels
+from reports import panels, style
 from reports.networks.colors import colors, unused_color
 from reports.networks.edges import HopEdges, edge_image
 from reports.networks.labels import draw_inner, draw_outer, outer_labels
@@ -24,7 +24,7 @@ from reports.networks.scales import Scale, scale_of, slot_counts
 from reports.networks.texts import pattern_causes, quantity
 from reports.networks.timeline import MOST_HOPS, draw_timelines
 from reports.networks.view import NetworkView
-from reports.panels import INK, ORANGE
+from reports.style import GREY, GROUND, INK, LIGHT, ORANGE, PALE, SOFT, VERMILION, Style
 from reports.texts import counted, duration_text, plain, plural
 from transforms.arrays import Bools, Ints
 from transforms.networks.rings import Ring, edge_angles
@@ -42,15 +42,14 @@ _LEGEND_LEFT, _LEGEND_WIDTH = 1530, 420
 _MOST_NOTE_LINES, _NOTE_LETTERS = 3, 215
 #: a line is so wide, in pixels; all lines of a hop fill this share of its area
 _LEAST_LINE, _MOST_LINE, _LINE_SHARE = 1.0, 5.0, 0.7
-_ACTIVE, _IDLE = "#566270", "#DDE1E6"
-_CIRCLE = "#E00000"
+_ACTIVE, _IDLE = SOFT, PALE
 #: segments without seams are drawn together, in arcs that are not longer than this; radians between two corners
 _LONGEST_ARC, _CORNER = 0.2, 0.02
 
 
-def draw(view: NetworkView, path: Path, kind: str = "png") -> None:
+def draw(view: NetworkView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
     """Write the picture, as a PNG or an SVG: all of it, or nothing."""
-    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind)
+    panels.write(_size(view), lambda figure: _compose(figure, view), path, kind, style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class _Drawn:
 
 
 def _size(view: NetworkView) -> tuple[float, float]:
-    return _WIDTH / panels.DOTS_PER_INCH, (_timeline_top(view) + _timelines_high(view) + _FOOT) / panels.DOTS_PER_INCH
+    return _WIDTH / style.DOTS_PER_INCH, (_timeline_top(view) + _timelines_high(view) + _FOOT) / style.DOTS_PER_INCH
 
 
 def _disc_top(view: NetworkView) -> int:
@@ -119,13 +118,13 @@ def _compose(figure: Figure, view: NetworkView) -> None:
 
 
 def _headings(figure: Figure, view: NetworkView, drawn: _Drawn) -> None:
-    high = figure.get_figheight() * panels.DOTS_PER_INCH
+    high = figure.get_figheight() * style.DOTS_PER_INCH
     left = _LEFT / _WIDTH
     panels.fit(figure, figure.text(left, 1 - 46 / high, "", fontsize=14, fontweight="bold"), plain(view.title))
     panels.fit(figure, figure.text(left, 1 - 82 / high, "", fontsize=10.5), _subject(view))
     for number, line in enumerate(_notes(view)):
         at = 1 - (110 + _NOTE_LINE * number) / high
-        panels.fit(figure, figure.text(left, at, "", fontsize=9, color="#555555"), line)
+        panels.fit(figure, figure.text(left, at, "", fontsize=9, color=SOFT), line)
 
 
 def _subject(view: NetworkView) -> str:
@@ -160,7 +159,7 @@ def _draw_disc(axes: Axes, view: NetworkView, drawn: _Drawn, side: int) -> None:
     image = edge_image(
         [_hop_edges(view, drawn, hop, radius) for hop in range(view.network.hop_count)],
         radius,
-        unused_color(is_dark=False),
+        unused_color(is_dark=style.in_force().is_dark),
     )
     axes.imshow(image, extent=(-1, 1, -1, 1), interpolation="none", zorder=1)
     for number, (layer, ring) in enumerate(zip(view.network.layers, view.layout.rings, strict=True)):
@@ -169,7 +168,7 @@ def _draw_disc(axes: Axes, view: NetworkView, drawn: _Drawn, side: int) -> None:
         if number == 0:
             draw_outer(axes, labels, ring, radius)
         else:
-            draw_inner(axes, layer, ring, radius, ["white" if active else INK for active in is_active.tolist()])
+            draw_inner(axes, layer, ring, radius, [GROUND if active else INK for active in is_active.tolist()])
     _mark_causes(axes, view)
     _circle_bottlenecks(axes, view)
     _say_nothing(axes, view, drawn)
@@ -188,7 +187,13 @@ def _hop_edges(view: NetworkView, drawn: _Drawn, hop: int, radius: int) -> HopEd
     levels = np.where(counts > 0, np.rint(255 * np.log(np.maximum(counts, 1)) / np.log(most)), -1).astype(np.int16)
     began, ceased = edge_angles(outer, inner, ends["source"].to_numpy(), ends["target"].to_numpy())
     thin = HopEdges(
-        began, ceased, outer.inner_radius, inner.outer_radius, levels, colors(hop, is_dark=False), _LEAST_LINE
+        began,
+        ceased,
+        outer.inner_radius,
+        inner.outer_radius,
+        levels,
+        colors(hop, is_dark=style.in_force().is_dark),
+        _LEAST_LINE,
     )
     area = np.pi * (outer.inner_radius**2 - inner.outer_radius**2) * radius
     width = _LINE_SHARE * area / max(float(thin.lengths.sum()), 1e-9)
@@ -235,7 +240,7 @@ def _mark_causes(axes: Axes, view: NetworkView) -> None:
     """Draw a dot at each node that causes a pattern of the whole run."""
     causes = pattern_causes(view.network, view.patterns, view.metric)
     for layer, ring, names in zip(view.network.layers, view.layout.rings, causes, strict=False):
-        _mark(axes, ring, layer.labels.is_in(names), ms=5.5, mfc=ORANGE, mec="white", mew=0.7)
+        _mark(axes, ring, layer.labels.is_in(names), ms=5.5, mfc=ORANGE, mec=GROUND, mew=0.7)
 
 
 def _mark(axes: Axes, ring: Ring, is_marked: pl.Series, **how: Any) -> None:
@@ -252,7 +257,7 @@ def _circle_bottlenecks(axes: Axes, view: NetworkView) -> None:
     rows = view.bottlenecks.filter(pl.col("metric") == view.metric)
     for layer, ring in zip(view.network.layers, view.layout.rings, strict=True):
         names = rows.filter(pl.col("source_layer") == layer.name)["source_node"]
-        _mark(axes, ring, layer.labels.is_in(names.unique().to_list()), ms=13, mfc="none", mec=_CIRCLE, mew=1.8)
+        _mark(axes, ring, layer.labels.is_in(names.unique().to_list()), ms=13, mfc="none", mec=VERMILION, mew=1.8)
 
 
 def _say_nothing(axes: Axes, view: NetworkView, drawn: _Drawn) -> None:
@@ -270,5 +275,5 @@ def _say_nothing(axes: Axes, view: NetworkView, drawn: _Drawn) -> None:
         told = f"The {what} of no transfer in the selected time is known."
     else:
         return
-    box = {"facecolor": "white", "edgecolor": "#9A9A9A", "boxstyle": "round,pad=0.6"}
+    box = {"facecolor": GROUND, "edgecolor": GREY, "boxstyle": "round,pad=0.6"}
     axes.text(0, 0.62, told, ha="center", va="center", fontsize=13, color=INK, bbox=box, zorder=5)

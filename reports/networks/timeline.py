@@ -15,6 +15,7 @@ from reports import panels
 from reports.networks.colors import colors
 from reports.networks.texts import log_ticks, quantity_of_hop, value_text
 from reports.networks.view import NetworkView
+from reports.style import GREY, in_force
 from reports.texts import TIMES, plain, plural, unit_for
 from transforms.arrays import Reals
 from transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
@@ -44,13 +45,13 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
     first, stop = view.selected
     for hop, axes in enumerate(shown):
         axes.set_xlim(*(edges[[0, -1]] / clock.size))
-        axes.axvspan(edges[first] / clock.size, edges[stop] / clock.size, color="#8A8A8A", alpha=0.16, lw=0, zorder=0)
+        axes.axvspan(edges[first] / clock.size, edges[stop] / clock.size, color=GREY, alpha=0.16, lw=0, zorder=0)
         of_hop, nothing = steps.filter(pl.col("hop") == hop), _nothing(told.filter(pl.col("hop") == hop))
         if nothing:
             axes.set_ylim(low, high)
             panels.say(axes, nothing)
         else:
-            _draw(axes, network, of_hop, colors(hop, is_dark=False)[_COLOR], low, high)
+            _draw(axes, network, of_hop, colors(hop, is_dark=in_force().is_dark)[_COLOR], low, high)
         outer, inner = (plain(plural(layer.name), 24) for layer in network.layers[hop : hop + 2])
         axes.set_title(f"{outer} to {inner}: {quantity_of_hop(network, view.metric, hop)}", fontsize=9, pad=3)
         axes.tick_params(labelsize=8, labelbottom=axes is shown[-1])

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from reports import panels
+from reports import panels, style
 from reports.panels import PIXEL_COLUMNS, Columns
 from reports.periods.view import Autocorrelation, Cosines, PeriodView
+from reports.style import LIGHT, Style
 from reports.texts import HERTZ, RATES, TIMES, Unit, exact_duration_text, plain, time_axis_text, unit_for
 from transforms.arrays import Ints, Reals
 from transforms.periods.even_signals import EvenSignals
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = panels.BLUE, panels.VERMILION, panels.PURPLE, panels.ORANGE, panels.GREEN
-_GAP, _LINE = panels.GREY, panels.INK
+_SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = style.BLUE, style.VERMILION, style.PURPLE, style.ORANGE, style.GREEN
+_GAP, _LINE = style.GREY, style.INK
 _FIGURE_INCHES = (11.0, 10.0)
 #: with more cycles than these, the cosine is drawn in an excerpt
 _MOST_CYCLES = 25
@@ -105,9 +106,9 @@ def _plainest(values: Reals, per_cycle: float, width: int) -> int:
 # ---- panels
 
 
-def draw(view: PeriodView, path: Path) -> None:
-    """Write the picture as a PNG: all of it, or nothing."""
-    panels.write(_FIGURE_INCHES, lambda figure: _compose(figure, view), path)
+def draw(view: PeriodView, path: Path, kind: str = "png", style: Style = LIGHT) -> None:
+    """Write the picture, as a PNG or an SVG: all of it, or nothing."""
+    panels.write(_FIGURE_INCHES, lambda figure: _compose(figure, view), path, kind, style)
 
 
 def _compose(figure: Figure, view: PeriodView) -> None:
@@ -131,7 +132,7 @@ def _compose(figure: Figure, view: PeriodView) -> None:
 
 def _headings(figure: Figure, view: PeriodView) -> None:
     names = (plain(name) for name in (view.title, view.direction, view.method))
-    panels.headings(figure, names, view.verdict, _FOUND if view.is_periodic else _LINE)
+    panels.headings(figure, view.finding, (*names, *view.details), _FOUND if view.is_periodic else _LINE)
 
 
 def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tuple[int, int] | None = None) -> None:
@@ -253,7 +254,7 @@ def _draw_segments(axes: Axes, view: PeriodView, clock: _Clock) -> None:
         axes.plot(places, [height, height], color=color, lw=3.0, solid_capstyle="butt", transform=across, zorder=3)
         axes.text(
             places.mean(), height, exact_duration_text(1.0 / hertz), transform=across, ha="center", va="center",
-            fontsize=8, zorder=4, clip_on=True, bbox={"fc": "white", "ec": color, "lw": 0.7, "pad": 1.5},
+            fontsize=8, zorder=4, clip_on=True, bbox={"fc": style.GROUND, "ec": color, "lw": 0.7, "pad": 1.5},
         )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from reports.texts import duration_text, exact_duration_text, frequency_text, plain, ratio_text
+from reports.texts import duration_text, exact_duration_text, plain, ratio_text
 from transforms.arrays import Bools, Ints, Reals
 from transforms.periods import autocorrelation as autocorrelations
 from transforms.periods.answers import Detections, Segments
@@ -22,11 +22,11 @@ from transforms.periods.ftio_spectra import spectra
 #: with fewer samples there is no lag to compare
 _FEWEST_LAGS = 3
 _NO_PERIOD = {
-    "aperiodic": "no period: the signal is aperiodic",
-    "too_short": "no period: the signal is too short to tell",
-    "no_io": "no period: there is no I/O",
-    "no_data": "no period: nothing was measured",
-    "too_many_gaps": "no period: too much was not measured",
+    "aperiodic": "No period: the signal is aperiodic",
+    "too_short": "No period: the signal is too short to tell",
+    "no_io": "No period: there is no I/O",
+    "no_data": "No period: nothing was measured",
+    "too_many_gaps": "No period: too much was not measured",
 }
 
 _nothing: Callable[[], Reals] = partial(np.zeros, 0)
@@ -156,16 +156,25 @@ class PeriodView:
     @property
     def verdict(self) -> str:
         """What was found, in a line."""
-        said = _NO_PERIOD.get(self.outcome, f"no period: {plain(self.outcome, 40)}")
+        return "  ·  ".join([self.finding, *self.details])
+
+    @property
+    def finding(self) -> str:
+        """The period, and in how much of the time it is there; or why there is none."""
+        said = _NO_PERIOD.get(self.outcome, f"No period: {plain(self.outcome, 40)}")
         if self.is_periodic:
-            said = f"period {exact_duration_text(1.0 / self.frequency_hz)} ({frequency_text(self.frequency_hz)})"
-        if not self.is_whole:
-            hertz, (first, last) = float(self.signals.sampling_hz[0]), self.window_samples
-            judged, whole = ((last - first) / hertz, self.signals.sample_count / hertz)
-            said += f", {'in' if self.is_periodic else 'judged on'} {duration_text(judged)} of {duration_text(whole)}"
+            said = f"Comes every {exact_duration_text(1.0 / self.frequency_hz)}"
+        if self.is_whole:
+            return said
+        hertz, (first, last) = float(self.signals.sampling_hz[0]), self.window_samples
+        judged, whole = ((last - first) / hertz, self.signals.sample_count / hertz)
+        return f"{said}, {'in' if self.is_periodic else 'judged on'} {duration_text(judged)} of {duration_text(whole)}"
+
+    @property
+    def details(self) -> list[str]:
+        """How sure that is, as far as the method tells."""
         numbers = (("confidence", self.confidence), ("false-alarm probability", self.false_alarm_probability))
-        known = [f"{name} {ratio_text(value)}" for name, value in numbers if math.isfinite(value)]
-        return "  ·  ".join([said, *known])
+        return [f"{name} {ratio_text(value)}" for name, value in numbers if math.isfinite(value)]
 
 
 # ---- from what was found

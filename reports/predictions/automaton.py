@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reports import panels
-from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, VERMILION
 from reports.predictions.state_strips import (
     BOLD_LETTER,
     LABEL_POINTS,
@@ -31,6 +30,7 @@ from reports.predictions.state_strips import (
     state_number,
     text_inches,
 )
+from reports.style import BLUE, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PURPLE, SOFT, VERMILION, Style
 from reports.texts import counted, duration_text, plain
 from transforms.arrays import Reals
 from transforms.predictions.automaton import OTHER_STATES
@@ -72,15 +72,15 @@ _CAUSES = {
 # ---- the picture
 
 
-def draw(graph: Mapping[str, Any], target: Path, title: str) -> None:
+def draw(graph: Mapping[str, Any], target: Path, title: str, style: Style = LIGHT) -> None:
     """Write the picture of `PhaseAutomaton.graph()`, a PNG or an SVG by the target's ending: all of it, or nothing."""
     kind, layout = kind_of(target), _Layout.of(graph)
-    panels.write(layout.size_in, lambda figure: _compose(figure, graph, layout, title), target, kind)
+    panels.write(layout.size_in, lambda figure: _compose(figure, graph, layout, title), target, kind, style)
 
 
 def _compose(figure: Figure, graph: Mapping[str, Any], layout: _Layout, title: str) -> None:
     height = figure.get_figheight()
-    panels.headings(figure, [plain(title) or "Phase automaton"], _verdict(graph), INK)
+    panels.headings(figure, _verdict(graph), [plain(title) or "Phase automaton"], INK)
     bottom = layout.size_in[1] - _TOP_IN - layout.height_in
     wide = layout.width_in / _WIDTH_IN
     axes = figure.add_axes((_SIDE_IN / _WIDTH_IN, bottom / height, wide, layout.height_in / height))
@@ -316,7 +316,7 @@ def _write_edge(axes: Axes, edge: Mapping[str, Any], curve: Reals, taken: list[B
             taken.append(box)
             axes.text(
                 x, y, text, ha="center", va="center", fontsize=LABEL_POINTS, color=_color(edge), zorder=4,
-                bbox={"pad": 0.6, "lw": 0, "fc": "white", "alpha": 0.85},
+                bbox={"pad": 0.6, "lw": 0, "fc": GROUND, "alpha": 0.85},
             )  # fmt: skip
             return True
     return False
@@ -331,7 +331,7 @@ def _draw_nodes(axes: Axes, layout: _Layout) -> None:
         _draw_circle(axes, node)
         top = node.y - node.radius - _PAD_IN
         style: dict[str, Any] = {"ha": "center", "va": "top", "zorder": 6, "color": INK}
-        pad = {"pad": 0.8, "lw": 0, "fc": "white", "alpha": 0.9}
+        pad = {"pad": 0.8, "lw": 0, "fc": GROUND, "alpha": 0.9}
         if node.is_upright:
             text = "  ".join(node.lines)
             axes.text(node.x, top, text, rotation=90, fontsize=LABEL_POINTS, bbox=pad, **style)
@@ -351,7 +351,7 @@ def _draw_circle(axes: Axes, node: _Node) -> None:
         )
     )  # fmt: skip
     if node.name == "end":
-        axes.add_patch(Circle((node.x, node.y), 0.72 * node.radius, fc="none", ec="white", lw=1.0, zorder=5))
+        axes.add_patch(Circle((node.x, node.y), 0.72 * node.radius, fc="none", ec=GROUND, lw=1.0, zorder=5))
     if node.is_current:
         axes.add_patch(Circle((node.x, node.y), node.radius + 0.055, fc="none", ec=VERMILION, lw=2.2, zorder=5))
     if number := state_number(node.name):
@@ -378,7 +378,7 @@ def _draw_legend(figure: Figure, graph: Mapping[str, Any], unwritten: int) -> No
     notes = ["area: share of time", "left to right: longer periods"]
     if unwritten:
         notes.append(f"{counted(unwritten, 'arrow')} not written out")
-    figure.text(0.98, 1 - 1.0 / height, "  ·  ".join(notes), ha="right", fontsize=8.5, color="#555555")
+    figure.text(0.98, 1 - 1.0 / height, "  ·  ".join(notes), ha="right", fontsize=8.5, color=SOFT)
 
 
 def _groups(graph: Mapping[str, Any]) -> set[str]:
@@ -452,5 +452,5 @@ def _draw_causes(axes: Axes, causes: Sequence[tuple[float, str]], clock: RunCloc
             free[row] = start + needed
             axes.text(
                 x, top, f" {text} ", transform=blend, fontsize=LABEL_POINTS, color=color, va="center", clip_on=False,
-                ha="left" if start == inches else "right", bbox={"pad": 0.2, "lw": 0, "fc": "white", "alpha": 0.8},
+                ha="left" if start == inches else "right", bbox={"pad": 0.2, "lw": 0, "fc": GROUND, "alpha": 0.8},
             )  # fmt: skip

@@ -9,40 +9,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
 from reports import panels
-from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, Columns
+from reports.panels import Columns
+from reports.predictions.evaluations import MOST_EXACT, Bins, PredictionView, Run
 from reports.predictions.state_strips import RunClock, draw_strip, kind_of, known_times, text_inches
+from reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, LIGHT, ORANGE, PURPLE, SKY, VERMILION, Style
 from reports.texts import RATES, TIMES, counted, duration_text, plain, unit_for
-from transforms.arrays import Bools, Ints, Reals
+from transforms.arrays import Ints, Reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Texts = npt.NDArray[np.str_]
-
-#: columns of `predictions` that are drawn: numbers, and texts
-_NUMBERS = (
-    "run_number", "evaluation", "window_start_s", "window_end_s", "period_s", "shortest_period_s", "longest_period_s",
-    "probability", "phase_count", "last_phase_s", "next_burst_earliest_s", "next_burst_start_s", "next_burst_latest_s",
-    "changed_s",
-)  # fmt: skip
-_TEXTS = ("outcome", "change", "phase_state", "next_burst_outcome")
-_NAMES = ("followed_id", "direction", "window_strategy", "method")
 _WIDTH_IN, _LEFT, _RIGHT = 11.0, 0.095, 0.975
 _TOP_IN, _BETWEEN_IN, _FOOT_IN = 1.15, 0.46, 0.6
 _WIDE_IN = _WIDTH_IN * (_RIGHT - _LEFT)
-#: more evaluations, phases or gaps than these are drawn in columns, so many
-_MOST_EXACT, _COLUMNS = 1500, 550
 #: windows that are drawn, changes that are drawn as lines, gaps that are written out
 _MOST_WINDOWS, _MOST_CHANGES, _MOST_GAP_TEXTS = 40, 25, 60
 #: periods that span more than this factor are drawn on a logarithmic axis; a band's opacity at probability 0, and 1
@@ -62,147 +50,15 @@ _ARROW = {"arrowstyle": "<->", "lw": 0.7, "color": INK, "shrinkA": 0, "shrinkB":
 _BURSTS = ("earliest", "start", "latest")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictionView:
-    """What there is to see of one followed input and direction.
-
-    predictions: rows of `predictions`, at least one; of several runs the last one is drawn, and of them all it is told
-    how many there are. The rest is of that run and on its clock, as far as it is at hand: time_s, bytes_per_s (n): mean
-    throughput from each time until the next, the last one for as long as the one before; NaN where not measured.
-    onset_s, end_s (p): phases by ascending onset; without them, onsets are those that the predictions tell.
-    """
-
-    predictions: pl.DataFrame
-    time_s: Reals = field(default_factory=partial(np.empty, 0))
-    bytes_per_s: Reals = field(default_factory=partial(np.empty, 0))
-    onset_s: Reals = field(default_factory=partial(np.empty, 0))
-    end_s: Reals = field(default_factory=partial(np.empty, 0))
-    has_utc_clock: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse what is not of one input."""
-        frame = self.predictions
-        if missing := sorted({*_NUMBERS, *_TEXTS, *_NAMES} - set(frame.columns)):
-            raise ValueError(f"predictions have no {', '.join(missing)}")
-        if not len(frame) or len(frame.select("followed_id", "direction").unique()) != 1:
-            raise ValueError("predictions are of one followed input and direction, at least one")
-        if len(self.time_s) != len(self.bytes_per_s) or len(self.onset_s) != len(self.end_s):
-            raise ValueError("each time has its throughput, and each phase its end")
-        for each in (self.time_s, self.onset_s):
-            if not np.isfinite(known_times(each)).all() or (np.diff(each) < 0).any():
-                raise ValueError("times and onsets are finite, and ascend")
-
-
-# ---- what is drawn
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Run:
-    """The last run's evaluations (n) by their time at_s, and its phases; numbers and texts by the columns' names.
-
-    onset_s (p): when phases began; follows (p - 1): whether the next onset is known to be the next phase's.
-    """
-
-    at_s: Reals
-    numbers: dict[str, Reals]
-    texts: dict[str, Texts]
-    onset_s: Reals
-    follows: Bools
-    clock: RunClock
-    ends_s: tuple[float, float]
-
-    @classmethod
-    def of(cls, view: PredictionView) -> _Run:
-        frame = view.predictions.filter(pl.col("run_number") == pl.col("run_number").max()).sort("evaluation")
-        numbers = {name: known_times(frame[name].cast(pl.Float64).fill_null(math.nan).to_numpy()) for name in _NUMBERS}
-        texts = {name: frame[name].cast(pl.String).fill_null("").to_numpy().astype(str) for name in _TEXTS}
-        at = _filled(numbers["window_end_s"])
-        numbers["period_s"] = np.where(numbers["period_s"] > 0, numbers["period_s"], np.nan)
-        onset, follows = _onsets(view, numbers)
-        ends = _ends(view, at, numbers, onset)
-        return cls(at, numbers, texts, onset, follows, RunClock.of(*ends, has_utc_clock=view.has_utc_clock), ends)
-
-    @property
-    def has_period(self) -> Bools:
-        """Which evaluations (n) have a period."""
-        return np.isfinite(self.numbers["period_s"])
-
-    @property
-    def gaps_s(self) -> Reals:
-        """The time from each onset but the last to the next one; NaN where it may not be the next phase's."""
-        return np.where(self.follows, np.diff(self.onset_s), np.nan)
-
-    def came(self) -> tuple[Reals, Reals]:
-        """Return when the first burst after each evaluation came, and how long after the one before; NaN if unknown."""
-        place = np.searchsorted(self.onset_s, self.at_s, "right")
-        onset = np.append(self.onset_s, np.nan)[place]
-        gap = np.concatenate([[np.nan], self.gaps_s, [np.nan]])[: len(self.onset_s) + 1][place]
-        return np.where(np.isfinite(gap), onset, np.nan), gap
-
-
-def _filled(values: Reals) -> Reals:
-    """Return evaluations' times, ascending: one that is not known is that of the evaluation before."""
-    known = np.maximum.accumulate(np.where(np.isfinite(values), values, -np.inf))
-    first = known[np.isfinite(known)]
-    return np.where(np.isfinite(known), known, first[0] if len(first) else 0.0)
-
-
-def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, Bools]:
-    if len(view.onset_s):
-        return known_times(view.onset_s), np.ones(len(view.onset_s) - 1, dtype=bool)
-    order = np.flatnonzero(np.isfinite(numbers["last_phase_s"]))
-    onset, first = np.unique(numbers["last_phase_s"][order], return_index=True)
-    return onset, np.diff(numbers["phase_count"][order][first]) == 1
-
-
-def _ends(view: PredictionView, at: Reals, numbers: dict[str, Reals], onset: Reals) -> tuple[float, float]:
-    """Return from when to when the picture goes: a next burst that is far off does not make the rest small."""
-    known = np.concatenate([numbers["window_start_s"], view.time_s, onset, at])
-    first, last = float(np.nanmin(known)), float(np.nanmax(np.concatenate([known, known_times(view.end_s)])))
-    foreseen = numbers["next_burst_latest_s"][-1]
-    if math.isfinite(foreseen):
-        last = max(last, min(float(foreseen), last + 0.25 * (last - first)))
-    span = last - first if last > first else max(1.0, 1e-6 * abs(first))
-    # what lies on the edge is to be seen
-    return first - 0.01 * span, first + 1.01 * span
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Bins:
-    """Evaluations (n, by time) in columns of pixels (k): the first of each, and where it begins on the axis."""
-
-    starts: Ints
-    at_s: Reals
-
-    @classmethod
-    def of(cls, at_s: Reals, ends_s: tuple[float, float]) -> _Bins:
-        """Return each value in a column of its own, if there are not too many."""
-        if len(at_s) <= _MOST_EXACT:
-            return cls(np.arange(len(at_s)), at_s)
-        column = np.floor((at_s - ends_s[0]) / (ends_s[1] - ends_s[0]) * _COLUMNS)
-        starts = np.flatnonzero(np.diff(column, prepend=-1.0))
-        return cls(starts, at_s[starts])
-
-    def lowest(self, values: Reals) -> Reals:
-        """Return the lowest known value of each column; NaN where there is none."""
-        found: Reals = np.fmin.reduceat(values, self.starts)
-        return found
-
-    def highest(self, values: Reals) -> Reals:
-        """Return the highest known value of each column; NaN where there is none."""
-        found: Reals = np.fmax.reduceat(values, self.starts)
-        return found
-
-
 # ---- the picture
 
 
-def draw(view: PredictionView, target: Path) -> None:
+def draw(view: PredictionView, target: Path, style: Style = LIGHT) -> None:
     """Write the picture, as a PNG or an SVG by the target's ending: all of it, or nothing."""
-    kind, run = kind_of(target), _Run.of(view)
+    kind, run = kind_of(target), Run.of(view)
     shown = list(_panels(view, run))
     height = _TOP_IN + sum(one.height_in + one.space_in for one in shown) + _FOOT_IN
-    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view, run, shown), target, kind)
+    panels.write((_WIDTH_IN, height), lambda figure: _compose(figure, view, run, shown), target, kind, style)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +71,7 @@ class _Panel:
     is_excerpt: bool = False
 
 
-def _panels(view: PredictionView, run: _Run) -> Iterator[_Panel]:
+def _panels(view: PredictionView, run: Run) -> Iterator[_Panel]:
     """Yield what there is to draw, from above."""
     space = 0.0
     if len(view.time_s) or len(run.onset_s):
@@ -236,7 +92,7 @@ def _panels(view: PredictionView, run: _Run) -> Iterator[_Panel]:
         yield _Panel(height, _FOOT_IN + 0.4, partial(_draw_windows, run, windows), True)
 
 
-def _compose(figure: Figure, view: PredictionView, run: _Run, shown: list[_Panel]) -> None:
+def _compose(figure: Figure, view: PredictionView, run: Run, shown: list[_Panel]) -> None:
     top = _TOP_IN
     _headings(figure, view, run)
     ends = run.clock.at(run.ends_s).tolist()
@@ -247,45 +103,50 @@ def _compose(figure: Figure, view: PredictionView, run: _Run, shown: list[_Panel
         one.drawn(axes)
         is_last = place == len(shown) - 1 or shown[place + 1].is_excerpt
         axes.tick_params(axis="x", labelbottom=is_last, length=3.5 if is_last else 0)
-        axes.grid(axis="x", color="#E8E8E8", lw=0.6)
+        axes.grid(axis="x", color=FAINT, lw=0.6)
         axes.set_axisbelow(True)
         axes.ticklabel_format(axis="x", useOffset=False)
         if not one.is_excerpt:
             axes.set_xlabel(run.clock.label if is_last else "")
 
 
-def _headings(figure: Figure, view: PredictionView, run: _Run) -> None:
+def _headings(figure: Figure, view: PredictionView, run: Run) -> None:
     last = view.predictions.sort("run_number", "evaluation").row(-1, named=True)
     names = (last["followed_id"], last["direction"], last["method"], f"window: {last['window_strategy']}")
     runs = int(view.predictions["run_number"].n_unique())
-    told = [f"the last of {runs} runs"] * (runs > 1) + _told(run)
-    colour = VERMILION if run.has_period[-1] else INK
-    panels.headings(figure, (plain(str(name)) for name in names if name), "  ·  ".join(told), colour)
+    about = (*(plain(str(name)) for name in names if name), *[f"the last of {runs} runs"] * (runs > 1), *_counts(run))
+    panels.headings(figure, _finding(run), about, VERMILION if run.has_period[-1] else INK)
 
 
-def _told(run: _Run) -> list[str]:
-    """Return what the last evaluation says, and how many there were."""
+def _finding(run: Run) -> str:
+    """Return what the last evaluation says: the period, and when the next burst comes."""
     last = {name: float(values[-1]) for name, values in run.numbers.items()}
-    period = f"last: {duration_text(last['period_s'])}" if run.has_period[-1] else "last: no period"
+    period = f"Comes every {duration_text(last['period_s'])}" if run.has_period[-1] else "No period"
     if math.isfinite(last["shortest_period_s"]) and math.isfinite(last["longest_period_s"]):
         shortest, longest = (duration_text(last[f"{name}_period_s"]) for name in ("shortest", "longest"))
         chance = f", {last['probability']:.0%}" if math.isfinite(last["probability"]) else ""
         period += f" ({shortest} to {longest}{chance})"
     elif not run.has_period[-1]:
-        period += f" ({plain(str(run.texts['outcome'][-1]), 24)})"
+        period += f" ({plain(str(run.texts['outcome'][-1]), 24).replace('_', ' ')})"
     burst = plain(str(run.texts["next_burst_outcome"][-1]), 24).replace("_", " ")
     ahead = last["next_burst_start_s"] - run.at_s[-1]
     soon = f" in {duration_text(ahead)}" if ahead > 0 and burst == "expected" else ""
-    count = f"{counted(len(run.at_s), 'evaluation')}, {np.sum(run.texts['outcome'] == 'periodic'):,} periodic"
-    told = [period, f"next burst: {burst}{soon}", count]
+    return f"{period}; next burst {burst}{soon}"
+
+
+def _counts(run: Run) -> list[str]:
+    """Return how many evaluations there were, and changes."""
     changes = int(np.sum(run.texts["change"] != ""))
-    return [*told, *[counted(changes, "change")] * (changes > 0)]
+    return [
+        f"{counted(len(run.at_s), 'evaluation')}, {np.sum(run.texts['outcome'] == 'periodic'):,} periodic",
+        *[counted(changes, "change")] * (changes > 0),
+    ]
 
 
 # ---- throughput and phases
 
 
-def _draw_throughput(view: PredictionView, run: _Run, axes: Axes) -> None:
+def _draw_throughput(view: PredictionView, run: Run, axes: Axes) -> None:
     """Draw the throughput, phases as bars above it, and the time between their onsets where there is room."""
     has_rate = len(view.time_s) > 0
     gaps = run.gaps_s[np.isfinite(run.gaps_s)]
@@ -305,7 +166,7 @@ def _draw_throughput(view: PredictionView, run: _Run, axes: Axes) -> None:
         _write_gaps(run, axes, level + height)
 
 
-def _draw_rate(view: PredictionView, run: _Run, axes: Axes) -> None:
+def _draw_rate(view: PredictionView, run: Run, axes: Axes) -> None:
     values = np.where(np.isfinite(view.bytes_per_s), view.bytes_per_s, np.nan)
     peak = float(np.max(values, initial=0.0, where=np.isfinite(values)))
     unit = unit_for(peak, RATES, "B/s")
@@ -321,7 +182,7 @@ def _draw_rate(view: PredictionView, run: _Run, axes: Axes) -> None:
     axes.set_ylabel(f"throughput\n[{unit.name}]")
 
 
-def _draw_phases(view: PredictionView, run: _Run, axes: Axes, level: float, high: float) -> None:
+def _draw_phases(view: PredictionView, run: Run, axes: Axes, level: float, high: float) -> None:
     """Draw phases as bars; those that are closer than pixels are one."""
     # where only onsets are known, bars are as wide as their edges
     onset = run.onset_s
@@ -335,7 +196,7 @@ def _draw_phases(view: PredictionView, run: _Run, axes: Axes, level: float, high
     )  # fmt: skip
 
 
-def _write_gaps(run: _Run, axes: Axes, level: float) -> None:
+def _write_gaps(run: Run, axes: Axes, level: float) -> None:
     """Write the time between onsets over the phases, with a line from onset to onset, where there is room.
 
     Where most have no room, those that have it by chance would mislead: only long ones are written then.
@@ -356,14 +217,14 @@ def _write_gaps(run: _Run, axes: Axes, level: float) -> None:
 # ---- periods
 
 
-def _draw_periods(run: _Run, axes: Axes) -> None:
+def _draw_periods(run: Run, axes: Axes) -> None:
     """Draw the predicted period over the time of its evaluation, its interval, the true gaps, and the changes."""
     axes.set_title("Predicted period")
     if not run.has_period.any():
         panels.say(axes, f"no period in {counted(len(run.at_s), 'evaluation')}")
         return
     scale = _period_axis(run, axes)
-    bins = _Bins.of(run.at_s, run.ends_s)
+    bins = Bins.of(run.at_s, run.ends_s)
     _draw_band(run, axes, bins, scale)
     _draw_gaps(run, axes, scale)
     _draw_curve(run, axes, bins, scale)
@@ -371,7 +232,7 @@ def _draw_periods(run: _Run, axes: Axes) -> None:
     panels.legend_above(axes)
 
 
-def _period_axis(run: _Run, axes: Axes) -> float:
+def _period_axis(run: Run, axes: Axes) -> float:
     """Set the axis of periods, and return the size of its unit [s]: room for labels is left above."""
     names = ("period_s", "shortest_period_s", "longest_period_s")
     values = np.concatenate([*(run.numbers[name] for name in names), run.gaps_s])
@@ -397,7 +258,7 @@ def _period_axis(run: _Run, axes: Axes) -> float:
     return 1.0
 
 
-def _draw_band(run: _Run, axes: Axes, bins: _Bins, scale: float) -> None:
+def _draw_band(run: Run, axes: Axes, bins: Bins, scale: float) -> None:
     """Shade the interval of each evaluation until the next one, the darker the more probable."""
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgb
@@ -417,7 +278,7 @@ def _draw_band(run: _Run, axes: Axes, bins: _Bins, scale: float) -> None:
     axes.add_collection(band, autolim=False)
 
 
-def _draw_curve(run: _Run, axes: Axes, bins: _Bins, scale: float) -> None:
+def _draw_curve(run: Run, axes: Axes, bins: Bins, scale: float) -> None:
     """Draw the predicted period: a step for each evaluation, or from the lowest to the highest of each column."""
     periods = run.numbers["period_s"] / scale
     low, high = bins.lowest(periods), bins.highest(periods)
@@ -430,24 +291,24 @@ def _draw_curve(run: _Run, axes: Axes, bins: _Bins, scale: float) -> None:
     size = 4.5 if len(at) <= 200 else 2.2
     is_tentative = run.texts["outcome"] == "tentative"
     style: dict[str, Any] = {"ls": "", "marker": "o", "ms": size, "color": VERMILION, "zorder": 3}
-    for label, chosen, face in (("predicted", ~is_tentative, VERMILION), ("tentative", is_tentative, "white")):
+    for label, chosen, face in (("predicted", ~is_tentative, VERMILION), ("tentative", is_tentative, GROUND)):
         if (chosen & np.isfinite(periods)).any():
             axes.plot(at[chosen], periods[chosen], mfc=face, label=label, **style)
 
 
-def _draw_gaps(run: _Run, axes: Axes, scale: float) -> None:
+def _draw_gaps(run: Run, axes: Axes, scale: float) -> None:
     """Mark the true time to the next phase at each phase's onset."""
     gaps = run.gaps_s
     if not np.isfinite(gaps).any():
         return
-    bins = _Bins.of(run.onset_s[:-1], run.ends_s)
+    bins = Bins.of(run.onset_s[:-1], run.ends_s)
     at, values = np.repeat(run.clock.at(bins.at_s), 2), np.column_stack([bins.lowest(gaps), bins.highest(gaps)])
     size, opacity = (5.0, 1.0) if len(at) <= 400 else (2.2, 0.55)
     style: dict[str, Any] = {"ls": "", "marker": "x", "ms": size, "mew": 0.9, "color": INK, "alpha": opacity}
     axes.plot(at, values.ravel() / scale, label="true gap", zorder=2.6, **style)
 
 
-def _draw_changes(run: _Run, axes: Axes) -> None:
+def _draw_changes(run: Run, axes: Axes) -> None:
     """Mark where a change was found and since when it was, as lines with their names where there is room."""
     found = np.flatnonzero(run.texts["change"] != "")
     if not len(found):
@@ -472,14 +333,14 @@ def _draw_changes(run: _Run, axes: Axes) -> None:
             axes.annotate(text, (x, 0.96), (6, 0), blend, "offset points", va="center", fontsize=_SMALL, color=PURPLE)
 
 
-def _rug_rows(run: _Run) -> list[str]:
+def _rug_rows(run: Run) -> list[str]:
     """Return the outcomes that have a row of ticks: those without a period, and what a thinned curve does not show."""
-    shown = {"periodic"} if len(run.at_s) > _MOST_EXACT else {"periodic", "tentative"}
+    shown = {"periodic"} if len(run.at_s) > MOST_EXACT else {"periodic", "tentative"}
     found = set(run.texts["outcome"].tolist()) - shown
     return [name for name in _RUG_COLORS if name in found] + sorted(found - set(_RUG_COLORS))[:3]
 
 
-def _draw_rug(run: _Run, rows: list[str], axes: Axes) -> None:
+def _draw_rug(run: Run, rows: list[str], axes: Axes) -> None:
     """Draw a tick for each evaluation without a period, in a row for each outcome."""
     column = np.floor((run.at_s - run.ends_s[0]) / (run.ends_s[1] - run.ends_s[0]) * panels.PIXEL_COLUMNS)
     for row, name in enumerate(rows):
@@ -492,7 +353,7 @@ def _draw_rug(run: _Run, rows: list[str], axes: Axes) -> None:
     _hide_axes(axes)
 
 
-def _draw_states(run: _Run, axes: Axes) -> None:
+def _draw_states(run: Run, axes: Axes) -> None:
     """Draw the automaton's states, each from the evaluation that told it until the next one."""
     draw_strip(axes, run.texts["phase_state"].tolist(), np.append(run.at_s, run.ends_s[1]), run.clock, {})
     axes.set_yticks([0.5], ["state"])
@@ -519,7 +380,7 @@ class _Windows:
     is_excerpt: bool
 
     @classmethod
-    def of(cls, run: _Run) -> _Windows:
+    def of(cls, run: Run) -> _Windows:
         count = len(run.at_s)
         if count <= _MOST_WINDOWS:
             return cls(np.arange(count), run.ends_s, False)
@@ -534,7 +395,7 @@ class _Windows:
         return cls(chosen, (first, last) if last > first else run.ends_s, True)
 
 
-def _draw_windows(run: _Run, windows: _Windows, axes: Axes) -> None:
+def _draw_windows(run: Run, windows: _Windows, axes: Axes) -> None:
     """Draw windows as lines, the last one in bold, and behind each when the next burst was expected, and came."""
     chosen, count = windows.chosen, len(run.at_s)
     clock = RunClock.of(*windows.ends_s, has_utc_clock=run.clock.has_utc_clock) if windows.is_excerpt else run.clock
@@ -563,7 +424,7 @@ def _draw_windows(run: _Run, windows: _Windows, axes: Axes) -> None:
     panels.legend_above(axes)
 
 
-def _errors(run: _Run) -> Reals:
+def _errors(run: Run) -> Reals:
     """Return how much later than it came the next burst was expected at the earliest, likely and latest (3, n).
 
     In shares of the true gap before it.
@@ -575,7 +436,7 @@ def _errors(run: _Run) -> Reals:
     return np.where(is_known, found, np.nan)
 
 
-def _draw_errors(run: _Run, errors: Reals, axes: Axes) -> None:
+def _draw_errors(run: Run, errors: Reals, axes: Axes) -> None:
     """Draw how far off the next burst was, from the earliest to the latest, in percent of the gap before it."""
     known = np.flatnonzero(np.isfinite(errors[1]))
     at, shown = run.at_s[known], 100 * errors[:, known]
@@ -584,7 +445,7 @@ def _draw_errors(run: _Run, errors: Reals, axes: Axes) -> None:
     beyond = float(np.mean(np.abs(shown[1]) > most))
     outside = f", {beyond:.1%} further off than the panel" if beyond >= 0.0005 else ""
     axes.set_title(f"Next burst: came within the range in {within:.0%} of {counted(len(known), 'case')}{outside}")
-    bins = _Bins.of(at, run.ends_s)
+    bins = Bins.of(at, run.ends_s)
     low, high = bins.lowest(shown[0]).clip(-most, most), bins.highest(shown[2]).clip(-most, most)
     x = run.clock.at(bins.at_s)
     axes.vlines(x, low, high, color=PURPLE, alpha=0.35, lw=3.0 if len(x) <= 200 else 1.2, label="its range")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from reports import panels
-from reports.panels import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
+from reports import panels, style
+from reports.style import BLUE, FAINT, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from reports.texts import TIMES, Unit, plain, time_axis_text, unit_for
 from transforms.arrays import Reals
 
@@ -26,10 +26,10 @@ LABEL_POINTS, NAME_CHARACTERS = 7.5, 24
 #: times beyond it, either way, are none (30 million years); those within this of 0 are 0: no clock tells them
 _FURTHEST_S, _LEAST_S = 1e15, 1e-15
 _PERIODIC_COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
-_OTHER_COLORS = {"start": "#E4E4E4", "aperiodic": GREY, "gap": "#FFFFFF", "end": INK}
+_OTHER_COLORS = {"start": FAINT, "aperiodic": GREY, "gap": GROUND, "end": INK}
 #: what stands for a time whose state is not kept
 UNKNOWN = "not kept"
-_UNKNOWN_COLOR = "#F3F3F3"
+_UNKNOWN_COLOR = FAINT
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def state_color(name: str) -> str:
 
 def ink_on(name: str) -> str:
     """Return the colour of what is written on a state's colour."""
-    return "white" if state_color(name) in {BLUE, GREEN, PURPLE, VERMILION, INK} else INK
+    return style.ink_on(state_color(name))
 
 
 def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock, told: Mapping[str, str]) -> None:
@@ -108,7 +108,7 @@ def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock
     for name in dict.fromkeys(owners):
         chosen = corners[[owner == name for owner in owners]]
         hatch = "////" if name in {"gap", UNKNOWN} else None
-        edge = "#BBBBBB" if hatch else "none"
+        edge = GREY if hatch else "none"
         axes.add_collection(
             PolyCollection(list(chosen), facecolors=state_color(name), edgecolors=edge, hatch=hatch, lw=0)
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports import panels
+from reports import panels, style
 from studies.drawing import legend_below
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ _MEASURES = {
 }
 #: marks of policies, which are told apart without colours too
 _MARKS = (
-    ("o", panels.GREY),
-    ("s", panels.INK),
-    ("D", panels.SKY),
-    ("v", panels.ORANGE),
-    ("^", panels.BLUE),
-    ("*", panels.VERMILION),
-    ("P", panels.GREEN),
+    ("o", style.GREY),
+    ("s", style.INK),
+    ("D", style.SKY),
+    ("v", style.ORANGE),
+    ("^", style.BLUE),
+    ("*", style.VERMILION),
+    ("P", style.GREEN),
 )
 #: a policy whose mean is so many times the rival's, or more, is at the right edge of its panel
 _MOST_TO_RIVAL = 1.25
@@ -53,8 +53,8 @@ def _policies(figure: Figure, runs: pl.DataFrame) -> None:
             whis=(5, 95),
             showfliers=False,
             showmeans=True,
-            medianprops={"color": panels.VERMILION},
-            meanprops={"marker": "o", "markerfacecolor": panels.BLUE, "markeredgecolor": panels.BLUE, "markersize": 4},
+            medianprops={"color": style.VERMILION},
+            meanprops={"marker": "o", "markerfacecolor": style.BLUE, "markeredgecolor": style.BLUE, "markersize": 4},
         )
         axes.set_title(title)
         axes.set_yticks(range(1, len(policies) + 1), policies)
@@ -80,13 +80,13 @@ def _settings(figure: Figure, compared: pl.DataFrame, settings: Sequence[str], p
         rows = {row["setting"]: row for row in of.iter_rows(named=True)}
         places = [place for place, setting in enumerate(settings) if setting in rows]
         found = [rows[settings[place]] for place in places]
-        style = {"marker": mark, "color": colour, "linestyle": "none", "label": policy, "clip_on": False}
-        left.plot([min(row["to_rival"], _MOST_TO_RIVAL) for row in found], places, **style)
-        right.plot([row["wins"] - row["losses"] for row in found], places, **style)
-    left.axvline(1.0, color=panels.GREY, linewidth=1)
+        marks = {"marker": mark, "color": colour, "linestyle": "none", "label": policy, "clip_on": False}
+        left.plot([min(row["to_rival"], _MOST_TO_RIVAL) for row in found], places, **marks)
+        right.plot([row["wins"] - row["losses"] for row in found], places, **marks)
+    left.axvline(1.0, color=style.GREY, linewidth=1)
     left.set_xlim(0.0, _MOST_TO_RIVAL)
     left.set_title("Contended bytes / those of least loaded")
-    right.axvline(0.0, color=panels.GREY, linewidth=1)
+    right.axvline(0.0, color=style.GREY, linewidth=1)
     right.set_title("Mixes won less mixes lost to least loaded")
     left.set_yticks(range(len(settings)), settings)
     left.invert_yaxis()

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports import panels
+from reports import panels, style
 from studies.drawing import MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_COLOURS = (panels.BLUE, panels.SKY, panels.GREEN, panels.PURPLE, panels.ORANGE, panels.VERMILION)
+_COLOURS = (style.BLUE, style.SKY, style.GREEN, style.PURPLE, style.ORANGE, style.VERMILION)
 
 
 def draw_ways(ways: pl.DataFrame, path: Path) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from reports.panels import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILION, in_order, own_style
+from reports.panels import in_order
+from reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION, drawn_in
 from reports.texts import plain
-from studies.drawing import GREY, figure_of, save_study
+from studies.drawing import figure_of, save_study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,7 @@ def _blank(height_in: float) -> Figure:
 # ---- sizes
 
 
-@own_style()
+@drawn_in()
 def draw_sizes(traces: pl.DataFrame, sizes: pl.DataFrame, title: str, path: Path) -> None:
     """Draw bytes of traces by ranks: as traced, with a straight line on from there, and compressed.
 
@@ -84,7 +85,7 @@ def _size_lines(axes: Axes, traced: pl.DataFrame, further: pl.DataFrame, colour:
     )
     axes.plot(both["process_count"], both["compressed_bytes"], "-", color=colour, linewidth=1.6, label=name)
     axes.plot(traced["process_count"], traced["compressed_bytes"], "o", color=colour, markersize=4)
-    axes.plot(further["process_count"], further["compressed_bytes"], "o", color=colour, markerfacecolor="white")
+    axes.plot(further["process_count"], further["compressed_bytes"], "o", color=colour, markerfacecolor=GROUND)
 
 
 def _label(name: str) -> str:
@@ -100,7 +101,7 @@ def _size_legend(figure: Figure, axes: Axes) -> None:
         Line2D([], [], color=GREY, marker="s", linestyle="none", markersize=4, label="as traced"),
         Line2D([], [], color=GREY, linestyle="--", linewidth=1, label="straight on from there"),
         Line2D([], [], color=GREY, marker="o", markersize=4, label="compressed, traced"),
-        Line2D([], [], color=GREY, marker="o", markerfacecolor="white", label="compressed, extrapolated"),
+        Line2D([], [], color=GREY, marker="o", markerfacecolor=GROUND, label="compressed, extrapolated"),
     ]
     figure.legend(handles=[*handles, *marks], loc="outside lower center", ncols=4, fontsize=8.5, frameon=False)
 
@@ -108,7 +109,7 @@ def _size_legend(figure: Figure, axes: Axes) -> None:
 # ---- times
 
 
-@own_style()
+@drawn_in()
 def draw_times(checks: pl.DataFrame, curves: pl.DataFrame, title: str, path: Path) -> None:
     """Draw when ranks are done by ranks, a panel for each program: as traced, and as models say that know all but one.
 
@@ -144,7 +145,7 @@ def _time_panel(axes: Axes, traced: pl.DataFrame, curve: pl.DataFrame) -> None:
         unseen["traced_s"],
         "D",
         color=VERMILION,
-        markerfacecolor="white",
+        markerfacecolor=GROUND,
         markeredgewidth=1.6,
         label="traced, unseen",
     )
@@ -159,7 +160,7 @@ def _time_panel(axes: Axes, traced: pl.DataFrame, curve: pl.DataFrame) -> None:
 # ---- maps
 
 
-@own_style()
+@drawn_in()
 def draw_map(maps: pl.DataFrame, title: str, path: Path) -> None:
     """Draw where in a shared file each rank is in each iteration, a panel for each rank count.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reports import panels
+from reports import panels, style
 from reports.networks.legend import pixel_axes
 from reports.networks.picture import draw_disc
 from reports.networks.view import NetworkView
@@ -124,7 +124,7 @@ def blocks(results: Results) -> Iterator[Block]:
 def draw_patterns(networks: Mapping[str, Network], path: Path) -> None:
     """Draw networks side by side, each under its name, with dots at the nodes that cause its pattern."""
     rows = -(-len(networks) // _COLUMNS)
-    size = (_COLUMNS * _SIDE / panels.DOTS_PER_INCH, rows * (_SIDE + _TITLE) / panels.DOTS_PER_INCH)
+    size = (_COLUMNS * _SIDE / style.DOTS_PER_INCH, rows * (_SIDE + _TITLE) / style.DOTS_PER_INCH)
     panels.write(size, lambda figure: _compose(figure, networks), path)
 
 

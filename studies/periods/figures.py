@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from reports.panels import BLUE, GREEN, ORANGE, SKY, VERMILION, in_order
-from studies.drawing import BLACK, GREY, LILAC, MARKERS, figure_of, save_study
+from reports.panels import in_order
+from reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
+from studies.drawing import MARKERS, figure_of, save_study
 from studies.periods.scenarios import Experiment
 from transforms.arrays import Reals
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH_IN = 9.0
-_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, LILAC, SKY, BLACK)
+_COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, INK)
 #: what lies below is drawn at this error: a logarithm has no zero
 _LEAST_ERROR = 1e-4
 _MOST_ERROR = 10.0
@@ -105,8 +106,8 @@ def _box(axes: Axes, values: Reals, place: float, width: float, colour: str) -> 
         widths=[width],
         patch_artist=True,
         manage_ticks=False,
-        boxprops={"facecolor": f"{colour}40", "edgecolor": colour, "linewidth": 1},
-        medianprops={"color": "black", "linewidth": 1.6},
+        boxprops={"facecolor": (colour, 0.25), "edgecolor": colour, "linewidth": 1},
+        medianprops={"color": INK, "linewidth": 1.6},
         whiskerprops=line,
         capprops=line,
         flierprops={"marker": ".", "markersize": 3, "markerfacecolor": colour, "markeredgewidth": 0, "alpha": 0.6},
@@ -130,9 +131,9 @@ def _error_legend(figure: Figure, levels: Sequence[str], limit: str) -> None:
     marks: list[Any] = []
     if len(levels) > 1:
         pairs = zip(levels, _COLOURS, strict=False)
-        marks += [Patch(facecolor=f"{c}40", edgecolor=c, label=_NOISE_WORDS.get(level, level)) for level, c in pairs]
+        marks += [Patch(facecolor=(c, 0.25), edgecolor=c, label=_NOISE_WORDS.get(level, level)) for level, c in pairs]
     marks += [
-        Line2D([], [], color="black", linewidth=1.6, label="median"),
+        Line2D([], [], color=INK, linewidth=1.6, label="median"),
         Line2D([], [], color=GREY, linestyle="--", linewidth=1, label=limit),
         Line2D([], [], color="none", label="grey numbers: traces with a period [%]"),
     ]
@@ -202,7 +203,7 @@ def draw_alarms(alarms: pl.DataFrame, path: Path) -> None:
     axes.set_yticks(range(len(noises)), [f"{kind}: {noise}" if kind != "bursts" else noise for kind, noise in noises])
     axes.set_ylim(len(noises) - 0.5, -0.5)
     for edge in range(1, len(noises)):
-        axes.axhline(edge - 0.5, color="#DDDDDD", linewidth=0.8, zorder=0)
+        axes.axhline(edge - 0.5, color=FAINT, linewidth=0.8, zorder=0)
     axes.set_xlabel("signals that were called periodic [%]: even steps up to 1 %, logarithmic above", fontsize=10)
     axes.set_title("False alarms, with intervals of 95 % confidence", fontsize=11)
     figure.legend(loc="outside lower center", ncols=len(methods) + 1, fontsize=9, frameon=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports import panels
+from reports import panels, style
 from studies.drawing import legend_below
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 #: marks of rules and strategies, which are told apart without colours too: colour, mark, line
 _MARKS = (
-    (panels.VERMILION, "o", "-"),
-    (panels.BLUE, "s", "-"),
-    (panels.GREEN, "D", "-"),
-    (panels.ORANGE, "^", "-"),
-    (panels.INK, "v", ":"),
-    (panels.GREY, "P", ":"),
-    (panels.PURPLE, "X", ":"),
+    (style.VERMILION, "o", "-"),
+    (style.BLUE, "s", "-"),
+    (style.GREEN, "D", "-"),
+    (style.ORANGE, "^", "-"),
+    (style.INK, "v", ":"),
+    (style.GREY, "P", ":"),
+    (style.PURPLE, "X", ":"),
 )
 #: errors that are smaller are at the lower edge of their panel
 _LEAST_ERROR = 0.003
@@ -53,8 +53,8 @@ def _changes(figure: Figure, changes: pl.DataFrame, jitters: Sequence[float]) ->
         _lines(grid[0][column], told.agg(y=100 * pl.col("in_time_ratio").mean()))
         false = of.filter(is_still).with_columns(y=100 * pl.col("false_count") / pl.col("run_count"))
         _lines(grid[1][column], false)
-        grid[0][column].axhline(95, color=panels.GREY, lw=1, ls="--", zorder=1)
-        grid[1][column].axhline(5, color=panels.GREY, lw=1, ls="--", zorder=1)
+        grid[0][column].axhline(95, color=style.GREY, lw=1, ls="--", zorder=1)
+        grid[1][column].axhline(5, color=style.GREY, lw=1, ls="--", zorder=1)
         grid[0][column].set_title(f"Jitter {100 * jitter:g} %: changes told within 3 periods")
         grid[1][column].set_title(f"Jitter {100 * jitter:g} %: false ones in runs that do not change")
         grid[1][column].set_xlabel("frequency before the change [Hz]")
@@ -113,7 +113,7 @@ def _following(figure: Figure, following: pl.DataFrame, branches: Sequence[str])
             upper.plot(x, middle, color=colour, marker=mark, ms=4, lw=1.3, label=strategy)
             lower.plot(x, 100 * (1 - of["told_ratio"].to_numpy()), color=colour, marker=mark, ms=4, lw=1.3)
         for axes in (upper, lower):
-            axes.axvline(0, color=panels.GREY, lw=1, ls="--", zorder=1)
+            axes.axvline(0, color=style.GREY, lw=1, ls="--", zorder=1)
         upper.set_title(f"Period {branch}: error, median and quartiles")
         lower.set_title("Runs without a predicted period")
         lower.set_xlabel("phases since the change")
@@ -141,19 +141,19 @@ def _bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, nomin
     within, errors, held = figure.subplots(1, 3)
     settings = bursts["setting"].to_list()
     rows = list(range(len(settings)))
-    within.plot(100 * bursts["few_within_ratio"], rows, "o", mfc="white", mec=panels.BLUE, label="4 to 9 phases so far")
-    within.plot(100 * bursts["within_ratio"], rows, "o", color=panels.BLUE, label="10 or more")
-    within.axvline(100 * nominal, color=panels.GREY, lw=1, ls="--", zorder=1)
+    within.plot(100 * bursts["few_within_ratio"], rows, "o", mfc="white", mec=style.BLUE, label="4 to 9 phases so far")
+    within.plot(100 * bursts["within_ratio"], rows, "o", color=style.BLUE, label="10 or more")
+    within.axvline(100 * nominal, color=style.GREY, lw=1, ls="--", zorder=1)
     within.set(xlim=(0, 103), xlabel="% of the bursts, meant: dashed")
     within.set_title("Next bursts within the range told", pad=22)
-    errors.hlines(rows, 100 * bursts["error"], 100 * bursts["high_error"], color=panels.SKY, lw=3, label="to 90 %")
-    errors.plot(100 * bursts["error"], rows, "o", color=panels.BLUE, label="median")
+    errors.hlines(rows, 100 * bursts["error"], 100 * bursts["high_error"], color=style.SKY, lw=3, label="to 90 %")
+    errors.plot(100 * bursts["error"], rows, "o", color=style.BLUE, label="median")
     errors.set(xlim=(0, None), xlabel="% of the period")
     errors.set_title("How far off the start was, 10 or more", pad=22)
     for axes in (within, errors):
         axes.set_yticks(rows, settings if axes is within else [""] * len(rows))
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.grid(axis="y", color="#E8E8E8", lw=0.6)
+        axes.grid(axis="y", color=style.FAINT, lw=0.6)
         axes.set_axisbelow(True)
     for place, kind in enumerate(panels.in_order(intervals, "kind")):
         colour, mark, _ = _MARKS[place]
@@ -161,8 +161,8 @@ def _bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, nomin
         x = (50 * (of["above"] + of["up_to"])).to_list()
         held.plot(x, 100 * of["hold_ratio"], color=colour, marker=mark, lw=1.2, label=kind)
         held.plot(x, 100 * of["near_ratio"], color=colour, marker=mark, mfc="white", lw=1, ls=":")
-    held.plot([], [], color=panels.INK, marker="o", mfc="white", lw=1, ls=":", label="5 % wider")
-    held.plot((0, 100), (0, 100), color=panels.GREY, lw=1, ls="--", zorder=1)
+    held.plot([], [], color=style.INK, marker="o", mfc="white", lw=1, ls=":", label="5 % wider")
+    held.plot((0, 100), (0, 100), color=style.GREY, lw=1, ls="--", zorder=1)
     held.set(xlim=(0, 100), ylim=(0, 103), xlabel="probability of the interval [%]", ylabel="% of the evaluations")
     held.set_title("Intervals that hold the true period", pad=22)
     for axes in (within, errors, held):

@@ -270,7 +270,8 @@ def blocks(results: Results) -> Iterator[Block]:
 def _draw_example(seed: int, path: Path) -> None:
     """Draw the predictions of one run as those of any followed input."""
     from flows.following.rows import Circumstances, Identity, row_of
-    from reports.predictions.picture import PredictionView, draw
+    from reports.predictions.evaluations import PredictionView
+    from reports.predictions.picture import draw
 
     run, predictor, evaluations = example(seed)
     identity = Identity(f"HACC-IO, planted, seed {seed}", "trace", None, "planted", None, "client", False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from reports import panels
+from reports import panels, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def _compose(figure: Figure, runs: pl.DataFrame, workloads: list[str]) -> None:
             axes = grid[row][column]
             of_workload = runs.filter(pl.col("workload") == workload)
             values = [of_workload.filter(pl.col("policy") == policy)[measure].to_numpy() for policy in policies]
-            axes.boxplot(values, widths=0.6, medianprops={"color": panels.VERMILION})
+            axes.boxplot(values, widths=0.6, medianprops={"color": style.VERMILION})
             axes.set_title(title if row == 0 else "")
             axes.set_xticks(range(1, len(policies) + 1), policies, rotation=25, ha="right", fontsize=8)
             if column == 0:

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from reports.panels import BLUE, GREEN, ORANGE, SKY, VERMILION, in_order
-from studies.drawing import BLACK, GREY, LILAC, MARKERS, figure_of, save_study
+from reports.panels import in_order
+from reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
+from studies.drawing import MARKERS, figure_of, save_study
 from transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _WIDTH_IN = 10.0
 #: the first stands out
-_COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, LILAC, BLACK)
+_COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, PURPLE, INK)
 #: so that a method looks the same in every picture
 _PLACES = {
     name: place
@@ -100,8 +101,8 @@ def _accuracy_axes(cells: npt.NDArray[np.object_], count: int) -> None:
     for row in cells:
         for axes in row:
             for edge in range(1, count):
-                axes.axvline(edge - 0.5, color="#DDDDDD", linewidth=0.8, zorder=0)
-            axes.grid(axis="y", color="#EEEEEE", linewidth=0.8)
+                axes.axvline(edge - 0.5, color=FAINT, linewidth=0.8, zorder=0)
+            axes.grid(axis="y", color=FAINT, linewidth=0.8)
             axes.set_axisbelow(True)
     cells[0, 0].set_ylim(0, 1.02)
     cells[1, 0].set_ylim(min(0.0, cells[1, 0].get_ylim()[0]), 1.02)
@@ -190,7 +191,7 @@ def _similarity_axes(cells: npt.NDArray[np.object_]) -> None:
         row[0].set_ylabel(words, fontsize=9)
         row[0].set_ylim(min(0.0, row[0].get_ylim()[0]), 1.02)
         for axes in row:
-            axes.grid(color="#EEEEEE", linewidth=0.8)
+            axes.grid(color=FAINT, linewidth=0.8)
             axes.set_axisbelow(True)
 
 
@@ -212,7 +213,7 @@ def draw_times(times: pl.DataFrame, title: str, path: Path) -> None:
         axes.set_xlabel(label, fontsize=9)
         axes.set_yscale("log")
         axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.grid(color="#EEEEEE", linewidth=0.8)
+        axes.grid(color=FAINT, linewidth=0.8)
         axes.set_axisbelow(True)
     both[0].set_ylabel("time for one set [s]", fontsize=9)
     figure.suptitle(title, fontsize=11)
@@ -275,7 +276,7 @@ def draw_examples(examples: Sequence[Example], title: str, path: Path) -> None:
     for column, example in enumerate(examples):
         highest = 0.0
         for axes, (name, curve, step_s) in zip(cells[:, column], example.curves, strict=True):
-            colour = {"sample": GREY, "truth": BLACK}.get(name.split()[0], _COLOURS[1])
+            colour = {"sample": GREY, "truth": INK}.get(name.split()[0], _COLOURS[1])
             axes.stairs(
                 curve / 1e9,
                 np.arange(len(curve) + 1) * step_s,

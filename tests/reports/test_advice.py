@@ -17,9 +17,9 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import advice, panels
+from reports import advice, panels, style
 from reports.advice import MOST_ROWS, NAMED_LAYERS, AdviceView, DrawnFilesystem, draw
-from reports.panels import BLUE, VERMILION
+from reports.style import BLUE, VERMILION
 from reports.texts import volume_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,7 +64,7 @@ def view(*filesystems: DrawnFilesystem) -> AdviceView:
 
 
 def composed(one: AdviceView) -> Figure:
-    with panels.own_style():
+    with style.drawn_in():
         figure = panels.blank(advice._size(one))
         advice._compose(figure, one)
         figure.draw_without_rendering()
@@ -82,11 +82,11 @@ def hatched(axes: Axes) -> list[str]:
 def test_heading_says_where_and_when() -> None:
     figure = composed(view())
     assert [text.get_text() for text in figure.texts] == [
-        "Where to run ana/late/16  ·  2018-02-09 12:00:00Z",
         "scratch, after 20 s: 13.3 GB contended; at once 20 GB",
+        "Where to run ana/late/16  ·  2018-02-09 12:00:00Z",
     ]
     figure = composed(view(filesystem(best_delay_s=0.0)))
-    assert figure.texts[1].get_text() == "scratch, at once: 20 GB contended"
+    assert figure.texts[0].get_text() == "scratch, at once: 20 GB contended"
 
 
 @pytest.mark.parametrize("count", [1, 3, MOST_ROWS + 1])

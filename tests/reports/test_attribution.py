@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import attribution, panels
+from reports import attribution, panels, style
 from reports.attribution import AttributionView, DrawnTraffic, draw
 
 
@@ -22,7 +22,7 @@ def view(*layers: tuple[str, list[float]], measured: tuple[float, ...] = (4, 8, 
 
 
 def composed(shown: AttributionView) -> Figure:
-    with panels.own_style():
+    with style.drawn_in():
         figure = panels.blank((12.0, 8.0))
         attribution._compose(figure, shown)
     return figure
@@ -32,7 +32,8 @@ def test_layers_lie_on_one_another_and_nobodys_above_up_to_the_line() -> None:
     figure = composed(view(("small", [1, 0, 0, 0]), ("tall", [2, 4, 0, 0])))
     write, read = figure.axes
     areas = [area for area in write.collections if isinstance(area, PolyCollection)]
-    assert [to_hex(area.get_facecolor()[0]).upper() for area in areas] == [panels.BLUE, panels.ORANGE, "#DADADA"]
+    light = style.LIGHT
+    assert [to_hex(area.get_facecolor()[0]).upper() for area in areas] == [light.blue, light.orange, light.pale]
     tops = [max(vertex[1] for path in area.get_paths() for vertex in path.vertices) for area in areas]
     assert tops == [4, 4, 8]
     assert np.isnan(write.lines[0].get_ydata()).sum() == 2, "nothing was polled there"

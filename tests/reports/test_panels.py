@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from matplotlib.figure import Figure
 
-from reports import panels
+from reports import panels, style
 from reports.panels import Columns
 from tests.budget import examples
 
@@ -48,7 +48,7 @@ def test_a_short_line_goes_through_the_middles_of_steps() -> None:
 
 
 def test_a_heading_is_shortened_to_the_figure() -> None:
-    with panels.own_style():
+    with style.drawn_in():
         figure = panels.blank((4.0, 2.0))
         shown = figure.text(0.02, 0.5, "", fontsize=13)
         panels.fit(figure, shown, "begin" + "x" * 400 + "end")
@@ -81,3 +81,15 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="disk full"):
         panels.write((4.0, 3.0), refuse, tmp_path / "a.png")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.png", b"old")]
+
+
+@pytest.mark.parametrize("shown", style.STYLES.values(), ids=style.STYLES)
+def test_a_picture_has_the_ground_of_its_style(shown: style.Style, tmp_path: Path) -> None:
+    from matplotlib.colors import to_hex
+    from matplotlib.image import imread
+
+    panels.write(
+        (2.0, 1.0), lambda figure: panels.headings(figure, "x", ("y",), style.INK), tmp_path / "a", "png", shown
+    )
+    pixels = {to_hex(pixel).upper() for pixel in imread(tmp_path / "a", format="png").reshape(-1, 4)}
+    assert {shown.ground, shown.ink} <= pixels

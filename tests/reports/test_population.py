@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from reports import panels, population
+from reports import panels, population, style
 from reports.population import PopulationView, draw
 
 
@@ -33,7 +33,7 @@ def view(
 
 
 def test_bars_have_every_run_that_moved_anything() -> None:
-    with panels.own_style():
+    with style.drawn_in():
         figure = panels.blank((12.0, 9.2))
         population._compose(figure, view(periods=(60.0, 6000.0)))
     runs, hours, groups, periods, write, _ = figure.axes

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import panels, signatures
+from reports import panels, signatures, style
 from reports.signatures import DrawnSample, DrawnSignature, SignatureView, draw
 from tests.budget import examples, one_in
 from transforms.signatures.bursts import Bursts
@@ -59,7 +60,7 @@ def seen(
 
 
 def composed(view: SignatureView) -> Figure:
-    with panels.own_style():
+    with style.drawn_in():
         figure = panels.blank(signatures._size(view))
         signatures._compose(figure, view)
         figure.draw_without_rendering()
@@ -88,12 +89,13 @@ def headings(figure: Figure) -> list[str]:
 
 def test_heading_says_what_it_is_and_what_came_of_it() -> None:
     told = headings(composed(seen(found(5, every=100), runs=7, out=1)))
-    assert told[0] == "ana/ior_a/16  ·  write  ·  scratch  ·  robust"
-    used = "6 of 7 runs used  ·  500 s  ·  250 GB  ·  5 bursts  ·  up to 1 GB/s"
-    assert told[1] == f"{used}  ·  5 bursts of the samples are not in it"
+    assert told[0] == "A run of 500 s writes 250 GB in 5 bursts; 5 bursts of the samples are not in it"
+    used = "ana/ior_a/16  ·  write  ·  scratch  ·  robust  ·  6 of 7 runs used  ·  up to 1 GB/s"
+    assert told[1] == used
     trusted = seen(found(5, every=100), runs=7, out=1, rates=found(5, every=100).bytes_per_s[::2])
     main = replace(trusted.main, trust=0.876)
-    assert headings(composed(replace(trusted, signatures=(main,))))[1] == f"{used}  ·  trust 0.88"
+    found_told, about = headings(composed(replace(trusted, signatures=(main,))))[:2]
+    assert (found_told, about) == ("A run of 500 s writes 250 GB in 5 bursts", f"{used}  ·  trust 0.88 of 1")
 
 
 def reddened(axes: Axes) -> list[float]:
@@ -110,7 +112,7 @@ def test_what_an_eye_sees_and_the_signature_lacks_is_red_in_every_row() -> None:
     view = seen(lacking, runs=6, out=1, rates=whole.bytes_per_s[::2])
     assert len(view.missed) == 1
     figure = composed(view)
-    assert headings(figure)[1].endswith("1 burst of the samples is not in it")
+    assert headings(figure)[0].endswith("1 burst of the samples is not in it")
     assert reddened(figure.axes[0]) == pytest.approx([225.0] * 5, abs=15.0)
     assert reddened(composed(seen(whole, runs=6, rates=whole.bytes_per_s[::2])).axes[0]) == []
 
@@ -119,17 +121,17 @@ def test_what_an_eye_sees_and_the_signature_lacks_is_red_in_every_row() -> None:
 @pytest.mark.parametrize(
     ("outcome", "told"),
     [
-        ("too_few_samples", "no signature: there are too few samples (3)"),
-        ("no_io", "no signature: nothing was moved"),
+        ("too_few_samples", "No signature: there are too few samples (3)"),
+        ("no_io", "No signature: nothing was moved"),
         (
             "no_common_bursts",
-            "no signature: no burst is common to the samples  ·  5 bursts of the samples are not in it",
+            "No signature: no burst is common to the samples; 5 bursts of the samples are not in it",
         ),
     ],
 )
 def test_without_a_signature_there_are_the_samples_and_the_reason(outcome: str, told: str) -> None:
     figure = composed(seen(Signature.nothing(outcome), runs=3))  # type: ignore[arg-type]
-    assert headings(figure)[1] == told
+    assert headings(figure)[0] == told
     (axes,) = figure.axes
     assert rows(axes) == ["job0", "job1", "job2"]
     assert axes.get_xlabel() == "time since the run's start [s]"
@@ -140,7 +142,7 @@ def test_outliers_come_last_dashed_and_named() -> None:
     assert axes.get_title(loc="left") == "Samples: 4 used, 2 left out as outliers (dashed), each row up to 2 GB/s"
     assert rows(axes) == ["job2", "job3", "job4", "job5", "job0", "job1"]
     dashed = [line for line in axes.lines if line.is_dashed()]
-    assert [line.get_color() for line in dashed] == [panels.VERMILION] * 2
+    assert [line.get_color() for line in dashed] == [style.SOFT] * 2
     assert max(float(np.max(line.get_ydata())) for line in dashed) < 2.0  # type: ignore[arg-type]
 
 
@@ -187,7 +189,7 @@ def test_other_methods_lie_over_it_or_say_why_not() -> None:
     assert legend(axes)[3:5] == ["iosi", "dtw: no_common_bursts"]
     only = composed(seen(Signature.nothing("no_common_bursts"), others=[("iosi", found(3))]))
     assert "iosi" in legend(only.axes[1])
-    assert headings(only)[1].startswith("no signature: no burst is common to the samples")
+    assert headings(only)[0].startswith("No signature: no burst is common to the samples")
 
 
 # ---- how it is laid out
@@ -224,9 +226,7 @@ def test_one_axis_of_time_for_all_panels() -> None:
 
 def test_what_was_not_measured_is_grey() -> None:
     axes = composed(seen(found(1), runs=1, rates=(1e9, np.nan, np.nan, 1e9))).axes[0]
-    grey = [
-        patch for patch in axes.patches if patch.get_facecolor()[:3] == pytest.approx((0.604, 0.604, 0.604), abs=1e-2)
-    ]
+    grey = [patch for patch in axes.patches if to_hex(patch.get_facecolor()).upper() == style.LIGHT.grey]
     assert len(grey) == 1
     assert axes.get_title(loc="left") == "1 sample, each row up to 1 GB/s"
 
@@ -239,8 +239,8 @@ def test_names_from_the_input_are_text() -> None:
         samples=(DrawnSample("$\\bad{" + "7" * 90, np.ones(3), 2.0, 0.0, True),),
     )
     figure = composed(view)
-    assert "\n" not in headings(figure)[0]
-    assert "$x$" in headings(figure)[0]
+    assert "\n" not in headings(figure)[1]
+    assert "$x$" in headings(figure)[1]
     assert len(rows(figure.axes[0])[0]) <= 14
 
 

@@ -165,7 +165,8 @@ def test_draws_into_a_file(name: str, cli: Cli, store: Store, tmp_path: Path) ->
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         f"{tmp_path / name}: write of ana/ior_a/16 on scratch (robust)",
-        "6 of 7 runs used  ·  300 s  ·  100 GB  ·  2 bursts  ·  up to 2 GB/s  ·  1 burst of the samples is not in it",
+        "A run of 300 s writes 100 GB in 2 bursts; 1 burst of the samples is not in it  ·  6 of 7 runs used  ·  "
+        "up to 2 GB/s",
     ]
     if name.endswith("png"):
         assert imread(tmp_path / name).shape[1] == 1320
@@ -176,7 +177,7 @@ def test_draws_into_a_file(name: str, cli: Cli, store: Store, tmp_path: Path) ->
 def test_draws_samples_alone_with_the_reason(cli: Cli, store: Store, tmp_path: Path) -> None:
     code, out, _ = cli("--warehouse", store.root, "plot", "signature", "ior_ab", "--to", tmp_path / "a.png")
     assert code == 0
-    assert "no signature: there are too few samples (3)" in out
+    assert "No signature: there are too few samples (3)" in out
 
 
 def test_draws_an_earlier_release(cli: Cli, store: Store, tmp_path: Path) -> None:

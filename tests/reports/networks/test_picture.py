@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from reports import panels
+from reports import panels, style
 from reports.networks import labels as radial_labels, picture
 from reports.networks.colors import colors, unused_color
 from reports.networks.edges import HopEdges, edge_image
@@ -84,7 +84,7 @@ def composed(one: NetworkView) -> Figure:
 
 
 def painted(one: NetworkView) -> Figure:
-    with panels.own_style():
+    with style.drawn_in():
         figure = panels.blank(picture._size(one))
         picture._compose(figure, one)
     return figure
@@ -223,7 +223,7 @@ def test_sixty_five_thousand_ranks_in_groups() -> None:
 @pytest.mark.parametrize("label", ["{}", "a-host-{}.example"])
 def test_names_around_the_circle_lie_apart(count: int, label: str) -> None:
     one = network([layer("rank", count, label), layer("host", 1)])
-    with panels.own_style():
+    with style.drawn_in():
         figure = panels.blank((12.2, 12.2))
         axes = figure.add_axes((0, 0, 1, 1))
         labels = radial_labels.outer_labels(one.layers[0])
@@ -406,7 +406,7 @@ def test_values_are_in_the_unit_of_what_is_shown(value: float, text: str) -> Non
 
 def test_a_ring_without_nodes_has_no_names() -> None:
     nothing = np.empty(0)
-    with panels.own_style():
+    with style.drawn_in():
         axes = panels.blank((2, 2)).add_axes((0, 0, 1, 1))
         radial_labels.draw_inner(
             axes, layer("host", 0), Ring(0.3, 0.5, nothing.astype(np.int64), nothing, nothing), 500, []

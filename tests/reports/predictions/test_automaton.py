@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
-from reports import panels
+from reports import panels, style
 from reports.predictions import automaton as automaton_view
 from reports.predictions.automaton import draw
 from reports.predictions.state_strips import UNKNOWN
@@ -47,7 +47,7 @@ def many(count: int) -> dict[str, Any]:
 
 def composed(graph: dict[str, Any], title: str = "a trace") -> Figure:
     layout = automaton_view._Layout.of(graph)
-    with panels.own_style():
+    with style.drawn_in():
         figure = panels.blank(layout.size_in)
         automaton_view._compose(figure, graph, layout, title)
         figure.draw_without_rendering()
@@ -145,7 +145,7 @@ def test_one_evaluation_at_one_time() -> None:
 
 def test_hostile_titles_are_drawn_as_they_are() -> None:
     figure = composed(followed([8.0]).graph(), "$x_1$ \x1b[31m\n\u202e" + "W" * 10_000)
-    heading = figure.texts[0]
+    heading = figure.texts[1]
     assert heading.get_text().startswith("$x_1$ \ufffd[31m\ufffd\ufffd")
     assert heading.get_window_extent().x1 <= figure.bbox.width
 

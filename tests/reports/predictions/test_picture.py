@@ -16,12 +16,13 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
-from reports import panels
-from reports.predictions import picture
-from reports.predictions.picture import PredictionView, draw
+from reports import panels, style
+from reports.predictions import evaluations, picture
+from reports.predictions.evaluations import PredictionView
+from reports.predictions.picture import draw
 
-NUMBERS = dict.fromkeys(picture._NUMBERS, pl.Float64) | {"run_number": pl.Int64, "evaluation": pl.Int64}
-TEXTS = dict.fromkeys((*picture._TEXTS, *picture._NAMES), pl.String)
+NUMBERS = dict.fromkeys(evaluations._NUMBERS, pl.Float64) | {"run_number": pl.Int64, "evaluation": pl.Int64}
+TEXTS = dict.fromkeys((*evaluations._TEXTS, *evaluations._NAMES), pl.String)
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +57,8 @@ def rows(periods: list[float | None], gap_s: float = 8.0, run: int = 1, **column
 
 
 def composed(view: PredictionView) -> Figure:
-    run = picture._Run.of(view)
-    with panels.own_style():
+    run = evaluations.Run.of(view)
+    with style.drawn_in():
         figure = panels.blank((picture._WIDTH_IN, 10.0))
         picture._compose(figure, view, run, list(picture._panels(view, run)))
         figure.draw_without_rendering()
@@ -131,7 +132,7 @@ def test_none_is_periodic(count: int) -> None:
 def test_last_of_several_runs() -> None:
     view = PredictionView(pl.concat([rows([8.0] * 4), rows([20.0] * 3, 20.0, run=2)]))
     told = words(composed(view))
-    assert any(text.startswith("the last of 2 runs") and "3 evaluations" in text for text in told)
+    assert any("the last of 2 runs" in text and "3 evaluations" in text for text in told)
 
 
 def test_periods_far_apart_are_on_a_logarithmic_axis() -> None:
@@ -145,7 +146,7 @@ def test_tentative_ones_are_hollow() -> None:
     frame = rows([None, 8.0, 8.0]).with_columns(outcome=pl.Series(["too_short", "tentative", "periodic"]))
     figure = composed(PredictionView(frame))
     hollow = [line for line in panel(figure, "Predicted").lines if line.get_label() == "tentative"]
-    assert [line.get_markerfacecolor() for line in hollow] == ["white"]
+    assert [line.get_markerfacecolor() for line in hollow] == [style.GROUND]
     assert hollow[0].get_xdata().tolist() == [9.0]
     assert "too_short" in words(figure)
 
@@ -165,8 +166,8 @@ def test_no_extreme_is_lost_among_many() -> None:
     curve = next(line for line in panel(composed(view), "Predicted").lines if "predicted" in str(line.get_label()))
     place = int(np.nanargmax(curve.get_ydata()))
     assert curve.get_ydata()[place] == 31.0
-    assert len(curve.get_xdata()) <= 2 * picture._COLUMNS + 4
-    run = picture._Run.of(view)
+    assert len(curve.get_xdata()) <= 2 * evaluations._COLUMNS + 4
+    run = evaluations.Run.of(view)
     assert curve.get_xdata()[place] == pytest.approx(run.clock.at(run.at_s[7_777]).item(), rel=0.01)
 
 
@@ -174,8 +175,8 @@ def test_bins_are_as_a_loop_makes_them() -> None:
     generator = np.random.default_rng(3)
     at = np.sort(generator.random(4000)) * 90
     values = np.where(generator.random(4000) < 0.5, np.nan, generator.normal(size=4000))
-    bins = picture._Bins.of(at, (0.0, 100.0))
-    assert len(bins.starts) <= picture._COLUMNS
+    bins = evaluations.Bins.of(at, (0.0, 100.0))
+    assert len(bins.starts) <= evaluations._COLUMNS
     for place, (low, high) in enumerate(zip(bins.lowest(values), bins.highest(values), strict=True)):
         stop = bins.starts[place + 1] if place + 1 < len(bins.starts) else 4000
         known = [value for value in values[bins.starts[place] : stop] if math.isfinite(value)]
@@ -186,7 +187,7 @@ def test_bins_are_as_a_loop_makes_them() -> None:
 
 
 def test_when_the_next_burst_came() -> None:
-    run = picture._Run.of(PredictionView(rows([None, 8.0, 10.0])))
+    run = evaluations.Run.of(PredictionView(rows([None, 8.0, 10.0])))
     came, gap = run.came()
     assert came.tolist() == pytest.approx([8.0, 16.0, math.nan], nan_ok=True)
     assert gap.tolist() == pytest.approx([8.0, 8.0, math.nan], nan_ok=True)
@@ -194,12 +195,12 @@ def test_when_the_next_burst_came() -> None:
 
 def test_phases_that_were_not_seen_one_by_one_tell_no_gap() -> None:
     frame = rows([8.0] * 4).with_columns(phase_count=pl.Series([1.0, 2.0, 5.0, 6.0]))
-    assert picture._Run.of(PredictionView(frame)).gaps_s.tolist() == pytest.approx([8.0, math.nan, 8.0], nan_ok=True)
+    assert evaluations.Run.of(PredictionView(frame)).gaps_s.tolist() == pytest.approx([8.0, math.nan, 8.0], nan_ok=True)
 
 
 def test_errors_are_shares_of_the_true_gap() -> None:
     view = PredictionView(rows([10.0] * 3))
-    errors = picture._errors(picture._Run.of(view))
+    errors = picture._errors(evaluations.Run.of(view))
     assert errors[:, 0].tolist() == pytest.approx([0.125, 0.25, 0.5])
     assert np.isnan(errors[:, 2]).all()
     assert panel(composed(view), "Next burst").get_title(loc="left").endswith("in 0% of 2 cases")
@@ -244,7 +245,7 @@ def test_draws_whatever_is_in_the_numbers(data: st.DataObject) -> None:
     frame = rows([8.0] * 4)
     values = {
         name: pl.Series(data.draw(st.lists(number, min_size=4, max_size=4)), dtype=pl.Float64)
-        for name in picture._NUMBERS
+        for name in evaluations._NUMBERS
         if name not in {"run_number", "evaluation"}
     }
     composed(PredictionView(frame.with_columns(**values)))

@@ -1,0 +1,111 @@
+"""A picture as an SVG element of a page: both grounds in one, texts as texts, nothing that a strict policy forbids.
+
+Colours are CSS variables by their roles (`var(--iosig-blue, #…)`), so that one element does for light and dark:
+`style_sheet` says what they are. There is no style attribute and no style element, which a page's policy would have to
+allow; ids begin with the picture's own name, so that several are apart.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, fromstring, tostring
+
+from reports.panels import KINDS, blank
+from reports.style import DARK, FONT, LIGHT, Style, drawn_in
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
+_VARIABLES = {colour.lower(): f"var(--iosig-{role}, {colour.lower()})" for role, colour in LIGHT.colours().items()}
+#: digits that no screen shows
+_LONG_NUMBER = re.compile(r"(-?\d+\.\d\d)\d+")
+_TURNED_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
+#: what lies in a file for its own sake
+_LEFT_OUT = ("metadata", "style")
+
+
+def svg_of(size_inches: tuple[float, float], compose: Callable[[Figure], None], name: str, title: str) -> str:
+    """Return a figure as an `svg` element, as wide as what it stands in.
+
+    name: of the picture, unlike that of any other on the page; letters, digits and hyphens. title: what a reader who
+    does not see it is told.
+    """
+    import matplotlib
+
+    with drawn_in(LIGHT):
+        matplotlib.rcParams["svg.fonttype"] = "none"
+        figure = blank(size_inches)
+        compose(figure)
+        written = io.StringIO()
+        figure.savefig(written, format="svg", metadata=KINDS["svg"])
+    root = fromstring(written.getvalue())
+    _clean(root, name)
+    for size in ("width", "height", "version"):
+        root.attrib.pop(size, None)
+    root.attrib |= {"role": "img", "aria-label": title, "font-family": f"{FONT}, Verdana, sans-serif"}
+    root.attrib |= {"stroke-linejoin": "round", "stroke-linecap": "butt"}
+    root.set("xmlns", _SVG.strip("{}"))
+    return tostring(root, encoding="unicode")
+
+
+def style_sheet(style: Style) -> str:
+    """Return the declarations that make a style's colours hold for what is within the rule that they stand in."""
+    return " ".join(f"--iosig-{role}: {colour};" for role, colour in style.colours().items())
+
+
+def page_rules() -> str:
+    """Return the rules that make pictures light or dark as the reader's system asks, or as `data-theme` says."""
+    light, dark = style_sheet(LIGHT), style_sheet(DARK)
+    return (
+        f":root {{ {light} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n"
+        f":root[data-theme=dark] {{ {dark} }}\n"
+        f"@media print {{ :root:root:root {{ {light} }} }}"
+    )
+
+
+def _clean(element: Element, name: str) -> None:
+    """Make an element and all within it short, its attributes such that they need no policy, its ids its own."""
+    for child in list(element):
+        if child.tag.removeprefix(_SVG) in _LEFT_OUT:
+            element.remove(child)
+        else:
+            _clean(child, name)
+    element.tag = element.tag.removeprefix(_SVG)
+    element.tail = None
+    if not (element.text or "").strip():
+        element.text = None
+    element.attrib = {key: value for key, value in _attributes(element, name) if value}
+
+
+def _attributes(element: Element, name: str) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for key, value in element.attrib.items():
+        if key == "style":
+            found += [_declared(part, name) for part in value.split(";") if part.strip()]
+        elif key == f"{_XLINK}href":
+            found.append(("href", f"#{name}-{value[1:]}" if value.startswith("#") else value.replace("\n", "")))
+        elif key == "id":
+            # groups are numbered, nothing refers to them
+            found.append((key, "" if element.tag in ("g", "image") else f"{name}-{value}"))
+        else:
+            short = _TURNED_BY_NOTHING.sub("", _LONG_NUMBER.sub(r"\1", value)).replace("\n", "").strip()
+            found.append((key, _coloured(short, name)))
+    return found
+
+
+def _declared(declaration: str, name: str) -> tuple[str, str]:
+    key, _, value = declaration.partition(":")
+    value = value.strip()
+    if key.strip() == "font-family":
+        return "font-family", ""
+    return key.strip(), _coloured(value, name)
+
+
+def _coloured(value: str, name: str) -> str:
+    """Return an attribute's value, a colour by its role and a reference by its own id."""
+    return _VARIABLES.get(value.lower(), value.replace("url(#", f"url(#{name}-"))

@@ -1,0 +1,157 @@
+"""One run's evaluations, ready to be drawn: by their time, with the phases that came, in columns of pixels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from reports.predictions.state_strips import RunClock, known_times
+from transforms.arrays import Bools, Ints, Reals
+
+Texts = npt.NDArray[np.str_]
+
+#: columns of `predictions` that are drawn: numbers, and texts
+_NUMBERS = (
+    "run_number", "evaluation", "window_start_s", "window_end_s", "period_s", "shortest_period_s", "longest_period_s",
+    "probability", "phase_count", "last_phase_s", "next_burst_earliest_s", "next_burst_start_s", "next_burst_latest_s",
+    "changed_s",
+)  # fmt: skip
+_TEXTS = ("outcome", "change", "phase_state", "next_burst_outcome")
+_NAMES = ("followed_id", "direction", "window_strategy", "method")
+#: more evaluations, phases or gaps than these are drawn in columns, so many
+MOST_EXACT, _COLUMNS = 1500, 550
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictionView:
+    """What there is to see of one followed input and direction.
+
+    predictions: rows of `predictions`, at least one; of several runs the last one is drawn, and of them all it is told
+    how many there are. The rest is of that run and on its clock, as far as it is at hand: time_s, bytes_per_s (n): mean
+    throughput from each time until the next, the last one for as long as the one before; NaN where not measured.
+    onset_s, end_s (p): phases by ascending onset; without them, onsets are those that the predictions tell.
+    """
+
+    predictions: pl.DataFrame
+    time_s: Reals = field(default_factory=partial(np.empty, 0))
+    bytes_per_s: Reals = field(default_factory=partial(np.empty, 0))
+    onset_s: Reals = field(default_factory=partial(np.empty, 0))
+    end_s: Reals = field(default_factory=partial(np.empty, 0))
+    has_utc_clock: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is not of one input."""
+        frame = self.predictions
+        if missing := sorted({*_NUMBERS, *_TEXTS, *_NAMES} - set(frame.columns)):
+            raise ValueError(f"predictions have no {', '.join(missing)}")
+        if not len(frame) or len(frame.select("followed_id", "direction").unique()) != 1:
+            raise ValueError("predictions are of one followed input and direction, at least one")
+        if len(self.time_s) != len(self.bytes_per_s) or len(self.onset_s) != len(self.end_s):
+            raise ValueError("each time has its throughput, and each phase its end")
+        for each in (self.time_s, self.onset_s):
+            if not np.isfinite(known_times(each)).all() or (np.diff(each) < 0).any():
+                raise ValueError("times and onsets are finite, and ascend")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """The last run's evaluations (n) by their time at_s, and its phases; numbers and texts by the columns' names.
+
+    onset_s (p): when phases began; follows (p - 1): whether the next onset is known to be the next phase's.
+    """
+
+    at_s: Reals
+    numbers: dict[str, Reals]
+    texts: dict[str, Texts]
+    onset_s: Reals
+    follows: Bools
+    clock: RunClock
+    ends_s: tuple[float, float]
+
+    @classmethod
+    def of(cls, view: PredictionView) -> Run:
+        """Return the last run of those that there are."""
+        frame = view.predictions.filter(pl.col("run_number") == pl.col("run_number").max()).sort("evaluation")
+        numbers = {name: known_times(frame[name].cast(pl.Float64).fill_null(math.nan).to_numpy()) for name in _NUMBERS}
+        texts = {name: frame[name].cast(pl.String).fill_null("").to_numpy().astype(str) for name in _TEXTS}
+        at = _filled(numbers["window_end_s"])
+        numbers["period_s"] = np.where(numbers["period_s"] > 0, numbers["period_s"], np.nan)
+        onset, follows = _onsets(view, numbers)
+        ends = _ends(view, at, numbers, onset)
+        return cls(at, numbers, texts, onset, follows, RunClock.of(*ends, has_utc_clock=view.has_utc_clock), ends)
+
+    @property
+    def has_period(self) -> Bools:
+        """Which evaluations (n) have a period."""
+        return np.isfinite(self.numbers["period_s"])
+
+    @property
+    def gaps_s(self) -> Reals:
+        """The time from each onset but the last to the next one; NaN where it may not be the next phase's."""
+        return np.where(self.follows, np.diff(self.onset_s), np.nan)
+
+    def came(self) -> tuple[Reals, Reals]:
+        """Return when the first burst after each evaluation came, and how long after the one before; NaN if unknown."""
+        place = np.searchsorted(self.onset_s, self.at_s, "right")
+        onset = np.append(self.onset_s, np.nan)[place]
+        gap = np.concatenate([[np.nan], self.gaps_s, [np.nan]])[: len(self.onset_s) + 1][place]
+        return np.where(np.isfinite(gap), onset, np.nan), gap
+
+
+def _filled(values: Reals) -> Reals:
+    """Return evaluations' times, ascending: one that is not known is that of the evaluation before."""
+    known = np.maximum.accumulate(np.where(np.isfinite(values), values, -np.inf))
+    first = known[np.isfinite(known)]
+    return np.where(np.isfinite(known), known, first[0] if len(first) else 0.0)
+
+
+def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, Bools]:
+    if len(view.onset_s):
+        return known_times(view.onset_s), np.ones(len(view.onset_s) - 1, dtype=bool)
+    order = np.flatnonzero(np.isfinite(numbers["last_phase_s"]))
+    onset, first = np.unique(numbers["last_phase_s"][order], return_index=True)
+    return onset, np.diff(numbers["phase_count"][order][first]) == 1
+
+
+def _ends(view: PredictionView, at: Reals, numbers: dict[str, Reals], onset: Reals) -> tuple[float, float]:
+    """Return from when to when the picture goes: a next burst that is far off does not make the rest small."""
+    known = np.concatenate([numbers["window_start_s"], view.time_s, onset, at])
+    first, last = float(np.nanmin(known)), float(np.nanmax(np.concatenate([known, known_times(view.end_s)])))
+    foreseen = numbers["next_burst_latest_s"][-1]
+    if math.isfinite(foreseen):
+        last = max(last, min(float(foreseen), last + 0.25 * (last - first)))
+    span = last - first if last > first else max(1.0, 1e-6 * abs(first))
+    # what lies on the edge is to be seen
+    return first - 0.01 * span, first + 1.01 * span
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """Evaluations (n, by time) in columns of pixels (k): the first of each, and where it begins on the axis."""
+
+    starts: Ints
+    at_s: Reals
+
+    @classmethod
+    def of(cls, at_s: Reals, ends_s: tuple[float, float]) -> Bins:
+        """Return each value in a column of its own, if there are not too many."""
+        if len(at_s) <= MOST_EXACT:
+            return cls(np.arange(len(at_s)), at_s)
+        column = np.floor((at_s - ends_s[0]) / (ends_s[1] - ends_s[0]) * _COLUMNS)
+        starts = np.flatnonzero(np.diff(column, prepend=-1.0))
+        return cls(starts, at_s[starts])
+
+    def lowest(self, values: Reals) -> Reals:
+        """Return the lowest known value of each column; NaN where there is none."""
+        found: Reals = np.fmin.reduceat(values, self.starts)
+        return found
+
+    def highest(self, values: Reals) -> Reals:
+        """Return the highest known value of each column; NaN where there is none."""
+        found: Reals = np.fmax.reduceat(values, self.starts)
+        return found

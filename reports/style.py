@@ -1,0 +1,197 @@
+"""One look of all pictures: colours on a light and on a dark ground, sizes of texts, and how both come into force.
+
+A colour is named by its role (`BLUE`, `INK`): the style in force says what it is, so that no picture knows its ground.
+The six hues begin with those of Okabe and Ito ("Color Universal Design", 2008), whose orange and light blue have a
+contrast of 2.3 on white; they were moved until each has 3 at least on its ground (WCAG 2.2, 1.4.11) and the two that
+texts are written in 4.5 (1.4.3), and until the nearest pair is furthest apart in Oklab for the eyes of everybody:
+trichromats, and protanopes, deuteranopes and tritanopes as Machado et al. simulate them (DOI 10.1109/TVCG.2009.113).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from typing import Any
+
+# ---- colours, by their roles
+
+#: what is measured; what is wrong, or was found; four more
+BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = (
+    f"iosig:{role}" for role in ("blue", "vermilion", "purple", "orange", "green", "sky")
+)
+#: behind everything; texts and lines that are read first; those that are read second
+GROUND, INK, SOFT = (f"iosig:{role}" for role in ("ground", "ink", "soft"))
+#: what has no colour of its own: lines, areas, and grids
+GREY, PALE, FAINT = (f"iosig:{role}" for role in ("grey", "pale", "faint"))
+#: colours of things that have no order, in the order in which they are given away
+HUES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What each role's colour is, as sRGB in six digits."""
+
+    name: str
+    ground: str
+    ink: str
+    soft: str
+    grey: str
+    pale: str
+    faint: str
+    blue: str
+    vermilion: str
+    purple: str
+    orange: str
+    green: str
+    sky: str
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether the ground is darker than what is written on it."""
+        return luminance(self.ground) < luminance(self.ink)
+
+    def colours(self) -> dict[str, str]:
+        """Return the colours by their roles."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
+
+    def colour(self, named: str) -> str:
+        """Return the colour of a role's name."""
+        found: str = getattr(self, named.removeprefix("iosig:"))
+        return found
+
+
+LIGHT = Style(
+    "light", ground="#FFFFFF", ink="#1C2126", soft="#5A626B", grey="#919191", pale="#D5D9DD", faint="#E6E9EC",
+    blue="#3A418A", vermilion="#C22C2E", purple="#581E3B", orange="#CF7E24", green="#09777B", sky="#0095FF",
+)  # fmt: skip
+DARK = Style(
+    "dark", ground="#15191E", ink="#E8EBEE", soft="#A3ABB4", grey="#777777", pale="#3A4149", faint="#2A3037",
+    blue="#6A84F8", vermilion="#F96618", purple="#AB7196", orange="#FBE032", green="#54D5A8", sky="#BCFEFE",
+)  # fmt: skip
+STYLES = {style.name: style for style in (LIGHT, DARK)}
+
+# ---- sizes
+
+DOTS_PER_INCH = 120
+#: of a picture that needs no other
+WIDTH_IN = 11.0
+#: points of what was found, of what it is about, of a panel's title, of an axis' name, of its numbers and of notes
+FINDING_POINTS, SUBJECT_POINTS, PANEL_POINTS, LABEL_POINTS, TICK_POINTS, NOTE_POINTS = 13.0, 10.0, 10.5, 9.0, 8.5, 8.0
+FONT = "DejaVu Sans"
+
+
+# ---- what is in force
+
+_IN_FORCE: ContextVar[Style] = ContextVar("style", default=LIGHT)
+
+
+def in_force() -> Style:
+    """Return the style in which pictures are drawn now: the light one, if nobody chose."""
+    return _IN_FORCE.get()
+
+
+@contextmanager
+def drawn_in(style: Style = LIGHT) -> Iterator[None]:
+    """Draw alike for everybody, whatever is in their matplotlibrc; names from the input are never formulas."""
+    import matplotlib
+
+    token = _IN_FORCE.set(style)
+    name_colours(style)
+    try:
+        with matplotlib.rc_context():
+            matplotlib.rcdefaults()
+            matplotlib.rcParams.update(_settings())
+            yield
+    finally:
+        _IN_FORCE.reset(token)
+        name_colours(in_force())
+
+
+def name_colours(style: Style) -> None:
+    """Have matplotlib know the roles by a style's colours."""
+    from matplotlib.colors import get_named_colors_mapping
+
+    mapping = get_named_colors_mapping()
+    for role, colour in style.colours().items():
+        # one by one: only so it forgets what it knew of the name
+        mapping[f"iosig:{role}"] = colour
+
+
+def _settings() -> dict[Any, Any]:
+    from matplotlib.rcsetup import cycler
+
+    of_ground = ("figure.facecolor", "figure.edgecolor", "savefig.facecolor", "axes.facecolor", "legend.facecolor")
+    of_ink = ("text.color", "axes.labelcolor", "axes.titlecolor", "lines.color", "hatch.color", "patch.edgecolor")
+    return {
+        **dict.fromkeys(of_ground, GROUND),
+        **dict.fromkeys(of_ink, INK),
+        **dict.fromkeys(("xtick.color", "ytick.color", "axes.edgecolor"), SOFT),
+        **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), INK),
+        "axes.prop_cycle": cycler(color=list(HUES)),
+        "grid.color": FAINT,
+        "grid.linewidth": 0.6,
+        "text.parse_math": False,
+        "font.family": [FONT],
+        "axes.titlelocation": "left",
+        "axes.titlesize": PANEL_POINTS,
+        "axes.titleweight": "bold",
+        "axes.labelsize": LABEL_POINTS,
+        "xtick.labelsize": TICK_POINTS,
+        "ytick.labelsize": TICK_POINTS,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.formatter.use_mathtext": False,
+        "legend.fontsize": TICK_POINTS,
+        "legend.frameon": False,
+        "agg.path.chunksize": 10_000,
+        # else an SVG's ids are drawn by lot
+        "svg.hashsalt": "iosig",
+    }
+
+
+# ---- contrast
+
+
+def ink_on(colour: str) -> str:
+    """Return the role in which texts on a role's colour are written: ink or ground, what is easier to read."""
+    style = in_force()
+    return max((GROUND, INK), key=lambda role: contrast(style.colour(role), style.colour(colour)))
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two sRGB colours in six digits, from 1 to 21 (WCAG 2.2, "contrast ratio")."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """Return how bright an sRGB colour in six digits is, from 0 to 1 (WCAG 2.2, "relative luminance")."""
+    red, green, blue = (_linear(int(colour[place : place + 2], 16) / 255) for place in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(part: float) -> float:
+    return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+
+
+# ---- what is few and what is many
+
+
+def shades(few_to_many: Sequence[float]) -> list[tuple[float, float, float]]:
+    """Return a colour for each share from 0 (few) to 1 (many): the further from the ground the more."""
+    import numpy as np
+
+    stops = _SHADES[in_force().is_dark]
+    parts = np.array([[int(stop[place : place + 2], 16) / 255 for place in (1, 3, 5)] for stop in stops])
+    places = np.linspace(0.0, 1.0, len(stops))
+    mixed = np.stack([np.interp(few_to_many, places, parts[:, part]) for part in range(3)], axis=-1)
+    return [(float(red), float(green), float(blue)) for red, green, blue in mixed]
+
+
+#: from few to many: on a light ground ever darker, on a dark one ever lighter, through hues that no eye confuses
+_SHADES = {
+    False: ("#EAF1F7", "#B9D3E8", "#7FB0D6", "#3F86C0", "#1F5A9E", "#14316B", "#0B1638"),
+    True: ("#1E2A38", "#23486B", "#2C6F9B", "#4B9AB8", "#86C2C1", "#CBE3B8", "#FDF6C9"),
+}

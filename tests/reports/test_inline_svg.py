@@ -1,0 +1,63 @@
+"""Pictures within pages: colours as variables, texts as texts, nothing that runs or is loaded, ids of its own."""
+
+from __future__ import annotations
+
+import re
+from xml.etree.ElementTree import fromstring
+
+from matplotlib.figure import Figure
+
+from reports import style
+from reports.inline_svg import page_rules, svg_of
+
+#: a name from the input that would leave its element, if it could
+_HOSTILE = '</text><script>alert(1)</script> style="fill: url(#x)" &amp; $x$'
+
+
+def compose(figure: Figure) -> None:
+    axes = figure.add_axes((0.1, 0.1, 0.8, 0.8))
+    axes.fill_between([0, 1], [0, 1], color=style.ORANGE, hatch="//")
+    axes.plot([0, 1], [0, 1], "o", color=style.BLUE)
+    axes.imshow([[1, 2]], extent=(0, 1, 0, 1))
+    axes.set_title(_HOSTILE)
+
+
+def test_colours_are_variables_and_texts_are_texts() -> None:
+    root = fromstring(svg_of((4.0, 3.0), compose, "wall-1", "a & b"))
+    values = [value for element in root.iter() for value in element.attrib.values()]
+    assert f"var(--iosig-blue, {style.LIGHT.blue.lower()})" in values
+    plain = {value for value in values if re.fullmatch(r"#[0-9a-f]{6}", value)}
+    assert plain & {colour.lower() for colour in style.LIGHT.colours().values()} == set()
+    assert _HOSTILE in [element.text for element in root.iter()]
+    assert (root.get("aria-label"), root.get("width"), root.get("viewBox")) == ("a & b", None, "0 0 288 216")
+
+
+def test_nothing_needs_a_policy_or_another_file() -> None:
+    root = fromstring(svg_of((4.0, 3.0), compose, "wall-1", "x"))
+    names = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert names.isdisjoint({"style", "script", "metadata", "foreignObject"})
+    attributes = [(key, value) for element in root.iter() for key, value in element.attrib.items()]
+    assert [key for key, _ in attributes if key == "style" or key.startswith("on")] == []
+    links = [value for key, value in attributes if key.endswith("href")]
+    assert all(link.startswith(("#wall-1-", "data:image/png;base64,")) for link in links)
+
+
+def test_what_is_referred_to_is_there_by_its_own_name() -> None:
+    root = fromstring(svg_of((4.0, 3.0), compose, "wall-1", "x"))
+    ids = [found for element in root.iter() if (found := element.get("id"))]
+    values = " ".join(value for element in root.iter() for value in element.attrib.values())
+    asked = set(re.findall(r"(?:url\()?#(wall[\w-]*)", values))
+    assert asked
+    assert asked <= set(ids)
+    assert len(ids) == len(set(ids))
+    assert all(each.startswith("wall-1-") for each in ids)
+
+
+def test_the_same_picture_has_the_same_text() -> None:
+    assert svg_of((4.0, 3.0), compose, "a", "x") == svg_of((4.0, 3.0), compose, "a", "x")
+
+
+def test_rules_have_every_role_on_both_grounds() -> None:
+    rules = page_rules()
+    for role, colour in style.DARK.colours().items():
+        assert rules.count(f"--iosig-{role}: {colour};") == 2
