@@ -42,7 +42,7 @@ def _run(study: Study, arguments: dict[str, Any], into: Path | None, *, as_json:
     if into is not None:
         click.echo(f"Page: {study.write(params, results, into)}", err=True)
     if as_json:
-        show_json(study.page.document(results))
+        show_json("study", {"study": study.name, "results": study.page.document(results)})
         return 0
     for title, table in study.page.tables(results):
         show(title, table.columns, table.rows)

@@ -314,4 +314,4 @@ def test_a_picture(copy: Path) -> None:
 
 def test_a_study(copy: Path) -> None:
     assert "How often coins show heads." in iosig(copy, "study", "--help")
-    assert json.loads(iosig(copy, "study", "coins", "--seeds", "4", "--json"))["heads"] in range(5)
+    assert json.loads(iosig(copy, "study", "coins", "--seeds", "4", "--json"))["results"]["heads"] in range(5)

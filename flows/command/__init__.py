@@ -6,10 +6,13 @@
 - `compress`: `iosig compress`.
 - `demo`: `iosig demo`.
 - `demo_story` (`tell`): What it tells in one screen.
+- `completing` (`quietly`): What a shell completes.
 - `deploy`: `iosig deploy`.
 - `expand`: `iosig expand`.
+- `documents` (`format_of`, `schemas`): What `--json` prints, declared once.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
+- `fitting` (`fitted`): How a table fits a width.
 - `forget`: `iosig forget`.
 - `land`: `iosig land`.
 - `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
@@ -19,7 +22,7 @@
 - `population`: `iosig population`.
 - `plot`: `iosig plot`.
 - `predict`: `iosig predict`.
-- `printing` (`progress_bar`, `show_json`, `show`, `bytes_text`, `binary_stdout`): How results look.
+- `printing` (`show`, `show_records`, `show_json`, `say`, `bytes_text`, `progress_bar`): How results look.
 - `query`: `iosig sql`.
 - `reference`: The reference pages under `docs/`, made from what they describe: `python -m flows.command.reference`.
 - `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.

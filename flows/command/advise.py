@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import chosen_release, json_option, plot_option, release_option, style_option
+from flows.command.completing import filesystems, quietly, users
+from flows.command.options import (
+    application_argument,
+    chosen_release,
+    json_option,
+    plot_option,
+    release_option,
+    style_option,
+)
 from flows.command.windows import read_instant
 from warehouse.store.store import Store
 
@@ -36,10 +44,19 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
 
 
 @click.command("advise")
-@click.argument("application")
-@click.option("--user", help="Whose application it is, if several users have one of that name.")
+@application_argument
+@click.option(
+    "--user", shell_complete=quietly(users), help="Whose application it is, if several users have one of that name."
+)
 @click.option("--nodes", type=click.IntRange(min=1), help="The job's nodes, if it runs on several counts.")
-@click.option("--on", "filesystems", metavar="FS", multiple=True, help="Only this file system; may be given again.")
+@click.option(
+    "--on",
+    "filesystems",
+    metavar="FS",
+    multiple=True,
+    shell_complete=quietly(filesystems),
+    help="Only this file system; may be given again.",
+)
 @click.option("--at", metavar="TIME", callback=read_instant, help="The instant; else that of the newest poll.")
 @click.option(
     "--most-delay",
@@ -115,7 +132,8 @@ def advise_command(
         from flows.command.printing import show_json
 
         signatures_from, state_from = "feed" if feed_path else "release", "mix" if mix_path else "warehouse"
-        show_json(document(advised, signatures_from=signatures_from, release_id=release, state_from=state_from))
+        told = document(advised, signatures_from=signatures_from, release_id=release, state_from=state_from)
+        show_json("advice", told)
     else:
         _show(advised)
     return 0
@@ -189,7 +207,8 @@ def _show(advised: Advised) -> None:
             f"confidence {confidence}{trust}"
         )
     )
-    show("", _COLUMNS, [_cells(advised, number) for number in range(len(advised.choices))])
+    rows = [_cells(advised, number) for number in range(len(advised.choices))]
+    show("", _COLUMNS, rows, last=_LAST)
     for line in _remarks(advised):
         click.echo(printable(line))
 
@@ -198,6 +217,10 @@ _COLUMNS = (
     "rank", "file system", "contended now", "best delay", "contended then", "80 % within", "stretch", "load now",
     "capacity", "known", "unknown",
 )  # fmt: skip
+
+
+#: what a narrow terminal lacks first
+_LAST = ("unknown", "known", "stretch", "80 % within", "capacity", "load now")
 
 
 def _cells(advised: Advised, number: int) -> tuple[Any, ...]:

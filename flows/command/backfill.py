@@ -69,7 +69,7 @@ def backfill_command(
             click.echo(_line(ended, count), err=True)
     made = [chunk.release for chunk in ended if chunk.release]
     if as_json:
-        show_json([asdict(one) for one in ended])
+        show_json("backfill", {"chunks": [asdict(one) for one in ended]})
     else:
         click.echo(f"{len(made):,} releases of {count:,} chunks; the last is {made[-1].release_id}." if made else "")
     if not made:

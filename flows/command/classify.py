@@ -63,7 +63,7 @@ def classify_command(
         _write_steps(signal_intervals(found.signals) if found.throughput is None else found.throughput, signal)
     code = exit_code(found.refused_count)
     if as_json:
-        show_json(found.classes.to_dicts())
+        show_json("classes", {"name": found.name, "classes": found.classes.to_dicts()})
         return code
     show(
         f"Classes of {found.name}",

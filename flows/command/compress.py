@@ -40,7 +40,7 @@ def compress_command(obj: tuple[Store, Path | None], trace: Path, into: Path, as
         "compressed_bytes": into.stat().st_size,
     }
     if as_json:
-        show_json(row)
+        show_json("compression", row)
         return 0
     sizes = bytes_text(row["traced_bytes"]), bytes_text(row["compressed_bytes"])
     show(

@@ -88,7 +88,7 @@ def demo_command(seed: int, days: int, into: Path | None, is_full: bool, as_json
             "volumes": volumes.to_dicts(),
             "traces": traced.to_dicts(),
         }
-        show_json({"release_id": release.release_id, "warehouse": str(store.root)} | documents)
+        show_json("demo", {"release_id": release.release_id, "warehouse": str(store.root)} | documents)
         return 0
     if is_full:
         show_summary(store, release)

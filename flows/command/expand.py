@@ -139,8 +139,10 @@ def _write_ranks(trace: CompressedTrace, ranks: list[int], into: Path) -> None:
 def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
     import polars as pl
 
+    from flows.command.documents import format_of
+
     rows = pl.concat([_calls_of(trace, rank).select(pl.lit(rank).alias("rank"), pl.all()) for rank in ranks])
-    click.echo(rows.write_json())
+    click.echo(f'{{"format": "{format_of("calls")}", "calls": {rows.write_json()}}}')
 
 
 def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
@@ -153,7 +155,7 @@ def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
     with used():
         found = totals(trace, recorder_forms())
     if as_json:
-        show_json({"call_count": found.call_count, **asdict(found)})
+        show_json("totals", {"call_count": found.call_count, **asdict(found)})
         return
     within = {False: "program", True: "other calls", None: "both"}
     show(

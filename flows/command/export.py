@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from flows.command.completing import quietly, tables
 from flows.command.options import chosen_release, raw_csv_option, release_option
 from flows.command.printing import binary_stdout
 from warehouse.errors import UsageError
@@ -15,7 +16,7 @@ _STDOUT = Path("-")
 
 
 @click.command("export")
-@click.argument("table_name", metavar="[TABLE]", required=False)
+@click.argument("table_name", metavar="[TABLE]", required=False, shell_complete=quietly(tables))
 @click.option("--all", "is_all", is_flag=True, help="The whole release: --into a folder, or --to a DuckDB file.")
 @click.option(
     "--to",

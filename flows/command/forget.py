@@ -59,7 +59,7 @@ def forget_command(
             forget(store, settings, found, progress)
     if as_json:
         told = {"landings": dict(found.landings), "releases": list(found.releases), "is_done": not dry_run}
-        show_json(told | {"out_of_reach": out_of_reach(store)})
+        show_json("forgetting", told | {"out_of_reach": out_of_reach(store)})
     else:
         _show(found, out_of_reach(store), is_done=not dry_run)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -102,7 +101,7 @@ def land_command(
     from flows.settings import load
 
     if format_name == "help":
-        _list_formats()
+        _list_formats(as_json)
         return 0
     asked = _Asked(servers, slurm, since and since.replace(tzinfo=UTC))
     _check(paths, asked, follow=follow, replace=replace, only_done=watching["only_done"])
@@ -197,6 +196,7 @@ def _follow(
     as_json: bool,
 ) -> None:
     """Land what arrives in folders, and what is asked for, until a signal comes; tell of each input in a line."""
+    from flows.command.printing import json_line
     from flows.inbox import Inbox, follow
     from flows.stopping import Stop, stopped_by_signals
 
@@ -209,13 +209,16 @@ def _follow(
         for arrival in follow(
             store, settings, inboxes, told, stop, also, interval_s=interval_s, format_name=format_name
         ):
-            click.echo(json.dumps(_document(arrival)) if as_json else arrival.line(), err=not as_json)
+            click.echo(json_line("landed-file", _document(arrival)) if as_json else arrival.line(), err=not as_json)
 
 
-def _list_formats() -> None:
-    from flows.command.printing import show
+def _list_formats(as_json: bool) -> None:
+    from flows.command.printing import show, show_json
     from warehouse.sources.protocol import sources
 
+    if as_json:
+        show_json("formats", {"formats": [{"name": source.name, "doc": source.doc} for source in sources()]})
+        return
     show("Formats", ("format", "what it is"), [(source.name, source.doc) for source in sources()])
 
 
@@ -232,7 +235,7 @@ def _summarize(arrivals: Sequence[Arrival], as_json: bool) -> None:
         "refused_rows": sum(landed.landing.refused_count for landed in landings if landed.is_new),
     }
     if as_json:
-        show_json(summary | {"files": [_document(arrival) for arrival in arrivals]})
+        show_json("landing", summary | {"files": [_document(arrival) for arrival in arrivals]})
         return
     click.echo(
         f"{counted(summary['landed_files'], 'file')} landed with {counted(summary['landed_rows'], 'row')}, "
@@ -252,7 +255,7 @@ def _document(arrival: Arrival) -> dict[str, object]:
     return {
         "file": arrival.name,
         "landing_id": landing.landing_id,
-        "format": landing.format,
+        "input_format": landing.format,
         "is_new": arrival.landed.is_new,
         "landed_rows": landing.row_count(),
         "refused_rows": landing.refused_count,

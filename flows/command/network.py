@@ -100,7 +100,7 @@ def network_command(
     if as_json:
         from flows.command.printing import show_json
 
-        show_json(found.document())
+        show_json("network", found.document())
     else:
         _show(found)
     return exit_code(found.refused_count)

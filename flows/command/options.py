@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from flows.command.completing import applications, quietly, releases
 
 if TYPE_CHECKING:
     from reports.style import Style
     from warehouse.releases.releases import Release
     from warehouse.store.store import Store
 
+#: where a context keeps that tables are wanted with all their columns
+WIDE = "iosig.wide"
 #: the exit code where an input, or some of it, was refused
 REFUSED = 3
 
 trace_argument = click.argument("path", metavar="TRACE", type=click.Path(path_type=Path, exists=True))
+application_argument = click.argument("application", shell_complete=quietly(applications))
 #: what a picture's name may end in
 PICTURES = (".png", ".svg")
 #: a UTC day
 DAY = click.DateTime(["%Y-%m-%d"])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+def keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None:
+    """Keep that all columns are wanted."""
+    if is_wide:
+        context.meta[WIDE] = True
+
+
+def wide_option(command: Decorated) -> Decorated:
+    """Let a command print all columns of its tables."""
+    return click.option(
+        "--wide",
+        is_flag=True,
+        expose_value=False,
+        callback=keep_wide,
+        help="Print all columns of tables, however narrow the terminal is.",
+    )(command)
+
+
+def json_option(command: Decorated) -> Decorated:
+    """Let a command that prints tables print JSON instead, or all columns of them."""
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: docs/json.md says what is in it.")
+    return as_json(wide_option(command))
 
 
 def picture_path(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
@@ -54,7 +82,10 @@ style_option = click.option(
     help="The ground of a picture; also IOSIG_STYLE.",
 )
 release_option = click.option(
-    "--release", "release_id", help="The release, or the start of its id; the current one if not given."
+    "--release",
+    "release_id",
+    shell_complete=quietly(releases),
+    help="The release, or the start of its id; the current one if not given.",
 )
 name_option = click.option("--name", help="Name of the deployment; after the warehouse's folder if not given.")
 wait_option = click.option(

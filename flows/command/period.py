@@ -30,6 +30,8 @@ _OF_SEGMENT = (
     "window_start_s", "window_end_s", "frequency_hz", "period_s", "period_error_s", "confidence", "burst_width_s",
     "duty_ratio", "false_alarm_probability",
 )  # fmt: skip
+#: columns that a narrow terminal lacks first
+_LAST = ("r_io", "error_s", "burst_s", "duty", "bytes", "per period", "confidence", "from", "to", "subject")
 _OUTLIERS = ("z-score", "dbscan", "forest", "lof", "peaks")
 #: what FTIO takes besides, without what stands between letters
 _OTHER_NAMES = {
@@ -127,7 +129,7 @@ def period_command(
         _draw(found, plot, style)
     code = exit_code(found.refused_count)
     if as_json:
-        show_json([_document(found, row) for row in found.rows.to_dicts()])
+        show_json("periods", {"name": found.name, "periods": [_document(found, row) for row in found.rows.to_dicts()]})
     else:
         _show(found)
     return code
@@ -167,6 +169,7 @@ def _show(found: FoundPeriods) -> None:
             )
             for row in found.rows.iter_rows(named=True)
         ],
+        last=_LAST,
     )
     several = [row for row in found.rows.iter_rows(named=True) if found.segments_of(row).height > 1]
     if several:
@@ -201,6 +204,7 @@ def _show_segments(found: FoundPeriods, rows: list[dict[str, Any]]) -> None:
             for row in rows
             for each in found.segments_of(row).iter_rows(named=True)
         ],
+        last=_LAST,
     )
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.command.options import picture_path, release_option, style_option
+from flows.command.completing import filesystems, quietly
+from flows.command.options import application_argument, picture_path, release_option, style_option
 from warehouse.store.store import Store
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ def plot_command() -> None:
 
 
 @plot_command.command("signature")
-@click.argument("application")
-@click.option("--filesystem", help="The file system, where the application has used several.")
+@application_argument
+@click.option(
+    "--filesystem", shell_complete=quietly(filesystems), help="The file system, where the application has used several."
+)
 @click.option("--direction", type=click.Choice(["write", "read"]), help="Else the one in which it moves most.")
 @click.option("--method", help="How the signature is made; else the default method's.")
 @click.option("--with", "overlaid", metavar="METHOD", multiple=True, help="Draw this method's signature over it.")

@@ -61,7 +61,7 @@ def population_command(
         from flows.command.printing import show_json
         from flows.population.saying import document
 
-        show_json(document(told, most_count, release.release_id))
+        show_json("population", document(told, most_count, release.release_id))
     else:
         _show(told, most_count)
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import REFUSED, style_option
+from flows.command.options import REFUSED, style_option, wide_option
 from flows.command.windows import read_instant
 from warehouse.errors import InputRefused, IosigError, NothingToDo, UsageError
 from warehouse.store.store import Store
@@ -31,9 +30,8 @@ _FOLDER_PAUSES = 19
 _PICTURES = (".png", ".svg")
 #: refused lines that are told of each input
 _MOST_NOTED = 10
-#: characters in a line from which on the table has all its columns
-_WIDE = 120
-_WIDE_ONLY = ("range_s", "window from")
+#: columns that a narrow terminal lacks first
+_LAST = ("range_s", "window from", "moves")
 #: seconds that are told without fractions
 _MANY_S = 1e5
 
@@ -104,6 +102,7 @@ _MANY_S = 1e5
     type=click.Path(path_type=Path, dir_okay=False),
     help="With --follow: where predictions and states are kept; else in the warehouse.",
 )
+@wide_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines; with --follow they are printed anyway.")
 @click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the predictions into this PNG or SVG."
@@ -417,27 +416,22 @@ def _params(options: dict[str, Any]) -> OnlineParams:
 
 
 def _show(rows: Sequence[dict[str, Any]]) -> None:
-    """Print a table for each input and direction, with fewer columns in a narrow terminal."""
+    """Print a table for each input and direction."""
     from flows.command.printing import show
 
-    is_narrow = _is_terminal() and shutil.get_terminal_size().columns < _WIDE
     series: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         series.setdefault((row["followed_id"], row["direction"]), []).append(row)
     for (followed_id, direction), found in series.items():
-        cells = [_cells(row, is_narrow=is_narrow) for row in found]
+        cells = [_cells(row) for row in found]
         title = f"Predictions of {_named(followed_id)}, {direction}{_since_text(found[0]['window_end_s'])}"
-        show(title, [*cells[0]], [[*each.values()] for each in cells])
+        show(title, [*cells[0]], [[*each.values()] for each in cells], last=_LAST)
 
 
-def _is_terminal() -> bool:
-    return sys.stdout.isatty()
-
-
-def _cells(row: dict[str, Any], *, is_narrow: bool) -> dict[str, Any]:
+def _cells(row: dict[str, Any]) -> dict[str, Any]:
     from flows.command.printing import bytes_text
 
-    cells = {
+    return {
         "at": _at_text(row["window_end_s"]),
         "period_s": row["outcome"] if row["period_s"] is None else row["period_s"],
         "range_s": _range_text(row["shortest_period_s"], row["longest_period_s"]),
@@ -445,9 +439,8 @@ def _cells(row: dict[str, Any], *, is_narrow: bool) -> dict[str, Any]:
         "window from": _at_text(row["window_start_s"]),
         "next burst": _at_text(row["next_burst_start_s"]),
         "moves": bytes_text(row["next_burst_bytes"]),
-        "state": _state_text(row, is_narrow=is_narrow),
+        "state": _state_text(row),
     }
-    return {name: cell for name, cell in cells.items() if not is_narrow or name not in _WIDE_ONLY}
 
 
 def _at_text(at_s: float | None) -> str | None:
@@ -475,9 +468,9 @@ def _range_text(shortest_s: float | None, longest_s: float | None) -> str | None
     return None if shortest_s is None or longest_s is None else f"{shortest_s:.4g}\N{EN DASH}{longest_s:.4g}"
 
 
-def _state_text(row: dict[str, Any], *, is_narrow: bool) -> str:
+def _state_text(row: dict[str, Any]) -> str:
     """Return the state of the automaton, and in a few words what is special about an evaluation."""
-    since = "" if is_narrow or row["changed_s"] is None else f" since {_at_text(row['changed_s'])}"
+    since = "" if row["changed_s"] is None else f" since {_at_text(row['changed_s'])}"
     words = [
         row["phase_state"],
         *(["tentative"] if row["outcome"] == "tentative" else []),

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, BinaryIO
+from datetime import UTC, date, datetime
+from typing import Any, BinaryIO
 
 import click
 
+from flows.command.documents import format_of
+from flows.command.fitting import GAP, Fit, fitted, number_texts, width_of, wrapped
+from flows.command.options import WIDE
 from warehouse.errors import UsageError
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-#: where output goes to a file or a pipe
-_FILE_WIDTH = 160
-_GAP = 3
+#: names of columns without room that are told
+_MOST_NAMES = 8
+#: a number, with or without a unit or a sign
+_AMOUNT = re.compile(r"[-+x]? ?[0-9][0-9.,]*(e[-+]?[0-9]+)? ?(%|[kMGTPE]?B(/s)?|[µm]?s|min|h|d)?")
 _UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
@@ -33,66 +38,113 @@ def bytes_text(value: float | None) -> str:
     return f"{value:.0f} {_UNITS[step]}" if step == 0 else f"{value:.3g} {_UNITS[step]}"
 
 
-def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a table on stdout, numbers to the right; one that is too wide is printed a row at a time."""
-    console = _console()
-    title = printable(title)
-    cells = [["-" if cell is None else _cell(cell) for cell in row] for row in rows]
-    numeric = [any(isinstance(row[place], int | float) for row in rows) for place in range(len(columns))]
-    widths = [max([len(name), *(len(row[place]) for row in cells)]) for place, name in enumerate(columns)]
-    if sum(widths) + _GAP * len(widths) > console.width and cells:
-        _show_records(console, title, columns, cells)
-    else:
-        _show_table(console, title, columns, cells, numeric)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    class Stdout(Console):
-        """Prints on stdout; whoever reads it no longer is nothing to complain about, and left to the command."""
-
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError
-
-    return Stdout(file=sys.stdout, width=None if sys.stdout.isatty() else _FILE_WIDTH, highlight=False)
-
-
-def _show_table(
-    console: Console, title: str, columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool]
+def show(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    last: Sequence[str] = (),
+    ways: str = "--wide, --json",
 ) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    """Print a table on stdout, numbers to the right.
 
-    # Names come from the input, in titles too: markup in them is text.
-    heading = Text(title, style="bold") if title else None
-    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, is_numeric in zip(columns, numeric, strict=True):
-        table.add_column(Text(name), justify="right" if is_numeric else "left", overflow="fold")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    console.print(table)
-
-
-def _show_records(console: Console, title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    from rich.text import Text
-
+    On a terminal it fits: texts are wrapped, and columns that find no room are named below it, with the ways to get
+    them. Elsewhere, and with --wide, all are printed, a row a line. last: columns that are left out first.
+    """
+    width = None if _is_wide() else terminal_width()
+    columns = [printable(name) for name in columns]
+    cells, are_numbers = _cells(columns, rows)
+    fit = fitted(columns, cells, are_numbers, width, last)
     if title:
-        console.print(Text(title, style="bold"))
-    indent = max(map(len, columns))
+        say(click.style(printable(title), bold=True))
+    _print_row([columns[place] for place in fit.places], fit, are_numbers, is_bold=True)
+    click.echo("─" * (sum(fit.widths) + GAP * (len(fit.widths) - 1)))
+    for row in cells:
+        _print_row([row[place] for place in fit.places], fit, are_numbers)
+    left_out = [name for place, name in enumerate(columns) if place not in fit.places]
+    if left_out:
+        more = f"{len(left_out):,} more {'column' if len(left_out) == 1 else 'columns'}"
+        say(click.style(f"… {more}: {_few(left_out)} ({ways})", dim=True))
+    click.echo()
+
+
+def show_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print rows on stdout, a column a line."""
+    columns = [printable(name) for name in columns]
+    indent = max(map(len, columns), default=0)
+    cells, _ = _cells(columns, rows)
     for number, row in enumerate(cells, start=1):
-        console.print(Text(f"── {number} ".ljust(indent + 2, "─"), style="dim"))
+        click.echo(click.style(f"── {number} ".ljust(indent + 2, "─"), dim=True))
         for name, cell in zip(columns, row, strict=True):
-            console.print(Text(f"{name.ljust(indent)}  {cell}"), soft_wrap=True)
+            click.echo(f"{name.ljust(indent)}  {cell}")
+
+
+def say(text: str) -> None:
+    """Print sentences on stdout, wrapped at words where a terminal is narrower."""
+    plain, width = click.unstyle(text), terminal_width()
+    if width is None or len(plain) <= width:
+        click.echo(text)
+        return
+    before, _, after = text.partition(plain)
+    for line in wrapped(plain, width):
+        click.echo(f"{before}{line}{after}")
+
+
+def terminal_width() -> int | None:
+    """Return how wide what is printed may be: as COLUMNS says, else as the terminal is; None in a file or a pipe."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _is_wide() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and WIDE in context.meta
+
+
+def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[list[str]], list[bool]]:
+    """Return the texts of a table, and which of its columns are numbers: those go to the right."""
+    by_column: list[list[str]] = []
+    are_numbers = []
+    for place in range(len(columns)):
+        values = [row[place] for row in rows]
+        is_number = [isinstance(value, int | float) and not isinstance(value, bool) for value in values]
+        numbers = number_texts([value if is_it else None for value, is_it in zip(values, is_number, strict=True)])
+        texts = [number or _cell(value) for number, value in zip(numbers, values, strict=True)]
+        by_column.append(texts)
+        are_numbers.append(any(is_number) or _are_amounts(texts))
+    return [list(row) for row in zip(*by_column, strict=True)] if rows else [], are_numbers
+
+
+def _are_amounts(texts: Sequence[str]) -> bool:
+    """Tell whether all that stands in a column is a number, most with a unit behind it."""
+    known = [text for text in texts if text != "-"]
+    return any(not text.isdecimal() for text in known) and all(_AMOUNT.fullmatch(text) for text in known)
+
+
+def _print_row(cells: Sequence[str], fit: Fit, are_numbers: Sequence[bool], *, is_bold: bool = False) -> None:
+    lines = [wrapped(cell, width) for cell, width in zip(cells, fit.widths, strict=True)]
+    for number in range(max(map(len, lines))):
+        parts = [own[number] if number < len(own) else "" for own in lines]
+        spaces = [" " * (width - width_of(part)) for part, width in zip(parts, fit.widths, strict=True)]
+        line = (" " * GAP).join(
+            space + part if are_numbers[place] else part + space
+            for part, space, place in zip(parts, spaces, fit.places, strict=True)
+        )
+        click.echo(click.style(line.rstrip(), bold=True) if is_bold else line.rstrip())
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
 
 
 def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else printable(str(value))
+    return printable(str(value)).replace("\t", " ")
 
 
 def printable(text: str) -> str:
@@ -100,9 +152,21 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter in "\n\t" else _UNPRINTABLE for letter in text)
 
 
-def show_json(document: Any) -> None:
-    """Print a document as JSON on stdout."""
-    click.echo(json.dumps(document, indent=1, default=str))
+def show_json(name: str, fields: Mapping[str, Any]) -> None:
+    """Print a document on stdout: an object that begins with its format, as `iosig-releases/1`."""
+    click.echo(json.dumps({"format": format_of(name), **fields}, indent=1, default=_json_text))
+
+
+def json_line(name: str, fields: Mapping[str, Any]) -> str:
+    """Return a document as one line."""
+    return json.dumps({"format": format_of(name), **fields}, default=_json_text)
+
+
+def _json_text(value: Any) -> str:
+    """Return what JSON has no form for: instants in UTC, as 2026-03-03T02:31:07Z."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def binary_stdout(format_name: str) -> BinaryIO:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.command.options import chosen_release, raw_csv_option, release_option
-from flows.command.printing import binary_stdout, show
+from flows.command.documents import format_of
+from flows.command.options import chosen_release, json_option, raw_csv_option, release_option
+from flows.command.printing import binary_stdout, show, show_records
 from warehouse.errors import MachineFault, UsageError
 from warehouse.store.store import Store
 
@@ -28,15 +30,17 @@ _BATCH_ROWS = 100_000
 @click.option(
     "--format",
     "format_name",
-    type=click.Choice(["table", "csv", "json", "jsonl", "parquet"]),
+    type=click.Choice(["table", "records", "csv", "json", "jsonl", "parquet"]),
     default="table",
     show_default=True,
-    help="How to print the result: json is one array, jsonl a row a line; parquet is for a pipe or a file.",
+    help="How to print the result: records are a column a line, json is one array, jsonl a row a line; parquet is for "
+    "a pipe or a file.",
 )
 @raw_csv_option
+@json_option
 @click.pass_obj
 def sql_command(
-    obj: tuple[Store, Path | None], query: str, release_id: str | None, format_name: str, is_raw: bool
+    obj: tuple[Store, Path | None], query: str, release_id: str | None, format_name: str, is_raw: bool, as_json: bool
 ) -> int:
     """Query a release in SQL (DuckDB), read-only; `iosig sql "show tables"` lists what there is.
 
@@ -54,7 +58,7 @@ def sql_command(
         try:
             relation = _asked(connection, query)
             if relation is not None:
-                _print(relation, format_name, is_raw)
+                _print(relation, "document" if as_json else format_name, is_raw)
         except duckdb.OutOfMemoryException as error:
             raise MachineFault(
                 f"There is not enough memory. The query needs more than {MEMORY_LIMIT}, and {SPILL_LIMIT} of temporary "
@@ -98,7 +102,15 @@ def _print(relation: duckdb.DuckDBPyRelation, format_name: str, is_raw: bool) ->
 def _print_table(relation: duckdb.DuckDBPyRelation) -> None:
     rows = relation.limit(_ROW_LIMIT + 1).to_arrow_table().to_pylist()
     title = f"The first {_ROW_LIMIT} rows; --format csv prints all" if len(rows) > _ROW_LIMIT else ""
-    show(title, relation.columns, [[_shown(value) for value in row.values()] for row in rows[:_ROW_LIMIT]])
+    cells = [[_shown(value) for value in row.values()] for row in rows[:_ROW_LIMIT]]
+    show(title, relation.columns, cells, ways="--wide, --format records")
+
+
+def _print_records(relation: duckdb.DuckDBPyRelation) -> None:
+    rows = relation.limit(_ROW_LIMIT + 1).to_arrow_table().to_pylist()
+    show_records(relation.columns, [[_shown(value) for value in row.values()] for row in rows[:_ROW_LIMIT]])
+    if len(rows) > _ROW_LIMIT:
+        click.echo(f"These are the first {_ROW_LIMIT} rows; --format csv prints all.", err=True)
 
 
 def _shown(value: Any) -> Any:
@@ -113,6 +125,15 @@ def _shown(value: Any) -> Any:
 
 def _shown_number(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "NULL" if value is None else str(value)
+
+
+def _print_document(relation: duckdb.DuckDBPyRelation) -> None:
+    """Print the result with the types of its columns."""
+    types = zip(relation.columns, map(str, relation.types), strict=True)
+    columns = json.dumps([{"name": name, "type": kind} for name, kind in types])
+    click.echo(f'{{"format": "{format_of("rows")}",\n"columns": {columns},\n"rows": ', nl=False)
+    _print_json(relation)
+    click.echo("}")
 
 
 def _print_json(relation: duckdb.DuckDBPyRelation) -> None:
@@ -143,6 +164,8 @@ def _print_parquet(relation: duckdb.DuckDBPyRelation) -> None:
 
 _PRINTERS: dict[str, Callable[[duckdb.DuckDBPyRelation], None]] = {
     "table": _print_table,
+    "records": _print_records,
+    "document": _print_document,
     "json": _print_json,
     "jsonl": _print_jsonl,
     "parquet": _print_parquet,

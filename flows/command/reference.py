@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from expectations import suites
+from flows.command.documents import DOCUMENTS, Document, Field, schemas
 from flows.command.main import iosig
 from flows.settings import FILE_NAME, Settings
 from warehouse.contracts import TABLES, Column, Dtype, Table
@@ -43,6 +44,8 @@ _TYPE_WORDS: dict[object, str] = {
     float: "number",
     Path: "path",
 }
+#: how a field's name goes on with what is within it
+_INTO = {"list": "[]", "map": ".*"}
 _SIGNS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 
 
@@ -175,6 +178,48 @@ def _option_cells(option: click.Option, context: click.Context) -> tuple[str, st
     return names + value, " ".join(filter(None, words))
 
 
+# ---- what it prints for programs
+
+
+def documents_page() -> str:
+    """Return the page about what `--json` prints: each document, field by field."""
+    return _page(
+        "# What `--json` prints",
+        "Every command that prints data has `--json`: one object, or one a line where it goes on (`iosig predict`, "
+        "`iosig land --follow`). Read `format` first, and stop if it is not the one you were written for; ignore "
+        "fields that you do not know. Within a version no field goes away or changes its type, unit or meaning.",
+        "Bytes, seconds, UTC; the unit is in the name. Instants are texts like `2026-03-03T02:31:07Z`. Where there is "
+        "no answer there is null. Names are data: users choose what their jobs are called.",
+        "[schemas.json](schemas.json) has all of this as JSON Schema (2020-12); every document that is printed is held "
+        "to it by the tests. `iosig sql --format json` prints the bare rows, and `--json` the same with the types of "
+        "their columns. Types: `any` is told elsewhere, or as the tables that it is from.",
+        _table(("format", "printed by"), ((_code(each.format), _code(each.command)) for each in DOCUMENTS.values())),
+        *(block for document in DOCUMENTS.values() for block in _describe_document(document)),
+    )
+
+
+def _describe_document(document: Document) -> Iterator[str]:
+    yield f"## {document.format}"
+    yield f"{document.doc} By `{document.command}`."
+    yield _table(("field", "type", "unit", "null", "meaning"), _field_rows("", document.fields()))
+
+
+def _field_rows(above: str, fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
+    for field in fields:
+        name = f"{above}{field.name}"
+        holds = {"list": f"list of {field.of}s", "map": f"map to {field.of}s"}.get(field.kind, field.kind)
+        is_null = "yes" if field.nullable else ""
+        doc = field.doc + (" (only where there is something to tell)" if field.is_optional else "")
+        yield (_code(name), holds.replace("anys", "any"), field.unit or "", is_null, doc)
+        inner = field.fields[0].fields if field.kind == "map" and field.of == "list" else field.fields
+        yield from _field_rows(f"{name}{_INTO.get(field.kind, '')}.", inner)
+
+
+def schema_file() -> str:
+    """Return the JSON Schema of all documents."""
+    return json.dumps(schemas(), indent=1, ensure_ascii=False) + "\n"
+
+
 # ---- the settings
 
 
@@ -283,6 +328,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "compressed-traces.md": compressed_traces,
     "dictionary.md": dictionary,
     "iosig.toml": example,
+    "json.md": documents_page,
+    "schemas.json": schema_file,
     "settings.md": settings,
 }
 

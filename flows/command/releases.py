@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.command.completing import quietly, releases
 from flows.command.options import DAY, json_option
 from warehouse.errors import UsageError
 from warehouse.store.store import Store
@@ -15,6 +16,7 @@ from warehouse.store.store import Store
 if TYPE_CHECKING:
     import polars as pl
 
+_DIFFERENCES = ("table", "rows before", "added", "removed", "changed")
 #: signatures that are printed; JSON has all
 _TOP = 30
 
@@ -41,7 +43,8 @@ def releases_command(context: click.Context, as_json: bool) -> int:
             {"expired_at": gone.get(name), "is_pinned": name in pins, "replaced": olds}
             for name, olds in replaced.items()
         )
-        show_json([release | of_it for release, of_it in zip(told(store, found), kept, strict=True)])
+        releases_told = [release | of_it for release, of_it in zip(told(store, found), kept, strict=True)]
+        show_json("releases", {"releases": releases_told})
         return 0
     rows = [
         (
@@ -59,7 +62,8 @@ def releases_command(context: click.Context, as_json: bool) -> int:
     columns = ("release", "created (UTC)", "kind", "on top of", "days", "new inputs", "checks", "kept")
     # of most warehouses there is nothing to say in the last one
     width = len(columns) if pins or gone or any(replaced.values()) else len(columns) - 1
-    show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows])
+    told_last = ("new inputs", "on top of", "days", "kind")
+    show(f"Releases in {store.name}", columns[:width], [row[:width] for row in rows], last=told_last)
     return 0
 
 
@@ -73,7 +77,7 @@ def _kept(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) ->
 
 
 @releases_command.command("pin")
-@click.argument("release_id")
+@click.argument("release_id", shell_complete=quietly(releases))
 @click.option("--until", type=DAY, metavar="DATE", help="The last day on which it is kept for sure.")
 @click.pass_obj
 def pin_command(obj: tuple[Store, Path | None], release_id: str, until: datetime | None) -> int:
@@ -88,7 +92,7 @@ def pin_command(obj: tuple[Store, Path | None], release_id: str, until: datetime
 
 
 @releases_command.command("unpin")
-@click.argument("release_id")
+@click.argument("release_id", shell_complete=quietly(releases))
 @click.pass_obj
 def unpin_command(obj: tuple[Store, Path | None], release_id: str) -> int:
     """Keep a release no longer than the settings say."""
@@ -102,7 +106,7 @@ def unpin_command(obj: tuple[Store, Path | None], release_id: str) -> int:
 
 
 @click.command("rollback")
-@click.argument("release_id")
+@click.argument("release_id", shell_complete=quietly(releases))
 @click.pass_obj
 def rollback_command(obj: tuple[Store, Path | None], release_id: str) -> int:
     """Make an earlier release the current one again; nothing is deleted."""
@@ -118,8 +122,8 @@ def rollback_command(obj: tuple[Store, Path | None], release_id: str) -> int:
 
 
 @click.command("diff")
-@click.argument("before")
-@click.argument("after")
+@click.argument("before", shell_complete=quietly(releases))
+@click.argument("after", shell_complete=quietly(releases))
 @click.option("--method", help="Compare the signatures of this method; else each application's default.")
 @json_option
 @click.pass_obj
@@ -138,15 +142,16 @@ def diff_command(obj: tuple[Store, Path | None], before: str, after: str, method
     _require_method(method)
     found = count_differences(obj[0], *sides)
     changes = signature_changes(obj[0], *sides, method)
-    names = ("table", "rows before", "added", "removed", "changed")
     if as_json:
-        documents: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in found]
+        keys = ("table", "rows_before", "added", "removed", "changed")
+        documents: list[dict[str, Any]] = [dict(zip(keys, row, strict=True)) for row in found]
         for document in documents:
             if document["table"] == "signatures":
                 document["changes"] = changes.to_dicts()
-        show_json(documents)
+        sides_told = {"before": sides[0].release_id, "after": sides[1].release_id}
+        show_json("difference", sides_told | {"tables": documents})
     elif found:
-        show(f"From {sides[0].release_id} to {sides[1].release_id}", names, found)
+        show(f"From {sides[0].release_id} to {sides[1].release_id}", _DIFFERENCES, found)
         _show_changes(changes)
     else:
         click.echo("The two releases hold the same tables.")
@@ -190,7 +195,12 @@ def _show_changes(changes: pl.DataFrame) -> None:
         "bursts appeared", "vanished",
     )  # fmt: skip
     more = f", the first {_TOP} of {changes.height:,}" if changes.height > _TOP else ""
-    show(f"Signatures that differ{more}", columns, rows)
+    show(
+        f"Signatures that differ{more}",
+        columns,
+        rows,
+        last=("method", "bursts appeared", "vanished", "file system", "correlation"),
+    )
 
 
 def _arrow(before: str | None, after: str | None = None) -> str:

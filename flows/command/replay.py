@@ -74,7 +74,7 @@ def replay_command(
     )
     report = replay(trace, wish, lambda line: click.echo(f"replay: {line}", err=True))
     if as_json:
-        show_json(report.document())
+        show_json("replay", report.document())
     else:
         _show(report)
     return 0

@@ -88,6 +88,6 @@ def _show(store: Store, release: Release, as_json: bool) -> None:
     from warehouse.releases.releases import told
 
     if as_json:
-        show_json(told(store, [release])[0] | {"warehouse": store.name})
+        show_json("run", told(store, [release])[0] | {"warehouse": store.name})
     else:
         show_summary(store, release)

@@ -44,7 +44,7 @@ def settings_command(obj: tuple[Store, Path | None], is_set: bool, as_json: bool
     store, path = obj
     found = [one for one in told(path, store.root) if one.origin or not is_set]
     if as_json:
-        show_json([asdict(one) for one in found])
+        show_json("settings", {"settings": [asdict(one) for one in found]})
         return 0
     origin = settings_file(path, store.root)
     title = f"Settings by {origin}" if origin else "No settings file: all is as by default"

@@ -56,7 +56,7 @@ def status_command(
     if form:
         _expose(exposition(condition, problems), to)
     elif as_json:
-        show_json(asdict(condition) | {"version": 1, "problems": [asdict(problem) for problem in problems]})
+        show_json("status", asdict(condition) | {"problems": [asdict(problem) for problem in problems]})
     else:
         _show(condition, problems)
     return NOT_WELL if problems else 0
@@ -73,10 +73,10 @@ def _expose(text: str, to: Path | None) -> None:
 
 
 def _show(condition: Condition, problems: Sequence[Problem]) -> None:
-    from flows.command.printing import bytes_text, printable, show
+    from flows.command.printing import bytes_text, printable, say, show
 
     for problem in problems:
-        click.echo(click.style("! ", fg="red", bold=True) + printable(problem.sentence))
+        say(click.style(printable(f"! {problem.sentence}"), fg="red"))
     if not problems:
         click.echo("All is well.")
     since = f", {_moment(condition.released_at)}" if condition.released_at else ""

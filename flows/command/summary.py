@@ -103,7 +103,8 @@ def _show_signatures(connection: duckdb.DuckDBPyConnection) -> None:
     ]
     if rows:
         columns = ("application", "direction", "samples used", "run_s", "volume", "peak", "bursts", "period_s", "")
-        show("Signatures: what applications do when they are alone", columns, rows)
+        title = "Signatures: what applications do when they are alone"
+        show(title, columns, rows, last=("samples used", "run_s", "peak"))
 
 
 def _show_classes(connection: duckdb.DuckDBPyConnection) -> None:

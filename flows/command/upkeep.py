@@ -35,7 +35,7 @@ def verify_command(obj: tuple[Store, Path | None], is_all: bool, as_json: bool) 
     require_form(store)
     damages = _verified(store, is_all)
     if as_json:
-        show_json([asdict(damage) for damage in damages])
+        show_json("damages", {"damages": [asdict(damage) for damage in damages]})
     elif not damages:
         click.echo(f"All is as it was written in {store.name}.")
     else:
@@ -79,7 +79,7 @@ def repair_command(obj: tuple[Store, Path | None], as_json: bool) -> int:
         require_form(store)
         mended += repair(store, _verified(store, is_all=False))
     if as_json:
-        show_json([asdict(each) for each in mended])
+        show_json("repairs", {"repairs": [asdict(each) for each in mended]})
     elif not mended:
         raise NothingToDo(f"All is as it was written in {store.name}.")
     else:
@@ -121,7 +121,7 @@ def maintain_command(obj: tuple[Store, Path | None], keep_count: int | None, is_
     if as_json:
         days = [day.isoformat() for day in landed.days]
         raw = {"landing_count": landed.landing_count, "byte_count": landed.byte_count, "closed_days": days}
-        show_json(asdict(released) | {"landed": raw})
+        show_json("maintenance", asdict(released) | {"landed": raw})
     elif not freed.lines():
         is_all = keep_count is None and settings.storage.keep_releases is None
         kept = "all releases are kept (`keep_releases` is not set)" if is_all else "nothing has to go"

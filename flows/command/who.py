@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.command.completing import filesystems, quietly
 from flows.command.options import chosen_release, json_option, plot_option, release_option, style_option
 from flows.command.windows import read_instant
 from warehouse.store.store import Store
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("who")
-@click.argument("filesystem")
+@click.argument("filesystem", shell_complete=quietly(filesystems))
 @click.option("--at", metavar="TIME", callback=read_instant, help="The minute that this instant is in.")
 @click.option("--since", metavar="TIME", callback=read_instant, help="From this instant on, in whole minutes.")
 @click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given.")
@@ -59,7 +60,7 @@ def who_command(
     if as_json:
         from flows.command.printing import show_json
 
-        show_json(document(told, most_count, release.release_id))
+        show_json("attribution", document(told, most_count, release.release_id))
     else:
         _show(told, most_count)
     return 0

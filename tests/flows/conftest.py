@@ -23,6 +23,7 @@ from flows.landing import Told, land_paths
 from flows.night import order
 from flows.night.executors import Executor
 from flows.settings import Settings
+from tests.documents import require_schema
 from warehouse.contracts import Table, frames
 from warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
 from warehouse.releases.releases import Release
@@ -180,8 +181,13 @@ def quick_checks_throughout() -> Iterator[None]:
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Call the command as a shell would: returns its exit code, its stdout and its stderr."""
+    """Call the command as a shell would: returns its exit code, its stdout and its stderr.
+
+    What it prints with --json is held to its schema.
+    """
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    # as in a pipe, where tables are as wide as they are
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["iosig", *map(str, arguments)])
@@ -189,6 +195,8 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()
+        if "--json" in arguments:
+            require_schema(printed.out)
         return int(ended.value.code or 0), printed.out, printed.err
 
     return call

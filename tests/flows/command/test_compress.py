@@ -88,6 +88,7 @@ def test_calls_of_ranks_that_iterate_unequally_often_are_all_counted(cli: Cli, t
     code, out, _ = cli("compress", trace, "--into", into, "--json")
     assert code == 0
     assert json.loads(out) == {
+        "format": "iosig-compression/1",
         "ranks": 5,
         "calls": 2 + 3 + 4 + 5 + 6,
         "classes": 1,

@@ -116,11 +116,11 @@ def test_command_says_when_no_signature_differs(store: Store, cli: Cli) -> None:
     assert out.endswith("No signature differs.\n")
 
 
-def test_json_stays_a_list_of_tables_and_signatures_tell_their_changes(store: Store, cli: Cli) -> None:
-    document = json.loads(cli("--warehouse", store.root, "diff", OLD, NEW, "--json")[1])
+def test_json_lists_tables_and_signatures_tell_their_changes(store: Store, cli: Cli) -> None:
+    document = json.loads(cli("--warehouse", store.root, "diff", OLD, NEW, "--json")[1])["tables"]
     told = {table["table"]: table for table in document}
-    assert {"rows before", "added", "removed", "changed"} <= told["signature_points"].keys()
-    assert told["signatures"]["rows before"] == 7
+    assert {"rows_before", "added", "removed", "changed"} <= told["signature_points"].keys()
+    assert told["signatures"]["rows_before"] == 7
     assert [change["status"] for change in told["signatures"]["changes"]] == [*["changed"] * 3, "gone", "new"]
     assert [name for name, table in told.items() if "changes" in table] == ["signatures"]
 

@@ -89,7 +89,7 @@ def test_what_is_written_lands_again(tmp_path: Path) -> None:
 
 
 def test_json_has_the_same_calls(strong: Path) -> None:
-    rows = json.loads(printed(strong, "--rank", 1, "--json"))
+    rows = json.loads(printed(strong, "--rank", 1, "--json"))["calls"]
     assert len(rows) == 82
     assert (rows[3]["rank"], rows[3]["arguments"], rows[3]["module"]) == (1, "0-0 980 MPI_SEEK_SET", "MPIIO")
 

@@ -200,6 +200,7 @@ def test_help() -> None:
         "has_nested",
         "models",
         "as_json",
+        "wide",
     }
 
 

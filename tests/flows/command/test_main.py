@@ -81,7 +81,7 @@ def test_a_failed_gate_ends_with_4(cli: Cli, site: Store, monkeypatch: pytest.Mo
     code, _, err = cli("--warehouse", site.root, "run", "--inline")
     assert code == 4
     assert "Nothing is released" in err
-    assert cli("--warehouse", site.root, "releases", "--json")[1].strip() == "[]"
+    assert json.loads(cli("--warehouse", site.root, "releases", "--json")[1])["releases"] == []
 
 
 @pytest.mark.parametrize(
@@ -190,10 +190,10 @@ def test_history_diff_and_rollback(cli: Cli, checked_night: Night, tmp_path: Pat
     )
     cli("--warehouse", site.root, "land", log)
     cli("--warehouse", site.root, "run", "--inline")
-    first, second = json.loads(cli("--warehouse", site.root, "releases", "--json")[1])
+    first, second = json.loads(cli("--warehouse", site.root, "releases", "--json")[1])["releases"]
     assert second["parent_release_id"] == first["release_id"]
-    found = json.loads(cli("--warehouse", site.root, "diff", first["release_id"], second["release_id"], "--json")[1])
-    assert {row["table"]: row["added"] for row in found}["jobs"] == 1
+    told = cli("--warehouse", site.root, "diff", first["release_id"], second["release_id"], "--json")[1]
+    assert {row["table"]: row["added"] for row in json.loads(told)["tables"]}["jobs"] == 1
     count = "select count(*) as n from jobs"
     old = ("--release", first["release_id"], "--format", "csv")
     assert cli("--warehouse", site.root, "sql", count, *old)[1].split() == ['"n"', "4"]
@@ -212,7 +212,7 @@ def test_classify_needs_no_warehouse(cli: Cli, tmp_path: Path) -> None:
     series.write_text("".join(f"{60 * step} {min(step, 5) * 1_000_000}\n" for step in range(41)))
     code, out, _ = cli("--warehouse", tmp_path / "none", "classify", series, "--json")
     assert code == 0
-    (row,) = json.loads(out)
+    (row,) = json.loads(out)["classes"]
     assert (row["subject_id"], row["direction"], row["label"]) == ("job-7-writes", "write", "START")
     assert not (tmp_path / "none").exists()
 
@@ -229,7 +229,7 @@ def test_classify_takes_a_trace_and_writes_its_throughput(cli: Cli, tmp_path: Pa
     trace.write_text(json.dumps({"write_sync": {"total_bytes": 6e8, "number_of_ranks": 4, "bandwidth": phases}}))
     code, out, err = cli("classify", trace, "--json", "--signal", tmp_path / "signal.csv")
     assert (code, err) == (0, "")
-    written = {row["direction"]: row for row in json.loads(out)}["write"]
+    written = {row["direction"]: row for row in json.loads(out)["classes"]}["write"]
     assert (written["subject_kind"], written["outcome"]) == ("trace", "too_short")
     # quarters of 75 s: 25 s of one phase lie in the second, then 75 s of the first phase's rate and the rest
     assert written["section_bytes"] == pytest.approx([0, 1e8, 1e8 + 1e8, 3e8])

@@ -23,5 +23,5 @@ def test_an_id_that_leads_elsewhere_says_so(cli: Cli, tmp_path: Path) -> None:
     assert f"{old.release_id} gave way to {new.release_id} on 2" in said
     assert "to test it" in said
     assert "gave way" not in cli(*asked, "sql", "select 1", "--release", new.release_id)[2]
-    assert json.loads(cli(*asked, "releases", "--json")[1])[0]["replaced"] == [old.release_id]
+    assert json.loads(cli(*asked, "releases", "--json")[1])["releases"][0]["replaced"] == [old.release_id]
     assert f"for {old.release_id}" in cli(*asked, "releases")[1]

@@ -46,7 +46,7 @@ def test_as_a_table_and_as_json(cli: Cli, tmp_path: Path) -> None:
     ]
     code, out, _ = cli("--settings", str(path), "settings", "--json")
     assert code == 0
-    assert {one["name"]: one["value"] for one in json.loads(out)}["engine.memory_limit"] == "2GB"
+    assert {one["name"]: one["value"] for one in json.loads(out)["settings"]}["engine.memory_limit"] == "2GB"
 
 
 @pytest.mark.parametrize(

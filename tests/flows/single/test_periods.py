@@ -66,7 +66,7 @@ def one(path: Path, direction: str, **asked: Any) -> dict[str, Any]:
 def test_a_trace_is_judged_without_a_warehouse(trace: Path, cli: Cli, tmp_path: Path) -> None:
     code, out, err = cli("--warehouse", tmp_path / "none", "period", trace, "--direction", "write", "--json")
     assert (code, err) == (0, "")
-    (row,) = json.loads(out)
+    (row,) = json.loads(out)["periods"]
     assert (row["method"], row["outcome"]) == ("controlled", "periodic")
     assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-3)
     assert not (tmp_path / "none").exists()
@@ -115,7 +115,7 @@ def test_each_way_to_find_outliers_finds_the_period(way: str, trace: Path, cli: 
     asked = ("period", trace, "--direction", "write", "--method", "dft", "--skip-first-phase", "--outliers", way)
     code, out, err = cli(*asked, "--json")
     assert (code, err) == (0, "")
-    (row,) = json.loads(out)
+    (row,) = json.loads(out)["periods"]
     assert (row["method"], row["outliers"], row["outcome"]) == ("dft", way, "periodic")
     assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-2)
     code, out, _ = cli(*asked, "--plot", tmp_path / "period.png")
@@ -141,15 +141,15 @@ def test_each_way_to_find_outliers_finds_the_period(way: str, trace: Path, cli: 
 def test_the_names_that_ftio_has_are_taken(name: str, way: str, trace: Path, cli: Cli) -> None:
     code, out, _ = cli("period", trace, "--method", "merged", "--outliers", name, "--json")
     assert code == 0
-    assert {row["outliers"] for row in json.loads(out)} == {way}
+    assert {row["outliers"] for row in json.loads(out)["periods"]} == {way}
 
 
 def test_only_what_looks_for_outliers_says_how_they_were_told(trace: Path, cli: Cli) -> None:
     _, out, _ = cli("period", trace, "--method", "all", "--outliers", "peaks", "--json")
-    told = {row["method"]: row["outliers"] for row in json.loads(out)}
+    told = {row["method"]: row["outliers"] for row in json.loads(out)["periods"]}
     assert {method for method, way in told.items() if way} == {"dft", "merged"}
     _, out, _ = cli("period", trace, "--method", "dft", "--json")
-    assert {row["outliers"] for row in json.loads(out)} == {"z-score"}
+    assert {row["outliers"] for row in json.loads(out)["periods"]} == {"z-score"}
 
 
 @pytest.mark.parametrize("method", ["controlled", "autocorrelation", "autoperiod", "ftio"])
@@ -177,7 +177,7 @@ def test_instants_are_a_window_where_the_clock_is_known(polls: Path, trace: Path
         "period", polls, "--direction", "read", "--window", "2026-03-03T00:10Z/2026-03-03T00:25Z", "--json"
     )
     assert code == 0
-    (row,) = json.loads(out)
+    (row,) = json.loads(out)["periods"]
     assert 600 <= row["window_start_s"] < row["window_end_s"] <= 1500
     assert row["period_s"] == pytest.approx(60.0, rel=1e-2)
     code, _, err = cli("period", trace, "--window", "2026-03-03T00:10Z/")
@@ -235,7 +235,7 @@ def several(tmp_path: Path) -> Path:
 def test_several_periods_are_told_one_by_one(several: Path, cli: Cli) -> None:
     code, out, _ = cli("period", several, "--json")
     assert code == 0
-    (row,) = json.loads(out)
+    (row,) = json.loads(out)["periods"]
     segments = row["segments"]
     assert [each["segment"] for each in segments] == list(range(1, len(segments) + 1))
     assert {round(each["period_s"]) for each in segments} == {20, 110, 9}
@@ -251,12 +251,12 @@ def test_several_periods_are_told_one_by_one(several: Path, cli: Cli) -> None:
 
 
 def test_the_wavelet_mode_has_its_stretches(several: Path, trace: Path, polls: Path, cli: Cli) -> None:
-    (row,) = json.loads(cli("period", several, "--method", "ftio-wavelet", "--json")[1])
+    (row,) = json.loads(cli("period", several, "--method", "ftio-wavelet", "--json")[1])["periods"]
     assert (row["method"], row["outcome"], row["is_default"]) == ("ftio-wavelet", "periodic", False)
     for path in (trace, polls):
         code, out, _ = cli("period", path, "--method", "ftio-wavelet", "--json")
         assert code == 0
-        rows = json.loads(out)
+        rows = json.loads(out)["periods"]
         for each in rows:
             assert all(one["frequency_hz"] == each["frequency_hz"] for one in each["segments"])
             assert sum(one["is_main"] for one in each["segments"]) == bool(each["segments"])
@@ -264,7 +264,7 @@ def test_the_wavelet_mode_has_its_stretches(several: Path, trace: Path, polls: P
 
 
 def test_a_method_without_segments_and_a_single_period_show_none(several: Path, trace: Path, cli: Cli) -> None:
-    assert json.loads(cli("period", several, "--method", "dft", "--json")[1])[0]["segments"] == []
+    assert json.loads(cli("period", several, "--method", "dft", "--json")[1])["periods"][0]["segments"] == []
     code, out, _ = cli("period", trace, "--direction", "write", "--window", "140:600")
     assert code == 0
     assert "Several periods" not in out

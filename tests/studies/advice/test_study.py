@@ -185,5 +185,5 @@ def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "SETTINGS", dict(list(SMALL.items())[:1]))
     asked = CliRunner().invoke(study_command, ["advice", "--seeds", "1", "--workers", "1", "--json"])
     assert asked.exit_code == 0, asked.output
-    assert {row["policy"] for row in json.loads(asked.stdout)} == set(POLICIES)
+    assert {row["policy"] for row in json.loads(asked.stdout)["results"]} == set(POLICIES)
     assert set(SETTINGS) >= {"usual", "job log", "unknown jobs"}

@@ -331,7 +331,7 @@ def test_command_prints_tables(results: Results, tmp_path: Path) -> None:
 def test_command_prints_json(tmp_path: Path) -> None:
     told = CliRunner().invoke(study_command, ["extrapolations", "--traces", str(tmp_path), "--json"])
     assert told.exit_code == 0, told.output
-    document = json.loads(told.stdout)
+    document = json.loads(told.stdout)["results"]
     assert {row["outcome"] for row in document["checks"]} == {"exact", "refused", "wrong"}
     assert document["traces"][0]["program"] == "at_random"
 

@@ -76,4 +76,4 @@ def test_the_command_prints_tables_and_json() -> None:
     assert told.exit_code == 0, told.output
     assert "What planted patterns are called" in told.output
     told = CliRunner().invoke(study_command, ["networks", "--seeds", "1", "--json"])
-    assert len(json.loads(told.stdout)["answers"]) == len(PATTERNS)
+    assert len(json.loads(told.stdout)["results"]["answers"]) == len(PATTERNS)

@@ -315,7 +315,7 @@ def test_command_prints_tables(tmp_path: Path) -> None:
 def test_command_prints_json() -> None:
     told = CliRunner().invoke(study_command, ["periods", "--traces", "2", "--draws", "3", "--seed", "5", "--json"])
     assert told.exit_code == 0, told.output
-    document = json.loads(told.stdout)
+    document = json.loads(told.stdout)["results"]
     assert (document["trace_count"], document["draw_count"], document["seed"]) == (2, 3, 5)
     assert document["methods"] == {"never": "never a period"}
     assert document["alarms"][0]["alarm_count"] == 0

@@ -202,7 +202,7 @@ def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, results: Resul
     told = CliRunner().invoke(study_command, ["predictions", "--seeds", "3", "--workers", "1", "--json"])
     assert told.exit_code == 0, told.output
     assert asked == [StudyParams(3, 0, 1)]
-    found = json.loads(told.stdout)
+    found = json.loads(told.stdout)["results"]
     assert {row["rule"] for row in found["changes"]} == set(RULES)
     assert len(found["targets"]) == 6
     shown = CliRunner().invoke(study_command, ["predictions", "--seeds", "3"])

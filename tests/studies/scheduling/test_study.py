@@ -49,4 +49,4 @@ def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "MIXED_JOBS", 3)
     told = CliRunner().invoke(study_command, ["scheduling", "--seeds", "1", "--json"])
     assert told.exit_code == 0, told.output
-    assert len(json.loads(told.stdout)) == len(POLICIES) * len(WORKLOADS)
+    assert len(json.loads(told.stdout)["results"]) == len(POLICIES) * len(WORKLOADS)

@@ -498,7 +498,7 @@ def test_command_prints_tables(tmp_path: Path) -> None:
 def test_command_prints_json() -> None:
     told = CliRunner().invoke(study_command, ["signatures", "--seeds", "3", "--seed", "5", "--json"])
     assert told.exit_code == 0, told.output
-    document = json.loads(told.stdout)
+    document = json.loads(told.stdout)["results"]
     assert (document["seed_count"], document["seed"]) == (3, 5)
     assert document["methods"] == {"longest": "the longest sample", "silent": "never a signature"}
     assert {row["experiment"] for row in document["summary"]} == {"levels", "drift", "faults"}

@@ -1,0 +1,85 @@
+"""What a shell completes: names of a warehouse, read as they lie there.
+
+It is asked at each press of a key: it opens no catalogue, writes nothing, and keeps silent about what it cannot read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import click
+
+#: where readers leave the list of releases
+_INDEX = "release_index"
+#: names that are shown at most
+_MOST = 200
+
+Completing = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def tables(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """Return the published tables that begin so."""
+    from warehouse.contracts import TABLES
+
+    return _beginning((table.name for table in TABLES if table.is_published), begun)
+
+
+def releases(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """Return the ids of releases that begin so, the newest first."""
+    index = max((_root(context) / _INDEX).glob("*.json"), key=lambda path: path.stat().st_mtime, default=None)
+    known = json.loads(index.read_text(encoding="utf-8"))["releases"] if index else []
+    return _beginning((release["release_id"] for release in reversed(known)), begun)
+
+
+def applications(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """Return the ids of applications that hold such a text: one names them by a part."""
+    return _of_latest(context, "applications", "application_id", begun, is_part=True)
+
+
+def filesystems(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """Return the file systems that begin so."""
+    return _of_latest(context, "poll_days", "filesystem", begun)
+
+
+def users(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """Return the users of applications that begin so."""
+    return _of_latest(context, "applications", "user", begun)
+
+
+def quietly(completing: Completing) -> Completing:
+    """Return what completes nothing where it would fail: nobody wants to be told of that while typing."""
+
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+        try:
+            return completing(context, parameter, begun)
+        except Exception:
+            return []
+
+    return complete
+
+
+def _of_latest(context: click.Context, table: str, column: str, begun: str, *, is_part: bool = False) -> list[str]:
+    """Return what a column of the current release holds, of a warehouse that is a folder."""
+    folder = _root(context) / "latest" / table
+    if not folder.is_dir():
+        return []
+    import duckdb
+
+    test = "contains" if is_part else "starts_with"
+    query = (
+        f'select distinct "{column}" from read_parquet($files, union_by_name = true) '
+        f'where {test}("{column}", $begun) order by all limit {_MOST}'
+    )
+    with duckdb.connect() as connection:
+        found = connection.execute(query, {"files": f"{folder}/**/*.parquet", "begun": begun}).fetchall()
+    return [str(name) for (name,) in found]
+
+
+def _root(context: click.Context) -> Path:
+    return Path(context.find_root().params["warehouse"])
+
+
+def _beginning(names: Iterable[str], begun: str) -> list[str]:
+    return [name for name in names if name.startswith(begun)][:_MOST]

@@ -1,0 +1,164 @@
+"""How a table fits a width: which columns it keeps, how wide each is, and where a cell breaks."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+#: between two columns
+GAP = 2
+#: a text breaks after these within a word, as paths and ids do, and anywhere in a word that is longer than so many
+_BREAKS = re.compile(r"[^\s/,;]+[/,;]*|[/,;]+")
+_MOST_UNBROKEN = 24
+#: a text without spaces is wrapped into so many lines at most before a column is left out; prose into more
+_NAME_LINES, _PROSE_LINES = 2, 5
+_LEAST_PROSE = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What of a table is shown: the places of its columns, and how many characters each takes."""
+
+    places: tuple[int, ...]
+    widths: tuple[int, ...]
+
+
+class _Column:
+    """A column's widths: what it takes if nothing breaks, and what it takes at least."""
+
+    def __init__(self, name: str, cells: Sequence[str], is_number: bool) -> None:
+        self._name, self._cells, self._is_number = name, cells, is_number
+
+    @cached_property
+    def natural(self) -> int:
+        return max(map(_longest_line, (self._name, *self._cells)), default=0)
+
+    @cached_property
+    def least(self) -> int:
+        words = max(map(width_of, self._name.split()), default=0)
+        own = max(map(_longest_line, self._cells), default=0)
+        return max(words, own if self._is_number else min(own, self._wrapped(own)))
+
+    def _wrapped(self, own: int) -> int:
+        """Return how narrow the cells may be wrapped: prose more than names, neither within a short word."""
+        longest = max(self._cells, key=_longest_line, default="")
+        pieces = max((width_of(piece) for cell in self._cells for piece in _BREAKS.findall(cell)), default=0)
+        is_prose = longest.count(" ") > 3
+        few_lines = max(_LEAST_PROSE, own // _PROSE_LINES) if is_prose else math.ceil(own / _NAME_LINES)
+        return max(few_lines, min(pieces, _MOST_UNBROKEN))
+
+
+def fitted(
+    names: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    are_numbers: Sequence[bool],
+    width: int | None,
+    last: Sequence[str] = (),
+) -> Fit:
+    """Return what of a table fits a width; all of it where there is none.
+
+    Texts are wrapped first, as far as they can still be read. Then columns are left out: those named in `last`, in
+    that order, then from the right; the first one stays.
+    """
+    columns = [_Column(name, [row[place] for row in cells], are_numbers[place]) for place, name in enumerate(names)]
+    kept = list(range(len(names)))
+    if width is None or _taken([columns[place].natural for place in kept]) <= width:
+        return Fit(tuple(kept), tuple(columns[place].natural for place in kept))
+    goes = [names.index(name) for name in last if name in names]
+    goes += [place for place in reversed(kept) if place not in goes]
+    while len(kept) > 1 and _taken([columns[place].least for place in kept]) > width:
+        kept.remove(next(place for place in goes if place in kept and place))
+    return Fit(tuple(kept), _shared([columns[place] for place in kept], width))
+
+
+def _taken(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _shared(columns: Sequence[_Column], width: int) -> tuple[int, ...]:
+    """Return the widths of columns that fit at their least: what is over goes to those that lack least first."""
+    if len(columns) == 1:
+        return (max(1, min(width, columns[0].natural)),)
+    widths = [column.least for column in columns]
+    over = width - _taken(widths)
+    lacking = sorted((column.natural - column.least, place) for place, column in enumerate(columns))
+    for number, (lack, place) in enumerate(lacking):
+        given = min(lack, over // (len(lacking) - number))
+        widths[place] += given
+        over -= given
+    return tuple(widths)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Break a text into lines no wider than that: between words, after a slash or a comma, else within a word."""
+    return [line for each in text.split("\n") for line in (_broken(each, width) if width_of(each) > width else [each])]
+
+
+def _broken(text: str, width: int) -> list[str]:
+    lines, line = [], ""
+    for piece in re.findall(r"\s*(?:[^\s/,;]+[/,;]*|[/,;]+)", text):
+        if line and width_of(line + piece) > width:
+            lines.append(line)
+            line = ""
+        line += piece if line else piece.lstrip()
+        while width_of(line) > width:
+            at = _cut(line, width)
+            lines.append(line[:at])
+            line = line[at:]
+    return [*lines, line] if line or not lines else lines
+
+
+def _cut(line: str, width: int) -> int:
+    """Return how many letters fit a width; one at least."""
+    taken = 0
+    for at, letter in enumerate(line):
+        taken += width_of(letter)
+        if taken > width:
+            return max(at, 1)
+    return len(line)
+
+
+def width_of(text: str) -> int:
+    """Return how many characters of a terminal a text takes: East Asian ones take two, marks on others none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in text
+    )
+
+
+def _longest_line(text: str) -> int:
+    return max(map(width_of, text.split("\n")))
+
+
+# ---- numbers
+
+
+def number_texts(values: Sequence[float | int | None]) -> list[str | None]:
+    """Return a column's numbers as people write them: four digits, as many after the point in all of them.
+
+    Where their sizes lie too far apart for that, each is written by itself.
+    """
+    texts = [None if value is None else number_text(value) for value in values]
+    known = [text for text in texts if text is not None]
+    digits = max((len(text.partition(".")[2]) for text in known), default=0)
+    sizes = [abs(value) for value in values if value and math.isfinite(value)]
+    is_alike = bool(sizes) and max(sizes) < 1000 * min(sizes) and not any("e" in text for text in known)
+    if not digits or not is_alike or all(isinstance(value, int | None) for value in values):
+        return texts
+    return [
+        text if text is None or value is None or not math.isfinite(value) else f"{value:,.{digits}f}"
+        for value, text in zip(values, texts, strict=True)
+    ]
+
+
+def number_text(value: float | int) -> str:
+    """Return a number as people write it: whole ones whole, others with four digits."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
